@@ -11,9 +11,9 @@ use std::process::Command;
 const LEVELS: &[&[&str]] = &[
     &["weir-stats"],
     &["weir-policy"],
-    &["weir-model", "weir-http1"],
+    &["weir-model", "weir-http1", "weir-net"],
     &["weir-plan"],
-    &["weir-topology", "weir-workload", "weir-net"],
+    &["weir-topology", "weir-workload"],
     &["weir-sim", "weir-serve", "weir-load"],
     &["weir-verify"],
     &["weir-report"],
@@ -47,7 +47,11 @@ const NEVER: &[(&str, &str, &str)] = &[
         "libm",
         "samplers and their mathematics live in stats and model; the simulator only drives them",
     ),
-    ("weir-net", "weir-http1", NO_MESSAGES),
+    (
+        "weir-net",
+        "weir-policy",
+        "connections are streams of bytes; what balances requests over them, serve knows",
+    ),
     ("weir-load", "weir-topology", NO_LANGUAGE),
     ("weir-sim", "weir-topology", NO_LANGUAGE),
     ("weir-serve", "weir-topology", NO_LANGUAGE),
@@ -57,7 +61,6 @@ const NEVER: &[(&str, &str, &str)] = &[
 
 const NO_LANGUAGE: &str =
     "what runs or reports a plan takes it from weir-plan; the language is for who has a file";
-const NO_MESSAGES: &str = "connections are streams of bytes; what a message is, serve knows";
 
 /// Crates that must build without the language, and so without what is below: nothing that they use, however indirectly, may
 /// bring in a package whose name begins so.
@@ -204,6 +207,8 @@ mod tests {
             ("weir-sim", "weir-topology", false, true),
             ("weir-sim", "weir-topology", true, false),
             ("weir-net", "weir-http1", false, true),
+            ("weir-net", "weir-plan", false, true),
+            ("weir-net", "weir-policy", false, true),
             ("weir-report", "clap", false, true),
             ("weir-policy", "tokio", false, true),
             ("weir-policy", "proptest", true, false),

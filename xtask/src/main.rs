@@ -21,12 +21,13 @@ Usage: cargo xtask RECIPE
   deps    dependencies point downwards only, between crates and between the rooms of a crate
   rooms   [CRATE]: the rooms inside a crate, whom each knows, and the largest knot of files
   tidy    the lints of the tree: headers, sizes, bans, words that do not belong
+  words   [CRATE]: names and words of comments that break the rules of CONTRIBUTING.md, and their counts
   deny    licences, bans and sources of all dependencies (cargo-deny)
   bench   the benchmarks of bench/
   dist    the release binary, stripped, its debug lines, completions and man pages beside it (target/dist)
   static  the same without libraries of the system (target/static; x86-64, musl)
   pgo     the counts by which a release is laid out, from a training run (bench/train)
-  ci      all of these but rooms, bench, dist, static and pgo, and what was skipped and why
+  ci      all of these but rooms, words, bench, dist, static and pgo, and what was skipped and why
 ";
 
 fn main() -> ExitCode {
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Some("lint") => recipes::lint(&root),
         Some("deps") => recipes::report("deps", &deps::check(&root)),
         Some("rooms") => recipes::rooms(&root, args.get(1).map(String::as_str)),
+        Some("words") => recipes::words(&root, args.get(1).map(String::as_str)),
         Some("tidy") => recipes::report("tidy", &tidy::check(&root)),
         Some("deny") => recipes::deny(&root),
         Some("bench") => recipes::bench(&root),

@@ -81,7 +81,7 @@ impl Access {
         let token = read_token(path).map_err(|e| {
             format!(
                 "the file of --admin-token cannot be used: {}; nothing can be changed until it can",
-                weir_serve::explained(&e)
+                weir_serve::explain(&e)
             )
         })?;
         match bool::from(token.as_slice().ct_eq(said.trim_ascii())) {

@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
-use weir_serve::Aside;
+use weir_serve::SideListener;
 
 /// A socket that listens.
 pub(crate) enum Socket {
@@ -33,7 +33,7 @@ pub(crate) enum Socket {
 
 impl Socket {
     /// Within a runtime; `None`: it was taken before.
-    pub fn of(aside: &mut Aside) -> io::Result<Option<Socket>> {
+    pub fn of(aside: &mut SideListener) -> io::Result<Option<Socket>> {
         match (aside.tcp.take(), aside.unix.take()) {
             (Some(socket), _) => TcpListener::from_std(socket).map(|socket| Some(Socket::Tcp(socket))),
             (None, Some(socket)) => UnixListener::from_std(socket).map(|socket| Some(Socket::Unix(socket))),
@@ -50,7 +50,7 @@ pub(crate) struct Server {
     pub ends: watch::Receiver<bool>,
     /// Sockets of this interface for a process that takes the place of this one, with their addresses as written.
     own: Mutex<Vec<(String, OwnedFd)>>,
-    asides: Arc<Vec<Aside>>,
+    asides: Arc<Vec<SideListener>>,
     /// Whether one has: it accepts, this one does not any more.
     replaced: watch::Sender<bool>,
 }
@@ -63,7 +63,7 @@ impl Server {
         served: Arc<dyn Served>,
         access: Access,
         ends: watch::Receiver<bool>,
-        (own, asides): (Vec<(String, OwnedFd)>, Arc<Vec<Aside>>),
+        (own, asides): (Vec<(String, OwnedFd)>, Arc<Vec<SideListener>>),
     ) -> Arc<Server> {
         let (own, replaced) = (Mutex::new(own), watch::Sender::new(false));
         Arc::new(Server { watcher: Watcher::new(served), access, ends, own, asides, replaced })
@@ -127,7 +127,7 @@ impl Server {
         // It may take minutes, and is none of the questions that are few at once.
         let asked = std::thread::Builder::new().name("weir-hand-over".to_owned()).spawn(move || {
             if served.hand_over(stream, copies) {
-                server.asides.iter().for_each(Aside::forget_file);
+                server.asides.iter().for_each(SideListener::forget_file);
                 server.replaced.send_replace(true);
             } else {
                 *server.own.lock().unwrap_or_else(PoisonError::into_inner) = own;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
-use weir_serve::{Aside, CannotListen, Inherited, explained};
+use weir_serve::{CannotListen, Inherited, SideListener, explain};
 
 /// Where it is.
 #[derive(Clone, Debug, Default)]
@@ -46,9 +46,9 @@ impl fmt::Display for CannotStart {
         match self {
             CannotStart::Listen(e) => e.fmt(f),
             CannotStart::Token(path, e) => {
-                write!(f, "the token in {} cannot be used: {}", path.display(), explained(e))
+                write!(f, "the token in {} cannot be used: {}", path.display(), explain(e))
             }
-            CannotStart::System(e) => write!(f, "the admin interface cannot start: {}", explained(e)),
+            CannotStart::System(e) => write!(f, "the admin interface cannot start: {}", explain(e)),
         }
     }
 }
@@ -57,7 +57,7 @@ impl std::error::Error for CannotStart {}
 
 /// Sockets that are open, before anybody is answered.
 pub struct Bound {
-    sockets: Vec<(Aside, Via)>,
+    sockets: Vec<(SideListener, Via)>,
     /// The address of the first as written.
     written: Option<String>,
     /// Where the control socket is to be, while it is beside that.
@@ -76,14 +76,15 @@ impl Options {
         }
         let mut sockets = Vec::new();
         if let Some(addr) = &self.admin {
-            let aside = Aside::take_or_bind(addr, self.inherited.as_deref()).map_err(CannotStart::Listen)?;
+            let aside =
+                SideListener::take_or_bind(addr, self.inherited.as_deref()).map_err(CannotStart::Listen)?;
             let via = if aside.unix.is_some() { Via::Unix } else { Via::Tcp };
             sockets.push((aside, via));
         }
         if let Some(path) = &self.control {
             let bound = match self.replaces {
-                true => Aside::bind_beside(path),
-                false => Aside::bind(&format!("unix:{}", path.display()), true),
+                true => SideListener::bind_beside(path),
+                false => SideListener::bind(&format!("unix:{}", path.display()), true),
             };
             sockets.push((bound.map_err(CannotStart::Listen)?, Via::Control));
         }
@@ -97,7 +98,7 @@ impl Options {
 pub struct Admin {
     /// What each socket is for, and where it is.
     pub listening: Vec<(&'static str, String)>,
-    asides: Arc<Vec<Aside>>,
+    asides: Arc<Vec<SideListener>>,
     /// Where the last of them is to be.
     path: Option<PathBuf>,
     ending: watch::Sender<bool>,
@@ -155,7 +156,7 @@ impl Admin {
     /// Removes the files of its sockets, since the process is to end at once.
     pub fn abandon(&self) -> impl Fn() + Send + 'static + use<> {
         let asides = self.asides.clone();
-        move || asides.iter().for_each(Aside::remove_file)
+        move || asides.iter().for_each(SideListener::remove_file)
     }
 
     /// The control socket is at its path from now on, in place of another process's.
@@ -171,7 +172,7 @@ impl Admin {
 
     /// Ends it: what is being said is said to its end, within a second.
     pub fn finish(self) {
-        self.asides.iter().for_each(Aside::remove_file);
+        self.asides.iter().for_each(SideListener::remove_file);
         self.ending.send_replace(true);
         // It has nothing to say.
         let _ = self.thread.join();

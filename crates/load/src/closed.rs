@@ -1,4 +1,4 @@
-//! Closed traffic: users who think, ask, wait for their answers and think again.
+//! Closed traffic: users that think, send a request, wait for its answer and think again.
 
 use crate::generator::Arrival;
 use crate::run::{Sender, at};
@@ -12,9 +12,9 @@ use weir_net::io::timers::has_ended;
 /// The users of a run.
 struct Users {
     thinking: Thinking,
-    /// How many requests each has sent.
+    /// The number of requests that each has sent.
     sent: Vec<u64>,
-    /// Those who think: until when, ns after the run's begin.
+    /// Users that think: until when, ns after the run's start.
     until_ns: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
@@ -57,10 +57,10 @@ pub(crate) async fn send(sender: &Sender, thinking: Thinking) {
     }
 }
 
-/// Waits until a user is answered, or until then.
+/// Waits until a user has an answer, or until the given time.
 async fn answer(sender: &Sender, until_ns: Option<u64>) {
     let g = &sender.g;
-    let mut sleep = until_ns.map(|at_ns| g.core.timers.at(g.begun_ns.get() + at_ns));
+    let mut sleep = until_ns.map(|at_ns| g.core.timers.sleep_until(g.begun_ns.get() + at_ns));
     poll_fn(|cx| {
         *g.watcher.borrow_mut() = Some(cx.waker().clone());
         let answered = !g.answered.borrow().is_empty();

@@ -1,4 +1,4 @@
-//! The cookies of sticky balancers: what a sender was given last, it brings along.
+//! The cookies of sticky balancers: a sender returns the cookie that it was given last.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,14 +8,14 @@ use weir_workload::reachable;
 /// The cookies of all senders of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Cookies {
-    /// The names that balancers give them.
+    /// The names that balancers give their cookies.
     names: Vec<String>,
     /// By sender and name, the value.
     kept: RefCell<HashMap<String, Vec<Option<String>>>>,
 }
 
 impl Cookies {
-    /// None yet, of the balancers that the scenario's requests can meet.
+    /// Empty, for the balancers that the scenario's requests can meet.
     pub fn new(point: &Point, scenario: &Scenario) -> Cookies {
         let mut names: Vec<String> = Vec::new();
         for (node, met) in point.nodes.iter().zip(reachable(point, &[scenario.root])) {
@@ -28,12 +28,12 @@ impl Cookies {
         Cookies { names, kept: RefCell::default() }
     }
 
-    /// Whether answers to this sender are looked at.
+    /// Whether answers to this sender are examined for cookies.
     pub fn are_kept(&self, sender: Option<&str>) -> bool {
         !self.names.is_empty() && sender.is_some()
     }
 
-    /// What a sender brings along, as a part of a Cookie field.
+    /// The cookies of a sender, as a part of a Cookie field.
     pub fn of(&self, sender: Option<&str>) -> Option<String> {
         if self.names.is_empty() {
             return None;
@@ -45,7 +45,8 @@ impl Cookies {
         (!pairs.is_empty()).then(|| pairs.join("; "))
     }
 
-    /// A sender is given a cookie: the value of a Set-Cookie field (RFC 6265 §4.1.1), of which name and value matter.
+    /// Stores a cookie of a sender, from the value of a Set-Cookie field (RFC 6265 §4.1.1), of which name and value
+    /// matter.
     pub fn give(&self, sender: Option<&str>, field: &[u8]) {
         let Some((sender, field)) = sender.zip(std::str::from_utf8(field).ok()) else { return };
         let pair = field.split(';').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The requests that are on their way, and the connections that they share.
+//! Requests in flight, and the connections that they share.
 
 use crate::cookies::Cookies;
 use crate::open::{self, Open};
@@ -23,43 +23,43 @@ use weir_net::transport::{connect, tls};
 use weir_policy::{Kind, key};
 use weir_workload::{Drawn, OfRun, Request};
 
-/// How long the first connection may take, ns.
+/// The time that the first connection may take, ns.
 const FIRST_NS: u64 = 5_000_000_000;
 
-/// A request whose instant has come.
+/// A request whose time to be sent has come.
 pub(crate) struct Arrival {
     pub request: Request,
-    /// When it is to be sent, ns after the run's begin.
+    /// Its intended time, ns after the run's start.
     pub intended_ns: u64,
     /// Whether it is in the window.
     pub selected: bool,
-    /// Who thinks again when it has ended (closed traffic).
+    /// The user that thinks again when it has ended (closed traffic).
     pub user: Option<u32>,
 }
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub request: Request,
-    /// Which event loop it meets.
+    /// The event loop that it meets.
     pub lane: usize,
-    /// When it was to be sent, ns after the run's begin.
+    /// Its intended time, ns after the run's start.
     pub intended_ns: u64,
-    /// When it was sent first.
+    /// When it was first sent.
     pub sent_ns: Option<u64>,
-    /// How much later than intended it was sent; `None`: that was not in the generator's hands.
+    /// How much later than intended it was sent; `None`: the delay was not the generator's.
     pub lag_ns: Option<u64>,
     pub selected: bool,
-    /// Who thinks again when it has ended (closed traffic).
+    /// The user that thinks again when it has ended (closed traffic).
     pub user: Option<u32>,
-    /// How often it was sent again.
+    /// The number of times it was sent again.
     pub again: u32,
 }
 
 /// How a request ended: the status of its answer, or why there is none.
 pub(crate) type Went = Result<u16, Kind>;
 
-/// The connections to one event loop, or to whichever there are.
+/// The connections to one event loop, or to any.
 #[derive(Default)]
 pub(crate) struct Lane {
     pub h1: h1::Idle,
@@ -68,45 +68,45 @@ pub(crate) struct Lane {
     pub waiting: RefCell<VecDeque<Job>>,
 }
 
-/// All of a run.
+/// The state of a run.
 pub(crate) struct Generator {
     pub core: Rc<Core>,
     pub target: Target,
     pub tls: Option<Arc<tls::Client>>,
     pub shapes: Vec<Shape>,
-    /// What senders were given by sticky balancers.
+    /// The cookies that sticky balancers gave to senders.
     pub cookies: Cookies,
-    /// When a request is given up, ns after its intended instant.
+    /// When a request is given up, ns after its intended time.
     pub limit_ns: u64,
-    /// The clock at the run's begin.
+    /// The clock at the run's start.
     pub begun_ns: Cell<u64>,
-    /// Connections at once, at most.
+    /// The most connections at once.
     pub most: usize,
     pub is_h2: bool,
     pub tally: RefCell<Tally>,
-    /// What the processes of a verification know requests of this run by.
+    /// The header by which the processes of a verification recognise requests of this run.
     pub secret: Option<u64>,
-    /// By event loop that requests are to meet; one, where nobody cares.
+    /// By event loop that requests are to meet; one entry if it does not matter.
     pub lanes: Vec<Lane>,
-    /// Connections that stand or are being made, and all that were made.
+    /// Connections that are open or being made, and all that were made.
     pub standing: Cell<usize>,
     pub connections: Cell<u64>,
     pub in_flight: Cell<u64>,
-    /// Users of closed traffic whose request has ended, and who waits for them.
+    /// Users of closed traffic whose request has ended, and the task that waits for them.
     pub answered: RefCell<Vec<u32>>,
     pub watcher: RefCell<Option<Waker>>,
-    /// What open traffic still has to send, and when the next of it is due, ns after the run's begin (`u64::MAX`: never).
+    /// The rest of open traffic, and the time of its next request, ns after the run's start (`u64::MAX`: none).
     pub open: RefCell<Option<Open>>,
     pub due_ns: Cell<u64>,
 }
 
 impl Generator {
-    /// Now, ns after the run's begin.
+    /// Now, ns after the run's start.
     pub fn now(&self) -> u64 {
         self.core.now().saturating_sub(self.begun_ns.get())
     }
 
-    /// A request's instant has come.
+    /// Starts a request whose time has come.
     pub fn begin(self: &Rc<Self>, arrival: Arrival) {
         let Arrival { request, intended_ns, selected, user } = arrival;
         let lane = weir_model::loops::met(self.lanes.len() as u32, request.way.with(purpose::MEETS)) as usize;
@@ -122,7 +122,7 @@ impl Generator {
         if self.is_h2 { h2::send(self, job) } else { h1::send(self, job) }
     }
 
-    /// A request is written now.
+    /// Notes that a request is being written.
     pub fn is_sent(&self, job: &mut Job, was_free: bool) {
         let now = self.now();
         if was_free && job.sent_ns.is_none() {
@@ -131,7 +131,7 @@ impl Generator {
         job.sent_ns.get_or_insert(now);
     }
 
-    /// A request waits for a connection.
+    /// Queues a request for a connection.
     pub fn wait(&self, job: Job) {
         self.lanes[job.lane].waiting.borrow_mut().push_back(job);
     }
@@ -141,18 +141,18 @@ impl Generator {
         self.lanes[lane].waiting.borrow_mut().pop_front()
     }
 
-    /// Whether the run's instant 0 is still to come.
+    /// Whether the run's time 0 is still to come.
     pub fn has_not_begun(&self) -> bool {
         self.core.now() <= self.begun_ns.get()
     }
 
-    /// What a request says beyond what its kind does.
+    /// The fields of a request that its kind does not fix.
     pub fn said<'a>(&self, job: &'a Job) -> Said<'a> {
         let sender = job.request.sender.as_deref();
         Said { sender, cookies: self.cookies.of(sender), drawn: self.drawn(job) }
     }
 
-    /// What a request says of itself to the processes of its run.
+    /// The field that identifies a request to the processes of its run.
     fn drawn(&self, job: &Job) -> Option<String> {
         let Request { ordinal, way, sender, .. } = &job.request;
         let hash =
@@ -162,20 +162,20 @@ impl Generator {
         self.secret.map(|secret| drawn.value(secret))
     }
 
-    /// Whether another connection may be made; then its place is taken.
+    /// Whether another connection may be made; if so, it is counted.
     pub fn may_open(&self) -> bool {
         let room = self.standing.get() < self.most;
         self.standing.set(self.standing.get() + usize::from(room));
         room
     }
 
-    /// The limit of a request.
+    /// The deadline of a request.
     pub fn limit(&self, job: &Job) -> Sleep {
         let at = self.begun_ns.get().saturating_add(job.intended_ns).saturating_add(self.limit_ns);
-        self.core.timers.at(at)
+        self.core.timers.sleep_until(at)
     }
 
-    /// A request has ended.
+    /// Ends a request.
     pub fn end(&self, job: &Job, went: &Went) {
         let now = self.now();
         self.tally.borrow_mut().ends(job, went, now);
@@ -191,14 +191,14 @@ impl Generator {
         }
     }
 
-    /// Sends what has become due meanwhile: however many answers there are to read, nothing is late for that.
+    /// Sends the requests that have become due meanwhile, so that reading many answers delays none.
     pub fn keep_pace(self: &Rc<Self>) {
         if self.due_ns.get() < u64::MAX {
             open::send_due(self, self.now());
         }
     }
 
-    /// A connection has ended, or was never made: those who wait go elsewhere.
+    /// A connection has ended, or was never made: waiting requests go elsewhere.
     pub fn is_closed(self: &Rc<Self>) {
         self.standing.set(self.standing.get() - 1);
         if let Some(job) = (0..self.lanes.len()).find_map(|lane| self.next(lane)) {
@@ -229,7 +229,7 @@ impl Generator {
         }
     }
 
-    /// Whether a connection can be made at all, before anything is sent; else why not.
+    /// Checks before the run that a connection can be made at all.
     pub async fn try_to_connect(&self) -> Result<(), String> {
         let mut limit = Some(self.core.timers.after(FIRST_NS));
         let mut dialling = pin!(self.dial(0));

@@ -20,13 +20,13 @@ static LIMITS: Limits = Limits {
     empty_host: false,
 };
 
-/// Bytes of a body that wait for the socket before no more are made.
+/// Bytes of a body that may wait for the socket before production pauses.
 const AHEAD: usize = 128 * 1024;
 
-/// A request that is written at once has no more of a body than this, bytes.
+/// The largest body of a request that is written at once, bytes.
 const AT_ONCE: u64 = 16 * 1024;
 
-/// Connections that are free, the one that was used last on top.
+/// Free connections, the one used last on top.
 pub(crate) type Idle = RefCell<Vec<Rc<Conn>>>;
 
 /// A connection.
@@ -34,7 +34,7 @@ pub(crate) struct Conn {
     exchange: RefCell<Exchange>,
     /// The request that it carries.
     job: RefCell<Option<Job>>,
-    /// Whoever reads its answers.
+    /// The task that reads its answers.
     reader: RefCell<Option<Waker>>,
 }
 
@@ -76,13 +76,14 @@ async fn connection(g: Rc<Generator>, job: Job) {
 }
 
 impl Conn {
-    /// A free connection gets a request. It is on its way when this returns, unless the socket is full or its body is long.
+    /// Gives a request to a free connection. It is in flight when this returns, unless the socket is full or its body
+    /// is long.
     fn carry(&self, g: &Generator, mut job: Job) {
         let mut exchange = self.exchange.borrow_mut();
         exchange.begin(g, &mut job, true);
         *self.job.borrow_mut() = Some(job);
         let reader = self.reader.borrow();
-        // Without one it is just being given back, and looks at once.
+        // Without a waker its task is just returning it, and looks for a request at once.
         let Some(reader) = &*reader else { return };
         let mut cx = Context::from_waker(reader);
         let sent = exchange.left > AT_ONCE || exchange.poll_send(&mut cx).is_err();
@@ -91,7 +92,7 @@ impl Conn {
         }
     }
 
-    /// Carries requests until the connection ends; one that is to be sent on another.
+    /// Carries requests until the connection ends; returns one that is to be sent on another.
     async fn carry_all(self: &Rc<Self>, g: &Rc<Generator>, mut job: Job) -> Option<Job> {
         let lane = job.lane;
         self.exchange.borrow_mut().begin(g, &mut job, false);
@@ -147,7 +148,7 @@ struct Exchange {
     response: Response,
     decoder: Option<Decoder>,
     asked: Asked,
-    /// The cookies of the answer, where they matter.
+    /// The cookies of the answer, if they matter.
     given: Option<Vec<Vec<u8>>>,
     /// When the request is given up.
     limit: Option<Sleep>,
@@ -155,7 +156,7 @@ struct Exchange {
     left: u64,
     /// Whether it has carried a request before.
     is_used: bool,
-    /// Whether anything of an answer has come.
+    /// Whether any byte of an answer has arrived.
     heard: bool,
 }
 
@@ -197,7 +198,8 @@ impl Exchange {
         }
     }
 
-    /// Whether a request that went so may be sent again: the server had closed the connection before it came.
+    /// Whether a request that failed this way may be sent again: the server had closed the connection before it
+    /// arrived.
     fn ends(&mut self, g: &Generator, job: &Job, went: &Went) -> bool {
         self.limit = None;
         let idempotent = g.shapes[job.request.kind as usize].idempotent;
@@ -240,7 +242,7 @@ impl Exchange {
         }
     }
 
-    /// Uses up what has come; whether the answer has ended.
+    /// Consumes what has arrived; whether the answer has ended.
     fn take(&mut self) -> Result<bool, Kind> {
         let bad = |_| Kind::BadResponse;
         while self.decoder.is_none() {

@@ -1,4 +1,4 @@
-//! HTTP/2: requests share connections, as many at once as the server takes; then another connection is made.
+//! HTTP/2: requests share connections, as many at once as the server accepts; then another connection is made.
 
 use crate::generator::{Generator, Job};
 use crate::shape::{Shape, piece};
@@ -18,14 +18,14 @@ use weir_net::transport::wire::Wire;
 use weir_plan::fixed::{H2_CONNECTION_WINDOW_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES};
 use weir_policy::Kind;
 
-/// Bytes of frames that wait for the socket before no more are taken.
+/// Bytes of frames that may wait for the socket before no more are accepted.
 const AHEAD: usize = 64 * 1024;
 
-/// How often a request is sent again that the server has not looked at (RFC 9113 §8.7): a server that is replaced ends all of its
-/// connections at once, and of several the next may be at its end as well.
+/// How often a request is sent again that the server has not processed (RFC 9113 §8.7): a server that is replaced
+/// ends all of its connections at once, and the next of several may be at its end as well.
 const MOST_AGAIN: u32 = 8;
 
-/// Connections that stand, and how many are being made.
+/// Open connections, and the number being made.
 #[derive(Default)]
 pub(crate) struct Connections {
     standing: RefCell<Vec<Rc<Shared>>>,
@@ -64,7 +64,7 @@ pub(crate) fn send(g: &Rc<Generator>, job: Job) {
     }
 }
 
-/// Begins a request on a connection that has room. `was_free`: it had not to wait for that.
+/// Begins a request on a connection that has room. `was_free`: it did not wait for that.
 fn begin(g: &Rc<Generator>, conn: Rc<Shared>, job: Job, was_free: bool) {
     conn.streams.set(conn.streams.get() + 1);
     g.core.runtime.spawn(request(g.clone(), conn, job, was_free));
@@ -117,7 +117,7 @@ async fn connection(g: Rc<Generator>, job: Job) {
 
 type Made = (SendRequest<Bytes>, Connection<Io, Bytes>);
 
-/// A connection whose server has said how many requests it takes at once.
+/// A connection whose server has announced how many requests it accepts at once.
 async fn open(g: &Generator, job: &Job) -> Result<Made, Kind> {
     let socket = g.connect(job).await?;
     let mut limit = Some(g.limit(job));
@@ -142,11 +142,11 @@ fn refused(g: &Generator) -> Kind {
 async fn drive(g: &Rc<Generator>, conn: &Shared, mut connection: Connection<Io, Bytes>) {
     poll_fn(|cx| Pin::new(&mut connection).poll(cx)).await.ok();
     conn.ending.set(true);
-    // What it carried fails by itself; those tasks hold the connection's last references.
+    // The requests that it carried fail by themselves; their tasks hold the connection's last references.
     g.core.runtime.next_turn().await;
 }
 
-/// What this side tells of itself.
+/// The settings that this side announces.
 fn settings() -> Builder {
     let mut builder = Builder::new();
     builder
@@ -160,7 +160,7 @@ fn settings() -> Builder {
 
 /// Why a request has no answer.
 enum Failed {
-    /// The server did nothing with it, and says so.
+    /// The server reports that it did nothing with it.
     Unprocessed,
     With(Kind),
 }
@@ -207,11 +207,11 @@ async fn exchange(g: &Generator, conn: &Shared, job: &Job) -> Result<u16, Failed
     went
 }
 
-/// A request and its answer on their way; dropped, the stream is reset.
+/// A request and its answer in flight; dropping it resets the stream.
 struct UnderWay {
     answer: ResponseFuture,
     status: u16,
-    /// The cookies of the answer, where they matter.
+    /// The cookies of the answer, if they matter.
     given: Option<Vec<HeaderValue>>,
     recv: Option<h2::RecvStream>,
     body: SendStream<Bytes>,
@@ -221,7 +221,7 @@ struct UnderWay {
 
 impl UnderWay {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<u16, Failed>> {
-        // A server may answer before it has read all; what it says then counts.
+        // A server may answer before it has read everything; that answer counts.
         let _ = self.poll_send(cx);
         if self.recv.is_none() {
             let answer = ready!(Pin::new(&mut self.answer).poll(cx)).map_err(|e| Failed::of(&e))?;
@@ -255,7 +255,7 @@ impl UnderWay {
     }
 }
 
-/// A connection's bytes as the `h2` crate wants them.
+/// A connection's bytes as the `h2` crate expects them.
 struct Io(Wire);
 
 impl AsyncRead for Io {

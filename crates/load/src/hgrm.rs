@@ -6,13 +6,13 @@ use std::io::{self, Write};
 
 /// Significant digits of a latency.
 const DIGITS: u8 = 3;
-/// Lines between two halvings of what is left.
+/// Lines between two halvings of the remainder.
 const TICKS: u32 = 5;
 
 /// Writes the distribution of the latencies of the requests that count.
 ///
 /// # Errors
-/// What `out` says.
+/// Errors of `out`.
 pub fn hgrm(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     let mut latencies = Histogram::<u64>::new(DIGITS).map_err(io::Error::other)?;
     for row in rows.iter().filter(|row| row.selected) {

@@ -1,8 +1,9 @@
-//! An open-loop generator: sends a scenario's requests to a URL at their intended instants, whatever comes back.
+//! An open-loop generator: sends a scenario's requests to a URL at their intended times, regardless of the answers.
 //!
-//! Requests are those of the simulation (`weir-workload`): the same arrivals, kinds, keys and bodies for the same seed. A latency
-//! counts from the intended instant to the last byte, so that a server that stalls is not asked more kindly (Gil Tene's
-//! "coordinated omission"). One thread, one runtime: requests are paced by one timer, connections are tasks beside it.
+//! Requests are those of the simulation (`weir-workload`): the same arrivals, kinds, keys and bodies for the same
+//! seed. A latency counts from the intended time to the last byte, so that a server that stalls does not receive a
+//! gentler load (Gil Tene's "coordinated omission"). One thread, one runtime: one timer paces the requests, and
+//! connections are tasks beside it.
 #![forbid(unsafe_code)]
 
 mod closed;

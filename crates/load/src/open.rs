@@ -1,25 +1,25 @@
-//! Open traffic: each request at its instant, whatever comes back.
+//! Open traffic: each request at its time, regardless of the answers.
 
 use crate::generator::{Arrival, Generator};
 use crate::run::{Sender, at};
 use std::rc::Rc;
 use weir_workload::{Load, Requests};
 
-/// Requests that are begun in a row before answers are looked at.
+/// Requests that are begun in a row before answers are read.
 const ROW: u32 = 32;
 
-/// What is still to be sent, and the next of it.
+/// The rest of the traffic, and its next request.
 pub(crate) struct Open {
     load: Load,
     requests: Requests,
     speed: f64,
     ordinal: u64,
-    /// When the next one arrives in the scenario.
+    /// The scenario's time of the next arrival.
     arrives_ns: u64,
 }
 
 impl Open {
-    /// The next arrival; when it is due, `u64::MAX` if there is none.
+    /// The next arrival, and when it is due; `u64::MAX` if there is none.
     fn advance(&mut self) -> u64 {
         if self.ordinal == self.load.requests {
             return u64::MAX;
@@ -47,7 +47,7 @@ pub(crate) async fn send(sender: Sender) {
     while g.due_ns.get() < u64::MAX {
         let due_ns = g.due_ns.get();
         if due_ns > g.now() || g.has_not_begun() {
-            g.core.timers.at(g.begun_ns.get() + due_ns).await;
+            g.core.timers.sleep_until(g.begun_ns.get() + due_ns).await;
         }
         if send_due(&g, g.now()) == ROW {
             g.core.runtime.next_turn().await;
@@ -55,7 +55,7 @@ pub(crate) async fn send(sender: Sender) {
     }
 }
 
-/// Begins requests that are due; how many.
+/// Begins requests that are due; returns their number.
 pub(crate) fn send_due(g: &Rc<Generator>, now_ns: u64) -> u32 {
     let mut begun = 0;
     while begun < ROW && g.due_ns.get() <= now_ns {

@@ -1,4 +1,4 @@
-//! What a run found out, as plain data.
+//! The result of a run, as plain data.
 
 use std::collections::BTreeMap;
 use weir_policy::Kind;
@@ -13,61 +13,61 @@ pub struct Outcome {
     pub scenario: String,
     /// Seed of all draws.
     pub seed: u64,
-    /// How many there were.
+    /// The number of requests.
     pub requests: Requests,
     /// Requests per second between the first and the last arrival that count; `None`: fewer than two do.
     pub rate_per_s: Option<f64>,
     /// Latencies of all requests that count, ns.
     pub all: Histogram,
-    /// Of those that succeeded.
+    /// Latencies of requests that succeeded.
     pub ok: Histogram,
     /// How late requests were sent.
     pub lag: Lag,
     /// Connections that were made.
     pub connections: u64,
-    /// Why the figures mean nothing, if they do.
+    /// Why the figures are invalid, if they are.
     pub void: Option<String>,
-    /// What to know when reading them.
+    /// Notes for reading them.
     pub warnings: Vec<String>,
-    /// Each request, where they were to be kept.
+    /// Each request, if they were kept.
     pub rows: Vec<Row>,
-    /// Whether it was told to stop before its end.
+    /// Whether it was stopped before its end.
     pub interrupted: bool,
 }
 
 /// Counts of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
-    /// All that were sent.
+    /// All requests sent.
     pub total: u64,
-    /// Those that count.
+    /// Requests that count.
     pub selected: u64,
-    /// Those of them that succeeded.
+    /// Counted requests that succeeded.
     pub ok: u64,
-    /// By kind, those of them that failed.
+    /// Counted requests that failed, by kind.
     pub errors: BTreeMap<Kind, u64>,
 }
 
 impl Requests {
-    /// Those that count and failed.
+    /// Counted requests that failed.
     pub fn failed(&self) -> u64 {
         self.errors.values().sum()
     }
 }
 
-/// How long after their intended instants requests were sent, ns: what the generator itself adds. Not part of it: waiting for a
-/// free connection, and making one.
+/// How long after their intended times requests were sent, ns: the delay that the generator itself adds. It excludes
+/// waiting for a free connection, and making one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lag {
-    /// Half were later.
+    /// The median.
     pub p50_ns: Option<f64>,
-    /// One of a hundred was later.
+    /// The 99 % quantile.
     pub p99_ns: Option<f64>,
-    /// The latest.
+    /// The largest.
     pub max_ns: Option<u64>,
 }
 
-/// Latencies for people and programs, ms; what cannot be said is `None`.
+/// Latencies for people and programs, ms; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Latency {
     /// The shortest.
@@ -81,7 +81,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// The quantiles that are said.
+    /// The quantiles that are reported.
     pub const QUANTILES: [(&'static str, f64); 5] =
         [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
 
@@ -100,16 +100,16 @@ impl Latency {
     }
 }
 
-/// One request, as it went.
+/// One request, as it happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Its number.
     pub request: u64,
-    /// When it was to be sent, ns after the run's begin.
+    /// Its intended time, ns after the run's start.
     pub intended_ns: u64,
     /// When it was sent; `None`: never.
     pub sent_ns: Option<u64>,
-    /// When its last byte had come, or it had failed.
+    /// When its last byte arrived, or it failed.
     pub ended_ns: u64,
     /// The status of its answer; 0: none.
     pub status: u16,

@@ -1,4 +1,4 @@
-//! A run: the scenario's requests in their order, each at its instant.
+//! A run: the scenario's requests in order, each at its time.
 
 use crate::closed;
 use crate::cookies::Cookies;
@@ -20,27 +20,37 @@ use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::io::clock::Clock;
 use weir_net::io::runtime::Runtime;
+use weir_net::io::tcp::TcpSettings;
 use weir_net::transport::tls;
-use weir_plan::{KeySource, Point, Scenario, TlsClient, Window};
+use weir_plan::{KeySource, Point, Scenario, Window, fixed};
 use weir_stats::Key;
 use weir_workload::{Load, Requests, load_unless};
 
-/// How often the run looks whether it is told to stop, ns.
+/// The options of all TCP connections, as the balancer has them.
+const TCP: TcpSettings = TcpSettings {
+    user_timeout_ns: fixed::TCP_USER_TIMEOUT_NS,
+    keepalive_ns: fixed::TCP_KEEPALIVE_NS,
+    keepalive_interval_ns: fixed::TCP_KEEPALIVE_INTERVAL_NS,
+    keepalive_probes: fixed::TCP_KEEPALIVE_PROBES,
+    next_address_ns: fixed::NEXT_ADDRESS_NS,
+};
+
+/// How often the run checks whether to stop, ns.
 const TICK_NS: u64 = 100_000_000;
-/// The first request's instant comes so long after the start, ns: the first connections are made in time.
+/// Time between the start and the first request, ns: the first connections are made in it.
 const HEAD_START_NS: u64 = 10_000_000;
-/// In a verification a request without patience waits so long at least, ns: the language's default deadline.
+/// In a verification a request without patience waits at least this long, ns: the language's default deadline.
 const LOST_NS: u64 = 60_000_000_000;
-/// Connections of HTTP/1.1 at once, where nothing is said.
+/// The default limit of HTTP/1.1 connections.
 const MOST_CONNECTIONS: usize = 10_000;
 
-/// Which version of HTTP is spoken.
+/// The version of HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1.
     #[default]
     H1,
-    /// HTTP/2: by ALPN over TLS, by prior knowledge else.
+    /// HTTP/2: by ALPN over TLS, otherwise by prior knowledge.
     H2,
 }
 
@@ -51,34 +61,34 @@ pub struct Options {
     pub to: String,
     /// Seed of all draws: the requests are those of a replication of a simulation with it.
     pub seed: u64,
-    /// Of which replication, from 0.
+    /// The replication, from 0.
     pub replication: u32,
     /// Requests, instead of what the file says.
     pub requests: Option<u64>,
-    /// For how long requests arrive, ns, instead of what the file says.
+    /// How long requests arrive, ns, instead of what the file says.
     pub duration_ns: Option<u64>,
-    /// So many times as fast.
+    /// Speed-up factor.
     pub speed: f64,
-    /// Connections at once, at most; `None`: as many as requests need, up to 10,000.
+    /// The most connections at once; `None`: as many as requests need, up to 10,000.
     pub connections: Option<usize>,
-    /// Which version is spoken.
+    /// The version of HTTP.
     pub protocol: Protocol,
-    /// Whether certificates are taken unseen.
+    /// Whether certificates are accepted without verification.
     pub insecure: bool,
     /// Whether each request is kept in [`Outcome::rows`].
     pub rows: bool,
-    /// The run of a verification that this load is of.
+    /// The run of a verification that this load belongs to.
     pub paired: Option<Paired>,
 }
 
 /// A run of a verification, as its load is sent.
 #[derive(Clone, Debug)]
 pub struct Paired {
-    /// What only the processes of the run know.
+    /// The secret of the run's processes.
     pub secret: u64,
     /// The event loops that requests meet: an address each.
     pub loops: Vec<SocketAddr>,
-    /// The instant 0 of the run, as `CLOCK_MONOTONIC` tells it, ns.
+    /// Time 0 of the run, as `CLOCK_MONOTONIC` reads then, ns.
     pub begins_ns: u64,
 }
 
@@ -89,13 +99,13 @@ pub enum Error {
     Target(CannotReach),
     /// No connection can be made: why.
     Connect(String),
-    /// The scenario cannot be sent, in words.
+    /// The scenario cannot be sent; the reason.
     Scenario(String),
-    /// The machine has nothing to run on.
+    /// The machine lacks what a runtime needs.
     System(io::Error),
     /// TLS cannot be set up.
     Tls(String),
-    /// It was told to stop before anything was sent.
+    /// It was stopped before anything was sent.
     Interrupted,
 }
 
@@ -112,10 +122,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Sends a scenario's requests and waits for all answers. `tell` hears of each second; `stop` ends the run.
+/// Sends a scenario's requests and waits for all answers. `tell` is called every second; `stop` ends the run.
 ///
 /// # Errors
-/// [`Error`]; requests that fail are none.
+/// [`Error`]; failed requests are results, not errors.
 pub fn run(
     (point, scenario): (&Point, &Scenario),
     options: &Options,
@@ -141,7 +151,7 @@ pub fn run(
     }
     let lanes = paired.map_or(1, |run| run.loops.len().max(1));
     let clock = paired.map_or_else(Clock::start, |run| Clock::beginning(run.begins_ns));
-    let core = Core::new(runtime.clone(), clock, key).map_err(Error::System)?;
+    let core = Core::new(runtime.clone(), clock, key, TCP).map_err(Error::System)?;
     let g = Rc::new(Generator {
         begun_ns: Cell::default(),
         core,
@@ -150,7 +160,7 @@ pub fn run(
         cookies: Cookies::new(point, &scenario),
         limit_ns: scenario.patience_ns.unwrap_or(match paired {
             None => scenario.deadline_ns,
-            // In a simulation a deadline stops nothing; what nobody answers must end at last.
+            // In a simulation a deadline stops nothing; here a request without an answer must end at last.
             Some(_) => scenario.deadline_ns.max(LOST_NS),
         }),
         most: options.connections.unwrap_or(MOST_CONNECTIONS),
@@ -174,7 +184,8 @@ pub fn run(
 }
 
 fn client(insecure: bool) -> Result<Arc<tls::Client>, String> {
-    let client = if insecure { tls::Client::unverified() } else { tls::Client::read(&TlsClient::default()) };
+    let client =
+        if insecure { tls::Client::unverified() } else { tls::Client::read(&tls::ClientFiles::default()) };
     client.map(Arc::new).map_err(|e| e.to_string())
 }
 
@@ -226,7 +237,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Sends them all and waits for their ends; `false`: told to stop before.
+    /// Sends all requests and waits for their ends; `false`: stopped before.
     async fn send_all(self, stop: Arc<AtomicBool>, tell: impl Fn(&Second) + 'static) -> Result<bool, Error> {
         let core = self.g.core.clone();
         core.runtime.spawn(core.timers.clone().run(core.runtime.clone()));
@@ -263,15 +274,15 @@ impl Sender {
     }
 }
 
-/// An instant of the scenario, in a run that is so many times as fast.
+/// A time of the scenario, in a run that is faster by a factor.
 pub(crate) fn at(ns: u64, speed: f64) -> u64 {
     if speed == 1.0 { ns } else { (ns as f64 / speed) as u64 }
 }
 
-/// Tells of each second.
+/// Reports each second.
 async fn tick(g: &Generator, tell: impl Fn(&Second)) {
     for second in 1.. {
-        g.core.timers.at(g.begun_ns.get() + second * 1_000_000_000).await;
+        g.core.timers.sleep_until(g.begun_ns.get() + second * 1_000_000_000).await;
         let heard = g.tally.borrow_mut().second(second, g.in_flight.get());
         tell(&heard);
     }

@@ -1,4 +1,4 @@
-//! What is sent for each kind of a scenario's requests: rendered once, but for who sends it.
+//! The bytes of each kind of a scenario's requests: rendered once, except for the sender.
 
 use bytes::Bytes;
 use http::header::{COOKIE, HOST, HeaderName, HeaderValue, USER_AGENT};
@@ -7,7 +7,7 @@ use weir_plan::{KeySource, Point, RequestShape, Scenario, Spec};
 use weir_policy::retry::is_idempotent;
 use weir_workload::DRAWN;
 
-/// Who asks.
+/// The sender of a request.
 const AGENT: &str = concat!("weir-load/", env!("CARGO_PKG_VERSION"));
 
 /// Bytes of bodies that are sent at once.
@@ -25,23 +25,23 @@ pub(crate) struct Shape {
     /// HTTP/2: the same.
     uri: Uri,
     fields: HeaderMap,
-    /// Where it says who sends it: fields and cookies that it lacks.
+    /// Where the sender is identified: fields and cookies that the kind lacks.
     sender_fields: Vec<HeaderName>,
     sender_cookies: Vec<String>,
     cookies: String,
 }
 
-/// What a request says beyond what its kind does.
+/// The fields of a request that its kind does not fix.
 pub(crate) struct Said<'a> {
-    /// Who sends it.
+    /// The sender.
     pub sender: Option<&'a str>,
     /// Cookies that the sender was given.
     pub cookies: Option<String>,
-    /// What only the processes of its run read.
+    /// A field that only the processes of its run read.
     pub drawn: Option<String>,
 }
 
-/// Where the nodes of a topology read who sends a request.
+/// Where the nodes of a topology read the sender of a request.
 pub(crate) fn key_sources(point: &Point) -> Vec<KeySource> {
     let mut sources: Vec<KeySource> = Vec::new();
     for spec in &point.specs {
@@ -57,10 +57,10 @@ pub(crate) fn key_sources(point: &Point) -> Vec<KeySource> {
     sources
 }
 
-/// The kinds of a scenario's requests, sent to this authority: one for each kind that a request may be of.
+/// The kinds of a scenario's requests, sent to this authority.
 ///
 /// # Errors
-/// A request that cannot be sent, or is of no kind, in words.
+/// A request that cannot be sent, or has no kind; the reason.
 pub(crate) fn shapes(
     scenario: &Scenario,
     sources: &[KeySource],
@@ -78,7 +78,7 @@ pub(crate) fn shapes(
     kinds.iter().map(|kind| Shape::new(kind, sources, to)).collect()
 }
 
-/// Where requests go that name no host.
+/// The authority of requests that name no host.
 pub(crate) struct Host<'a> {
     pub https: bool,
     pub authority: &'a str,
@@ -143,7 +143,7 @@ impl Shape {
         })
     }
 
-    /// What a request says of who sends it: the value of its Cookie field.
+    /// The value of its Cookie field, which identifies the sender.
     fn cookie(&self, said: &Said<'_>) -> Option<String> {
         let own = (!self.cookies.is_empty()).then(|| self.cookies.clone());
         let more = said
@@ -198,7 +198,7 @@ fn line(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The next piece of a body of which so much is left.
+/// The next piece of a body with this remainder.
 pub(crate) fn piece(left: u64) -> Bytes {
     static BODY: [u8; PIECE] = [b'w'; PIECE];
     let n = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
@@ -211,7 +211,7 @@ mod tests {
     use weir_plan::Recorded;
     use weir_topology::{Request, evaluate};
 
-    /// A plan's own check says so earlier; whoever makes one in another way is told as well.
+    /// A plan's own check reports this earlier; a scenario built in another way is checked here.
     #[test]
     fn each_row_of_a_trace_is_of_a_kind() {
         let text = "scenario(\"s\", server(\"a\"), traffic.mix(traffic.poisson(rate = 1), [(1, request()), (1, request())]), requests = 1)";

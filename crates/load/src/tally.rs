@@ -1,11 +1,11 @@
-//! What is counted while a load runs.
+//! Counts of a running load.
 
 use crate::generator::{Job, Went};
 use crate::outcome::{Lag, Requests, Row};
 use weir_policy::Kind;
 use weir_stats::Histogram;
 
-/// The last second, for whoever watches.
+/// The last second, for a display.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Second {
     /// Since the run began, s.
@@ -14,7 +14,7 @@ pub struct Second {
     pub sent: u64,
     /// Requests that failed.
     pub failed: u64,
-    /// Requests that wait for their answers now.
+    /// Requests waiting for their answers now.
     pub in_flight: u64,
     /// Quantiles 0.5 and 0.99 of the latencies of those that ended, ns.
     pub quantiles_ns: [Option<f64>; 2],
@@ -29,16 +29,16 @@ pub(crate) struct Tally {
     lag: Histogram,
     arrivals: Option<Arrivals>,
     pub rows: Option<Vec<Row>>,
-    /// Requests that were sent again, their connection having been closed when they came.
+    /// Requests that were sent again since their connection was closed when they arrived.
     pub again: u64,
     /// Requests that waited for a free connection.
     pub waited: u64,
-    /// Answers that call the request wrong (4xx), and the status of the first.
+    /// Answers that reject the request (4xx), and the status of the first.
     refused: u64,
     first_refused: Option<u16>,
-    /// Why the first connection that failed did so.
+    /// Why the first failed connection failed.
     pub no_connection: Option<String>,
-    /// Why this machine could make no connection, if that was not the server's fault.
+    /// Why this machine could not connect, if that was not the server's fault.
     pub exhausted: Option<String>,
     since: SinceTold,
 }
@@ -51,7 +51,7 @@ struct Arrivals {
     last_ns: u64,
 }
 
-/// What there was since the last second was told.
+/// What happened since the last report.
 #[derive(Default)]
 struct SinceTold {
     sent: u64,
@@ -60,12 +60,12 @@ struct SinceTold {
 }
 
 impl Tally {
-    /// Nothing yet; `rows`: whether each request is kept.
+    /// Empty; `rows`: whether each request is kept.
     pub fn new(rows: bool) -> Tally {
         Tally { rows: rows.then(Vec::new), ..Tally::default() }
     }
 
-    /// A request arrives.
+    /// Counts an arrival.
     pub fn arrives(&mut self, job: &Job) {
         self.requests.total += 1;
         self.since.sent += 1;
@@ -76,7 +76,7 @@ impl Tally {
         }
     }
 
-    /// A request has ended.
+    /// Counts the end of a request.
     pub fn ends(&mut self, job: &Job, went: &Went, ended_ns: u64) {
         let latency = ended_ns.saturating_sub(job.intended_ns);
         let error = went.as_ref().err().copied().or_else(|| {
@@ -116,14 +116,14 @@ impl Tally {
         }
     }
 
-    /// What the last second brought; the next one begins.
+    /// The last second; the next one begins.
     pub fn second(&mut self, at_s: u64, in_flight: u64) -> Second {
         let SinceTold { sent, failed, latencies } = std::mem::take(&mut self.since);
         let quantiles_ns = [0.5, 0.99].map(|q| latencies.quantile(q));
         Second { at_s, sent, failed, in_flight, quantiles_ns }
     }
 
-    /// How late requests were sent.
+    /// The lateness of requests.
     pub fn lag(&self) -> Lag {
         Lag { p50_ns: self.lag.of_all(0.5), p99_ns: self.lag.of_all(0.99), max_ns: self.lag.max() }
     }
@@ -134,8 +134,8 @@ impl Tally {
         (last_ns > first_ns).then(|| (number - 1) as f64 * 1e9 / (last_ns - first_ns) as f64)
     }
 
-    /// Why the figures mean nothing, if they do: the generator was late by more than 5 ms, or by more than a tenth of what it
-    /// measures; or the machine had nothing left to connect with.
+    /// Why the figures are invalid, if they are: the generator was late by more than 5 ms, or by more than a tenth of
+    /// what it measures; or the machine ran out of ports or descriptors to connect with.
     pub fn void(&self) -> Option<String> {
         if let Some(why) = &self.exhausted {
             return Some(format!(
@@ -157,7 +157,7 @@ impl Tally {
         }
     }
 
-    /// What to know when reading the figures. `to_url`: of a load that somebody sends somewhere, not of a verification.
+    /// Notes for reading the figures. `to_url`: for a load sent to a URL, not for a verification.
     pub fn warnings(&self, to_url: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.waited > 0 {
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!((tally.requests.selected, tally.rate_per_s()), (1, Some(2.0)));
     }
 
-    /// A server of https takes what comes by http for a bad request: that is an answer, and hardly what was meant.
+    /// An https server takes plain http for a bad request: that is an answer, and hardly what the user meant.
     #[test]
     fn many_answers_of_4xx_are_told() {
         let mut tally = Tally::new(false);

@@ -1,4 +1,4 @@
-//! Where a load goes: a URL, whose name is resolved once before the run.
+//! The destination of a load: a URL, whose name is resolved once before the run.
 
 use http::Uri;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 /// A server, as a URL names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Whether it is spoken to over TLS.
+    /// Whether it is reached over TLS.
     pub https: bool,
     /// Host and port as written: the Host of requests that name no other.
     pub authority: String,
@@ -17,10 +17,10 @@ pub struct Target {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// Why a URL leads nowhere.
+/// Why a URL cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CannotReach {
-    /// It is no URL that can be used: why, with the remedy.
+    /// It is not a usable URL: why, with the remedy.
     Url(String),
     /// Its name has no address.
     Name(String),

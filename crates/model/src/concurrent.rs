@@ -1,31 +1,32 @@
 //! A server that works on several requests at once and shares its cores among them (processor sharing).
 //!
-//! - In virtual time: the simulator hands in tickets with their work, asks when the first will be done, and looks again
-//!   then. With m requests sharing, each progresses at rate min(1, cores/m) / (1 + contention·(m-1) + coherency·m·(m-1)):
-//!   the Universal Scalability Law (Gunther 1993) per request. Beyond `threads` requests wait in order of arrival.
-//! - In the proxy: built-in servers do the same with real requests.
+//! - In virtual time: the simulator passes tickets with their work, asks when the first ends, and looks again then.
+//!   With m requests sharing, each progresses at rate min(1, cores/m) / (1 + contention·(m-1) + coherency·m·(m-1)):
+//!   the Universal Scalability Law (Gunther 1993) per request. Beyond `threads`, requests wait in order of arrival.
+//!   In the proxy: built-in servers do the same with real requests.
 //! - Draws: nothing; the work comes with the request.
 //!
-//! All that share progress alike, so one clock per server counts the work that each of them has received, a request is
-//! done when that clock has advanced by its work, and a change of rate moves no request in the heap of ends. The clock
-//! counts 2^-48 ns in integers: what comes out is exact and does not depend on how often one asks.
+//! All requests that share progress at the same rate, so one clock per server counts the work that each of them has
+//! received. A request is done when that clock has advanced by its work, and a change of rate moves no request in the
+//! heap of ends. The clock counts 2^-48 ns in integers: results are exact and do not depend on how often the state is
+//! read.
 
 use crate::queue::{Entry, Line, Links, NOBODY};
 
 /// Binary digits of a nanosecond of work.
 const DIGITS: u32 = 48;
 
-/// Rates that are worked out beforehand.
+/// Rates that are computed in advance.
 const TABLE: u32 = 256;
 
-/// What all servers of a place have in common.
+/// What all servers of a site have in common.
 #[derive(Clone, Debug)]
 pub struct Law {
     cores: f64,
     contention: f64,
     coherency: f64,
     threads: u32,
-    /// Rate by how many share, less one.
+    /// Rate by the number of sharing requests, less one.
     table: Vec<u64>,
 }
 
@@ -38,20 +39,20 @@ impl Law {
         law
     }
 
-    /// The share of a core's full speed at which each progresses, when so many are inside or wait.
+    /// The share of a core's full speed at which each request progresses with this number inside or waiting.
     pub fn rate(&self, sharing: u32) -> f64 {
         let m = f64::from(sharing.clamp(1, self.threads));
         let share = if m > self.cores { self.cores / m } else { 1.0 };
         share / (1.0 + self.contention * (m - 1.0) + self.coherency * m * (m - 1.0))
     }
 
-    /// Cores at work when so many are inside or wait.
+    /// Cores at work with this number of requests inside or waiting.
     pub fn busy_cores(&self, sharing: u32) -> f64 {
         f64::from(sharing.min(self.threads)).min(self.cores)
     }
 
-    /// The rate in 2^-48. Rounded up, so that work which by the formula ends with a nanosecond does not end a whole one
-    /// later; at least 1, so that however many share, all get on.
+    /// The rate in 2^-48. Rounded up, so that work which by the formula ends on a nanosecond does not end a whole one
+    /// later; at least 1, so that any number of requests makes progress.
     fn work_out(&self, m: u32) -> u64 {
         const ONE: f64 = (1u64 << DIGITS) as f64;
         ((self.rate(m) * ONE).ceil() as u64).clamp(1, 1 << DIGITS)
@@ -66,7 +67,7 @@ impl Law {
     }
 }
 
-/// Where each ticket stands; shared by all servers of a world. A ticket is in one of them at a time.
+/// The position of each ticket; shared by all servers of a world. A ticket is at one of them at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Jobs {
     links: Links,
@@ -75,16 +76,16 @@ pub struct Jobs {
 
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    /// Place in the heap of its server; `NOBODY` where it waits or is done.
+    /// Position in the heap of its server; `NOBODY` if it waits or is done.
     at: u32,
-    /// Given when it came; 0 once it is done.
+    /// The work given on arrival; 0 once it is done.
     work_ns: u64,
 }
 
-/// One that is being worked on.
+/// A ticket that is being worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Open {
-    /// What the server's clock shows when it is done.
+    /// The reading of the server's clock when it is done.
     end: u128,
     ticket: u32,
 }
@@ -92,10 +93,10 @@ struct Open {
 /// The state of one server.
 #[derive(Clone, Debug, Default)]
 pub struct Concurrent {
-    /// Work that each of those inside has received, in 2^-48 ns, as of `at_ns`.
+    /// Work that each ticket inside has received, in 2^-48 ns, as of `at_ns`.
     clock: u128,
     at_ns: u64,
-    /// A binary heap, the first end on top.
+    /// A binary heap; the first to end is on top.
     open: Vec<Open>,
     /// Done, but still inside.
     done: u32,
@@ -103,19 +104,19 @@ pub struct Concurrent {
 }
 
 impl Concurrent {
-    /// How many are inside: worked on, or done and not gone yet.
+    /// The number inside: worked on, or done and not gone yet.
     #[inline]
     pub fn inside(&self) -> u32 {
         self.open.len() as u32 + self.done
     }
 
-    /// How many wait for a thread.
+    /// The number waiting for a thread.
     #[inline]
     pub fn waiting(&self) -> u32 {
         self.line.len()
     }
 
-    /// A ticket comes with its work. Times must not go back.
+    /// Adds a ticket with its work. Times must not go back.
     pub fn enter(&mut self, law: &Law, jobs: &mut Jobs, now_ns: u64, ticket: u32, work_ns: u64) -> Entry {
         if ticket as usize >= jobs.of.len() {
             jobs.of.resize(ticket as usize + 1, Job { at: NOBODY, work_ns: 0 });
@@ -130,18 +131,18 @@ impl Concurrent {
         Entry::Inside
     }
 
-    /// When the first of those inside will be done if nothing changes until then; those named by [`Concurrent::done`]
-    /// are done already.
+    /// When the first ticket inside ends if nothing changes until then; those named by [`Concurrent::done`] are done
+    /// already.
     #[inline]
     pub fn next_end_ns(&self, law: &Law, jobs: &Jobs) -> Option<u64> {
-        // Positions by ticket are kept in step with the heap.
+        // Positions by ticket are updated with the heap.
         debug_assert!(self.open.first().is_none_or(|first| jobs.of[first.ticket as usize].at == 0));
         let left = self.open.first()?.end.saturating_sub(self.clock);
         let ns = left.div_ceil(u128::from(law.per_ns(self.inside())));
         Some(self.at_ns.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
     }
 
-    /// Work that a ticket still has to be given, ns: all of it while it waits, none when it is done.
+    /// Work that a ticket still needs, ns: all of it while it waits, none when it is done.
     pub fn left_ns(&self, law: &Law, jobs: &Jobs, now_ns: u64, ticket: u32) -> u64 {
         let job = jobs.of[ticket as usize];
         if job.at == NOBODY {
@@ -152,8 +153,8 @@ impl Concurrent {
         (self.open[job.at as usize].end.saturating_sub(clock) >> DIGITS) as u64
     }
 
-    /// Adds the tickets whose work is done by now to `out`, each once, the first done first. They stay inside until they
-    /// leave, at this same instant.
+    /// Adds the tickets whose work is done by now to `out`, each once, in order of their ends. They stay inside until
+    /// they leave, at this same instant.
     pub fn done(&mut self, law: &Law, jobs: &mut Jobs, now_ns: u64, out: &mut Vec<u32>) {
         self.advance(law, now_ns);
         while let Some(first) = self.open.first().filter(|first| first.end <= self.clock) {
@@ -165,7 +166,8 @@ impl Concurrent {
         }
     }
 
-    /// One inside leaves, done or cut off half-way. The waiting ticket that takes its thread, if any: its work begins.
+    /// Removes a ticket from inside, done or cut off. Returns the waiting ticket that takes its thread, if any, whose
+    /// work begins.
     pub fn leave(&mut self, law: &Law, jobs: &mut Jobs, now_ns: u64, ticket: u32) -> Option<u32> {
         self.advance(law, now_ns);
         match jobs.of[ticket as usize].at {
@@ -188,7 +190,8 @@ impl Concurrent {
         self.line.take_out(&mut jobs.links, ticket);
     }
 
-    /// The clock goes on to now. No overflow: 64 bits of time at no more than 2^48 each, and 64 + 48 bits of work on top.
+    /// Advances the clock to now. No overflow: 64 bits of time at no more than 2^48 each, and 64 + 48 bits of work on
+    /// top.
     #[inline]
     fn advance(&mut self, law: &Law, now_ns: u64) {
         debug_assert!(now_ns >= self.at_ns, "time goes back");
@@ -212,7 +215,7 @@ impl Concurrent {
         if at == self.open.len() {
             return;
         }
-        // The last one takes the free place, and from there goes the one way or the other.
+        // The last one takes the free position, and moves up or down from there.
         if at > 0 && last < self.open[(at - 1) / 2] {
             self.rise(jobs, at, last);
         } else {

@@ -6,7 +6,7 @@ use weir_stats::Key;
 
 const MS: u64 = 1_000_000;
 
-/// What a reader believes at sight: every request has its remaining work, and all of it is lowered as time passes.
+/// The obvious model: every request has its remaining work, and all of it decreases as time passes.
 #[derive(Default)]
 struct Naive {
     now_ns: u64,
@@ -39,7 +39,7 @@ impl Naive {
     }
 }
 
-/// The heap is one, and every ticket knows its place.
+/// Checks that the heap is a heap, and that every ticket knows its position.
 fn check(server: &Concurrent, jobs: &Jobs) {
     for (at, open) in server.open.iter().enumerate() {
         assert!(at == 0 || server.open[(at - 1) / 2] < *open);
@@ -47,7 +47,7 @@ fn check(server: &Concurrent, jobs: &Jobs) {
     }
 }
 
-/// Random arrivals, cut-offs, renunciations and idle questions against the naive model, to the last bit.
+/// Random arrivals, cut-offs, tickets that give up and idle reads against the naive model, to the last bit.
 #[test]
 fn agrees_with_lowering_what_is_left() {
     let laws = [
@@ -89,7 +89,7 @@ fn agrees_with_lowering_what_is_left() {
                     server.abandon(&mut jobs, ticket);
                 }
                 2..=4 if naive.inside.len() < 40 => {
-                    // Whole steps make ties; some work is none at all.
+                    // Whole steps make ties; some work is zero.
                     let work = draw.nth(3).below(9) * MS / 4;
                     let entry = server.enter(law, &mut jobs, now, next, work);
                     if (naive.inside.len() as u32) < law.threads {
@@ -113,7 +113,7 @@ fn agrees_with_lowering_what_is_left() {
     }
 }
 
-/// Three equal works on one core end together after three times as long, to the nanosecond, however often one looks.
+/// Three equal works on one core end together after three times as long, to the nanosecond, for any number of reads.
 #[test]
 fn equal_works_share_equally() {
     for looks in [0, 1, 977] {
@@ -193,7 +193,7 @@ fn cores_and_threads() {
     }
 }
 
-/// The greatest works, times and crowds neither overflow nor stand still.
+/// The greatest works, times and numbers neither overflow nor stop the clock.
 #[test]
 fn extremes_saturate() {
     let law = Law::new(1e-300, 1e300, 1e300, None);
@@ -226,7 +226,7 @@ fn a_great_crowd_is_cut_off_in_any_order() {
         let work = Key::new(1).with(u64::from(ticket)).below(1000 * MS);
         server.enter(&law, &mut jobs, u64::from(ticket), ticket, work);
     }
-    // Those at even places of a scattered order are cut off, the rest ends in the order of its ends.
+    // Tickets at even positions of a shuffled order are cut off; the rest end in the order of their ends.
     for ticket in (0..n).map(|i| (u64::from(i) * 7919 % u64::from(n)) as u32).filter(|t| t % 2 == 0) {
         assert_eq!(server.leave(&law, &mut jobs, u64::from(n), ticket), None);
         if ticket % 1000 == 0 {

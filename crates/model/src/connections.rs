@@ -1,25 +1,25 @@
-//! The connections that exchanges need, where each has one for itself and it is kept for the next one (HTTP/1.1).
+//! The connections that exchanges need if each uses one alone and keeps it for the next (HTTP/1.1).
 //!
-//! - In virtual time: what a pool opens follows from when exchanges begin and end. In the proxy: the pools of `serve`, which
-//!   take the connection that was given back last, and none that has been idle for too long.
+//! - In virtual time: computed from the beginnings and ends of exchanges. In the proxy: the pools of `serve`, which
+//!   take the connection that was returned last, and none that has been idle for too long.
 //! - Draws: nothing.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// An exchange: a connection is taken, or opened, and given back, or closed.
+/// An exchange: takes or opens a connection, and returns or closes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Exchange {
     /// When it begins, ns.
     pub begins_ns: u64,
     /// When it ends, ns.
     pub ends_ns: u64,
-    /// Whether its connection can be used again: nobody broke it off.
+    /// Whether its connection can be used again: neither side broke it off.
     pub keeps: bool,
 }
 
-/// When connections are opened for these exchanges over one pool, in order, ns; one that was idle for longer than the timeout is
-/// not taken again.
+/// The times at which these exchanges open connections in one pool, in order, ns. A connection that was idle for
+/// longer than the timeout is not used again.
 pub fn opened(mut exchanges: Vec<Exchange>, idle_timeout_ns: Option<u64>) -> Vec<u64> {
     exchanges.sort_unstable();
     let mut busy: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
@@ -32,7 +32,7 @@ pub fn opened(mut exchanges: Vec<Exchange>, idle_timeout_ns: Option<u64>) -> Vec
         }
         let fresh = |since: &u64| idle_timeout_ns.is_none_or(|most| now - since <= most);
         if idle_since.pop().filter(fresh).is_none() {
-            // Those below have been idle for longer still.
+            // Those below have been idle for even longer.
             idle_since.clear();
             opened.push(now);
         }
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(of(&[(0, 10, true), (20, 30, true)], Some(10)), [0]);
         assert_eq!(of(&[(0, 10, true), (21, 30, true)], Some(10)), [0, 21]);
         assert_eq!(of(&[(0, 10, false), (11, 30, true)], None), [0, 11]);
-        // The one that was given back last comes first, so that the other grows old.
+        // The connection returned last comes first, so the other one ages.
         let all = [(0, 10, true), (1, 12, true), (15, 25, true), (26, 36, true), (27, 28, true)];
         assert_eq!(of(&all, Some(15)), [0, 1, 27]);
     }

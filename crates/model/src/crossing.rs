@@ -1,15 +1,15 @@
-//! One crossing of a cable that loses messages.
+//! One crossing of a link that loses messages.
 //!
-//! - In virtual time: the crossing takes so much longer, or never ends. In the proxy: the same, between built-in servers.
-//! - Draws: one, however often the message is lost: the number of losses is geometric and comes by inversion.
+//! - In virtual time: the crossing is delayed, or never ends. In the proxy: the same, between built-in servers.
+//! - Draws: one, for any number of losses: the number is geometric and drawn by inversion.
 //! - Formula: sent again after d, then 2d, 4d, ... as TCP would: (2^k - 1)·d after k losses in a row, p·d / (1 - 2p) on
 //!   average for p below 1/2, and without a mean beyond.
 
 use crate::sampler::LONGEST_NS;
 use weir_stats::Key;
 
-/// What losses add to a crossing, ns: 0 where it is not lost; a century at most. `None`: it never arrives (lost and not
-/// sent again, or every crossing is lost).
+/// The delay that losses add to a crossing, ns: 0 if it is not lost; a century at most. `None`: it never arrives
+/// (lost and not sent again, or every crossing is lost).
 #[inline]
 pub fn extra_ns(loss: f64, resend_ns: Option<u64>, key: Key) -> Option<u64> {
     let u = key.unit();

@@ -9,7 +9,7 @@ use weir_stats::Key;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "dist", rename_all = "snake_case")]
 pub enum Dist {
-    /// Always the same.
+    /// A constant.
     Fixed {
         /// The duration.
         ns: u64,
@@ -42,7 +42,7 @@ pub enum Dist {
     },
     /// The sum of k exponentials.
     Erlang {
-        /// How many.
+        /// The number of exponentials.
         k: u32,
         /// The mean of the sum.
         mean_ns: u64,
@@ -54,7 +54,7 @@ pub enum Dist {
     },
     /// Resampled from data.
     Empirical {
-        /// Where the values come from: a file's name, or `None` for values in the topology file.
+        /// The source of the values: a file's name, or `None` for values in the topology file.
         source: Option<String>,
         /// The values in the order given, ns.
         values_ns: Arc<[u64]>,
@@ -68,7 +68,7 @@ pub enum Dist {
     },
     /// Each draw rounded half up to a multiple.
     Rounded {
-        /// What is drawn.
+        /// The distribution that is rounded.
         of: Box<Dist>,
         /// The multiple.
         to_ns: u64,
@@ -102,7 +102,8 @@ impl Dist {
         })
     }
 
-    /// Mixes what the distribution means into a key: equal for equal ones, whatever file their values come from.
+    /// Mixes the meaning of the distribution into a key: equal for equal distributions, from whichever file their
+    /// values come.
     #[must_use]
     pub fn mix(&self, key: Key) -> Key {
         match self {

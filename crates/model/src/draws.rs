@@ -1,5 +1,6 @@
-//! What draws are made for. A draw's key is made of the seed, the replication, one of these, and what it depends on; no two
-//! purposes share a number, so no two draws share their bits. Numbers never change: they are part of every result.
+//! The purposes of draws. A draw's key consists of the seed, the replication, one of these purposes, and what it
+//! depends on. No two purposes share a number, so no two draws share their bits. The numbers never change: they are
+//! part of every result.
 
 /// Purposes by name, and the list of them all.
 macro_rules! purposes {
@@ -15,25 +16,25 @@ macro_rules! purposes {
 }
 
 purposes! {
-    /// Right behind seed and replication, or in a request's way.
+    /// Directly after seed and replication, or within a request's way.
     purpose {
-        /// A request: by number (in a closed loop by user and turn); its kind, its loop and its way begin here.
+        /// A request: by number (in a closed loop by user and turn). Its kind, its loop and its way begin here.
         REQUEST = 1,
-        /// What a place draws for requests: by [`of_place`](super::of_place), place and way.
+        /// Draws of a site for requests: by [`of_place`](super::of_place), place and way.
         DRAW = 2,
-        /// What belongs to a node: a balancer's own state, a time-line of faults.
+        /// Draws of a node: a balancer's own state, a timeline of faults.
         NODE = 3,
-        /// What a node chooses for a request: a balancer's pick, a split's share, a backoff.
+        /// Choices of a node for a request: a balancer's pick, a split's share, a backoff.
         CHOICE = 4,
         /// A further attempt: by its number.
         ATTEMPT = 5,
-        /// A further visit to a place on one way: by its number.
+        /// A further visit to a site on one way: by its number.
         VISIT = 6,
         /// Gaps between arrivals.
         ARRIVALS = 7,
         /// A branch of a fan-out: by its number.
         BRANCH = 8,
-        /// A time-line that several nodes share: by name.
+        /// A timeline that several nodes share: by name.
         TOGETHER = 10,
         /// A hedged attempt: by its number.
         HEDGE = 11,
@@ -41,17 +42,17 @@ purposes! {
         CHECK = 13,
         /// The kind of a request, and its key.
         MIX = 14,
-        /// Which loop of a `listen` a request meets.
+        /// The loop of a `listen` that a request meets.
         MEETS = 15,
-        /// What a further loop has of its own.
+        /// Draws of a further loop.
         LOOP = 16,
-        /// A probe of how busy a target is.
+        /// A probe of a target's load.
         PROBE = 17,
     }
 }
 
 purposes! {
-    /// What is drawn at a place, behind [`purpose::DRAW`].
+    /// Draws at a site, after [`purpose::DRAW`].
     of_place {
         /// Work or a delay.
         WORK = 1,
@@ -59,13 +60,13 @@ purposes! {
         OUT = 2,
         /// A crossing back.
         BACK = 3,
-        /// How often a message is lost on the way there.
+        /// The number of losses of a message on the way there.
         LOSS_OUT = 4,
-        /// How often it is lost on the way back.
+        /// The number of losses on the way back.
         LOSS_BACK = 5,
         /// Whether a `flaky` node fails.
         FAILURE = 6,
-        /// Which loop of a `listen` behind another a request meets.
+        /// The loop of a `listen` behind another that a request meets.
         HOP = 7,
     }
 }

@@ -1,9 +1,9 @@
-//! A node that fails and is repaired by turns.
+//! A node that alternates between up and down.
 //!
 //! - In virtual time and in the proxy: asked when a request enters; while down it refuses at once.
 //! - Draws: the k-th period is a function of the node and k, so two policies face the same outages.
-//! - Clocks: `eager` is an alternating renewal process on the node's own time-line, independent of traffic; `lazy` is the
-//!   Timelike posts': looked at only when a request enters, one flip at most, the next period drawn from then.
+//! - Clocks: `eager` is an alternating renewal process on the node's own timeline, independent of traffic; `lazy` is
+//!   that of the Timelike posts: read only when a request enters, one flip at most, the next period drawn from then.
 //!
 //! Availability: mtbf / (mtbf + mttr) for eager clocks.
 
@@ -11,7 +11,7 @@ use crate::dist::Dist;
 use crate::sampler::Sampler;
 use weir_stats::Key;
 
-/// What all members of a place have in common.
+/// What all members of a site have in common.
 #[derive(Clone, Debug)]
 pub struct Law {
     up: Sampler,
@@ -34,7 +34,7 @@ impl Law {
     }
 
     fn period(&self, up: bool, key: Key) -> u64 {
-        // A period of no length would let an eager clock stand still.
+        // A period of length zero would stop an eager clock.
         (if up { &self.up } else { &self.down }).draw(key).max(1)
     }
 }
@@ -49,13 +49,13 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// At time 0. `key` is the node's own.
+    /// At time 0. `key` is this node's.
     pub fn new(law: &Law, key: Key) -> Faulty {
         Faulty { key, until_ns: law.period(law.starts_up, key.nth(0)), flips: 0, up: law.starts_up }
     }
 
-    /// Whether the node is up for what enters now. Times must not go back. `after_faults` says whether faults that happen
-    /// at this very instant have happened already (they come after crossings and before arrivals).
+    /// Whether the node is up for a request that enters now. Times must not go back. `after_faults` says whether
+    /// faults at this very instant have happened already (they come after crossings and before arrivals).
     #[inline]
     pub fn is_up(&mut self, law: &Law, now_ns: u64, after_faults: bool) -> bool {
         let due = |until: u64| until < now_ns || until == now_ns && (after_faults || law.lazy);
@@ -71,24 +71,24 @@ impl Faulty {
         self.up
     }
 
-    /// Whether it is up at that instant, for who only looks: nothing changes by that.
+    /// Whether it is up at that instant, without any effect on the state.
     pub fn looks_up(&self, law: &Law, now_ns: u64) -> bool {
         let mut copy = *self;
         if law.lazy { self.up } else { copy.is_up(law, now_ns, true) }
     }
 
-    /// When it changes next: for eager clocks, whose flips may be made events (a crash cuts off what is inside).
+    /// The time of the next change: for eager clocks, whose flips may be events (a crash cuts off what is inside).
     #[inline]
     pub fn next_flip_ns(&self) -> u64 {
         self.until_ns
     }
 
-    /// The flip of an eager clock that is due at [`Faulty::next_flip_ns`] happens.
+    /// Applies the flip of an eager clock that is due at [`Faulty::next_flip_ns`].
     pub fn flip_due(&mut self, law: &Law) {
         self.flip(law, self.until_ns);
     }
 
-    /// Whether it is up, as of the last look or flip.
+    /// Whether it is up, as of the last read or flip.
     #[inline]
     pub fn is_up_now(&self) -> bool {
         self.up
@@ -100,7 +100,7 @@ impl Faulty {
         self.until_ns = from_ns.saturating_add(law.period(self.up, self.key.nth(self.flips)));
     }
 
-    /// How often it has changed so far.
+    /// The number of changes so far.
     pub fn flips(&self) -> u64 {
         self.flips
     }
@@ -112,7 +112,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The share of time up of an eager clock is mtbf / (mtbf + mttr), however seldom one looks.
+    /// The share of time up of an eager clock is mtbf / (mtbf + mttr), for any rate of reads.
     #[test]
     fn availability_of_an_eager_clock() {
         let law = Law::new(90 * MS, 10 * MS, false, true);
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// The outages of an eager clock do not depend on who looks when; those of a lazy one do.
+    /// The outages of an eager clock do not depend on when it is read; those of a lazy one do.
     #[test]
     fn eager_outages_are_independent_of_traffic() {
         let state = |lazy, gap: u64| {
@@ -140,7 +140,7 @@ mod tests {
         assert_ne!(state(true, 1), state(true, 1000));
     }
 
-    /// A lazy clock flips once per look at most, and from the moment of the look.
+    /// A lazy clock flips at most once per read, and from the time of the read.
     #[test]
     fn a_lazy_clock_flips_once_when_looked_at() {
         let law = Law::new(MS, MS, true, true);
@@ -151,7 +151,7 @@ mod tests {
         assert!(node.is_up(&law, 2_000_000 * MS, false));
     }
 
-    /// Flips as events and looks on entry tell the same time-line, whichever state it starts in.
+    /// Flips as events and reads on entry follow the same timeline, from either initial state.
     #[test]
     fn flips_one_by_one_are_those_of_the_looks() {
         for starts_up in [true, false] {
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// What happens at the instant of a flip: a crossing meets the old state, an arrival the new one.
+    /// At the instant of a flip a crossing meets the old state and an arrival the new one.
     #[test]
     fn faults_come_after_crossings_and_before_arrivals() {
         let law = Law::new(MS, MS, false, true);

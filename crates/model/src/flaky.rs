@@ -1,14 +1,14 @@
-//! A node whose answers fail now and then, each by itself.
+//! A node whose answers fail now and then, independently.
 //!
 //! - In virtual time and in the proxy: asked when the node behind has done its work.
 //! - Draws: one number per request, by the caller's key.
 
 use weir_stats::Key;
 
-/// Whether an answer fails that does so with probability `p`.
+/// Whether an answer fails, with probability `p`.
 #[inline]
 pub fn fails(p: f64, key: Key) -> bool {
-    // Never at 0, though a draw may be the least there is; always at 1.
+    // Never at 0, though a draw may be the least possible; always at 1.
     p > 0.0 && key.unit() <= p
 }
 

@@ -1,8 +1,8 @@
-//! Which of several event loops a request meets.
+//! The event loop that a request meets.
 //!
-//! - In virtual time: any of them alike, by the request alone, so equal traffic meets equal loops.
-//! - In the proxy: the one that accepted its connection.
-//! - Draws: one number per request, where there are several loops.
+//! - In virtual time: each with equal probability, by the request alone, so equal traffic meets equal loops.
+//! - In the proxy: the loop that accepted its connection.
+//! - Draws: one number per request, if there are several loops.
 
 use weir_stats::Key;
 

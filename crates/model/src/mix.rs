@@ -1,7 +1,7 @@
-//! What simulated requests are: kinds by their shares, and keys that tell who sends them.
+//! The kinds of simulated requests, by their shares, and the keys that identify their senders.
 //!
-//! - In virtual time: each request draws its kind, and its key if the kind has keys; or a trace says both. Served, requests
-//!   say it themselves.
+//! - In virtual time: each request draws its kind, and its key if the kind has keys; or a trace gives both. Served,
+//!   requests carry them.
 //! - Draws: one number for the kind and one for the key, by the request alone, so equal traffic has equal requests.
 
 use crate::zipf::Zipf;
@@ -15,7 +15,7 @@ const MOST_IN_TABLE: u64 = 1 << 20;
 /// How keys are drawn: numbers from 0.
 #[derive(Clone, Debug)]
 pub enum Keys {
-    /// Each of so many alike.
+    /// A number of keys with equal shares.
     Uniform(u64),
     /// Cumulated shares of the keys.
     Shares(Vec<f64>),
@@ -58,7 +58,7 @@ pub struct Mix {
     /// Cumulated weights.
     upto: Vec<f64>,
     keys: Vec<Option<Keys>>,
-    /// Kind and sender of each request, where they are not drawn.
+    /// Kind and sender of each request, if they are not drawn.
     recorded: Option<Arc<[Drawn]>>,
 }
 
@@ -77,12 +77,12 @@ impl Mix {
         }
     }
 
-    /// The same kinds, but the kind of each request and the hash of its key are these.
+    /// The same kinds, with the given kind and key hash for each request.
     pub fn recorded(self, requests: Arc<[Drawn]>) -> Mix {
         Mix { recorded: Some(requests), ..self }
     }
 
-    /// Whether there is but the one kind that requests are of without a mix.
+    /// Whether all requests are of the one kind that they have without a mix.
     pub fn is_empty(&self) -> bool {
         self.upto.is_empty()
     }
@@ -98,7 +98,7 @@ impl Mix {
         (kind, sender.map(hash_number))
     }
 
-    /// The kind of a request (its index), and its key as a number, if it has one; not for what is recorded.
+    /// The kind of a request (its index), and its key as a number, if it has one; not for recorded traffic.
     pub fn draw(&self, key: Key) -> (u32, Option<u64>) {
         let Some(total) = self.upto.last() else { return (0, None) };
         let kind = match self.upto.len() {
@@ -142,7 +142,7 @@ mod tests {
         assert!(drawn.iter().all(|d| d.1.is_some() == (d.0 == 2) && d.1.is_none_or(|k| k < 4)));
     }
 
-    /// Both sides of the border between them agree: the first key of a million, with s = 1, has 1/H(2^20) = 1/14.440 of all.
+    /// Both methods agree at their border: the first key of a million, with s = 1, has 1/H(2^20) = 1/14.440 of all.
     #[test]
     fn a_table_and_none_agree() {
         for n in [MOST_IN_TABLE, MOST_IN_TABLE + 1] {

@@ -1,22 +1,23 @@
-//! The way of a probe that asks a target how busy it is (`lb.prequal`): the cables before that.
+//! The path of a probe that asks a target for its load (`lb.prequal`): the links before the target.
 //!
-//! - In virtual time: the target is looked at once the probe has crossed them, and the balancer knows once the answer has.
-//! - In the proxy: the same, where the cables act; else the answer is there at once.
-//! - Draws: the crossings, by what the probe is drawn by.
+//! - In virtual time: the target is read once the probe has crossed them, and the balancer learns the result once the
+//!   answer has.
+//! - In the proxy: the same where the links act; otherwise the answer is there at once.
+//! - Draws: the crossings, by the probe's key.
 
 use crate::crossing;
 use crate::draws::{of_place, purpose};
 use crate::sampler::Sampler;
 use weir_stats::Key;
 
-/// A cable on the way.
+/// A link on the path.
 #[derive(Clone, Debug)]
 pub struct Cable {
     /// One crossing.
     pub time: Sampler,
     /// The share of crossings that are lost.
     pub loss: f64,
-    /// A lost one is sent again after this, ns.
+    /// The delay until a lost message is sent again, ns.
     pub resend_ns: Option<u64>,
 }
 
@@ -30,17 +31,17 @@ impl Cable {
     }
 }
 
-/// The cables before a target, outermost first.
+/// The links before a target, outermost first.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeWay(pub Vec<Cable>);
 
 impl ProbeWay {
-    /// Whether there are none.
+    /// Whether there are no links.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How long a probe is on its way to the target, and back from there, ns; `None`: it is lost.
+    /// The times that a probe takes to the target and back, ns; `None`: it is lost.
     pub fn times(&self, key: Key) -> Option<(u64, u64)> {
         let (mut out, mut back) = (0u64, 0u64);
         for (cable, i) in self.0.iter().zip(0..) {

@@ -1,29 +1,29 @@
-//! A queue: at most so many inside, the rest waits in order of arrival.
+//! A queue: a limited number inside, the rest waiting in order of arrival.
 //!
-//! - In virtual time: the simulator hands in tickets (its requests' slots) and is told which may enter.
+//! - In virtual time: the simulator passes tickets (its requests' slots) and receives those which may enter.
 //! - In the proxy: built-in servers do the same with real requests.
 //! - Draws: nothing.
 //!
-//! A ticket waits in one queue at a time, so all queues of a world share one [`Links`] table: no allocation per wait, and a
-//! ticket in the middle can be taken out in constant time (cancellation).
+//! A ticket waits in one queue at a time, so all queues of a world share one [`Links`] table: no allocation per wait,
+//! and a ticket in the middle is removed in constant time (cancellation).
 
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a request in a queue or a `concurrent` when its client has gone.
+/// What happens to a request in a queue or a `concurrent` when its client has gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnCancel {
-    /// A waiting one leaves, one inside is cut off and frees its slot.
+    /// A waiting request leaves; one inside is cut off and frees its slot.
     #[default]
     Stop,
-    /// A waiting one leaves, one inside goes on to its end and holds its slot.
+    /// A waiting request leaves; one inside continues to its end and keeps its slot.
     Skip,
-    /// Both go on as if nothing had happened, and nobody gets the result.
+    /// Both continue, and their result is dropped.
     Finish,
 }
 
 impl OnCancel {
-    /// Whether a request goes on that waits (not `inside`), or is inside.
+    /// Whether a request continues that waits (not `inside`), or is inside.
     pub fn goes_on(self, inside: bool) -> bool {
         self == OnCancel::Finish || inside && self == OnCancel::Skip
     }
@@ -32,7 +32,7 @@ impl OnCancel {
 /// No ticket.
 pub const NOBODY: u32 = u32::MAX;
 
-/// Neighbours in line, by ticket; shared by all lines of a world.
+/// Neighbours in a line, by ticket; shared by all lines of a world.
 #[derive(Clone, Debug, Default)]
 pub struct Links {
     of: Vec<(u32, u32)>,
@@ -62,25 +62,25 @@ impl Default for Line {
 }
 
 impl Line {
-    /// How many wait.
+    /// The number waiting.
     #[inline]
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether nobody waits.
+    /// Whether no ticket waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The first, who stays.
+    /// The first ticket, which stays.
     #[inline]
     pub fn peek(&self) -> Option<u32> {
         (self.head != NOBODY).then_some(self.head)
     }
 
-    /// A ticket joins at the end. It must not wait anywhere yet.
+    /// Appends a ticket. It must not wait anywhere yet.
     #[inline]
     pub fn join(&mut self, links: &mut Links, ticket: u32) {
         links.reserve(ticket);
@@ -94,7 +94,7 @@ impl Line {
         self.len += 1;
     }
 
-    /// The first leaves the line.
+    /// Removes the first ticket.
     #[inline]
     pub fn first(&mut self, links: &mut Links) -> Option<u32> {
         if self.head == NOBODY {
@@ -105,7 +105,7 @@ impl Line {
         Some(ticket)
     }
 
-    /// A ticket leaves from wherever it stands. It must wait in this line.
+    /// Removes a ticket from any position. It must wait in this line.
     #[inline]
     pub fn take_out(&mut self, links: &mut Links, ticket: u32) {
         let (before, after) = links.of[ticket as usize];
@@ -123,7 +123,7 @@ impl Line {
     }
 }
 
-/// How many a queue takes.
+/// The capacity of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Inside at once.
@@ -132,12 +132,12 @@ pub struct Limits {
     pub capacity: u64,
 }
 
-/// What happens to a ticket that comes to a queue.
+/// What happens to an arriving ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// It is inside.
     Inside,
-    /// It waits; [`Queue::leave`] will name it.
+    /// It waits; [`Queue::leave`] returns it later.
     Waits,
     /// There is no room: `overloaded`.
     Full,
@@ -151,25 +151,25 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// How many are inside.
+    /// The number inside.
     #[inline]
     pub fn inside(&self) -> u32 {
         self.inside
     }
 
-    /// Whether nobody is inside (then nobody waits either).
+    /// Whether no ticket is inside (then none waits either).
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.inside == 0
     }
 
-    /// How many wait.
+    /// The number waiting.
     #[inline]
     pub fn waiting(&self) -> u32 {
         self.line.len()
     }
 
-    /// A ticket arrives.
+    /// Adds a ticket.
     #[inline]
     pub fn enter(&mut self, limits: Limits, links: &mut Links, ticket: u32) -> Entry {
         if self.inside < limits.concurrency {
@@ -183,7 +183,7 @@ impl Queue {
         }
     }
 
-    /// One that was inside leaves; the ticket that takes its slot, if any waits.
+    /// Removes a ticket from inside. Returns the ticket that takes its slot, if one waits.
     #[inline]
     pub fn leave(&mut self, links: &mut Links) -> Option<u32> {
         let next = self.line.first(links);
@@ -191,7 +191,7 @@ impl Queue {
         next
     }
 
-    /// A waiting ticket gives up.
+    /// Removes a waiting ticket that gives up.
     #[inline]
     pub fn abandon(&mut self, links: &mut Links, ticket: u32) {
         self.line.take_out(links, ticket);

@@ -1,16 +1,16 @@
-//! Drawing from a distribution: one [`Key`], one duration, by inversion wherever there is one.
+//! Drawing from a distribution: one [`Key`], one duration, by inversion where there is a closed form.
 //!
-//! Inversion takes a single uniform per draw and is monotone, so two systems that share a key stay as close as they can
-//! (common random numbers). All arithmetic is ours or `libm`'s: the same bits with any C library.
+//! Inversion takes a single uniform per draw and is monotone, so two systems that share a key stay as close as
+//! possible (common random numbers). All arithmetic is ours or `libm`'s: the same bits with any C library.
 
 use crate::Dist;
 use std::sync::Arc;
 use weir_stats::{Key, math};
 
-/// Longest duration that is ever drawn: a century. Heavy tails are cut there, and longer constants too.
+/// The longest duration that is ever drawn: a century. Heavy tails are cut there, and longer constants too.
 pub const LONGEST_NS: u64 = 100 * 366 * 24 * 3_600 * 1_000_000_000;
 
-/// A distribution made ready for drawing. The tag has a byte of its own: hidden in a vector's capacity it takes seven
+/// A distribution ready for drawing. The tag has a byte of its own: hidden in a vector's capacity it takes seven
 /// instructions to read at each draw.
 #[derive(Clone, Debug)]
 #[repr(u8)]
@@ -31,13 +31,13 @@ pub enum Sampler {
     Hyperexponential(Vec<(f64, f64)>),
     /// Values to draw from.
     Empirical(Arc<[u64]>),
-    /// Two independent ones.
+    /// The sum of two independent draws.
     Sum(Box<Sampler>, Box<Sampler>),
     /// Rounded half up to a multiple.
     Rounded(Box<Sampler>, u64),
 }
 
-/// To whole ns, half to even; what is no number or negative is 0.
+/// To whole ns, half to even; a negative value or NaN is 0.
 #[inline]
 pub(crate) fn whole(ns: f64) -> u64 {
     const SHIFT: f64 = (1u64 << 52) as f64;
@@ -81,7 +81,7 @@ impl Sampler {
         if let Sampler::Fixed(ns) = self { Some(*ns) } else { None }
     }
 
-    /// The duration in ns that this key stands for.
+    /// The duration in ns for this key.
     #[inline]
     pub fn draw(&self, key: Key) -> u64 {
         match self {

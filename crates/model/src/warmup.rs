@@ -1,11 +1,11 @@
 //! A server that is slow until it has warmed up: caches to fill, code to compile.
 //!
-//! - In virtual time and in the proxy: asked when a request enters; its work is multiplied by what comes back.
+//! - In virtual time and in the proxy: called when a request enters; its work is multiplied by the result.
 //! - Draws: nothing.
-//! - Formula: from `factor` linearly to 1 over the first `requests`, or over `time` since the start (of the run, or after
-//!   a crash); with both, whichever is further.
+//! - Formula: from `factor` linearly to 1 over the first `requests`, or over `time` since the start (of the run, or
+//!   after a crash); with both, whichever is further.
 
-/// What all members of a place have in common.
+/// What all members of a site have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Law {
     factor: f64,
@@ -28,7 +28,7 @@ pub struct Warmup {
 }
 
 impl Warmup {
-    /// What the work of the request that enters now is multiplied by.
+    /// The factor for the work of a request that enters now.
     #[inline]
     pub fn enter(&mut self, law: &Law, now_ns: u64) -> f64 {
         let by_count = law.requests.map(|n| share(self.entered, n));
@@ -38,7 +38,7 @@ impl Warmup {
             (Some(a), Some(b)) => a.max(b),
             (a, b) => a.or(b).unwrap_or(1.0),
         };
-        // Written so that the ends come out exactly.
+        // Written so that both ends are exact.
         law.factor * (1.0 - progress) + progress
     }
 
@@ -48,7 +48,7 @@ impl Warmup {
     }
 }
 
-/// done / of, 1 at most, and 1 of nothing.
+/// done / of, 1 at most; 1 if `of` is 0.
 fn share(done: u64, of: u64) -> f64 {
     if done >= of { 1.0 } else { done as f64 / of as f64 }
 }
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(got, [3.0, 3.0, 2.0, 1.0, 1.0]);
         node.restart(20 * S);
         assert_eq!([20 * S, 25 * S, 31 * S].map(|now| node.enter(&law, now)), [3.0, 2.0, 1.0]);
-        // What enters before the restart has happened is as cold as can be, not colder.
+        // A request that enters before the restart has happened is as cold as possible, not colder.
         assert_eq!(node.enter(&law, 19 * S), 3.0);
     }
 

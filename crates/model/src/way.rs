@@ -1,7 +1,7 @@
-//! The way that a request is on: what everything drawn for it is drawn by (`docs/spec/language.md#way`).
+//! The way of a request, from which everything drawn for it is keyed (`docs/spec/language.md#way`).
 //!
-//! - In virtual time: the engine keeps the same in tables of its own (`further` is shared).
-//! - In the proxy: a request carries it along, and hands it to the server process of a verification.
+//! - In virtual time: the engine keeps the same in its own tables (`further` is shared). In the proxy: a request
+//!   carries it along, and passes it to the server process of a verification.
 
 use crate::draws::purpose;
 use smallvec::SmallVec;
@@ -9,45 +9,46 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weir_stats::Key;
 
-/// The way, or the attempts, of what a request begins: further on than `key`, and the so-manieth since that began.
+/// The way, or the attempts, of what a request begins: derived from `key` and the number of such beginnings since.
 pub fn further(key: Key, what: u64, position: u64, turn: u32) -> Key {
     let key = key.with(what).with(position);
     if turn == 0 { key } else { key.with(purpose::VISIT).with(u64::from(turn)) }
 }
 
-/// How often something was drawn at each place so far, by what is drawn there.
+/// The number of draws at each site so far, by purpose.
 type Visits = SmallVec<[(u64, u32); 4]>;
 
-/// What has happened on a way.
+/// The history of a way.
 #[derive(Clone, Debug, Default)]
 struct Past {
     visits: RefCell<Visits>,
-    /// Fan-outs that were left behind.
+    /// Fan-outs that were left.
     turn: Cell<u32>,
 }
 
-/// A way.
+/// The way of a request.
 #[derive(Clone, Debug)]
 pub struct Way {
-    /// What work is drawn by: with `work="same"` the same for all attempts.
+    /// The key of work; with `work="same"` the same for all attempts.
     work: Key,
-    /// What choices are drawn by: the request and its attempts.
+    /// The key of choices: the request and its attempts.
     tries: Key,
-    /// Retries that it is inside of.
+    /// The retries around the request.
     retries: u32,
-    /// Nodes above that it was led on by: balancers, choices, sequences.
+    /// The nodes above that have passed it on: balancers, choices, sequences.
     depth: u32,
-    /// Shared with what goes on on the same way; `None`: nothing has happened yet, so that most requests need no memory for it.
+    /// Shared with everything on the same way; `None`: nothing has happened yet, so that most requests need no
+    /// memory for it.
     past: Option<Rc<Past>>,
 }
 
 impl Way {
-    /// That of a request before its first node.
+    /// The way of a request before its first node.
     pub fn new(request: Key) -> Way {
         Way { work: request, tries: request, retries: 0, depth: 0, past: None }
     }
 
-    /// What is drawn now for something at a place; `own` is the key of that, the same for all requests.
+    /// The key of the next draw at a site; `own` is that draw's own key, the same for all requests.
     pub fn draw(&mut self, own: Key) -> Key {
         let key = own.with(self.work.bits());
         let mut visits = self.past.get_or_insert_default().visits.borrow_mut();
@@ -59,29 +60,30 @@ impl Way {
         key.with(purpose::VISIT).with(u64::from(*again))
     }
 
-    /// What a node with this key chooses by.
+    /// The key of this node's choice.
     pub fn choice(&self, own: Key) -> Key {
         own.with(self.tries.bits())
     }
 
-    /// A node has led the request on.
+    /// Notes that a node has passed the request on.
     pub fn goes_on(&mut self) {
         self.depth += 1;
     }
 
-    /// Another that goes on on this way: what is drawn on one of the two the other knows.
+    /// Another user of this way: a draw on one of the two counts for both.
     pub fn shared(&mut self) -> Way {
         self.past.get_or_insert_default();
         self.clone()
     }
 
-    /// What was begun in branches has ended: what is begun so again has ways of its own.
+    /// Ends what was begun in branches: branches begun later have ways of their own.
     pub fn ends_branches(&mut self) {
         let turn = &self.past.get_or_insert_default().turn;
         turn.set(turn.get() + 1);
     }
 
-    /// Inside of a `retry`, in its attempt of that number (from 1): a way of its own unless each brings the `same` work.
+    /// The way inside a `retry`, in the attempt with this number (from 1): a way of its own unless attempts have
+    /// the `same` work.
     pub fn attempt(&self, number: u32, same: bool) -> Way {
         let retries = self.retries + 1;
         if number <= 1 {
@@ -96,12 +98,12 @@ impl Way {
         Way { work, tries, retries, past: None, ..*self }
     }
 
-    /// An attempt of a `hedge`, by its number from 0.
+    /// The way of an attempt of a `hedge`, by its number from 0.
     pub fn hedged(&self, number: u32) -> Way {
         if number == 0 { Way { past: self.copied(), ..*self } } else { self.part(purpose::HEDGE, number) }
     }
 
-    /// A branch of a `fanout`.
+    /// The way of a branch of a `fanout`.
     pub fn branch(&self, number: u32) -> Way {
         self.part(purpose::BRANCH, number)
     }
@@ -117,7 +119,7 @@ impl Way {
         self.past.as_ref().map_or(0, |past| past.turn.get())
     }
 
-    /// The same past, of which what happens from now on is not known elsewhere.
+    /// The same past, without a shared future.
     fn copied(&self) -> Option<Rc<Past>> {
         self.past.as_ref().map(|past| Rc::new((**past).clone()))
     }
@@ -133,7 +135,7 @@ impl Way {
         words
     }
 
-    /// From such words; `None`: they are no way.
+    /// From such words; `None`: they are malformed.
     pub fn read<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<Way> {
         let mut number = || u64::from_str_radix(words.next()?, 16).ok();
         let mut key = || number().map(Key::from_bits);

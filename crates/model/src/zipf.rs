@@ -1,8 +1,8 @@
 //! Zipf's law over more keys than a table could hold: drawn by rejection-inversion, in constant memory.
 //!
 //! - In virtual time: each request draws its key.
-//! - In the proxy: nothing; `weir load` sends so.
-//! - Draws: one or a few per key: what the continuous law gives is taken, or (rarely) drawn again.
+//! - In the proxy: nothing; `weir load` draws the keys of its requests this way.
+//! - Draws: one or a few per key: a value of the continuous law is accepted, or (rarely) drawn again.
 //! - Source: W. Hörmann and G. Derflinger, Rejection-inversion to generate variates from monotone discrete distributions,
 //!   ACM TOMACS 6 (1996).
 

@@ -1,17 +1,17 @@
-//! What the stages of a request's history are, by the names of `weir.trace/1`: both worlds write it.
+//! The stages of a request's history, by the names of `weir.trace/1`; simulator and proxy write them.
 
 /// What happened to a request at a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum What {
-    /// It waited: in line, for others, or for nothing.
+    /// It waited: in a line, for others, or for nothing.
     Wait,
-    /// Work was done for it.
+    /// It was worked on.
     Work,
-    /// It crossed a cable.
+    /// It crossed a link.
     Cross,
     /// It waited before another attempt.
     Backoff,
-    /// A balancer went on counting it after it had failed.
+    /// A balancer still counted it after it had failed.
     Hold,
     /// It was answered.
     Answer,

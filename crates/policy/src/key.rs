@@ -1,8 +1,8 @@
 //! How keys and targets become numbers: the same in every loop, process, version and world, for ever.
 //!
-//! A key's hash is 64 bits. The low half is the CRC-32 that nginx's `hash ... consistent` takes, so that `lb.ring_hash`
-//! agrees with it key by key; the high half is FNV-1a through a finalizer, and [`spread`] mixes both for whoever divides
-//! by something (Maglev's table, `split`). A simulated key that is a number stands for its decimal digits.
+//! A key's hash is 64 bits. The low half is the CRC-32 that nginx's `hash ... consistent` uses, so that
+//! `lb.ring_hash` agrees with it key by key; the high half is FNV-1a through a finalizer, and [`spread`] mixes both
+//! for users that divide (Maglev's table, `split`). A simulated key that is a number stands for its decimal digits.
 
 /// The hash of a key.
 pub fn hash(key: &[u8]) -> u64 {
@@ -23,7 +23,7 @@ pub fn hash_number(mut key: u64) -> u64 {
     }
 }
 
-/// All bits of a hash depend on all bits of the other (MurmurHash3's 64-bit finalizer, which is one to one).
+/// Mixes a hash so that all bits depend on all bits (MurmurHash3's 64-bit finalizer, a bijection).
 #[inline]
 pub fn spread(hash: u64) -> u64 {
     let mut h = hash;
@@ -42,7 +42,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     !crc32_update(!0, bytes)
 }
 
-/// The register of a CRC-32 after more bytes: begins as all ones, and is inverted at the end.
+/// The register of a CRC-32 after more bytes: starts as all ones, and is inverted at the end.
 pub fn crc32_update(register: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(register, |r, b| (r >> 8) ^ CRC_TABLE[((r ^ u32::from(*b)) & 0xff) as usize])
 }
@@ -64,7 +64,7 @@ const CRC_TABLE: [u32; 256] = {
 
 /// The names by which targets are hashed: an address, else a server's name; the i-th repeat (from 1) gets `#i`.
 pub fn distinct(names: &[impl AsRef<str>]) -> Vec<String> {
-    // A name that looks like a repeat of another keeps it: it was there first, or is told apart itself.
+    // A name that looks like a repeat of another keeps it: it came first, or gets a suffix itself.
     let mut taken = std::collections::BTreeSet::new();
     let mut repeats = std::collections::BTreeMap::new();
     let mut all = Vec::with_capacity(names.len());
@@ -81,7 +81,7 @@ pub fn distinct(names: &[impl AsRef<str>]) -> Vec<String> {
     all
 }
 
-/// The name of a target that is added to these, by the same rule: the first repeat that is free.
+/// The name of a target that is added to these, by the same rule: the first free repeat.
 pub fn distinct_among(name: &str, taken: &[impl AsRef<str>]) -> String {
     let free = |n: &str| taken.iter().all(|t| t.as_ref() != n);
     if free(name) {
@@ -94,7 +94,8 @@ pub fn distinct_among(name: &str, taken: &[impl AsRef<str>]) -> String {
 mod tests {
     use super::*;
 
-    /// The check value of CRC-32, FNV's own vectors, and ours: a change moves every user of a cache to another target.
+    /// The check value of CRC-32, FNV's own vectors, and ours: a change would move every user of a cache to another
+    /// target.
     #[test]
     fn values_are_pinned() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);

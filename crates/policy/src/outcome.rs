@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Kind {
     /// No connection, nothing was sent.
     ConnectFailed,
-    /// A node said no before any work was done.
+    /// A node refused it before any work was done.
     Refused,
     /// A bounded queue or limit was full.
     Overloaded,
@@ -29,7 +29,7 @@ pub enum Kind {
     NoRoute,
     /// The client went away.
     Cancelled,
-    /// Nothing will ever answer (simulation only).
+    /// There will never be an answer (simulation only).
     Lost,
 }
 
@@ -68,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// The status of the answer by which a client of weir is told.
+    /// The status of weir's own answer for this kind.
     pub fn status(self) -> u16 {
         match self {
             Kind::ConnectFailed | Kind::Refused | Kind::Overloaded | Kind::NoTarget => 503,
@@ -77,7 +77,7 @@ impl Kind {
             Kind::Status5xx => 500,
             Kind::BadRequest => 400,
             Kind::NoRoute => 404,
-            // What nginx writes to its log; nobody reads it on the wire.
+            // The status in nginx's log; no client receives it.
             Kind::Cancelled => 499,
         }
     }
@@ -91,11 +91,11 @@ impl Kind {
 /// How a request, or one attempt of it, ended: `None` is success.
 pub type Outcome = Option<Kind>;
 
-/// The status of an answer to who came too often.
+/// The status of an answer to a client that exceeded a rate.
 pub const TOO_MANY: u16 = 429;
 
-/// What whoever stands before a listener is answered where this comes out behind it, and with which status; 0: nothing says
-/// which. What is full because a rate was reached comes with [`TOO_MANY`].
+/// The kind and status that the node before a listener receives for this outcome behind it; status 0: unknown. A full
+/// rate limit is reported with [`TOO_MANY`].
 pub fn answered(outcome: Outcome, status: u16) -> (Outcome, u16) {
     match outcome {
         None | Some(Kind::Status5xx | Kind::Lost | Kind::Cancelled) => (outcome, status),

@@ -1,8 +1,9 @@
-//! Two designs compared: how much a statistic differs, and which differences are more than chance.
+//! Two designs compared: the difference of a statistic, and which differences are significant.
 //!
-//! Where replication r of both had the same requests the differences of the pairs count (common random numbers), else those
-//! of independent samples (Welch 1947, degrees of freedom by Satterthwaite). Of many statistics at once Holm's procedure
-//! (1979) says which differ: the chance that it names any of those that do not is 5 % at most.
+//! If replication r of both had the same requests, the differences of the pairs count (common random numbers),
+//! otherwise those of independent samples (Welch 1947, degrees of freedom by Satterthwaite). Over many statistics,
+//! Holm's procedure (1979) selects the significant ones: the chance that it selects any without a real difference is
+//! 5 % at most.
 
 use crate::Estimate;
 use crate::student::{t95_of, two_tails};
@@ -12,7 +13,7 @@ use crate::student::{t95_of, two_tails};
 pub struct Side<'a> {
     /// Its value: the mean over replications, or a quantile of all samples together.
     pub value: f64,
-    /// What each replication says of it.
+    /// The value of each replication.
     pub each: &'a [f64],
 }
 
@@ -21,11 +22,11 @@ pub struct Side<'a> {
 pub struct Difference {
     /// Second less first, with its 95 % interval.
     pub estimate: Estimate,
-    /// How likely chance alone differs so much; `None` where nothing can be said.
+    /// The probability that chance alone differs as much; `None` if unknown.
     pub p: Option<f64>,
 }
 
-/// Differences that are smaller than this share of the values are the rounding of equal ones.
+/// Differences smaller than this share of the values are rounding errors of equal ones.
 const ROUNDING: f64 = 1e-12;
 
 impl Side<'_> {
@@ -42,7 +43,7 @@ impl Side<'_> {
 }
 
 /// By pairs: replication r of both had the same requests. Spread is around the difference of the values, as in
-/// [`Estimate::sectioned`]. `blur`: what the values may be off by, so that no interval is narrower.
+/// [`Estimate::sectioned`]. `blur`: the error bound of the values, so that no interval is narrower.
 pub fn paired(a: &Side<'_>, b: &Side<'_>, blur: f64) -> Difference {
     let value = b.value - a.value;
     if a.each.len() != b.each.len() || a.each.len() < 2 {
@@ -67,7 +68,7 @@ pub fn welch(a: &Side<'_>, b: &Side<'_>, blur: f64) -> Difference {
     judged(a, b, both.sqrt(), df, blur)
 }
 
-/// A difference of which nobody knows how far it can be trusted.
+/// A difference of unknown precision.
 fn alone(value: f64) -> Difference {
     Difference { estimate: Estimate { value: Some(value), low: None, high: None }, p: None }
 }
@@ -91,8 +92,8 @@ fn judged(a: &Side<'_>, b: &Side<'_>, deviation: f64, df: f64, blur: f64) -> Dif
     }
 }
 
-/// Which of these differences are more than chance, so that any of those that are none is named with a probability of
-/// `level` at most. What cannot be said is none.
+/// The significant differences: the probability of naming any that is not real is `level` at most. An unknown
+/// difference is not significant.
 pub fn holm(p: &[Option<f64>], level: f64) -> Vec<bool> {
     let mut order: Vec<(usize, f64)> = p.iter().enumerate().filter_map(|(i, p)| Some((i, (*p)?))).collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
@@ -138,7 +139,7 @@ mod tests {
         near(&found, 1.58, -0.205_483_2, 3.365_483_2, 0.079_394);
     }
 
-    /// Around a pooled quantile, which is not the mean of the own ones, the spread is wider.
+    /// Around a pooled quantile, which is not the mean of the replications' own, the spread is wider.
     #[test]
     fn the_spread_is_around_the_values() {
         let (a, b) =
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(paired(&side(&[1.0]), &side(&[2.0]), 0.0).p, None, "one replication tells nothing");
     }
 
-    /// The example of Holm's procedure that textbooks have: of 0.01, 0.04, 0.03 and 0.005 the last and the first are named.
+    /// The textbook example of Holm's procedure: of 0.01, 0.04, 0.03 and 0.005 the last and the first are named.
     #[test]
     fn holm_names_what_he_should() {
         assert_eq!(holm(&[0.01, 0.04, 0.03, 0.005].map(Some), 0.05), [true, false, false, true]);

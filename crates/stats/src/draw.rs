@@ -1,4 +1,4 @@
-//! Keyed random draws: a value is a function of what it is for, never of how many were drawn before it.
+//! Keyed random draws: a value is a function of its purpose, never of how many were drawn before it.
 //!
 //! A [`Key`] mixes together everything a value depends on (seed, replication, purpose, place, request, way); a draw is
 //! the key's bits. No state, so no order of evaluation, no policy and no number of threads changes a value: common random

@@ -1,9 +1,9 @@
-//! What a result says of a quantity: its value and how far it can be trusted.
+//! The value of a quantity and its precision.
 
 use crate::Within;
 
-/// A mean over replications (or a quantile of all of them together) with its 95 % Student interval; `None` is what cannot be
-/// said.
+/// A mean over replications (or a quantile of all of them together) with its 95 % Student interval; `None` if
+/// unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// The mean over replications, or the quantile of all their samples.
@@ -36,8 +36,8 @@ pub struct Latency {
 }
 
 impl Estimate {
-    /// From the values of independent replications. If one of them cannot say, nothing is said: a quantile that only some
-    /// replications have would be biased.
+    /// From the values of independent replications. If one of them has none, there is no estimate: a quantile that
+    /// only some replications have would be biased.
     pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Estimate {
         let Some(values) = values.into_iter().collect::<Option<Vec<f64>>>() else {
             return Estimate::default();
@@ -55,9 +55,10 @@ impl Estimate {
         Estimate { value: Some(mean), low: Some(mean - half), high: Some(mean + half) }
     }
 
-    /// From a quantile of the samples of all replications together and each replication's own (sectioning: Asmussen and
-    /// Glynn, Stochastic Simulation, III.5). The mean of the own ones would be biased where samples hang together. The
-    /// interval is no narrower than what the histogram can tell. If one replication cannot say, nothing is said.
+    /// From a quantile of the samples of all replications together and each replication's own (sectioning: Asmussen
+    /// and Glynn, Stochastic Simulation, III.5). The mean of the replications' own would be biased with correlated
+    /// samples. The interval is no narrower than the resolution of the histogram. If one replication has none, there
+    /// is no estimate.
     pub fn sectioned(pooled: Option<Within>, own: impl IntoIterator<Item = Option<f64>>) -> Estimate {
         let own = own.into_iter().collect::<Option<Vec<f64>>>();
         let (Some(Within { value, off }), Some(own)) = (pooled, own) else { return Estimate::default() };
@@ -89,7 +90,7 @@ mod tests {
         assert!((e.half_width().unwrap() - 2.776_445 * (2.5f64 / 5.0).sqrt()).abs() < 1e-6);
     }
 
-    /// The spread is around the pooled quantile, so that what the own ones are off by widens it.
+    /// The spread is around the pooled quantile, so the bias of the replications' own widens it.
     #[test]
     fn sectioning_spreads_around_the_pooled_quantile() {
         let pooled = |off: f64| Some(Within { value: 10.0, off });

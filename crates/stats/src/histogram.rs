@@ -33,7 +33,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// An empty one.
+    /// An empty histogram.
     pub fn new() -> Histogram {
         Histogram { buckets: Vec::new(), total: 0, sum: 0, min: u64::MAX, max: 0 }
     }
@@ -52,7 +52,7 @@ impl Histogram {
         self.max = self.max.max(ns);
     }
 
-    /// Counts the first duration of a bucket beyond those that there are.
+    /// Counts the first duration of a bucket beyond the allocated ones.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, bucket: usize) {
@@ -60,7 +60,7 @@ impl Histogram {
         self.buckets[bucket] = 1;
     }
 
-    /// Adds all that another one counted.
+    /// Adds all counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         if other.buckets.len() > self.buckets.len() {
             self.buckets.resize(other.buckets.len(), 0);
@@ -74,7 +74,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// All that it holds, to be kept elsewhere.
+    /// All its contents, for storage.
     pub fn counts(&self) -> Counts {
         let filled = self.buckets.iter().enumerate().filter(|(_, n)| **n > 0);
         Counts {
@@ -85,7 +85,7 @@ impl Histogram {
         }
     }
 
-    /// One that holds these; `None` where no histogram could.
+    /// A histogram with these contents; `None` if no histogram could have them.
     pub fn from_counts(counts: &Counts) -> Option<Histogram> {
         let most = bucket_of(u64::MAX);
         if counts.buckets.iter().any(|(b, n)| *b > most || *n == 0) {
@@ -132,14 +132,14 @@ impl Histogram {
         Some(self.quantile_within(q)?.value)
     }
 
-    /// What the share `q` (0 to 1) of all values does not exceed, ns (nearest rank), however few they are: for what was measured
-    /// whole and is no sample of anything.
+    /// The value that the share `q` (0 to 1) of all values does not exceed, ns (nearest rank), for any number of
+    /// values: for measurements that are complete and not a sample.
     pub fn of_all(&self, q: f64) -> Option<f64> {
         let rank = (q * self.total as f64).ceil() as u64;
         (self.total > 0).then(|| self.order_statistic(rank.max(1) - 1, &mut Place::default()).value)
     }
 
-    /// The same, and how far off it may be: the samples of a bucket are not told apart.
+    /// The same, and its error bound: the samples within a bucket are not distinguished.
     pub fn quantile_within(&self, q: f64) -> Option<Within> {
         self.quantiles_within([q])[0]
     }
@@ -161,8 +161,8 @@ impl Histogram {
         })
     }
 
-    /// The k-th least (from 0), its bucket's members spread evenly, between the true extremes. It is looked for from a place
-    /// on, and none before that.
+    /// The k-th least (from 0), its bucket's members spread evenly, between the true extremes. The search starts at
+    /// `from` and never goes back.
     fn order_statistic(&self, k: u64, from: &mut Place) -> Within {
         let (min, max) = (self.min as f64, self.max as f64);
         while let Some(&n) = self.buckets.get(from.bucket) {
@@ -180,14 +180,14 @@ impl Histogram {
     }
 }
 
-/// Where a search stands: at a bucket, and how many were counted in those below.
+/// The state of a search: a bucket, and the number counted in those below.
 #[derive(Clone, Debug, Default)]
 struct Place {
     bucket: usize,
     below: u64,
 }
 
-/// What a histogram holds: buckets that are not empty with their counts, the exact sum, the least and the greatest.
+/// The contents of a histogram: non-empty buckets with their counts, the exact sum, the least and the greatest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Bucket and count, ascending.
@@ -200,12 +200,12 @@ pub struct Counts {
     pub max: u64,
 }
 
-/// A quantile as a histogram knows it.
+/// A quantile to the resolution of a histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Within {
     /// Its value.
     pub value: f64,
-    /// The exact one is at most so far away.
+    /// The bound on its distance from the exact quantile.
     pub off: f64,
 }
 
@@ -260,7 +260,8 @@ mod tests {
         assert_eq!([0.0, 0.1, 0.5, 0.91, 1.0].map(|q| h.of_all(q)), [1.0, 1.0, 5.0, 10.0, 10.0].map(Some));
     }
 
-    /// Several at once are what each is alone, also where they share a bucket or lie between the same two samples.
+    /// Several quantiles at once equal those computed alone, also if they share a bucket or lie between the same two
+    /// samples.
     #[test]
     fn several_quantiles_are_those_of_each() {
         let several = [0.0, 0.1, 0.5, 0.5, 0.500_000_1, 0.9, 0.99, 0.999, 0.9999];

@@ -1,7 +1,7 @@
 //! Numbers that can be trusted: keyed random draws, histograms, quantiles with intervals, comparison.
 //!
-//! Nothing here knows a clock, a thread or a file, and nothing uses the C library's mathematics: the same input gives
-//! the same bits everywhere.
+//! This crate uses no clock, thread, file or mathematics of the C library: the same input gives the same bits
+//! everywhere.
 #![forbid(unsafe_code)]
 
 mod difference;

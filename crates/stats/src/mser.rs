@@ -1,14 +1,14 @@
-//! Where a run has settled: MSER-5 (White 1997, "An effective truncation heuristic for bias reduction in simulation output";
-//! with batches of five: White, Cobb and Spratt 2000).
+//! Where a run has settled: MSER-5 (White 1997, "An effective truncation heuristic for bias reduction in simulation
+//! output"; with batches of five: White, Cobb and Spratt 2000).
 //!
-//! Of all beginnings that could be left out it takes the one after which the mean of the rest is known best: the least
-//! sum of squares around that mean over the square of how many there are.
+//! Of all beginnings that could be cut it takes the one after which the mean of the rest is known best: the least sum
+//! of squares around that mean over the square of the rest's length.
 
-/// The last batches are no rest to judge by: a few that happen to be alike would always win.
+/// The last batches are too few to judge by: some that happen to be alike would always win.
 const LAST: usize = 5;
 
-/// How many batches to leave out at the beginning, from the means of all; `None`: the best rest is less than half of them, so
-/// the run is too short to have settled (or never does).
+/// How many batches to cut at the beginning, from the means of all; `None`: the best rest is less than half of them,
+/// so the run is too short to have settled (or never does).
 pub fn truncation(batches: &[f64]) -> Option<usize> {
     let n = batches.len();
     if n < 4 * LAST {
@@ -24,7 +24,7 @@ pub fn truncation(batches: &[f64]) -> Option<usize> {
         squares += off * off;
         let rest = (n - d) as f64;
         let error = (squares - sum * sum / rest).max(0.0) / (rest * rest);
-        // Of equally good ones the earliest.
+        // Of equally good cuts the earliest.
         if n - d > LAST && error <= least {
             (best, least) = (d, error);
         }
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(truncation(&[3.0; 100]), Some(0));
     }
 
-    /// A beginning of forty batches that stands away by ten deviations is left out to within a few.
+    /// A beginning of forty batches, ten deviations away, is cut to within a few.
     #[test]
     fn a_beginning_is_found() {
         for seed in 0..50 {
@@ -60,7 +60,7 @@ mod tests {
         }
     }
 
-    /// One that fades is left out until it is lost in the noise.
+    /// A beginning that fades is cut until it is lost in the noise.
     #[test]
     fn a_fading_one_is_found() {
         let left_out: Vec<usize> = (0..50)

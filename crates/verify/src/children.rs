@@ -18,7 +18,7 @@ use std::time::Duration;
 use weir_plan::json;
 use weir_plan::serving::serving_of;
 use weir_plan::{NodeId, with_inner};
-use weir_serve::{Exposition, Options, Paired, Running, start};
+use weir_serve::{Exposition, Options, Running, VerifyRun, start};
 use weir_stats::Key;
 
 /// The argument that makes the program a process of a run.
@@ -187,7 +187,7 @@ fn sum(metrics: &str, family: &str) -> f64 {
     metrics.lines().filter(of_family).filter_map(value).sum()
 }
 
-fn begin(setup: Setup, told: Sender<weir_serve::Told>) -> Result<(Running, Begun), String> {
+fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, Begun), String> {
     let Setup { point, listener, root, key, secret, begins_ns, records, part } = setup;
     let serving = serving_of(&point, &[listener], true).map_err(|_| "it cannot be served")?;
     let (nodes, part) = match part {
@@ -195,11 +195,12 @@ fn begin(setup: Setup, told: Sender<weir_serve::Told>) -> Result<(Running, Begun
             let apart: BTreeMap<NodeId, SocketAddr> = listeners.into_iter().collect();
             let mut own = with_inner(&point, &[listener]);
             own.retain(|id| !apart.contains_key(id));
-            (own, weir_serve::Part::Routes { servers: servers.into_iter().collect(), listeners: apart })
+            (own, weir_serve::RunRole::Routes { servers: servers.into_iter().collect(), listeners: apart })
         }
-        Part::Serves(roots) => (Vec::new(), weir_serve::Part::Serves(roots)),
+        Part::Serves(roots) => (Vec::new(), weir_serve::RunRole::Serves(roots)),
     };
-    let paired = Paired { key: Key::from_bits(key), secret, root, begins_ns, part, records, told };
+    let paired =
+        VerifyRun { key: Key::from_bits(key), secret, root, begins_ns, role: part, records, events: told };
     let options =
         Options { quiet: true, loops: Some(1), paired: Some(Arc::new(paired)), ..Options::default() };
     let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &options).map_err(|e| e.to_string())?;

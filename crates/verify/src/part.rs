@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use weir_plan::{NodeId, Point};
 use weir_policy::{Deed, Kind};
-use weir_serve::{Ended, Made};
+use weir_serve::{BalancerCreated, RequestEnded};
 
 /// What a process is told first.
 #[derive(Debug, Serialize, Deserialize)]
@@ -66,24 +66,26 @@ pub(crate) struct Told {
     pub opened: u64,
     pub connecting_s: f64,
     /// The balancers as they were made.
-    pub made: Vec<Made>,
+    pub made: Vec<BalancerCreated>,
     /// All that was done to them: the balancer's node, its loop, the deed.
     pub did: Vec<(NodeId, u32, Deed)>,
 }
 
-impl FromIterator<weir_serve::Told> for Told {
-    fn from_iter<I: IntoIterator<Item = weir_serve::Told>>(all: I) -> Told {
+impl FromIterator<weir_serve::RunEvent> for Told {
+    fn from_iter<I: IntoIterator<Item = weir_serve::RunEvent>>(all: I) -> Told {
         let (mut told, mut sent) = (Told::default(), BTreeMap::new());
         for one in all {
             match one {
-                weir_serve::Told::Ended(ended) => told.ended.push(ended.into()),
-                weir_serve::Told::Sent { server, selected } => {
+                weir_serve::RunEvent::RequestEnded(ended) => told.ended.push(ended.into()),
+                weir_serve::RunEvent::RequestSent { server, selected } => {
                     *sent.entry(server).or_default() += u64::from(selected);
                 }
-                weir_serve::Told::Ejected(n) => told.ejections += n,
-                weir_serve::Told::Late(ns) => told.late_ns.push(ns),
-                weir_serve::Told::Made(made) => told.made.push(made),
-                weir_serve::Told::Did(lb, on_loop, deed) => told.did.push((lb, on_loop, deed)),
+                weir_serve::RunEvent::Ejected(n) => told.ejections += n,
+                weir_serve::RunEvent::TimerLate(ns) => told.late_ns.push(ns),
+                weir_serve::RunEvent::BalancerCreated(made) => told.made.push(made),
+                weir_serve::RunEvent::BalancerOperation { lb, on_loop, deed } => {
+                    told.did.push((lb, on_loop, deed))
+                }
             }
         }
         told.sent = sent.into_iter().collect();
@@ -107,8 +109,8 @@ pub(crate) struct Row {
     pub status: u16,
 }
 
-impl From<Ended> for Row {
-    fn from(e: Ended) -> Row {
+impl From<RequestEnded> for Row {
+    fn from(e: RequestEnded) -> Row {
         Row {
             request: (e.ordinal, e.selected),
             server: e.server,

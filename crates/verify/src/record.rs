@@ -8,7 +8,7 @@ use std::io::{BufRead, Write};
 use weir_plan::NodeId;
 use weir_plan::json;
 use weir_policy::{Choice, Deed, Upstream};
-use weir_serve::Made;
+use weir_serve::BalancerCreated;
 
 /// The first line of a record.
 pub const SCHEMA: &str = "weir.record/1";
@@ -22,7 +22,7 @@ pub enum Line {
     /// A run begins: its scenario and its number, from 0.
     Run(String, u32),
     /// A balancer was made.
-    Made(Made),
+    Made(BalancerCreated),
     /// Something was done to a balancer, on a loop.
     Did(NodeId, u32, Deed),
     /// A request, as its client saw it.

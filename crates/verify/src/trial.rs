@@ -13,7 +13,7 @@ use weir_load::{Outcome, Protocol};
 use weir_net::io::clock::monotonic_ns;
 use weir_plan::{HttpVersion, NodeId, Scenario};
 use weir_policy::Deed;
-use weir_serve::Made;
+use weir_serve::BalancerCreated;
 use weir_stats::{Histogram, Key};
 
 /// The run begins so long after its first process, ns, for the first time; longer where that was too short.
@@ -47,7 +47,7 @@ pub(crate) struct Real {
     /// Connections that routers opened, and how long that took in all, s; `None`: another proxy does not say.
     pub opened: Option<(u64, f64)>,
     /// The router's balancers as they were made, and all that was done to them.
-    pub made: Vec<Made>,
+    pub made: Vec<BalancerCreated>,
     pub did: Vec<(NodeId, u32, Deed)>,
 }
 

@@ -1,17 +1,17 @@
-//! What a request brings along between processes of weir: what is drawn for it, and which of a verification it is.
+//! What a request carries between processes of weir: the keys of its draws, and its number in a verification.
 
 use weir_model::way::Way;
 
-/// The field in which a loop tells a built-in server what is drawn for the request, and how many times longer its work takes; the
-/// generator of a verification tells a loop the same. Who knows the token is believed.
+/// The field in which a loop passes a built-in server the keys of the request's draws and the factor of its work; the
+/// generator of a verification passes a loop the same. It is believed if it has the token.
 pub const DRAWN: &str = "x-weir-draw";
 
-/// What is drawn for a request, as one that comes from a verification says it.
+/// The draws of a request, as one from a verification carries them.
 #[derive(Clone, Debug)]
 pub struct Drawn {
-    /// Which request of the run.
+    /// The request's number in the run.
     pub of_run: OfRun,
-    /// What its work is multiplied by.
+    /// The factor of its work.
     pub factor: f64,
     /// Its way.
     pub way: Way,
@@ -24,12 +24,12 @@ pub struct OfRun {
     pub ordinal: u64,
     /// Whether it counts.
     pub selected: bool,
-    /// The hash of its key, where it lacks what a node reads; `None`: it is of no run.
+    /// The hash of its key, if the request lacks what a node reads; `None`: it belongs to no run.
     pub sender: Option<u64>,
 }
 
 impl Drawn {
-    /// The value of the field that says so.
+    /// The value of the field.
     pub fn value(&self, token: u64) -> String {
         let OfRun { ordinal, selected, sender } = self.of_run;
         let sender = sender.map_or_else(|| "-".to_owned(), |sender| format!("{sender:x}"));
@@ -38,7 +38,7 @@ impl Drawn {
         format!("{token:016x} {ordinal:x} {} {sender} {factor:x} {way}", u8::from(selected))
     }
 
-    /// What such a value says, if it has the token.
+    /// Parses such a value, if it has the token.
     pub fn read(text: &str, token: u64) -> Option<Drawn> {
         let mut words = text.split(' ');
         let number = |word: &str| u64::from_str_radix(word, 16).ok();

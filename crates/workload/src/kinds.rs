@@ -1,10 +1,10 @@
-//! What the requests of a scenario are.
+//! The kinds of a scenario's requests.
 
 use weir_model::mix::{Keys as DrawnKeys, Mix};
 use weir_plan::{Keys, Scenario};
 use weir_policy::key;
 
-/// What the traffic of a scenario draws, or a trace says.
+/// The kinds that the traffic of a scenario draws, or a trace gives.
 pub fn mix(scenario: &Scenario) -> Mix {
     let keys = |keys: &Keys| match *keys {
         Keys::Uniform(n) => DrawnKeys::Uniform(n),

@@ -1,16 +1,16 @@
-//! What the nodes of a scenario are known by in draws: the place in the text that made each, and its number among those of that
-//! place. So a comment, another function or another scenario changes no draw.
+//! The identities of a scenario's nodes in draws: the place in the text that created each, and its number among those
+//! of that place. So a comment, another function or another scenario changes no draw.
 
 use weir_plan::{Node, NodeId, Place, Point, To};
 use weir_stats::Key;
 
-/// The hash of a place that its draws are keyed by.
+/// The hash of a place, a key of its draws.
 pub fn place_key(place: &Place) -> u64 {
     let key = Key::new(0).with(u64::from(place.file)).with_text(&place.def).with_text(&place.kind);
     key.with_text(&place.via).with(u64::from(place.number)).bits()
 }
 
-/// The number of each node among those of its place that `reachable` has.
+/// The number of each node among the nodes of its place in `reachable`.
 pub fn numbers(point: &Point, reachable: &[bool]) -> Vec<u32> {
     let mut next = vec![0; point.places.len()];
     let number = |(node, reachable): (&Node, &bool)| {
@@ -35,7 +35,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of the nodes that requests meet which enter at one of these.
+    /// The draws of the nodes that requests can meet which enter at one of these.
     pub fn of(point: &Point, roots: &[NodeId]) -> Places {
         let met = reachable(point, roots);
         let numbers = numbers(point, &met);
@@ -47,13 +47,13 @@ impl Places {
         }
     }
 
-    /// What a node has of its own: `with` that of what it is for.
+    /// A key of a node's own; `with` is its purpose.
     pub fn node(&self, node: NodeId, key: Key) -> Key {
         let (place, number) = self.nodes[node as usize];
         key.with(self.keys[place as usize]).with(u64::from(number))
     }
 
-    /// What is drawn at a node's place.
+    /// A key of a draw at a node's place.
     pub fn place(&self, node: NodeId, key: Key) -> Key {
         key.with(self.keys[self.nodes[node as usize].0 as usize])
     }
@@ -69,13 +69,13 @@ impl Places {
     }
 }
 
-/// The nodes that requests can meet which enter at one of these: what models a server too.
+/// The nodes that requests can meet which enter at one of these, including nodes that model a server.
 pub fn reachable(point: &Point, roots: &[NodeId]) -> Vec<bool> {
     let own = roots.iter().map(|root| (*root, *root));
     reached_from(point, own).into_iter().map(|from| from.is_some()).collect()
 }
 
-/// By node, the mark of the first of these roots, each with its mark, from which requests can meet it.
+/// By node, the mark of the first of these roots from which requests can meet it; each root has a mark.
 pub fn reached_from(point: &Point, roots: impl IntoIterator<Item = (NodeId, NodeId)>) -> Vec<Option<NodeId>> {
     let mut from = vec![None; point.nodes.len()];
     let mut lists = vec![false; point.lists.len()];

@@ -1,4 +1,4 @@
-//! The requests of one replication, one by one: when each is sent, what it is, and who sends it.
+//! The requests of one replication, one by one: when each is sent, its kind, and its sender.
 
 use crate::mix;
 use weir_model::draws::purpose;
@@ -6,16 +6,16 @@ use weir_model::mix::Mix;
 use weir_plan::{Recorded, Scenario};
 use weir_stats::Key;
 
-/// A request that is to be sent.
+/// A request to be sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// Its number, from 0, in the order in which requests are sent.
     pub ordinal: u64,
-    /// Its way: what is drawn for it is drawn by this.
+    /// Its way: the key of its draws.
     pub way: Key,
-    /// Which of the scenario's `mix` it is; 0 where there is none.
+    /// Its index in the scenario's `mix`; 0 without one.
     pub kind: u32,
-    /// Who sends it, as a key is written; `None`: nothing is said, so that it is a client of its own.
+    /// Its sender, as a key is written; `None`: unknown, so that it is a client of its own.
     pub sender: Option<String>,
 }
 
@@ -28,7 +28,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Those of a replication with this key (the seed's, with the replication's number).
+    /// The requests of a replication with this key (the seed's, with the replication's number).
     pub fn new(scenario: &Scenario, key: Key) -> Requests {
         Requests { mix: mix(scenario), recorded: scenario.recorded.clone(), key: key.with(purpose::REQUEST) }
     }
@@ -56,7 +56,7 @@ impl Requests {
     }
 }
 
-/// What a trace says of a request.
+/// A recorded request.
 fn said(recorded: &Recorded, ordinal: u64) -> (u32, Option<String>) {
     let Ok(at) = usize::try_from(ordinal) else { return (0, None) };
     let sender = recorded.senders.get(at).copied().flatten();

@@ -9,43 +9,43 @@ use weir_stats::Key;
 /// Which requests, and when.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// When, in open traffic.
+    /// The arrivals of open traffic.
     pub arrivals: Arrivals,
-    /// How many at most.
+    /// The most requests.
     pub requests: u64,
-    /// In a closed loop: who thinks before each request.
+    /// The users of a closed loop.
     pub thinking: Option<Thinking>,
-    /// Until when requests are sent, ns.
+    /// The end of sending, ns.
     pub until_ns: u64,
     /// Whether all requests count.
     pub all: bool,
-    /// Whether those count that come after the run has settled, which is seen once it has been; until then the window is
-    /// the middle one.
+    /// Whether the requests count that arrive after the run has settled, which is known at its end; until then the
+    /// window is the middle one.
     pub auto: bool,
-    /// Which of them count.
+    /// The requests that count.
     pub window: Window,
-    /// What counts as goodput, ns.
+    /// The limit of goodput, ns.
     pub deadline_ns: u64,
-    /// When clients leave, ns after they asked; `None`: never.
+    /// When clients leave, ns after their request; `None`: never.
     pub patience_ns: Option<u64>,
 }
 
 /// Which requests count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Window {
-    /// Those of these ordinals, by arrival; the second is the first that does not.
+    /// By ordinal of arrival; the second is the first that does not count.
     Requests(u64, u64),
-    /// Those that arrive between these instants.
+    /// By arrival between these times.
     Times(u64, u64),
 }
 
 impl Window {
-    /// All of so many requests, or those without the first and the last quarter.
+    /// All of this number of requests, or those without the first and the last quarter.
     pub fn of_requests(n: u64, all: bool) -> Window {
         if all { Window::Requests(0, n) } else { Window::Requests(n / 4, n - n / 4) }
     }
 
-    /// The same kind of window, with all in it.
+    /// The same kind of window, around everything.
     pub fn whole(self, requests: u64, until_ns: u64) -> Window {
         match self {
             Window::Requests(..) => Window::of_requests(requests, true),
@@ -53,15 +53,15 @@ impl Window {
         }
     }
 
-    /// All of a time that begins with the run, or its middle half.
+    /// All of a time from the start of the run, or its middle half.
     pub fn of_time(ns: u64, all: bool) -> Window {
         if all { Window::Times(0, ns) } else { Window::Times(ns / 4, ns - ns / 4) }
     }
 }
 
 impl Load {
-    /// The window of the time that was, if it is another than was taken: where requests ran out before the time did, that until
-    /// the last arrival; where no arrival was within, the requests that there were. `None`: it is as it was.
+    /// The window of the actual run, if it differs from the planned one: if requests ran out before the time did, the
+    /// time until the last arrival; if no arrival was within, the requests that there were. `None`: unchanged.
     pub fn window_that_was(&self, arrived: u64, last_ns: u64, selected: u64) -> Option<Window> {
         let Window::Times(..) = self.window else { return None };
         let of_requests = Window::of_requests(arrived, self.all);
@@ -73,7 +73,7 @@ impl Load {
         }
     }
 
-    /// How many requests there will be, and how many count; `None`: that is not known beforehand.
+    /// The number of requests, and the number that counts; `None`: unknown in advance.
     pub fn expected(&self) -> (Option<u64>, Option<u64>) {
         match (self.thinking.is_some(), self.window) {
             (false, Window::Requests(from, to)) => (Some(self.requests), Some(to - from)),
@@ -90,13 +90,13 @@ impl Load {
         ((from..to).contains(&at), at >= from + (to - from) / 2)
     }
 
-    /// Ordinals of the window, where it is given by them.
+    /// Ordinals of the window, if it is given by them.
     pub fn ordinals(&self) -> (u64, u64) {
         if let Window::Requests(from, to) = self.window { (from, to) } else { (0, u64::MAX) }
     }
 }
 
-/// The arrivals of one replication and its window; `None`: told to stop before they were counted.
+/// The arrivals of one replication and its window; `None`: stopped before they were counted.
 pub fn load_unless(scenario: &Scenario, requests: Option<u64>, key: Key, stop: &AtomicBool) -> Option<Load> {
     // By the traffic alone, so equal traffic has equal arrivals everywhere.
     let key = key.with(purpose::ARRIVALS);
@@ -105,7 +105,7 @@ pub fn load_unless(scenario: &Scenario, requests: Option<u64>, key: Key, stop: &
     let duration_ns = scenario.duration_ns;
     let counted = match (&scenario.traffic, duration_ns) {
         (Traffic::Closed { .. }, _) => requests.unwrap_or(u64::MAX),
-        // These go on for ever, so there are as many as are asked for.
+        // Endless arrivals, so their number is as requested.
         (Traffic::Poisson { .. } | Traffic::Constant { .. } | Traffic::Renewal { .. }, None) => {
             requests.unwrap_or(0)
         }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use weir_serve::explained;
+use weir_serve::explain;
 
 /// Where a weir is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Client {
     pub fn new(at: At, token: Option<&Path>) -> Result<Client, String> {
         let read = |path: &Path| {
             read_token(path)
-                .map_err(|e| format!("the token in {} cannot be used: {}", path.display(), explained(&e)))
+                .map_err(|e| format!("the token in {} cannot be used: {}", path.display(), explain(&e)))
         };
         Ok(Client { at, token: token.map(read).transpose()? })
     }
@@ -134,7 +134,7 @@ impl Client {
 
     fn ask(&self, method: Method, path: &str, body: String) -> Result<Reply, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|e| explained(&e))?;
+        let runtime = runtime.map_err(|e| explain(&e))?;
         let answer = async {
             match tokio::time::timeout(PATIENCE, self.exchange(method, path, body)).await {
                 Ok(answer) => answer,
@@ -174,7 +174,7 @@ impl Client {
                  which with --url or --control"
                     .to_owned()
             }
-            _ => explained(e),
+            _ => explain(e),
         };
         format!("no weir can be asked at {at}: {remedy}")
     }

@@ -1,6 +1,6 @@
 //! The instants of an open arrival process.
 //!
-//! - In virtual time: each is when a request enters; `weir load` sends at these instants as well.
+//! - In virtual time: the times at which requests enter; `weir load` sends at these times as well.
 //! - Draws: the k-th arrival's gap, or its unit exponential where the rate changes, is a function of k.
 
 use super::Traffic;
@@ -25,13 +25,13 @@ enum Gap {
     Constant(f64),
     /// A Poisson process whose rate changes.
     Varying(Box<Varying>),
-    /// Recorded.
+    /// Recorded times.
     Trace(Arc<[u64]>),
 }
 
 impl Arrivals {
-    /// The arrivals that `key` (seed and replication) gives this traffic. Equal traffic has equal arrivals. In a closed
-    /// loop nothing comes by itself: see [`super::Thinking`].
+    /// The arrivals of this traffic for `key` (seed and replication). Equal traffic has equal arrivals. A closed loop
+    /// has none by itself: see [`super::Thinking`].
     pub fn new(traffic: &Traffic, key: Key) -> Arrivals {
         let key = traffic.mix(key);
         let gap = match traffic {
@@ -48,9 +48,9 @@ impl Arrivals {
         Arrivals { gap, key, issued: 0, last_ns: 0 }
     }
 
-    /// The next instant, ns; saturates at the end of time. `None`: no more will come.
-    // Always inline: called as a function it takes 17 ns in place of 6, since each call's first conversion to f64 then waits
-    // for what the last call left in that register.
+    /// The next arrival, ns; saturates at the end of time. `None`: there are no more.
+    // Always inline: called as a function it takes 17 ns instead of 6, since each call's first conversion to f64 then
+    // waits for the value that the last call left in that register.
     #[inline(always)]
     pub fn next_ns(&mut self) -> Option<u64> {
         self.issued += 1;
@@ -77,13 +77,13 @@ impl Arrivals {
         }
     }
 
-    /// How many of the following arrivals come at or before `until_ns`, at most so many; nothing is taken. Without any
-    /// limit the traffic must be finite.
+    /// The number of further arrivals at or before `until_ns`, at most `most`; none is consumed. Without any limit
+    /// the traffic must be finite.
     pub fn count(&self, until_ns: Option<u64>, at_most: Option<u64>) -> u64 {
         self.count_unless(until_ns, at_most, || false).unwrap_or(0)
     }
 
-    /// The same, and `None` where `stop`, which is asked now and then, says so before all are counted.
+    /// The same; `None` if `stop`, which is called now and then, returns true before all are counted.
     pub fn count_unless(
         &self,
         until_ns: Option<u64>,
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(every.count(Some(0), None), 0);
         assert_eq!(every.next_ns(), Some(S));
         assert_eq!(every.count(Some(10 * S), None), 9, "of those that follow");
-        // What cannot end within time ends with it.
+        // What cannot end within time saturates.
         let slow = Arrivals::new(&Traffic::Constant { gap_ns: 1e19 }, Key::new(1));
         assert_eq!(slow.count(Some(u64::MAX), None), 1);
         assert_eq!(slow.count(None, Some(5)), 5);

@@ -1,4 +1,4 @@
-//! When requests arrive, as a topology file says it (`traffic.`).
+//! When requests arrive, as a topology file specifies it (`traffic.`).
 
 mod arrivals;
 mod thinking;
@@ -17,12 +17,12 @@ use weir_stats::Key;
 pub enum Traffic {
     /// Exponential gaps; `every=` and `rate=` are two ways to write the mean gap.
     Poisson {
-        /// The mean gap, ns; positive and finite (a rate of 3 has a gap that is no whole number).
+        /// The mean gap, ns; positive and finite (a rate of 3 has a gap that is not a whole number).
         gap_ns: f64,
     },
     /// Equal gaps.
     Constant {
-        /// The gap, ns; positive and finite. The k-th arrival comes at k times it, rounded.
+        /// The gap, ns; positive and finite. The k-th arrival comes at k times the gap, rounded.
         gap_ns: f64,
     },
     /// Independent gaps of any distribution.
@@ -30,8 +30,8 @@ pub enum Traffic {
         /// The gap.
         gap: Dist,
     },
-    /// A Poisson process whose rate changes: each state holds for an exponential time, then the next one begins, round
-    /// and round from the first.
+    /// A Poisson process whose rate changes: each state holds for an exponential time, then the next one begins,
+    /// cyclically.
     Mmpp {
         /// Rate per second (not negative, not all 0) and mean stay, ns (positive).
         states: Vec<(f64, u64)>,
@@ -40,14 +40,14 @@ pub enum Traffic {
     Schedule {
         /// Time, ns, ascending (two equal times are a jump), and rate per second there, not negative.
         points: Vec<(u64, f64)>,
-        /// Whether it begins anew at the last point's time.
+        /// Whether it repeats from the last point's time on.
         repeat: bool,
     },
-    /// So many users, each of whom thinks, sends a request, waits for its answer, and thinks again.
+    /// A number of users, each of which thinks, sends a request, waits for its answer, and thinks again.
     Closed {
         /// At least 1.
         users: u32,
-        /// How long a user thinks.
+        /// The think time of a user.
         think: Dist,
     },
     /// Recorded instants.
@@ -60,8 +60,7 @@ pub enum Traffic {
 }
 
 impl Traffic {
-    /// Mixes what the traffic means into a key: equal for equal traffic, however it is written and whatever file it is
-    /// read from.
+    /// Mixes the meaning of the traffic into a key: equal for equal traffic, in any notation and from any file.
     fn mix(&self, key: Key) -> Key {
         // Equal numbers may have other bits: 0 and -0.
         let bits = |rate: f64| (rate + 0.0).to_bits();
@@ -85,7 +84,7 @@ impl Traffic {
         }
     }
 
-    /// Arrivals per second in the long run, where there is such a mean: not in a closed loop or a trace, nor for a
+    /// Arrivals per second in the long run, if there is such a mean: not in a closed loop or a trace, nor for a
     /// schedule that is not repeated.
     pub fn rate_per_s(&self) -> Option<f64> {
         let gap_ns = match self {

@@ -1,7 +1,9 @@
-//! A closed loop: so many users, each of whom thinks, sends a request, waits for its answer, and thinks again.
+//! A closed loop: users that think, send a request, wait for its answer, and think again.
 //!
-//! - In virtual time: the simulator asks how long a user thinks before its next request; the first thinks too.
-//! - Draws: a function of the user and of how many requests it has sent, so the answers' times change no thought.
+//! - In virtual time: the simulator asks for a user's think time before its next request; the first request has one
+//!   too.
+//! - Draws: a function of the user and of the number of requests it has sent, so the times of answers change no think
+//!   time.
 
 use super::Traffic;
 use crate::sampler::Sampler;
@@ -22,12 +24,12 @@ impl Thinking {
         Some(Thinking { users: *users, think: Sampler::new(think), key: traffic.mix(key) })
     }
 
-    /// How many there are.
+    /// The number of users.
     pub fn users(&self) -> u32 {
         self.users
     }
 
-    /// How long a user (from 0) thinks before its request of that number (from 0), ns.
+    /// The think time of a user (from 0) before its request of that number (from 0), ns.
     #[inline]
     pub fn think_ns(&self, user: u32, request: u64) -> u64 {
         self.think.draw(self.key.with(u64::from(user)).with(request))

@@ -1,15 +1,15 @@
 //! A Poisson process whose rate changes: `mmpp` and `schedule`.
 //!
-//! - Idea: with the rate's integral as the clock every such process is a Poisson process of rate 1. Unit exponentials, one
-//!   per arrival, are added up and the integral is inverted: time is cut into stretches over which the rate is linear,
-//!   so the integral is quadratic and its inverse takes a square root.
-//! - Draws: arrival k's exponential is a function of k (it is handed in), stay j of an `mmpp` one of j.
-//! - Precision: within a stretch the place is worked out from its beginning, so errors do not add up.
+//! - Idea: with the rate's integral as the clock every such process is a Poisson process of rate 1. Unit
+//!   exponentials, one per arrival, are added up and the integral is inverted: time is cut into stretches over which
+//!   the rate is linear, so the integral is quadratic and its inverse takes a square root.
+//! - Draws: arrival k's exponential is a function of k (it is an argument), stay j of an `mmpp` one of j.
+//! - Precision: a position within a stretch is computed from its beginning, so errors do not add up.
 
 use crate::sampler::{LONGEST_NS, Sampler, whole};
 use weir_stats::{Key, math};
 
-/// Arrivals in a stretch of a rate that is held for good: few enough for f64, many enough to be cheap.
+/// Arrivals in a stretch of a rate that never changes again: few enough for f64, many enough to be cheap.
 const HELD: f64 = 1024.0;
 
 /// A time over which the rate is linear.
@@ -22,12 +22,13 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// Arrivals to be expected.
+    /// The expected number of arrivals.
     fn area(&self) -> f64 {
         (self.from + self.to) / 2.0 * self.length_ns as f64
     }
 
-    /// After how long so many are to be expected: x of from·x + slope·x²/2 = area, in the form that cancels nothing.
+    /// The time until `area` arrivals are expected: x of from·x + slope·x²/2 = area, in the form without
+    /// cancellation.
     fn inverse(&self, area: f64) -> u64 {
         let slope = (self.to - self.from) / self.length_ns as f64;
         let root = math::sqrt((self.from * self.from + 2.0 * slope * area).max(0.0));
@@ -39,7 +40,7 @@ impl Stretch {
 /// What changes the rate.
 #[derive(Clone, Debug)]
 enum Course {
-    /// Round and round; the stays are exponential.
+    /// States in a cycle; the stays are exponential.
     Mmpp { states: Vec<(f64, Sampler)>, key: Key, stays: u64 },
     /// Stretches from time 0 on, the next one's index, and what follows the last.
     Schedule { stretches: Vec<Stretch>, next: usize, then: Then },
@@ -47,11 +48,11 @@ enum Course {
 
 #[derive(Clone, Copy, Debug)]
 enum Then {
-    /// The same rate for good, in stretches like this.
+    /// The same rate for ever, in stretches like this.
     Hold(Stretch),
-    /// Anew: the period and the arrivals to be expected in one.
+    /// The schedule again: the period and its expected number of arrivals.
     Repeat(u64, f64),
-    /// Nothing any more.
+    /// No more arrivals.
     End,
 }
 
@@ -139,7 +140,7 @@ impl Varying {
                     let Then::Repeat(period_ns, area) = *then else {
                         return if let Then::Hold(stretch) = *then { Some(stretch) } else { None };
                     };
-                    // Whole periods without an arrival are passed at once.
+                    // Whole periods without an arrival are skipped.
                     let periods = ((self.used / area) as u64).min(LONGEST_NS);
                     self.used = (self.used - periods as f64 * area).max(0.0);
                     self.start_ns = self.start_ns.saturating_add(period_ns.saturating_mul(periods));

@@ -1,4 +1,4 @@
-//! Rates of traffic that changes, against what they must be.
+//! Traffic with a varying rate, against the rates that it must have.
 
 use super::super::{Arrivals, Traffic};
 use super::*;
@@ -15,7 +15,7 @@ fn arrivals(traffic: &Traffic, seed: u64) -> impl Iterator<Item = u64> {
     std::iter::from_fn(move || arrivals.next_ns())
 }
 
-/// The rate's integral by thin slices, which a reader believes at sight.
+/// The rate's integral by thin slices: obvious, and slow.
 fn integral(points: &[(f64, f64)], period: Option<f64>, to: f64) -> f64 {
     let rate = |at: f64| {
         let at = period.map_or(at, |p| at % p);
@@ -31,8 +31,8 @@ fn integral(points: &[(f64, f64)], period: Option<f64>, to: f64) -> f64 {
     (0..slices).map(|i| rate((f64::from(i) + 0.5) * width) * width).sum()
 }
 
-/// With the integral as the clock the arrivals are those of rate 1: numbers in windows have mean and variance of a Poisson
-/// distribution, whatever the shape (ramps, jumps, rest, a held end, periods).
+/// With the integral as the clock the arrivals are those of rate 1: numbers in windows have mean and variance of a
+/// Poisson distribution, for every shape (ramps, jumps, rest, a held end, periods).
 #[test]
 fn a_schedule_has_the_arrivals_of_its_integral() {
     let ramp: &[(f64, f64)] = &[(1.0, 0.0), (3.0, 80.0), (4.0, 10.0)];
@@ -105,7 +105,7 @@ fn schedules_that_end() {
     assert!((0..5).all(|_| all.next_ns().is_none()), "and stay at their end");
 }
 
-/// Periods in which hardly anything comes are passed at once, and rates of any size stay within time.
+/// Periods with hardly any arrival are skipped, and rates of any size stay within time.
 #[test]
 fn extremes() {
     let rare = schedule(&[(0.0, 1e-3), (1e-9, 1e-3)], true);
@@ -144,7 +144,7 @@ fn an_mmpp_has_its_mean_rate() {
     assert!(square - 1.0 > 2.0, "squared variation {}", square - 1.0);
 }
 
-/// It starts in the first state, goes round in order, and its stays do not depend on its rates.
+/// It starts in the first state, cycles in order, and its stays do not depend on its rates.
 #[test]
 fn an_mmpp_goes_round_from_the_first() {
     let at = |rates: [f64; 3]| {
@@ -159,20 +159,20 @@ fn an_mmpp_goes_round_from_the_first() {
     assert!(a.iter().zip(&b).all(|(a, b)| a.0 == b.0));
     let rates: Vec<f64> = b.iter().map(|(_, rate)| rate.round()).collect();
     assert_eq!(rates, [7.0, 2.0, 3.0, 7.0, 2.0, 3.0, 7.0, 2.0, 3.0]);
-    // The stays are none of the arrivals' exponentials over again.
+    // The stays do not reuse the arrivals' exponentials.
     let key = Key::new(6);
     let drawn = |(j, (length, _)): (u64, &(u64, f64))| {
         (0..20).any(|k| whole(-math::ln(key.nth(j + k).unit()) * 1e9) == *length)
     };
     assert!(!(0..).zip(&a).any(drawn));
-    // A first state that lasts for ever in all practice makes it Poisson.
+    // A first state that practically lasts for ever makes it Poisson.
     let one = Traffic::Mmpp { states: vec![(1000.0, 1_000_000 * S), (0.0, S)] };
     let n = 500_000;
     let last = arrivals(&one, 1).take(n).last().unwrap();
     assert!((last as f64 / 5e11 - 1.0).abs() < 0.007, "{last}");
 }
 
-/// Equal traffic has equal arrivals, and counting takes nothing away.
+/// Equal traffic has equal arrivals, and counting consumes none.
 #[test]
 fn counting_changes_nothing() {
     let traffic = Traffic::Mmpp { states: vec![(50.0, S), (500.0, S)] };

@@ -7,6 +7,7 @@ use crate::io::deadlines::Deadlines;
 use crate::io::heavy::Heavy;
 use crate::io::reuse::Reuse;
 use crate::io::runtime::Runtime;
+use crate::io::tcp::TcpSettings;
 use crate::io::timers::Timers;
 use std::cell::Cell;
 use std::io;
@@ -23,6 +24,8 @@ pub struct Core {
     pub timers: Rc<Timers>,
     /// Limits of seconds that every request has.
     pub deadlines: Rc<Deadlines>,
+    /// Options of the TCP connections that the thread makes.
+    pub tcp: TcpSettings,
     /// What is read into.
     pub buffers: Rc<Buffers>,
     /// Memory of requests' futures.
@@ -53,12 +56,13 @@ impl Core {
     ///
     /// # Errors
     /// When the system has no timer left.
-    pub fn new(runtime: Runtime, clock: Clock, seed: Key) -> io::Result<Rc<Core>> {
+    pub fn new(runtime: Runtime, clock: Clock, seed: Key, tcp: TcpSettings) -> io::Result<Rc<Core>> {
         Ok(Rc::new(Core {
             clock,
             timers: Timers::new(&runtime, clock)?,
             runtime,
             deadlines: Deadlines::new(clock),
+            tcp,
             buffers: Rc::default(),
             reuse: Reuse::default(),
             heavy: Heavy::default(),

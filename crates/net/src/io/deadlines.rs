@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 
 /// Nanoseconds between two sweeps.
-pub use weir_plan::fixed::TIMEOUT_STEP_NS as TICK_NS;
+pub const TICK_NS: u64 = 100_000_000;
 
 const NEVER: u32 = u32::MAX;
 

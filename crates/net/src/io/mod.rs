@@ -6,10 +6,10 @@ pub mod core;
 pub mod date;
 pub mod deadlines;
 pub mod heavy;
-pub mod held;
 pub mod reuse;
 pub mod runtime;
 pub mod system;
+pub mod tcp;
 pub mod timers;
 
 pub use core::Core;

@@ -21,7 +21,7 @@ struct Kind<F>(RefCell<Vec<Piece<F>>>);
 type Piece<F> = Pin<Box<Option<F>>>;
 
 /// A boxed future whose memory goes back when it is dropped.
-pub struct Reused<F> {
+pub struct ReusedBox<F> {
     /// `None` once it was dropped only.
     piece: Option<Piece<F>>,
     home: Rc<Kind<F>>,
@@ -32,7 +32,7 @@ pub struct Memory<F>(Rc<Kind<F>>);
 
 impl Reuse {
     /// Boxes a future; where its kind has memory is kept in mind.
-    pub fn boxed<F: Future + 'static>(&self, memory: &mut Option<Memory<F>>, future: F) -> Reused<F> {
+    pub fn boxed<F: Future + 'static>(&self, memory: &mut Option<Memory<F>>, future: F) -> ReusedBox<F> {
         memory.get_or_insert_with(|| self.memory()).boxed(future)
     }
 
@@ -50,7 +50,7 @@ impl Reuse {
 }
 
 impl<F: Future> Memory<F> {
-    fn boxed(&self, future: F) -> Reused<F> {
+    fn boxed(&self, future: F) -> ReusedBox<F> {
         let piece = self.0.0.borrow_mut().pop();
         let piece = match piece {
             Some(mut piece) => {
@@ -59,11 +59,11 @@ impl<F: Future> Memory<F> {
             }
             None => Box::pin(Some(future)),
         };
-        Reused { piece: Some(piece), home: self.0.clone() }
+        ReusedBox { piece: Some(piece), home: self.0.clone() }
     }
 }
 
-impl<F: Future> Future for Reused<F> {
+impl<F: Future> Future for ReusedBox<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
@@ -74,7 +74,7 @@ impl<F: Future> Future for Reused<F> {
     }
 }
 
-impl<F> Drop for Reused<F> {
+impl<F> Drop for ReusedBox<F> {
     fn drop(&mut self) {
         let Some(mut piece) = self.piece.take() else { return };
         // What it owned goes now, and may begin something of its kind itself.
@@ -100,7 +100,7 @@ mod tests {
             poll_fn(move |_| if ready { Poll::Ready(Rc::strong_count(&held)) } else { Poll::Pending })
         };
         let mut cx = Context::from_waker(Waker::noop());
-        let at = |boxed: &Reused<_>| boxed.piece.as_ref().map(|p| std::ptr::from_ref(&**p).addr());
+        let at = |boxed: &ReusedBox<_>| boxed.piece.as_ref().map(|p| std::ptr::from_ref(&**p).addr());
         let mut memory = None;
         let mut first = reuse.boxed(&mut memory, make(true));
         let place = at(&first);

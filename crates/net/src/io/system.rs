@@ -20,7 +20,7 @@ pub fn remedy(e: &io::Error) -> Option<&'static str> {
 }
 
 /// An error of the system, with the remedy where descriptors have run out.
-pub fn explained(e: &io::Error) -> String {
+pub fn explain(e: &io::Error) -> String {
     remedy(e).map_or_else(|| e.to_string(), |remedy| format!("{e}; {remedy}"))
 }
 
@@ -33,7 +33,7 @@ pub fn is_exhausted(e: &io::Error) -> bool {
 ///
 /// # Errors
 /// Why not.
-pub fn has_room_for(descriptors: usize) -> io::Result<()> {
+pub fn ensure_descriptors(descriptors: usize) -> io::Result<()> {
     let some = || socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None);
     (0..descriptors).map(|_| some()).collect::<io::Result<Vec<_>>>().map(drop)
 }

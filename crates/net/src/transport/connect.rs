@@ -1,6 +1,5 @@
 //! Making a connection: TCP to the first of several addresses that answers, or a Unix socket.
 
-use super::socket::watch_peer;
 use crate::io::Core;
 use crate::io::runtime::Stream;
 use socket2::{Domain, SockAddr, SockRef, Type};
@@ -8,7 +7,6 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use weir_plan::fixed;
 
 /// A Unix socket.
 ///
@@ -36,7 +34,7 @@ pub async fn tcp(core: &Core, addresses: &[SocketAddr]) -> io::Result<Stream<Tcp
             while next.poll_ended(cx).is_ready() {
                 let Some(address) = rest.next() else { break };
                 attempts.push(Box::pin(one(core, *address)));
-                next = core.timers.after(fixed::NEXT_ADDRESS_NS);
+                next = core.timers.after(core.tcp.next_address_ns);
             }
             let mut failed = false;
             let mut at = 0;
@@ -67,7 +65,7 @@ pub async fn tcp(core: &Core, addresses: &[SocketAddr]) -> io::Result<Stream<Tcp
 async fn one(core: &Core, address: SocketAddr) -> io::Result<Stream<TcpStream>> {
     let socket = socket(Domain::for_address(address))?;
     socket.set_tcp_nodelay(true)?;
-    watch_peer(&SockRef::from(&socket))?;
+    core.tcp.watch_peer(&SockRef::from(&socket))?;
     Stream::connect(&core.runtime, socket, &address.into()).await
 }
 

@@ -3,14 +3,13 @@
 use crate::io::runtime::{Runtime, Stream};
 use crate::transport::tls;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::{SockRef, TcpKeepalive};
+use socket2::SockRef;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use weir_plan::fixed;
 
 /// A connection that no loop watches yet, and that does not block.
 pub enum Raw {
@@ -122,7 +121,7 @@ impl Socket {
     }
 
     /// Why TLS on it failed, if it did.
-    pub fn tls_failure(&self) -> Option<tls::Why> {
+    pub fn tls_failure(&self) -> Option<tls::TlsError> {
         if let Socket::Tls(s) = self { s.failure() } else { None }
     }
 
@@ -193,12 +192,10 @@ impl Socket {
         }
     }
 
-    /// Gives the peer time to take what is sent for as long as weir itself does: `limit_ns`, the longest write limit of the connection.
-    /// Without it the system ends a connection after 30 s of a shut window (TCP_USER_TIMEOUT), and with that limit or a longer one
-    /// before weir does.
-    pub fn lasts_for(&self, limit_ns: Option<u64>) {
+    /// Raises TCP_USER_TIMEOUT above `limit_ns`, the connection's longest write limit (`None`: none): otherwise the system ends a
+    /// connection with a shut window after `least_ns`, which its socket began with, and so before weir does.
+    pub fn extend_user_timeout(&self, limit_ns: Option<u64>, least_ns: u64) {
         const SLACK_NS: u64 = 1_000_000_000;
-        let least_ns = fixed::TCP_USER_TIMEOUT_NS;
         if let (Socket::Tcp(_), Some(fd)) = (self, self.fd())
             && limit_ns.is_none_or(|limit_ns| limit_ns.saturating_add(SLACK_NS) > least_ns)
         {
@@ -224,14 +221,4 @@ impl Socket {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&at_once)).is_ok() && fds[0].revents().intersects(any)
     }
-}
-
-/// A peer that vanished is noticed, while idle by probes, with unacknowledged bytes by their age.
-pub fn watch_peer(socket: &SockRef<'_>) -> io::Result<()> {
-    let probes = TcpKeepalive::new()
-        .with_time(Duration::from_nanos(fixed::TCP_KEEPALIVE_NS))
-        .with_interval(Duration::from_nanos(fixed::TCP_KEEPALIVE_INTERVAL_NS))
-        .with_retries(fixed::TCP_KEEPALIVE_PROBES);
-    socket.set_tcp_keepalive(&probes)?;
-    socket.set_tcp_user_timeout(Some(Duration::from_nanos(fixed::TCP_USER_TIMEOUT_NS)))
 }

@@ -1,22 +1,22 @@
-//! What a process knows of targets' health, to be told to the one that takes its place.
+//! What a process knows of targets' health, for the process that takes its place.
 
 use super::Health;
-use crate::eligibility::{Input, Passive, Reason};
+use crate::health::eligibility::{Input, Passive, Reason};
 use serde::{Deserialize, Serialize};
 
-/// What is known of one target.
+/// The known health of one target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
     /// Whether checks find it up.
     pub up: bool,
-    /// For how long it is still ejected, ns; 0: on probation.
+    /// The remaining time of its ejection, ns; 0: on probation.
     pub out_for_ns: Option<u64>,
-    /// How often it was in a row.
+    /// The number of ejections in a row.
     pub ejections: u32,
 }
 
 impl Health {
-    /// What is known of a target.
+    /// The known health of a target.
     pub fn known(&self, now: u64, target: u32) -> Known {
         let up = self.checks.as_ref().is_none_or(|checks| checks.is_up(target));
         let (out_for_ns, ejections) = match (&self.ejections, &self.outliers) {
@@ -27,7 +27,7 @@ impl Health {
         Known { up, out_for_ns, ejections }
     }
 
-    /// Takes over what another process knew of a target, as far as it has what found that.
+    /// Restores a target's health from another process; inputs that this balancer does not use are ignored.
     pub fn heed(&mut self, now: u64, target: u32, known: Known) {
         if let Some(checks) = &mut self.checks {
             checks.believe(target, known.up);
@@ -63,7 +63,7 @@ mod tests {
         old.outcome(10, 1, false, Some(Kind::Reset), None);
         let known = [0, 1, 2].map(|t| old.known(510, t));
         assert_eq!(known[1], Known { up: true, out_for_ns: Some(500), ejections: 1 });
-        // It has a clock of its own.
+        // That process has a clock of its own.
         (0..).zip(known).for_each(|(t, known)| successor.heed(70, t, known));
         assert_eq!([0, 1, 2].map(|t| successor.is_eligible(t)), [true, false, true]);
         successor.tick(569);

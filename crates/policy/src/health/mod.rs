@@ -1,35 +1,42 @@
-//! All that decides who may be picked, for one balancer's targets: one per process, whatever the number of loops.
+//! The health of one balancer's targets: which may be picked. One per process, for any number of loops.
 //!
-//! It owns the inputs (checks, ejection, outliers, the operator) and the ramps, combines them, judges panic and what to do
-//! where nobody is left, and says of each target with which weight and whether it may be picked ([`View`]). Loops follow it
-//! ([`crate::upstream::Upstream::follow`]); where there is a single one, an `Upstream` owns it.
+//! It owns the inputs (checks, ejection, outliers, the operator) and the ramps, combines them, decides on panic and
+//! on what to do without eligible targets, and gives each target's weight and whether it may be picked ([`View`]).
+//! Loops follow it ([`crate::upstream::Upstream::follow`]); with a single loop an `Upstream` owns it.
 
 use crate::Outcome;
-use crate::active::Checks;
 use crate::config::{Check, Eject, OnEmpty, Outlier, SlowStart};
-use crate::eject::{Ejections, Verdict};
-use crate::eligibility::{Admin, Eligibility, Input, Passive, Reason, Transition};
-use crate::outlier::{self, Outliers};
-use crate::panic::is_panic;
-use crate::slow_start::Ramps;
+use crate::health::active::Checks;
+use crate::health::eject::{Ejections, Verdict};
+use crate::health::eligibility::{Admin, Eligibility, Input, Passive, Reason, Transition};
+use crate::health::outlier::Outliers;
+use crate::health::panic::is_panic;
+use crate::health::slow_start::Ramps;
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
+pub mod active;
+pub mod eject;
+pub mod eligibility;
 mod known;
+pub mod outlier;
+pub mod panic;
 mod renewed;
 mod seen;
+pub mod slow_start;
+pub mod snapshot;
 
 pub use known::Known;
 
-/// Transitions kept for metrics and logs until they are taken; more are counted only.
+/// Transitions kept for metrics and logs until they are taken; further ones are only counted.
 const KEPT: usize = 4096;
 
-/// What of health a balancer has.
+/// The health settings of a balancer.
 #[derive(Clone, Debug, Default)]
 pub struct HealthConfig {
     /// Active checks.
     pub check: Option<Check>,
-    /// Ejection for failures in a row. Of this and outlier detection at most one.
+    /// Ejection after failures in a row. At most one of this and outlier detection.
     pub eject: Option<Eject>,
     /// Outlier detection.
     pub outlier: Option<Outlier>,
@@ -37,11 +44,11 @@ pub struct HealthConfig {
     pub slow_start: Option<SlowStart>,
     /// Below this share of eligible targets health is ignored.
     pub panic: f64,
-    /// What is left where nobody is.
+    /// What to do without eligible targets.
     pub on_empty: OnEmpty,
 }
 
-/// What a balancer must know of a target.
+/// What a pick needs to know of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct View {
     /// Its weight now.
@@ -62,20 +69,20 @@ pub struct Health {
     ramps: Option<Ramps>,
     panic: f64,
     on_empty: OnEmpty,
-    /// Health is ignored.
+    /// Whether health is ignored.
     ignored: bool,
-    /// Targets of weight > 0 that exist, and the eligible ones among them.
+    /// Existing targets of weight > 0, and the eligible ones among them.
     targets: u32,
     eligible: u32,
     transitions: Vec<Transition>,
-    /// How often a target was ejected.
+    /// The number of ejections.
     ejections_ever: u64,
-    /// Counts what any view may depend on.
+    /// A version of everything that a view depends on.
     version: u64,
 }
 
 impl Health {
-    /// Targets of these weights from `start` on. `draw` is what it draws for jitter and enforcement.
+    /// Targets of these weights from `start` on. `draw` is for jitter and enforcement.
     pub fn new(config: HealthConfig, weights: &[f64], start: u64, draw: Key) -> Health {
         let n = weights.len() as u32;
         let initially_up = |c: &Checks, t: u32| c.is_up(t);
@@ -122,7 +129,7 @@ impl Health {
         self.weights.is_empty()
     }
 
-    /// What a balancer must know of a target.
+    /// What a pick needs to know of a target.
     pub fn view(&self, target: u32) -> View {
         let ramp = self.ramps.as_ref().map_or(1.0, |r| r.share(target));
         let picked = if self.ignored {
@@ -139,15 +146,15 @@ impl Health {
         self.weights[target as usize]
     }
 
-    /// Whether a target is eligible, panic or not.
+    /// Whether a target is eligible, regardless of panic.
     pub fn is_eligible(&self, target: u32) -> bool {
         self.exists[target as usize] && self.eligibility.is_eligible(target)
     }
 
-    /// How a target can stand.
+    /// The states of a target.
     pub const STANDINGS: [&str; 5] = ["eligible", "down", "ejected", "probation", "drained"];
 
-    /// How it stands, one of them.
+    /// The state of a target.
     pub fn standing(&self, target: u32) -> &'static str {
         match self.eligibility.passive(target) {
             _ if self.is_eligible(target) => "eligible",
@@ -158,12 +165,12 @@ impl Health {
         }
     }
 
-    /// Targets of weight > 0, and how many of them are eligible.
+    /// Targets of weight > 0, and the number of eligible ones.
     pub fn count(&self) -> (u32, u32) {
         (self.targets, self.eligible)
     }
 
-    /// Whether health is ignored now: panic, or nobody is left and `on_empty` is any.
+    /// Whether health is ignored now: panic, or no target is left and `on_empty` is any.
     pub fn is_ignored(&self) -> bool {
         self.ignored
     }
@@ -173,7 +180,7 @@ impl Health {
         self.transitions.drain(..)
     }
 
-    /// How often a target was ejected, ever.
+    /// The number of ejections since the start.
     pub fn ejections(&self) -> u64 {
         self.ejections_ever
     }
@@ -210,7 +217,7 @@ impl Health {
         }
     }
 
-    /// The operator's word on a target.
+    /// The operator's setting of a target.
     pub fn set_admin(&mut self, now: u64, target: u32, admin: Admin) -> bool {
         let reason = match admin {
             Admin::Up | Admin::Forced => Reason::AdminUp,
@@ -220,19 +227,19 @@ impl Health {
         self.set(now, target, Input::Admin(admin), reason)
     }
 
-    /// Whether the name of what stands behind a target has an address.
+    /// Whether the name of the server behind a target has an address.
     pub fn set_resolved(&mut self, now: u64, target: u32, resolved: bool) -> bool {
         let reason = if resolved { Reason::Resolved } else { Reason::Unresolved };
         self.set(now, target, Input::Behind(resolved), reason)
     }
 
-    /// Whether what stands behind a target (balancers) has anyone left.
+    /// Whether the balancers behind a target have any target left.
     pub fn set_behind(&mut self, now: u64, target: u32, up: bool) -> bool {
         let reason = if up { Reason::BehindUp } else { Reason::BehindDown };
         self.set(now, target, Input::Behind(up), reason)
     }
 
-    /// Another weight.
+    /// Sets a weight.
     pub fn set_weight(&mut self, target: u32, weight: f64) {
         if let Some(w) = self.weights.get_mut(target as usize) {
             *w = weight.max(0.0);
@@ -240,7 +247,7 @@ impl Health {
         }
     }
 
-    /// A new target, at the index of a removed one or the next.
+    /// Adds a target, at the index of a removed one or the next.
     pub fn add(&mut self, now: u64, target: u32, weight: f64) {
         let i = target as usize;
         if i >= self.weights.len() {
@@ -269,7 +276,7 @@ impl Health {
         self.judge();
     }
 
-    /// Takes a target away.
+    /// Removes a target.
     pub fn remove(&mut self, target: u32) {
         if !self.exists.get(target as usize).is_some_and(|e| *e) {
             return;
@@ -298,41 +305,41 @@ impl Health {
         self.ejections.is_some() || self.outliers.is_some()
     }
 
-    /// Whether the next request to a target is the one that tries it; it is taken for sent.
+    /// Whether the next request to a target is its trial; if so, it counts as sent.
     #[inline]
     pub fn picked(&mut self, target: u32) -> bool {
         self.ejections.as_mut().is_some_and(|e| e.picked(target))
     }
 
-    /// Whether a request to some target would be the one that tries it.
+    /// Whether a request to some target would be its trial.
     pub fn anyone_half_open(&self) -> bool {
         self.ejections.as_ref().is_some_and(|e| e.half_open() > 0)
     }
 
-    /// Whether the next request to a target is the one that tries it.
+    /// Whether the next request to a target is its trial.
     pub fn is_half_open(&self, target: u32) -> bool {
         self.ejections.as_ref().is_some_and(|e| e.is_half_open(target))
     }
 
-    /// Whether a good answer of a target could change anything.
+    /// Whether a success of a target could change anything.
     pub fn heeds_success(&self, target: u32) -> bool {
         self.outliers.is_some() || self.ejections.as_ref().is_some_and(|e| e.heeds_success(target))
     }
 
-    /// Whether a request would find anyone here, so that a balancer outside may send one. On probation a target is not
-    /// eligible, but only a request that comes can tell whether it is well again.
+    /// Whether a request would find a target here, so that a balancer outside may send one. On probation a target is
+    /// not eligible, but only a request can show whether it has recovered.
     pub fn has_anyone(&self) -> bool {
         self.eligible > 0 || !self.ignored && (0..self.len()).any(|t| self.view(t).may_be_picked)
     }
 
-    /// The request that tried a target ended without saying anything of it.
+    /// The trial of a target ended without saying anything about it.
     pub fn probe_ended(&mut self, target: u32) {
         if let Some(ejections) = &mut self.ejections {
             ejections.probe_ended(target);
         }
     }
 
-    /// A request came back. Whether that changed a view.
+    /// Notes the outcome of a request. Returns whether that changed a view.
     #[inline]
     pub fn outcome(
         &mut self,
@@ -365,26 +372,26 @@ impl Health {
         self.checks.as_mut().and_then(Checks::next_due)
     }
 
-    /// A target whose check begins now; again until `None`.
+    /// The next target whose check begins now; call again until `None`.
     pub fn start_check(&mut self, now: u64) -> Option<u32> {
         self.checks.as_mut().and_then(|c| c.start(now))
     }
 
-    /// A check has ended. Whether that changed a view.
+    /// Ends a check. Returns whether that changed a view.
     pub fn check_result(&mut self, now: u64, target: u32, passed: bool) -> bool {
         let Some(up) = self.checks.as_mut().and_then(|c| c.result(now, target, passed)) else { return false };
         let reason = if up { Reason::ChecksPassed } else { Reason::ChecksFailed };
         self.set(now, target, Input::Active(up), reason)
     }
 
-    /// A check has ended that says nothing of its target.
+    /// Ends a check without a result.
     pub fn check_said_nothing(&mut self, now: u64, target: u32) {
         if let Some(checks) = &mut self.checks {
             checks.no_result(now, target);
         }
     }
 
-    /// When [`Health::tick`] has something to do; checks not counted.
+    /// When [`Health::tick`] has something to do, except for checks.
     pub fn next_deadline(&mut self) -> Option<u64> {
         let ejections = self.ejections.as_mut().and_then(Ejections::next_deadline);
         let outliers = self.outliers.as_ref().map(Outliers::next_deadline);
@@ -392,7 +399,7 @@ impl Health {
         ejections.into_iter().chain(outliers).chain(ramps).min()
     }
 
-    /// Time has passed. Whether a view changed.
+    /// Advances the time. Returns whether a view changed.
     pub fn tick(&mut self, now: u64) -> bool {
         let version = self.version;
         while let Some(target) = self.ejections.as_mut().and_then(|e| e.due(now)) {

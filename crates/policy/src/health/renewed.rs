@@ -1,17 +1,17 @@
-//! Health whose arguments have changed while it runs: who is out stays out, where there still is what put him out, and nobody goes
-//! out for the change.
+//! New arguments for running health: ejected targets stay out as long as a rule that ejected them remains, and no
+//! target is excluded by the change itself.
 
 use super::{Health, HealthConfig};
-use crate::active::Checks;
 use crate::config::{Check, Initial};
-use crate::eject::Ejections;
-use crate::eligibility::{Input, Passive, Reason};
-use crate::outlier::Outliers;
-use crate::slow_start::Ramps;
+use crate::health::active::Checks;
+use crate::health::eject::Ejections;
+use crate::health::eligibility::{Input, Passive, Reason};
+use crate::health::outlier::Outliers;
+use crate::health::slow_start::Ramps;
 use weir_stats::Key;
 
 impl Health {
-    /// Other arguments from now on.
+    /// Replaces the arguments.
     pub fn configure(&mut self, config: HealthConfig, now: u64, draw: Key) {
         self.configure_checks(config.check, now, draw.with(1));
         let n = self.len();
@@ -27,7 +27,7 @@ impl Health {
             }
         }
         if passive != (self.ejections.is_some(), self.outliers.is_some()) {
-            // Nobody would let those in again who are out.
+            // No remaining rule would let those targets in again.
             for t in 0..n {
                 self.set(now, t, Input::Passive(Passive::In), Reason::Readmitted);
             }
@@ -44,7 +44,7 @@ impl Health {
         match (&mut self.checks, check) {
             (Some(checks), Some(check)) => checks.configure(check),
             (None, Some(check)) => {
-                // Who has served until now does so until a check says otherwise.
+                // A target that served until now continues until a check fails.
                 let up = Check { initial: Initial::Up, ..check.clone() };
                 let mut checks = Checks::new(up, self.exists.len() as u32, now, draw);
                 checks.configure(check);

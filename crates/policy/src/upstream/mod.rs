@@ -1,19 +1,20 @@
-//! A balancer with all that stands around it: health, full targets, those just found unreachable, stickiness, waiting.
+//! A balancer with everything around it: health, full targets, passed-over targets, stickiness, waiting.
 //!
-//! Time and draws are arguments: the caller says [`Upstream::tick`] at [`Upstream::next_deadline`], before it picks at that
-//! instant. Health, full targets and who is tried on probation belong to the process; the policy's state and whom it passes over
-//! to each event loop ([`OnLoop`]). A simulation has one `Upstream` per balancer, for all loops; served, each loop has one of its
-//! own, and is told what is the process's ([`Upstream::follow`], [`Upstream::set_full`], [`Upstream::set_probing`]).
+//! Time and draws are arguments: the caller calls [`Upstream::tick`] at [`Upstream::next_deadline`], before it picks
+//! at that time. Health, full targets and trials belong to the process; the policy's state and the passed-over
+//! targets to each event loop ([`OnLoop`]). A simulation has one `Upstream` per balancer, for all loops; served, each
+//! loop has one of its own, and receives the process's state ([`Upstream::follow`], [`Upstream::set_full`],
+//! [`Upstream::set_probing`]).
 
-use crate::ask::Ask;
-use crate::balancer::Balancer;
-use crate::bits::Bits;
+use crate::balance::Ask;
+use crate::balance::Balancer;
+use crate::balance::roster::Roster;
 use crate::config::Balance;
-use crate::eligibility::{Admin, Transition};
+use crate::ds::bits::Bits;
+use crate::health::eligibility::{Admin, Transition};
+use crate::health::snapshot::Snapshot;
 use crate::health::{Health, HealthConfig};
-use crate::passed_over::PassedOver;
-use crate::roster::Roster;
-use crate::snapshot::Snapshot;
+use crate::upstream::passed_over::PassedOver;
 use crate::{Outcome, Release};
 use on_loop::{Loops, Own};
 use serde::{Deserialize, Serialize};
@@ -21,60 +22,62 @@ use weir_stats::Key;
 
 pub use on_loop::OnLoop;
 
+pub mod journal;
 mod on_loop;
+pub mod passed_over;
 mod renewed;
 
-/// What stands around a balancer.
+/// The settings around a balancer.
 #[derive(Clone, Debug, Default)]
 pub struct Around {
-    /// Who is healthy and what to do where nobody is.
+    /// Which targets are healthy, and what to do without any.
     pub health: HealthConfig,
-    /// Requests in flight at a target at most.
+    /// The most requests in flight at a target.
     pub max_in_flight: Option<u32>,
-    /// How long a target is passed over after a connection failed, ns; only without ejection. 0: never.
+    /// The time for which a target is passed over after a failed connection, ns; only without ejection. 0: never.
     pub pass_over_ns: u64,
-    /// Whether to count requests in flight though nothing limits them, so that the index of a removed target is used again
-    /// under policies that do not count.
+    /// Count requests in flight even without a limit: otherwise a removed target's index cannot be reused under
+    /// policies that do not count.
     pub counts: bool,
 }
 
-/// A request that was sent to a target; to be handed back at its end.
+/// A request that was sent to a target; to be given back at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
-    /// Which.
+    /// The target.
     pub target: u32,
-    /// Whether it is the one that tries a target on probation.
+    /// Whether it is the trial of a target on probation.
     pub probe: bool,
     /// When it was picked.
     pub at_ns: u64,
 }
 
-/// The answer to a request for a target.
+/// The answer to a pick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picked {
     /// Send it there.
     Target(Ticket),
-    /// All targets that may be picked are full: it waits.
+    /// All targets that may be picked are full: the request waits.
     Full,
-    /// Nobody is left: `on_empty`.
+    /// No target is left: `on_empty`.
     Empty,
 }
 
-/// A balancer and what stands around it.
+/// A balancer with everything around it.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     loops: Loops,
-    /// What comes back matters to the balancer alone, unless no connection was made.
+    /// Outcomes matter to the balancer alone, unless no connection was made.
     simple: bool,
     measures: bool,
     ramps: bool,
     counting: bool,
     max_in_flight: u32,
-    /// Requests in flight at each target; empty where nobody counts.
+    /// Requests in flight at each target; empty if they are not counted here.
     counts: Vec<u32>,
-    /// Targets at their limit, here or as somebody else says.
+    /// Targets at their limit, here or as set by the owner of the count.
     full: Bits,
-    /// Targets whose one request on probation is under way.
+    /// Targets whose trial is in progress.
     probing: Bits,
     health: Box<Health>,
     /// The version of its own health that the balancer has seen.
@@ -84,7 +87,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// A balancer over targets of these weights and names (what hashes know them by) from `start` on, on one loop.
+    /// A balancer over targets of these weights and names (used by hashes) from `start` on, on one loop.
     pub fn new(
         balance: &Balance,
         around: Around,
@@ -116,7 +119,7 @@ impl Upstream {
         upstream
     }
 
-    /// One loop more, which has the same policy with a state of its own.
+    /// Adds a loop, with the same policy and a state of its own.
     pub fn add_loop(
         &mut self,
         balance: &Balance,
@@ -132,41 +135,42 @@ impl Upstream {
         self.simplify();
     }
 
-    /// The balancer as a loop has it.
+    /// The balancer as a loop sees it.
     #[inline]
     pub fn on(&mut self, on: u32) -> OnLoop<'_> {
         OnLoop::new(self, on)
     }
 
-    /// Who the targets are.
+    /// The targets.
     pub fn roster(&self) -> &Roster {
         self.loops.first.balancer.roster()
     }
 
-    /// Who is healthy.
+    /// The health of the targets.
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// Requests in flight at a target, where somebody counts them.
+    /// Requests in flight at a target, if they are counted.
     pub fn in_flight(&self, target: u32) -> Option<u32> {
         let by_policy = || self.loops.all().map(|own| own.balancer.in_flight(target)).sum();
         self.counts.get(target as usize).copied().or_else(by_policy)
     }
 
-    /// What is counted in flight over all targets: by the policy, and here where a limit (or `counts`) asks for it. Where both
-    /// count each request is in it twice, where neither does it is 0: for checks that nothing is left, not for figures.
+    /// The sum of all counts in flight: by the policy, and here if a limit (or `counts`) requires it. If both count,
+    /// each request is in it twice; if neither does, it is 0: for checks that nothing is left, not for figures.
     pub fn total_in_flight(&self) -> u64 {
         let by_policy: u64 = self.loops.all().map(|own| own.balancer.total_in_flight()).sum();
         by_policy + self.counts.iter().map(|n| u64::from(*n)).sum::<u64>()
     }
 
-    /// Whether the only loop, or the first, passes a target over since a connection failed.
+    /// Whether the only loop, or the first, passes a target over after a failed connection.
     pub fn is_passed_over(&self, target: u32) -> bool {
         self.loops.first.passed_over.targets().has(target)
     }
 
-    /// What the only loop, or the first, believes a target's answer to take, ns; `None`: its policy believes nothing.
+    /// The estimate of a target's response time on the only loop, or the first, ns; `None`: its policy estimates
+    /// nothing.
     pub fn estimate_ns(&self, now: u64, target: u32) -> Option<f64> {
         self.loops.first.balancer.estimate_ns(now, target)
     }
@@ -208,19 +212,19 @@ impl Upstream {
         &mut self.loops.first.balancer
     }
 
-    /// Somebody else counts (the process, for all loops): the target is full, or is not any more.
+    /// Sets whether a target is full, when the process counts for all loops.
     pub fn set_full(&mut self, target: u32, full: bool) {
         self.full.set(target, full);
         self.simplify();
     }
 
-    /// When [`Upstream::tick`] has something to do. Checks are apart ([`Upstream::next_check`]).
+    /// When [`Upstream::tick`] has something to do. Checks are separate ([`Upstream::next_check`]).
     pub fn next_deadline(&mut self) -> Option<u64> {
         let passed_over = self.loops.all().filter_map(|own| own.passed_over.next_deadline());
         self.health.next_deadline().into_iter().chain(passed_over).min()
     }
 
-    /// Time has passed: ejections and pass-overs end, ramps go on, outliers are swept.
+    /// Advances the time: ejections and pass-overs end, ramps advance, outliers are swept.
     pub fn tick(&mut self, now: u64) {
         let mut back = false;
         self.loops.all_mut().for_each(|own| back |= own.passed_over.tick(now));
@@ -237,12 +241,12 @@ impl Upstream {
         self.health.next_check()
     }
 
-    /// A target whose check begins now; again until `None`.
+    /// The next target whose check begins now; call again until `None`.
     pub fn start_check(&mut self, now: u64) -> Option<u32> {
         self.health.start_check(now)
     }
 
-    /// A check has ended.
+    /// Ends a check.
     pub fn check_result(&mut self, now: u64, target: u32, passed: bool) {
         if self.health.check_result(now, target, passed) {
             self.look(now);
@@ -254,7 +258,7 @@ impl Upstream {
         self.health.take_transitions()
     }
 
-    /// Makes all loops see what the health says.
+    /// Passes the current health to all loops.
     fn look(&mut self, now: u64) {
         if self.seen != self.health.version() {
             self.seen = self.health.version();
@@ -264,8 +268,8 @@ impl Upstream {
         self.simplify();
     }
 
-    /// Makes the balancer see what the process's health says: for a loop that does not own it. Its own health then has
-    /// nothing that changes by itself.
+    /// Passes the process's health to the balancer, for a loop that does not own it. Its own health then changes no
+    /// more by itself.
     pub fn follow(&mut self, now: u64, health: &Snapshot) {
         if self.followed != Some(health.version()) {
             self.followed = Some(health.version());
@@ -283,7 +287,7 @@ impl Upstream {
         &self.full
     }
 
-    /// Somebody else owns the health: the one request that tries this target is under way elsewhere, or is not any more.
+    /// Sets whether the trial of this target is in progress elsewhere, when the health is owned elsewhere.
     pub fn set_probing(&mut self, target: u32, probing: bool) {
         self.probing.set(target, probing);
         self.simplify();
@@ -304,7 +308,7 @@ fn balancer(balance: &Balance, weights: &[f64], names: &[impl AsRef<str>], draw:
     }
 }
 
-/// The balancer's roster is as the health has it.
+/// Whether the balancer's roster agrees with the health.
 fn show(balancer: &mut Balancer, health: &Snapshot, now: u64, ramps: bool) {
     let n = health.len().min(balancer.roster().len());
     let same = (0..n).all(|t| {
@@ -324,9 +328,10 @@ fn show(balancer: &mut Balancer, health: &Snapshot, now: u64, ramps: bool) {
     });
 }
 
-/// The target set, while it runs. None of this is for the path of a request.
+/// Changes of the target set during operation. None of this is for the path of a request.
 impl Upstream {
-    /// A new target; its index. That of a removed one is used again once nothing is in flight there, as far as anybody counts.
+    /// Adds a target; returns its index. The index of a removed one is used again once nothing is in flight there, as
+    /// far as that is counted.
     pub fn add(&mut self, now: u64, weight: f64, name: &str) -> u32 {
         let roster = self.roster();
         let target = roster.gone().find(|&t| self.in_flight(t) == Some(0)).unwrap_or(roster.len());
@@ -334,7 +339,7 @@ impl Upstream {
         target
     }
 
-    /// A new target at the index of a removed one, or the next. The caller knows that nothing is in flight there.
+    /// Adds a target at the index of a removed one, or the next. The caller knows that nothing is in flight there.
     pub fn add_at(&mut self, now: u64, target: u32, weight: f64, name: &str) {
         for own in self.loops.all_mut() {
             own.balancer.add_at(now, target, weight, name);
@@ -351,7 +356,7 @@ impl Upstream {
         self.look(now);
     }
 
-    /// Takes a target away: no new picks, what is in flight goes on to its end.
+    /// Removes a target: no new picks; requests in flight continue.
     pub fn remove(&mut self, now: u64, target: u32) {
         for own in self.loops.all_mut() {
             own.balancer.remove(now, target);
@@ -362,20 +367,20 @@ impl Upstream {
         self.look(now);
     }
 
-    /// Another weight.
+    /// Sets a weight.
     pub fn set_weight(&mut self, now: u64, target: u32, weight: f64) {
         self.health.set_weight(target, weight);
         self.look(now);
     }
 
-    /// The operator's word on a target: up, drained or down.
+    /// Sets the operator's word on a target: up, drained or down.
     pub fn set_admin(&mut self, now: u64, target: u32, admin: Admin) {
         if self.health.set_admin(now, target, admin) {
             self.look(now);
         }
     }
 
-    /// Whether what stands behind a target has anyone left.
+    /// Sets whether the balancers behind a target have any target left.
     pub fn set_behind(&mut self, now: u64, target: u32, up: bool) {
         if self.health.set_behind(now, target, up) {
             self.look(now);

@@ -1,18 +1,18 @@
-//! A balancer as one event loop has it: requests are picked for and come back.
+//! A balancer as one event loop sees it: it picks for requests and receives their outcomes.
 //!
-//! What a pick leaves out, hardest first: who may not be picked at all (health, weight; the balancer knows), who is full or
-//! already tried on probation, who is passed over since a connection failed, whom the request excludes. The last two yield where
-//! nobody else is left, exclusion first.
+//! What a pick leaves out, hardest first: targets that may not be picked at all (health, weight; the balancer knows),
+//! targets that are full or already tried on probation, targets that are passed over since a connection failed,
+//! targets that the request excludes. The last two yield if no other is left, exclusion first.
 //!
 //! With nothing around it a pick costs one flag more than the balancer's own.
 
 use super::{Picked, Ticket, Upstream};
-use crate::ask::Ask;
-use crate::balancer::Balancer;
-use crate::passed_over::PassedOver;
+use crate::balance::Ask;
+use crate::balance::Balancer;
+use crate::upstream::passed_over::PassedOver;
 use crate::{Kind, Outcome, Release};
 
-/// What each loop has for itself.
+/// The state of each loop.
 #[derive(Clone, Debug)]
 pub(super) struct Own {
     pub balancer: Balancer,
@@ -27,7 +27,7 @@ impl Own {
     }
 }
 
-/// All of them. There is one nearly always, so that it stands beside what is the process's.
+/// All loops. There is nearly always one, so it is stored beside the process's state.
 #[derive(Clone, Debug)]
 pub(super) struct Loops {
     pub first: Own,
@@ -101,7 +101,7 @@ impl<'a> OnLoop<'a> {
         }
     }
 
-    /// The target that the request should return to, if nothing speaks against it.
+    /// The target that the request should return to, if it may be picked.
     fn stick(&mut self, ask: &Ask) -> Option<u32> {
         let target = ask.sticky?;
         let barred = self.process.full.has(target) || self.process.probing.has(target);
@@ -142,7 +142,7 @@ impl<'a> OnLoop<'a> {
         full.iter().any(|t| weights.get(t as usize).is_some_and(|w| *w > 0.0))
     }
 
-    /// A request came back, with the status of its answer where there was one.
+    /// Notes the end of a request, with the status of its answer, if there was one.
     #[inline]
     pub fn done(mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
         if self.process.simple && outcome != Some(Kind::ConnectFailed) {
@@ -151,8 +151,8 @@ impl<'a> OnLoop<'a> {
         self.done_fully(now, ticket, outcome, status, false)
     }
 
-    /// A request came back from a target that was reached: what it says of a connection is of one behind that target. It
-    /// counts as every error does, and is no reason to pass the target over.
+    /// Notes the end of a request at a target that was reached: a connection error is one behind that target. It
+    /// counts as every error does, and is not a reason to pass the target over.
     pub fn relayed(self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
         self.done_fully(now, ticket, outcome, status, true)
     }
@@ -183,7 +183,7 @@ impl<'a> OnLoop<'a> {
         release
     }
 
-    /// A request was cancelled: whatever it was about to say, nobody knows.
+    /// Notes that a request was cancelled: its outcome is unknown.
     pub fn cancelled(mut self, now: u64, ticket: Ticket) {
         let took = now.saturating_sub(ticket.at_ns);
         self.own().balancer.cancelled(now, ticket.target, took);
@@ -191,19 +191,19 @@ impl<'a> OnLoop<'a> {
         self.process.heard_nothing(ticket);
     }
 
-    /// A count that was held ([`Release::After`]) ends.
+    /// Ends a count that was held ([`Release::After`]).
     pub fn release(mut self, target: u32) {
         self.own().balancer.release(target);
     }
 
-    /// A pick that could not be had: somebody else took the last place there. It never was.
+    /// Undoes a pick whose last slot another request took first.
     pub fn give_up(mut self, ticket: Ticket) {
         self.own().balancer.release(ticket.target);
         self.process.came_back(ticket.target);
     }
 }
 
-/// What of a request's way the process notes.
+/// The process's record of a request's outcome.
 impl Upstream {
     fn sent(&mut self, ask: &Ask, target: u32) -> Ticket {
         let probe = self.health.listens() && self.health.picked(target);

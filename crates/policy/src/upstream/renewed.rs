@@ -1,13 +1,14 @@
-//! A balancer whose arguments have changed while requests are in flight: what is known of targets that stay goes on.
+//! New arguments for a balancer while requests are in flight: the state of targets that stay is kept.
 
 use super::on_loop::Own;
 use super::{Upstream, balancer};
 use crate::config::Balance;
-use crate::passed_over::PassedOver;
+use crate::upstream::passed_over::PassedOver;
 use weir_stats::Key;
 
 impl Upstream {
-    /// Another policy from now on, on the only loop or the first. `in_flight`: requests that the caller has sent to each target, and
+    /// Replaces the policy, on the only loop or the first. `in_flight`: requests that the caller has sent to each
+    /// target, and counts that it holds; they come back to this policy. `names`: used by hashes.
     /// counts that it holds; they come back to this policy. `names`: what hashes know targets by.
     pub fn change_policy(
         &mut self,
@@ -41,7 +42,7 @@ impl Upstream {
         self.simplify();
     }
 
-    /// Targets to which a connection fails are passed over for so long from now on, ns.
+    /// Sets the time for which targets are passed over after a failed connection, ns.
     pub fn pass_over_for(&mut self, lasts_ns: u64) {
         if self.loops.first.passed_over.lasts_ns() != lasts_ns {
             self.loops.first.passed_over = PassedOver::new(lasts_ns);
@@ -53,7 +54,7 @@ impl Upstream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::Ask;
+    use crate::balance::Ask;
     use crate::config::Ties;
     use crate::upstream::{Around, Picked};
 
@@ -95,7 +96,7 @@ mod tests {
             upstream.done(50_000_000, ticket(target), None, None);
         }
         upstream.change_policy(50_000_000, &ewma(1_000_000_000), &NAMES, |_| 0, Key::new(2));
-        // Two are drawn and the better one is picked: without estimates each would be it in a third of the picks.
+        // Two are drawn and the better one is picked: without estimates each would be picked a third of the time.
         let mut picked = [0; 3];
         for at in 0..60 {
             let Picked::Target(ticket) = upstream.pick(&ask(50_000_000 + at)) else { panic!("nobody") };

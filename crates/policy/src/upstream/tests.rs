@@ -1,4 +1,5 @@
-//! What a balancer does with all that stands around it, against `docs/spec/language.md#balancing` and acceptance's figures.
+//! A balancer with everything around it, against `docs/spec/language.md#balancing` and the figures of acceptance
+//! checks.
 
 use super::*;
 use crate::Kind;
@@ -23,7 +24,7 @@ fn target(picked: Picked) -> Ticket {
     }
 }
 
-/// `n` requests, one every `gap`; `outcome` says how each target answers. How often each was picked, and failures.
+/// `n` requests, one every `gap`; `outcome` gives each target's answer. Returns picks per target, and failures.
 fn drive(up: &mut Upstream, n: u64, gap: u64, outcome: impl Fn(u64, u32) -> Outcome) -> (Vec<u32>, u32) {
     let (mut seen, mut failed) = (vec![0; 64], 0);
     for i in 0..n {
@@ -53,7 +54,7 @@ fn first_bad(bad: u32) -> impl Fn(u64, u32) -> Outcome {
     move |_, t| (t < bad).then_some(Kind::Status5xx)
 }
 
-/// Acceptance's `eject_5`, `eject_probe` and `eject_cap`.
+/// The acceptance checks `eject_5`, `eject_probe` and `eject_cap`.
 #[test]
 fn ejection_lets_five_through_then_one_probe_each_time() {
     let around = || ejecting(30 * S, 30 * S, 50.0, 0.5);
@@ -73,7 +74,7 @@ fn ejection_lets_five_through_then_one_probe_each_time() {
     assert_eq!(six.health().count(), (10, 5));
 }
 
-/// While one request tries a target no other is sent there, whatever the policy; its cancellation lets another try.
+/// While one request tries a target no other is sent there, under any policy; its cancellation lets another try.
 #[test]
 fn a_single_request_probes() {
     let least = Balance::LeastConn { ties: Ties::Random, error_hold_ns: 0 };
@@ -121,7 +122,7 @@ fn panicking(panic: f64, on_empty: OnEmpty) -> Around {
     Around { health: HealthConfig { panic, on_empty, ..HealthConfig::default() }, ..Around::default() }
 }
 
-/// Acceptance's `panic`, `panic_never` and `panic_edge`: six of ten down, health ignored below half.
+/// The acceptance checks `panic`, `panic_never` and `panic_edge`: six of ten down, health ignored below half.
 #[test]
 fn panic_ignores_health_below_its_threshold() {
     for (down, threshold, want_bad) in [(6, 0.5, true), (6, 0.0, false), (5, 0.5, false)] {
@@ -149,7 +150,7 @@ fn nobody_left_is_what_on_empty_says() {
     assert_eq!(drained.pick(&ask(0, 0)), Picked::Empty, "the operator's word holds in panic");
 }
 
-/// Acceptance's `check_initial_down` and `check_initial_checked`, and the hot spare.
+/// The acceptance checks `check_initial_down` and `check_initial_checked`, and the hot spare.
 #[test]
 fn initial_states_and_the_spare() {
     let mut down = upstream(Balance::Random, checked(Initial::Down, panicking(0.0, OnEmpty::Fail)), 10);
@@ -165,7 +166,7 @@ fn initial_states_and_the_spare() {
     assert_eq!(target(checked.pick(&ask(0, 2 * S))).target, 0);
 }
 
-/// At most so many in flight at each; when all are full a request waits; one that comes back lets one in.
+/// With a limit at each target, a request waits when all are full, and one that comes back admits one.
 #[test]
 fn full_targets_are_left_out_and_all_full_is_a_queue() {
     let least = Balance::LeastConn { ties: Ties::Random, error_hold_ns: 0 };
@@ -198,7 +199,7 @@ fn full_targets_are_left_out_and_all_full_is_a_queue() {
     }
 }
 
-/// Acceptance's `passed_over`, `passed_over_last` and `first_unreachable`.
+/// The acceptance checks `passed_over`, `passed_over_last` and `first_unreachable`.
 #[test]
 fn unreachable_targets_are_passed_over_for_a_second() {
     let around = || Around { pass_over_ns: S, ..Around::default() };
@@ -237,7 +238,7 @@ fn exclusion_yields_before_pass_over_does() {
     assert_eq!(picks(&mut up, &[0]), [0]);
 }
 
-/// Every policy picks of what the rule allows, whatever is excluded, passed over, full or of weight 0.
+/// Every policy picks a target that the rule allows, with any set excluded, passed over, full or of weight 0.
 #[test]
 fn every_policy_agrees_with_a_filter() {
     let least = |ties| Balance::LeastConn { ties, error_hold_ns: 0 };
@@ -286,7 +287,7 @@ fn every_policy_agrees_with_a_filter() {
                 up.done(0, ticket, Some(Kind::ConnectFailed), None);
             }
             full.iter().for_each(|&t| up.set_full(t, true));
-            // The rule, as a reader believes it at sight: the excluded come back before the passed over do.
+            // The rule in its obvious form: the excluded come back before the passed over do.
             let may = |t: &u32| weights[*t as usize] > 0.0 && !full.contains(t);
             let rest: Vec<u32> = (0..n as u32).filter(may).collect();
             let without = |out: &[&[u32]]| -> Vec<u32> {
@@ -386,7 +387,7 @@ fn slow_start_holds_off_the_stampede() {
     assert_eq!((0..4).map(|t| up.in_flight(t).unwrap()).sum::<u32>(), 79);
 }
 
-/// Targets come and go around everything at once, and the sums are right at every step.
+/// Targets are added and removed around everything at once, and the sums are right at every step.
 #[test]
 fn counts_survive_every_change() {
     let balances = [
@@ -454,7 +455,7 @@ fn a_plain_one_is_the_balancer() {
     }
 }
 
-/// A loop that follows the process's health picks as it says.
+/// A loop that follows the process's health picks by it.
 #[test]
 fn loops_follow_the_process() {
     let process = Health::new(ejecting(S, S, 50.0, 0.0).health, &[1.0; 3], 0, Key::new(1));
@@ -467,8 +468,8 @@ fn loops_follow_the_process() {
     assert!((0..50).all(|i| target(lp.pick(&ask(i, 0))).target == 0));
 }
 
-/// What somebody else counts is left out, a pick that was lost leaves no count, and a target that went away meanwhile stays
-/// away whatever an older state says.
+/// Targets that are full elsewhere are left out, a lost pick leaves no count, and a target that was removed meanwhile
+/// stays removed when an older state arrives.
 #[test]
 fn loops_share_limits_and_probation() {
     let least = || Balance::LeastConn { ties: Ties::First, error_hold_ns: 0 };
@@ -496,7 +497,8 @@ fn loops_share_limits_and_probation() {
     assert!((5..9).all(|i| target(lp.pick(&ask(i, S))).target != 1));
 }
 
-/// Failures in a row are the process's, whichever loop sees them; whom a connection did not reach is passed over on that loop.
+/// Failures in a row belong to the process, on whichever loop they occur; a target that could not be connected to is
+/// passed over on that loop.
 #[test]
 fn loops_share_health_and_limits_and_keep_their_own_cursors() {
     let on_loops = |around: Around| {

@@ -15,10 +15,10 @@ use crate::graph::blueprint::Blueprint;
 use crate::graph::builder::{Builder, Thread};
 use crate::log::AccessLog;
 use crate::nodes::Id;
-use crate::nodes::lb::{Owner, Seen};
-use crate::transport::listener::{Believed, Listener};
+use crate::nodes::lb::{HealthUpdate, Owner};
+use crate::transport::listener::{Listener, OwnProcessTrust};
 use crate::transport::listening::LoopSocket;
-use crate::transport::own::Reached;
+use crate::transport::own::InnerAddress;
 use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
 use std::cell::RefCell;
@@ -37,11 +37,11 @@ pub(super) struct Conf {
     pub port: Option<u16>,
     /// How many listeners stand before it, and of one behind others: whom it believes.
     pub level: u32,
-    pub inner: Option<Believed>,
+    pub inner: Option<OwnProcessTrust>,
     /// Loops that accept there.
     pub loops: usize,
     /// Where it is reached from this process.
-    pub reached: Option<Reached>,
+    pub reached: Option<InnerAddress>,
     pub tls: Option<Arc<tls::Server>>,
     pub admission: Admission,
     pub log: Option<AccessLog>,
@@ -71,7 +71,7 @@ pub(crate) struct Reload {
     pub(super) sockets: Vec<Vec<(usize, LoopSocket)>>,
     pub(super) own: Vec<(usize, LoopSocket)>,
     /// What the owner knows of the health of each balancer in it.
-    pub(super) seen: Vec<(Id, Arc<Seen>)>,
+    pub(super) seen: Vec<(Id, Arc<HealthUpdate>)>,
     /// Told by each loop that has adopted it.
     pub(super) done: Sender<()>,
 }

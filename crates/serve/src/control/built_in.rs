@@ -10,8 +10,8 @@ use crate::exchange::NodeId;
 use crate::transport::bind::{self, Bound, CannotListen};
 use crate::transport::listener::{Entry, Listener};
 use crate::transport::listening::{Accepted, ListeningSocket, LoopSocket};
-use crate::transport::paired::{Paired, Told};
 use crate::transport::socket_file::SocketFiles;
+use crate::verify_run::{RunEvent, VerifyRun};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -54,11 +54,11 @@ async fn accept(lp: Rc<Loop>, listener: Rc<Listener>, socket: ListeningSocket) {
 }
 
 /// Tells how late timers ring, again and again.
-async fn measure_timers(lp: Rc<Loop>, run: Arc<Paired>) {
+async fn measure_timers(lp: Rc<Loop>, run: Arc<VerifyRun>) {
     loop {
         let at_ns = lp.core.now() + BETWEEN_TIMERS_NS;
-        lp.core.timers.at(at_ns).await;
-        run.tell(Told::Late(lp.core.now().saturating_sub(at_ns)));
+        lp.core.timers.sleep_until(at_ns).await;
+        run.report(RunEvent::TimerLate(lp.core.now().saturating_sub(at_ns)));
     }
 }
 

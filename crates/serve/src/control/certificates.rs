@@ -1,5 +1,6 @@
 //! The certificates and bundles of a process: read before anything is bound, and again on every reload.
 
+use crate::transport::settings::{client_files, server_files};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_net::transport::tls;
@@ -29,12 +30,12 @@ impl Certificates {
             let Spec::Listen(listen) = &point.specs[node.spec as usize] else { continue };
             let Some(files) = &listen.tls else { continue };
             let is_inner = levels.get(&id).is_some_and(|level| *level > 0);
-            let read = tls::Server::read(files, &protocols(listen));
+            let read = tls::Server::read(&server_files(files), &protocols(listen));
             wrong.extend(read.and_then(|server| all.add(id, server, is_inner)).err());
         }
         for spec in &point.specs {
             let Spec::Server { addr: Some(_), origin, .. } = spec else { continue };
-            let read = origin.tls.as_ref().map_or(Ok(()), |files| all.origins.read(files));
+            let read = origin.tls.as_ref().map_or(Ok(()), |files| all.origins.read(&client_files(files)));
             wrong.extend(read.err());
         }
         wrong.dedup();

@@ -6,10 +6,10 @@ use super::handshake;
 use super::protocol::{self, Protocol};
 use super::proxied;
 use crate::exchange::serve::serve;
-use crate::exchange::{Bound, ClientEnd};
+use crate::exchange::{ClientEnd, PinnedConnection};
 use crate::h1;
-use crate::h1::server::After;
 use crate::h2;
+use crate::message::Disposition;
 use crate::metrics::Parting;
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
@@ -28,7 +28,7 @@ use weir_net::transport::wire::Wire;
 struct Requests {
     lp: Rc<Loop>,
     session: Rc<Session>,
-    bound: Rc<Bound>,
+    pinned: Rc<PinnedConnection>,
     /// That a request will come, until the first has.
     fresh: Cell<Option<Carried>>,
 }
@@ -55,15 +55,15 @@ impl Requests {
         client: ClientEnd,
         request: Box<Request>,
         last: bool,
-    ) -> impl Future<Output = After> + use<> + 'static {
-        let (core, bound) = (self.lp.core.clone(), self.bound.clone());
+    ) -> impl Future<Output = Disposition> + use<> + 'static {
+        let (core, pinned) = (self.lp.core.clone(), self.pinned.clone());
         let graph = self.lp.graph_of(self.session.listener.entry);
         let carried = self.fresh.take().unwrap_or_else(|| Carried::by(&self.lp));
         async move {
             let _carried = carried;
             // Nobody comes in before there is a graph.
-            let Some((graph, node)) = graph else { return After::Abort };
-            serve(core, (graph, node), (client, bound), request, last).await
+            let Some((graph, node)) = graph else { return Disposition::Abort };
+            serve(core, (graph, node), (client, pinned), request, last).await
         }
     }
 }
@@ -74,7 +74,7 @@ impl h1::server::Handler for Requests {
         stream: h1::server::Stream,
         request: Box<Request>,
         last: bool,
-    ) -> impl Future<Output = After> + use<> + 'static {
+    ) -> impl Future<Output = Disposition> + use<> + 'static {
         self.exchange(ClientEnd::H1(stream), request, last)
     }
 }
@@ -84,7 +84,7 @@ impl h2::server::Handler for Requests {
         &self,
         stream: h2::server::Stream,
         request: Box<Request>,
-    ) -> impl Future<Output = After> + use<> + 'static {
+    ) -> impl Future<Output = Disposition> + use<> + 'static {
         self.exchange(ClientEnd::H2(Box::new(stream)), request, false)
     }
 }
@@ -101,7 +101,7 @@ pub(crate) fn begin(
     let is_own = listener.inner.is_some() && matches!(&accepted.socket, Raw::Unix(socket) if is_own(socket));
     // What cannot be watched is closed, as what cannot be accepted is.
     let Ok(socket) = accepted.socket.watch(&core.runtime) else { return };
-    socket.lasts_for(listener.http.write_timeout_ns);
+    socket.extend_user_timeout(listener.http.write_timeout_ns, lp.core.tcp.user_timeout_ns);
     let deadline = core.deadlines.add();
     // Only who tells origins of it has to know where the client came to.
     let ends = (accepted.peer, accepted.peer.and_then(|_| socket.local()));
@@ -109,15 +109,15 @@ pub(crate) fn begin(
     let ending = core.is_draining() && lp.closing.borrow().levels > listener.level;
     let session = Rc::new(Session::new(listener.clone(), ends, deadline, ending, place));
     if is_own {
-        session.is_own();
+        session.mark_own();
     }
     listener.counts.accepted.one();
-    let bound = Rc::<Bound>::default();
-    let known = lp.know(session.clone(), bound.clone());
+    let pinned = Rc::<PinnedConnection>::default();
+    let known = lp.know(session.clone(), pinned.clone());
     let fresh = Cell::new(Some(Carried::by(lp)));
     // The loop knows it now, and counts it itself.
     drop(transit);
-    let handler = Requests { lp: lp.clone(), session: session.clone(), bound, fresh };
+    let handler = Requests { lp: lp.clone(), session: session.clone(), pinned, fresh };
     let wire = Wire::new(socket, core.buffers.clone());
     let greeting = Box::pin(greet(lp.clone(), session.clone(), wire));
     lp.core.runtime.spawn(async move {

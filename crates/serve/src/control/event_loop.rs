@@ -4,7 +4,7 @@
 use super::admission::Admission;
 use super::adopt::Maker;
 use super::process::Process;
-use crate::exchange::{Bound, NodeId};
+use crate::exchange::{NodeId, PinnedConnection};
 use crate::graph::Graph;
 use crate::graph::state::LocalState;
 use crate::health::monitor::Monitor;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::io::deadlines::TICK_NS;
-use weir_net::io::runtime::Joined;
+use weir_net::io::runtime::JoinHandle;
 use weir_plan::Http;
 
 /// A loop.
@@ -59,7 +59,7 @@ pub(crate) struct Loop {
     /// Listeners before which somebody waits though the listening sockets are closing.
     late: Cell<u32>,
     /// The tasks that accept, each with how many listeners stand before its own.
-    pub accepting: RefCell<Vec<(u32, Joined)>>,
+    pub accepting: RefCell<Vec<(u32, JoinHandle)>>,
     /// The sockets that they accept from, by the listener's number.
     sockets: RefCell<Vec<(usize, Weak<ListeningSocket>)>>,
     /// Where accepting has ended.
@@ -91,7 +91,7 @@ const ON_THE_WAY_NS: u64 = 1_000_000_000;
 /// A connection that the loop serves.
 struct Client {
     session: Rc<Session>,
-    bound: Rc<Bound>,
+    pinned: Rc<PinnedConnection>,
 }
 
 impl Loop {
@@ -125,7 +125,11 @@ impl Loop {
     }
 
     /// Begins a task that the loop cannot do without before it drains: should it end sooner, as by a panic, so does the loop.
-    pub fn needs(self: &Rc<Self>, what: &'static str, task: impl Future<Output = ()> + 'static) -> Joined {
+    pub fn needs(
+        self: &Rc<Self>,
+        what: &'static str,
+        task: impl Future<Output = ()> + 'static,
+    ) -> JoinHandle {
         let needed = Needed { lp: self.clone(), what };
         self.core.runtime.spawn(async move {
             let _needed = needed;
@@ -297,8 +301,8 @@ impl Loop {
     }
 
     /// Keeps a connection in mind for as long as it lasts, to be told to end.
-    pub fn know(self: &Rc<Self>, session: Rc<Session>, bound: Rc<Bound>) -> Known {
-        let key = self.clients.borrow_mut().insert(Client { session, bound });
+    pub fn know(self: &Rc<Self>, session: Rc<Session>, pinned: Rc<PinnedConnection>) -> Known {
+        let key = self.clients.borrow_mut().insert(Client { session, pinned });
         Known { lp: self.clone(), key }
     }
 
@@ -312,7 +316,7 @@ impl Loop {
             }
             self.state.metrics.beats(self.core.now(), due_ns);
             due_ns = self.core.now().saturating_add(TICK_NS);
-            self.core.timers.at(due_ns).await;
+            self.core.timers.sleep_until(due_ns).await;
             self.core.deadlines.sweep();
             self.hand_over_logs();
             count += 1;
@@ -321,7 +325,7 @@ impl Loop {
                 let now_ns = self.core.now();
                 self.targets.for_each(|target| target.sweep(now_ns));
                 for (_, client) in self.clients.borrow().iter() {
-                    client.bound.sweep(now_ns);
+                    client.pinned.sweep(now_ns);
                 }
                 self.forget_retired();
             }
@@ -443,6 +447,7 @@ mod tests {
     use crate::control::process::Mail;
     use crate::graph::state::ProcessState;
     use crate::log::ErrorLog;
+    use crate::transport::settings::TCP;
     use crate::upstream::connect::BuiltInServers;
     use std::sync::atomic::{AtomicBool, AtomicU32};
     use tokio::sync::mpsc::unbounded_channel;
@@ -481,7 +486,7 @@ mod tests {
     fn ends(drains: bool, task: impl Future<Output = ()> + 'static) -> io::Result<()> {
         let runtime = Runtime::new()?;
         let process = process()?;
-        let core = Core::new(runtime.clone(), process.clock, Key::new(2))?;
+        let core = Core::new(runtime.clone(), process.clock, Key::new(2), TCP)?;
         let state = LocalState::new(process.state.clone(), 0);
         runtime.clone().block_on(async move {
             let lp = Loop::new(0, core, process, state);

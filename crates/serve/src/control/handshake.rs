@@ -67,7 +67,7 @@ async fn secured(
     match shaken.ok_or(Handshake::Late)? {
         Ok(()) => {
             let (socket, agreed) = accepting.done();
-            session.has_agreed(agreed);
+            session.set_tls_parameters(agreed);
             Ok(socket)
         }
         Err(why) => {
@@ -75,8 +75,8 @@ async fn secured(
             end(session, accepting.stream.into_plain()).await;
             Err(match why {
                 _ if why.is_of_certificate() => Handshake::Certificate,
-                tls::Why::Broken => Handshake::Gone,
-                tls::Why::Late => Handshake::Late,
+                tls::TlsError::Broken => Handshake::Gone,
+                tls::TlsError::Late => Handshake::Late,
                 _ => Handshake::Failed,
             })
         }
@@ -97,7 +97,7 @@ fn in_time<T>(
 }
 
 /// Of clients' certificates it is said what is wrong, for whoever issues them; the rest is the noise of any open port.
-fn tell(session: &Session, why: tls::Why) {
+fn tell(session: &Session, why: tls::TlsError) {
     let Some(errors) = session.listener.errors.as_ref().filter(|_| why.is_of_certificate()) else { return };
     errors.request_failed(|| {
         let (name, address) = session.who();

@@ -10,9 +10,9 @@ use crate::exchange::NodeId;
 use crate::graph::identity::inside;
 use crate::log::AccessLog;
 use crate::transport::bind::{self, Bound};
-use crate::transport::listener::Believed;
+use crate::transport::listener::OwnProcessTrust;
 use crate::transport::listening::LoopSocket;
-use crate::transport::own::{Inner, Reached, reached_at};
+use crate::transport::own::{Inner, InnerAddress, reached_at};
 use crate::transport::socket_file::SocketFiles;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -179,7 +179,7 @@ fn bind(
     (name, listen): (&str, &Listen),
     (number, level, loops): (usize, u32, usize),
     options: &Options,
-) -> Result<(Option<u16>, Option<Reached>), Error> {
+) -> Result<(Option<u16>, Option<InnerAddress>), Error> {
     let given = options.inherited.as_ref().map(|all| all.take(&listen.addr)).unwrap_or_default();
     if !given.is_empty() {
         return take(opened, (name, listen), (number, level), given);
@@ -213,7 +213,7 @@ fn take(
     (name, listen): (&str, &Listen),
     (number, level): (usize, u32),
     given: Vec<OwnedFd>,
-) -> Result<(Option<u16>, Option<Reached>), Error> {
+) -> Result<(Option<u16>, Option<InnerAddress>), Error> {
     let loops = opened.sockets.len().max(1);
     let mut more = Vec::new();
     for at in given.len()..loops {
@@ -244,14 +244,14 @@ fn believe(point: &Point, opened: &mut Opened) {
         // What its own process is taken for.
         trusted.push(Networks::UNIX.to_owned());
         let trusted = Networks::parse(&trusted).unwrap_or_default();
-        conf.inner = Some(Believed { own: opened.inner.own.clone(), trusted });
+        conf.inner = Some(OwnProcessTrust { own: opened.inner.own.clone(), trusted });
     }
 }
 
-fn reached(bound: &Bound, addr: &str) -> Reached {
+fn reached(bound: &Bound, addr: &str) -> InnerAddress {
     match bound {
-        Bound::Tcp(_, address) => Reached::Tcp(reached_at(*address)),
-        Bound::Unix(..) => Reached::Unix(addr.strip_prefix("unix:").unwrap_or(addr).into()),
+        Bound::Tcp(_, address) => InnerAddress::Tcp(reached_at(*address)),
+        Bound::Unix(..) => InnerAddress::Unix(addr.strip_prefix("unix:").unwrap_or(addr).into()),
     }
 }
 

@@ -6,7 +6,7 @@ use super::adopt::{self, Reload};
 use super::event_loop::Loop;
 use super::handoff::HandedOver;
 use crate::nodes::Id;
-use crate::nodes::lb::{Seen, ToOwner};
+use crate::nodes::lb::{HealthUpdate, ToOwner};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) type Question = Box<dyn FnOnce(&Rc<Loop>) + Send>;
 /// A message to a thread that runs a graph.
 pub(crate) enum ToLoop {
     /// From the health monitor: the health of a balancer's targets is another.
-    Health { lb: Id, seen: Arc<Seen> },
+    Health { lb: Id, seen: Arc<HealthUpdate> },
     /// A name has these addresses now.
     Addresses { name: u32, addresses: Arc<[SocketAddr]> },
     /// A connection that another loop has accepted.

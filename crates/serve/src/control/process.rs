@@ -9,9 +9,9 @@ use super::watchdog::Pulse;
 use crate::graph::state::ProcessState;
 use crate::log::ErrorLog;
 use crate::metrics::ProcessMetrics;
-use crate::transport::paired::Paired;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Audience;
+use crate::verify_run::VerifyRun;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct Process {
     pub token: u64,
     pub built_in: BuiltInServers,
     /// The run of a verification that it serves.
-    pub run: Option<Arc<Paired>>,
+    pub run: Option<Arc<VerifyRun>>,
     /// What is said on standard error.
     pub errors: Arc<ErrorLog>,
     /// Queues, limits, budgets, faults.

@@ -21,7 +21,7 @@ pub(super) enum Protocol {
 
 /// Waits until it is clear. What was read stays in the wire.
 pub(super) async fn choose(core: &Core, session: &Session, wire: &mut Wire) -> Protocol {
-    if let Some(agreed) = session.agreed() {
+    if let Some(agreed) = session.tls_parameters() {
         return if agreed.is_h2 { Protocol::H2 } else { Protocol::H1 };
     }
     match session.listener.http.versions[..] {

@@ -4,7 +4,7 @@
 use super::admission::Place;
 use super::event_loop::Loop;
 use crate::metrics::Limit;
-use crate::transport::proxy_protocol::{self, Wrong};
+use crate::transport::proxy_protocol::{self, ProxyError};
 use crate::transport::session::Session;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ pub(super) async fn learn(lp: &Rc<Loop>, session: &Rc<Session>, wire: &mut Wire)
             session.set_client(client, said.local);
             wait_for_place(lp, session, client).await
         }
-        Err(Wrong::Nothing) => false,
+        Err(ProxyError::Nothing) => false,
         Err(wrong) => {
             let name = &session.listener.name;
             let who = peer.map_or_else(|| "a local client".to_owned(), |peer| peer.to_string());
@@ -46,7 +46,7 @@ async fn wait_for_place(lp: &Rc<Loop>, session: &Session, client: SocketAddr) ->
     loop {
         own = match own.of(client.ip()) {
             Ok(own) => {
-                session.has_place(Box::new(Place { own, common }));
+                session.set_place(Box::new(Place { own, common }));
                 return true;
             }
             Err(own) => own,

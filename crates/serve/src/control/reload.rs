@@ -226,7 +226,7 @@ impl Reloader {
         let mut opened = listeners::open(&point, (&nodes, &certificates), &self.options, Some(&known))
             .map_err(|e| e.to_string())?;
         let keys = sticky::keys(&point).map_err(|wrong| told(&wrong))?;
-        let names = before.names.of_plan(&point, &serving, &self.following).map_err(|e| e.to_string())?;
+        let names = before.names.update(&point, &serving, &self.following).map_err(|e| e.to_string())?;
         // Nothing fails from here on.
         let draws = Draws::new(&point, &nodes, self.key);
         let epoch = before.blueprint.epoch + 1;

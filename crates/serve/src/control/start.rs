@@ -20,13 +20,14 @@ use crate::graph::state::ProcessState;
 use crate::health::snapshot::Snapshot;
 use crate::log::ErrorLog;
 use crate::metrics::{Exposition, ProcessMetrics};
+use crate::sync::buffered;
 use crate::transport::bind::CannotListen;
 use crate::transport::inherit::Inherited;
-use crate::transport::own::Reached;
-use crate::transport::paired::{Paired, Part};
+use crate::transport::own::InnerAddress;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::{Audience, Following, Names};
+use crate::verify_run::{RunRole, VerifyRun};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -36,8 +37,7 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use weir_net::io::clock::Clock;
-use weir_net::io::held;
-use weir_net::io::system::{explained, has_room_for, remedy};
+use weir_net::io::system::{ensure_descriptors, explain, remedy};
 use weir_net::transport::tls::CannotUse;
 use weir_plan::Point;
 use weir_plan::diagnostic::Diagnostic;
@@ -55,7 +55,7 @@ pub struct Options {
     /// Nothing is said on standard error of targets that go up and down, or of names; only why requests failed.
     pub quiet: bool,
     /// The run of a verification that this process serves.
-    pub paired: Option<Arc<Paired>>,
+    pub paired: Option<Arc<VerifyRun>>,
     /// Bytes of HTTP/2 bodies that may wait in this process, all told; `None`: a part of the memory. What is said first counts.
     pub buffered: Option<usize>,
     /// The hash of the plan that is served first.
@@ -110,8 +110,8 @@ impl fmt::Display for Error {
                 let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
                 f.write_str(&wrong.join("\n"))
             }
-            Error::Full(e) => write!(f, "no client could be accepted: {}", explained(e)),
-            Error::System(e) => write!(f, "cannot start: {}", explained(e)),
+            Error::Full(e) => write!(f, "no client could be accepted: {}", explain(e)),
+            Error::System(e) => write!(f, "cannot start: {}", explain(e)),
         }
     }
 }
@@ -258,20 +258,20 @@ pub fn start(
     let draws = Draws::new(point, paired.as_ref().map_or(nodes, |run| std::slice::from_ref(&run.root)), key);
     let errors = Arc::new(ErrorLog::start(clock, options.quiet)?);
     if let Some(bytes) = options.buffered {
-        held::limit_to(bytes);
+        buffered::set_limit(bytes);
     }
     // The loops, the owner, and for what is the process's the built-in servers too.
     let (mail, mailboxes): (Vec<_>, Vec<_>) = (0..=loops).map(|_| unbounded_channel()).unzip();
     let (notices, notified): (Vec<_>, Vec<_>) = (0..loops + 2).map(|_| unbounded_channel()).unzip();
     let mail = Mail(mail.into());
     let (built_in, handed) = unbounded_channel();
-    let (built_in, listening_servers) = match paired.as_ref().map(|run| &run.part) {
-        Some(Part::Routes { servers, listeners }) => {
-            let reached = |(id, address): (&NodeId, &SocketAddr)| (*id, Reached::Tcp(*address));
+    let (built_in, listening_servers) = match paired.as_ref().map(|run| &run.role) {
+        Some(RunRole::Routes { servers, listeners }) => {
+            let reached = |(id, address): (&NodeId, &SocketAddr)| (*id, InnerAddress::Tcp(*address));
             inner.at.extend(listeners.iter().map(reached));
             (BuiltInServers::There(Arc::new(servers.clone())), Vec::new())
         }
-        Some(Part::Serves(roots)) => {
+        Some(RunRole::Serves(roots)) => {
             (BuiltInServers::Here(built_in), built_in::bind(roots).map_err(Error::Listen)?)
         }
         None => (BuiltInServers::Here(built_in), Vec::new()),
@@ -290,7 +290,7 @@ pub fn start(
     let draw = Key::new(seed).with(NAMES);
     let following =
         Following { nameserver: options.nameserver, clock, draw, audience, errors: errors.clone() };
-    let names = Arc::new(Names::default().of_plan(point, serving, &following)?);
+    let names = Arc::new(Names::default().update(point, serving, &following)?);
     let (to_built_in, built_in_mail) = unbounded_channel();
     let process = Arc::new(Process {
         clock,
@@ -351,7 +351,7 @@ impl Running {
 
     /// Whether a client could be accepted, and a connection made for it: to be asked once all else is open.
     pub fn check_room(&self) -> Result<(), Error> {
-        has_room_for(2).map_err(Error::Full)
+        ensure_descriptors(2).map_err(Error::Full)
     }
 
     /// Waits for the end: of a drain, or of a loop that has failed, which ends the others too.

@@ -13,9 +13,10 @@ use crate::health::monitor::{Hearers, Monitor};
 use crate::metrics::Limit;
 use crate::nodes::lb::{Owner, ToOwner};
 use crate::transport::listening::LoopSocket;
-use crate::transport::paired::Told;
+use crate::transport::settings::TCP;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::server::MakesRoom;
+use crate::verify_run::RunEvent;
 use std::future::poll_fn;
 use std::io;
 use std::rc::{Rc, Weak};
@@ -193,7 +194,7 @@ fn on_runtime<F: Future<Output = io::Result<()>>>(main: impl FnOnce(Runtime) -> 
 struct Room(Weak<Loop>);
 
 impl MakesRoom for Room {
-    fn is_wanted(&self) {
+    fn note_demand(&self) {
         if let Some(lp) = self.0.upgrade() {
             lp.state.metrics.limits.one(Limit::MaxConnections);
         }
@@ -231,7 +232,7 @@ impl Shared {
         let process = &self.process;
         let thread = if number == process.built_in() { Thread::BuiltIn } else { Thread::Proxy };
         let key = Key::new(process.seed).with(u64::from(number));
-        let core = Core::new(rt, process.clock, key)?;
+        let core = Core::new(rt, process.clock, key, TCP)?;
         let state = LocalState::new(process.state.clone(), number as usize);
         let lp = Loop::new(number, core, process.clone(), state);
         lp.needs("the mail of the process's state", lp.state.clone().read(notified));
@@ -254,7 +255,7 @@ impl Shared {
         let hears = Hearers {
             publish: Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen })),
             ejected: Box::new(move |count| {
-                run.iter().for_each(|run| run.tell(Told::Ejected(count)));
+                run.iter().for_each(|run| run.report(RunEvent::Ejected(count)));
             }),
         };
         lp.monitors(Monitor::new(lp.core.clone(), graph, &lp.state.metrics, errors, token, hears));

@@ -17,7 +17,7 @@ pub(crate) struct Abort {
 
 impl Abort {
     /// Of a request in this graph.
-    pub fn of(graph: AbortFlag) -> Abort {
+    pub fn new(graph: AbortFlag) -> Abort {
         Abort { graph: Some(graph), ..Abort::default() }
     }
 
@@ -27,7 +27,7 @@ impl Abort {
     }
 
     /// It goes through no more nodes.
-    pub fn leaves_graph(&mut self) {
+    pub fn leave_graph(&mut self) {
         self.graph = None;
     }
 

@@ -1,11 +1,10 @@
 //! Answers of weir's own: refusals, failures, `respond`, `redirect`, built-in servers.
 
-use super::reply::Own;
+use super::reply::LocalAnswer;
 use super::serve::left;
 use super::{ClientEnd, Exchange, Failure, built_in};
-use crate::h1::page;
-use crate::h1::server::After;
 use crate::log::Line;
+use crate::message::{Disposition, error_page};
 use crate::metrics::{HeadAnswer, RequestLimit};
 use std::future::poll_fn;
 use std::io;
@@ -18,8 +17,8 @@ use weir_policy::Kind;
 const METHODS: &[u8] = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// Refuses a request for what its head asks.
-pub(super) async fn refuse(core: &Core, client: &ClientEnd, request: &Request, status: u16) -> After {
-    let text = page(status, None);
+pub(super) async fn refuse(core: &Core, client: &ClientEnd, request: &Request, status: u16) -> Disposition {
+    let text = error_page(status, None);
     let listener = &client.session().listener;
     let answer = HeadAnswer { status, limit: None, sent: text.len() };
     listener.counts.refused(Some(request.method()), request.version(), &answer);
@@ -30,11 +29,11 @@ pub(super) async fn refuse(core: &Core, client: &ClientEnd, request: &Request, s
     if send(client, &text.as_bytes()[taken..]).await.is_ok() {
         client.drop_upload();
     }
-    After::Linger
+    Disposition::Linger
 }
 
 /// Answers a request that failed. `close`: nothing more is read from this client.
-pub(super) async fn fail(ex: &Exchange, failure: Failure, close: bool, line: &mut Line) -> After {
+pub(super) async fn fail(ex: &Exchange, failure: Failure, close: bool, line: &mut Line) -> Disposition {
     let seconds = failure.retry_after_s.map(|s| s.to_string());
     let mut extra: Vec<(&str, &[u8])> = Vec::new();
     if let Some(seconds) = &seconds {
@@ -47,12 +46,12 @@ pub(super) async fn fail(ex: &Exchange, failure: Failure, close: bool, line: &mu
     if failure.status == 405 {
         extra.push(("Allow", METHODS));
     }
-    let text = page(failure.status, failure.limit());
+    let text = error_page(failure.status, failure.limit());
     write(ex, (failure.status, &extra, text.as_bytes()), close, line).await
 }
 
 /// Sends a response of weir's own.
-pub(super) async fn own(ex: &Exchange, own: &Own, close: bool, line: &mut Line) -> After {
+pub(super) async fn own(ex: &Exchange, own: &LocalAnswer, close: bool, line: &mut Line) -> Disposition {
     let extra: Vec<(&str, &[u8])> = own.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
     write(ex, (own.status, &extra, &own.body), close, line).await
 }
@@ -61,7 +60,12 @@ pub(super) async fn own(ex: &Exchange, own: &Own, close: bool, line: &mut Line) 
 type Message<'a> = (u16, &'a [(&'a str, &'a [u8])], &'a [u8]);
 
 /// Writes status, fields and body, and how much of a body there was into the log's line.
-async fn write(ex: &Exchange, (status, extra, body): Message<'_>, close: bool, line: &mut Line) -> After {
+async fn write(
+    ex: &Exchange,
+    (status, extra, body): Message<'_>,
+    close: bool,
+    line: &mut Line,
+) -> Disposition {
     let complete = ex.is_complete();
     let named = ex.with_name(extra);
     let extra = named.as_deref().unwrap_or(extra);
@@ -75,7 +79,7 @@ async fn write(ex: &Exchange, (status, extra, body): Message<'_>, close: bool, l
         Err(Some(limit)) => line.cut_off(limit),
         Err(None) => left(ex, line),
     }
-    After::Abort
+    Disposition::Abort
 }
 
 /// Writes what waits, and this rest of the body as there is room for it.

@@ -2,7 +2,7 @@
 //! what a health check costs.
 
 use super::RequestContext;
-use super::failure::{Failure, Why};
+use super::failure::{Failure, FailureCause};
 use weir_http1::{Edits, Request, Response};
 use weir_policy::Kind;
 use weir_workload::{DRAWN, Drawn, OfRun};
@@ -36,7 +36,11 @@ pub(crate) fn failure(response: &Response) -> Failure {
     let text = |name| response.field(name).and_then(|v| std::str::from_utf8(v).ok());
     let kind = text(KIND).and_then(Kind::from_name).unwrap_or(Kind::BadResponse);
     let retry_after_s = text("retry-after").and_then(|v| v.parse().ok());
-    Failure { status: response.status(), retry_after_s, ..Failure::new(kind).by(Why::Model(kind)) }
+    Failure {
+        status: response.status(),
+        retry_after_s,
+        ..Failure::new(kind).with_cause(FailureCause::Model(kind))
+    }
 }
 
 /// The field by which a built-in server knows a health check: what it costs, ns, and the process's token, so that no client

@@ -1,10 +1,10 @@
 //! The client's end of an exchange: one variant for each protocol that clients speak. What flushes or is readable is asked
 //! here, never of a socket.
 
-use crate::h1::Piece;
-use crate::h1::server::{self, After, BodyError, Head};
+use crate::h1::server;
 use crate::h2;
 use crate::h2::Reason;
+use crate::message::{Disposition, Piece, RequestBodyError, ResponseHead};
 use crate::metrics::RequestLimit;
 use crate::transport::session::Session;
 use std::cell::{Ref, RefMut};
@@ -50,7 +50,7 @@ impl ClientEnd {
     }
 
     /// More of the request's body; `told`: the client knows that it is its turn, so that its silence counts.
-    pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, BodyError>> {
+    pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, RequestBodyError>> {
         ask!(self, stream => stream.poll_body(cx, told))
     }
 
@@ -87,7 +87,7 @@ impl ClientEnd {
     }
 
     /// Begins the final response.
-    pub fn send_head(&self, head: &Head<'_>) {
+    pub fn send_head(&self, head: &ResponseHead<'_>) {
         ask!(self, stream => stream.send_head(head));
     }
 
@@ -169,7 +169,7 @@ impl ClientEnd {
     }
 
     /// The answer was taken whole. `complete`: so was the request; `asked`: the client wants the connection to end.
-    pub fn finish(&self, complete: bool, asked: bool) -> After {
+    pub fn finish(&self, complete: bool, asked: bool) -> Disposition {
         ask!(self, h1 => h1.finish(complete, asked), h2 => h2.finish())
     }
 
@@ -182,12 +182,12 @@ impl ClientEnd {
     }
 
     /// Resets the client's stream, where it has one (HTTP/2); what becomes of its connection.
-    pub fn reset(&self, reason: Reason) -> After {
+    pub fn reset(&self, reason: Reason) -> Disposition {
         ask!(self, h1 => h1.abort(), h2 => h2.reset(reason))
     }
 
     /// The answer breaks off, which the client must see.
-    pub fn abort(&self) -> After {
+    pub fn abort(&self) -> Disposition {
         ask!(self, stream => stream.abort())
     }
 

@@ -69,11 +69,11 @@ impl RequestContext {
     /// Another on the same way, that knows what is drawn on either.
     pub fn beside(&mut self) -> RequestContext {
         let way = self.way.shared();
-        self.on(way)
+        self.with_way(way)
     }
 
     /// The same on another way.
-    pub fn on(&self, way: Way) -> RequestContext {
+    pub fn with_way(&self, way: Way) -> RequestContext {
         RequestContext { way, ..self.clone() }
     }
 

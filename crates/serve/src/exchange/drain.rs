@@ -4,15 +4,15 @@
 //! five minutes (`docs/spec/serving.md#on-cancel`). Before its head the attempt itself sees to the 30 s, and the `queue` to the
 //! five minutes.
 
-use super::failure::Why;
+use super::failure::FailureCause;
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
-use crate::h1::Piece;
+use crate::message::Piece;
+use crate::sync::buffered::BufferedBytes;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_net::io::Core;
-use weir_net::io::held::Held;
 use weir_net::io::timers::Sleep;
 use weir_plan::fixed::{ON_CANCEL_DRAIN_NS, ON_CANCEL_SILENCE_NS};
 use weir_policy::{Kind, Outcome};
@@ -25,7 +25,7 @@ pub(crate) async fn drain(
     in_all: Option<Sleep>,
 ) {
     let _background = core.begin_background();
-    reply.held = Held::default();
+    reply.held = BufferedBytes::default();
     reply.origin.set_deadline(Some(ON_CANCEL_SILENCE_NS));
     let mut in_all = in_all.unwrap_or_else(|| core.timers.after(ON_CANCEL_DRAIN_NS));
     let ended = poll_fn(|cx| {
@@ -62,7 +62,7 @@ fn poll(cx: &mut Context<'_>, reply: &mut OriginReply) -> Poll<Outcome> {
                 reply.origin.set_deadline(Some(ON_CANCEL_SILENCE_NS));
             }
             Poll::Ready(Ok(Piece::End)) => return Poll::Ready(None),
-            Poll::Ready(Err(broken)) => return Poll::Ready(Some(Why::of_body(broken).0)),
+            Poll::Ready(Err(broken)) => return Poll::Ready(Some(FailureCause::from_body_error(broken).0)),
             Poll::Pending if reply.origin.is_late(cx) => return Poll::Ready(Some(Kind::Timeout)),
             Poll::Pending => return Poll::Pending,
         }

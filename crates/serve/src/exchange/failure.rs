@@ -1,8 +1,8 @@
 //! How a request failed: the kind that policies count, what the client is told, and what whoever runs weir is.
 
 use super::NodeId;
-use crate::h1::client::Broken;
 use crate::h2::Reason;
+use crate::message::ResponseBodyError;
 use crate::metrics::{LabelValue as _, RequestLimit};
 use std::fmt;
 use std::io;
@@ -21,9 +21,9 @@ pub(crate) struct Failure {
     /// Seconds after which it may come again, where that is known.
     pub retry_after_s: Option<u32>,
     /// What happened.
-    pub why: Why,
+    pub cause: FailureCause,
     /// The server that it happened at, if it did at one.
-    pub at: Option<NodeId>,
+    pub server: Option<NodeId>,
     /// Whether a balancer has passed it on: whoever that balancer is a target of was reached, whatever could not be
     /// behind it.
     pub relayed: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Failure {
 
 /// What happened, as far as the kind leaves it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum FailureCause {
     /// The kind says all.
     Kind(Kind),
     /// The target was removed, and `drain_timeout` is over.
@@ -41,7 +41,7 @@ pub(crate) enum Why {
     /// There is no address to connect to.
     Nowhere,
     /// It stands, and TLS on it does not.
-    Tls(tls::Why),
+    Tls(tls::TlsError),
     /// No connection stood in time.
     ConnectLimit(Option<u64>),
     /// The thread of process-wide balancers does not answer.
@@ -103,7 +103,7 @@ impl Failure {
     pub fn new(kind: Kind) -> Failure {
         let status = kind.status();
         let retry_after_s = (kind == Kind::Overloaded).then_some(1);
-        Failure { kind, status, retry_after_s, why: Why::Kind(kind), at: None, relayed: false }
+        Failure { kind, status, retry_after_s, cause: FailureCause::Kind(kind), server: None, relayed: false }
     }
 
     /// The client's message is at fault: malformed, too large, or it stalls.
@@ -112,8 +112,8 @@ impl Failure {
     }
 
     /// An upgrade whose origin speaks HTTP/2 alone: that is no fault of the target, and no other attempt is worth it.
-    pub fn no_upgrade(why: Why) -> Failure {
-        Failure::client(501).by(why)
+    pub fn no_upgrade(why: FailureCause) -> Failure {
+        Failure::client(501).with_cause(why)
     }
 
     /// The client has gone.
@@ -123,17 +123,17 @@ impl Failure {
 
     /// The target was removed, and `drain_timeout` is over: nobody is to blame.
     pub fn aborted() -> Failure {
-        Failure::gone().by(Why::Aborted)
+        Failure::gone().with_cause(FailureCause::Aborted)
     }
 
     /// The same, with what happened.
-    pub fn by(self, why: Why) -> Failure {
-        Failure { why, ..self }
+    pub fn with_cause(self, cause: FailureCause) -> Failure {
+        Failure { cause, ..self }
     }
 
     /// The same, at this server.
-    pub fn at(self, server: NodeId) -> Failure {
-        Failure { at: Some(server), ..self }
+    pub fn with_server(self, server: NodeId) -> Failure {
+        Failure { server: Some(server), ..self }
     }
 
     /// Whether nobody behind weir is to blame: then no target's account is touched.
@@ -143,102 +143,110 @@ impl Failure {
 
     /// The limit of weir's own that ended it, if one did.
     pub fn limit(&self) -> Option<RequestLimit> {
-        self.why.limit()
+        self.cause.limit()
     }
 
     /// Whether it says nothing of other attempts of its request that are open.
     pub fn is_aborted(&self) -> bool {
-        self.why == Why::Aborted
+        self.cause == FailureCause::Aborted
     }
 }
 
-impl Why {
+impl FailureCause {
     /// The limit of weir's own that this is the end of.
     pub fn limit(self) -> Option<RequestLimit> {
         match self {
-            Why::ConnectLimit(_) | Why::NoRoom | Why::Tls(tls::Why::Late) => {
+            FailureCause::ConnectLimit(_) | FailureCause::NoRoom | FailureCause::Tls(tls::TlsError::Late) => {
                 Some(RequestLimit::ConnectTimeout)
             }
-            Why::ResponseLimit(_) => Some(RequestLimit::ResponseTimeout),
-            Why::UploadLimit(_) | Why::BodyLimit(_) => Some(RequestLimit::BodyTimeout),
-            Why::Timeout(_) | Why::Held(Kind::Timeout) => Some(RequestLimit::Timeout),
-            Why::QueueLimit => Some(RequestLimit::QueueTimeout),
-            Why::Aborted => Some(RequestLimit::DrainTimeout),
-            Why::Flooded => Some(RequestLimit::Flood),
-            Why::Client(limit) => Some(limit),
+            FailureCause::ResponseLimit(_) => Some(RequestLimit::ResponseTimeout),
+            FailureCause::UploadLimit(_) | FailureCause::BodyLimit(_) => Some(RequestLimit::BodyTimeout),
+            FailureCause::Timeout(_) | FailureCause::Held(Kind::Timeout) => Some(RequestLimit::Timeout),
+            FailureCause::QueueLimit => Some(RequestLimit::QueueTimeout),
+            FailureCause::Aborted => Some(RequestLimit::DrainTimeout),
+            FailureCause::Flooded => Some(RequestLimit::Flood),
+            FailureCause::Client(limit) => Some(limit),
             _ => None,
         }
     }
 
     /// What a body of an answer that broke off is for policies, and why it did.
-    pub fn of_body(broken: Broken) -> (Kind, Why) {
+    pub fn from_body_error(broken: ResponseBodyError) -> (Kind, FailureCause) {
         match broken {
-            Broken::Rule(refusal) => (Kind::BadResponse, Why::Rule(refusal)),
-            Broken::Malformed(reason) => (Kind::BadResponse, Why::Malformed(reason)),
-            Broken::Cut => (Kind::Reset, Why::BodyCut),
-            Broken::Reset(reason) => (Kind::Reset, Why::BodyReset(reason)),
-            Broken::Flooded => (Kind::Reset, Why::Flooded),
+            ResponseBodyError::Rule(refusal) => (Kind::BadResponse, FailureCause::Rule(refusal)),
+            ResponseBodyError::Malformed(reason) => (Kind::BadResponse, FailureCause::Malformed(reason)),
+            ResponseBodyError::Cut => (Kind::Reset, FailureCause::BodyCut),
+            ResponseBodyError::Reset(reason) => (Kind::Reset, FailureCause::BodyReset(reason)),
+            ResponseBodyError::Flooded => (Kind::Reset, FailureCause::Flooded),
         }
     }
 
     /// The sentence of a connection that the system refuses.
-    pub fn of(e: &io::Error) -> Why {
-        e.raw_os_error().map_or(Why::Nowhere, Why::Connect)
+    pub fn from_io(e: &io::Error) -> FailureCause {
+        e.raw_os_error().map_or(FailureCause::Nowhere, FailureCause::Connect)
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for FailureCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let system = |no: i32| io::Error::from_raw_os_error(no);
         let ns = |ns: Option<u64>| Duration::from_nanos(ns.unwrap_or(u64::MAX));
         match *self {
-            Why::Kind(kind) => f.write_str(of_kind(kind)),
-            Why::Aborted => f.write_str("it was removed, and drain_timeout is over"),
-            Why::Connect(no) => write!(f, "cannot connect: {}", system(no)),
-            Why::Nowhere => f.write_str("cannot connect: it has no address"),
-            Why::Tls(why) => write!(f, "no TLS: {why}"),
-            Why::ConnectLimit(limit) => write!(f, "no connection within connect_timeout ({:?})", ns(limit)),
-            Why::OwnerSilent => f.write_str("the thread of balancers with scope=\"process\" does not answer"),
-            Why::NoRoom => f.write_str("no connection was free within connect_timeout"),
-            Why::Exhausted(no) => write!(f, "cannot connect, since this process has no more: {}", system(no)),
-            Why::Silent => f.write_str("the connection ended before any byte of an answer"),
-            Why::Refused => f.write_str("the origin refused the stream (HTTP/2) before any work"),
-            Why::NoHttp2 => f.write_str("cannot connect: it does not speak HTTP/2"),
-            Why::StreamReset(reason) => {
+            FailureCause::Kind(kind) => f.write_str(of_kind(kind)),
+            FailureCause::Aborted => f.write_str("it was removed, and drain_timeout is over"),
+            FailureCause::Connect(no) => write!(f, "cannot connect: {}", system(no)),
+            FailureCause::Nowhere => f.write_str("cannot connect: it has no address"),
+            FailureCause::Tls(why) => write!(f, "no TLS: {why}"),
+            FailureCause::ConnectLimit(limit) => {
+                write!(f, "no connection within connect_timeout ({:?})", ns(limit))
+            }
+            FailureCause::OwnerSilent => {
+                f.write_str("the thread of balancers with scope=\"process\" does not answer")
+            }
+            FailureCause::NoRoom => f.write_str("no connection was free within connect_timeout"),
+            FailureCause::Exhausted(no) => {
+                write!(f, "cannot connect, since this process has no more: {}", system(no))
+            }
+            FailureCause::Silent => f.write_str("the connection ended before any byte of an answer"),
+            FailureCause::Refused => f.write_str("the origin refused the stream (HTTP/2) before any work"),
+            FailureCause::NoHttp2 => f.write_str("cannot connect: it does not speak HTTP/2"),
+            FailureCause::StreamReset(reason) => {
                 write!(f, "the origin reset the stream (HTTP/2, {reason:?}) before its answer")
             }
-            Why::BodyReset(reason) => {
+            FailureCause::BodyReset(reason) => {
                 write!(f, "the origin reset the stream (HTTP/2, {reason:?}) in the body of its answer")
             }
-            Why::Malformed(reason) => write!(f, "malformed answer (HTTP/2, {reason:?})"),
-            Why::Flooded => {
+            FailureCause::Malformed(reason) => write!(f, "malformed answer (HTTP/2, {reason:?})"),
+            FailureCause::Flooded => {
                 f.write_str("weir ended the connection: too many frames without progress (HTTP/2)")
             }
-            Why::Client(limit) => write!(f, "{} ended it", limit.name()),
-            Why::UpgradeRuledOut => f.write_str(
+            FailureCause::Client(limit) => write!(f, "{} ended it", limit.name()),
+            FailureCause::UpgradeRuledOut => f.write_str(
                 "an upgrade needs HTTP/1.1, which protocol=\"h2\" rules out; protocol=\"auto\" allows both",
             ),
-            Why::UpgradeUnspoken => {
+            FailureCause::UpgradeUnspoken => {
                 f.write_str("an upgrade needs HTTP/1.1, which the origin does not speak (ALPN)")
             }
-            Why::HeadCut => f.write_str("the connection ended in the head of the answer"),
-            Why::HeadTooLong => f.write_str("malformed answer: its head is longer than a buffer"),
-            Why::Interims => f.write_str("malformed answer: too many interim responses"),
-            Why::Rule(rule) => write!(f, "malformed answer: {rule}"),
-            Why::Unwanted => f.write_str("silent for too long, after the client had left"),
-            Why::ResponseLimit(limit) => write!(f, "no answer within response_timeout ({:?})", ns(limit)),
-            Why::UploadLimit(limit) => {
+            FailureCause::HeadCut => f.write_str("the connection ended in the head of the answer"),
+            FailureCause::HeadTooLong => f.write_str("malformed answer: its head is longer than a buffer"),
+            FailureCause::Interims => f.write_str("malformed answer: too many interim responses"),
+            FailureCause::Rule(rule) => write!(f, "malformed answer: {rule}"),
+            FailureCause::Unwanted => f.write_str("silent for too long, after the client had left"),
+            FailureCause::ResponseLimit(limit) => {
+                write!(f, "no answer within response_timeout ({:?})", ns(limit))
+            }
+            FailureCause::UploadLimit(limit) => {
                 write!(f, "no byte of the request taken within body_timeout ({:?})", ns(limit))
             }
-            Why::BodyLimit(limit) => {
+            FailureCause::BodyLimit(limit) => {
                 write!(f, "no byte of the answer's body within body_timeout ({:?})", ns(limit))
             }
-            Why::BodyCut => f.write_str("the connection ended in the body of the answer"),
-            Why::QueueLimit => f.write_str("the wait for a place in a queue ended"),
-            Why::Timeout(limit) => write!(f, "a timeout ended ({:?})", ns(Some(limit))),
-            Why::Held(Kind::Timeout) => f.write_str("a timeout ended"),
-            Why::Held(_) => f.write_str("a process crashed"),
-            Why::Model(kind) => write!(f, "a model ends in {}", kind.name()),
+            FailureCause::BodyCut => f.write_str("the connection ended in the body of the answer"),
+            FailureCause::QueueLimit => f.write_str("the wait for a place in a queue ended"),
+            FailureCause::Timeout(limit) => write!(f, "a timeout ended ({:?})", ns(Some(limit))),
+            FailureCause::Held(Kind::Timeout) => f.write_str("a timeout ended"),
+            FailureCause::Held(_) => f.write_str("a process crashed"),
+            FailureCause::Model(kind) => write!(f, "a model ends in {}", kind.name()),
         }
     }
 }

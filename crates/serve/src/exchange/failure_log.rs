@@ -4,7 +4,7 @@
 //! No body stands in it, and nothing of a request that could end a line. All of it is off the good path, and nothing is put
 //! together that is not said.
 
-use super::failure::{Failure, Why};
+use super::failure::{Failure, FailureCause};
 use super::{ClientEnd, Exchange, Upstream};
 use crate::log::{ErrorLog, escape};
 use crate::metrics::{LabelValue as _, RequestLimit};
@@ -19,20 +19,20 @@ const TARGET: usize = 256;
 pub(super) fn failed(ex: &Exchange, failure: &Failure) {
     let Some(log) = log(ex.listener()).filter(|_| failure.status >= 500) else { return };
     log.request_failed(|| {
-        let at = failure.at.and_then(|id| ex.describe(id));
+        let at = failure.server.and_then(|id| ex.describe(id));
         // What no server did may still have happened while one was waited for.
         let last = match (&at, ex.origin.borrow().as_ref()) {
             (None, Some(upstream)) => format!(", last tried: {}", upstream.described()),
             _ => String::new(),
         };
         let at = at.unwrap_or_else(|| listener(ex.listener()));
-        format!("{at}: {}; {} to {}{last}", failure.why, failure.status, asked(&ex.request))
+        format!("{at}: {}; {} to {}{last}", failure.cause, failure.status, asked(&ex.request))
     });
 }
 
 /// A request whose answer broke off after so many bytes of its body.
 #[cold]
-pub(super) fn broke_off(ex: &Exchange, upstream: &dyn Upstream, why: Why, passed: u64) {
+pub(super) fn broke_off(ex: &Exchange, upstream: &dyn Upstream, why: FailureCause, passed: u64) {
     let Some(log) = log(ex.listener()) else { return };
     log.request_failed(|| {
         let (at, asked) = (upstream.described(), asked(&ex.request));

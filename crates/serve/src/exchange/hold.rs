@@ -4,7 +4,7 @@
 
 use super::drain;
 use super::origin_reply::OriginReply;
-use super::reply::{Answer, From};
+use super::reply::{Answer, ReplySource};
 use super::time_limit::TimeLimit;
 use super::{Exchange, Failure};
 use crate::sync::Permit;
@@ -22,7 +22,7 @@ use weir_policy::{Kind, Outcome, Ticket};
 /// Something that a node holds.
 pub(crate) enum Hold {
     /// A balancer's count of a target.
-    Target(Picked),
+    Target(TargetHold),
     /// A limit of time.
     Timeout(TimeLimit),
     /// A queue's permit.
@@ -33,7 +33,7 @@ pub(crate) enum Hold {
 
 /// How a request came back.
 #[derive(Clone, Copy)]
-pub(crate) struct End {
+pub(crate) struct Completion {
     pub outcome: Outcome,
     /// That of its answer, where there was one.
     pub status: Option<u16>,
@@ -42,24 +42,24 @@ pub(crate) struct End {
 }
 
 /// A balancer that counts requests at its targets.
-pub(crate) trait Counts {
+pub(crate) trait InFlightCounter {
     /// The head of an answer has come to a request that it picked for.
-    fn headed(&self, ticket: Ticket);
+    fn on_head(&self, ticket: Ticket);
 
     /// A request that it picked for has come back so.
-    fn came_back(self: Rc<Self>, ticket: Ticket, end: End);
+    fn on_completed(self: Rc<Self>, ticket: Ticket, end: Completion);
 
     /// A request that it picked for was cancelled.
-    fn was_cancelled(self: Rc<Self>, ticket: Ticket);
+    fn on_cancelled(self: Rc<Self>, ticket: Ticket);
 }
 
 /// Which targets a request has tried, with the rule of the `retry` around.
 pub(crate) type Attempts = Option<(Exclude, Rc<RefCell<Tried>>)>;
 
 /// A request counted at a target.
-pub(crate) struct Picked {
+pub(crate) struct TargetHold {
     /// The balancer; `None` once it was told.
-    balancer: Option<Rc<dyn Counts>>,
+    balancer: Option<Rc<dyn InFlightCounter>>,
     /// Its number among the nodes.
     node: super::NodeId,
     ticket: Ticket,
@@ -68,16 +68,16 @@ pub(crate) struct Picked {
     _permit: Option<Permit>,
 }
 
-impl Picked {
+impl TargetHold {
     /// One that begins.
     pub fn new(
-        balancer: Rc<dyn Counts>,
+        balancer: Rc<dyn InFlightCounter>,
         node: super::NodeId,
         ticket: Ticket,
         tried: Attempts,
         permit: Option<Permit>,
-    ) -> Picked {
-        Picked { balancer: Some(balancer), node, ticket, tried, _permit: permit }
+    ) -> TargetHold {
+        TargetHold { balancer: Some(balancer), node, ticket, tried, _permit: permit }
     }
 
     /// Which one.
@@ -88,26 +88,26 @@ impl Picked {
     /// The head of its answer is there.
     fn headed(&self) {
         if let Some(balancer) = &self.balancer {
-            balancer.headed(self.ticket);
+            balancer.on_head(self.ticket);
         }
     }
 
     /// It came back so.
-    fn finish(mut self, end: End) {
+    fn finish(mut self, end: Completion) {
         if let Some((rule, tried)) = &self.tried {
             let its_own = end.outcome.filter(|_| !end.relayed);
             tried.borrow_mut().came_back(*rule, self.node, self.ticket.target, its_own);
         }
         if let Some(balancer) = self.balancer.take() {
-            balancer.came_back(self.ticket, end);
+            balancer.on_completed(self.ticket, end);
         }
     }
 }
 
-impl Drop for Picked {
+impl Drop for TargetHold {
     fn drop(&mut self) {
         if let Some(balancer) = self.balancer.take() {
-            balancer.was_cancelled(self.ticket);
+            balancer.on_cancelled(self.ticket);
         }
     }
 }
@@ -147,11 +147,11 @@ impl Holds {
 
     /// The request ended so: innermost first.
     pub fn finish(self, outcome: Outcome, status: Option<u16>) {
-        self.finish_as(End { outcome, status, relayed: false });
+        self.finish_as(Completion { outcome, status, relayed: false });
     }
 
     /// Whether a balancer has passed an error on by now.
-    fn finish_as(self, mut end: End) -> bool {
+    fn finish_as(self, mut end: Completion) -> bool {
         for hold in self.0 {
             match hold {
                 Hold::Target(picked) => {
@@ -170,7 +170,7 @@ impl Holds {
             self.headed();
         }
         match answer {
-            Ok(reply) if matches!(reply.from, From::Own(_)) => {
+            Ok(reply) if matches!(reply.source, ReplySource::Local(_)) => {
                 self.finish(reply.outcome(), Some(reply.status()));
                 Ok(reply)
             }
@@ -185,7 +185,8 @@ impl Holds {
             Err(mut failure) => {
                 // Where the client is to blame no target's account is touched.
                 if !failure.is_clients() {
-                    let end = End { outcome: Some(failure.kind), status: None, relayed: failure.relayed };
+                    let end =
+                        Completion { outcome: Some(failure.kind), status: None, relayed: failure.relayed };
                     failure.relayed = self.finish_as(end);
                 }
                 Err(failure)

@@ -32,12 +32,11 @@ pub(crate) use failure::Failure;
 pub(crate) use origin_end::{OriginConn, OriginEnd};
 pub(crate) use upstream::Upstream;
 
-use crate::h1::Piece;
-use crate::h1::server::BodyError;
 use crate::log::notes::Notes;
+use crate::message::{Piece, RequestBodyError};
 use crate::metrics::RequestLimit;
 use crate::transport::listener::Listener;
-use failure::Why;
+use failure::FailureCause;
 use reply::Answer;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -76,9 +75,9 @@ pub(crate) trait Graph {
 /// What a client's connection keeps beyond one request: the origin connection that belongs to this client alone (NTLM,
 /// Negotiate), with the target that it leads to, and the limits that every idle one has.
 #[derive(Default)]
-pub(crate) struct Bound(RefCell<Option<BoundConn>>);
+pub(crate) struct PinnedConnection(RefCell<Option<PinnedConn>>);
 
-struct BoundConn {
+struct PinnedConn {
     target: u32,
     conn: OriginConn,
     since_ns: u64,
@@ -92,7 +91,7 @@ pub(crate) struct Exchange {
     graph: RefCell<Option<Rc<dyn Graph>>>,
     /// The client.
     pub client: ClientEnd,
-    pub bound: Rc<Bound>,
+    pub pinned: Rc<PinnedConnection>,
     /// The head.
     pub request: Box<Request>,
     /// What was found out about it.
@@ -149,7 +148,7 @@ impl Exchange {
         core: Rc<Core>,
         graph: Rc<dyn Graph>,
         client: ClientEnd,
-        bound: Rc<Bound>,
+        pinned: Rc<PinnedConnection>,
         request: Box<Request>,
         checked: Checked,
     ) -> Exchange {
@@ -177,7 +176,7 @@ impl Exchange {
             core,
             graph: RefCell::new(Some(graph)),
             client,
-            bound,
+            pinned,
             request,
             checked,
             further: Cell::new(0),
@@ -211,7 +210,7 @@ impl Exchange {
     }
 
     /// It goes through no more nodes: a tunnel may last for days, and its graph is not to.
-    pub fn leaves_graph(&self) {
+    pub fn leave_graph(&self) {
         self.graph.borrow_mut().take();
     }
 
@@ -269,7 +268,7 @@ impl Exchange {
     }
 
     /// From now on weir waits for the client, or does not any more.
-    pub fn waits_for_client(&self, waits: bool) {
+    pub fn set_waiting_for_client(&self, waits: bool) {
         match (self.waiting_since_ns.get() != NOT_WAITING, waits) {
             (false, true) => self.waiting_since_ns.set(self.core.now()),
             (true, false) => {
@@ -334,29 +333,31 @@ impl Exchange {
     pub fn poll_body(&self, cx: &mut Context<'_>, body: &mut Body) -> Poll<Result<Piece, Failure>> {
         let polled = self.client.poll_body(cx, body.told && !self.answered.get());
         // It is not the client's turn before it was told to go on.
-        self.waits_for_client(polled.is_pending() && body.told);
+        self.set_waiting_for_client(polled.is_pending() && body.told);
         polled.map(|piece| match piece {
             Ok(Piece::Data(n)) => {
                 body.received += n as u64;
                 match self.listener().http.max_body {
                     Some(most) if body.received > most => {
                         self.listener().counts.broke("body-too-large");
-                        Err(Failure::client(413).by(Why::Client(RequestLimit::MaxBody)))
+                        Err(Failure::client(413).with_cause(FailureCause::Client(RequestLimit::MaxBody)))
                     }
                     _ => Ok(Piece::Data(n)),
                 }
             }
             Ok(Piece::End) => {
                 body.complete = true;
-                self.is_read();
+                self.note_request_read();
                 Ok(Piece::End)
             }
-            Err(BodyError::Refused(status)) => Err(Failure::client(status)),
+            Err(RequestBodyError::Refused(status)) => Err(Failure::client(status)),
             // Behind the head of an answer there is no other: the client has left.
-            Err(BodyError::Cut) if self.answered.get() => Err(Failure::gone()),
-            Err(BodyError::Cut) => Err(Failure::client(400)),
-            Err(BodyError::Late) => Err(Failure::client(408).by(Why::Client(RequestLimit::BodyTimeout))),
-            Err(BodyError::Gone) => Err(Failure::gone()),
+            Err(RequestBodyError::Cut) if self.answered.get() => Err(Failure::gone()),
+            Err(RequestBodyError::Cut) => Err(Failure::client(400)),
+            Err(RequestBodyError::Late) => {
+                Err(Failure::client(408).with_cause(FailureCause::Client(RequestLimit::BodyTimeout)))
+            }
+            Err(RequestBodyError::Gone) => Err(Failure::gone()),
         })
     }
 
@@ -366,7 +367,7 @@ impl Exchange {
         let said = self.checked.trusted.then(|| self.request.field("x-forwarded-proto")).flatten();
         match said {
             Some(proto) => proto.eq_ignore_ascii_case(b"https"),
-            None => self.client.session().agreed().is_some(),
+            None => self.client.session().tls_parameters().is_some(),
         }
     }
 
@@ -388,7 +389,7 @@ fn hop(client: &ClientEnd) -> Hop<'_> {
     let believed = session.believed();
     Hop {
         peer: session.peer().map(|p| p.ip()).filter(|_| believed.is_none()),
-        https: session.agreed().is_some(),
+        https: session.tls_parameters().is_some(),
         port: listener.port,
         trusted: believed.map_or(&listener.trusted, |believed| &believed.trusted),
         upgrades: &listener.http.upgrade,
@@ -398,7 +399,7 @@ fn hop(client: &ClientEnd) -> Hop<'_> {
     }
 }
 
-impl Bound {
+impl PinnedConnection {
     /// The connection to this target that only this client may use, if it is still good.
     pub fn take(&self, target: u32, now_ns: u64) -> Option<OriginConn> {
         let mut bound = self.0.borrow_mut();
@@ -417,6 +418,6 @@ impl Bound {
     pub fn put(&self, upstream: &dyn Upstream, mut conn: OriginConn, now_ns: u64) {
         conn.rest();
         let (target, idle_timeout_ns) = (upstream.target(), upstream.origin().idle_timeout_ns);
-        *self.0.borrow_mut() = Some(BoundConn { target, conn, since_ns: now_ns, idle_timeout_ns });
+        *self.0.borrow_mut() = Some(PinnedConn { target, conn, since_ns: now_ns, idle_timeout_ns });
     }
 }

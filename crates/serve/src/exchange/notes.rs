@@ -137,7 +137,7 @@ impl Exchange {
     }
 
     /// The request was read whole.
-    pub fn is_read(&self) {
+    pub fn note_request_read(&self) {
         if let Some(notes) = &self.notes {
             notes.request_ns.set(Some(self.core.now().saturating_sub(self.begun_ns)));
         }

@@ -1,8 +1,8 @@
 //! The origin's end of an exchange, which mirrors the client's: one variant for each protocol that origins speak.
 
-use crate::h1::Piece;
-use crate::h1::client::{self, Asking, Broken, HeadError, LIMITS, Progress};
+use crate::h1::client;
 use crate::h2;
+use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, RESPONSE_LIMITS, ResponseBodyError};
 use crate::metrics::Ending;
 use std::io;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ impl OriginConn {
                     () if !conn.is_silent() => Ending::Origin,
                     () => return true,
                 };
-                conn.held.would_end(ending);
+                conn.held.set_ending(ending);
                 false
             }
             OriginConn::H2(handle) => fresh && handle.conn().is_usable(now_ns, None),
@@ -47,9 +47,9 @@ impl OriginConn {
     }
 
     /// Should it end now, it is for that.
-    pub fn would_end(&self, by: Ending) {
+    pub fn set_ending(&self, ending: Ending) {
         if let OriginConn::H1(conn) = self {
-            conn.held.would_end(by);
+            conn.held.set_ending(ending);
         }
     }
 
@@ -90,9 +90,9 @@ impl OriginConn {
     }
 
     /// Begins a request on it.
-    pub fn begin(self, core: &Core, ask: &Asking<'_>) -> OriginEnd {
+    pub fn begin(self, core: &Core, ask: &OutgoingRequest<'_>) -> OriginEnd {
         match self {
-            OriginConn::H1(conn) => OriginEnd::H1(client::Stream::begin(conn, ask, &LIMITS)),
+            OriginConn::H1(conn) => OriginEnd::H1(client::Stream::begin(conn, ask, &RESPONSE_LIMITS)),
             OriginConn::H2(handle) => OriginEnd::H2(Box::new(h2::client::Stream::begin(core, handle, ask))),
         }
     }
@@ -150,7 +150,7 @@ impl OriginEnd {
         cx: &mut Context<'_>,
         core: &Core,
         sparing: bool,
-    ) -> Poll<Result<Progress, HeadError>> {
+    ) -> Poll<Result<HeadKind, HeadError>> {
         match self {
             OriginEnd::H1(stream) => stream.poll_head(cx, core, sparing),
             // Its window bounds what comes.
@@ -169,7 +169,7 @@ impl OriginEnd {
     }
 
     /// More of the answer's body.
-    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Broken>> {
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, ResponseBodyError>> {
         ask!(self, stream => stream.poll_data(cx))
     }
 
@@ -190,9 +190,9 @@ impl OriginEnd {
     }
 
     /// A piece of the answer's body that was read already, to a lent buffer, where it counts nowhere.
-    pub fn lent_piece(&mut self) -> Option<Result<Piece, Broken>> {
+    pub fn lent_piece(&mut self) -> Option<Result<Piece, ResponseBodyError>> {
         match self {
-            OriginEnd::H1(stream) => stream.next_piece().map(|piece| piece.map_err(Broken::Rule)),
+            OriginEnd::H1(stream) => stream.next_piece().map(|piece| piece.map_err(ResponseBodyError::Rule)),
             OriginEnd::H2(_) => None,
         }
     }

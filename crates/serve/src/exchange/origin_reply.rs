@@ -3,11 +3,11 @@
 use super::abort::Abort;
 use super::upload::{BrokenUpload, Upload};
 use super::{Exchange, Failure, OriginEnd, Upstream};
+use crate::sync::buffered::BufferedBytes;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response};
 use weir_net::io::Core;
-use weir_net::io::held::Held;
 
 /// A response that comes from an origin.
 pub(crate) struct OriginReply {
@@ -23,7 +23,7 @@ pub(crate) struct OriginReply {
     /// Fields of weir's own beside those of the origin (`sticky`).
     pub add: Vec<(&'static str, Vec<u8>)>,
     /// What was read with the head, until it goes on.
-    pub held: Held,
+    pub held: BufferedBytes,
     /// Bytes of the body that are read ahead of the client at most (`buffered`).
     pub ahead: usize,
     /// Bytes that the connection had taken when that was looked at last.
@@ -34,7 +34,7 @@ impl OriginReply {
     /// A request that was begun at its origin, and may come to be answered.
     pub fn new(upstream: Rc<dyn Upstream>, origin: OriginEnd, upload: Upload, abort: Abort) -> OriginReply {
         let edits = Edits::default();
-        let held = Held::default();
+        let held = BufferedBytes::default();
         OriginReply {
             upstream,
             origin,
@@ -97,7 +97,7 @@ impl OriginReply {
         let OriginReply { upstream, origin, .. } = *self;
         if let Some(conn) = origin.end(sent) {
             match conn.is_bound() {
-                true => ex.bound.put(&*upstream, conn, ex.core.recent()),
+                true => ex.pinned.put(&*upstream, conn, ex.core.recent()),
                 false => upstream.put(&ex.core, conn),
             }
         }

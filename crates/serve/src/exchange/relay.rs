@@ -1,18 +1,17 @@
 //! Passes an origin's response on to the client: the pump between the two ends.
 
-use super::failure::Why;
+use super::failure::FailureCause;
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
 use super::serve::{has_gone, left};
 use super::{Exchange, Failure, failure_log};
-use crate::h1::Piece;
-use crate::h1::server::{After, Head};
 use crate::log::Line;
+use crate::message::{Disposition, Piece, ResponseHead};
 use crate::metrics::RequestLimit;
+use crate::sync::buffered::BufferedBytes;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use weir_net::io::held::Held;
 use weir_net::io::runtime::AfterOthers;
 use weir_policy::Kind;
 
@@ -20,7 +19,7 @@ use weir_policy::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BrokenBody {
     /// The origin is to blame.
-    Origin(Kind, Why),
+    Origin(Kind, FailureCause),
     /// Something that is held says so: a limit of time, or a crash; the number of the hold.
     Held(usize, Kind),
     /// The client's request breaks a rule or a limit.
@@ -40,14 +39,14 @@ pub(super) async fn relay(
     mut holds: Holds,
     close: bool,
     line: &mut Line,
-) -> After {
+) -> Disposition {
     let session = ex.client.session();
     let close = close || !ex.is_complete() || ex.core.is_draining() || session.is_ending();
     ex.begin_answer();
     // What was read with the head goes on at once.
-    reply.held = Held::default();
+    reply.held = BufferedBytes::default();
     ex.name(&mut reply.edits);
-    ex.client.send_head(&Head {
+    ex.client.send_head(&ResponseHead {
         response: reply.response(),
         edits: &reply.edits,
         add: &reply.add,
@@ -84,7 +83,7 @@ pub(super) async fn relay(
         }
         Err(BrokenBody::Held(at, kind)) => {
             send_what_there_is(ex).await;
-            let why = Why::Held(kind);
+            let why = FailureCause::Held(kind);
             (line.failure, line.limit) = (Some(kind), why.limit());
             failure_log::broke_off(ex, &*reply.upstream, why, passed);
             holds.broken(at, kind, ex, reply);
@@ -135,7 +134,7 @@ fn poll_relay(
     if polled.is_ready() {
         return polled;
     }
-    ex.waits_for_client(ex.client.unsent() > 0);
+    ex.set_waiting_for_client(ex.client.unsent() > 0);
     if let Some(limit) = ex.client.poll_stalled(cx) {
         return Poll::Ready(Err(BrokenBody::Stalled(limit)));
     }
@@ -176,7 +175,7 @@ fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Po
                 return Poll::Ready(Ok(()));
             }
             Poll::Ready(Err(broken)) => {
-                let (kind, why) = Why::of_body(broken);
+                let (kind, why) = FailureCause::from_body_error(broken);
                 return Poll::Ready(Err(BrokenBody::Origin(kind, why)));
             }
             Poll::Pending => {
@@ -189,7 +188,10 @@ fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Po
                     reply.origin.set_deadline(limit_ns);
                 }
                 if reply.origin.is_late(cx) {
-                    return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout, Why::BodyLimit(limit_ns))));
+                    return Poll::Ready(Err(BrokenBody::Origin(
+                        Kind::Timeout,
+                        FailureCause::BodyLimit(limit_ns),
+                    )));
                 }
                 return Poll::Pending;
             }
@@ -236,7 +238,7 @@ async fn flush(ex: &Exchange) -> Result<(), Option<RequestLimit>> {
         if let Poll::Ready(done) = ex.client.poll_flush(cx) {
             return Poll::Ready(done.map_err(|_| None));
         }
-        ex.waits_for_client(true);
+        ex.set_waiting_for_client(true);
         match ex.client.poll_stalled(cx) {
             Some(limit) => Poll::Ready(Err(Some(limit))),
             None if has_gone(cx, ex) => Poll::Ready(Err(None)),
@@ -244,6 +246,6 @@ async fn flush(ex: &Exchange) -> Result<(), Option<RequestLimit>> {
         }
     })
     .await;
-    ex.waits_for_client(false);
+    ex.set_waiting_for_client(false);
     sent
 }

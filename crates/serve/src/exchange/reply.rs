@@ -11,21 +11,21 @@ pub(crate) type Answer = Result<Reply, Failure>;
 
 /// The head of a response and what is held until its end.
 pub(crate) struct Reply {
-    pub from: From,
+    pub source: ReplySource,
     pub holds: Holds,
 }
 
 /// Where a response comes from.
-pub(crate) enum From {
+pub(crate) enum ReplySource {
     /// weir's own: `respond`, `redirect`, a built-in server. It is there whole, so that nothing is held for it.
-    Own(Rc<Own>),
+    Local(Rc<LocalAnswer>),
     /// An origin.
     Origin(Box<OriginReply>),
 }
 
 /// A response of weir's own.
 #[derive(Clone)]
-pub(crate) struct Own {
+pub(crate) struct LocalAnswer {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Rc<[u8]>,
@@ -33,10 +33,10 @@ pub(crate) struct Own {
     pub by_server: bool,
 }
 
-impl Own {
+impl LocalAnswer {
     /// What a built-in server of that name answers.
-    pub fn server(name: &str) -> Own {
-        Own {
+    pub fn server(name: &str) -> LocalAnswer {
+        LocalAnswer {
             status: 200,
             headers: vec![("X-Weir-Server".to_owned(), name.to_owned())],
             body: format!("{name}\n").into_bytes().into(),
@@ -47,15 +47,15 @@ impl Own {
 
 impl Reply {
     /// A response of weir's own.
-    pub fn own(own: Rc<Own>) -> Reply {
-        Reply { from: From::Own(own), holds: Holds::default() }
+    pub fn own(own: Rc<LocalAnswer>) -> Reply {
+        Reply { source: ReplySource::Local(own), holds: Holds::default() }
     }
 
     /// The response's status.
     pub fn status(&self) -> u16 {
-        match &self.from {
-            From::Own(own) => own.status,
-            From::Origin(origin) => origin.response().status(),
+        match &self.source {
+            ReplySource::Local(own) => own.status,
+            ReplySource::Origin(origin) => origin.response().status(),
         }
     }
 
@@ -63,7 +63,7 @@ impl Reply {
     pub fn discard(self, ex: &Exchange) {
         let (outcome, status) = (self.outcome(), self.status());
         self.holds.finish(outcome, Some(status));
-        if let From::Origin(origin) = self.from {
+        if let ReplySource::Origin(origin) = self.source {
             origin.discard(ex);
         }
     }
@@ -72,9 +72,11 @@ impl Reply {
     /// way: what is held ends. A tunnel has only begun.
     pub fn leaves(mut self, ex: &Exchange) -> Reply {
         let is_tunnel = self.status() == 101 || ex.request.is_connect();
-        let is_whole = match &mut self.from {
-            From::Own(_) => true,
-            From::Origin(reply) => !is_tunnel && reply.is_sent_whole() && reply.origin.has_come_whole(),
+        let is_whole = match &mut self.source {
+            ReplySource::Local(_) => true,
+            ReplySource::Origin(reply) => {
+                !is_tunnel && reply.is_sent_whole() && reply.origin.has_come_whole()
+            }
         };
         if is_whole {
             let (outcome, status) = (self.outcome(), self.status());

@@ -2,27 +2,26 @@
 
 use super::abort::{Abort, AbortFlag};
 use super::built_in;
-use super::failure::{Failure, Why};
+use super::failure::{Failure, FailureCause};
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
-use super::reply::{Answer, From, Own, Reply};
+use super::reply::{Answer, LocalAnswer, Reply, ReplySource};
 use super::{
-    Bound, ClientEnd, Exchange, Graph, NodeId, RequestContext, answer, failure_log, hop, relay, tunnel,
+    ClientEnd, Exchange, Graph, NodeId, PinnedConnection, RequestContext, answer, failure_log, hop, relay,
+    tunnel,
 };
-use crate::h1::Piece;
-use crate::h1::heads;
-use crate::h1::server::After;
 use crate::h2::Reason;
 use crate::log::{Entry, History, Line};
+use crate::message::{Disposition, Piece, heads};
 use crate::metrics::{Exchanged, RequestLimit};
-use crate::transport::paired::{Ended, Told};
+use crate::sync::buffered::BufferedBytes;
+use crate::verify_run::{RequestEnded, RunEvent};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Framing, Here, Request, Version};
 use weir_net::io::Core;
-use weir_net::io::held::Held;
 use weir_policy::Kind;
 use weir_workload::{Drawn, OfRun};
 
@@ -47,10 +46,10 @@ pub(crate) trait Serves: Graph + Sized + 'static {
 pub(crate) async fn serve<G: Serves>(
     core: Rc<Core>,
     (graph, node): (Rc<G>, NodeId),
-    (client, bound): (ClientEnd, Rc<Bound>),
+    (client, pinned): (ClientEnd, Rc<PinnedConnection>),
     request: Box<Request>,
     last: bool,
-) -> After {
+) -> Disposition {
     let checked = match weir_http1::check_request(&request, &hop(&client)) {
         Ok(checked) => checked,
         Err(refusal) => {
@@ -59,7 +58,9 @@ pub(crate) async fn serve<G: Serves>(
             return Box::pin(answer::refuse(&core, &client, &request, refusal.status())).await;
         }
     };
-    if !request.is_connect() && client.session().agreed().is_some_and(|tls| !tls.covers(request.host())) {
+    if !request.is_connect()
+        && client.session().tls_parameters().is_some_and(|tls| !tls.covers(request.host()))
+    {
         client.session().listener.counts.broke("misdirected");
         return Box::pin(answer::refuse(&core, &client, &request, MISDIRECTED)).await;
     }
@@ -71,14 +72,14 @@ pub(crate) async fn serve<G: Serves>(
     let close = last || checked.close || !request.keep_alive();
     let here = checked.here;
     client.session().deadline.set(None);
-    let ex = Rc::new(Exchange::new(core, graph.clone(), client, bound, request, checked));
+    let ex = Rc::new(Exchange::new(core, graph.clone(), client, pinned, request, checked));
     ex.listener().counts.in_flight.one();
     let mut unlogged = Unlogged { ex: ex.clone(), line: Line::default(), has_ended: false };
     let line = &mut unlogged.line;
     let after = match here {
         _ if is_too_large => {
             ex.listener().counts.broke("body-too-large");
-            let failure = Failure::client(413).by(Why::Client(RequestLimit::MaxBody));
+            let failure = Failure::client(413).with_cause(FailureCause::Client(RequestLimit::MaxBody));
             (line.status, line.failure, line.limit) = (failure.status, Some(failure.kind), failure.limit());
             Box::pin(answer::fail(&ex, failure, true, line)).await
         }
@@ -131,7 +132,7 @@ fn log(ex: &Exchange, line: &Line) {
     ex.listener().counts.exchanged(ex.request.method(), ex.version(), &ended);
     // Health checks, and whoever else comes by, are of no run.
     if let (Some(run), OfRun { ordinal, selected, sender: Some(_) }) = (&ex.listener().run, ex.of_run.get()) {
-        run.tell(Told::Ended(Ended {
+        run.report(RunEvent::RequestEnded(RequestEnded {
             ordinal,
             selected,
             server: ex.listener().built_in,
@@ -189,13 +190,13 @@ fn status_here(here: Here) -> u16 {
 }
 
 /// What weir answers itself without asking any node.
-async fn answer_here(ex: &Exchange, here: Here, close: bool, line: &mut Line) -> After {
+async fn answer_here(ex: &Exchange, here: Here, close: bool, line: &mut Line) -> Disposition {
     let status = status_here(here);
     match here {
         Here::Options => {
             let headers =
                 vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
-            let own = Own { status, headers, body: Rc::from(&b""[..]), by_server: false };
+            let own = LocalAnswer { status, headers, body: Rc::from(&b""[..]), by_server: false };
             answer::own(ex, &own, close, line).await
         }
         Here::Trace => answer::fail(ex, Failure::client(status), close, line).await,
@@ -210,7 +211,7 @@ async fn find<G: Serves>(ex: &Rc<Exchange>, graph: Rc<G>, node: NodeId) -> Answe
         ex.name(&mut edits);
         ctx.edits = Some(Rc::new(edits));
     }
-    ctx.abort = Abort::of(graph.ends());
+    ctx.abort = Abort::new(graph.ends());
     if let Some(token) = ex.listener().believes {
         if let Some(Drawn { of_run, factor, way }) = built_in::read_drawn(&ex.request, token) {
             (ctx.factor, ctx.way) = (factor, way);
@@ -258,21 +259,21 @@ pub(super) fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
 }
 
 /// Sends the answer, whatever it is.
-async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Line) -> After {
+async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Line) -> Disposition {
     match answered {
         Err(failure) if failure.is_aborted() => {
             line.give_up();
-            After::Abort
+            Disposition::Abort
         }
         Err(failure) if failure.kind == Kind::Cancelled => {
             left(ex, line);
-            After::Abort
+            Disposition::Abort
         }
         Err(failure) => {
             (line.status, line.failure, line.limit) = (failure.status, Some(failure.kind), failure.limit());
             failure_log::failed(ex, &failure);
             if ex.is_built_in() && failure.kind == Kind::Reset {
-                return After::Abort;
+                return Disposition::Abort;
             }
             if let Some(reason) = passes_reset_on(ex, &failure) {
                 line.status = 0;
@@ -281,13 +282,13 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
             let close = close || failure.is_clients() || ex.core.is_draining();
             Box::pin(answer::fail(ex, failure, close, line)).await
         }
-        Ok(Reply { from: From::Own(own), holds }) => {
+        Ok(Reply { source: ReplySource::Local(own), holds }) => {
             line.status = own.status;
             let after = answer::own(ex, &own, close || ex.core.is_draining(), line).await;
             holds.finish((own.status >= 500).then_some(Kind::Status5xx), Some(own.status));
             after
         }
-        Ok(Reply { from: From::Origin(reply), holds }) => {
+        Ok(Reply { source: ReplySource::Origin(reply), holds }) => {
             line.status = reply.response().status();
             match line.status {
                 101 => Box::pin(upgrade(ex, reply, holds, line)).await,
@@ -303,8 +304,10 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
 fn passes_reset_on(ex: &Exchange, failure: &Failure) -> Option<Reason> {
     let is_grpc =
         || ex.request.field("content-type").is_some_and(|kind| kind.starts_with(b"application/grpc"));
-    match failure.why {
-        Why::StreamReset(reason) if reason == Reason::CANCEL && ex.version() == Version::H2 && is_grpc() => {
+    match failure.cause {
+        FailureCause::StreamReset(reason)
+            if reason == Reason::CANCEL && ex.version() == Version::H2 && is_grpc() =>
+        {
             Some(reason)
         }
         _ => None,
@@ -320,9 +323,14 @@ pub(super) fn left(ex: &Exchange, line: &mut Line) {
 }
 
 /// The connection belongs to what both sides agreed on.
-async fn upgrade(ex: &Exchange, mut reply: Box<OriginReply>, mut holds: Holds, line: &mut Line) -> After {
+async fn upgrade(
+    ex: &Exchange,
+    mut reply: Box<OriginReply>,
+    mut holds: Holds,
+    line: &mut Line,
+) -> Disposition {
     holds.end_timeouts();
-    reply.held = Held::default();
+    reply.held = BufferedBytes::default();
     ex.name(&mut reply.edits);
     ex.client.send_switch(reply.response(), &reply.edits, &reply.add);
     let up_from = reply.origin.queued();
@@ -342,5 +350,5 @@ async fn upgrade(ex: &Exchange, mut reply: Box<OriginReply>, mut holds: Holds, l
         }
     }
     holds.finish(None, Some(reply.response().status()));
-    After::Close
+    Disposition::Close
 }

@@ -1,7 +1,7 @@
 //! A request's body on its way to an origin: what is kept first, then what comes.
 
 use super::{Exchange, Failure, OriginEnd};
-use crate::h1::Piece;
+use crate::message::Piece;
 use std::task::{Context, Poll};
 use weir_plan::fixed;
 

@@ -7,22 +7,23 @@ use super::identity::inside;
 use super::state::LocalState;
 use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
-use crate::exchange::reply::Own;
+use crate::exchange::reply::LocalAnswer;
 use crate::metrics::{Counting, NodeCounts};
 use crate::nodes::lb::{self, LbState, Owner, Shape, Sticky};
 use crate::nodes::{
     Id, Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue,
 };
 use crate::nodes::{rate, redirect, retry, rewrite, route, sequence, split, timeout, warmup};
-use crate::transport::own::Reached;
-use crate::transport::paired::{Made, Paired, Told};
-use crate::upstream::alone::Alone;
+use crate::transport::own::InnerAddress;
+use crate::transport::settings::client_files;
+use crate::upstream::alone::SoleTarget;
 use crate::upstream::connect::{Addresses, BuiltInServers, Place};
 use crate::upstream::limit::ConnectionLimit;
 use crate::upstream::names::Names;
 use crate::upstream::secure::Secure;
 use crate::upstream::server::{MakesRoom, Server};
 use crate::upstream::target::Targets;
+use crate::verify_run::{BalancerCreated, RunEvent, VerifyRun};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -67,7 +68,7 @@ pub(crate) struct Builder<'a> {
     pub token: u64,
     pub room: &'a Rc<dyn MakesRoom>,
     /// Whom all that is done to balancers is told.
-    pub records: Option<Arc<Paired>>,
+    pub records: Option<Arc<VerifyRun>>,
     /// Whether it is for a run of a verification.
     pub in_run: bool,
     /// The number of this thread.
@@ -157,7 +158,7 @@ impl Builder<'_> {
                 self.server(id, name, origin, || self.place(addr))
             }
             Spec::Server { model, .. } => {
-                let answer = Rc::new(Own::server(name.unwrap_or("server")));
+                let answer = Rc::new(LocalAnswer::server(name.unwrap_or("server")));
                 match model {
                     Some(root) => Node::Model(model::Model { root: *root, answer }),
                     None => Node::Answer(answer),
@@ -171,7 +172,7 @@ impl Builder<'_> {
             Spec::Timeout { time_ns: Some(time_ns) } => {
                 Node::Timeout(timeout::Timeout { time_ns: *time_ns, node: next })
             }
-            Spec::Respond { status, body, headers } => Node::Answer(Rc::new(Own {
+            Spec::Respond { status, body, headers } => Node::Answer(Rc::new(LocalAnswer {
                 status: *status,
                 headers: headers.clone(),
                 body: body.as_bytes().into(),
@@ -211,7 +212,7 @@ impl Builder<'_> {
                     law: sharing::Law::new(*cores, *contention, *coherency, *threads),
                     on_cancel: *on_cancel,
                     key: draws.work(id),
-                    answer: Rc::new(Own::server(name.unwrap_or("concurrent"))),
+                    answer: Rc::new(LocalAnswer::server(name.unwrap_or("concurrent"))),
                     state: RefCell::default(),
                     driven: Cell::new(false),
                 }))
@@ -235,11 +236,11 @@ impl Builder<'_> {
                 })
             }
             Spec::Sequence => {
-                let empty = Rc::new(Own::server(name.unwrap_or("sequence")));
+                let empty = Rc::new(LocalAnswer::server(name.unwrap_or("sequence")));
                 Node::Sequence(sequence::Sequence { nodes: self.blueprint.list(id).to_vec(), empty })
             }
             Spec::Fanout { need } => {
-                let empty = Rc::new(Own::server(name.unwrap_or("fanout")));
+                let empty = Rc::new(LocalAnswer::server(name.unwrap_or("fanout")));
                 Node::Fanout(fanout::Fanout { nodes: self.blueprint.list(id).to_vec(), need: *need, empty })
             }
             Spec::Route { rules, otherwise } => {
@@ -329,7 +330,7 @@ impl Builder<'_> {
             {
                 let label = plan::label(&self.blueprint.point, *id);
                 let counts = || self.state.metrics.pool(&label, std::slice::from_ref(&label));
-                server.alone.get_or_init(|| Alone::new(self.core.clone(), counts()));
+                server.alone.get_or_init(|| SoleTarget::new(self.core.clone(), counts()));
             }
         }
     }
@@ -342,7 +343,7 @@ impl Builder<'_> {
             // The plan was checked: it says the name.
             _ => String::new(),
         };
-        Some(Secure { client: self.tls.get(tls)?, host: host.into() })
+        Some(Secure { client: self.tls.get(&client_files(tls))?, host: host.into() })
     }
 
     fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {
@@ -370,7 +371,8 @@ impl Builder<'_> {
             listens,
             records: self.records.clone().map(|run| {
                 let on_loop = self.number;
-                Box::new(move |deed| run.tell(Told::Did(id, on_loop, deed))) as Box<dyn Fn(Deed)>
+                Box::new(move |deed| run.report(RunEvent::BalancerOperation { lb: id, on_loop, deed }))
+                    as Box<dyn Fn(Deed)>
             }),
             probes: matches!(lb.balance, Balance::Prequal { .. }).then(|| self.probes(id)),
             choice: self.blueprint.draws.choice(id),
@@ -417,7 +419,7 @@ impl Builder<'_> {
         let flags = self.state.process().flags(own_id.0);
         let draw = self.blueprint.draws.state(id, self.on_loop(lb));
         let (state, is_new) = self.state.balancer(own_id.0, || {
-            let made = Made {
+            let made = BalancerCreated {
                 lb: id,
                 on_loop: self.number,
                 at_ns: self.core.now(),
@@ -430,7 +432,7 @@ impl Builder<'_> {
             };
             let upstream = made.upstream();
             if let Some(records) = &self.records {
-                records.tell(Told::Made(made));
+                records.report(RunEvent::BalancerCreated(made));
             }
             LbState::new(shape, upstream, flags.clone())
         });
@@ -457,7 +459,7 @@ impl Builder<'_> {
             Some(Address::Unix(path)) => return Place::Unix(path.into()),
             Some(Address::Ip(address)) => &[address],
             Some(Address::Name(host, port)) => {
-                let name = self.names.of(&host, port);
+                let name = self.names.get(&host, port);
                 let list = name.map_or_else(|| Arc::from([]), |name| name.addresses());
                 return Place::Tcp(Rc::new(Addresses::new(name.map(|name| name.number), &list)));
             }
@@ -480,10 +482,10 @@ fn as_origin(listen: &plan::Listen) -> Origin {
     Origin { protocol, ..Origin::of(true) }
 }
 
-fn reached(at: &Reached) -> Place {
+fn reached(at: &InnerAddress) -> Place {
     match at {
-        Reached::Tcp(address) => Place::Tcp(Rc::new(Addresses::new(None, &[*address]))),
-        Reached::Unix(path) => Place::Unix(path.clone()),
+        InnerAddress::Tcp(address) => Place::Tcp(Rc::new(Addresses::new(None, &[*address]))),
+        InnerAddress::Unix(path) => Place::Unix(path.clone()),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::exchange::NodeId;
 use crate::graph::state::ProcessState;
 use crate::nodes::Node;
 use crate::nodes::lb::{self, Owner};
+use crate::transport::settings::TCP;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
@@ -52,7 +53,7 @@ fn plan(ports: [u16; 2]) -> (Arc<plan::Point>, Arc<weir_plan::serving::Serving>)
 /// What is in flight, and who is on probation, is so in the graph that is built next as well.
 #[test]
 fn a_later_graph_goes_on_with_the_state() {
-    let core = Core::new(Runtime::new().expect("epoll"), Clock::start(), Key::new(1)).expect("timers");
+    let core = Core::new(Runtime::new().expect("epoll"), Clock::start(), Key::new(1), TCP).expect("timers");
     let mail: Arc<[_]> = (0..3).map(|_| unbounded_channel().0).collect();
     let process = Arc::new(ProcessState::new(mail));
     let state = LocalState::new(process.clone(), 0);

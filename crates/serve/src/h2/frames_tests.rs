@@ -32,7 +32,7 @@ fn score(bytes: &[u8]) -> i32 {
 }
 
 /// However the bytes are cut.
-fn is_counted(bytes: &[u8]) {
+fn assert_counted(bytes: &[u8]) {
     let account = |cut: usize| {
         let mut frames = Frames::of_client(0);
         bytes.chunks(cut).for_each(|piece| frames.count_received(piece, 0));
@@ -62,20 +62,20 @@ fn frame(random: &mut Random, bytes: &mut Vec<u8>) {
 #[test]
 fn anything_may_come() {
     for (i, bytes) in corpus(include_str!("../../tests/corpus/frames.hex")).into_iter().enumerate() {
-        is_counted(&bytes);
+        assert_counted(&bytes);
         for seed in 0..300 {
             let mut mutated = bytes.clone();
             Random::new(seed << 20 | i as u64).mutate(&mut mutated);
-            is_counted(&mutated);
+            assert_counted(&mutated);
         }
     }
     for seed in 0..300 {
         let mut random = Random::new(seed);
         let mut bytes = Vec::new();
         (0..1 + random.below(40)).for_each(|_| frame(&mut random, &mut bytes));
-        is_counted(&bytes);
+        assert_counted(&bytes);
         random.mutate(&mut bytes);
-        is_counted(&bytes);
+        assert_counted(&bytes);
     }
     // Some come to the end.
     let mut random = Random::new(1);
@@ -83,5 +83,5 @@ fn anything_may_come() {
     while score(&bytes) < MOST as i32 {
         frame(&mut random, &mut bytes);
     }
-    is_counted(&bytes);
+    assert_counted(&bytes);
 }

@@ -2,6 +2,7 @@
 //! the wire, so that many frames leave in one send.
 
 use super::frames::Frames;
+use crate::sync::buffered::BufferedBytes;
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
@@ -9,7 +10,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use weir_net::io::Core;
-use weir_net::io::held::Held;
 use weir_net::transport::wire::Wire;
 
 /// Bytes of frames that wait for the socket before no more are taken.
@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     pub wire: RefCell<Wire>,
     pub frames: RefCell<Frames>,
     /// What the socket has not taken.
-    held: RefCell<Held>,
+    held: RefCell<BufferedBytes>,
 }
 
 /// The same for the `h2` crate.

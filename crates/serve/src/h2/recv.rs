@@ -1,8 +1,9 @@
 //! A body that comes on a stream, of either side. Its bytes give window back only when they were written on, so that a sender is
 //! never more than a window ahead of whoever reads.
 
-use crate::h1::Piece;
 use crate::h2::fields;
+use crate::message::Piece;
+use crate::sync::buffered::{self, BufferedBytes};
 use bytes::Bytes;
 use h2::RecvStream;
 use std::rc::Rc;
@@ -11,7 +12,6 @@ use weir_http1::Trailers;
 use weir_net::io::Core;
 use weir_net::io::buffers::{Buffers, Input};
 use weir_net::io::deadlines::{Deadline, TICK_NS};
-use weir_net::io::held::{self, Held};
 use weir_plan::fixed::H2_STREAM_WINDOW_BYTES;
 
 /// What has come of a body.
@@ -35,7 +35,7 @@ pub(crate) struct Incoming {
     /// What lies here at most: less than its window.
     most: usize,
     /// What may lie here unread, or read and not written on.
-    held: Held,
+    held: BufferedBytes,
     /// When window is given again that was kept back.
     pause: Deadline,
 }
@@ -57,7 +57,7 @@ impl Incoming {
             unreleased: 0,
             kept_back: 0,
             most,
-            held: Held::new(most),
+            held: BufferedBytes::new(most),
             pause: core.deadlines.add(),
         }
     }
@@ -141,7 +141,7 @@ impl Incoming {
             return;
         }
         let written = self.unreleased - self.input.bytes().len();
-        if written > 0 && held::is_over() {
+        if written > 0 && buffered::is_over_limit() {
             if self.kept_back == 0 {
                 self.pause.set(Some(TICK_NS));
             }

@@ -4,13 +4,13 @@
 //! Small pieces that come together leave together: peers count small DATA frames that nobody has read yet, and end a connection
 //! that has too many of them, with all that others have on it.
 
+use crate::sync::buffered::BufferedBytes;
 use bytes::{Buf, Bytes, BytesMut};
 use h2::{Reason, SendStream};
 use http::HeaderMap;
 use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll};
-use weir_net::io::held::Held;
 
 /// Pieces below this are put together, up to as much as a frame holds.
 const SMALL: usize = 4 * 1024;
@@ -20,12 +20,12 @@ pub(crate) const FRAME: usize = 16 * 1024;
 /// A piece of a body, which counts among what this process holds until the connection has written it.
 pub(crate) struct Data {
     bytes: Bytes,
-    held: Held,
+    held: BufferedBytes,
 }
 
 impl Data {
     fn new(bytes: Bytes) -> Data {
-        Data { held: Held::new(bytes.len()), bytes }
+        Data { held: BufferedBytes::new(bytes.len()), bytes }
     }
 
     /// Its first `n` bytes.

@@ -2,12 +2,12 @@
 //! process than may (`io/held.rs`): who holds without reading goes first, so that others have room.
 
 use crate::metrics::RequestLimit;
+use crate::sync::buffered;
 use crate::transport::session::Session;
 use std::cell::{Cell, OnceCell};
 use std::task::Context;
 use weir_net::io::Core;
 use weir_net::io::deadlines::Deadline;
-use weir_net::io::held;
 use weir_plan::fixed::H2_STALLED_NS;
 
 /// The limit of one stream, or of a connection's bytes.
@@ -34,7 +34,7 @@ impl Stall {
         let since_ns = self.last.get().filter(|(before, _)| *before == taken).map_or(now_ns, |(_, ns)| ns);
         self.last.set(Some((taken, since_ns)));
         let limit_ns = session.listener.http.write_timeout_ns.unwrap_or(u64::MAX);
-        let (limit_ns, limit) = match held::is_over() {
+        let (limit_ns, limit) = match buffered::is_over_limit() {
             true if H2_STALLED_NS < limit_ns => (H2_STALLED_NS, RequestLimit::Buffered),
             _ => (limit_ns, RequestLimit::WriteTimeout),
         };

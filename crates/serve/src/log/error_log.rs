@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 use weir_net::io::clock::Clock;
-use weir_net::io::system::{explained, remedy};
+use weir_net::io::system::{explain, remedy};
 use weir_plan::fixed::{ACCEPT_LOG_PAUSE_NS, ERROR_LOG_FINISH_NS, ERROR_LOG_QUEUE, ERROR_LOG_RATE_PER_S};
 
 /// Lines a second of one sort at most.
@@ -86,7 +86,7 @@ impl ErrorLog {
         let is_mine =
             || self.full_ns.compare_exchange(next, now + ACCEPT_LOG_PAUSE_NS, Relaxed, Relaxed).is_ok();
         if now >= next && is_mine() {
-            let text = format!("cannot accept clients, who wait: {}", explained(why));
+            let text = format!("cannot accept clients, who wait: {}", explain(why));
             let or = remedy(why).map_or("", |_| ", or lower max_clients");
             if self.out.try_send(Said::Line(text + or)).is_err() {
                 self.full_ns.store(next, Relaxed);

@@ -62,10 +62,10 @@ pub(crate) struct OpenConnection {
 }
 
 impl OpenConnection {
-    /// Should it end now, it is for that.
+    /// Sets the reason that is counted if the connection ends from now on.
     #[inline]
-    pub fn would_end(&self, by: Ending) {
-        self.ending.set(by);
+    pub fn set_ending(&self, ending: Ending) {
+        self.ending.set(ending);
     }
 }
 

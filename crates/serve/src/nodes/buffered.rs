@@ -7,9 +7,9 @@
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
-use crate::exchange::reply::{Answer, From};
+use crate::exchange::reply::{Answer, ReplySource};
 use crate::exchange::{NodeId, RequestContext};
-use crate::h1::Piece;
+use crate::message::Piece;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -32,7 +32,7 @@ impl Buffered {
             ctx.edits = Some(Rc::new(edits));
         }
         let mut reply = ex.start(ctx, self.node).await?;
-        if let From::Origin(origin) = &mut reply.from {
+        if let ReplySource::Origin(origin) = &mut reply.source {
             origin.ahead = origin.ahead.max(self.bytes);
         }
         Ok(reply)

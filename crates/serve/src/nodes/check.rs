@@ -3,7 +3,7 @@
 //! alive: behind it are checks of their own. Draws: nothing.
 
 use super::Node;
-use crate::exchange::reply::{Answer, Own, Reply};
+use crate::exchange::reply::{Answer, LocalAnswer, Reply};
 use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 use weir_net::io::Core;
@@ -20,7 +20,7 @@ pub(crate) enum Step {
 
 /// A check that costs so much, ns, comes to a node.
 pub(crate) async fn step(core: &Core, ctx: &mut RequestContext, cost_ns: u64, node: &Node) -> Step {
-    let alive = || Step::Answered(Ok(Reply::own(Rc::new(Own::server("weir")))));
+    let alive = || Step::Answered(Ok(Reply::own(Rc::new(LocalAnswer::server("weir")))));
     match node {
         Node::Delay(delay) => Step::Goes(delay.node),
         Node::Warmup(warmup) => Step::Goes(warmup.node),

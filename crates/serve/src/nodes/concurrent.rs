@@ -5,7 +5,7 @@
 //! Draws: the work.
 
 use crate::exchange::context::RequestContext;
-use crate::exchange::reply::{Answer, Own, Reply};
+use crate::exchange::reply::{Answer, LocalAnswer, Reply};
 use crate::sync::process::CrashWatch;
 use slab::Slab;
 use std::cell::{Cell, RefCell};
@@ -31,7 +31,7 @@ pub(crate) struct Concurrent {
     /// What is drawn by.
     pub key: Key,
     /// What it answers.
-    pub answer: Rc<Own>,
+    pub answer: Rc<LocalAnswer>,
     pub state: RefCell<State>,
     /// Whether its task is there.
     pub driven: Cell<bool>,
@@ -212,7 +212,7 @@ async fn drive(node: Rc<Concurrent>, core: Rc<Core>) {
                 return Poll::Ready(());
             };
             if sleep.as_ref().is_none_or(|(at, _)| *at != end) {
-                sleep = Some((end, core.timers.at(end)));
+                sleep = Some((end, core.timers.sleep_until(end)));
             }
             let ended = sleep.as_mut().is_some_and(|(_, s)| s.poll_ended(cx).is_ready());
             if !ended {

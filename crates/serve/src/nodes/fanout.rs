@@ -2,7 +2,7 @@
 //! built-in servers only. Draws: nothing of its own.
 
 use crate::exchange::Exchange;
-use crate::exchange::reply::{Answer, Own, Reply};
+use crate::exchange::reply::{Answer, LocalAnswer, Reply};
 use crate::exchange::{NodeId, RequestContext, Run};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -15,13 +15,13 @@ pub(crate) struct Fanout {
     /// How many must be ok.
     pub need: u32,
     /// What it answers where nothing is behind it.
-    pub empty: Rc<Own>,
+    pub empty: Rc<LocalAnswer>,
 }
 
 impl Fanout {
     /// Runs them; the answer that decides is the answer.
     pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
-        let begin = |(number, node): (u32, &NodeId)| ex.start(ctx.on(ctx.way.branch(number)), *node);
+        let begin = |(number, node): (u32, &NodeId)| ex.start(ctx.with_way(ctx.way.branch(number)), *node);
         let mut open: Vec<Run> = (0..).zip(&self.nodes).map(begin).collect();
         if open.is_empty() {
             return Ok(Reply::own(self.empty.clone()));

@@ -6,9 +6,9 @@
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
-use crate::exchange::failure::Why;
+use crate::exchange::failure::FailureCause;
 use crate::exchange::hold::Hold;
-use crate::exchange::reply::{Answer, From};
+use crate::exchange::reply::{Answer, ReplySource};
 use crate::exchange::{NodeId, RequestContext};
 use crate::sync::process::{CrashWatch, Process};
 use crate::sync::timeline::LocalTimeLine;
@@ -83,13 +83,13 @@ impl Faulty {
         .await;
         match answer {
             Some(Ok(mut reply)) => {
-                if matches!(reply.from, From::Origin(_)) {
+                if matches!(reply.source, ReplySource::Origin(_)) {
                     reply.holds.push(Hold::Process(watch));
                 }
                 Ok(reply)
             }
             Some(failed) => failed,
-            None => Err(Failure::new(Kind::Reset).by(Why::Held(Kind::Reset))),
+            None => Err(Failure::new(Kind::Reset).with_cause(FailureCause::Held(Kind::Reset))),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
-use crate::exchange::failure::Why;
+use crate::exchange::failure::FailureCause;
 use crate::exchange::reply::Answer;
 use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
@@ -32,6 +32,6 @@ impl Flaky {
         }
         // Those behind have done their work well.
         reply.discard(&ex);
-        Err(Failure::new(self.kind).by(Why::Model(self.kind)))
+        Err(Failure::new(self.kind).with_cause(FailureCause::Model(self.kind)))
     }
 }

@@ -109,7 +109,7 @@ impl Attempts<'_> {
     fn begin(&mut self) {
         let number = self.begun;
         self.begun += 1;
-        let mut ctx = self.ctx.on(self.ctx.way.hedged(number));
+        let mut ctx = self.ctx.with_way(self.ctx.way.hedged(number));
         ctx.first &= number == 0;
         ctx.keep = ctx.keep.max(self.hedge.replay);
         ctx.open = Some((self.open.clone(), number));
@@ -172,7 +172,7 @@ impl Attempts<'_> {
             return true;
         }
         if self.timer.as_ref().is_none_or(|(set, _)| *set != at) {
-            self.timer = Some((at, self.ex.core.timers.at(at)));
+            self.timer = Some((at, self.ex.core.timers.sleep_until(at)));
         }
         let ended = self.timer.as_mut().is_some_and(|(_, sleep)| sleep.poll_ended(cx).is_ready());
         ended && self.hedging.due(self.ex.core.now()) == Step::Start

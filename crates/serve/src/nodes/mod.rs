@@ -30,7 +30,7 @@ pub(crate) mod timeout;
 pub(crate) mod warmup;
 
 use crate::exchange::NodeId;
-use crate::exchange::reply::Own;
+use crate::exchange::reply::LocalAnswer;
 use crate::upstream::server::Server;
 use std::rc::Rc;
 
@@ -49,7 +49,7 @@ pub(crate) enum Node {
     /// A real server, or the way to a built-in one.
     Server(Rc<Server>),
     /// An answer that is ready: `respond`, a built-in server without model.
-    Answer(Rc<Own>),
+    Answer(Rc<LocalAnswer>),
     /// The client is sent elsewhere.
     Redirect(redirect::Redirect),
     /// A balancer.

@@ -1,7 +1,7 @@
 //! `server(name, model=...)` without address: a built-in server. Its model does the work, and it answers. Draws: nothing.
 
 use crate::exchange::Exchange;
-use crate::exchange::reply::{Answer, From, Own, Reply};
+use crate::exchange::reply::{Answer, LocalAnswer, Reply, ReplySource};
 use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 
@@ -10,16 +10,16 @@ pub(crate) struct Model {
     /// The root of its model.
     pub root: NodeId,
     /// What it answers.
-    pub answer: Rc<Own>,
+    pub answer: Rc<LocalAnswer>,
 }
 
 impl Model {
     /// Runs the model; what its own leaf answers, this server answers.
     pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
         let reply = ex.start(ctx, self.root).await?;
-        match &reply.from {
-            From::Own(own) if own.by_server => {
-                let own = Reply { from: From::Own(self.answer.clone()), holds: reply.holds };
+        match &reply.source {
+            ReplySource::Local(own) if own.by_server => {
+                let own = Reply { source: ReplySource::Local(self.answer.clone()), holds: reply.holds };
                 Ok(own)
             }
             _ => Ok(reply),

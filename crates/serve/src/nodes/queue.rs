@@ -5,10 +5,10 @@
 //! client has gone: once it was sent whole, or while nothing of it is sent if its body is complete and kept
 //! (`docs/spec/serving.md#on-cancel`). Its response is drained then, and the permit held until that has ended. Draws: nothing.
 
-use crate::exchange::failure::Why;
+use crate::exchange::failure::FailureCause;
 use crate::exchange::hold::{HeldPermit, Hold, Holds};
 use crate::exchange::progress::{Detachable, Sending};
-use crate::exchange::reply::{Answer, From, Reply};
+use crate::exchange::reply::{Answer, Reply, ReplySource};
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext, Run, drain};
 use crate::metrics::{NodeCounts, Rejected};
 use crate::sync::process::CrashWatch;
@@ -99,7 +99,7 @@ impl Queue {
             }
             Err(Denied::TimedOut) => {
                 self.counts.rejected.one(Rejected::Timeout);
-                Err(Failure::new(Kind::Timeout).by(Why::QueueLimit))
+                Err(Failure::new(Kind::Timeout).with_cause(FailureCause::QueueLimit))
             }
         }
     }
@@ -145,7 +145,7 @@ impl Drop for Leaving<'_> {
         }
         // It may have come just now.
         let answer = self.rendezvous.answer.borrow_mut().take();
-        if let Some(Ok(Reply { from: From::Origin(origin), holds })) = answer {
+        if let Some(Ok(Reply { source: ReplySource::Origin(origin), holds })) = answer {
             holds.cancel(self.ex, origin);
         }
     }
@@ -212,13 +212,13 @@ async fn task(
     }
     // Nobody gets the result.
     if let Ok(reply) = answer {
-        match reply.from {
-            From::Origin(origin) if origin.is_sent_whole() => {
+        match reply.source {
+            ReplySource::Origin(origin) if origin.is_sent_whole() => {
                 drop(ex);
                 drain::drain(core, origin, reply.holds, in_all).await;
             }
-            From::Origin(_) => drop(reply.holds),
-            From::Own(_) => reply.holds.finish(None, None),
+            ReplySource::Origin(_) => drop(reply.holds),
+            ReplySource::Local(_) => reply.holds.finish(None, None),
         }
     }
 }

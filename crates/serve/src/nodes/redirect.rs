@@ -1,10 +1,10 @@
-//! `redirect(to, status=302)`: sends the client elsewhere. (`respond` is an [`Own`] that the plan holds ready.)
+//! `redirect(to, status=302)`: sends the client elsewhere. (`respond` is an [`LocalAnswer`] that the plan holds ready.)
 //!
 //! Draws: nothing.
 
 use crate::exchange::Exchange;
 use crate::exchange::RequestContext;
-use crate::exchange::reply::Own;
+use crate::exchange::reply::LocalAnswer;
 use crate::exchange::view::View;
 use std::rc::Rc;
 
@@ -18,12 +18,12 @@ pub(crate) struct Redirect {
 
 impl Redirect {
     /// The answer to this request.
-    pub fn answer(&self, ex: &Exchange, ctx: &RequestContext) -> Rc<Own> {
+    pub fn answer(&self, ex: &Exchange, ctx: &RequestContext) -> Rc<LocalAnswer> {
         let to = View::new(ex, ctx.edits.as_deref()).fill_location(&self.to);
         // A header's bytes beyond ASCII go no further than the letters that they would be.
         let to: String = to.iter().filter(|b| b.is_ascii_graphic()).map(|b| char::from(*b)).collect();
         let body = format!("{} {}\n", self.status, weir_http1::reason(self.status));
-        Rc::new(Own {
+        Rc::new(LocalAnswer {
             status: self.status,
             headers: vec![("Location".to_owned(), to)],
             body: body.into_bytes().into(),

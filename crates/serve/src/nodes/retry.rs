@@ -43,7 +43,7 @@ impl Retry {
         let replay = usize::try_from(self.config.replay_bytes).unwrap_or(usize::MAX);
         let mut attempt = Attempt::FIRST;
         loop {
-            let mut inner = ctx.on(ctx.way.attempt(attempt.0, same));
+            let mut inner = ctx.with_way(ctx.way.attempt(attempt.0, same));
             inner.tried = tried.clone().map(|t| (self.config.exclude, t)).or(inner.tried);
             inner.first = ctx.first && attempt == Attempt::FIRST;
             inner.keep = inner.keep.max(replay);

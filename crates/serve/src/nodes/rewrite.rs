@@ -4,7 +4,7 @@
 //! ones after the outer for requests, the outer after the inner for responses. Routes and keys behind see the new request.
 //! Draws: nothing.
 
-use crate::exchange::reply::{Answer, From, Own, Reply};
+use crate::exchange::reply::{Answer, LocalAnswer, Reply, ReplySource};
 use crate::exchange::view::View;
 use crate::exchange::{Exchange, Failure};
 use crate::exchange::{NodeId, RequestContext};
@@ -57,20 +57,22 @@ impl Rewrite {
         let values: Vec<Vec<u8>> = self.config.response_set.iter().map(|(_, t)| view.fill(t)).collect();
         self.request(&ex, &mut ctx)?;
         let mut reply = ex.start(ctx, self.node).await?;
-        match &mut reply.from {
-            From::Origin(origin) => {
+        match &mut reply.source {
+            ReplySource::Origin(origin) => {
                 self.config.response_remove.iter().for_each(|name| remove(&mut origin.edits, name));
                 for ((name, _), value) in self.config.response_set.iter().zip(values) {
                     set(&mut origin.edits, name, value);
                 }
                 Ok(reply)
             }
-            From::Own(own) => Ok(Reply { from: From::Own(self.own(own, values)), holds: reply.holds }),
+            ReplySource::Local(own) => {
+                Ok(Reply { source: ReplySource::Local(self.own(own, values)), holds: reply.holds })
+            }
         }
     }
 
     /// The same for an answer of weir's own.
-    fn own(&self, own: &Own, values: Vec<Vec<u8>>) -> Rc<Own> {
+    fn own(&self, own: &LocalAnswer, values: Vec<Vec<u8>>) -> Rc<LocalAnswer> {
         let mut own = own.clone();
         let config = &self.config;
         let gone = |name: &str| {

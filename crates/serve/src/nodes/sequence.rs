@@ -1,7 +1,7 @@
 //! `sequence(nodes)`: one after another, to the first error. In built-in servers only. Draws: nothing of its own.
 
 use crate::exchange::Exchange;
-use crate::exchange::reply::{Answer, Own, Reply};
+use crate::exchange::reply::{Answer, LocalAnswer, Reply};
 use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ pub(crate) struct Sequence {
     /// What is behind it, in order.
     pub nodes: Vec<NodeId>,
     /// What it answers where nothing is behind it.
-    pub empty: Rc<Own>,
+    pub empty: Rc<LocalAnswer>,
 }
 
 impl Sequence {

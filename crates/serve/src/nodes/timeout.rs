@@ -5,9 +5,9 @@
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
-use crate::exchange::failure::Why;
+use crate::exchange::failure::FailureCause;
 use crate::exchange::hold::Hold;
-use crate::exchange::reply::{Answer, From};
+use crate::exchange::reply::{Answer, ReplySource};
 use crate::exchange::time_limit::TimeLimit;
 use crate::exchange::{NodeId, RequestContext};
 use std::future::poll_fn;
@@ -37,13 +37,13 @@ impl Timeout {
         .await;
         match answer {
             Some(Ok(mut reply)) => {
-                if matches!(reply.from, From::Origin(_)) {
+                if matches!(reply.source, ReplySource::Origin(_)) {
                     reply.holds.push(Hold::Timeout(limit));
                 }
                 Ok(reply)
             }
             Some(failed) => failed,
-            None => Err(Failure::new(Kind::Timeout).by(Why::Timeout(self.time_ns))),
+            None => Err(Failure::new(Kind::Timeout).with_cause(FailureCause::Timeout(self.time_ns))),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! signals.
 //! No request waits for a lock (`docs/spec/serving.md#loop-and-process`).
 
+pub(crate) mod buffered;
 mod chunks;
 pub(crate) mod counter;
 pub(crate) mod process;

@@ -49,7 +49,7 @@ struct Watched {
 
 impl Watched {
     fn new(process: &Process, core: &Core) -> Watched {
-        let sleep = process.until_ns.map(|at| core.timers.at(at));
+        let sleep = process.until_ns.map(|at| core.timers.sleep_until(at));
         let timeline = process.timeline.clone();
         Watched { place: timeline.watch(), timeline, flips: process.flips, sleep }
     }

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 /// The socket.
-pub struct Aside {
+pub struct SideListener {
     /// Of TCP.
     pub tcp: Option<TcpListener>,
     /// A Unix socket.
@@ -21,49 +21,49 @@ pub struct Aside {
     files: SocketFiles,
 }
 
-impl Aside {
+impl SideListener {
     /// Binds an address as listeners have it. `private`: only the user of this process may connect to a Unix socket (0600).
     ///
     /// # Errors
     /// Why it cannot be had, with the remedy.
-    pub fn bind(addr: &str, private: bool) -> Result<Aside, CannotListen> {
+    pub fn bind(addr: &str, private: bool) -> Result<SideListener, CannotListen> {
         let files = SocketFiles::default();
         let mode = private.then_some(0o600);
         let (tcp, unix, addr) = match bind::bind_as(addr, 1, mode, (0, &files))? {
             Bound::Tcp(mut sockets, address) => (sockets.pop(), None, address.to_string()),
             Bound::Unix(mut sockets) => (None, sockets.pop(), addr.to_owned()),
         };
-        Ok(Aside { tcp, unix, addr, files })
+        Ok(SideListener { tcp, unix, addr, files })
     }
 
-    /// The socket of a predecessor that listens at an address, if one was given; else as [`Aside::bind`].
+    /// The socket of a predecessor that listens at an address, if one was given; else as [`SideListener::bind`].
     ///
     /// # Errors
     /// As there.
-    pub fn take_or_bind(addr: &str, given: Option<&Inherited>) -> Result<Aside, CannotListen> {
+    pub fn take_or_bind(addr: &str, given: Option<&Inherited>) -> Result<SideListener, CannotListen> {
         let Some(socket) = given.map(|all| all.take(addr)).unwrap_or_default().pop() else {
-            return Aside::bind(addr, false);
+            return SideListener::bind(addr, false);
         };
         let files = SocketFiles::default();
         let why = |e: io::Error| CannotListen { addr: addr.to_owned(), why: e.to_string() };
         match bind::given(addr, vec![socket], (0, &files)).map_err(why)? {
             Bound::Tcp(mut sockets, address) => {
-                Ok(Aside { tcp: sockets.pop(), unix: None, addr: address.to_string(), files })
+                Ok(SideListener { tcp: sockets.pop(), unix: None, addr: address.to_string(), files })
             }
             Bound::Unix(mut sockets) => {
-                Ok(Aside { tcp: None, unix: sockets.pop(), addr: addr.to_owned(), files })
+                Ok(SideListener { tcp: None, unix: sockets.pop(), addr: addr.to_owned(), files })
             }
         }
     }
 
-    /// A private Unix socket that another process listens at until [`Aside::takes_path`]: under another name until then.
+    /// A private Unix socket that another process listens at until [`SideListener::takes_path`]: under another name until then.
     ///
     /// # Errors
-    /// As [`Aside::bind`].
-    pub fn bind_beside(path: &Path) -> Result<Aside, CannotListen> {
+    /// As [`SideListener::bind`].
+    pub fn bind_beside(path: &Path) -> Result<SideListener, CannotListen> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(".{}", std::process::id()));
-        Aside::bind(&format!("unix:{}", beside.display()), true)
+        SideListener::bind(&format!("unix:{}", beside.display()), true)
     }
 
     /// From now on it is at this path, in place of what was there.

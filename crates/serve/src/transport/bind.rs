@@ -1,5 +1,6 @@
 //! Listening sockets: one for each loop of a listener, and the errors that people meet here.
 
+use crate::transport::settings::TCP;
 use crate::transport::socket_file::{SocketFile, SocketFiles};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fmt;
@@ -10,8 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use weir_net::io::system::explained;
-use weir_net::transport::socket::watch_peer;
+use weir_net::io::system::explain;
 use weir_plan::fixed;
 
 /// Sockets of one listener, one for each loop.
@@ -107,7 +107,7 @@ fn tcp(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     // Without it room is told only when a third of a buffer of megabytes is free, so that a slow but steady reader would look
     // like one that has stopped.
     socket.set_tcp_notsent_lowat(fixed::TCP_NOTSENT_LOWAT_BYTES)?;
-    watch_peer(&(&socket).into())?;
+    TCP.watch_peer(&(&socket).into())?;
     socket.bind(&SockAddr::from(address))?;
     Ok(socket)
 }
@@ -122,7 +122,7 @@ pub(crate) fn given(
     let sockets: Vec<Socket> = sockets.into_iter().map(Socket::from).collect();
     sockets.iter().try_for_each(nonblocking)?;
     if let Some(path) = addr.strip_prefix("unix:") {
-        files.add(level, SocketFile::of(Path::new(path))?);
+        files.add(level, SocketFile::from_path(Path::new(path))?);
         return Ok(Bound::Unix(sockets.into_iter().map(Into::into).collect()));
     }
     let Some(first) = sockets.first() else { return Err(io::ErrorKind::NotFound.into()) };
@@ -131,7 +131,7 @@ pub(crate) fn given(
         // What a parent has bound may lack what connections are to inherit.
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_notsent_lowat(fixed::TCP_NOTSENT_LOWAT_BYTES)?;
-        watch_peer(&socket.into())?;
+        TCP.watch_peer(&socket.into())?;
     }
     Ok(Bound::Tcp(sockets.into_iter().map(Into::into).collect(), address))
 }
@@ -158,7 +158,7 @@ fn unix(
             bound => bound,
         }?
     };
-    files.add(level, SocketFile::of(path)?);
+    files.add(level, SocketFile::from_path(path)?);
     first.set_nonblocking(true)?;
     let mut sockets: Vec<UnixListener> = Vec::with_capacity(loops);
     for _ in 1..loops {
@@ -205,7 +205,7 @@ fn in_the_way(path: &Path) -> &'static str {
 fn unresolved(e: &io::Error) -> String {
     format!(
         "{}; a listener needs a name that /etc/hosts or DNS knows as this machine's, or an address",
-        explained(e)
+        explain(e)
     )
 }
 
@@ -222,6 +222,6 @@ fn why(e: &io::Error) -> String {
             "this machine has no such address; `ip address` lists those that it has, \":PORT\" stands for all of them".to_owned()
         }
         io::ErrorKind::NotFound => format!("{e}; check the name or the folder"),
-        _ => explained(e),
+        _ => explain(e),
     }
 }

@@ -15,27 +15,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The sockets that no listener has taken yet.
 #[derive(Default)]
-pub struct Inherited(Mutex<Vec<Given>>);
+pub struct Inherited(Mutex<Vec<InheritedSocket>>);
 
-struct Given {
+struct InheritedSocket {
     /// As its former owner wrote it; `None`: nobody did.
     written: Option<String>,
-    at: At,
+    address: ListenAddress,
     socket: OwnedFd,
 }
 
 /// Where it listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum At {
+enum ListenAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-impl fmt::Display for At {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            At::Tcp(address) => address.fmt(f),
-            At::Unix(path) => write!(f, "unix:{}", path.display()),
+            ListenAddress::Tcp(address) => address.fmt(f),
+            ListenAddress::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }
@@ -57,40 +57,42 @@ impl Inherited {
         }
         // Who gave it may not have said so, and children are not to have it.
         fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
-        let at = at(&getsockname(&socket)?)?;
-        self.given().push(Given { written, at, socket });
+        let address = listen_address(&getsockname(&socket)?)?;
+        self.given().push(InheritedSocket { written, address, socket });
         Ok(())
     }
 
     /// The sockets of a listener's address; none: it has to bind.
     pub(crate) fn take(&self, addr: &str) -> Vec<OwnedFd> {
         let wanted = match addr.strip_prefix("unix:") {
-            Some(path) => Some(At::Unix(path.into())),
-            None => resolve(addr).ok().filter(|address| address.port() != 0).map(At::Tcp),
+            Some(path) => Some(ListenAddress::Unix(path.into())),
+            None => resolve(addr).ok().filter(|address| address.port() != 0).map(ListenAddress::Tcp),
         };
-        let fits = |one: &mut Given| one.written.as_deref() == Some(addr) || Some(&one.at) == wanted.as_ref();
+        let fits = |one: &mut InheritedSocket| {
+            one.written.as_deref() == Some(addr) || Some(&one.address) == wanted.as_ref()
+        };
         self.given().extract_if(.., fits).map(|given| given.socket).collect()
     }
 
     /// Where those listen that nobody has taken.
     pub fn left(&self) -> Vec<String> {
-        let mut left: Vec<String> = self.given().iter().map(|given| given.at.to_string()).collect();
+        let mut left: Vec<String> = self.given().iter().map(|given| given.address.to_string()).collect();
         left.dedup();
         left
     }
 
-    fn given(&self) -> MutexGuard<'_, Vec<Given>> {
+    fn given(&self) -> MutexGuard<'_, Vec<InheritedSocket>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn at(name: &SocketAddrAny) -> io::Result<At> {
+fn listen_address(name: &SocketAddrAny) -> io::Result<ListenAddress> {
     if let Ok(address) = SocketAddr::try_from(name.clone()) {
-        return Ok(At::Tcp(address));
+        return Ok(ListenAddress::Tcp(address));
     }
     let unix = rustix::net::SocketAddrUnix::try_from(name.clone())?;
     let path = unix.path().ok_or_else(|| io::Error::other("it is a Unix socket without a path"))?;
-    Ok(At::Unix(PathBuf::from(std::ffi::OsString::from(path.to_string_lossy().into_owned()))))
+    Ok(ListenAddress::Unix(PathBuf::from(std::ffi::OsString::from(path.to_string_lossy().into_owned()))))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::log::{ErrorLog, LoopLog};
 use crate::metrics::ListenerCounts;
 use crate::transport::own::OwnConnections;
-use crate::transport::paired::Paired;
+use crate::verify_run::VerifyRun;
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_http1::{Limits, Networks};
@@ -22,7 +22,7 @@ pub(crate) enum Entry {
 
 /// What a listener behind others believes of its own process.
 #[derive(Clone)]
-pub(crate) struct Believed {
+pub(crate) struct OwnProcessTrust {
     pub own: Arc<OwnConnections>,
     /// Whose X-Forwarded-For the listeners before it believe, and it itself; a connection of its own process is taken for one
     /// without an address of its own.
@@ -55,13 +55,13 @@ pub(crate) struct Listener {
     /// The token by which the process knows what comes from itself, or from other processes of its run; `None`: nothing is believed.
     pub believes: Option<u64>,
     /// Whose events are kept, in a verification.
-    pub run: Option<Arc<Paired>>,
+    pub run: Option<Arc<VerifyRun>>,
     /// The number of the root of the built-in server whose inside this is.
     pub built_in: Option<u32>,
     /// How many listeners stand before it; see [`weir_plan::levels`].
     pub level: u32,
     /// Of a listener behind others: whom it believes.
-    pub inner: Option<Believed>,
+    pub inner: Option<OwnProcessTrust>,
 }
 
 impl Listener {
@@ -72,7 +72,7 @@ impl Listener {
         http: &Http,
         (port, tls): (Option<u16>, Option<Arc<tls::Server>>),
         (log, traces, errors): (Option<LoopLog>, Option<LoopLog>, Arc<ErrorLog>),
-        run: Option<Arc<Paired>>,
+        run: Option<Arc<VerifyRun>>,
     ) -> Listener {
         Listener {
             entry: Entry::Listener(number),

@@ -18,14 +18,14 @@ pub(crate) struct OwnConnections(Mutex<HashSet<Ends>>);
 
 /// One of them. It must be dropped before the connection closes: another may have its ends then.
 #[derive(Debug)]
-pub(crate) struct Own(Arc<OwnConnections>, Ends);
+pub(crate) struct OwnConnection(Arc<OwnConnections>, Ends);
 
 impl OwnConnections {
     /// A connection that this process has just made, before anything is sent on it; `None`: one without addresses.
-    pub fn made(self: &Arc<Self>, socket: &Socket) -> Option<Own> {
+    pub fn made(self: &Arc<Self>, socket: &Socket) -> Option<OwnConnection> {
         let ends = (plain(socket.local()?), plain(socket.peer()?));
         self.open().insert(ends);
-        Some(Own(self.clone(), ends))
+        Some(OwnConnection(self.clone(), ends))
     }
 
     /// Whether a connection that was accepted is one of them: from when its first byte has come.
@@ -39,7 +39,7 @@ impl OwnConnections {
     }
 }
 
-impl Drop for Own {
+impl Drop for OwnConnection {
     fn drop(&mut self) {
         self.0.open().remove(&self.1);
     }
@@ -59,7 +59,7 @@ pub(crate) fn is_own(socket: &UnixStream) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Inner {
     /// By node.
-    pub at: BTreeMap<u32, Reached>,
+    pub at: BTreeMap<u32, InnerAddress>,
     /// How TLS is spoken to them, by node; cleartext where there is nothing.
     pub tls: BTreeMap<u32, Arc<tls::Client>>,
     /// The connections there.
@@ -68,7 +68,7 @@ pub(crate) struct Inner {
 
 /// Where a listener is.
 #[derive(Clone, Debug)]
-pub(crate) enum Reached {
+pub(crate) enum InnerAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
@@ -94,7 +94,7 @@ mod tests {
         let all = Arc::new(OwnConnections::default());
         let ends = (at("127.0.0.1:5"), at("127.0.0.1:80"));
         all.open().insert(ends);
-        let own = Own(all.clone(), ends);
+        let own = OwnConnection(all.clone(), ends);
         assert!(all.has(at("[::ffff:127.0.0.1]:5"), at("[::ffff:127.0.0.1]:80")));
         assert!(
             !all.has(at("127.0.0.1:5"), at("127.0.0.1:81"))

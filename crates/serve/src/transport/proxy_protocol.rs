@@ -18,7 +18,7 @@ const MOST_V1: usize = 107;
 
 /// What a header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ProxyHeader {
     /// Bytes of the header.
     pub length: usize,
     /// The client; `None`: the balancer speaks for itself (LOCAL), or knows no address: the peer is the client.
@@ -27,10 +27,10 @@ pub(crate) struct Said {
     pub local: Option<SocketAddr>,
 }
 
-impl Said {
-    fn new(length: usize, ends: Option<Ends>) -> Said {
+impl ProxyHeader {
+    fn new(length: usize, ends: Option<Ends>) -> ProxyHeader {
         let (client, local) = ends.unzip();
-        Said { length, client, local }
+        ProxyHeader { length, client, local }
     }
 }
 
@@ -39,7 +39,7 @@ type Ends = (SocketAddr, SocketAddr);
 
 /// Why there is no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub(crate) enum ProxyError {
     /// Something else came.
     Missing,
     /// It begins as one and is none.
@@ -54,53 +54,53 @@ pub(crate) enum Wrong {
     Nothing,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for ProxyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Wrong::Missing => "it sent no PROXY header, which `proxy_from` makes mandatory for it",
-            Wrong::Malformed => "its PROXY header is malformed",
-            Wrong::TooLong => "its PROXY header is too long",
-            Wrong::Cut => "its PROXY header is cut off",
-            Wrong::Late => "its PROXY header did not come within head_timeout",
-            Wrong::Nothing => "it sent nothing",
+            ProxyError::Missing => "it sent no PROXY header, which `proxy_from` makes mandatory for it",
+            ProxyError::Malformed => "its PROXY header is malformed",
+            ProxyError::TooLong => "its PROXY header is too long",
+            ProxyError::Cut => "its PROXY header is cut off",
+            ProxyError::Late => "its PROXY header did not come within head_timeout",
+            ProxyError::Nothing => "it sent nothing",
         })
     }
 }
 
 /// Reads a header; `None`: there is too little yet.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Said>, Wrong> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
     let begins = |with: &[u8]| bytes.iter().zip(with).all(|(a, b)| a == b);
     if !begins(v1::PROTOCOL_PREFIX.as_bytes()) && !begins(v2::PROTOCOL_PREFIX) {
-        return Err(Wrong::Missing);
+        return Err(ProxyError::Missing);
     }
     if bytes.starts_with(v1::PROTOCOL_PREFIX.as_bytes()) {
         return parse_v1(bytes);
     }
     let header = HeaderResult::parse(bytes);
     if header.is_incomplete() {
-        return if bytes.len() >= MOST { Err(Wrong::TooLong) } else { Ok(None) };
+        return if bytes.len() >= MOST { Err(ProxyError::TooLong) } else { Ok(None) };
     }
     let (length, ends) = match header {
         HeaderResult::V2(Ok(header)) => (header.len(), of_v2(&header)),
-        _ => return Err(Wrong::Malformed),
+        _ => return Err(ProxyError::Malformed),
     };
-    if length > MOST { Err(Wrong::TooLong) } else { Ok(Some(Said::new(length, ends))) }
+    if length > MOST { Err(ProxyError::TooLong) } else { Ok(Some(ProxyHeader::new(length, ends))) }
 }
 
 /// A line. The library gets it whole: it takes one that is cut in its last fields for a malformed one, and some malformed ones
 /// for cut ones.
-fn parse_v1(bytes: &[u8]) -> Result<Option<Said>, Wrong> {
+fn parse_v1(bytes: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
     let Some(end) = bytes.iter().take(MOST_V1).position(|byte| *byte == b'\n') else {
-        return if bytes.len() >= MOST_V1 { Err(Wrong::TooLong) } else { Ok(None) };
+        return if bytes.len() >= MOST_V1 { Err(ProxyError::TooLong) } else { Ok(None) };
     };
     let line = &bytes[..=end];
-    let Some(words) = line.strip_suffix(b"\r\n") else { return Err(Wrong::Malformed) };
+    let Some(words) = line.strip_suffix(b"\r\n") else { return Err(ProxyError::Malformed) };
     // "The receiver must ignore anything presented before the CRLF" (section 2.1).
     if words == b"PROXY UNKNOWN" || words.starts_with(b"PROXY UNKNOWN ") {
-        return Ok(Some(Said::new(line.len(), None)));
+        return Ok(Some(ProxyHeader::new(line.len(), None)));
     }
-    let header = v1::Header::try_from(line).map_err(|_| Wrong::Malformed)?;
-    Ok(Some(Said::new(line.len(), of_v1(&header.addresses))))
+    let header = v1::Header::try_from(line).map_err(|_| ProxyError::Malformed)?;
+    Ok(Some(ProxyHeader::new(line.len(), of_v1(&header.addresses))))
 }
 
 fn of_v1(addresses: &v1::Addresses) -> Option<Ends> {
@@ -133,7 +133,7 @@ fn of_v2(header: &v2::Header<'_>) -> Option<Ends> {
 }
 
 /// Reads the header that a connection must begin with, and uses it up.
-pub(crate) async fn read(session: &Session, wire: &mut Wire) -> Result<Said, Wrong> {
+pub(crate) async fn read(session: &Session, wire: &mut Wire) -> Result<ProxyHeader, ProxyError> {
     session.deadline.set(session.listener.http.head_timeout_ns);
     poll_fn(|cx| {
         loop {
@@ -148,10 +148,10 @@ pub(crate) async fn read(session: &Session, wire: &mut Wire) -> Result<Said, Wro
             let nothing = wire.input().is_empty();
             match wire.poll_fill(cx) {
                 Poll::Ready(Ok(n)) if n > 0 && n != usize::MAX => {}
-                Poll::Ready(_) if nothing => return Poll::Ready(Err(Wrong::Nothing)),
-                Poll::Ready(_) => return Poll::Ready(Err(Wrong::Cut)),
+                Poll::Ready(_) if nothing => return Poll::Ready(Err(ProxyError::Nothing)),
+                Poll::Ready(_) => return Poll::Ready(Err(ProxyError::Cut)),
                 Poll::Pending if session.deadline.ended(cx) || session.is_ending() => {
-                    return Poll::Ready(Err(if nothing { Wrong::Nothing } else { Wrong::Late }));
+                    return Poll::Ready(Err(if nothing { ProxyError::Nothing } else { ProxyError::Late }));
                 }
                 Poll::Pending => return Poll::Pending,
             }
@@ -234,7 +234,7 @@ mod tests {
         let v1 = b"PROXY TCP4 192.168.0.1 192.168.0.11 56324 443\r\nGET / HTTP/1.1\r\n";
         assert_eq!(said(v1), Ok(Some((47, Some(address("192.168.0.1:56324"))))));
         let longest = b"PROXY TCP6 ffff:f...f:ffff ffff:f...f:ffff 65535 65535\r\n";
-        assert_eq!(said(longest), Err(Wrong::Malformed));
+        assert_eq!(said(longest), Err(ProxyError::Malformed));
         assert_eq!(
             said(b"PROXY TCP6 2001:db8::1 ::1 4124 443\r\n").map(|s| s.unwrap().1),
             Ok(Some(address("[2001:db8::1]:4124")))
@@ -242,14 +242,14 @@ mod tests {
         assert_eq!(said(b"PROXY UNKNOWN\r\nx"), Ok(Some((15, None))));
         assert_eq!(said(b"PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n").map(|s| s.unwrap().1), Ok(None));
         for wrong in ["GET / HTTP/1.1\r\n", "\x16\x03\x01", "PROXX", "proxy TCP4"] {
-            assert_eq!(said(wrong.as_bytes()), Err(Wrong::Missing), "{wrong}");
+            assert_eq!(said(wrong.as_bytes()), Err(ProxyError::Missing), "{wrong}");
         }
         for wrong in [
             "PROXY TCP4 1.2.3.4 1.2.3.4 1 99999\r\n",
             "PROXY TCP4 ::1 ::1 1 2\r\n",
             "PROXY UDP4 1.2.3.4 1.2.3.4 1 2\r\n",
         ] {
-            assert_eq!(said(wrong.as_bytes()), Err(Wrong::Malformed), "{wrong}");
+            assert_eq!(said(wrong.as_bytes()), Err(ProxyError::Malformed), "{wrong}");
         }
     }
 
@@ -268,7 +268,7 @@ mod tests {
                     assert_eq!(parse(&bytes[..cut]), Ok(None), "{version:?} {ends:?} at {cut}");
                 }
                 bytes.extend_from_slice(b"GET");
-                assert_eq!(parse(&bytes), Ok(Some(Said::new(length, read))), "{version:?} {ends:?}");
+                assert_eq!(parse(&bytes), Ok(Some(ProxyHeader::new(length, read))), "{version:?} {ends:?}");
             }
         }
     }
@@ -280,7 +280,7 @@ mod tests {
         bytes.resize(MOST - 1, 0);
         assert_eq!(parse(&bytes), Ok(None));
         bytes.push(0);
-        assert_eq!(parse(&bytes), Err(Wrong::TooLong));
+        assert_eq!(parse(&bytes), Err(ProxyError::TooLong));
         let mut endless = b"PROXY TCP4 ".to_vec();
         endless.resize(200, b'1');
         assert!(parse(&endless).is_err());

@@ -56,7 +56,7 @@ fn version_2(bytes: &[u8]) -> Option<(usize, Option<SocketAddr>)> {
 }
 
 /// What was clear once stays so, however many bytes follow; and what is read is what is meant.
-fn is_read_alike(bytes: &[u8]) {
+fn assert_read_alike(bytes: &[u8]) {
     let mut first = None;
     for cut in 0..=bytes.len() {
         let now = parse(&bytes[..cut]);
@@ -78,11 +78,11 @@ fn is_read_alike(bytes: &[u8]) {
 #[test]
 fn anything_may_come() {
     for (i, bytes) in corpus(include_str!("../../tests/corpus/proxy_protocol.hex")).into_iter().enumerate() {
-        is_read_alike(&bytes);
+        assert_read_alike(&bytes);
         for seed in 0..400 {
             let mut mutated = bytes.clone();
             Random::new(seed << 20 | i as u64).mutate(&mut mutated);
-            is_read_alike(&mutated);
+            assert_read_alike(&mutated);
         }
     }
 }

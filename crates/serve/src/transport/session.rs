@@ -1,13 +1,13 @@
 //! What belongs to a client's connection for as long as it lasts, whatever protocol it speaks.
 
 use crate::metrics::Parting;
-use crate::transport::listener::{Believed, Listener};
+use crate::transport::listener::{Listener, OwnProcessTrust};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use weir_net::io::deadlines::Deadline;
-use weir_net::transport::tls::Agreed;
+use weir_net::transport::tls::TlsParameters;
 
 /// A client's connection, as those see it who serve its requests.
 pub(crate) struct Session {
@@ -18,7 +18,7 @@ pub(crate) struct Session {
     /// The limit of silence that counts now: idle, head or body timeout.
     pub deadline: Deadline,
     /// What TLS came to; empty in cleartext.
-    agreed: OnceCell<Agreed>,
+    tls_parameters: OnceCell<TlsParameters>,
     /// Whether this very process is the client; found out with the first request.
     own: OnceCell<bool>,
     /// Told to end: an idle one closes, a busy one after its answer.
@@ -46,7 +46,7 @@ impl Session {
             peer: Cell::new(peer),
             local: Cell::new(local),
             deadline,
-            agreed: OnceCell::new(),
+            tls_parameters: OnceCell::new(),
             own: OnceCell::new(),
             ending: Cell::new(ending),
             lingers: Cell::new(false),
@@ -81,27 +81,27 @@ impl Session {
     }
 
     /// It is counted by this from now on.
-    pub fn has_place(&self, place: Box<dyn Any>) {
+    pub fn set_place(&self, place: Box<dyn Any>) {
         self.place.replace(Some(place));
     }
 
     /// Its handshake is done.
-    pub fn has_agreed(&self, agreed: Agreed) {
-        let _ = self.agreed.set(agreed);
+    pub fn set_tls_parameters(&self, tls_parameters: TlsParameters) {
+        let _ = self.tls_parameters.set(tls_parameters);
     }
 
     /// What TLS came to; `None` in cleartext.
-    pub fn agreed(&self) -> Option<&Agreed> {
-        self.agreed.get()
+    pub fn tls_parameters(&self) -> Option<&TlsParameters> {
+        self.tls_parameters.get()
     }
 
     /// This very process is the client.
-    pub fn is_own(&self) {
+    pub fn mark_own(&self) {
         let _ = self.own.set(true);
     }
 
     /// Where this very process is the client: what is believed of it. To be asked once a request has come.
-    pub fn believed(&self) -> Option<&Believed> {
+    pub fn believed(&self) -> Option<&OwnProcessTrust> {
         let inner = self.listener.inner.as_ref()?;
         let ends = self.peer().zip(self.local());
         let own = || ends.is_some_and(|(peer, local)| inner.own.has(peer, local));

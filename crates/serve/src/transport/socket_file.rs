@@ -17,7 +17,7 @@ pub(crate) struct SocketFile {
 
 impl SocketFile {
     /// The file that was just bound.
-    pub fn of(path: &Path) -> io::Result<SocketFile> {
+    pub fn from_path(path: &Path) -> io::Result<SocketFile> {
         Ok(SocketFile { path: path.to_owned(), is: identity(path)? })
     }
 

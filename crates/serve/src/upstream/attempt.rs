@@ -1,17 +1,17 @@
 //! One request on one connection, until the head of its answer: sent as far as it has come, its interim responses passed on.
 
 use super::server::Server;
-use crate::exchange::failure::Why;
+use crate::exchange::failure::FailureCause;
 use crate::exchange::origin_reply::OriginReply;
 use crate::exchange::progress::Sending;
 use crate::exchange::upload::{BrokenUpload, Upload};
 use crate::exchange::{Exchange, Failure, OriginConn, RequestContext, built_in};
-use crate::h1::client::{Asking, HeadError, Progress};
-use crate::transport::paired::Told;
+use crate::message::{HeadError, HeadKind, OutgoingRequest};
+use crate::sync::buffered;
+use crate::verify_run::RunEvent;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response, Version};
-use weir_net::io::held;
 use weir_net::io::timers::Sleep;
 use weir_plan::fixed::{
     CONTINUE_AFTER_NS, MAX_INTERIM as MOST_INTERIM, MAX_RESEND_BYTES as RESEND, ON_CANCEL_SILENCE_NS,
@@ -19,7 +19,7 @@ use weir_plan::fixed::{
 use weir_policy::Kind;
 
 /// Why an attempt on a connection has no head.
-pub(super) enum Failed {
+pub(super) enum AttemptError {
     /// The connection ended before any byte of an answer.
     Silent,
     /// The connection ended, and the origin says that it did no work.
@@ -53,10 +53,10 @@ impl Attempt {
             drawn = built_in::without_draw(edits);
             edits = &drawn;
             if let Some(run) = &ex.listener().run {
-                run.tell(Told::Sent { server: server.id, selected: ex.of_run.get().selected });
+                run.report(RunEvent::RequestSent { server: server.id, selected: ex.of_run.get().selected });
             }
         }
-        let asking = Asking { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };
+        let asking = OutgoingRequest { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };
         // Of HTTP/2 whatever was asked may be asked again where the origin says that it did nothing.
         let resends = ex.request.is_idempotent() || matches!(conn, OriginConn::H2(_));
         let origin = conn.begin(&ex.core, &asking);
@@ -85,56 +85,62 @@ impl Attempt {
         cx: &mut Context<'_>,
         ex: &Exchange,
         ctx: &RequestContext,
-    ) -> Poll<Result<(), Failed>> {
+    ) -> Poll<Result<(), AttemptError>> {
         if let Err(failure) = self.send(cx, ex, ctx) {
-            return Poll::Ready(Err(Failed::With(failure)));
+            return Poll::Ready(Err(AttemptError::With(failure)));
         }
         loop {
             let counts = ex.client.counts();
-            match self.reply.origin.poll_head(cx, &ex.core, counts && held::is_over()) {
-                Poll::Ready(Ok(Progress::Final)) => {
+            match self.reply.origin.poll_head(cx, &ex.core, counts && buffered::is_over_limit()) {
+                Poll::Ready(Ok(HeadKind::Final)) => {
                     let kept = if counts { self.reply.origin.input().kept() } else { 0 };
                     self.reply.held.set(kept);
-                    return Poll::Ready(self.may_switch(ex));
+                    return Poll::Ready(self.check_switch(ex));
                 }
-                Poll::Ready(Ok(Progress::Interim)) => {
+                Poll::Ready(Ok(HeadKind::Interim)) => {
                     self.interim += 1;
                     if self.interim > MOST_INTERIM {
-                        return bad_response(Why::Interims);
+                        return bad_response(FailureCause::Interims);
                     }
                     // A client that waits no more may be at its next request.
                     if ctx.is_wanted() {
                         self.pass_interim(cx, ex);
                     }
                 }
-                Poll::Ready(Err(HeadError::Rule(refusal))) => return bad_response(Why::Rule(refusal)),
-                Poll::Ready(Err(HeadError::TooLong)) => return bad_response(Why::HeadTooLong),
+                Poll::Ready(Err(HeadError::Rule(refusal))) => {
+                    return bad_response(FailureCause::Rule(refusal));
+                }
+                Poll::Ready(Err(HeadError::TooLong)) => return bad_response(FailureCause::HeadTooLong),
                 Poll::Ready(Err(HeadError::Cut)) => {
-                    let failure = Failure::new(Kind::Reset).by(Why::HeadCut);
-                    return Poll::Ready(Err(Failed::With(failure)));
+                    let failure = Failure::new(Kind::Reset).with_cause(FailureCause::HeadCut);
+                    return Poll::Ready(Err(AttemptError::With(failure)));
                 }
                 Poll::Ready(Err(HeadError::Malformed(reason))) => {
-                    return bad_response(Why::Malformed(reason));
+                    return bad_response(FailureCause::Malformed(reason));
                 }
                 Poll::Ready(Err(HeadError::Reset(reason))) => {
-                    let failure = Failure::new(Kind::Reset).by(Why::StreamReset(reason));
-                    return Poll::Ready(Err(Failed::With(failure)));
+                    let failure = Failure::new(Kind::Reset).with_cause(FailureCause::StreamReset(reason));
+                    return Poll::Ready(Err(AttemptError::With(failure)));
                 }
                 Poll::Ready(Err(HeadError::Flooded)) => {
-                    let failure = Failure::new(Kind::Reset).by(Why::Flooded);
-                    return Poll::Ready(Err(Failed::With(failure)));
+                    let failure = Failure::new(Kind::Reset).with_cause(FailureCause::Flooded);
+                    return Poll::Ready(Err(AttemptError::With(failure)));
                 }
                 Poll::Ready(Err(HeadError::Refused)) => {
-                    let failure = Failure::new(Kind::Refused).by(Why::Refused);
-                    return Poll::Ready(Err(Failed::With(failure)));
+                    let failure = Failure::new(Kind::Refused).with_cause(FailureCause::Refused);
+                    return Poll::Ready(Err(AttemptError::With(failure)));
                 }
-                Poll::Ready(Err(HeadError::Unprocessed)) => return Poll::Ready(Err(Failed::Unprocessed)),
+                Poll::Ready(Err(HeadError::Unprocessed)) => {
+                    return Poll::Ready(Err(AttemptError::Unprocessed));
+                }
                 Poll::Ready(Err(HeadError::Tls(why))) => {
                     // On a connection that was used before it is no refusal of this side.
                     let kind = if ex.reused.get() { Kind::Reset } else { Kind::ConnectFailed };
-                    return Poll::Ready(Err(Failed::With(Failure::new(kind).by(Why::Tls(why)))));
+                    return Poll::Ready(Err(AttemptError::With(
+                        Failure::new(kind).with_cause(FailureCause::Tls(why)),
+                    )));
                 }
-                Poll::Ready(Err(HeadError::Silent)) => return Poll::Ready(Err(Failed::Silent)),
+                Poll::Ready(Err(HeadError::Silent)) => return Poll::Ready(Err(AttemptError::Silent)),
                 Poll::Pending => break,
             }
         }
@@ -147,13 +153,15 @@ impl Attempt {
             }
         }
         if self.reply.abort.is_set() {
-            return Poll::Ready(Err(Failed::With(Failure::aborted())));
+            return Poll::Ready(Err(AttemptError::With(Failure::aborted())));
         }
         if self.reply.origin.is_late(cx) {
-            return Poll::Ready(Err(Failed::With(self.late())));
+            return Poll::Ready(Err(AttemptError::With(self.late())));
         }
         if !ctx.is_wanted() && self.is_silent(cx, ex) {
-            return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout).by(Why::Unwanted))));
+            return Poll::Ready(Err(AttemptError::With(
+                Failure::new(Kind::Timeout).with_cause(FailureCause::Unwanted),
+            )));
         }
         Poll::Pending
     }
@@ -191,12 +199,13 @@ impl Attempt {
     }
 
     /// A 101 leads only to what was asked for.
-    fn may_switch(&self, ex: &Exchange) -> Result<(), Failed> {
+    fn check_switch(&self, ex: &Exchange) -> Result<(), AttemptError> {
         if self.response().status() != 101 {
             return Ok(());
         }
-        weir_http1::check_switch(&ex.request, &ex.hop(), self.response())
-            .map_err(|refusal| Failed::With(Failure::new(Kind::BadResponse).by(Why::Rule(refusal))))
+        weir_http1::check_switch(&ex.request, &ex.hop(), self.response()).map_err(|refusal| {
+            AttemptError::With(Failure::new(Kind::BadResponse).with_cause(FailureCause::Rule(refusal)))
+        })
     }
 
     /// The origin was silent for too long.
@@ -204,10 +213,10 @@ impl Attempt {
     fn late(&self) -> Failure {
         let OriginReply { upstream, upload, origin, .. } = &*self.reply;
         let why = match upload.finished && origin.unsent() == 0 || upload.broken {
-            true => Why::ResponseLimit(upstream.origin().response_timeout_ns),
-            false => Why::UploadLimit(upstream.origin().body_timeout_ns),
+            true => FailureCause::ResponseLimit(upstream.origin().response_timeout_ns),
+            false => FailureCause::UploadLimit(upstream.origin().body_timeout_ns),
         };
-        Failure::new(Kind::Timeout).by(why)
+        Failure::new(Kind::Timeout).with_cause(why)
     }
 
     /// The limit of silence counts while the origin takes nothing; while it is the client's turn, the client's own does.
@@ -239,6 +248,6 @@ impl Attempt {
 }
 
 #[cold]
-fn bad_response(why: Why) -> Poll<Result<(), Failed>> {
-    Poll::Ready(Err(Failed::With(Failure::new(Kind::BadResponse).by(why))))
+fn bad_response(why: FailureCause) -> Poll<Result<(), AttemptError>> {
+    Poll::Ready(Err(AttemptError::With(Failure::new(Kind::BadResponse).with_cause(why))))
 }

@@ -1,7 +1,7 @@
 //! TLS to an origin: the handshake on a connection that stands.
 
 use crate::exchange::Failure;
-use crate::exchange::failure::Why;
+use crate::exchange::failure::FailureCause;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,9 +36,9 @@ impl Secure {
         let mut limit = limit_ns.map(|ns| core.timers.after(ns));
         let mut connecting = std::pin::pin!(self.client.connect(core, plain, &self.host, offers));
         let done = poll_fn(|cx| match connecting.as_mut().poll(cx) {
-            Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(tls::Why::Late)),
+            Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(tls::TlsError::Late)),
             polled => polled,
         });
-        done.await.map_err(|why| Failure::new(Kind::ConnectFailed).by(Why::Tls(why)))
+        done.await.map_err(|why| Failure::new(Kind::ConnectFailed).with_cause(FailureCause::Tls(why)))
     }
 }

@@ -7,23 +7,23 @@
 //! connection for which nothing else was offered. Such a connection says nothing of what the origin would have chosen, and
 //! other requests leave it alone where they may go by HTTP/2.
 
-use super::alone::Alone;
-use super::attempt::{Attempt, Failed};
+use super::alone::SoleTarget;
+use super::attempt::{Attempt, AttemptError};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
 use super::multiplexed::Turn;
 use super::secure::Secure;
 use super::target::Target;
 use crate::exchange::abort::Abort;
-use crate::exchange::failure::Why;
+use crate::exchange::failure::FailureCause;
 use crate::exchange::hold::Holds;
 use crate::exchange::progress::Sending;
-use crate::exchange::reply::{Answer, From, Reply};
+use crate::exchange::reply::{Answer, Reply, ReplySource};
 use crate::exchange::upstream::described;
 use crate::exchange::{Exchange, Failure, NodeId, OriginConn, RequestContext, Upstream, built_in};
 use crate::h1;
-use crate::h1::client::Held;
 use crate::h2;
+use crate::message::ConnectionHold;
 use crate::metrics::Ending;
 use crate::transport::own::OwnConnections;
 use crate::transport::proxy_protocol;
@@ -45,7 +45,7 @@ use weir_policy::Kind;
 /// Whoever can close idle connections of targets, here and on other loops.
 pub(crate) trait MakesRoom {
     /// Somebody waits for a connection, since there may be no more.
-    fn is_wanted(&self) {}
+    fn note_demand(&self) {}
 
     /// Has one idle connection to this target closed on every loop that has one.
     fn close_idle(&self, target: u32);
@@ -87,7 +87,7 @@ pub(crate) struct Server {
     /// How room is made under that limit, and that of descriptors.
     pub room: Rc<dyn MakesRoom>,
     /// What it counts by where no balancer is before it.
-    pub alone: OnceCell<Rc<Alone>>,
+    pub alone: OnceCell<Rc<SoleTarget>>,
 }
 
 impl Upstream for Server {
@@ -111,7 +111,7 @@ impl Upstream for Server {
         if self.origin.max_requests.is_none_or(|most| conn.requests() < most) {
             self.target.put(core, conn);
         } else {
-            conn.would_end(Ending::Age);
+            conn.set_ending(Ending::Age);
         }
     }
 }
@@ -124,7 +124,7 @@ impl Server {
         }
         *ex.origin.borrow_mut() = Some(self.clone());
         if ex.is_upgrade() && self.origin.protocol == OriginProtocol::H2 {
-            return Err(Failure::no_upgrade(Why::UpgradeRuledOut).at(self.id));
+            return Err(Failure::no_upgrade(FailureCause::UpgradeRuledOut).with_server(self.id));
         }
         let mut fresh = false;
         loop {
@@ -139,11 +139,11 @@ impl Server {
             let conn = match pooled {
                 Some(conn) => conn,
                 // Boxed, as it is rare and large: what waits for a pooled connection need not carry it.
-                None => match Box::pin(unless_removed(&ex.core, &ctx.abort, self.connect(ex))).await {
+                None => match Box::pin(or_target_removed(&ex.core, &ctx.abort, self.connect(ex))).await {
                     Ok(conn) => conn,
                     Err(failure) => {
                         ctx.sending(Sending::Nowhere);
-                        return Err(failure.at(self.id));
+                        return Err(failure.with_server(self.id));
                     }
                 },
             };
@@ -161,37 +161,44 @@ impl Server {
                     let reply = attempt.into_reply();
                     let failure = built_in::failure(reply.response());
                     reply.discard(ex);
-                    return Err(failure.at(self.id));
+                    return Err(failure.with_server(self.id));
                 }
                 Ok(()) => {
-                    return Ok(Reply { from: From::Origin(attempt.into_reply()), holds: Holds::default() });
+                    return Ok(Reply {
+                        source: ReplySource::Origin(attempt.into_reply()),
+                        holds: Holds::default(),
+                    });
                 }
-                Err(Failed::Silent) => {
+                Err(AttemptError::Silent) => {
                     drop(attempt);
                     ctx.sending(Sending::Nowhere);
                     let again =
                         reused && !self.is_built_in() && ex.request.is_idempotent() && ex.can_send_again();
                     if !again {
-                        return Err(Failure::new(Kind::Reset).by(Why::Silent).at(self.id));
+                        return Err(Failure::new(Kind::Reset)
+                            .with_cause(FailureCause::Silent)
+                            .with_server(self.id));
                     }
                     ex.resent.set(true);
                     self.target.counts.resent.one();
                     fresh = true;
                 }
-                Err(Failed::Unprocessed) => {
+                Err(AttemptError::Unprocessed) => {
                     drop(attempt);
                     ctx.sending(Sending::Nowhere);
                     // Nothing was done, so that it may be sent again whatever it asks; once, since the next may end as well.
                     if fresh || !ex.can_send_again() {
-                        return Err(Failure::new(Kind::Refused).by(Why::Refused).at(self.id));
+                        return Err(Failure::new(Kind::Refused)
+                            .with_cause(FailureCause::Refused)
+                            .with_server(self.id));
                     }
                     ex.resent.set(true);
                     self.target.counts.resent.one();
                     fresh = true;
                 }
-                Err(Failed::With(failure)) => {
+                Err(AttemptError::With(failure)) => {
                     ctx.sending(Sending::Nowhere);
-                    return Err(failure.at(self.id));
+                    return Err(failure.with_server(self.id));
                 }
             }
         }
@@ -204,7 +211,7 @@ impl Server {
 
     fn take(&self, ex: &Exchange) -> Option<OriginConn> {
         let (now_ns, idle_ns) = (ex.core.recent(), self.origin.idle_timeout_ns);
-        let bound = ex.bound.take(self.target.key, now_ns);
+        let bound = ex.pinned.take(self.target.key, now_ns);
         // One that names its client is nobody else's.
         if self.origin.send_proxy.is_some() {
             return bound;
@@ -266,7 +273,7 @@ impl Server {
         let core = &ex.core;
         let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
         if ex.is_upgrade() || !self.may_multiplex() {
-            self.alone(ex, &mut limit).await
+            self.connect_h1(ex, &mut limit).await
         } else {
             self.multiplex(ex, &mut limit).await
         }
@@ -284,19 +291,24 @@ impl Server {
     }
 
     /// A connection of HTTP/1.1.
-    async fn alone(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
+    async fn connect_h1(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         // A tunnel lasts for days, and says nothing of what the origin would choose by then.
         let chosen = if ex.is_upgrade() { None } else { self.target.h1_chosen() };
-        let dialled = self.dial(ex, limit, H1).await.map_err(|failure| match failure.why {
-            Why::Tls(why) if why.is_of_protocol() && ex.is_upgrade() => {
-                Failure::no_upgrade(Why::UpgradeUnspoken)
+        let connection = self.dial(ex, limit, H1).await.map_err(|failure| match failure.cause {
+            FailureCause::Tls(why) if why.is_of_protocol() && ex.is_upgrade() => {
+                Failure::no_upgrade(FailureCause::UpgradeUnspoken)
             }
             _ => failure,
         })?;
-        Ok(self.of_h1(&ex.core, dialled, chosen))
+        Ok(self.wrap_h1(&ex.core, connection, chosen))
     }
 
-    fn of_h1(&self, core: &Core, Dialled { socket, held }: Dialled, chosen: Option<Rc<()>>) -> OriginConn {
+    fn wrap_h1(
+        &self,
+        core: &Core,
+        Connection { socket, held }: Connection,
+        chosen: Option<Rc<()>>,
+    ) -> OriginConn {
         let mut conn = Box::new(h1::client::Conn::new(core, socket, self.old_ns(core), held));
         conn.bound = self.origin.send_proxy.is_some();
         conn.chosen = chosen;
@@ -307,7 +319,7 @@ impl Server {
     async fn multiplex(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         loop {
             if !self.may_multiplex() {
-                return self.alone(ex, limit).await;
+                return self.connect_h1(ex, limit).await;
             }
             match self.target.multiplexed.turn() {
                 Turn::Make(maker) => {
@@ -333,16 +345,17 @@ impl Server {
     async fn make(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         let core = &ex.core;
         let offers = if self.origin.protocol == OriginProtocol::H2 { H2 } else { BOTH };
-        let dialled = self.dial(ex, limit, offers).await?;
-        if self.origin.protocol == OriginProtocol::Auto && !dialled.socket.is_h2() {
-            return Ok(self.of_h1(core, dialled, Some(self.target.chooses_h1())));
+        let connection = self.dial(ex, limit, offers).await?;
+        if self.origin.protocol == OriginProtocol::Auto && !connection.socket.is_h2() {
+            return Ok(self.wrap_h1(core, connection, Some(self.target.chooses_h1())));
         }
-        let Dialled { socket, held } = dialled;
+        let Connection { socket, held } = connection;
         let ends = (self.old_ns(core), self.origin.max_requests);
         let opening = h2::client::Conn::open(core, socket, ends, held);
         let conn = within(limit, opening).await.ok_or(self.too_late())?;
-        let failed =
-            |tls: Option<tls::Why>| Failure::new(Kind::ConnectFailed).by(tls.map_or(Why::NoHttp2, Why::Tls));
+        let failed = |tls: Option<tls::TlsError>| {
+            Failure::new(Kind::ConnectFailed).with_cause(tls.map_or(FailureCause::NoHttp2, FailureCause::Tls))
+        };
         let conn = conn.map_err(failed)?;
         let handle = conn.take(core.now(), None).ok_or(failed(None))?;
         self.target.share(core, conn);
@@ -366,7 +379,7 @@ impl Server {
         ex: &Exchange,
         limit: &mut Option<Sleep>,
         offers: &[&str],
-    ) -> Result<Dialled, Failure> {
+    ) -> Result<Connection, Failure> {
         let core = &*ex.core;
         let begun_ns = core.now();
         let counted = match &self.most {
@@ -374,30 +387,30 @@ impl Server {
                 let waits = Cell::new(false);
                 let ask = || {
                     if !waits.replace(true) {
-                        self.room.is_wanted();
+                        self.room.note_demand();
                     }
                     self.room.close_idle(self.target.key);
                 };
                 let room = most.room(core, limit, ask).await;
-                Some(room.ok_or(Failure::new(Kind::Overloaded).by(Why::NoRoom))?)
+                Some(room.ok_or(Failure::new(Kind::Overloaded).with_cause(FailureCause::NoRoom))?)
             }
             None => None,
         };
         match within(limit, self.open(ex)).await {
             Some(Ok(socket)) => {
-                socket.lasts_for(self.origin.body_timeout_ns);
+                socket.extend_user_timeout(self.origin.body_timeout_ns, core.tcp.user_timeout_ns);
                 let socket = self.secured(core, socket, offers).await?;
                 // Not before: what closes while it shakes hands would be known for longer than it is open.
                 let own = self.own.as_ref().and_then(|own| own.made(&socket));
                 let open = Some(self.target.counts.opens(core.now().saturating_sub(begun_ns)));
-                Ok(Dialled { socket, held: Held { own, _counted: counted, open } })
+                Ok(Connection { socket, held: ConnectionHold { own, _counted: counted, open } })
             }
             // This process has nothing left: no target is to blame.
             Some(Err(e)) if is_exhausted(&e) => {
                 let errno = e.raw_os_error().unwrap_or_default();
-                Err(Failure::new(Kind::Overloaded).by(Why::Exhausted(errno)))
+                Err(Failure::new(Kind::Overloaded).with_cause(FailureCause::Exhausted(errno)))
             }
-            Some(Err(e)) => Err(Failure::new(Kind::ConnectFailed).by(Why::of(&e))),
+            Some(Err(e)) => Err(Failure::new(Kind::ConnectFailed).with_cause(FailureCause::from_io(&e))),
             None => Err(self.too_late()),
         }
     }
@@ -412,14 +425,15 @@ impl Server {
 
     /// No connection stood in time.
     fn too_late(&self) -> Failure {
-        Failure::new(Kind::ConnectFailed).by(Why::ConnectLimit(self.origin.connect_timeout_ns))
+        Failure::new(Kind::ConnectFailed)
+            .with_cause(FailureCause::ConnectLimit(self.origin.connect_timeout_ns))
     }
 }
 
 /// A connection that stands, and what it holds in this process.
-struct Dialled {
+struct Connection {
     socket: Socket,
-    held: Held,
+    held: ConnectionHold,
 }
 
 /// What this comes to, if it does so in time.
@@ -434,7 +448,7 @@ async fn within<T>(limit: &mut Option<Sleep>, work: impl Future<Output = T>) -> 
 }
 
 /// Waits for a connection; no longer than the `drain_timeout` of a target that is removed meanwhile.
-async fn unless_removed<T>(
+async fn or_target_removed<T>(
     core: &Core,
     abort: &Abort,
     connecting: impl Future<Output = Result<T, Failure>>,

@@ -148,7 +148,7 @@ impl Target {
         if leads && !self.retired.get() && !core.is_draining() {
             self.pool.borrow_mut().put(conn, core.recent());
         } else {
-            conn.would_end(Ending::Spare);
+            conn.set_ending(Ending::Spare);
         }
     }
 

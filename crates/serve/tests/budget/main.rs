@@ -8,7 +8,7 @@ mod memory;
 mod peer;
 mod progress;
 
-use common::{Origin, Then, point, until};
+use common::{Origin, Reply, point, until};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -81,8 +81,8 @@ const WIDE: u32 = 0x7fff_ffff;
 fn who_never_reads_does_not_keep_others_out() {
     let large = "x".repeat(8 << 20);
     let origin = Origin::new(move |_, head| match head.starts_with("GET /large ") {
-        true => Then::Ok(large.clone()),
-        false => Then::Ok("small".to_owned()),
+        true => Reply::Ok(large.clone()),
+        false => Reply::Ok("small".to_owned()),
     });
     let served = Budgeted::new(&format!("server(\"origin\", addr=\"{}\")", origin.addr));
     let silent: Vec<TcpStream> = (0..16).map(|_| served.silent(1, WIDE)).collect();

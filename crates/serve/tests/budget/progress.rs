@@ -1,7 +1,7 @@
 //! Where more may come than may wait, what is read goes on: nobody waits for room that he takes himself.
 
 use crate::common;
-use crate::peer::{Answer, Client, Origin, Then, post, run};
+use crate::peer::{Answer, Client, Origin, Reply, post, run};
 use crate::{BUDGET, Budgeted};
 use std::future::Future;
 
@@ -38,7 +38,7 @@ fn uploads() {
 
 #[test]
 fn answers_of_origins_of_http_2() {
-    let origin = Origin::new(100, |_, _| Then::Ok(&[], vec![b'x'; BODY], None));
+    let origin = Origin::new(100, |_, _| Reply::Ok(&[], vec![b'x'; BODY], None));
     let served = Budgeted::new(&format!("server(\"origin\", addr=\"{}\", protocol=\"h2\")", origin.addr));
     let answers = all(&served.addr, |addr| async move { Client::new(&addr).await.get("/").await });
     assert!(answers.iter().all(|answer| answer.body.len() == BODY));

@@ -13,7 +13,7 @@ mod translate;
 pub mod transport;
 
 pub use client::{Conn, Response, get, get_with, send};
-pub use origin::{Origin, Then};
+pub use origin::{Origin, Reply};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ use weir_serve::{Exposition, Next, Options, Running, start};
 use weir_topology::{Request, evaluate};
 
 /// What runs; dropped, it drains.
-pub struct Served {
+pub struct RunningBalancer {
     /// Of the first listener.
     pub addr: String,
     /// Of each listener.
@@ -40,12 +40,12 @@ pub fn point(text: &str) -> Point {
 }
 
 /// Serves a text with one loop.
-pub fn serve(text: &str) -> Served {
+pub fn serve(text: &str) -> RunningBalancer {
     serve_with(text, 1, false)
 }
 
 /// Serves a text with so many loops, and with models before real servers or without.
-pub fn serve_with(text: &str, loops: usize, inject: bool) -> Served {
+pub fn serve_with(text: &str, loops: usize, inject: bool) -> RunningBalancer {
     let mut point = point(text);
     transport::adapt(&mut point);
     let serving = serving(&point, inject).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}"));
@@ -55,15 +55,15 @@ pub fn serve_with(text: &str, loops: usize, inject: bool) -> Served {
     let running = running.unwrap_or_else(|e| panic!("{e}"));
     let addrs: Vec<String> = running.listening.iter().map(|l| l.addr.clone()).collect();
     addrs.iter().for_each(|addr| transport::listens(addr));
-    Served { addr: addrs[0].clone(), addrs, running: Some(running) }
+    RunningBalancer { addr: addrs[0].clone(), addrs, running: Some(running) }
 }
 
 /// Serves one node behind a listener.
-pub fn serve_node(node: &str) -> Served {
+pub fn serve_node(node: &str) -> RunningBalancer {
     serve(&format!("listen(\"127.0.0.1:0\", {node})"))
 }
 
-impl Served {
+impl RunningBalancer {
     /// What it says of itself.
     pub fn scrape(&self, format: Exposition) -> String {
         let remote = self.running.as_ref().expect("it runs").remote();
@@ -82,7 +82,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for RunningBalancer {
     fn drop(&mut self) {
         self.addrs.iter().for_each(|addr| transport::ends(addr));
         if let Some(running) = self.running.take() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// What an origin does with a request.
 #[derive(Clone, Debug)]
-pub enum Then {
+pub enum Reply {
     /// 200 with this body.
     Ok(String),
     /// This status, with its number as the body.
@@ -17,7 +17,7 @@ pub enum Then {
     /// These bytes, as they stand; then the connection goes on.
     Raw(Vec<u8>),
     /// Waits so many ms, then the other.
-    After(u64, Box<Then>),
+    After(u64, Box<Reply>),
     /// These bytes, each piece after so many ms.
     Parts(Vec<(u64, Vec<u8>)>),
     /// Closes the connection.
@@ -44,7 +44,7 @@ struct Shared {
 
 impl Origin {
     /// One that does this with the n-th request (from 0) with that head.
-    pub fn new(script: impl Fn(usize, &str) -> Then + Send + Sync + 'static) -> Origin {
+    pub fn new(script: impl Fn(usize, &str) -> Reply + Send + Sync + 'static) -> Origin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let addr = listener.local_addr().expect("an address").to_string();
         let shared = Arc::new(Shared::default());
@@ -73,7 +73,7 @@ impl Origin {
     /// One that answers with its name.
     pub fn named(name: &str) -> Origin {
         let name = name.to_owned();
-        Origin::new(move |_, _| Then::Ok(name.clone()))
+        Origin::new(move |_, _| Reply::Ok(name.clone()))
     }
 
     /// Requests that came whole: heads and bodies.
@@ -118,7 +118,7 @@ impl Drop for Origin {
 fn connection(
     mut stream: Link,
     shared: &Shared,
-    script: &dyn Fn(usize, &str) -> Then,
+    script: &dyn Fn(usize, &str) -> Reply,
 ) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     stream.tcp().set_nodelay(true)?;
@@ -177,8 +177,8 @@ fn connection(
 }
 
 /// Waits as long as it is told; `None`: whoever asked has gone.
-fn wait(stream: &mut Link, mut then: Then) -> std::io::Result<Option<Then>> {
-    while let Then::After(ms, next) = then {
+fn wait(stream: &mut Link, mut then: Reply) -> std::io::Result<Option<Reply>> {
+    while let Reply::After(ms, next) = then {
         // In steps: whoever asked may go in the meantime.
         let mut left = ms;
         while left > 0 {
@@ -194,26 +194,26 @@ fn wait(stream: &mut Link, mut then: Then) -> std::io::Result<Option<Then>> {
     Ok(Some(then))
 }
 
-fn answer(stream: &mut Link, then: Then) -> std::io::Result<bool> {
+fn answer(stream: &mut Link, then: Reply) -> std::io::Result<bool> {
     match then {
         // In one piece each.
-        Then::Ok(body) => {
+        Reply::Ok(body) => {
             let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
             stream.write_all(whole.as_bytes())?;
         }
-        Then::Status(status) => {
+        Reply::Status(status) => {
             let whole = format!("HTTP/1.1 {status} X\r\nContent-Length: 3\r\n\r\n{status}");
             stream.write_all(whole.as_bytes())?;
         }
-        Then::Raw(bytes) => stream.write_all(&bytes)?,
-        Then::After(_, then) => return answer(stream, *then),
-        Then::Parts(parts) => {
+        Reply::Raw(bytes) => stream.write_all(&bytes)?,
+        Reply::After(_, then) => return answer(stream, *then),
+        Reply::Parts(parts) => {
             for (ms, bytes) in parts {
                 super::pause(ms);
                 stream.write_all(&bytes)?;
             }
         }
-        Then::Close => return Ok(false),
+        Reply::Close => return Ok(false),
     }
     Ok(true)
 }

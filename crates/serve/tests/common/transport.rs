@@ -55,7 +55,7 @@ const NAME: &str = "weir.test";
 const HERE: &str = "127.0.0.1";
 
 /// Runs a test on a transport.
-pub fn on(transport: Transport, test: fn()) {
+pub fn with_transport(transport: Transport, test: fn()) {
     let before = NOW.replace(transport);
     test();
     NOW.set(before);
@@ -85,7 +85,7 @@ pub fn ends(addr: &str) {
     spoken().remove(addr);
 }
 
-fn at(addr: &str) -> Transport {
+fn transport_of(addr: &str) -> Transport {
     spoken().get(addr).copied().unwrap_or(Transport::Cleartext)
 }
 
@@ -99,7 +99,7 @@ pub fn adapt(point: &mut Point) {
                 listen.tls = Some(tls);
             }
             Spec::Server { addr: Some(addr), origin, .. } => {
-                let transport = at(addr);
+                let transport = transport_of(addr);
                 if transport.is_tls() {
                     let ca = Some(AUTHORITY.file.clone());
                     origin.tls = Some(TlsClient { ca, name: Some(NAME.to_owned()), certificate: None });
@@ -124,7 +124,7 @@ impl Link {
     /// To an address, as it is spoken to.
     pub fn connect(addr: &str) -> Link {
         let tcp = TcpStream::connect(addr).expect("a connection");
-        let transport = at(addr);
+        let transport = transport_of(addr);
         if transport.is_http2() {
             return Link::Plain(by_http2(tcp, transport));
         }
@@ -139,7 +139,7 @@ impl Link {
 
     /// A connection to an origin that listens at this address, for its script: HTTP/2 has a thread for each stream.
     pub fn accept(addr: &str, tcp: TcpStream, script: impl Fn(Link) + Clone + Send + 'static) {
-        match at(addr) {
+        match transport_of(addr) {
             Transport::Cleartext => script(Link::Plain(tcp)),
             Transport::Tls => {
                 let tls = ServerConnection::new(configs::server(&AUTHORITY, &[NAME])).expect("a server");

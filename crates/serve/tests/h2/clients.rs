@@ -1,17 +1,17 @@
 //! Clients of HTTP/2 before origins of HTTP/1.1: bodies, trailers, interim responses, ends of all kinds.
 
-use crate::common::{self, Origin, Then, serve, serve_node, until};
+use crate::common::{self, Origin, Reply, serve, serve_node, until};
 use crate::peer::{Client, fields, get, post, read, run};
 use h2::Reason;
 use http::Request;
 
-fn before(origin: &Origin) -> common::Served {
+fn before(origin: &Origin) -> common::RunningBalancer {
     serve_node(&format!("server(\"origin\", addr=\"{}\")", origin.addr))
 }
 
 #[test]
 fn a_request_goes_on_as_http_1() {
-    let origin = Origin::new(|_, _| Then::Ok("hello".to_owned()));
+    let origin = Origin::new(|_, _| Reply::Ok("hello".to_owned()));
     let served = before(&origin);
     run(async {
         let mut client = Client::new(&served.addr).await;
@@ -37,7 +37,7 @@ fn a_request_goes_on_as_http_1() {
 fn bodies_pass_both_ways_at_the_pace_of_who_reads() {
     let data: String = (0..1_500_000u32).map(|n| char::from(b'a' + (n % 23) as u8)).collect();
     let answer = data.clone();
-    let origin = Origin::new(move |_, _| Then::Ok(answer.clone()));
+    let origin = Origin::new(move |_, _| Reply::Ok(answer.clone()));
     let served = before(&origin);
     run(async {
         let mut client = Client::new(&served.addr).await;
@@ -59,7 +59,7 @@ fn bodies_pass_both_ways_at_the_pace_of_who_reads() {
 
 #[test]
 fn many_requests_share_a_connection() {
-    let origin = Origin::new(|_, head| Then::Ok(head.split(' ').nth(1).unwrap_or_default().to_owned()));
+    let origin = Origin::new(|_, head| Reply::Ok(head.split(' ').nth(1).unwrap_or_default().to_owned()));
     let served = before(&origin);
     run(async {
         let mut client = Client::new(&served.addr).await;
@@ -80,7 +80,7 @@ fn many_requests_share_a_connection() {
 fn trailers_and_interim_responses_reach_the_client() {
     let raw = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\
         Connection: x-hop\r\nX-Hop: 1\r\nTrailer: grpc-status\r\n\r\n3\r\nabc\r\n0\r\ngrpc-status: 0\r\nx-hop: 2\r\n\r\n";
-    let origin = Origin::new(|_, _| Then::Raw(raw.as_bytes().to_vec()));
+    let origin = Origin::new(|_, _| Reply::Raw(raw.as_bytes().to_vec()));
     let served = before(&origin);
     run(async {
         let mut client = Client::new(&served.addr).await;
@@ -102,7 +102,7 @@ fn heads_alone_end_their_streams() {
         ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", 304, Some("9")),
         ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, Some("0")),
     ];
-    let origin = Origin::new(move |n, _| Then::Raw(answers[n].1.as_bytes().to_vec()));
+    let origin = Origin::new(move |n, _| Reply::Raw(answers[n].1.as_bytes().to_vec()));
     let served = before(&origin);
     run(async {
         let mut client = Client::new(&served.addr).await;
@@ -123,8 +123,8 @@ fn an_answer_that_breaks_off_is_no_whole_one() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nx\r\n",
     ] {
         let origin = common::Origin::new(move |n, _| match n {
-            0 => Then::Raw(raw.as_bytes().to_vec()),
-            _ => Then::Ok("next".to_owned()),
+            0 => Reply::Raw(raw.as_bytes().to_vec()),
+            _ => Reply::Ok("next".to_owned()),
         });
         let served = serve(&format!(
             "listen(\"127.0.0.1:0\", server(\"origin\", addr=\"{}\", body_timeout=100*ms))",
@@ -142,7 +142,7 @@ fn an_answer_that_breaks_off_is_no_whole_one() {
 
 #[test]
 fn a_client_that_resets_is_gone() {
-    let origin = Origin::new(|_, _| Then::After(15_000, Box::new(Then::Ok(String::new()))));
+    let origin = Origin::new(|_, _| Reply::After(15_000, Box::new(Reply::Ok(String::new()))));
     let served = before(&origin);
     run(async {
         let mut client = Client::new(&served.addr).await;
@@ -174,7 +174,7 @@ fn an_answer_before_the_request_is_whole_ends_the_upload() {
 
 #[test]
 fn a_drain_says_goaway_and_finishes_what_is_under_way() {
-    let origin = Origin::new(|_, _| Then::After(100, Box::new(Then::Ok("late".to_owned()))));
+    let origin = Origin::new(|_, _| Reply::After(100, Box::new(Reply::Ok("late".to_owned()))));
     let served = before(&origin);
     run(async {
         let mut client = Client::new(&served.addr).await;
@@ -208,7 +208,7 @@ fn a_connection_ends_by_its_number_of_requests() {
 fn small_chunks_are_put_together() {
     let chunks = "8\r\n01234567\r\n".repeat(2000);
     let raw = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n").into_bytes();
-    let origin = Origin::new(move |_, _| Then::Raw(raw.clone()));
+    let origin = Origin::new(move |_, _| Reply::Raw(raw.clone()));
     let served = before(&origin);
     run(async {
         let mut client = Client::new(&served.addr).await;

@@ -2,7 +2,7 @@
 //! floods beside them. Streams that a client only listens to. Answers that come before the end of an upload.
 
 use crate::common::{pause, serve, serve_node, until};
-use crate::peer::{Client, Origin, Then, fields, get, post, read, run, write};
+use crate::peer::{Client, Origin, Reply, fields, get, post, read, run, write};
 use crate::raw::{GOAWAY, HEADERS, PREFACE, SETTINGS, frame};
 use bytes::Bytes;
 use std::io::{Read, Write};
@@ -16,11 +16,11 @@ const PING: u8 = 6;
 /// More than the frames without progress that end a connection.
 const MANY: usize = 1300;
 
-fn before(origin: &Origin) -> crate::common::Served {
+fn before(origin: &Origin) -> crate::common::RunningBalancer {
     serve_node(&format!("server(\"origin\", addr=\"{}\", protocol=\"h2\")", origin.addr))
 }
 
-fn counted(served: &crate::common::Served, series: &str) -> bool {
+fn counted(served: &crate::common::RunningBalancer, series: &str) -> bool {
     served
         .scrape(Exposition::Prometheus)
         .lines()
@@ -31,9 +31,9 @@ fn counted(served: &crate::common::Served, series: &str) -> bool {
 #[test]
 fn answers_that_end_in_trailers_end_no_connection() {
     let trailers = || fields(&[("grpc-status", "0"), ("grpc-message", "fine")]);
-    let with_trailers = move |_: usize, _: &_| Then::Ok(&[], b"12345".to_vec(), Some(trailers()));
+    let with_trailers = move |_: usize, _: &_| Reply::Ok(&[], b"12345".to_vec(), Some(trailers()));
     all_are_answered(&Origin::new(100, with_trailers));
-    all_are_answered(&Origin::new(100, |_, _| Then::Ok(&[], Vec::new(), None)));
+    all_are_answered(&Origin::new(100, |_, _| Reply::Ok(&[], Vec::new(), None)));
 }
 
 fn all_are_answered(origin: &Origin) {
@@ -94,7 +94,7 @@ fn has_head(bytes: &[u8]) -> bool {
 /// gRPC asks by a PING for each message how fast the connection is; a hundred streams of small messages are no flood.
 #[test]
 fn small_messages_and_their_pings_end_no_connection() {
-    let origin = Origin::new(200, |_, _| Then::Echo);
+    let origin = Origin::new(200, |_, _| Reply::Echo);
     let served = before(&origin);
     run(async {
         let mut client = Client::new(&served.addr).await;
@@ -315,7 +315,7 @@ fn no_error_after_a_whole_answer_is_none() {
 /// Requests that a client gives up after a while, as at deadlines of its own, are no flood; those that it gives up at once are.
 #[test]
 fn giving_up_is_no_flood() {
-    let origin = Origin::new(1000, |_, _| Then::Silence);
+    let origin = Origin::new(1000, |_, _| Reply::Silence);
     let served = serve(&format!(
         "listen(\"127.0.0.1:0\", server(\"origin\", addr=\"{}\", protocol=\"h2\"), http=http(max_streams=1000))",
         origin.addr
@@ -342,7 +342,7 @@ fn giving_up_is_no_flood() {
 /// A gRPC server resets a call with CANCEL at the deadline that its client has told it; as 502 it would be the server's fault.
 #[test]
 fn a_call_that_its_server_cancels_is_cancelled() {
-    let origin = Origin::new(100, |_, _| Then::Reset(h2::Reason::CANCEL, None));
+    let origin = Origin::new(100, |_, _| Reply::Reset(h2::Reason::CANCEL, None));
     let served = before(&origin);
     run(async {
         let mut client = Client::new(&served.addr).await;
@@ -385,7 +385,7 @@ fn an_end_behind_a_whole_answer_is_none() {
 /// A browser that leaves a page gives up all its requests at once.
 #[test]
 fn many_resets_at_once_end_no_connection() {
-    let origin = Origin::new(1000, |_, _| Then::Silence);
+    let origin = Origin::new(1000, |_, _| Reply::Silence);
     let served = before(&origin);
     let mut stream = TcpStream::connect(&served.addr).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(15))).expect("a socket");

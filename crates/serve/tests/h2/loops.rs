@@ -1,6 +1,6 @@
 //! Connections over loops: by what they carry.
 
-use crate::common::{Conn, Origin, Then, serve_with, until};
+use crate::common::{Conn, Origin, Reply, serve_with, until};
 use crate::peer::{Client, get, run};
 
 /// One connection holds many requests, so whoever comes later is served on the other loop, however many are there: each loop has
@@ -9,8 +9,8 @@ use crate::peer::{Client, get, run};
 fn one_that_carries_much_has_its_loop_to_itself() {
     const HELD: usize = 8;
     let origin = Origin::new(|_, head| match head.starts_with("GET /held ") {
-        true => Then::After(60_000, Box::new(Then::Ok("late".to_owned()))),
-        false => Then::Ok("small".to_owned()),
+        true => Reply::After(60_000, Box::new(Reply::Ok("late".to_owned()))),
+        false => Reply::Ok("small".to_owned()),
     });
     let node = format!("server(\"origin\", addr=\"{}\", idle_timeout=60*s)", origin.addr);
     let served = serve_with(&format!("listen(\"127.0.0.1:0\", {node})"), 2, false);

@@ -1,12 +1,12 @@
 //! Origins of HTTP/2: multiplexing, streaming both ways, refusals and ends.
 
 use crate::common::{self, Conn, serve_node, until};
-use crate::peer::{Client, Origin, Then, collect, fields, get, post, run};
+use crate::peer::{Client, Origin, Reply, collect, fields, get, post, run};
 use crate::raw::leaving;
 use bytes::Bytes;
 use h2::Reason;
 
-fn before(origin: &Origin) -> common::Served {
+fn before(origin: &Origin) -> common::RunningBalancer {
     serve_node(&node(&origin.addr))
 }
 
@@ -14,13 +14,13 @@ fn node(addr: &str) -> String {
     format!("server(\"origin\", addr=\"{addr}\", protocol=\"h2\")")
 }
 
-fn ok(body: &str) -> Then {
-    Then::Ok(&[], body.as_bytes().to_vec(), None)
+fn ok(body: &str) -> Reply {
+    Reply::Ok(&[], body.as_bytes().to_vec(), None)
 }
 
 #[test]
 fn http_1_goes_on_as_http_2() {
-    let origin = Origin::new(100, |_, _| Then::Ok(&[], vec![b'x'; 200_000], None));
+    let origin = Origin::new(100, |_, _| Reply::Ok(&[], vec![b'x'; 200_000], None));
     let served = before(&origin);
     let mut client = Conn::new(&served.addr);
     client.send("POST /a?b HTTP/1.1\r\nHost: h:1\r\nX-One: 1\r\nConnection: x-two\r\nX-Two: 2\r\nContent-Length: 3\r\n\r\nabc");
@@ -37,7 +37,7 @@ fn http_1_goes_on_as_http_2() {
 #[test]
 fn one_connection_carries_many_and_another_is_made_when_streams_run_out() {
     for (most, connections) in [(100, 1), (10, 2)] {
-        let origin = Origin::new(most, |_, _| Then::Silence);
+        let origin = Origin::new(most, |_, _| Reply::Silence);
         let served = before(&origin);
         run(async {
             let mut client = Client::new(&served.addr).await;
@@ -61,7 +61,7 @@ fn one_connection_carries_many_and_another_is_made_when_streams_run_out() {
 
 #[test]
 fn a_call_streams_both_ways_with_trailers() {
-    let origin = Origin::new(100, |_, _| Then::Echo);
+    let origin = Origin::new(100, |_, _| Reply::Echo);
     let served = before(&origin);
     run(async {
         let mut client = Client::new(&served.addr).await;
@@ -93,7 +93,7 @@ fn a_call_streams_both_ways_with_trailers() {
 
 #[test]
 fn large_bodies_pass_both_ways() {
-    let origin = Origin::new(100, |_, _| Then::Echo);
+    let origin = Origin::new(100, |_, _| Reply::Echo);
     let served = before(&origin);
     let data: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
     run(async {
@@ -105,7 +105,7 @@ fn large_bodies_pass_both_ways() {
 
 #[test]
 fn interim_responses_pass() {
-    let origin = Origin::new(100, |_, _| Then::Ok(&[103, 102], b"x".to_vec(), None));
+    let origin = Origin::new(100, |_, _| Reply::Ok(&[103, 102], b"x".to_vec(), None));
     let served = before(&origin);
     let mut client = Conn::new(&served.addr);
     client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -123,12 +123,12 @@ fn resets_are_told_from_refusals() {
         (Reason::INTERNAL_ERROR, None, 502),
         (Reason::CANCEL, None, 502),
     ] {
-        let origin = Origin::new(100, move |_, _| Then::Reset(reason, part));
+        let origin = Origin::new(100, move |_, _| Reply::Reset(reason, part));
         let served = before(&origin);
         assert_eq!(common::get(&served.addr, "/").status, status, "{reason:?}");
         assert_eq!(origin.got().len(), 1);
     }
-    let origin = Origin::new(100, |_, _| Then::Reset(Reason::INTERNAL_ERROR, Some("part")));
+    let origin = Origin::new(100, |_, _| Reply::Reset(Reason::INTERNAL_ERROR, Some("part")));
     let served = before(&origin);
     let mut client = Conn::new(&served.addr);
     client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -139,7 +139,7 @@ fn resets_are_told_from_refusals() {
 #[test]
 fn a_refused_request_may_be_retried() {
     let origin = Origin::new(100, |n, _| match n {
-        0 => Then::Reset(Reason::REFUSED_STREAM, None),
+        0 => Reply::Reset(Reason::REFUSED_STREAM, None),
         _ => ok("again"),
     });
     let served = serve_node(&format!("retry(2, {}, exclude=\"none\")", node(&origin.addr)));

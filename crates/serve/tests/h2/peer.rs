@@ -141,7 +141,7 @@ pub async fn collect(body: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
 
 /// What an origin does with a request.
 #[derive(Clone, Debug)]
-pub enum Then {
+pub enum Reply {
     /// 200 with this body and these trailers, after these interim responses.
     Ok(&'static [u16], Vec<u8>, Option<HeaderMap>),
     /// Sends the request's body back as it comes, with its trailers.
@@ -165,7 +165,7 @@ pub struct Origin {
 
 impl Origin {
     /// One that does this with the n-th request, so many at once on a connection.
-    pub fn new(most: u32, script: impl Fn(usize, &Got) -> Then + Send + Sync + 'static) -> Origin {
+    pub fn new(most: u32, script: impl Fn(usize, &Got) -> Reply + Send + Sync + 'static) -> Origin {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("a socket");
         let addr = listener.local_addr().expect("an address").to_string();
@@ -207,7 +207,7 @@ async fn connection(
     most: u32,
     got: Arc<Mutex<Vec<Got>>>,
     reset: Arc<Mutex<Vec<Reason>>>,
-    script: Arc<impl Fn(usize, &Got) -> Then + Send + Sync + 'static>,
+    script: Arc<impl Fn(usize, &Got) -> Reply + Send + Sync + 'static>,
 ) {
     let mut builder = h2::server::Builder::new();
     let Ok(mut connection) = builder.max_concurrent_streams(most).handshake(stream).await else { return };
@@ -227,13 +227,13 @@ async fn connection(
 }
 
 async fn answer(
-    then: Then,
+    then: Reply,
     mut body: RecvStream,
     mut respond: SendResponse<Bytes>,
     reset: &Mutex<Vec<Reason>>,
 ) -> Result<(), h2::Error> {
     match then {
-        Then::Ok(interim, data, trailers) => {
+        Reply::Ok(interim, data, trailers) => {
             for status in interim {
                 let hint = Response::builder().status(*status).header("link", "</a>").body(());
                 respond.send_informational(hint.expect("a response"))?;
@@ -247,7 +247,7 @@ async fn answer(
             write(&mut stream, data.into(), ends).await?;
             trailers.map_or(Ok(()), |trailers| stream.send_trailers(trailers))
         }
-        Then::Echo => {
+        Reply::Echo => {
             let mut stream = respond.send_response(Response::new(()), false)?;
             while let Some(piece) = body.data().await {
                 let piece = piece?;
@@ -256,11 +256,11 @@ async fn answer(
             }
             stream.send_trailers(body.trailers().await?.unwrap_or_default())
         }
-        Then::Reset(reason, None) => {
+        Reply::Reset(reason, None) => {
             respond.send_reset(reason);
             Ok(())
         }
-        Then::Reset(reason, Some(part)) => {
+        Reply::Reset(reason, Some(part)) => {
             let mut stream = respond.send_response(Response::new(()), false)?;
             write(&mut stream, part.into(), false).await?;
             // The part is to arrive before the end does.
@@ -268,7 +268,7 @@ async fn answer(
             stream.send_reset(reason);
             Ok(())
         }
-        Then::Silence => {
+        Reply::Silence => {
             let reason = std::future::poll_fn(|cx| respond.poll_reset(cx)).await?;
             reset.lock().expect("no panic").push(reason);
             Ok(())

@@ -5,10 +5,10 @@ use crate::peer::{Client, run};
 use http::Request;
 
 /// A request: method, target, fields.
-type Asked<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+type RequestLine<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
 /// The statuses of requests, sent on one connection to an origin that answers with its name, and how many it saw.
-fn statuses(requests: &[Asked<'_>]) -> (Vec<u16>, usize) {
+fn statuses(requests: &[RequestLine<'_>]) -> (Vec<u16>, usize) {
     let origin = Origin::named("x");
     let served = serve_node(&format!("server(\"origin\", addr=\"{}\")", origin.addr));
     let statuses = run(async {
@@ -29,7 +29,7 @@ fn statuses(requests: &[Asked<'_>]) -> (Vec<u16>, usize) {
 
 #[test]
 fn one_strictness_serves_both_versions() {
-    let cases: [(Asked<'_>, u16); 11] = [
+    let cases: [(RequestLine<'_>, u16); 11] = [
         (("GET", "http://a/", &[]), 200),
         (("GET", "http://a/", &[("host", "a")]), 200),
         (("GET", "http://a/", &[("host", "b")]), 400),

@@ -65,7 +65,7 @@ fn checks_of_tcp_want_a_connection_and_no_target_is_503() {
         2,
     );
     until("down", || x.get().status == 503);
-    let a = Origin::at("a", &dead.to_string());
+    let a = Origin::listen("a", &dead.to_string());
     until("up", || x.bodies(MANY).iter().all(|b| b == "a"));
     drop(a);
 }
@@ -249,7 +249,7 @@ fn a_target_that_refuses_connections_is_passed_over() {
         2,
     );
     assert!((0..MANY).all(|_| x.get().status == 200));
-    let again = Origin::at("a", &dead.to_string());
+    let again = Origin::listen("a", &dead.to_string());
     pause(Duration::from_millis(350));
     until("a is picked again", || x.share("a", MANY) > 0);
     drop(again);

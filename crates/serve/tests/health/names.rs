@@ -1,11 +1,11 @@
 //! `addr="host:port"`: resolved again and again, without a loop that waits.
 
 use crate::dns::{Dns, Says, addresses};
-use crate::support::{Mode, Origin, Served, pause, serve_with, until};
+use crate::support::{Mode, Origin, RunningBalancer, pause, serve_with, until};
 use std::time::{Duration, Instant};
 use weir_serve::Options;
 
-fn serve(file: &str, dns: &Dns) -> Served {
+fn serve(file: &str, dns: &Dns) -> RunningBalancer {
     serve_with(file, Options { loops: Some(2), nameserver: Some(dns.addr), ..Options::default() })
 }
 
@@ -15,7 +15,7 @@ fn two() -> (Origin, Origin, u16) {
         let a = Origin::new("a");
         let port = a.addr.port();
         if std::net::TcpListener::bind(("127.0.0.2", port)).is_ok() {
-            return (a, Origin::at("b", &format!("127.0.0.2:{port}")), port);
+            return (a, Origin::listen("b", &format!("127.0.0.2:{port}")), port);
         }
     }
 }

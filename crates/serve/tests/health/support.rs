@@ -46,10 +46,10 @@ struct State {
 
 impl Origin {
     pub fn new(name: &str) -> Origin {
-        Origin::at(name, "127.0.0.1:0")
+        Origin::listen(name, "127.0.0.1:0")
     }
 
-    pub fn at(name: &str, addr: &str) -> Origin {
+    pub fn listen(name: &str, addr: &str) -> Origin {
         let listener = TcpListener::bind(addr).expect("a free port");
         let addr = listener.local_addr().expect("its address");
         let ok = Mode::Status(200);
@@ -192,7 +192,7 @@ fn pause_between_halves() {
 }
 
 /// A served file.
-pub struct Served {
+pub struct RunningBalancer {
     addr: SocketAddr,
     running: Option<Running>,
     /// The first balancer that a request meets.
@@ -203,16 +203,16 @@ pub struct Served {
 }
 
 /// Serves the node that the file calls `x`.
-pub fn serve(file: &str, loops: usize) -> Served {
+pub fn serve(file: &str, loops: usize) -> RunningBalancer {
     serve_with(file, Options { loops: Some(loops), ..Options::default() })
 }
 
-pub fn serve_with(file: &str, options: Options) -> Served {
+pub fn serve_with(file: &str, options: Options) -> RunningBalancer {
     serve_whole(&format!("{file}\nlisten(\"127.0.0.1:0\", x, name=\"front\")\n"), options)
 }
 
 /// Serves a file that has its own listener.
-pub fn serve_whole(file: &str, options: Options) -> Served {
+pub fn serve_whole(file: &str, options: Options) -> RunningBalancer {
     let source = file.as_bytes().to_vec();
     let request = weir_topology::Request { name: "t.star".to_owned(), source, ..Default::default() };
     let plan = weir_topology::evaluate(&request).unwrap_or_else(|e| panic!("{e:?}")).plan;
@@ -224,7 +224,7 @@ pub fn serve_whole(file: &str, options: Options) -> Served {
     let addr = running.listening[0].addr.parse().expect("an address");
     let is_lb = |n: &weir_plan::Node| matches!(point.specs[n.spec as usize], Spec::Lb(_));
     let lb = point.nodes.iter().rposition(is_lb).map(|id| id as u32);
-    Served { addr, running: Some(running), lb, point, nodes, removed: Mutex::default() }
+    RunningBalancer { addr, running: Some(running), lb, point, nodes, removed: Mutex::default() }
 }
 
 /// What a client got; status 0: no answer.
@@ -235,7 +235,7 @@ pub struct Got {
     pub body: String,
 }
 
-impl Served {
+impl RunningBalancer {
     /// A request on a connection of its own, so that any loop may get it.
     pub fn get(&self) -> Got {
         self.get_with("")
@@ -317,7 +317,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for RunningBalancer {
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
             running.remote().drain();

@@ -1,6 +1,6 @@
 //! A known load with known faults: every counter is what clients, origins and the access log have seen.
 
-use super::common::{Conn, Origin, Served, Then, serve_with, until};
+use super::common::{Conn, Origin, Reply, RunningBalancer, serve_with, until};
 use super::format::promtool;
 use super::peer::{Client, get, post, run};
 use super::scraped::{LogFile, Scraped, field};
@@ -11,14 +11,14 @@ use weir_serve::Exposition;
 /// An origin that answers by the path, and is silent where that is `/silent`.
 fn origin() -> Origin {
     Origin::new(|_, head| match head.split(' ').nth(1).unwrap_or_default() {
-        "/missing" => Then::Status(404),
-        "/bad" => Then::Status(500),
-        "/silent" => Then::After(60_000, Box::new(Then::Close)),
-        _ => Then::Ok("hello".to_owned()),
+        "/missing" => Reply::Status(404),
+        "/bad" => Reply::Status(500),
+        "/silent" => Reply::After(60_000, Box::new(Reply::Close)),
+        _ => Reply::Ok("hello".to_owned()),
     })
 }
 
-fn served(origin: &Origin, log: &LogFile) -> Served {
+fn served(origin: &Origin, log: &LogFile) -> RunningBalancer {
     let addr = &origin.addr;
     let server = |name: &str| format!("server(\"{name}\", addr=\"{addr}\")");
     let pair = format!(
@@ -43,13 +43,13 @@ fn served(origin: &Origin, log: &LogFile) -> Served {
 
 /// What clients saw: method, status, protocol; and the kind where it was an error.
 #[derive(Default)]
-struct Seen {
+struct ExpectedCounts {
     requests: BTreeMap<String, f64>,
     errors: BTreeMap<String, f64>,
     bodies: [f64; 2],
 }
 
-impl Seen {
+impl ExpectedCounts {
     fn note(&mut self, times: u32, of: (&str, u16, &str), kind: Option<&str>, bodies: [u32; 2]) {
         let (method, status, protocol) = of;
         let labels =
@@ -69,7 +69,7 @@ impl Seen {
 }
 
 /// What is the same by both protocols: how often each is asked, and what comes of it.
-fn expected(seen: &mut Seen, protocol: &str) {
+fn expected(seen: &mut ExpectedCounts, protocol: &str) {
     seen.note(3, ("GET", 200, protocol), None, [0, 5]);
     seen.note(1, ("POST", 200, protocol), None, [4, 5]);
     seen.note(1, ("other", 200, protocol), None, [0, 5]);
@@ -82,7 +82,7 @@ fn expected(seen: &mut Seen, protocol: &str) {
     seen.note(1, ("GET", 499, protocol), Some("cancelled"), [0, 0]);
 }
 
-fn by_http_1(served: &Served, origin: &Origin, seen: &mut Seen) {
+fn by_http_1(served: &RunningBalancer, origin: &Origin, seen: &mut ExpectedCounts) {
     let mut conn = Conn::new(&served.addr);
     (0..3).for_each(|_| assert_eq!(conn.get("/ok", "").status, 200));
     for (path, status) in [("/ok", 200), ("/once", 500)] {
@@ -103,11 +103,11 @@ fn by_http_1(served: &Served, origin: &Origin, seen: &mut Seen) {
     let mut held = Conn::new(&served.addr);
     held.send("GET /silent HTTP/1.1\r\nHost: a\r\n\r\n");
     until(|| origin.count() > before);
-    assert_eq!(Scraped::of(served).get("weir_queue_inside{node=\"line\"}"), 1.0);
+    assert_eq!(Scraped::new(served).get("weir_queue_inside{node=\"line\"}"), 1.0);
     let own = conn.get("/silent", "");
     assert_eq!(own.status, 503);
     seen.bodies[1] += own.body.len() as f64;
-    assert_eq!(Scraped::of(served).get("weir_requests_in_flight{listener=\"edge\"}"), 1.0);
+    assert_eq!(Scraped::new(served).get("weir_requests_in_flight{listener=\"edge\"}"), 1.0);
     drop(held);
     // What is refused for its head alone: one that says what it was, one that does not.
     for (text, method, status) in [
@@ -122,7 +122,7 @@ fn by_http_1(served: &Served, origin: &Origin, seen: &mut Seen) {
     }
 }
 
-fn by_http_2(served: &Served, origin: &Origin, seen: &mut Seen) {
+fn by_http_2(served: &RunningBalancer, origin: &Origin, seen: &mut ExpectedCounts) {
     run(async {
         let mut client = Client::new(&served.addr).await;
         for (path, status) in [
@@ -157,7 +157,7 @@ fn by_http_2(served: &Served, origin: &Origin, seen: &mut Seen) {
         seen.bodies[1] += own.body.len() as f64;
         drop((answer, held));
         // The reset is sent by the connection's own task.
-        while Scraped::of(served).get("weir_requests_in_flight{listener=\"edge\"}") > 0.0 {
+        while Scraped::new(served).get("weir_requests_in_flight{listener=\"edge\"}") > 0.0 {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     });
@@ -167,26 +167,26 @@ fn by_http_2(served: &Served, origin: &Origin, seen: &mut Seen) {
 fn counters_are_what_clients_and_the_access_log_have_seen() {
     let (origin, log) = (origin(), LogFile::new("counts"));
     let served = served(&origin, &log);
-    let mut seen = Seen::default();
+    let mut seen = ExpectedCounts::default();
     by_http_1(&served, &origin, &mut seen);
     expected(&mut seen, "1.1");
     by_http_2(&served, &origin, &mut seen);
     expected(&mut seen, "2");
     until(|| log.lines().len() as f64 >= seen.count());
-    let now = Scraped::of(&served);
+    let now = Scraped::new(&served);
     requests(&now, &seen);
     agrees_with_log(&now, &log.lines());
     attempts(&now);
     connections(&now, &origin);
     assert_eq!(now.all("weir_bad_requests_total").len(), 2, "{:?}", now.all("weir_bad_requests_total"));
-    until(|| Scraped::of(&served).sum("weir_connections", "") == 0.0);
-    let end = Scraped::of(&served);
+    until(|| Scraped::new(&served).sum("weir_connections", "") == 0.0);
+    let end = Scraped::new(&served);
     let accepted = end.sum("weir_connections_accepted_total", "");
     assert_eq!((accepted, end.sum("weir_connections_closed_total", "")), (6.0, 6.0));
     promtool(&served.scrape(Exposition::Prometheus));
 }
 
-fn requests(now: &Scraped, seen: &Seen) {
+fn requests(now: &Scraped, seen: &ExpectedCounts) {
     assert_eq!(now.all("weir_requests_total"), seen.requests);
     assert_eq!(now.all("weir_request_errors_total"), seen.errors);
     let edge = "{listener=\"edge\"}";

@@ -1,12 +1,12 @@
 //! What is not counted by requests: health, handshakes, hedges, rates, several threads, what is removed.
 
 use super::common::certificates::Authority;
-use super::common::{Conn, Origin, Then, get as ask, serve, serve_with, until};
+use super::common::{Conn, Origin, Reply, get as ask, serve, serve_with, until};
 use super::scraped::Scraped;
 
 #[test]
 fn health_is_counted_with_its_reasons() {
-    let (bad, good) = (Origin::new(|_, _| Then::Status(500)), Origin::named("good"));
+    let (bad, good) = (Origin::new(|_, _| Reply::Status(500)), Origin::named("good"));
     let served = serve(&format!(
         "good = server(\"good\", addr=\"{}\")\n\
          checked = lb.first([good], name=\"checked\", health=health.http(\"/\", interval=50*ms))\n\
@@ -14,13 +14,13 @@ fn health_is_counted_with_its_reasons() {
          listen(\"127.0.0.1:0\", route([(when(path=\"/checked\"), checked)], otherwise=apps))",
         good.addr, bad.addr
     ));
-    let begun = Scraped::of(&served);
+    let begun = Scraped::new(&served);
     assert_eq!(begun.sum("weir_target_eligible", "pool=\"apps\""), 2.0);
     until(|| {
         ask(&served.addr, "/");
-        Scraped::of(&served).get("weir_target_eligible{pool=\"apps\",target=\"bad\"}") == 0.0
+        Scraped::new(&served).get("weir_target_eligible{pool=\"apps\",target=\"bad\"}") == 0.0
     });
-    let now = Scraped::of(&served);
+    let now = Scraped::new(&served);
     let ejections = now.all("weir_ejections_total");
     assert_eq!(
         ejections,
@@ -31,9 +31,9 @@ fn health_is_counted_with_its_reasons() {
     assert_eq!(now.get("weir_panic{pool=\"apps\"}"), 0.0);
     let out = "weir_target_out_seconds_total{pool=\"apps\",target=\"bad\",reason=\"ejected_consecutive\"}";
     let before = now.get(out);
-    until(|| Scraped::of(&served).get(out) > before);
+    until(|| Scraped::new(&served).get(out) > before);
     until(|| {
-        Scraped::of(&served)
+        Scraped::new(&served)
             .sum("weir_health_checks_total", "pool=\"checked\",target=\"good\",result=\"passed\"")
             > 1.0
     });
@@ -42,8 +42,8 @@ fn health_is_counted_with_its_reasons() {
 #[test]
 fn a_budget_hedges_and_rates_are_counted() {
     let slow = Origin::new(|n, _| match n {
-        0 => Then::After(60_000, Box::new(Then::Close)),
-        _ => Then::Ok("x".to_owned()),
+        0 => Reply::After(60_000, Box::new(Reply::Close)),
+        _ => Reply::Ok("x".to_owned()),
     });
     let served = serve(&format!(
         "listen(\"127.0.0.1:0\", route([\n\
@@ -52,15 +52,15 @@ fn a_budget_hedges_and_rates_are_counted() {
          ], otherwise=limit.rate(respond(200), 0.001, burst=2, name=\"few\")))",
         slow.addr
     ));
-    assert_eq!(Scraped::of(&served).get("weir_budget_tokens{node=\"twice\"}"), 1.0);
+    assert_eq!(Scraped::new(&served).get("weir_budget_tokens{node=\"twice\"}"), 1.0);
     assert_eq!(ask(&served.addr, "/hedge").status, 200);
-    let now = Scraped::of(&served);
+    let now = Scraped::new(&served);
     assert_eq!(now.get("weir_hedges_total{node=\"twice\",won=\"true\"}"), 1.0);
     assert!(now.get("weir_budget_tokens{node=\"twice\"}") < 0.5);
     assert_eq!(now.get("weir_limited_total{node=\"few\"}"), 0.0);
     let statuses: Vec<u16> = (0..4).map(|_| ask(&served.addr, "/").status).collect();
     assert_eq!(statuses, [200, 200, 429, 429]);
-    assert_eq!(Scraped::of(&served).get("weir_limited_total{node=\"few\"}"), 2.0);
+    assert_eq!(Scraped::new(&served).get("weir_limited_total{node=\"few\"}"), 2.0);
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn handshakes_and_certificates_are_counted() {
         serve(&format!("listen(\"127.0.0.1:0\", respond(200), name=\"tls\", tls=tls.server({words}))"));
     assert_eq!(ask(&served.addr, "/").status, 400, "cleartext");
     let cleartext = "weir_tls_handshakes_total{listener=\"tls\",result=\"cleartext\"}";
-    until(|| Scraped::of(&served).get(cleartext) == 1.0);
-    let now = Scraped::of(&served);
+    until(|| Scraped::new(&served).get(cleartext) == 1.0);
+    let now = Scraped::new(&served);
     let until_s: Vec<f64> = now.each("weir_tls_certificate_not_after_seconds").map(|(_, at)| at).collect();
     assert!(matches!(until_s[..], [at] if at > now.get("process_start_time_seconds")), "{until_s:?}");
 }
@@ -92,14 +92,15 @@ fn threads_add_up() {
     }
     let ok = "weir_requests_total{listener=\"edge\",method=\"GET\",code=\"200\",protocol=\"1.1\"}";
     // A loop counts a request once its answer is sent, which the client may see before.
-    until(|| Scraped::of(&served).get(ok) == 200.0);
-    let now = Scraped::of(&served);
+    until(|| Scraped::new(&served).get(ok) == 200.0);
+    let now = Scraped::new(&served);
     assert_eq!(now.sum("weir_attempts_total", "outcome=\"ok\""), 200.0);
     assert_eq!(now.get("weir_connections{listener=\"edge\",state=\"idle\"}"), 40.0);
     assert_eq!(now.all("weir_loop_busy_ratio").len(), 4);
     drop(conns);
     until(|| {
-        Scraped::of(&served).get("weir_connections_closed_total{listener=\"edge\",reason=\"client\"}") == 40.0
+        Scraped::new(&served).get("weir_connections_closed_total{listener=\"edge\",reason=\"client\"}")
+            == 40.0
     });
 }
 
@@ -114,13 +115,13 @@ fn a_target_that_is_removed_has_no_series() {
     );
     let served = serve(&text);
     (0..4).for_each(|_| assert_eq!(ask(&served.addr, "/").status, 200));
-    until(|| Scraped::of(&served).sum("weir_attempts_total", "target=\"b\"") == 2.0);
+    until(|| Scraped::new(&served).sum("weir_attempts_total", "target=\"b\"") == 2.0);
     let one = format!(
         "listen(\"127.0.0.1:0\", lb.round_robin([server(\"a\", addr=\"{}\")], name=\"apps\"))",
         origin.addr
     );
     served.reload(&one);
-    assert_eq!(Scraped::of(&served).get("weir_config_generation"), 1.0);
-    until(|| Scraped::of(&served).0.keys().all(|series| !series.contains("target=\"b\"")));
-    assert_eq!(Scraped::of(&served).sum("weir_attempts_total", "target=\"a\""), 2.0);
+    assert_eq!(Scraped::new(&served).get("weir_config_generation"), 1.0);
+    until(|| Scraped::new(&served).0.keys().all(|series| !series.contains("target=\"b\"")));
+    assert_eq!(Scraped::new(&served).sum("weir_attempts_total", "target=\"a\""), 2.0);
 }

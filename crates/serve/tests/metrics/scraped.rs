@@ -1,6 +1,6 @@
 //! A scrape as a test reads it, and the lines of an access log.
 
-use super::common::Served;
+use super::common::RunningBalancer;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use weir_serve::Exposition;
@@ -11,7 +11,7 @@ pub struct Scraped(pub BTreeMap<String, f64>);
 
 impl Scraped {
     /// What is said now.
-    pub fn of(served: &Served) -> Scraped {
+    pub fn new(served: &RunningBalancer) -> Scraped {
         let text = served.scrape(Exposition::Prometheus);
         let line = |line: &str| {
             let (series, value) = line.rsplit_once(' ').expect("a value");

@@ -1,6 +1,6 @@
 //! `retry`, `hedge` and `budget`.
 
-use crate::common::{Conn, Origin, Then, get, near, pause, send, serve_node, timed, until};
+use crate::common::{Conn, Origin, Reply, get, near, pause, send, serve_node, timed, until};
 
 fn server(name: &str, origin: &Origin) -> String {
     format!("server(\"{name}\", addr=\"{}\")", origin.addr)
@@ -10,7 +10,7 @@ const POST: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
 
 #[test]
 pub fn retry_leaves_out_who_was_tried() {
-    let (bad, good) = (Origin::new(|_, _| Then::Close), Origin::named("good"));
+    let (bad, good) = (Origin::new(|_, _| Reply::Close), Origin::named("good"));
     let both = format!("[{}, {}]", server("bad", &bad), server("good", &good));
     let served = serve_node(&format!("retry(3, lb.round_robin({both}, start=\"first\"))"));
     assert_eq!(get(&served.addr, "/").body, "good");
@@ -29,11 +29,11 @@ pub fn retry_leaves_out_who_was_tried() {
 
 #[test]
 pub fn retry_of_statuses() {
-    let origin = Origin::new(|n, _| if n < 2 { Then::Status(503) } else { Then::Ok("x".into()) });
+    let origin = Origin::new(|n, _| if n < 2 { Reply::Status(503) } else { Reply::Ok("x".into()) });
     let served = serve_node(&format!("retry(3, {}, on=[503])", server("a", &origin)));
     assert_eq!((get(&served.addr, "/").body.as_str(), origin.count()), ("x", 3));
     assert_eq!(origin.connections(), 1, "an answer that is not wanted does not cost its connection");
-    let origin = Origin::new(|_, _| Then::Status(503));
+    let origin = Origin::new(|_, _| Reply::Status(503));
     let served = serve_node(&format!("retry(3, {}, on=[\"status_5xx\"])", server("a", &origin)));
     let last = get(&served.addr, "/");
     assert_eq!(
@@ -50,7 +50,7 @@ pub fn retry_of_statuses() {
 /// The error of an attempt that another outdid counts where its target is judged.
 #[test]
 pub fn a_hedge_counts_its_losers() {
-    let (bad, good) = (Origin::new(|_, _| Then::Status(503)), Origin::named("good"));
+    let (bad, good) = (Origin::new(|_, _| Reply::Status(503)), Origin::named("good"));
     let both = format!("[{}, {}]", server("bad", &bad), server("good", &good));
     let eject = "eject=eject(consecutive=2, base=30*s, max_percent=50), panic=0.0";
     let lb = format!("lb.first({both}, {eject})");
@@ -68,12 +68,12 @@ pub fn a_hedge_counts_its_losers() {
 
 #[test]
 pub fn retry_waits_and_pays() {
-    let origin = Origin::new(|_, _| Then::Close);
+    let origin = Origin::new(|_, _| Reply::Close);
     let served = serve_node(&format!("retry(4, {}, backoff=20*ms, backoff_max=20*ms)", server("a", &origin)));
     let (ms, response) = timed(|| get(&served.addr, "/"));
     assert_eq!((response.status, origin.count()), (502, 4));
     assert!(ms > 2.0 && ms < 120.0, "{ms}");
-    let origin = Origin::new(|_, _| Then::Close);
+    let origin = Origin::new(|_, _| Reply::Close);
     let budget = "budget=budget(ratio=0.0, min_per_s=0.2, window=10*s)";
     let served = serve_node(&format!("retry(4, {}, {budget})", server("a", &origin)));
     assert_eq!(get(&served.addr, "/").status, 502);
@@ -126,7 +126,8 @@ pub fn retry_with_the_same_work() {
 
 #[test]
 pub fn hedge_wins_and_cancels_the_loser() {
-    let (slow, fast) = (Origin::new(|_, _| Then::After(2000, Box::new(Then::Close))), Origin::named("fast"));
+    let (slow, fast) =
+        (Origin::new(|_, _| Reply::After(2000, Box::new(Reply::Close))), Origin::named("fast"));
     let both = format!("[{}, {}]", server("slow", &slow), server("fast", &fast));
     let served = serve_node(&format!("hedge(30*ms, lb.first({both}))"));
     let (ms, response) = timed(|| get(&served.addr, "/"));
@@ -146,7 +147,7 @@ pub fn hedge_wins_and_cancels_the_loser() {
 
 #[test]
 pub fn hedge_starts_at_once_when_one_fails() {
-    let (bad, good) = (Origin::new(|_, _| Then::Close), Origin::named("good"));
+    let (bad, good) = (Origin::new(|_, _| Reply::Close), Origin::named("good"));
     let both = format!("[{}, {}]", server("bad", &bad), server("good", &good));
     let served = serve_node(&format!("hedge(5*s, lb.round_robin({both}, start=\"first\"))"));
     let (ms, response) = timed(|| get(&served.addr, "/"));
@@ -165,7 +166,8 @@ pub fn hedge_starts_at_once_when_one_fails() {
 /// Before its body has come whole a request is not hedged; then it is.
 #[test]
 pub fn hedge_waits_for_the_body() {
-    let (slow, fast) = (Origin::new(|_, _| Then::After(2000, Box::new(Then::Close))), Origin::named("fast"));
+    let (slow, fast) =
+        (Origin::new(|_, _| Reply::After(2000, Box::new(Reply::Close))), Origin::named("fast"));
     let both = format!("[{}, {}]", server("slow", &slow), server("fast", &fast));
     let served = serve_node(&format!("hedge(10*ms, lb.first({both}))"));
     let mut conn = Conn::new(&served.addr);
@@ -180,12 +182,12 @@ pub fn hedge_waits_for_the_body() {
 /// However much is kept for other reasons: past `replay` the attempt is the last.
 #[test]
 pub fn a_small_replay_is_kept_to() {
-    let origin = Origin::new(|_, _| Then::Status(503));
+    let origin = Origin::new(|_, _| Reply::Status(503));
     let put = |n: usize| format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {n}\r\n\r\n{}", "x".repeat(n));
     let served = serve_node(&format!("retry(3, {}, on=[503], replay=1*KiB)", server("a", &origin)));
     assert_eq!((send(&served.addr, put(1025)).status, origin.count()), (503, 1));
     assert_eq!((send(&served.addr, put(1024)).status, origin.count()), (503, 4));
-    let slow = Origin::new(|_, _| Then::After(200, Box::new(Then::Ok("x".into()))));
+    let slow = Origin::new(|_, _| Reply::After(200, Box::new(Reply::Ok("x".into()))));
     let served = serve_node(&format!("hedge(20*ms, {}, attempts=3, replay=10)", server("slow", &slow)));
     assert_eq!((send(&served.addr, put(11)).body.as_str(), slow.count()), ("x", 1));
     assert_eq!((send(&served.addr, put(10)).body.as_str(), slow.count()), ("x", 4));

@@ -1,6 +1,6 @@
 //! Every policy of balancers, and what stands around them.
 
-use crate::common::{Conn, Origin, Response, Then, get, get_with, pause, serve_node, transport, until};
+use crate::common::{Conn, Origin, Reply, Response, get, get_with, pause, serve_node, transport, until};
 use std::collections::BTreeMap;
 
 fn ask(addr: &str, n: usize) -> Vec<String> {
@@ -59,8 +59,8 @@ fn busy(n: usize) -> (Vec<Origin>, String) {
     let origins: Vec<Origin> = (0..n)
         .map(|i| {
             Origin::new(move |_, head| match head.contains("/slow") {
-                true => Then::After(300, Box::new(Then::Ok(i.to_string()))),
-                false => Then::Ok(i.to_string()),
+                true => Reply::After(300, Box::new(Reply::Ok(i.to_string()))),
+                false => Reply::Ok(i.to_string()),
             })
         })
         .collect();
@@ -94,7 +94,7 @@ pub fn least_conn_takes_the_least_busy() {
 
 #[test]
 pub fn an_error_is_held_against_a_target() {
-    let (bad, good) = (Origin::new(|_, _| Then::Status(500)), Origin::named("good"));
+    let (bad, good) = (Origin::new(|_, _| Reply::Status(500)), Origin::named("good"));
     let list = format!("[server(\"bad\", addr=\"{}\"), server(\"good\", addr=\"{}\")]", bad.addr, good.addr);
     for lb in ["least_conn", "p2c"] {
         let served = serve_node(&format!("lb.{lb}({list}, ties=\"first\", error_hold=150*ms)"));

@@ -1,6 +1,6 @@
 //! `buffered` with real traffic.
 
-use crate::common::{Conn, Origin, Then, get, pause, serve_node, timed, until};
+use crate::common::{Conn, Origin, Reply, get, pause, serve_node, timed, until};
 
 #[test]
 pub fn a_request_is_taken_whole_first() {
@@ -21,7 +21,7 @@ pub fn a_request_is_taken_whole_first() {
 
 #[test]
 pub fn a_large_request_goes_on_streaming() {
-    let origin = Origin::new(|_, _| Then::Ok("x".into()));
+    let origin = Origin::new(|_, _| Reply::Ok("x".into()));
     let served = serve_node(&format!("retry(2, buffered(server(\"a\", addr=\"{}\"), 1*KiB))", origin.addr));
     let mut conn = Conn::new(&served.addr);
     let body: Vec<u8> = (0..300_000u32).map(|i| (i % 251) as u8).collect();
@@ -43,7 +43,7 @@ pub fn a_slow_client_holds_no_server() {
     let big = "x".repeat(24 << 20);
     let length = big.len();
     let origin =
-        Origin::new(move |n, _| if n == 0 { Then::Ok(big.clone()) } else { Then::Ok("next".into()) });
+        Origin::new(move |n, _| if n == 0 { Reply::Ok(big.clone()) } else { Reply::Ok("next".into()) });
     let served =
         serve_node(&format!("buffered(queue(server(\"a\", addr=\"{}\"), timeout=5*s), 32*MiB)", origin.addr));
     let mut slow = Conn::new(&served.addr);
@@ -56,7 +56,7 @@ pub fn a_slow_client_holds_no_server() {
     let whole = slow.response();
     assert!(whole.status == 200 && whole.body.len() == length);
     let big = "x".repeat(24 << 20);
-    let origin = Origin::new(move |_, _| Then::Ok(big.clone()));
+    let origin = Origin::new(move |_, _| Reply::Ok(big.clone()));
     let served = serve_node(&format!("queue(server(\"a\", addr=\"{}\"), timeout=100*ms)", origin.addr));
     let mut slow = Conn::new(&served.addr);
     slow.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");

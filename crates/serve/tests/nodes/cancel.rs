@@ -1,9 +1,9 @@
 //! Clients that leave: what goes on and what does not.
 
-use crate::common::{Conn, Origin, Then, get, pause, serve_node, timed, transport, until};
+use crate::common::{Conn, Origin, Reply, get, pause, serve_node, timed, transport, until};
 
-fn queue(on_cancel: &str, ms: u64) -> (Origin, crate::common::Served) {
-    let origin = Origin::new(move |_, _| Then::After(ms, Box::new(Then::Ok("x".into()))));
+fn queue(on_cancel: &str, ms: u64) -> (Origin, crate::common::RunningBalancer) {
+    let origin = Origin::new(move |_, _| Reply::After(ms, Box::new(Reply::Ok("x".into()))));
     let node = format!("queue(server(\"a\", addr=\"{}\"), on_cancel=\"{on_cancel}\")", origin.addr);
     let served = serve_node(&node);
     (origin, served)
@@ -81,13 +81,13 @@ pub fn half_a_request_never_goes_on() {
 #[test]
 pub fn a_timeout_outside_leaves_what_goes_on() {
     let origin = Origin::new(|n, _| match n {
-        0 => Then::After(
+        0 => Reply::After(
             100,
-            Box::new(Then::Raw(
+            Box::new(Reply::Raw(
                 b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n0".to_vec(),
             )),
         ),
-        n => Then::Ok(n.to_string()),
+        n => Reply::Ok(n.to_string()),
     });
     let served = serve_node(&format!(
         "timeout(30*ms, queue(server(\"a\", addr=\"{}\"), concurrency=2, on_cancel=\"finish\"))",
@@ -109,8 +109,8 @@ pub fn a_timeout_outside_leaves_what_goes_on() {
 pub fn a_body_is_drained() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n12".to_vec();
     let origin = Origin::new(move |n, _| match n {
-        0 => Then::Raw(head.clone()),
-        _ => Then::Ok("x".into()),
+        0 => Reply::Raw(head.clone()),
+        _ => Reply::Ok("x".into()),
     });
     let served = serve_node(&format!(
         "queue(server(\"a\", addr=\"{}\"), on_cancel=\"skip\", timeout=60*ms)",
@@ -126,11 +126,11 @@ pub fn a_body_is_drained() {
 #[test]
 pub fn a_timeout_in_the_body_leaves_what_goes_on() {
     let origin = Origin::new(|n, _| match n {
-        0 => Then::Parts(vec![
+        0 => Reply::Parts(vec![
             (0, b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n12".to_vec()),
             (150, b"34".to_vec()),
         ]),
-        n => Then::Ok(n.to_string()),
+        n => Reply::Ok(n.to_string()),
     });
     let served = serve_node(&format!(
         "timeout(40*ms, queue(server(\"a\", addr=\"{}\"), on_cancel=\"skip\"))",

@@ -2,7 +2,7 @@
 
 use crate::common::{Conn, get, get_with, send, serve_node, transport};
 
-fn to(name: &str) -> String {
+fn respond_with(name: &str) -> String {
     format!("respond(200, body=\"{name}\")")
 }
 
@@ -17,12 +17,12 @@ pub fn the_first_rule_that_matches_decides() {
         "route([(when(path=\"/v1/*\", method=[\"GET\", \"PUT\"]), {}), (when(host=\"*.example.com\"), {}), \
          (when(header=(\"x-tier\", \"gold*\")), {}), (when(client=\"127.0.0.0/8\", path=\"/me\"), {}), \
          (when(client=\"10.0.0.0/8\"), {})], otherwise={})",
-        to("path"),
-        to("host"),
-        to("header"),
-        to("client"),
-        to("ten"),
-        to("rest")
+        respond_with("path"),
+        respond_with("host"),
+        respond_with("header"),
+        respond_with("client"),
+        respond_with("ten"),
+        respond_with("rest")
     ));
     let a = &served.addr;
     assert_eq!(get(a, "/v1/x?y=z").body, "path");
@@ -43,8 +43,8 @@ pub fn the_first_rule_that_matches_decides() {
 pub fn no_rule_is_404_and_two_meanings_are_400() {
     let served = serve_node(&format!(
         "route([(when(path=\"/admin/*\"), {}), (when(path=\"/a*\"), {})])",
-        to("x"),
-        to("y")
+        respond_with("x"),
+        respond_with("y")
     ));
     let a = &served.addr;
     assert_eq!(get(a, "/b").status, 404);
@@ -54,15 +54,15 @@ pub fn no_rule_is_404_and_two_meanings_are_400() {
     assert_eq!(get(a, "/a/./b").body, "y", "both mean the same way");
     let served = serve_node(&format!(
         "route([(when(path=\"/admin/*\"), {}), (when(path=\"/a*\"), {})]), http=http(paths=\"raw\")",
-        to("x"),
-        to("y")
+        respond_with("x"),
+        respond_with("y")
     ));
     assert_eq!(get(&served.addr, "/a/../admin/x").body, "y");
 }
 
 #[test]
 pub fn split_has_shares() {
-    let served = serve_node(&format!("split([(1, {}), (3, {})])", to("a"), to("b")));
+    let served = serve_node(&format!("split([(1, {}), (3, {})])", respond_with("a"), respond_with("b")));
     let mut conn = Conn::new(&served.addr);
     let n = 2000;
     let a = (0..n).filter(|_| conn.get("/", "").body == "a").count() as f64 / f64::from(n);
@@ -71,8 +71,11 @@ pub fn split_has_shares() {
 
 #[test]
 pub fn split_by_key_keeps_its_clients() {
-    let served =
-        serve_node(&format!("split([(1, {}), (1, {})], key=key.header(\"x-user\"))", to("a"), to("b")));
+    let served = serve_node(&format!(
+        "split([(1, {}), (1, {})], key=key.header(\"x-user\"))",
+        respond_with("a"),
+        respond_with("b")
+    ));
     let mut conn = Conn::new(&served.addr);
     let mut seen = std::collections::BTreeSet::new();
     for user in 0..50 {
@@ -82,7 +85,11 @@ pub fn split_by_key_keeps_its_clients() {
         seen.insert(first);
     }
     assert_eq!(seen.len(), 2);
-    let cookie = serve_node(&format!("split([(1, {}), (1, {})], key=key.cookie(\"u\"))", to("a"), to("b")));
+    let cookie = serve_node(&format!(
+        "split([(1, {}), (1, {})], key=key.cookie(\"u\"))",
+        respond_with("a"),
+        respond_with("b")
+    ));
     let first = get_with(&cookie.addr, "/", "Cookie: a=b; u=77\r\n").body;
     assert!((0..20).all(|_| get_with(&cookie.addr, "/", "Cookie: u=77\r\n").body == first));
 }

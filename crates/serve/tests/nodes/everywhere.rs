@@ -1,6 +1,6 @@
 //! The tests of nodes and policies on every transport. Each says for itself where HTTP/2 has no word for what it does.
 
-use crate::common::transport::{Transport, on};
+use crate::common::transport::{Transport, with_transport};
 use crate::{
     attempts, balance, buffered, cancel, choose, faults, fixed, layers, limits, models, queues, rewrite,
 };
@@ -41,7 +41,7 @@ fn all_on(transport: Transport) {
             continue;
         }
         println!("{name} on {transport:?}");
-        on(transport, *test);
+        with_transport(transport, *test);
     }
 }
 

@@ -1,6 +1,6 @@
 //! `faulty`, `block`, `flaky`, `warmup`.
 
-use crate::common::{Conn, Origin, Then, get, pause, serve_node, serve_with, timed, until};
+use crate::common::{Conn, Origin, Reply, get, pause, serve_node, serve_with, timed, until};
 
 fn down(mode: &str, more: &str) -> String {
     format!(
@@ -58,7 +58,7 @@ pub fn a_lazy_crash_resets_what_is_inside() {
 #[test]
 pub fn a_crash_breaks_a_body() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345".to_vec();
-    let stuck = Origin::new(move |_, _| Then::Raw(head.clone()));
+    let stuck = Origin::new(move |_, _| Reply::Raw(head.clone()));
     let text = format!(
         "listen(\"127.0.0.1:0\", faulty(50*ms, 1*us, server(\"a\", addr=\"{}\"), mode=\"crash\"))",
         stuck.addr

@@ -2,11 +2,11 @@
 
 use crate::common::transport::is_http2;
 use crate::common::{
-    Conn, Origin, Served, Then, get, get_with, near, pause, serve, serve_with, timed, until,
+    Conn, Origin, Reply, RunningBalancer, get, get_with, near, pause, serve, serve_with, timed, until,
 };
 
 /// The outermost listener: it stands last in the file.
-fn outer(served: &Served) -> &str {
+fn outer(served: &RunningBalancer) -> &str {
     served.addrs.last().expect("a listener")
 }
 
@@ -67,7 +67,7 @@ pub fn what_fails_behind_is_an_answer() {
         };
         let kinds = serve(&text("[\"connect_failed\", \"refused\", \"overloaded\", \"timeout\", \"reset\"]"));
         // The first has the token.
-        let asked = |served: &Served| {
+        let asked = |served: &RunningBalancer| {
             if status == 429 {
                 assert_eq!(get(&served.addrs[0], "/").status, 200);
             }
@@ -234,11 +234,11 @@ pub fn inner_listeners_drain_last() {
 #[test]
 pub fn a_broken_body_stays_broken() {
     let origin = Origin::new(|n, _| match n {
-        0 | 1 => Then::Parts(vec![
+        0 | 1 => Reply::Parts(vec![
             (0, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab".to_vec()),
             (30, Vec::new()),
         ]),
-        _ => Then::Ok("whole".to_owned()),
+        _ => Reply::Ok("whole".to_owned()),
     });
     let served = serve(&format!(
         "inner = listen(\"127.0.0.1:0\", timeout(100*ms, server(\"o\", addr=\"{}\")), name=\"inner\")\n\

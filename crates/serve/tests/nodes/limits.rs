@@ -1,6 +1,6 @@
 //! `limit.rate` and `timeout`.
 
-use crate::common::{Conn, Origin, Then, get, get_with, near, pause, serve_node, serve_with, timed};
+use crate::common::{Conn, Origin, Reply, get, get_with, near, pause, serve_node, serve_with, timed};
 use std::io::{Read, Write};
 
 #[test]
@@ -38,7 +38,7 @@ pub fn rate_is_the_processs() {
 
 #[test]
 pub fn timeout_is_504_and_cancels() {
-    let slow = Origin::new(|_, _| Then::After(3000, Box::new(Then::Status(200))));
+    let slow = Origin::new(|_, _| Reply::After(3000, Box::new(Reply::Status(200))));
     let served = serve_node(&format!("timeout(40*ms, server(\"a\", addr=\"{}\"))", slow.addr));
     let (ms, response) = timed(|| get(&served.addr, "/"));
     assert_eq!(response.status, 504);
@@ -52,7 +52,7 @@ pub fn timeout_is_504_and_cancels() {
 #[test]
 pub fn timeout_breaks_a_body() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345".to_vec();
-    let stuck = Origin::new(move |_, _| Then::Raw(head.clone()));
+    let stuck = Origin::new(move |_, _| Reply::Raw(head.clone()));
     let served = serve_node(&format!("timeout(40*ms, server(\"a\", addr=\"{}\"))", stuck.addr));
     let mut conn = Conn::new(&served.addr);
     conn.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");

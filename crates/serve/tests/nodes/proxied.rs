@@ -1,12 +1,12 @@
 //! The PROXY protocol, in (`proxy_from`) and out (`send_proxy`): weir before weir, as a balancer before another.
 
-use crate::common::{Conn, Origin, Served, Then, serve, until};
+use crate::common::{Conn, Origin, Reply, RunningBalancer, serve, until};
 use std::io::{Read, Write};
 
 const FROM: &str = "http=http(proxy_from=[\"127.0.0.1\"])";
 
 /// An outer weir that believes the header of the test, before an inner one that it tells who the client is, before an origin.
-fn chain(version: &str, origin: &Origin) -> (Served, Served) {
+fn chain(version: &str, origin: &Origin) -> (RunningBalancer, RunningBalancer) {
     let inner = serve(&format!("listen(\"127.0.0.1:0\", server(\"o\", addr=\"{}\"), {FROM})", origin.addr));
     let outer = serve(&format!(
         "listen(\"127.0.0.1:0\", server(\"w\", addr=\"{}\", send_proxy=\"{version}\"), {FROM})",
@@ -140,7 +140,7 @@ pub fn checks_begin_with_a_header_too() {
 #[test]
 pub fn every_connection_begins_with_one() {
     let origin = Origin::new(|_, _| {
-        Then::Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec())
+        Reply::Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec())
     });
     let (outer, _inner) = chain("v2", &origin);
     let mut conn = named(&outer.addr, "203.0.113.7");

@@ -1,10 +1,12 @@
 //! `queue`, and `max_in_flight` of balancers.
 
-use crate::common::{Conn, Origin, Served, Then, get, near, pause, serve_node, serve_with, timed, until};
+use crate::common::{
+    Conn, Origin, Reply, RunningBalancer, get, near, pause, serve_node, serve_with, timed, until,
+};
 use std::thread::JoinHandle;
 
 fn slow(ms: u64) -> Origin {
-    Origin::new(move |n, _| Then::After(ms, Box::new(Then::Ok(n.to_string()))))
+    Origin::new(move |n, _| Reply::After(ms, Box::new(Reply::Ok(n.to_string()))))
 }
 
 fn in_background(addr: &str, path: &str) -> JoinHandle<(f64, u16, String)> {
@@ -31,8 +33,8 @@ pub fn a_queue_is_the_processs() {
 pub fn those_who_wait_go_in_order() {
     let path = |head: &str| head.split(' ').nth(1).unwrap_or("").to_owned();
     let origin = Origin::new(move |_, head| match path(head).as_str() {
-        "/0" => Then::After(200, Box::new(Then::Ok("0".into()))),
-        other => Then::Ok(other.to_owned()),
+        "/0" => Reply::After(200, Box::new(Reply::Ok("0".into()))),
+        other => Reply::Ok(other.to_owned()),
     });
     let text = format!("listen(\"127.0.0.1:0\", queue(server(\"a\", addr=\"{}\")))", origin.addr);
     let served = serve_with(&text, 3, false);
@@ -48,7 +50,7 @@ pub fn those_who_wait_go_in_order() {
     assert_eq!(order, (0..8).map(|i| format!("/{i}")).collect::<Vec<_>>());
 }
 
-fn full(node: impl Fn(&str) -> String) -> (Origin, Served) {
+fn full(node: impl Fn(&str) -> String) -> (Origin, RunningBalancer) {
     let origin = slow(150);
     let served = serve_node(&node(&format!("server(\"a\", addr=\"{}\")", origin.addr)));
     (origin, served)
@@ -113,7 +115,7 @@ pub fn a_wait_for_a_balancer_ends() {
 #[test]
 pub fn a_slot_is_held_for_the_body() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345".to_vec();
-    let stuck = Origin::new(move |_, _| Then::Raw(head.clone()));
+    let stuck = Origin::new(move |_, _| Reply::Raw(head.clone()));
     let served = serve_node(&format!("queue(server(\"a\", addr=\"{}\"), timeout=30*ms)", stuck.addr));
     let mut conn = Conn::new(&served.addr);
     conn.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");

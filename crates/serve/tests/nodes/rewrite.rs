@@ -1,6 +1,6 @@
 //! `rewrite` with real traffic.
 
-use crate::common::{Origin, Then, get, get_with, serve_node};
+use crate::common::{Origin, Reply, get, get_with, serve_node};
 
 #[test]
 pub fn requests_change_on_their_way() {
@@ -23,7 +23,7 @@ pub fn requests_change_on_their_way() {
 #[test]
 pub fn responses_change_on_their_way() {
     let raw = b"HTTP/1.1 200 OK\r\nServer: secret\r\nX-A: 1\r\nX-B: 2\r\nContent-Length: 1\r\n\r\nx".to_vec();
-    let origin = Origin::new(move |_, _| Then::Raw(raw.clone()));
+    let origin = Origin::new(move |_, _| Reply::Raw(raw.clone()));
     let inner = format!(
         "rewrite(server(\"a\", addr=\"{}\"), response_set={{\"x-c\": \"inner\", \"x-b\": \"3\"}})",
         origin.addr

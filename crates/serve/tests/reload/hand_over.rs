@@ -1,7 +1,7 @@
 //! Another process (here: another instance in this one) takes the place of a running one under load.
 
 use super::load::{file, server, servers, two_loops, under_load};
-use super::support::{Mode, Origin, Served, serve_whole, until};
+use super::support::{Mode, Origin, RunningBalancer, serve_whole, until};
 use std::io::Read;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ impl Control {
     }
 
     /// Waits there for a successor of this one; what came of it.
-    fn hands_over(&self, old: &Served) -> std::thread::JoinHandle<Result<(), String>> {
+    fn hands_over(&self, old: &RunningBalancer) -> std::thread::JoinHandle<Result<(), String>> {
         let _ = std::fs::remove_file(&self.0);
         let listener = UnixListener::bind(&self.0).expect("a socket");
         let remote = old.remote();
@@ -36,7 +36,7 @@ impl Drop for Control {
     }
 }
 
-fn successor(file: &str, predecessor: &Predecessor) -> Served {
+fn successor(file: &str, predecessor: &Predecessor) -> RunningBalancer {
     let inherited = Some(predecessor.sockets.clone());
     serve_whole(file, Options { inherited, ..two_loops() })
 }

@@ -12,7 +12,7 @@ use load::{Client, file, server, servers, two_loops, under_load};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use support::{Mode, Origin, Pending, Served, pause, serve_whole, until};
+use support::{Mode, Origin, Pending, RunningBalancer, pause, serve_whole, until};
 use weir_serve::{Exposition, Options, SetTarget, TargetState};
 
 #[test]
@@ -116,7 +116,7 @@ fn limits_count_both_generations() {
     held.into_iter().chain([waits]).for_each(|one| assert_eq!(one.wait().status, 200));
 }
 
-fn scraped(x: &Served) -> String {
+fn scraped(x: &RunningBalancer) -> String {
     String::from_utf8(x.remote().scrape(Exposition::Prometheus)).expect("text")
 }
 
@@ -255,7 +255,7 @@ fn patient(a: &Origin, i: usize) -> String {
 }
 
 /// Nine requests held in nine graphs, and the file of the graph after them.
-fn nine_graphs_held(a: &Origin) -> (Served, Vec<Pending>, String) {
+fn nine_graphs_held(a: &Origin) -> (RunningBalancer, Vec<Pending>, String) {
     let of = |i| patient(a, i);
     let x = serve_whole(&of(0), two_loops());
     a.answer(Mode::Hold);

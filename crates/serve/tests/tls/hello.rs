@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// How the listener answers these bytes before their end: with nothing, an alert and its number, a handshake, or in cleartext.
 #[derive(Debug, PartialEq, Eq)]
-enum Said {
+enum FirstAnswer {
     Nothing,
     Alert(u8),
     Handshake,
@@ -20,7 +20,7 @@ enum Said {
 }
 
 /// What it says to these pieces and the end of the stream.
-fn said(addr: &str, pieces: &[&[u8]]) -> Said {
+fn said(addr: &str, pieces: &[&[u8]]) -> FirstAnswer {
     let mut stream = TcpStream::connect(addr).expect("a connection");
     stream.set_nodelay(true).expect("a socket");
     stream.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
@@ -37,10 +37,10 @@ fn said(addr: &str, pieces: &[&[u8]]) -> Said {
     let waits = ended.is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock);
     assert!(!waits, "the connection stays open");
     match answer[..] {
-        [] => Said::Nothing,
-        [0x15, _, _, 0, 2, _, number, ..] => Said::Alert(number),
-        [0x16, ..] => Said::Handshake,
-        _ => Said::Cleartext,
+        [] => FirstAnswer::Nothing,
+        [0x15, _, _, 0, 2, _, number, ..] => FirstAnswer::Alert(number),
+        [0x16, ..] => FirstAnswer::Handshake,
+        _ => FirstAnswer::Cleartext,
     }
 }
 
@@ -53,12 +53,12 @@ fn anything_may_come_first() {
         let whole = said(&served.addr, &[&hello]);
         // A client of TLS 1.1 has no cipher that is left.
         // That one offers TLS 1.1 at most.
-        assert_eq!(whole, if i == 4 { Said::Alert(40) } else { Said::Handshake }, "{i}");
+        assert_eq!(whole, if i == 4 { FirstAnswer::Alert(40) } else { FirstAnswer::Handshake }, "{i}");
         let bytes: Vec<&[u8]> = hello.chunks(1).collect();
         assert_eq!(said(&served.addr, &bytes), whole, "{i}, byte by byte");
         for cut in [1, 5, 6, 43, hello.len() / 2, hello.len() - 1] {
             assert_eq!(said(&served.addr, &[&hello[..cut], &hello[cut..]]), whole, "{i} at {cut}");
-            assert_eq!(said(&served.addr, &[&hello[..cut]]), Said::Nothing, "{i} up to {cut}");
+            assert_eq!(said(&served.addr, &[&hello[..cut]]), FirstAnswer::Nothing, "{i} up to {cut}");
         }
         for seed in 0..60 {
             let mut random = Random::new(seed << 20 | i as u64);
@@ -68,10 +68,10 @@ fn anything_may_come_first() {
             let (a, b) = mutated.split_at(random.below(mutated.len()));
             assert_eq!(said(&served.addr, &[a, b]), whole, "{i} {seed}");
             kinds[match whole {
-                Said::Nothing => 0,
-                Said::Alert(_) => 1,
-                Said::Handshake => 2,
-                Said::Cleartext => 3,
+                FirstAnswer::Nothing => 0,
+                FirstAnswer::Alert(_) => 1,
+                FirstAnswer::Handshake => 2,
+                FirstAnswer::Cleartext => 3,
             }] += 1;
         }
     }

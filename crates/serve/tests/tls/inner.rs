@@ -2,8 +2,8 @@
 
 use crate::common::certificates::Authority;
 use crate::common::configs::client;
-use crate::common::transport::{Transport, on};
-use crate::common::{Conn, Origin, Served, get, serve, serve_with, until};
+use crate::common::transport::{Transport, with_transport};
+use crate::common::{Conn, Origin, RunningBalancer, get, serve, serve_with, until};
 use crate::{connect, status};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -25,12 +25,12 @@ fn file(tls: &str, more: &str, node: &str) -> String {
     )
 }
 
-fn outer(served: &Served) -> &str {
+fn outer(served: &RunningBalancer) -> &str {
     served.addrs.last().expect("a listener")
 }
 
 /// Handshakes at the inner listener that ended well.
-fn handshakes(served: &Served) -> u64 {
+fn handshakes(served: &RunningBalancer) -> u64 {
     let all = served.scrape(Exposition::Prometheus);
     let name = "weir_tls_handshakes_total{listener=\"inner\",result=\"ok\"} ";
     let found = all.lines().find_map(|line| line.strip_prefix(name));
@@ -74,7 +74,7 @@ fn it_is_reached_by_tls() {
 #[test]
 fn its_own_process_is_believed() {
     believed("http");
-    on(Transport::Tls, || believed("https"));
+    with_transport(Transport::Tls, || believed("https"));
 }
 
 /// Where clients come so.

@@ -1,4 +1,4 @@
-//! TLS on both sides, with clients and origins by rustls. Real clients: `cli/tests/serve_tls.rs`.
+//! TLS on both sides, with clients and origins by rustls. Real clients: `cli/tests/serve/tls.rs`.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -8,8 +8,8 @@ mod upgrades;
 
 use common::certificates::Authority;
 use common::configs::{client, server};
-use common::transport::{Transport, on};
-use common::{Conn, Origin, Then, serve, serve_node, until};
+use common::transport::{Transport, with_transport};
+use common::{Conn, Origin, Reply, serve, serve_node, until};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 use std::io::{Read, Write};
@@ -41,7 +41,7 @@ fn status(tls: &mut Tls, host: &str) -> u16 {
 }
 
 /// A listener with these certificates before a fixed answer.
-fn listen(tls: &str) -> common::Served {
+fn listen(tls: &str) -> common::RunningBalancer {
     serve(&format!("listen(\"127.0.0.1:0\", respond(200, body=\"ok\"), tls=tls.server({tls}))"))
 }
 
@@ -131,7 +131,7 @@ fn a_body_that_ends_without_close_notify_is_cut_off() {
 /// Tickets that an origin sends after its handshake are no answer that nobody asked for.
 #[test]
 fn connections_to_an_origin_are_used_again() {
-    on(Transport::Tls, || {
+    with_transport(Transport::Tls, || {
         let origin = Origin::named("app");
         let served = serve_node(&format!("server(addr=\"{}\")", origin.addr));
         let mut conn = Conn::new(&served.addr);
@@ -145,10 +145,10 @@ fn connections_to_an_origin_are_used_again() {
 /// More than any buffer, both ways at once, with readers that take their time.
 #[test]
 fn large_bodies_go_both_ways() {
-    on(Transport::Tls, || {
+    with_transport(Transport::Tls, || {
         let large: String = "0123456789abcdef".repeat(200_000);
         let answer = large.clone();
-        let origin = Origin::new(move |_, _| Then::Ok(answer.clone()));
+        let origin = Origin::new(move |_, _| Reply::Ok(answer.clone()));
         let served = serve_node(&format!("server(addr=\"{}\")", origin.addr));
         let mut conn = Conn::new(&served.addr);
         for _ in 0..2 {
@@ -163,7 +163,7 @@ fn large_bodies_go_both_ways() {
 
 #[test]
 fn origins_learn_that_the_client_came_by_https() {
-    on(Transport::Tls, || {
+    with_transport(Transport::Tls, || {
         let origin = Origin::named("app");
         let served = serve_node(&format!("server(addr=\"{}\")", origin.addr));
         assert_eq!(Conn::new(&served.addr).get("/", "").status, 200);
@@ -176,10 +176,10 @@ fn origins_learn_that_the_client_came_by_https() {
 
 #[test]
 fn a_tunnel_passes_both_ways() {
-    on(Transport::Tls, || {
+    with_transport(Transport::Tls, || {
         let switch =
             b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhi";
-        let origin = Origin::new(move |_, _| Then::Raw(switch.to_vec()));
+        let origin = Origin::new(move |_, _| Reply::Raw(switch.to_vec()));
         let served = serve_node(&format!("server(addr=\"{}\")", origin.addr));
         let mut conn = Conn::new(&served.addr);
         conn.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");

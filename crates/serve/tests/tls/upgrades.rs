@@ -1,7 +1,7 @@
 //! Upgrades to origins that choose their version by ALPN: HTTP/2 has none, so that they go by HTTP/1.1, and all else as before.
 
 use crate::common::certificates::Authority;
-use crate::common::transport::{Transport, on};
+use crate::common::transport::{Transport, with_transport};
 use crate::common::{self, Conn, configs, serve, serve_node, until};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -10,7 +10,7 @@ use weir_serve::Exposition;
 
 /// A connection as the origin has met it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Met {
+struct ObservedConnection {
     /// What was offered by ALPN, in order.
     offered: Vec<String>,
     /// What was chosen; `None`: nothing, and the handshake failed.
@@ -25,7 +25,7 @@ struct Met {
 struct Origin {
     addr: String,
     authority: Authority,
-    met: Arc<Mutex<Vec<Met>>>,
+    met: Arc<Mutex<Vec<ObservedConnection>>>,
 }
 
 impl Origin {
@@ -59,7 +59,7 @@ impl Origin {
         format!("server(\"a\", addr=\"{}\", tls={tls}{more})", self.addr)
     }
 
-    fn met(&self) -> Vec<Met> {
+    fn met(&self) -> Vec<ObservedConnection> {
         self.met.lock().expect("no panic").clone()
     }
 
@@ -70,7 +70,7 @@ impl Origin {
 
     /// Requests that were asked by this version.
     fn asked(&self, version: &str) -> usize {
-        let of = |met: &Met| met.chosen.as_deref() == Some(version);
+        let of = |met: &ObservedConnection| met.chosen.as_deref() == Some(version);
         self.met().iter().filter(|met| of(met)).map(|met| met.asked.len()).sum()
     }
 }
@@ -86,7 +86,7 @@ async fn connection(
     tcp: tokio::net::TcpStream,
     config: Arc<rustls::ServerConfig>,
     mute: bool,
-    met: Arc<Mutex<Vec<Met>>>,
+    met: Arc<Mutex<Vec<ObservedConnection>>>,
 ) {
     let Ok(start) = LazyConfigAcceptor::new(Default::default(), tcp).await else { return };
     let hello = start.client_hello();
@@ -94,10 +94,10 @@ async fn connection(
     let offered: Vec<String> = offered.collect();
     let at = {
         let mut met = met.lock().expect("no panic");
-        met.push(Met { offered, ..Met::default() });
+        met.push(ObservedConnection { offered, ..ObservedConnection::default() });
         met.len() - 1
     };
-    let change = |how: &dyn Fn(&mut Met)| how(&mut met.lock().expect("no panic")[at]);
+    let change = |how: &dyn Fn(&mut ObservedConnection)| how(&mut met.lock().expect("no panic")[at]);
     if let Ok(tls) = start.into_stream(config).await {
         let chosen = tls.get_ref().1.alpn_protocol().map(|p| String::from_utf8_lossy(p).into_owned());
         change(&|met| met.chosen.clone_from(&chosen));
@@ -177,7 +177,7 @@ fn plain(addr: &str, by: &str) {
 #[test]
 fn an_upgrade_to_an_origin_of_both_versions_goes_by_http_1() {
     for transport in [Transport::Cleartext, Transport::Tls] {
-        on(transport, || {
+        with_transport(transport, || {
             let origin = Origin::new("upgrade", &["h2", H1], false);
             let served = serve_node(&origin.node(", idle_timeout=60*s"));
             plain(&served.addr, "h2");

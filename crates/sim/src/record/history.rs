@@ -1,4 +1,4 @@
-//! Which requests' histories are wanted, and what one is.
+//! Which requests' histories are kept, and what a history is.
 
 use super::tracks::{Noted, Stay};
 use crate::code::Code;
@@ -7,12 +7,13 @@ use weir_policy::history::What;
 use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
 
-/// Which requests are written down.
+/// Which requests are recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selection {
-    /// So many of each scenario with the longest latencies, of those that the window selects; of equal ones the first.
+    /// This many of each scenario with the longest latencies, among those that the window selects; of equal ones the
+    /// first.
     Slowest(usize),
-    /// Each with this probability. What is drawn for that depends on seed, replication and request, and on nothing else.
+    /// Each with this probability. The draw depends on seed, replication and request only.
     Sample(f64),
     /// All of them.
     All,
@@ -20,61 +21,61 @@ pub enum Selection {
     These(Vec<u64>),
 }
 
-/// A part of a request's time; of no length: what it was answered.
+/// An interval of a request's time, or an instant: the moment of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Where.
+    /// The node.
     pub node: NodeId,
-    /// From the request's arrival on.
+    /// When it began, counted from the request's arrival.
     pub from_ns: u64,
-    /// The same.
+    /// When it ended, counted likewise.
     pub to_ns: u64,
-    /// What it was.
+    /// What happened in it.
     pub what: What,
-    /// Attempts that the request had begun by then.
+    /// How many attempts the request had begun by then.
     pub attempt: u32,
-    /// Which of several ways at once (`hedge`, `fanout`); 0: its own.
+    /// The number of the parallel branch (`hedge`, `fanout`); 0: the request's own.
     pub branch: u32,
-    /// The balancer that sent it there last, and the index of the target.
+    /// The balancer that last sent it on, and the index of the target.
     pub target: Option<(NodeId, u32)>,
-    /// How that attempt came back, or what was answered here; `None`: nothing of it is known.
+    /// How that attempt came back, or what was answered here; `None`: unknown.
     pub outcome: Option<Outcome>,
-    /// Whether it is on the way that decided.
+    /// Whether it lies on the path that decided the latency.
     pub counts: bool,
 }
 
 /// The history of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct History {
-    /// Of which replication.
+    /// The replication.
     pub replication: u32,
-    /// Its number there.
+    /// Its number in the replication.
     pub request: u64,
     /// When it arrived.
     pub arrived_ns: u64,
-    /// How long it took; `None`: nothing ever answered it.
+    /// Its latency; `None`: it was never answered.
     pub latency_ns: Option<u64>,
     /// Whether the window selects it.
     pub selected: bool,
     /// How it ended.
     pub outcome: Outcome,
-    /// In the order of their beginnings.
+    /// In the order in which they began.
     pub stages: Vec<Stage>,
 }
 
-/// Numbers that a draw can be.
+/// The number of values a draw can take.
 const TWO_TO_64: f64 = (1u128 << 64) as f64;
 
-/// Stages that are kept of one replication at most: ten replications of that take some gigabytes.
+/// Stages that are kept of one replication, at most: ten replications at this limit take some gigabytes.
 pub(crate) const MOST_STAGES: usize = 4_000_000;
 
-/// Those of a replication that are kept.
+/// The requests of a replication that are kept.
 pub(crate) struct Kept {
     selection: Selection,
     draws: Key,
     pub all: Vec<Noted>,
     stages: usize,
-    /// More than can be kept.
+    /// Whether there were more than can be kept.
     pub too_many: bool,
 }
 
@@ -84,7 +85,7 @@ impl Kept {
         Kept { selection: selection.clone(), draws, all: Vec::new(), stages: 0, too_many: false }
     }
 
-    /// Whether a request may be one of them.
+    /// Whether a request can be among them.
     pub fn may_be(&self, request: u64, selected: bool) -> bool {
         match &self.selection {
             Selection::Slowest(_) => selected,
@@ -114,7 +115,7 @@ impl Kept {
         self.stages = self.all.iter().map(|noted| noted.stays.len()).sum();
     }
 
-    /// Those that are kept, of a replication.
+    /// The histories of the kept requests.
     pub fn histories(mut self, code: &Code, replication: u32) -> Vec<History> {
         if let Selection::Slowest(most) = self.selection {
             self.keep_slowest(most);
@@ -139,7 +140,7 @@ fn history(code: &Code, replication: u32, noted: Noted) -> History {
             attempt: stay.attempt,
             branch: stay.branch,
             target: tried.map(|tried| (node(tried.stage, tried.member), tried.target)),
-            // Who was sent there and has not come back was cut off.
+            // An attempt that was sent there and did not come back was cut off.
             outcome: stay.said.or_else(|| tried.map(|t| t.outcome.unwrap_or(Some(Kind::Cancelled)))),
             counts,
         }
@@ -157,7 +158,8 @@ fn history(code: &Code, replication: u32, noted: Noted) -> History {
     }
 }
 
-/// Of those of all replications the ones that a selection is about: the slowest first, others in their order.
+/// The histories that the selection asks for, out of those of all replications: the slowest first, otherwise in
+/// order.
 pub(crate) fn chosen(selection: &Selection, mut all: Vec<History>) -> Vec<History> {
     if let Selection::Slowest(most) = selection {
         all.sort_by_key(|h| (std::cmp::Reverse(h.latency_ns), h.replication, h.request));

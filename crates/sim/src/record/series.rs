@@ -1,17 +1,18 @@
-//! How a replication went over time: requests that come and go, queues, what is up; over 100 to 200 equal parts of it.
+//! How a replication went over time: arrivals and answers, queues, nodes that are up, over 100 to 200 equal parts of
+//! the run.
 //!
-//! How long it will take is not known as it begins. So it is looked at often, and whenever there are twice as many parts as are
-//! wanted each two become one: integrals are kept, so nothing is lost by that.
+//! The length of the run is unknown when it begins. So samples are taken often, and whenever there are twice as many
+//! parts as needed, each two are merged: integrals are kept, so nothing is lost.
 
 use crate::code::Code;
 use weir_plan::Point;
 
-/// Parts at most.
+/// The most parts.
 const MOST: usize = 200;
-/// The first distance between looks, ns.
+/// The first distance between samples, ns.
 const FIRST: u64 = 1_000;
 
-/// What had happened by an instant: counts, integrals over time (wrapping), and who is up.
+/// The state at an instant: counts, integrals over time (wrapping), and which nodes are up.
 pub(crate) struct Look {
     pub at: u64,
     pub arrived: u64,
@@ -20,13 +21,13 @@ pub(crate) struct Look {
     /// By gauge.
     pub busy: Vec<u64>,
     pub waiting: Vec<u64>,
-    /// Site, and members that are up, of each stage that fails by turns.
+    /// Site, and how many members are up, of each stage that fails and is repaired.
     pub up: Vec<(u32, u32)>,
-    /// Of each place of balancers whose health can change.
+    /// Of each balancer site whose targets' health can change.
     pub pools: Vec<PoolLook>,
 }
 
-/// The targets of a place's balancers, all together.
+/// The targets of a site's balancers, all together.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct PoolLook {
     pub site: u32,
@@ -35,7 +36,7 @@ pub(crate) struct PoolLook {
     pub ejected: u32,
 }
 
-/// The looks at a replication.
+/// The samples of a replication.
 pub(crate) struct Looks {
     distance: u64,
     all: Vec<Look>,
@@ -48,13 +49,13 @@ impl Default for Looks {
 }
 
 impl Looks {
-    /// When the next one is due.
+    /// When the next sample is due.
     pub fn next(&self) -> u64 {
         (self.all.len() as u64 + 1).saturating_mul(self.distance)
     }
 
     pub fn take_in(&mut self, mut look: Look) {
-        // What will never be answered is given up at the time when something happened last.
+        // Requests that will never be answered are given up at the time of the last event.
         if let Some(last) = self.all.last_mut().filter(|last| look.at <= last.at) {
             look.at = last.at;
             *last = look;
@@ -72,31 +73,31 @@ impl Looks {
     }
 }
 
-/// Queues or servers of a site over time, a number for each part.
+/// Queues or servers of a site over time, a number per part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueOverTime {
     /// The site, in words.
     pub place: String,
-    /// How many members.
+    /// How many members it has.
     pub count: u64,
-    /// Requests that waited, at all of them together, on average.
+    /// Requests waiting at all of them together, on average.
     pub waiting: Vec<f64>,
-    /// Slots or cores in use, likewise.
+    /// Slots or cores in use at all of them together, on average.
     pub busy: Vec<f64>,
 }
 
-/// Nodes of a site that fail by turns.
+/// Nodes of a site that fail and are repaired.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpOverTime {
     /// The site, in words.
     pub place: String,
-    /// How many members.
+    /// How many members it has.
     pub count: u64,
     /// How many of them were up at the end of each part.
     pub up: Vec<u64>,
 }
 
-/// How the balancers of a site saw their targets.
+/// The health that the balancers of a site saw in their targets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolOverTime {
     /// The site, in words.
@@ -112,19 +113,19 @@ pub struct PoolOverTime {
 /// A replication over time, all of its requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// How long each part is, from 0 on; the last one is as long as the run.
+    /// The length of a part, from 0 on; the last one ends with the run.
     pub part_ns: u64,
-    /// When the run was over.
+    /// When the run ended.
     pub end_ns: u64,
     /// Arrivals.
     pub arrivals: Vec<u64>,
-    /// Ends of requests.
+    /// Requests that ended.
     pub responses: Vec<u64>,
-    /// Requests on their way, on average.
+    /// Requests in flight, on average.
     pub in_flight: Vec<f64>,
-    /// Queues and servers, in order of the request's way.
+    /// Queues and servers, in the order of a request's path.
     pub queues: Vec<QueueOverTime>,
-    /// What fails by turns.
+    /// Nodes that fail and are repaired.
     pub up: Vec<UpOverTime>,
     /// Balancers whose targets' health can change.
     pub pools: Vec<PoolOverTime>,
@@ -179,7 +180,7 @@ impl Looks {
         series
     }
 
-    /// What was added in each part, and how long it is.
+    /// The increase over each part, and the part's length.
     fn between(&self, of: impl Fn(&Look) -> u64) -> impl Iterator<Item = (u64, u64)> {
         let mut before = (0, 0);
         self.all.iter().map(move |look| {

@@ -1,4 +1,4 @@
-//! What one replication keeps of its requests while it runs.
+//! What is kept of the requests of one replication while it runs.
 
 use super::history::{Kept, Selection};
 use super::series::Looks;
@@ -7,7 +7,7 @@ use crate::code::Code;
 use weir_policy::Outcome;
 use weir_policy::history::What;
 
-/// Time of a request at a stage, or (of no length) what it was answered there.
+/// A request's time at a stage, or (of no length) the answer that it got there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stay {
     pub stage: u32,
@@ -18,9 +18,9 @@ pub(crate) struct Stay {
     /// Attempts that had begun by then.
     pub attempt: u32,
     pub branch: u32,
-    /// The innermost target that it had been sent to: number in [`Noted::tries`], from 1.
+    /// The innermost target that it had been sent to: its number in [`Noted::tries`], from 1.
     pub tried: u32,
-    /// What was answered.
+    /// The answer.
     pub said: Option<Outcome>,
 }
 
@@ -34,32 +34,32 @@ impl Stay {
     }
 }
 
-/// A target that a request was sent to, by a balancer: where that stands, and what came back, if anything did.
+/// A target that a balancer sent a request to: the balancer's place, and what came back, if anything did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Try {
     pub stage: u32,
     pub member: u32,
     pub target: u32,
     pub outcome: Option<Outcome>,
-    /// The one within which it is.
+    /// The attempt that encloses it.
     pub outer: u32,
 }
 
-/// A request that is noted.
+/// A request that is recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     pub request: u64,
     pub arrived: u64,
     pub selected: bool,
-    /// `None`: nothing will ever answer it.
+    /// `None`: it will never be answered.
     pub latency: Option<u64>,
     pub outcome: Outcome,
-    /// With whether they are part of the latency.
+    /// Each with whether it is part of the latency.
     pub stays: Vec<(Stay, bool)>,
     pub tries: Vec<Try>,
 }
 
-/// What is wanted of a replication.
+/// What is recorded of a replication.
 pub(crate) struct Tracks {
     pub kept: Option<Kept>,
     pub sums: Option<Sums>,
@@ -75,20 +75,20 @@ impl Tracks {
         }
     }
 
-    /// Whether a request is to be noted.
+    /// Whether to record a request.
     pub fn wants(&self, request: u64, selected: bool) -> bool {
         self.sums.is_some() && selected
             || self.kept.as_ref().is_some_and(|kept| kept.may_be(request, selected))
     }
 
-    /// A selected request has its answer: what counts is known.
+    /// A selected request was answered, so which stages count is known.
     pub fn ended(&mut self, latency: u64, noted: &Noted) {
         if let Some(sums) = &mut self.sums {
             sums.add(latency, noted);
         }
     }
 
-    /// A request is done with, and everything that it left behind.
+    /// A request and everything that it left behind have ended.
     pub fn done(&mut self, noted: Noted) {
         if let Some(kept) = &mut self.kept {
             kept.take_in(noted);

@@ -1,13 +1,15 @@
 //! What the requests near a quantile of the latency consist of.
 //!
-//! The part of a node in a quantile q(L) of the latency L = ΣXᵢ is E[Xᵢ | L = q(L)]: these parts add up to the quantile,
-//! and each says how much it would change if that node were a little slower (D. Tasche, Risk Contributions and Performance
-//! Measurement, 1999; C. Gourieroux, J.-P. Laurent, O. Scaillet, Sensitivity Analysis of Values at Risk, 2000). No request has
-//! exactly that latency, so the mean is taken over those near it, as P. Glasserman does (Measuring Marginal Risk
-//! Contributions in Credit Portfolios, 2005, section 3): whose rank is within half of 1 − q of it, and never further than 0.05. So
-//! p50 is told by the requests between p45 and p55, p99 by those between p98.5 and p99.5.
+//! The part of a node in a quantile q(L) of the latency L = ΣXᵢ is E[Xᵢ | L = q(L)]: these parts add up to the
+//! quantile, and each says how much it would change if that node were a little slower (D. Tasche, Risk Contributions
+//! and Performance Measurement, 1999; C. Gourieroux, J.-P. Laurent, O. Scaillet, Sensitivity Analysis of Values at
+//! Risk, 2000). No request has exactly that latency, so the mean is taken over those near it, as P. Glasserman does
+//! (Measuring Marginal Risk Contributions in Credit Portfolios, 2005, section 3): those whose rank is within half of
+//! 1 − q of it, but never further than 0.05. So p50 comes from the requests between p45 and p55, p99 from those
+//! between p98.5 and p99.5.
 //!
-//! Sums are kept for latencies that differ by 3 % at most, not for requests: memory does not grow with their number.
+//! Sums are kept per class of latencies that differ by 3 % at most, not per request: memory does not grow with the
+//! number of requests.
 
 use super::tracks::Noted;
 use crate::code::Code;
@@ -17,9 +19,9 @@ use weir_policy::history::What;
 
 /// The quantiles that are explained.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
-/// Of fewer requests beyond it nothing is said of a quantile, as everywhere.
+/// A quantile with fewer requests beyond it is not reported, as everywhere.
 const LEAST: f64 = 10.0;
-/// Latencies of 2^DIGITS neighbouring numbers fall together, of larger ones as many per power of two.
+/// Latencies of 2^DIGITS neighbouring numbers form a class; larger latencies have as many classes per power of two.
 const DIGITS: u32 = 5;
 
 /// A part of a typical request.
@@ -27,9 +29,9 @@ const DIGITS: u32 = 5;
 pub struct Part {
     /// The site, in words.
     pub place: String,
-    /// What it did there.
+    /// What happened in it.
     pub what: What,
-    /// For how long on average, ms.
+    /// Its length on average, ms.
     pub ms: f64,
     /// Its share of the latency.
     pub share: f64,
@@ -38,17 +40,17 @@ pub struct Part {
 /// What the requests near a quantile consist of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Typical {
-    /// Which: 0.5 is the median.
+    /// The quantile: 0.5 is the median.
     pub q: f64,
-    /// How many requests are near.
+    /// How many requests are near it.
     pub requests: u64,
     /// Their mean latency, ms.
     pub ms: f64,
-    /// The parts, the largest first; they add up to it.
+    /// The parts, the largest first; they add up to `ms`.
     pub parts: Vec<Part>,
 }
 
-/// Requests of about the same latency.
+/// The times of requests of about the same latency.
 #[derive(Default)]
 struct Sum {
     requests: u64,
@@ -56,14 +58,14 @@ struct Sum {
     parts: BTreeMap<(u32, What), u128>,
 }
 
-/// The sums of a replication, by latency.
+/// The sums of a replication, by class of latency.
 pub(crate) struct Sums {
-    /// By stage.
+    /// The site of each stage.
     sites: Vec<u32>,
     by_latency: BTreeMap<u32, Sum>,
 }
 
-/// Which latencies fall together.
+/// The class of a latency.
 fn bucket(ns: u64) -> u32 {
     let shift = (64 - ns.leading_zeros()).saturating_sub(DIGITS + 1);
     (shift << DIGITS) + (ns >> shift) as u32
@@ -84,7 +86,7 @@ impl Sums {
         }
     }
 
-    /// The quantiles of which something can be said.
+    /// The typical requests; quantiles with too few requests are missing.
     pub fn typical(&self, point: &Point) -> Vec<Typical> {
         let all: u64 = self.by_latency.values().map(|sum| sum.requests).sum();
         let known = QUANTILES.into_iter().filter(|q| all as f64 * (1.0 - q) >= LEAST);

@@ -1,16 +1,18 @@
-//! What stands around balancers, and what chooses, limits and hedges: from the plan to tables.
+//! Compiles balancers with what surrounds them, and the nodes that choose, limit and hedge, to tables.
 
 use super::build::{Act, Builder};
-use crate::blocks::Draft;
-use crate::guards::{Behind, around, name_of};
-use crate::kinds::{By, says};
+use crate::code::guards::Behind;
+use crate::code::request_kinds::By;
+use crate::compile::blocks::Draft;
+use crate::compile::guards::{around, name_of};
+use crate::compile::request_kinds::says;
 use weir_plan::{Hedged, KeySource, Lb, Scope, Spec, To};
 use weir_policy::config::{Balance, Budget, Hedge, Rate};
 use weir_policy::retry::is_idempotent;
 use weir_policy::upstream::Around;
 use weir_workload::mix;
 
-/// A balancer's place.
+/// The site of a balancer.
 #[derive(Clone, Debug)]
 pub(crate) struct LbSite {
     pub balance: Balance,
@@ -19,17 +21,17 @@ pub(crate) struct LbSite {
     pub offset: u32,
     /// Whether all event loops share one state.
     pub shared: bool,
-    /// What it hashes: index in [`super::build::Tables::keys`].
+    /// The key that it hashes: index in [`super::build::Tables::keys`].
     pub key: Option<u32>,
-    /// The cookie by which clients return, and the file that makes its values.
+    /// The cookie that keeps clients at a target, and the file with the key of its values.
     pub sticky: Option<(String, Option<String>)>,
     /// Member to spare node.
     pub spares: Option<u32>,
     pub max_waiting: u64,
     pub wait_timeout_ns: Option<u64>,
-    /// Whether its health changes by itself or by what comes back.
+    /// Whether its health changes by itself or through outcomes.
     pub watches: bool,
-    /// Whether it asks targets how busy they are.
+    /// Whether it probes how busy its targets are.
     pub measures_probes: bool,
     pub check_timeout_ns: u64,
     pub check_cost_ns: u64,
@@ -38,7 +40,7 @@ pub(crate) struct LbSite {
     pub check_expects: Vec<(u16, u16)>,
 }
 
-/// A place that chooses a node.
+/// The site of a choosing node.
 #[derive(Clone, Debug)]
 pub(crate) struct ChoiceSite {
     pub by: By,
@@ -46,7 +48,7 @@ pub(crate) struct ChoiceSite {
     pub offset: u32,
 }
 
-/// A rate limit's place.
+/// The site of a rate limit.
 #[derive(Clone, Debug)]
 pub(crate) struct LimitSite {
     pub key: Option<u32>,
@@ -54,7 +56,7 @@ pub(crate) struct LimitSite {
     pub offset: u32,
 }
 
-/// A hedge's place.
+/// The site of a hedge.
 #[derive(Clone, Debug)]
 pub(crate) struct HedgeSite {
     pub config: Hedge,
@@ -153,7 +155,7 @@ impl Builder<'_> {
         Act::Hedge { hedge: self.tables.hedges.len() as u32 - 1 }
     }
 
-    /// The budgets of a place, one per node.
+    /// The budgets of a site, one per node.
     pub(super) fn budget(&mut self, budget: Option<&Budget>, draft: &Draft) -> Option<u32> {
         let budget = budget?;
         let offset = (self.tables.budgets.len() as u32).wrapping_sub(draft.base);
@@ -161,7 +163,7 @@ impl Builder<'_> {
         Some(offset)
     }
 
-    /// What the kinds of requests say where a node reads their key.
+    /// The key that each kind of request gives a node.
     fn key_source(&mut self, source: &KeySource) -> u32 {
         self.tables.reads_keys = true;
         self.tables.keys.push(says(source, &self.kinds.shapes));
@@ -177,7 +179,7 @@ impl Builder<'_> {
         self.tables.before = self.kinds.before.clone();
     }
 
-    /// Which balancers stand behind which targets of which others, where the others' health can tell.
+    /// Finds the balancers behind each target of the others, for those whose health can change.
     pub(super) fn find_outside(&mut self) {
         let n = self.code.instances.len();
         self.tables.outside = vec![Vec::new(); n];

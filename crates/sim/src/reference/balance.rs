@@ -1,37 +1,37 @@
-//! Balancers: picking, coming back, waiting while all targets are full, and the clock of what stands around them.
+//! Balancers: picks, outcomes, waiting while all targets are full, and the timers of what surrounds a balancer.
 
 use super::branch::{Frame, Phase};
 use super::build::NOBODY;
 use super::run::{Flow, Reference, what};
-use crate::bounds::{HORIZON_NS, MOST_IN_VAIN};
 use crate::code::Targets;
-use crate::hops::tag;
-use crate::order::{Class, Entry, order_key};
+use crate::code::bounds::{HORIZON_NS, MOST_IN_VAIN};
+use crate::code::order::{Class, Entry, order_key};
+use crate::state::hops::tag;
 use weir_model::queue::Line;
 use weir_policy::config::Exclude;
 use weir_policy::sticky::Simulated;
 use weir_policy::{Ask, Kind, Picked, Release, Ticket, Upstream};
 use weir_stats::Key;
 
-/// A balancer in virtual time, for all loops that meet it: only the policy's state and whom it passes over are each loop's
-/// own.
+/// A balancer in virtual time, for all loops that use it: only the policy's state and the targets that it passes over
+/// exist per loop.
 pub(super) struct Instance {
     pub upstream: Upstream,
-    /// What its choices are drawn by.
+    /// The key of its picks.
     pub picks: Key,
     pub targets: Targets,
     /// Its site.
     pub lb: u32,
     /// Requests that wait until a target is not full any more.
     pub line: Line,
-    /// The cookies that it gives and knows.
+    /// The cookies that it issues and recognises.
     sticky: Option<Simulated>,
-    /// When it is looked at next, and when its next checks begin; an event at another time is stale.
+    /// When its health is to be examined next, and when its next checks begin; an event at any other time is stale.
     watched: u64,
     pub check_due: u64,
-    /// How often its health was looked at since somebody came to its line or was let in.
+    /// How often its health was examined since a request last joined or left its line.
     vain: u32,
-    /// Whether anything behind it could be picked when that was looked at last.
+    /// Whether anything behind it could be picked at the last examination.
     pub alive: bool,
 }
 
@@ -58,7 +58,7 @@ impl Instance {
     }
 }
 
-/// The frame of a request that went to the spare node rather than to a target.
+/// The target index in the frame of a request that went to the spare node.
 const SPARE: u32 = u32::MAX;
 
 impl Reference<'_> {
@@ -67,13 +67,13 @@ impl Reference<'_> {
         member.wrapping_add(self.tables.lbs[lb as usize].offset)
     }
 
-    /// The loop whose state a branch meets there.
+    /// The loop whose state of the balancer a branch uses.
     pub(super) fn on(&self, lb: u32, slot: u32) -> u32 {
         let meets = self.branches.slots[slot as usize].meets;
         if self.tables.lbs[lb as usize].shared { 0 } else { meets }
     }
 
-    /// A branch comes to a balancer.
+    /// A branch arrives at a balancer.
     pub(super) fn pick(&mut self, slot: u32, lb: u32) -> Flow {
         let tables = self.tables;
         let site = &tables.lbs[lb as usize];
@@ -152,7 +152,7 @@ impl Reference<'_> {
         Flow::In
     }
 
-    /// No target is left: an error, or the node that stands in.
+    /// No target is left: an error, or the spare node.
     fn nobody_left(&mut self, slot: u32, lb: u32) -> Flow {
         let site = &self.tables.lbs[lb as usize];
         let branch = &self.branches.slots[slot as usize];
@@ -184,7 +184,7 @@ impl Reference<'_> {
         Flow::Stop
     }
 
-    /// Those who wait for a target go on, as far as there is room.
+    /// Lets waiting requests go on, as far as there is room.
     pub(super) fn admit(&mut self, index: u32) {
         while let Some(slot) = self.balancers[index as usize].line.peek() {
             let lb = self.balancers[index as usize].lb;
@@ -207,7 +207,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A branch is back from the target that was picked.
+    /// A branch has returned from the target that was picked.
     pub(super) fn picked_is_back(&mut self, slot: u32, lb: u32) -> Flow {
         let site = &self.tables.lbs[lb as usize];
         let branch = &self.branches.slots[slot as usize];
@@ -253,7 +253,7 @@ impl Reference<'_> {
         Flow::Out
     }
 
-    /// A branch that was sent to a target is cut off.
+    /// A branch is cut off behind a target.
     pub(super) fn pick_is_cut(&mut self, lb: u32, member: u32, frame: Frame) {
         if frame.index == SPARE {
             return;
@@ -278,7 +278,8 @@ impl Reference<'_> {
         self.busy[self.code.ends.server(to.member) as usize].left(self.now - ticket.at_ns);
     }
 
-    /// Sees to it that a balancer is looked at when its health or its pass-overs change by themselves.
+    /// Schedules the next examination of a balancer for when its health, or the targets it passes over, change by
+    /// themselves.
     pub(super) fn watch(&mut self, index: u32) {
         self.tell_outside(index);
         let instance = &mut self.balancers[index as usize];
@@ -293,7 +294,7 @@ impl Reference<'_> {
             .push(self.now, Entry { at: at.min(u64::MAX - 1), key, who: what::WATCH | index, tag: 0 });
     }
 
-    /// A balancer is looked at.
+    /// Examines the health of a balancer.
     pub(super) fn look_at_balancer(&mut self, index: u32) {
         let instance = &mut self.balancers[index as usize];
         if instance.watched != self.now {
@@ -305,14 +306,14 @@ impl Reference<'_> {
         self.admit_by_health(index);
     }
 
-    /// Those who wait go on, as far as there is room, after health was looked at.
+    /// Lets waiting requests go on, as far as there is room, after health was examined.
     pub(super) fn admit_by_health(&mut self, index: u32) {
         let vain = &mut self.balancers[index as usize].vain;
         *vain = (*vain + 1).min(MOST_IN_VAIN);
         self.admit(index);
     }
 
-    /// Whether somebody waits for a target that may come back by itself, or by a check.
+    /// Whether a request waits for a target that may recover by itself or by a check.
     pub(super) fn anyone_waits_for_health(&self) -> bool {
         self.balancers.iter().any(|b| {
             let changes = self.tables.lbs[b.lb as usize].check_timeout_ns > 0 || b.watched <= HORIZON_NS;
@@ -320,14 +321,14 @@ impl Reference<'_> {
         })
     }
 
-    /// Tells the balancers outside whether one inside has anyone left.
+    /// Reports to the balancers outside whether one inside has a usable target left.
     fn tell_outside(&mut self, index: u32) {
         let tables = self.tables;
         let Some(outside) = tables.outside.get(index as usize).filter(|o| !o.is_empty()) else { return };
         let instance = &mut self.balancers[index as usize];
         let site = &tables.lbs[instance.lb as usize];
         let health = instance.upstream.health();
-        // On probation one is not eligible, but only a request that comes can tell whether it is well again.
+        // A target on probation is not eligible, but only a request can find out whether it is well again.
         let on_probation = || !health.is_ignored() && (0..health.len()).any(|t| health.view(t).may_be_picked);
         let alive = health.count().1 > 0 || site.spares.is_some() || on_probation();
         if std::mem::replace(&mut instance.alive, alive) == alive {

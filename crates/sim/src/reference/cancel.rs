@@ -1,7 +1,7 @@
-//! Cancellation: what is behind is cut off at once, however far away, and gives back what it holds.
+//! Cancellation: everything behind is cut off in the same instant, however far away, and gives back what it holds.
 //!
-//! It travels inwards and stops at the first queue or server whose request goes on (`on_cancel`). Then what is outside of
-//! that place is given back, and the branch walks on to it, wanted by nobody.
+//! It travels inwards and stops at the first queue or server whose requests go on (`on_cancel`). Then everything
+//! outside of that place is given back, and the branch goes on to it, unwanted.
 
 use super::branch::{Branch, Frame, Phase};
 use super::build::{Act, NOBODY};
@@ -10,20 +10,20 @@ use super::run::Sabotage;
 use super::run::{Flow, Reference};
 use weir_policy::Kind;
 
-/// A stage that a branch stands in or has passed.
+/// A stage that a branch is at or has passed.
 #[derive(Clone, Copy)]
 struct Position {
     stage: u32,
     member: u32,
     depth: u16,
-    /// How the branch went on from there.
+    /// The branch's frame there.
     frame: Frame,
-    /// Where the branch stands, rather than what it has passed.
+    /// Whether the branch is at it, rather than past it.
     own: bool,
 }
 
 impl Reference<'_> {
-    /// A branch with a limit has not come back in time: it is cut off, and who sent it in goes on with an error.
+    /// A branch with a limit did not return in time: it is cut off, and its parent goes on with an error.
     pub(super) fn cut_child(&mut self, child: u32, kind: Kind) {
         let parent = self.branches.slots[child as usize].parent;
         if parent == NOBODY {
@@ -43,7 +43,7 @@ impl Reference<'_> {
         self.run_branch(parent, Flow::Out);
     }
 
-    /// The client of a request goes away.
+    /// The client of a request leaves.
     pub(super) fn leave_client(&mut self, slot: u32) {
         self.settle(slot);
         self.branches.slots[slot as usize].outcome = Some(Kind::Cancelled);
@@ -51,7 +51,7 @@ impl Reference<'_> {
         self.cancel(slot, false);
     }
 
-    /// A branch that sent others in goes on with their outcome, and the status of their answer (0: none).
+    /// A branch with children goes on with their outcome and the status of their answer (0: none).
     pub(super) fn resume_parent(&mut self, parent: u32, outcome: weir_policy::Outcome, status: u16) {
         let branch = &mut self.branches.slots[parent as usize];
         (branch.outcome, branch.status, branch.relayed) = (outcome, status, false);
@@ -60,8 +60,8 @@ impl Reference<'_> {
         self.branches.child[parent as usize] = NOBODY;
     }
 
-    /// Books the time of a branch that is about to be cut off, down to where the request stands, and hands what is noted
-    /// to who sent it in: that time counts.
+    /// Books the time of a branch that is about to be cut off, down to where the request is, and moves its notes to
+    /// its parent: that time counts.
     pub(super) fn settle(&mut self, slot: u32) {
         if self.branches.slots[slot as usize].phase == Phase::Children {
             if let Some(child) = self.standing_child(slot) {
@@ -85,7 +85,7 @@ impl Reference<'_> {
         }
     }
 
-    /// Who sent a branch in that is about to be cut off has visited what that has, on the same way.
+    /// Copies the visits of a child that is about to be cut off to its parent, which is on the same way.
     pub(super) fn settle_visits(&mut self, child: u32, parent: u32) {
         let single = self.branches.child[child as usize];
         let hedged = self.branches.groups[child as usize].hedging.is_some();
@@ -97,7 +97,7 @@ impl Reference<'_> {
         self.branches.hand_visits(child, parent);
     }
 
-    /// What a branch has noted counts for another.
+    /// Moves the notes of one branch to another.
     pub(super) fn move_notes(&mut self, from: u32, to: u32) {
         if let Some(recorder) = &mut self.branches.recorder {
             recorder.move_stays(from, to);
@@ -107,7 +107,7 @@ impl Reference<'_> {
         self.branches.notes[from as usize] = notes;
     }
 
-    /// The branch that the answer would have been waited for: a single one, or the first that is open.
+    /// The branch whose answer was waited for: a single one, or the first that is open.
     fn standing_child(&self, slot: u32) -> Option<u32> {
         let single = self.branches.child[slot as usize];
         if single != NOBODY {
@@ -116,7 +116,7 @@ impl Reference<'_> {
         self.branches.groups[slot as usize].branches.iter().copied().find(|b| *b != NOBODY)
     }
 
-    /// Cuts a branch off. With `force` nothing behind goes on.
+    /// Cuts a branch off. With `force`, no request behind it goes on.
     pub(super) fn cancel(&mut self, slot: u32, force: bool) {
         #[cfg(test)]
         self.see_cut(slot, force);
@@ -136,7 +136,7 @@ impl Reference<'_> {
                 None => break,
             }
         }
-        // Up to now its time has been booked where it counts, or it never will.
+        // Time up to now has been booked where it counts, or never will be.
         self.charge(slot);
         self.spend_notes(slot);
         self.unwanted_behind(slot);
@@ -146,8 +146,8 @@ impl Reference<'_> {
         self.stay_in_cell(slot);
     }
 
-    /// A branch that goes on is wanted no more, nor is whatever it sent in. What the request has tried up to now they keep
-    /// in mind: who kept that for them goes away.
+    /// Marks a branch that goes on, and all its children, as unwanted. They keep the list of targets that the request
+    /// tried: the branch that kept it for them is removed.
     fn unwanted_behind(&mut self, slot: u32) {
         let heir = slot;
         let Branch { tries_of, hedge_of, .. } = self.branches.slots[slot as usize];
@@ -179,7 +179,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A branch is gone, with all that it holds and all that it sent in.
+    /// Removes a branch, with all that it holds and all its children.
     fn cut_off(&mut self, slot: u32, force: bool) {
         if self.branches.slots[slot as usize].phase == Phase::Children {
             let single = self.branches.child[slot as usize];
@@ -221,7 +221,7 @@ impl Reference<'_> {
         }
     }
 
-    /// The stage around a position; `None` at the one behind which the branch ends.
+    /// The stage around a position; `None` at the one where the branch ends.
     fn around(&self, slot: u32, at: Position) -> Option<Position> {
         let branch = &self.branches.slots[slot as usize];
         if (at.stage, at.depth) == (branch.floor_stage, branch.floor_depth) {
@@ -257,7 +257,7 @@ impl Reference<'_> {
         found
     }
 
-    /// A branch gives back what it holds at a position.
+    /// Gives back what a branch holds at a position.
     fn give_back(&mut self, slot: u32, at: Position) {
         let branch = &self.branches.slots[slot as usize];
         let (phase, selected) = (branch.phase, branch.selected);
@@ -280,12 +280,12 @@ impl Reference<'_> {
         }
     }
 
-    /// The run is over: nobody will answer what is still on its way.
+    /// The run is over: gives up all requests that are still in flight.
     pub(super) fn give_up(&mut self) {
         if self.tables.loses && self.branches.live > 0 {
             self.now = self.ledger.last_step.max(self.ledger.last_stop);
         }
-        // Who stands in line never got further.
+        // A branch in a line gets no further.
         for slot in 0..self.branches.slots.len() as u32 {
             let branch = &self.branches.slots[slot as usize];
             if branch.live && branch.phase == Phase::Line {

@@ -3,15 +3,15 @@
 use super::branch::{Branch, Phase};
 use super::build::{Act, NOBODY};
 use super::run::{Flow, Reference, what};
-use crate::order::{Class, Entry, order_key};
+use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_plan::Mode;
 
-/// The number that checks have in the order of events: they come by balancer and target, after all requests.
-const CHECKS: u64 = 1 << (crate::order::REQUEST_BITS - 1);
+/// The number of checks in the order of events: they come after all requests, by balancer and target.
+const CHECKS: u64 = 1 << (crate::code::order::REQUEST_BITS - 1);
 
 impl Reference<'_> {
-    /// The first checks are scheduled.
+    /// Schedules the first checks.
     pub(super) fn schedule_checks(&mut self) {
         for index in 0..self.code.instances.len() as u32 {
             self.watch(index);
@@ -31,7 +31,7 @@ impl Reference<'_> {
         self.pending.push(self.now, Entry { at, key, who: what::CHECK | index, tag: 0 });
     }
 
-    /// Checks of a balancer begin.
+    /// Begins the checks of a balancer.
     pub(super) fn begin_checks(&mut self, index: u32) {
         if self.balancers[index as usize].check_due != self.now {
             return;
@@ -56,22 +56,22 @@ impl Reference<'_> {
             (branch.wanted, branch.check, branch.index) = (false, index, target);
             let (order, rank, tag) = (branch.order, branch.rank, branch.tag);
             let at = self.now.saturating_add(timeout_ns).min(u64::MAX - 1);
-            let key = crate::order::ranked(order_key(Class::Limit, order), rank);
+            let key = crate::code::order::ranked(order_key(Class::Limit, order), rank);
             self.pending.push(self.now, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
             self.run_branch(slot, Flow::In);
         }
         self.schedule_check(index);
     }
 
-    /// A check comes to a stage: most are none of its business.
+    /// A check enters a stage; most stages do not affect checks.
     pub(super) fn check_enters(&mut self, slot: u32, act: Act) -> Flow {
         match act {
-            // Whoever stands there is alive: what is behind has checks of its own.
+            // A node that balances is alive: the targets behind it have checks of their own.
             Act::Balance { .. } | Act::Sequence { .. } | Act::Fanout { .. } | Act::Choose { .. } => {
                 self.check_arrives(slot);
                 Flow::Back
             }
-            // A connection to a listener stands without what is behind it.
+            // A connection to a listener succeeds whatever is behind it.
             Act::Hop { .. } if self.connects_only(slot) => Flow::Back,
             Act::Cable { cable } => self.cross(slot, cable, true),
             Act::Queue { queue } => self.enter_queue(slot, queue),
@@ -95,16 +95,16 @@ impl Reference<'_> {
         }
     }
 
-    /// What a check costs a server, with all that makes its work longer.
+    /// The work of a check at a server, with everything that lengthens its work.
     pub(super) fn check_cost_ns(&self, slot: u32) -> u64 {
         let branch = &self.branches.slots[slot as usize];
         let lb = self.balancers[branch.check as usize].lb;
         let site = &self.tables.lbs[lb as usize];
         let cost_ns = if branch.probe == NOBODY { site.check_cost_ns } else { site.probe_cost_ns };
-        crate::detail::scaled(cost_ns, branch.factor)
+        crate::state::request_details::scaled(cost_ns, branch.factor)
     }
 
-    /// Whether a connection is all that a check asks for.
+    /// Whether a check only connects.
     fn connects_only(&self, slot: u32) -> bool {
         let branch = &self.branches.slots[slot as usize];
         let lb = self.balancers[branch.check as usize].lb;
@@ -119,13 +119,13 @@ impl Reference<'_> {
     fn check_meets_fault(&mut self, slot: u32, fault: u32) -> Flow {
         let site = &self.tables.faults[fault as usize];
         if site.checks_pass && !self.is_up_for(slot, fault) {
-            // It lies.
+            // The node answers checks although it is down.
             return if site.mode == Mode::Slow { self.enter_fault(slot, fault) } else { Flow::Back };
         }
         self.enter_fault(slot, fault)
     }
 
-    /// A check comes back to a stage.
+    /// A check returns to a stage.
     pub(super) fn check_comes_back(&mut self, slot: u32, act: Act) -> Flow {
         match act {
             Act::Cable { cable } => self.cross(slot, cable, false),
@@ -144,7 +144,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A check has its answer.
+    /// A check is answered.
     pub(super) fn check_ends(&mut self, check: &Branch) {
         self.checks_live -= 1;
         if check.probe != NOBODY {
@@ -157,7 +157,7 @@ impl Reference<'_> {
         self.result_of_check(check.check, check.index, check.outcome.is_none() && fit);
     }
 
-    /// A check took too long.
+    /// A check timed out.
     pub(super) fn check_times_out(&mut self, slot: u32) {
         let branch = &self.branches.slots[slot as usize];
         let (index, target, probe) = (branch.check, branch.index, branch.probe);

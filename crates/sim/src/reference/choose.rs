@@ -1,14 +1,15 @@
-//! What a request is decides where it goes: routes, splits, rate limits, and the keys that they and balancers read.
+//! Nodes that decide by the kind of a request: routes, splits, rate limits, and the keys that they and balancers
+//! read.
 
 use super::branch::Frame;
 use super::build::NOBODY;
 use super::run::{Flow, Reference};
-use crate::kinds::By;
+use crate::code::request_kinds::By;
 use weir_policy::outcome::TOO_MANY;
 use weir_policy::{Kind, key};
 
 impl Reference<'_> {
-    /// The key of a request, as a node reads it.
+    /// The key of a request, as read by a node.
     pub(super) fn key(&self, slot: u32, key: u32) -> Option<u64> {
         let branch = &self.branches.slots[slot as usize];
         self.tables.keys[key as usize].get(branch.shape as usize).copied().flatten().or(branch.key)
@@ -20,13 +21,13 @@ impl Reference<'_> {
         self.tables.shapes.get(shape as usize).is_none_or(|s| s.idempotent)
     }
 
-    /// Whether the request has not been tried again anywhere outside.
+    /// Whether no retry outside has tried the request again.
     pub(super) fn is_first_attempt(&self, slot: u32) -> bool {
         let branch = &self.branches.slots[slot as usize];
-        branch.rank >> crate::order::BRANCH_BITS == branch.attempts_before
+        branch.rank >> crate::code::order::BRANCH_BITS == branch.attempts_before
     }
 
-    /// A branch goes to the node that its request, or a draw, chooses.
+    /// Sends a branch to the node that its request, or a draw, chooses.
     pub(super) fn choose(&mut self, slot: u32, choice: u32) -> Flow {
         let tables = self.tables;
         let site = &tables.choices[choice as usize];
@@ -53,7 +54,7 @@ impl Reference<'_> {
         Flow::In
     }
 
-    /// A branch needs a token.
+    /// Takes a token for a branch.
     pub(super) fn take_token(&mut self, slot: u32, limit: u32) -> Flow {
         let site = &self.tables.limits[limit as usize];
         let key = site.key.and_then(|k| self.key(slot, k));

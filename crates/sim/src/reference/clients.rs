@@ -1,13 +1,13 @@
-//! Where requests come from, when they are over, and the window of those that count.
+//! Arrivals of requests, their ends, and the window that selects requests.
 
 use super::build::NOBODY;
 #[cfg(test)]
 use super::run::Sabotage;
 use super::run::{Flow, Reference, what};
-use crate::bounds::{AT_ONE_INSTANT, Cut};
-use crate::ledger::Snapshot;
-use crate::order::{Class, Entry, order_key, ranked};
-use crate::source::Source;
+use crate::code::bounds::{AT_ONE_INSTANT, Cut};
+use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::state::meter::Snapshot;
+use crate::state::source::Source;
 use weir_model::draws::purpose;
 use weir_model::traffic::Thinking;
 use weir_policy::key::hash_number;
@@ -22,13 +22,13 @@ pub(super) struct Clients {
     sent: Vec<u64>,
     /// Requests sent so far, and ended so far.
     pub issued: u64,
-    /// Whether no more will be sent.
+    /// Whether no more requests will be sent.
     over: bool,
-    /// Users who think before a request that they will send.
+    /// Users that think before their next request.
     thinkers: u64,
     /// First and last selected arrival, ns.
     first_last: Option<(u64, u64)>,
-    /// The next instant of the window that the clock has not passed, and which it is.
+    /// The next instant of the window that the clock has not passed, and its index.
     mark: u64,
     passed: usize,
     /// Bits of a user's number in the order of events.
@@ -54,7 +54,7 @@ impl Clients {
         }
     }
 
-    /// Whether a request will be sent, whatever becomes of those on their way.
+    /// Whether another request will be sent, whatever happens to those in flight.
     pub fn will_send(&self) -> bool {
         !self.over && (self.thinking.is_none() || self.thinkers > 0)
     }
@@ -63,7 +63,7 @@ impl Clients {
         self.first_last.map_or(0, |(first, last)| last - first)
     }
 
-    /// Whether a request that arrives now counts, and whether in the second half of the window.
+    /// Whether a request that arrives now is selected, and whether it is in the second half of the window.
     fn selects(&self, now: u64, ordinal: u64) -> (bool, bool) {
         let (from, at, to) = match self.source.load.window {
             Window::Requests(from, to) => (from, ordinal, to),
@@ -74,7 +74,7 @@ impl Clients {
 }
 
 impl Reference<'_> {
-    /// The first arrivals and flips are scheduled.
+    /// Schedules the first arrivals and flips.
     pub(super) fn begin(&mut self) {
         self.schedule_flips();
         self.schedule_checks();
@@ -119,9 +119,9 @@ impl Reference<'_> {
         self.schedule(Entry { at, key, who: what::THINK | user, tag: 0 }, false);
     }
 
-    /// A user's request in the order of events: by user, then how-manyth.
+    /// The position of a user's request in the order of events: by user, then by its number.
     fn user_order(&self, user: u32, k: u64) -> u64 {
-        let bits = crate::order::REQUEST_BITS - self.clients.user_bits;
+        let bits = crate::code::order::REQUEST_BITS - self.clients.user_bits;
         u64::from(user) << bits | k & ((1 << bits) - 1)
     }
 
@@ -132,7 +132,7 @@ impl Reference<'_> {
         self.send(ordinal, way, NOBODY);
     }
 
-    /// A user has thought.
+    /// A user has finished thinking.
     pub(super) fn user_sends(&mut self, user: u32) {
         self.clients.thinkers -= 1;
         if self.clients.over {
@@ -157,8 +157,8 @@ impl Reference<'_> {
             let first = self.clients.first_last.map_or(self.now, |(first, _)| first);
             self.clients.first_last = Some((first, self.now));
         }
-        // Open arrivals are drawn ahead, so their marks are known; here they are found on the way. Which one is the last of a
-        // window of times is known when the next one comes: until then it is each.
+        // Open arrivals are drawn ahead, so their marks are known; in a closed loop they are found during the run.
+        // The last one of a window of times is known when the next one arrives: until then it is the latest.
         if selected && user != NOBODY {
             let (first, last) = match self.clients.source.load.window {
                 Window::Requests(from, to) => (ordinal == from, ordinal + 1 == to),
@@ -170,7 +170,7 @@ impl Reference<'_> {
         // Without a key each request is a client of its own; in a closed loop the user is the client.
         let client = if user == NOBODY { (1 << 63) + ordinal } else { u64::from(user) };
         let sender = self.tables.reads_keys.then(|| key.unwrap_or_else(|| hash_number(client)));
-        let meets = crate::loops::meets(self.tables.loops.first, way);
+        let meets = crate::compile::loops::meets(self.tables.loops.first, way);
         let slot = self.branches.add();
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (self.tables.start, self.tables.start_member);
@@ -193,7 +193,7 @@ impl Reference<'_> {
         self.run_branch(slot, Flow::In);
     }
 
-    /// A request has its answer, or its client has left.
+    /// A request is answered, or its client has left.
     pub(super) fn end_request(&mut self, slot: u32) {
         for (part, ns) in self.branches.notes[slot as usize].drain(..) {
             let sum = &mut self.ledger.parts[part as usize];
@@ -233,7 +233,7 @@ impl Reference<'_> {
         }
     }
 
-    /// The clock has passed instants of the window: the integrals at them are kept.
+    /// Stores the integrals at the instants of the window that the clock has passed.
     pub(super) fn pass_marks(&mut self) {
         while self.now > self.clients.mark {
             self.keep_mark(self.clients.mark);
@@ -256,7 +256,7 @@ impl Reference<'_> {
         self.set_mark();
     }
 
-    /// The longest line is counted anew from here on.
+    /// Restarts the maximum of each line from here on.
     fn forget_most(&mut self) {
         self.ledger.gauges.iter_mut().for_each(|g| g.most = 0);
         let tables = self.tables;
@@ -275,7 +275,7 @@ impl Reference<'_> {
         }
     }
 
-    /// What is left of the window ends with the run.
+    /// Ends the rest of the window with the run.
     pub(super) fn finish_marks(&mut self) {
         while self.clients.passed < 2 {
             let at = self.clients.mark.min(self.now);

@@ -1,10 +1,10 @@
-//! Nodes that fail and are repaired, and what a crash does to those inside.
+//! Nodes that fail and are repaired, and the requests that a crash cuts off.
 
 use super::branch::Phase;
 use super::build::{LineKey, LineSite, NOBODY};
 use super::run::{Flow, Reference, what};
 use crate::code::Code;
-use crate::order::{Class, Entry, order_key};
+use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_model::faulty::Faulty;
 use weir_plan::Mode;
@@ -12,7 +12,7 @@ use weir_policy::Kind;
 use weir_stats::Key;
 
 impl LineSite {
-    /// The time-line at its start. `node` is what nodes' own draws are keyed by.
+    /// The timeline at its start. `node` is the key of the nodes' own draws.
     pub(super) fn start(&self, code: &Code, node: Key) -> Faulty {
         let key = match &self.key {
             LineKey::Node(place, number) => {
@@ -24,17 +24,17 @@ impl LineSite {
     }
 }
 
-/// Which processes that can crash a branch is inside of: a cell is one of them and the cell around it.
+/// The crashable processes that a branch is inside of: a cell is one of them, together with the cell around it.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     cells: Vec<Cell>,
-    /// By time-line: the cell that is inside of no other, and all cells that die with it.
+    /// By timeline: the cell that is inside no other, and all cells that die with it.
     of_line: Vec<(u32, Vec<u32>)>,
-    /// By cell: the branches that were sent into it, or were left behind there.
+    /// By cell: the branches that were sent into it or were left behind in it.
     inside: Vec<Vec<u32>>,
-    /// Branches that live inside of any.
+    /// Branches that live in any cell.
     branches_inside: u64,
-    /// Those of them that a flip by itself will reach, if nothing else does.
+    /// Those of them that a scheduled flip will reach, if nothing else does.
     pub will_be_cut: u64,
 }
 
@@ -42,15 +42,16 @@ pub(super) struct Cells {
 struct Cell {
     line: u32,
     around: u32,
-    /// Whether its time-line, or one around it, flips by events.
+    /// Whether its timeline, or one around it, flips by events.
     eager: bool,
 }
 
 impl Cells {
-    /// The cell of a node on that time-line inside of `around`.
+    /// The cell inside `around` of a node on that timeline.
     fn within(&mut self, line: u32, eager: bool, around: u32) -> u32 {
         if around != NOBODY {
-            // Few: as many as there are ways through nested processes. Looked up from the end, where the latest are.
+            // There are few: one per path through nested processes. The search begins at the end, where the latest
+            // are.
             let known = self.cells.iter().rposition(|c| (c.line, c.around) == (line, around));
             return known.unwrap_or_else(|| self.add(line, eager, around)) as u32;
         }
@@ -82,14 +83,14 @@ impl Cells {
         cell
     }
 
-    /// A branch begins, or is left behind, in a cell; where it stands in its list comes back.
+    /// Adds a branch to a cell's list, when it begins or is left behind there; returns its index in the list.
     pub fn register(&mut self, cell: u32, slot: u32) -> u32 {
         let list = &mut self.inside[cell as usize];
         list.push(slot);
         list.len() as u32 - 1
     }
 
-    /// It is over: another takes its place in the list, if any.
+    /// Removes a branch from a cell's list; returns the branch that takes its index, if any.
     pub fn strike(&mut self, cell: u32, spot: u32) -> Option<u32> {
         let list = &mut self.inside[cell as usize];
         list.swap_remove(spot as usize);
@@ -123,7 +124,7 @@ impl Cells {
 }
 
 impl Reference<'_> {
-    /// Schedules the first flips of the time-lines that flip by events.
+    /// Schedules the first flips of the timelines that flip by events.
     pub(super) fn schedule_flips(&mut self) {
         for line in 0..self.lines.len() as u32 {
             if self.tables.lines[line as usize].eager_crash {
@@ -138,7 +139,7 @@ impl Reference<'_> {
         self.pending.push(self.now, Entry { at, key, who: what::FLIP | line, tag: 0 });
     }
 
-    /// A time-line flips.
+    /// A timeline flips.
     pub(super) fn flip(&mut self, line: u32) {
         let state = &mut self.lines[line as usize];
         state.flip_due(&self.tables.lines[line as usize].law);
@@ -166,7 +167,7 @@ impl Reference<'_> {
         }
     }
 
-    /// Whether the nodes of a time-line are up for what enters now.
+    /// Whether the nodes of a timeline are up for a branch that enters now.
     fn is_up(&mut self, line: u32) -> bool {
         let site = &self.tables.lines[line as usize];
         let state = &mut self.lines[line as usize];
@@ -185,14 +186,14 @@ impl Reference<'_> {
         is_up
     }
 
-    /// Whether the node where a branch stands is up.
+    /// Whether the node that a branch is at is up.
     pub(super) fn is_up_for(&mut self, slot: u32, fault: u32) -> bool {
         let site = &self.tables.faults[fault as usize];
         let member = self.branches.slots[slot as usize].member;
         self.is_up(self.tables.fault_lines[member.wrapping_add(site.offset) as usize])
     }
 
-    /// A branch comes to a node that may be down.
+    /// A branch enters a node that may be down.
     pub(super) fn enter_fault(&mut self, slot: u32, fault: u32) -> Flow {
         let site = &self.tables.faults[fault as usize];
         let member = self.branches.slots[slot as usize].member;
@@ -200,7 +201,7 @@ impl Reference<'_> {
         let tag = self.branches.slots[slot as usize].tag;
         let is_up = self.is_up(line);
         if self.branches.slots[slot as usize].tag != tag {
-            // It was inside of what has just been found dead: another node on that time-line.
+            // The branch was inside a process that was just found dead: another node on that timeline.
             return Flow::Stop;
         }
         match (site.mode, is_up) {
@@ -228,7 +229,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A branch that may have been inside of processes is over.
+    /// A branch that may have been inside processes has ended.
     pub(super) fn leave_cell(&mut self, slot: u32) {
         let branch = &self.branches.slots[slot as usize];
         let (cell, spot) = (branch.cell, branch.spot);
@@ -240,7 +241,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A branch is left behind: nobody who dies with a process would take it along.
+    /// Registers a branch that is left behind: no parent would take it along when a process dies.
     pub(super) fn stay_in_cell(&mut self, slot: u32) {
         let branch = &mut self.branches.slots[slot as usize];
         if branch.cell != NOBODY && branch.spot == NOBODY {
@@ -253,8 +254,8 @@ impl Reference<'_> {
         self.tables.faults[fault as usize].mode == Mode::Slow
     }
 
-    /// The processes on a time-line are killed: what is inside is cut off and fails with `reset`, and so does what only
-    /// went on because nobody told it to stop.
+    /// Kills the processes of a timeline: requests inside are cut off and fail with `reset`, as do those that went on
+    /// only because no cancellation reached them.
     fn crash(&mut self, line: u32) {
         if self.cells.branches_inside == 0 {
             return;
@@ -263,7 +264,7 @@ impl Reference<'_> {
         for &cell in self.cells.of_line.get(line as usize).map_or(&[][..], |of| &of.1) {
             for &slot in &self.cells.inside[cell as usize] {
                 let branch = &self.branches.slots[slot as usize];
-                // Those that others inside have sent in go with these.
+                // Children of other branches inside end with these.
                 let parent = self.branches.slots.get(branch.parent as usize);
                 if parent.is_none_or(|p| !self.cells.is_within(p.cell, line)) {
                     inside.push((branch.order, branch.rank, slot, branch.tag));

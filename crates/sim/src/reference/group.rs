@@ -1,15 +1,15 @@
-//! Nodes with several behind them: one after another, or all at once.
+//! Nodes with several nodes behind them: one after another, or all at once.
 
 use super::branch::{Frame, Phase};
 use super::build::{Act, NOBODY};
 use super::run::{Flow, Reference};
-use crate::again::further;
-use crate::bounds::Cut;
+use crate::code::bounds::Cut;
 use weir_model::draws::purpose;
+use weir_model::way::further;
 use weir_policy::Kind;
 
 impl Reference<'_> {
-    /// A branch goes to the node of that index of a `sequence`, or back when it has been at all.
+    /// Sends a branch to the node with that index of a `sequence`, or back when it has visited all of them.
     pub(super) fn step_into(&mut self, slot: u32, group: u32, index: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let (stage, member) = (branch.stage, branch.member);
@@ -21,7 +21,7 @@ impl Reference<'_> {
         self.branches.push_frame(slot, Frame { stage, member, index, ..Frame::default() });
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (target.pc, target.member);
-        // What the node before answered is no answer of this one.
+        // The answer of the previous node is not the answer of this one.
         branch.status = 0;
         Flow::In
     }
@@ -32,7 +32,7 @@ impl Reference<'_> {
         (list, self.code.weights[list].len() as u32)
     }
 
-    /// A branch sends one in to each node of a `fanout`.
+    /// Sends a child into each node of a `fanout`.
     pub(super) fn fan_out(&mut self, slot: u32, group: u32) -> Flow {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Children;
@@ -70,7 +70,7 @@ impl Reference<'_> {
         Flow::Stop
     }
 
-    /// A branch that `parent` sent in is back.
+    /// A child of `parent` has returned.
     pub(super) fn child_ends(&mut self, slot: u32, parent: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let (outcome, status, turn) = (branch.outcome, branch.status, branch.turn);
@@ -96,7 +96,7 @@ impl Reference<'_> {
         Flow::Switch(parent)
     }
 
-    /// One of the branches of a `fanout` is back.
+    /// A branch of a `fanout` has returned.
     fn part_ends(&mut self, slot: u32, parent: u32, group: u32) -> Flow {
         let need = self.tables.groups[group as usize].need;
         let branch = &self.branches.slots[slot as usize];
@@ -127,7 +127,7 @@ impl Reference<'_> {
         Flow::Switch(parent)
     }
 
-    /// A request that nobody will ever answer.
+    /// Ends a request that will never be answered.
     pub(super) fn lose_request(&mut self, slot: u32) {
         let branch = &self.branches.slots[slot as usize];
         if let Some(recorder) = &mut self.branches.recorder {

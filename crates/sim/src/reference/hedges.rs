@@ -4,15 +4,15 @@ use super::branch::Phase;
 use super::build::NOBODY;
 use super::recorder::stay_of;
 use super::run::{Flow, Reference, what};
-use crate::again::further;
-use crate::bounds::Cut;
-use crate::order::{Class, Entry, later_attempt, order_key, ranked};
+use crate::code::bounds::Cut;
+use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
 use weir_model::draws::purpose;
+use weir_model::way::further;
 use weir_policy::hedge::{Hedging, Step};
 use weir_policy::history::What;
 
 impl Reference<'_> {
-    /// A branch comes to a `hedge`: its first attempt begins.
+    /// A branch enters a `hedge`: its first attempt begins.
     pub(super) fn start_hedge(&mut self, slot: u32, hedge: u32) -> Flow {
         let site = &self.tables.hedges[hedge as usize];
         let member = self.branches.slots[slot as usize].member;
@@ -33,7 +33,7 @@ impl Reference<'_> {
         Flow::Begin(child)
     }
 
-    /// Another attempt as a branch of its own.
+    /// Creates the branch of another attempt.
     fn hedge_child(&mut self, slot: u32) -> u32 {
         let child = self.send_child(slot);
         self.branches.child[slot as usize] = NOBODY;
@@ -61,7 +61,7 @@ impl Reference<'_> {
         child
     }
 
-    /// How many attempts a hedge makes at most.
+    /// The most attempts of a hedge.
     fn attempts_of_hedge(&self, slot: u32) -> u32 {
         let stage = self.branches.slots[slot as usize].stage;
         match self.tables.nodes[stage as usize].act {
@@ -70,7 +70,7 @@ impl Reference<'_> {
         }
     }
 
-    /// When the next attempt may begin.
+    /// Schedules the instant at which the next attempt may begin.
     fn watch_hedge(&mut self, slot: u32) {
         let Some(at) = self.branches.groups[slot as usize].hedging.and_then(|h| h.next_deadline()) else {
             return;
@@ -81,7 +81,7 @@ impl Reference<'_> {
         self.schedule(entry, true);
     }
 
-    /// The time after which a further attempt may begin is over.
+    /// The delay before a further attempt has passed.
     pub(super) fn hedge_is_due(&mut self, slot: u32) {
         let Some(hedging) = self.branches.groups[slot as usize].hedging else { return };
         if hedging.due(self.now) == Step::Start {
@@ -89,7 +89,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A further attempt begins, if the budget lets it. What it leads to at once is run.
+    /// Begins a further attempt, if the budget permits, and runs whatever follows from it at once.
     fn hedge_again(&mut self, slot: u32) -> Step {
         let stage = self.branches.slots[slot as usize].stage;
         let super::build::Act::Hedge { hedge } = self.tables.nodes[stage as usize].act else {
@@ -107,12 +107,12 @@ impl Reference<'_> {
         self.ledger.extra_attempts += u64::from(self.branches.slots[slot as usize].selected);
         let child = self.hedge_child(slot);
         self.watch_hedge(slot);
-        // Woken rather than run: whoever called is not done yet.
+        // Woken rather than run: the caller has not finished.
         self.wake(child, Phase::Begin);
         Step::Wait
     }
 
-    /// One of the attempts is back.
+    /// An attempt has returned.
     pub(super) fn hedge_ends(&mut self, slot: u32, parent: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let (outcome, status) = (branch.outcome, branch.status);
@@ -155,10 +155,10 @@ impl Reference<'_> {
         Flow::Switch(parent)
     }
 
-    /// Until the attempt that counts began, the time passed at the node itself.
+    /// Books the time before the attempt that counts began at the node itself.
     pub(super) fn note_start(&mut self, parent: u32, begun: u64) {
         let branch = &self.branches.slots[parent as usize];
-        // Left behind since, its time up to then is booked.
+        // If it was left behind since, its time up to then is booked.
         let ns = begun.saturating_sub(branch.since);
         if ns > 0 && branch.selected {
             let part =

@@ -1,12 +1,12 @@
-//! Listeners behind others: each is a hop of its own.
+//! Listeners behind other listeners: each begins a hop of its own.
 
 use super::run::{Flow, Reference};
-use crate::order::BRANCH_BITS;
+use crate::code::order::BRANCH_BITS;
 use weir_model::loops::met;
 use weir_policy::config::Exclude;
 use weir_policy::outcome::answered;
 
-/// What held outside of one.
+/// The state of a request outside a hop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outside {
     serial: u32,
@@ -16,7 +16,7 @@ pub(super) struct Outside {
 }
 
 impl Reference<'_> {
-    /// A branch comes to a listener: behind it, it is a new request.
+    /// A branch enters a listener: behind it, it is a new request.
     pub(super) fn enter_hop(&mut self, slot: u32, hop: u32) -> Flow {
         let site = &self.tables.hops[hop as usize];
         let meets = if site.loops == 1 { 0 } else { met(site.loops, self.draw(slot, site.key)) };
@@ -33,7 +33,7 @@ impl Reference<'_> {
         Flow::On
     }
 
-    /// A branch goes back from one: who stands before it is answered.
+    /// A branch leaves the hop: the side before the listener is answered.
     pub(super) fn leave_hop(&mut self, slot: u32) {
         let Some(outside) = self.branches.hops[slot as usize].pop() else { return };
         let branch = &mut self.branches.slots[slot as usize];

@@ -1,4 +1,4 @@
-//! How it looks inside, at equal distances in time: what a recorder's series are made of.
+//! Samples of the inner state, at equal distances in time: the input of a recorder's series.
 
 use super::build::Act;
 use super::recorder::Recorder;
@@ -6,7 +6,7 @@ use super::run::Reference;
 use crate::record::{Look, PoolLook};
 
 impl Reference<'_> {
-    /// Looks at all instants before the next event.
+    /// Takes the samples of all instants before the next event.
     pub(super) fn look_until(&mut self, at: u64) {
         while let Some(due) = self.next_look().filter(|due| *due < at) {
             self.look_at(due);
@@ -17,12 +17,12 @@ impl Reference<'_> {
         Some(self.branches.recorder.as_ref()?.tracks.series.as_ref()?.next())
     }
 
-    /// Requests are noted by that.
+    /// Attaches a recorder.
     pub(crate) fn note_by(&mut self, recorder: Recorder) {
         self.branches.recorder = Some(Box::new(recorder));
     }
 
-    /// The run is over: what was noted.
+    /// The run is over: detaches the recorder.
     pub(crate) fn noted(&mut self) -> Option<Box<Recorder>> {
         if self.next_look().is_some_and(|due| due > self.now) {
             self.look_at(self.now);
@@ -59,7 +59,7 @@ impl Reference<'_> {
         }
     }
 
-    /// How the balancers see their targets, place by place.
+    /// The health of the balancers' targets, by site.
     fn pools(&self) -> Vec<PoolLook> {
         let mut pools = Vec::new();
         for (stage, node) in self.tables.nodes.iter().enumerate() {

@@ -1,12 +1,13 @@
 //! The reference: an engine that walks the nodes of any topology, one wait after another.
 //!
-//! Every wait is an event of its own and everything happens in its turn, so a request can be cut off wherever it stands.
-//! What runs through the nodes is a *branch*: a request, or what a `timeout`, a `fanout` or a process that can crash sent in
-//! on behalf of one. A branch that is cancelled gives back what it holds; one that reaches a queue whose requests go on
-//! loses its parent and walks on until that queue.
+//! Every wait is an event of its own and everything happens in its turn, so a request can be cut off wherever it is.
+//! What runs through the nodes is a *branch*: a request, or a part of one that a `timeout`, a `fanout` or a process
+//! that can crash sent in. A branch that is cancelled gives back what it holds; one that reaches a queue whose
+//! requests go on loses its parent and goes on up to that queue.
 //!
-//! It has none of what makes `crate::engine` fast; a test holds that to the same bytes as this one. And since it stops wherever a
-//! request does, it is what tells the history of requests (`recorder`, `crate::record`): the engine has no step for that.
+//! It has none of the machinery that makes `crate::engine` fast; a test holds that one to the same bytes as this one.
+//! And since it stops wherever a request does, it is the engine that records the history of requests (`recorder`,
+//! `crate::record`): the fast one has no step for that.
 
 mod around;
 mod balance;

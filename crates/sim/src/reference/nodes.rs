@@ -3,15 +3,15 @@
 use super::branch::Phase;
 use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
 use super::run::{Flow, Reference, what};
-use crate::detail::scaled;
-use crate::order::{Class, Entry, later_attempt, order_key, ranked};
+use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
+use crate::state::request_details::scaled;
 use weir_model::{crossing, flaky};
 use weir_policy::Kind;
 use weir_policy::config::Work;
 use weir_stats::Key;
 
 impl Reference<'_> {
-    /// A branch enters the stage where it stands.
+    /// A branch enters its stage.
     pub(super) fn enter(&mut self, slot: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let node = &self.tables.nodes[branch.stage as usize];
@@ -81,7 +81,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A branch comes back to the stage where it stands.
+    /// A branch returns to its stage.
     pub(super) fn back(&mut self, slot: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let act = self.tables.nodes[branch.stage as usize].act;
@@ -130,7 +130,7 @@ impl Reference<'_> {
         self.branches.draw_key(slot, &self.draw_keys, key)
     }
 
-    /// A crossing of a cable.
+    /// A branch crosses a cable.
     pub(super) fn cross(&mut self, slot: u32, cable: u32, out: bool) -> Flow {
         let site = &self.tables.cables[cable as usize];
         let (time, lost) = if out { (&site.out, site.lost_out) } else { (&site.back, site.lost_back) };
@@ -150,14 +150,14 @@ impl Reference<'_> {
         self.sleep(slot, phase, ns, Class::Step, constant)
     }
 
-    /// A branch waits for others, or for nothing, or is gone.
+    /// A branch waits for others or for nothing, or has ended.
     pub(super) fn stops(&mut self, slot: u32) {
         if self.branches.slots[slot as usize].check == NOBODY {
             self.ledger.last_stop = self.now;
         }
     }
 
-    /// Nothing will ever answer this branch.
+    /// This branch will never be answered.
     pub(super) fn lose(&mut self, slot: u32) -> Flow {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Lost;
@@ -166,7 +166,7 @@ impl Reference<'_> {
         Flow::Stop
     }
 
-    /// The node itself says no: the branch goes back from it.
+    /// The node itself refuses the request: the branch returns from it.
     pub(super) fn refuse(&mut self, slot: u32, kind: Kind) -> Flow {
         let branch = &mut self.branches.slots[slot as usize];
         (branch.outcome, branch.status, branch.relayed) = (Some(kind), 0, false);
@@ -191,7 +191,7 @@ impl Reference<'_> {
         Flow::Out
     }
 
-    /// An attempt has come back.
+    /// An attempt has returned.
     fn came_back(&mut self, slot: u32, retry: u32) -> Flow {
         let RetrySite { retry: config, offset, budget } = &self.tables.retries[retry as usize];
         let redraw = config.work == Work::Redraw;
@@ -216,7 +216,7 @@ impl Reference<'_> {
             self.branches.end_attempts(slot, redraw);
             return Flow::Out;
         };
-        // No event comes between attempts at one instant, and there may be millions.
+        // No event separates attempts of one instant, and there may be millions of them.
         self.retried += 1;
         if self.retried & ATTEMPTS_PER_LOOK == 0 {
             self.look_up();
@@ -242,7 +242,7 @@ impl Reference<'_> {
         self.sleep(slot, Phase::Backoff, ns, Class::Limit, false)
     }
 
-    /// What is behind becomes a branch of its own, with so long to answer.
+    /// Sends what is behind the node in as a branch with a time limit of `ns`.
     fn start_timeout(&mut self, slot: u32, ns: u64) -> Flow {
         let child = self.send_child(slot);
         let branch = &mut self.branches.slots[child as usize];
@@ -254,7 +254,7 @@ impl Reference<'_> {
         Flow::Begin(child)
     }
 
-    /// A branch for what is behind the stage where `slot` stands.
+    /// Creates a branch for what is behind the stage of `slot`.
     pub(super) fn send_child(&mut self, slot: u32) -> u32 {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Children;
@@ -275,8 +275,8 @@ impl Reference<'_> {
     }
 }
 
-/// The status of an answer that a `flaky` node made a `status_5xx`.
+/// The status of an answer that a `flaky` node turned into a `status_5xx`.
 const FLAKY_STATUS: u16 = 500;
 
-/// The stop flag is looked at when these bits of the number of attempts are zero.
+/// The stop flag is read when these bits of the number of attempts are zero.
 const ATTEMPTS_PER_LOOK: u64 = (1 << 16) - 1;

@@ -1,15 +1,15 @@
-//! Probes of `lb.prequal`: told at once, after a way there and back, or as work at their targets.
+//! Probes of `lb.prequal`: answered at once, after a round trip, or as work at their targets.
 
 use super::balance::Instance;
 use super::branch::Branch;
 use super::run::{Flow, Reference, what};
 use crate::code::Target;
-use crate::order::{Class, Entry, order_key};
-use crate::probes::Probe;
+use crate::code::order::{Class, Entry, order_key};
+use crate::state::probes::Probe;
 use weir_model::draws::purpose;
 
 impl Reference<'_> {
-    /// Asks targets how busy they are, and tells the balancer, now or as the answers come.
+    /// Probes how busy targets are; the balancer gets the answers now, or as they arrive.
     pub(super) fn probe(&mut self, lb: u32, index: u32, slot: u32) {
         let (came, on) = (self.branches.slots[slot as usize].came, self.on(lb, slot));
         let draw = self.branches.choice_key(slot, self.balancers[index as usize].picks, came);
@@ -31,7 +31,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A probe is there, or back, so much later.
+    /// Schedules the arrival or return of a probe after `ns`.
     fn probe_after(&mut self, probe: u32, ns: u64) {
         if ns == 0 {
             return self.probe_is_due(probe);
@@ -41,7 +41,7 @@ impl Reference<'_> {
         self.schedule(Entry { at, key, who: what::PROBE | probe, tag: 0 }, false);
     }
 
-    /// A probe is there, or back.
+    /// A probe arrives or returns.
     pub(super) fn probe_is_due(&mut self, probe: u32) {
         if self.probes.of[probe as usize].found.is_none() {
             self.probe_looks(probe);
@@ -63,7 +63,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A probe with a cost begins its way, as a health check does.
+    /// Sends out a probe with a cost, as a health check.
     fn send_costly(&mut self, probe: u32, to: Target) {
         let Probe { index, on, target, key, number, .. } = self.probes.of[probe as usize];
         let slot = self.branches.add();
@@ -83,7 +83,7 @@ impl Reference<'_> {
         self.run_branch(slot, Flow::In);
     }
 
-    /// A check has come as far as it goes: if it is a probe it looks how busy its target is.
+    /// A check has arrived as far in as it goes: a probe reads how busy its target is.
     pub(super) fn check_arrives(&mut self, slot: u32) {
         let probe = self.branches.slots[slot as usize].probe;
         if probe != super::build::NOBODY {
@@ -91,7 +91,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A probe with a cost is back.
+    /// A probe with a cost has returned.
     pub(super) fn costly_probe_ends(&mut self, branch: &Branch) {
         if branch.outcome.is_some() {
             self.probes.of[branch.probe as usize].found = None;

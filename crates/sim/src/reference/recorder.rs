@@ -1,8 +1,8 @@
-//! What is noted of requests as they walk through the nodes, where somebody asks for it: their stages, attempts and targets.
+//! Records requests as they walk through the nodes: their stages, attempts and targets.
 //!
-//! A branch's stages stand with it until it is known whether they are part of the latency, as its times do
-//! (`run::books`): then they go to the request. A request is done with once its last branch is gone, which may be after its
-//! answer. Whoever keeps requests, or adds them up, stands in `crate::record`.
+//! A branch keeps its stages until it is known whether they are part of the latency, as it keeps its times
+//! (`run::books`): then they move to the request. A request is complete once its last branch has ended, which may be
+//! after its answer. `crate::record` keeps requests, or adds them up.
 
 use super::branch::{Branch, Phase};
 use super::build::{Act, NOBODY};
@@ -10,20 +10,20 @@ use crate::record::{Noted, Stay, Tracks, Try};
 use weir_policy::Outcome;
 use weir_policy::history::What;
 
-/// A branch of a request that is noted.
+/// A branch of a recorded request.
 #[derive(Clone, Copy)]
 struct Slot {
-    /// Which request it is of; [`NOBODY`]: none that is noted.
+    /// Its request; [`NOBODY`]: none that is recorded.
     of: u32,
     attempt: u32,
     branch: u32,
-    /// The innermost target that it was sent to, by number from 1.
+    /// The number, from 1, of the innermost target that it was sent to.
     tried: u32,
 }
 
 const NONE: Slot = Slot { of: NOBODY, attempt: 1, branch: 0, tried: 0 };
 
-/// A request on its way, how many branches it has there, and how many attempts and branches began in all.
+/// A request in flight: its branches, and how many attempts and branches began in all.
 #[derive(Default)]
 struct Open {
     noted: Noted,
@@ -35,7 +35,7 @@ struct Open {
 pub(crate) struct Recorder {
     pub tracks: Tracks,
     slots: Vec<Slot>,
-    /// By slot: stages that may count, or not.
+    /// By slot: stages that may or may not count.
     stays: Vec<Vec<Stay>>,
     open: Vec<Open>,
     spare: Vec<u32>,
@@ -55,7 +55,7 @@ impl Recorder {
         &mut self.slots[slot as usize]
     }
 
-    /// The request of a branch, if that is noted.
+    /// The request of a branch, if it is recorded.
     fn open(&mut self, slot: u32) -> Option<(Slot, &mut Open)> {
         let own = *self.slot(slot);
         self.open.get_mut(own.of as usize).map(|open| (own, open))
@@ -76,7 +76,7 @@ impl Recorder {
         self.slot(slot).of = of;
     }
 
-    /// A branch sends another in.
+    /// A branch sends in another.
     pub fn send_in(&mut self, parent: u32, child: u32) {
         let own = *self.slot(parent);
         *self.slot(child) = own;
@@ -85,7 +85,7 @@ impl Recorder {
         }
     }
 
-    /// A branch is gone.
+    /// A branch has ended.
     pub fn leave(&mut self, slot: u32) {
         self.stays_count(slot, false);
         let of = std::mem::replace(self.slot(slot), NONE).of;
@@ -105,7 +105,7 @@ impl Recorder {
         self.slot(slot).attempt = begun;
     }
 
-    /// One of several at once begins.
+    /// One of several parallel branches begins.
     pub fn branch(&mut self, slot: u32) {
         let Some((_, open)) = self.open(slot) else { return };
         open.branches += 1;
@@ -113,7 +113,7 @@ impl Recorder {
         self.slot(slot).branch = branches;
     }
 
-    /// A branch is sent to a target of the balancer where it stands.
+    /// A branch is sent to a target by the balancer it is at.
     pub fn pick(&mut self, slot: u32, (stage, member): (u32, u32), target: u32) {
         let Some((own, open)) = self.open(slot) else { return };
         open.noted.tries.push(Try { stage, member, target, outcome: None, outer: own.tried });
@@ -121,7 +121,7 @@ impl Recorder {
         self.slot(slot).tried = tried;
     }
 
-    /// It is back from there; what it goes on to be counted for follows.
+    /// A branch has returned from its target; the time for which it still counts there follows.
     pub fn picked_is_back(&mut self, slot: u32, outcome: Outcome) {
         let Some((own, open)) = self.open(slot) else { return };
         let Some(tried) = (own.tried as usize).checked_sub(1) else { return };
@@ -131,7 +131,7 @@ impl Recorder {
         self.slot(slot).tried = outer;
     }
 
-    /// A branch has spent time at a stage; `counts`: whether that is a part of the latency, where it is known.
+    /// A branch spent time at a stage; `counts`: whether that is part of the latency, if known.
     pub fn stay(&mut self, slot: u32, mut stay: Stay, counts: Option<bool>) {
         let Some((own, open)) = self.open(slot) else { return };
         (stay.attempt, stay.branch) = (own.attempt, own.branch);
@@ -144,7 +144,7 @@ impl Recorder {
         }
     }
 
-    /// What a branch has spent counts for another.
+    /// Moves the stages of one branch to another.
     pub fn move_stays(&mut self, from: u32, to: u32) {
         if self.open(from).is_none() || self.open(to).is_none() {
             return;
@@ -154,7 +154,7 @@ impl Recorder {
         self.stays[from as usize] = stays;
     }
 
-    /// Whether what a branch has spent up to now is a part of the latency, is known.
+    /// Whether the stages of a branch are part of the latency is now known.
     pub fn stays_count(&mut self, slot: u32, counts: bool) {
         let own = *self.slot(slot);
         if let Some(open) = self.open.get_mut(own.of as usize) {
@@ -163,7 +163,7 @@ impl Recorder {
         }
     }
 
-    /// A request has its answer, or never will (`None`).
+    /// A request is answered, or never will be (`None`).
     pub fn end(&mut self, slot: u32, latency: Option<u64>, outcome: Outcome) {
         self.stays_count(slot, latency.is_some());
         let own = *self.slot(slot);
@@ -185,7 +185,7 @@ pub(super) fn what(act: Act, phase: Phase) -> What {
     }
 }
 
-/// Time of a branch where it stands.
+/// The time of a branch at its stage.
 pub(super) fn stay_of(branch: &Branch, what: What, from: u64, to: u64) -> Stay {
     Stay::new(branch.stage, branch.member, what, from, to)
 }

@@ -1,17 +1,17 @@
-//! Queues and servers that share their cores: lines, slots, and what is measured of them.
+//! Queues and servers that share their cores: lines, slots, and their statistics.
 
 use super::branch::Phase;
 use super::build::{Act, NOBODY};
 #[cfg(test)]
 use super::run::Sabotage;
 use super::run::{Flow, Reference, what};
-use crate::detail::scaled;
-use crate::order::{Class, Entry, order_key, ranked};
+use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::state::request_details::scaled;
 use weir_model::concurrent::Concurrent;
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
 
-/// A server that shares its cores, and when it is looked at next.
+/// A server that shares its cores, and when its next tick is due.
 #[derive(Clone, Default)]
 pub(super) struct Server {
     pub state: Concurrent,
@@ -21,7 +21,7 @@ pub(super) struct Server {
 }
 
 impl Reference<'_> {
-    /// A branch comes to a queue.
+    /// A branch enters a queue.
     pub(super) fn enter_queue(&mut self, slot: u32, queue: u32) -> Flow {
         let site = &self.tables.queues[queue as usize];
         let branch = &self.branches.slots[slot as usize];
@@ -51,7 +51,7 @@ impl Reference<'_> {
         self.serving(at, selected, true);
     }
 
-    /// A selected branch begins, or ends, to be served.
+    /// The service of a selected branch begins or ends.
     fn serving(&mut self, at: usize, selected: bool, begins: bool) {
         let mask = 0u64.wrapping_sub(u64::from(selected));
         let gauge = &mut self.ledger.gauges[at];
@@ -75,7 +75,7 @@ impl Reference<'_> {
         Flow::Stop
     }
 
-    /// A branch stands in line for so long at most.
+    /// Limits the wait of a branch in line to `ns`.
     pub(super) fn end_wait_after(&mut self, slot: u32, ns: u64) {
         let branch = &self.branches.slots[slot as usize];
         let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
@@ -84,7 +84,7 @@ impl Reference<'_> {
         self.schedule(Entry { at, key, who, tag: branch.epoch }, true);
     }
 
-    /// A branch stands in line no longer; nobody served it.
+    /// A branch leaves the line without being served.
     pub(super) fn leave_line(&mut self, slot: u32) {
         let branch = &self.branches.slots[slot as usize];
         let member = branch.member;
@@ -110,7 +110,7 @@ impl Reference<'_> {
         }
     }
 
-    /// The longest wait in line is over.
+    /// The longest permitted wait in line has passed.
     pub(super) fn waited_too_long(&mut self, slot: u32) -> Flow {
         self.leave_line(slot);
         self.branches.slots[slot as usize].outcome = Some(Kind::Timeout);
@@ -118,7 +118,7 @@ impl Reference<'_> {
         Flow::Out
     }
 
-    /// A slot is given back; who waits longest takes it.
+    /// Gives a slot back; the request that has waited longest takes it.
     pub(super) fn leave_queue(&mut self, queue: u32, member: u32, selected: bool) {
         let site = &self.tables.queues[queue as usize];
         #[cfg(test)]
@@ -136,7 +136,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A branch that stood in line has its slot; the wait is booked, and whatever was to end it is stale.
+    /// A branch in line got its slot: books the wait and invalidates the event that would have ended it.
     fn wake_inside(&mut self, slot: u32) {
         self.charge(slot);
         let branch = &mut self.branches.slots[slot as usize];
@@ -144,7 +144,8 @@ impl Reference<'_> {
         self.wake(slot, Phase::Inside);
     }
 
-    /// A branch that has a slot or share goes on: behind the queue, or back from the server that is done with it.
+    /// A branch that has a slot or share goes on: behind the queue, or back from the server that has finished its
+    /// work.
     pub(super) fn served(&mut self, slot: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         match self.tables.nodes[branch.stage as usize].act {
@@ -157,7 +158,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A branch comes to a server that shares its cores.
+    /// A branch enters a server that shares its cores.
     pub(super) fn enter_server(&mut self, slot: u32, server: u32) -> Flow {
         let site = &self.tables.servers[server as usize];
         let work_ns = if self.branches.slots[slot as usize].check == NOBODY {
@@ -194,7 +195,7 @@ impl Reference<'_> {
         Flow::Stop
     }
 
-    /// A branch leaves its server, done or cut off.
+    /// A branch leaves its server, finished or cut off.
     pub(super) fn leave_server(&mut self, slot: u32, server: u32) {
         self.work_left.stop(slot);
         let site = &self.tables.servers[server as usize];
@@ -216,7 +217,7 @@ impl Reference<'_> {
         self.look_again(index);
     }
 
-    /// Sees to it that the server is looked at when it will be done with somebody.
+    /// Schedules the next tick of a server, for when it will finish a request.
     fn look_again(&mut self, index: u32) {
         let (site, _) = self.tables.server_sites[index as usize];
         let server = &mut self.servers[index as usize];
@@ -228,8 +229,8 @@ impl Reference<'_> {
         }
         server.due = end.max(1);
         server.tick = server.tick.wrapping_add(1);
-        // Before all else at that instant: it only tells those whose turn comes that they are done. What ends at this very
-        // instant goes on in its turn.
+        // Before everything else at that instant: the tick only marks the requests whose turn comes as finished. A
+        // request that finishes at this very instant goes on in its turn.
         let class = if end <= self.now { self.class } else { Class::Step };
         let entry = Entry {
             at: end.min(u64::MAX - 1),
@@ -240,7 +241,7 @@ impl Reference<'_> {
         self.schedule(entry, false);
     }
 
-    /// A server is looked at.
+    /// The tick of a server.
     pub(super) fn tick(&mut self, index: u32, tag: u32) {
         let (site, _) = self.tables.server_sites[index as usize];
         let server = &mut self.servers[index as usize];

@@ -1,15 +1,15 @@
-//! The work left at targets, for `lb.least_work`: what a branch brings, and what becomes of that.
+//! The work left at targets, for `lb.least_work`: what a branch adds, and what becomes of it.
 
 use super::build::{Act, Draw, NOBODY, Next};
 use super::run::Reference;
 use crate::code::Target;
 use weir_model::draws::purpose;
 
-/// The burden of a branch that was picked for the target itself, rather than sent in by one that was.
+/// The burden of a branch that was itself sent to the target, rather than being the child of one that was.
 const PICKED: u16 = 1;
 
 impl Reference<'_> {
-    /// A balancer that knows the work left at its targets is told it.
+    /// Gives a balancer that uses it the work left at its targets.
     pub(super) fn tell_work_left(&mut self, index: u32, on: u32) {
         let (code, tables, now) = (self.code, self.tables, self.now);
         let (servers, jobs, work) = (&self.servers, &self.jobs, &self.work_left);
@@ -29,7 +29,7 @@ impl Reference<'_> {
         self.work_left.bring(slot, self.code.ends.work(to.member), PICKED, ns);
     }
 
-    /// The work that a branch will meet from a stage inwards, as if nothing failed.
+    /// The work that a branch will meet from a stage inwards if nothing fails.
     fn ahead_of(&self, slot: u32, stage: u32, member: u32, seen: &mut Vec<u32>) -> u64 {
         let node = &self.tables.nodes[stage as usize];
         let own = match node.act {
@@ -62,7 +62,7 @@ impl Reference<'_> {
         self.foreseen(slot, draw, before)
     }
 
-    /// What a branch will draw for its work, when it will have been there so often more.
+    /// What a branch will draw for its work after `more` further visits.
     pub(super) fn foreseen(&self, slot: u32, draw: &Draw, more: u32) -> u64 {
         let way = self.branches.slots[slot as usize].way;
         let key = self.draw_keys[draw.key.key as usize].with(way.bits());
@@ -71,7 +71,7 @@ impl Reference<'_> {
         draw.sampler.draw(if before == 0 { key } else { again() })
     }
 
-    /// A branch is over: what it had ahead is that of who sent it in, if that waits at the same target.
+    /// A branch has ended: the work ahead of it passes to its parent, if that waits at the same target.
     pub(super) fn work_ends(&mut self, slot: u32) {
         let parent = self.branches.slots[slot as usize].parent;
         if parent != NOBODY && self.work_left.of(slot).mark != PICKED {

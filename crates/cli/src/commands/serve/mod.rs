@@ -14,7 +14,7 @@ use std::sync::Arc;
 use weir_plan::Plan;
 use weir_plan::serving::{Serving, serving};
 use weir_plan::{NodeId, Point, Spec, listeners, with_inner};
-use weir_serve::{Next, Predecessor, Remote, Running, Source, explained};
+use weir_serve::{Next, Predecessor, Remote, Running, Source, explain};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     // First: a child would inherit what was given.
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     if let Some(admin) = admin {
         admin.finish();
     }
-    ended.map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explained(&e))))
+    ended.map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explain(&e))))
 }
 
 /// The process whose place this one takes, if it is to and one is there.
@@ -70,7 +70,7 @@ fn relieve(predecessor: Option<Predecessor>, running: &Running, admin: Option<&w
         let _ = writeln!(
             std::io::stderr(),
             "warning: the control socket stays at a temporary path: {}",
-            explained(&e)
+            explain(&e)
         );
     }
     supervised::relieves();
@@ -145,7 +145,7 @@ fn tell_listening(running: &Running, admin: Option<&weir_admin::Admin>, to_stder
 /// `abandon`: what else must not be left behind is removed.
 fn obey_signals(remote: Remote, abandon: impl Fn() + Send + 'static) -> Result<(), Failure> {
     let failed =
-        |e: std::io::Error| Failure::Environment(format!("signals cannot be waited for: {}", explained(&e)));
+        |e: std::io::Error| Failure::Environment(format!("signals cannot be waited for: {}", explain(&e)));
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP]).map_err(failed)?;
     std::thread::Builder::new()
         .name("weir-signals".to_owned())

@@ -15,7 +15,7 @@ mod tests;
 
 pub use source::Source;
 pub use stream::{Acceptor, Stream};
-pub use task::Joined;
+pub use task::JoinHandle;
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
@@ -95,7 +95,7 @@ impl Runtime {
     }
 
     /// Begins a task; a panic ends it alone.
-    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) -> Joined {
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) -> JoinHandle {
         let task = {
             let mut tasks = self.0.tasks.borrow_mut();
             let entry = tasks.vacant_entry();
@@ -104,7 +104,7 @@ impl Runtime {
             task
         };
         self.wake(&task);
-        Joined(task)
+        JoinHandle(task)
     }
 
     /// Runs a future and all tasks until that future has ended; then all tasks are dropped.
@@ -159,7 +159,7 @@ impl Runtime {
             Some(future) => task.future.set(Some(future)),
             None => {
                 self.0.tasks.borrow_mut().try_remove(task.key);
-                task.has_ended();
+                task.finish();
             }
         }
     }
@@ -186,7 +186,7 @@ impl Runtime {
         while let Ok(key) = self.0.woken.try_recv() {
             let task = self.0.tasks.borrow().get(key).cloned();
             if let Some(task) = task {
-                task.taken();
+                task.unlist();
                 self.wake(&task);
             }
         }
@@ -199,7 +199,7 @@ impl Runtime {
         let is_idle = || self.0.ready.borrow().is_empty() && self.0.later.borrow().is_empty();
         if is_idle() {
             // Whoever puts a task into the list from now on notifies; what is there already is seen here.
-            self.0.wake_list.sleeps();
+            self.0.wake_list.mark_asleep();
             self.collect();
             if is_idle() {
                 timeout = None;
@@ -208,7 +208,7 @@ impl Runtime {
         events.clear();
         self.0.looks.set(self.0.looks.get() + 1);
         let waited = epoll::wait(&self.0.epoll, rustix::buffer::spare_capacity(events), timeout);
-        self.0.wake_list.is_up();
+        self.0.wake_list.mark_awake();
         match waited {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(e.into()),
@@ -217,7 +217,7 @@ impl Runtime {
             let key = event.data.u64();
             let source = usize::try_from(key).ok().and_then(|k| self.0.sources.borrow().get(k).cloned());
             if let Some(source) = source {
-                source.told(self, event.flags);
+                source.on_event(self, event.flags);
             }
         }
         // Behind those to whom something has come.

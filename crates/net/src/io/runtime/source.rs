@@ -40,7 +40,7 @@ pub(super) struct Readiness {
 
 impl Readiness {
     /// The system has told of it.
-    pub fn told(&self, rt: &Runtime, flags: EventFlags) {
+    pub fn on_event(&self, rt: &Runtime, flags: EventFlags) {
         let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
         let mut state = self.state.get();
         if broken || flags.intersects(EventFlags::RDHUP) {
@@ -166,19 +166,19 @@ impl Source {
     }
 
     /// All that had come was read. An end of stream that was told of is still to be read.
-    pub fn is_read(&self) {
+    pub fn mark_drained(&self) {
         if !self.readiness.has(CLOSED) {
             self.readiness.clear(READ);
         }
     }
 
     /// A read was refused: there is nothing, whatever was told.
-    pub(super) fn is_empty(&self) {
+    pub(super) fn clear_readable(&self) {
         self.readiness.clear(READ | CLOSED);
     }
 
     /// A write was refused: from now on the system tells of room.
-    pub(super) fn is_full(&self, fd: impl AsFd) -> io::Result<()> {
+    pub(super) fn await_writable(&self, fd: impl AsFd) -> io::Result<()> {
         self.readiness.clear(WRITE);
         if !self.readiness.has(ASKS_TO_WRITE) {
             // Should there be room again by now, that is told at once.

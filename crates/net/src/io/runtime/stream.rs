@@ -61,13 +61,13 @@ where
                     self.source.spent(n);
                     // As much as there was; for what comes from now on there will be an event.
                     if n > 0 && n < into.len() {
-                        self.source.is_read();
+                        self.source.mark_drained();
                     }
                     return Poll::Ready(Ok(n));
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    self.source.is_empty();
+                    self.source.clear_readable();
                     return self.source.poll_readable(cx).map(|()| Err(e));
                 }
                 Err(e) => return Poll::Ready(Err(e)),
@@ -90,7 +90,7 @@ where
             match (&self.io).write(bytes) {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    self.source.is_full(&self.io)?;
+                    self.source.await_writable(&self.io)?;
                     return self.source.poll_writable(cx).map(|()| Err(e));
                 }
                 written => {
@@ -136,7 +136,7 @@ impl Acceptor {
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(OwnedFd, Option<SocketAddrAny>)>> {
         self.source.listen(&self.listener)?;
         ready!(self.source.poll_readable(cx));
-        self.source.is_read();
+        self.source.mark_drained();
         match self.accept() {
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                 self.source.poll_readable(cx).map(|()| Err(e))

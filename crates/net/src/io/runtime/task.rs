@@ -55,12 +55,12 @@ impl Task {
     }
 
     /// It was taken from the list: the next waker puts it there again.
-    pub fn taken(&self) {
+    pub fn unlist(&self) {
         self.handle.listed.store(false, SeqCst);
     }
 
     /// Whoever waits for its end is woken.
-    pub fn has_ended(&self) {
+    pub fn finish(&self) {
         self.ended.set(true);
         if let Some(joiner) = self.joiner.take() {
             joiner.wake();
@@ -71,14 +71,14 @@ impl Task {
     pub fn cancel(&self) {
         let future = self.future.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
-        self.has_ended();
+        self.finish();
     }
 }
 
 /// The end of a task; dropped, the task goes on.
-pub struct Joined(pub(super) Rc<Task>);
+pub struct JoinHandle(pub(super) Rc<Task>);
 
-impl Future for Joined {
+impl Future for JoinHandle {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -134,13 +134,13 @@ impl WakeList {
     }
 
     /// From now on whoever puts a task into the list notifies the loop.
-    pub fn sleeps(&self) {
+    pub fn mark_asleep(&self) {
         self.asleep.store(true, SeqCst);
         fence(SeqCst);
     }
 
     /// Nobody needs to notify it any more.
-    pub fn is_up(&self) {
+    pub fn mark_awake(&self) {
         if self.asleep.load(SeqCst) {
             self.asleep.store(false, SeqCst);
         }

@@ -67,7 +67,7 @@ impl Timers {
     }
 
     /// Ends at that time.
-    pub fn at(self: &Rc<Self>, at_ns: u64) -> Sleep {
+    pub fn sleep_until(self: &Rc<Self>, at_ns: u64) -> Sleep {
         let serial = self.next.get();
         self.next.set(serial + 1);
         let key = self.entries.borrow_mut().insert(Entry { serial, fired: false, waker: None });
@@ -89,7 +89,7 @@ impl Timers {
 
     /// Ends after that time.
     pub fn after(self: &Rc<Self>, ns: u64) -> Sleep {
-        self.at(self.clock.now().saturating_add(ns))
+        self.sleep_until(self.clock.now().saturating_add(ns))
     }
 
     fn arm(&self, at_ns: u64) {
@@ -143,7 +143,7 @@ impl Timers {
             let (woke, next) = self.fire();
             let now = self.clock.now();
             if let Some(since) = since.take() {
-                self.latency.borrow_mut().was_awake(now - since);
+                self.latency.borrow_mut().spend_awake(now - since);
             }
             let near = next.is_some_and(|at| self.latency.borrow_mut().stays_awake(now, at));
             if !woke && !near {
@@ -159,7 +159,7 @@ impl Timers {
         loop {
             poll_fn(|cx| self.source.poll_readable(cx)).await;
             // Each time it tells is an event of its own, whether or not it is read how often.
-            self.source.is_read();
+            self.source.mark_drained();
             // Set anew since it told, it shows nothing of how late that was.
             let late_ns = self.tells_ns.take().and_then(|at| self.clock.now().checked_sub(at));
             self.fire_all(&rt).await;
@@ -248,7 +248,7 @@ mod tests {
                 let mut late_ns = Vec::new();
                 for _ in 0..100 {
                     let due_ns = clock.now() + delay_ns;
-                    timers.at(due_ns).await;
+                    timers.sleep_until(due_ns).await;
                     late_ns.push(clock.now().checked_sub(due_ns).expect("not before its time"));
                 }
                 late_ns.sort_unstable();

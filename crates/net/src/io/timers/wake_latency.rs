@@ -54,7 +54,7 @@ impl WakeLatency {
     }
 
     /// So long was it awake.
-    pub fn was_awake(&mut self, ns: u64) {
+    pub fn spend_awake(&mut self, ns: u64) {
         self.saved_ns = self.saved_ns.saturating_sub(ns);
     }
 }
@@ -83,7 +83,7 @@ mod tests {
         let second = 1_000_000_000;
         for now in (0..second).step_by(250_000) {
             if lead.stays_awake(now, now + 200_000) {
-                lead.was_awake(200_000);
+                lead.spend_awake(200_000);
                 spent += 200_000;
             }
         }
@@ -92,7 +92,7 @@ mod tests {
         assert!(!lead.stays_awake(later, later + 200_001), "longer than the lead");
         assert_eq!(lead.begins(later, later + 300_000), later + 100_000, "early by the lead");
         assert_eq!(lead.begins(later, later + 100_000), later, "at once");
-        lead.was_awake(SAVED_NS);
+        lead.spend_awake(SAVED_NS);
         assert_eq!(lead.begins(later, later + 100_000), later + 100_000, "no turn without an end");
     }
 
@@ -107,7 +107,7 @@ mod tests {
             let tells = lead.begins(now, due);
             now = tells + 1_000;
             assert!(tells < due && lead.stays_awake(now, due), "{lead:?}");
-            lead.was_awake(due - now);
+            lead.spend_awake(due - now);
             lead.woken(now - tells);
             now = due;
         }

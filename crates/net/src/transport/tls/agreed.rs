@@ -4,7 +4,7 @@ use super::server::Certificates;
 use std::sync::Arc;
 
 /// The outcome, kept for as long as the connection lasts.
-pub struct Agreed {
+pub struct TlsParameters {
     /// The name that the client asked for (SNI), in lower case.
     name: Option<Box<str>>,
     /// The certificates as they were then.
@@ -13,11 +13,11 @@ pub struct Agreed {
     pub is_h2: bool,
 }
 
-impl Agreed {
+impl TlsParameters {
     /// Of a handshake with this name and protocol.
-    pub fn new(name: Option<&str>, alpn: Option<&[u8]>, certificates: Arc<Certificates>) -> Agreed {
+    pub fn new(name: Option<&str>, alpn: Option<&[u8]>, certificates: Arc<Certificates>) -> TlsParameters {
         let name = name.map(|name| name.to_ascii_lowercase().into());
-        Agreed { name, certificates, is_h2: alpn == Some(b"h2") }
+        TlsParameters { name, certificates, is_h2: alpn == Some(b"h2") }
     }
 
     /// Whether a request for this host may come on this connection (421 else, RFC 9110, 15.5.20): the host is the name that

@@ -1,9 +1,9 @@
 //! `server(tls=tls.client(...))`: TLS to an origin, whose certificate is always verified. The authorities and the own
 //! certificate are as they are now: read at start and again when told.
 
-use super::files::{CannotUse, authorities, certified, system_authorities};
+use super::files::{CannotUse, CertificateFiles, authorities, certified, system_authorities};
 use super::verify::Verifier;
-use super::{Stream, Why, provider};
+use super::{Stream, TlsError, provider};
 use crate::io::Core;
 use crate::transport::socket::Socket;
 use rustls::client::{ClientConfig, ClientConnection, Resumption};
@@ -11,15 +11,25 @@ use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 use std::future::poll_fn;
 use std::sync::{Arc, PoisonError, RwLock};
-use weir_plan::TlsClient;
 
 /// Sessions that are kept for an origin's connections at most, of all loops.
 const SESSIONS: usize = 256;
 
+/// What verifies an origin, and what weir shows to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientFiles {
+    /// A file of authorities; `None`: the system's.
+    pub ca: Option<String>,
+    /// The name that the origin's certificate must cover; `None`: the host of its address.
+    pub name: Option<String>,
+    /// The certificate that weir shows if it is asked for one.
+    pub certificate: Option<CertificateFiles>,
+}
+
 /// What a `tls.client(...)` of the file says, for all servers and loops that say the same.
 #[derive(Debug)]
 pub struct Client {
-    files: TlsClient,
+    files: ClientFiles,
     /// Locked once for each handshake.
     now: RwLock<Arc<ClientConfig>>,
 }
@@ -29,7 +39,7 @@ impl Client {
     ///
     /// # Errors
     /// The first file that is of no use.
-    pub fn read(files: &TlsClient) -> Result<Client, CannotUse> {
+    pub fn read(files: &ClientFiles) -> Result<Client, CannotUse> {
         Ok(Client { files: files.clone(), now: RwLock::new(config(files)?) })
     }
 
@@ -52,12 +62,13 @@ impl Client {
         plain: Socket,
         host: &str,
         offers: &[&str],
-    ) -> Result<Socket, Why> {
+    ) -> Result<Socket, TlsError> {
         let name = self.files.name.as_deref().unwrap_or(host);
-        let name = ServerName::try_from(name.to_owned()).map_err(|_| Why::WrongName)?;
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::WrongName)?;
         let config = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
         let offers = offers.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
-        let tls = ClientConnection::new_with_alpn(config, name, offers).map_err(|e| Why::of(&e))?;
+        let tls =
+            ClientConnection::new_with_alpn(config, name, offers).map_err(|e| TlsError::from_rustls(&e))?;
         let mut stream = Box::new(Stream::new(plain, tls, core.buffers.clone()));
         // What is broken by then shows in the handshake.
         let _ = poll_fn(|cx| stream.poll_answered(cx)).await;
@@ -73,11 +84,11 @@ impl Client {
     /// # Errors
     /// When TLS cannot be set up.
     pub fn unverified() -> Result<Client, CannotUse> {
-        Client::by(Verifier::of_anyone(), None)
+        Client::with_verifier(Verifier::of_anyone(), None)
     }
 
     /// One that trusts whom this verifier does, and asks for this name, else for the host of the address. It reads no files.
-    pub(super) fn by(verifier: Verifier, name: Option<&str>) -> Result<Client, CannotUse> {
+    pub(super) fn with_verifier(verifier: Verifier, name: Option<&str>) -> Result<Client, CannotUse> {
         let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
         let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
         let mut config = builder
@@ -86,7 +97,7 @@ impl Client {
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
         config.resumption = Resumption::in_memory_sessions(SESSIONS);
-        let files = TlsClient { name: name.map(str::to_owned), ..TlsClient::default() };
+        let files = ClientFiles { name: name.map(str::to_owned), ..ClientFiles::default() };
         Ok(Client { files, now: RwLock::new(Arc::new(config)) })
     }
 }
@@ -100,7 +111,7 @@ impl Clients {
     ///
     /// # Errors
     /// The first file that is of no use.
-    pub fn read(&mut self, files: &TlsClient) -> Result<(), CannotUse> {
+    pub fn read(&mut self, files: &ClientFiles) -> Result<(), CannotUse> {
         if self.get(files).is_none() {
             self.0.push(Arc::new(Client::read(files)?));
         }
@@ -108,7 +119,7 @@ impl Clients {
     }
 
     /// What one says.
-    pub fn get(&self, files: &TlsClient) -> Option<Arc<Client>> {
+    pub fn get(&self, files: &ClientFiles) -> Option<Arc<Client>> {
         self.0.iter().find(|one| one.files == *files).cloned()
     }
 
@@ -118,7 +129,7 @@ impl Clients {
     }
 }
 
-fn config(files: &TlsClient) -> Result<Arc<ClientConfig>, CannotUse> {
+fn config(files: &ClientFiles) -> Result<Arc<ClientConfig>, CannotUse> {
     let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
     let (roots, named) = files.ca.as_deref().map_or_else(system_authorities, authorities)?;
     let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();

@@ -10,7 +10,15 @@ use rustls::{Error, InconsistentKeys, RootCertStore};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use weir_plan::CertificateFiles;
+
+/// A chain of certificates and its key, both PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The chain, beginning with the certificate of the key.
+    pub cert: String,
+    /// The private key.
+    pub key: String,
+}
 
 /// Why a file is of no use, with its path and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +43,7 @@ const MOST_BYTES: u64 = 8 << 20;
 pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, CannotUse> {
     let CertificateFiles { cert, key } = files;
     let chain = certificates("certificate", cert)?;
-    match chain.first().and_then(|own| Validity::of(own)).map(Validity::today) {
+    match chain.first().and_then(|own| Validity::from_der(own)).map(Validity::today) {
         Some(Today::Valid) => {}
         Some(Today::Expired) => return wrong("certificate", cert, "has expired; renew it"),
         Some(Today::NotYet) => {

@@ -10,13 +10,13 @@ mod validity;
 mod verify;
 mod why;
 
-pub use agreed::Agreed;
-pub use client::{Client, Clients};
-pub use files::CannotUse;
+pub use agreed::TlsParameters;
+pub use client::{Client, ClientFiles, Clients};
+pub use files::{CannotUse, CertificateFiles};
 pub use pinned::OwnListener;
-pub use server::Server;
+pub use server::{Server, ServerFiles};
 pub use stream::Stream;
-pub use why::Why;
+pub use why::TlsError;
 
 use rustls::crypto::CryptoProvider;
 use std::sync::Arc;

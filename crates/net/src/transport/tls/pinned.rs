@@ -26,7 +26,7 @@ impl OwnListener {
     pub fn new(listener: &Server) -> Result<OwnListener, CannotUse> {
         let pinned = Pinned::default();
         pinned.are(listener.shown());
-        let client = Arc::new(Client::by(Verifier::of_pinned(pinned.clone()), Some(NO_NAME))?);
+        let client = Arc::new(Client::with_verifier(Verifier::of_pinned(pinned.clone()), Some(NO_NAME))?);
         Ok(OwnListener { client, pinned })
     }
 
@@ -57,8 +57,8 @@ impl Pinned {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::tls::{CertificateFiles, ServerFiles};
     use std::path::{Path, PathBuf};
-    use weir_plan::{CertificateFiles, TlsServer};
 
     /// Files of this test's own, removed at the end.
     struct Folder(PathBuf);
@@ -79,7 +79,7 @@ mod tests {
         let cert = write("cert.pem", signed.cert.pem());
         let key = write("key.pem", signed.signing_key.serialize_pem());
         let certificates = vec![CertificateFiles { cert, key }];
-        let files = TlsServer { certificates, client_ca: None, client_auth: Default::default() };
+        let files = ServerFiles { certificates, client_ca: None, requires_certificate: true };
         Server::read(&files, &["http/1.1"]).expect("they can be used")
     }
 

@@ -1,9 +1,9 @@
 //! `listen(tls=tls.server(...))`: a listener's certificates, as they are now. Read at start and again when told; what is open
 //! keeps what it began with.
 
-use super::files::{CannotUse, authorities, certified};
+use super::files::{CannotUse, CertificateFiles, authorities, certified};
 use super::validity::Validity;
-use super::{Agreed, Stream, provider};
+use super::{Stream, TlsParameters, provider};
 use crate::io::buffers::Buffers;
 use crate::transport::socket::Socket;
 use rustls::client::verify_server_name;
@@ -16,12 +16,22 @@ use rustls::{ServerConfig, ServerConnection};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
-use weir_plan::{ClientAuth, TlsServer};
+
+/// What a listener shows, and how it verifies clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFiles {
+    /// At least one; the first that covers a client's name is shown, else the first.
+    pub certificates: Vec<CertificateFiles>,
+    /// Authorities of clients' certificates; `None`: clients are not asked for one.
+    pub client_ca: Option<String>,
+    /// Whether a client without a certificate is refused where there are such authorities.
+    pub requires_certificate: bool,
+}
 
 /// A listener's TLS, for all loops.
 #[derive(Debug)]
 pub struct Server {
-    files: TlsServer,
+    files: ServerFiles,
     /// Locked once for each handshake.
     now: RwLock<Current>,
 }
@@ -38,7 +48,7 @@ impl Server {
     ///
     /// # Errors
     /// The first file that is of no use.
-    pub fn read(files: &TlsServer, protocols: &[&str]) -> Result<Server, CannotUse> {
+    pub fn read(files: &ServerFiles, protocols: &[&str]) -> Result<Server, CannotUse> {
         Ok(Server { files: files.clone(), now: RwLock::new(current(files, protocols)?) })
     }
 
@@ -64,7 +74,7 @@ impl Server {
     /// Until when its certificates are valid, s since 1970, by the files that they are from.
     pub fn not_after(&self) -> Vec<(String, u64)> {
         let Current { certificates, .. } = self.current();
-        let own = |one: &CertifiedKey| one.cert.first().and_then(|own| Validity::of(own));
+        let own = |one: &CertifiedKey| one.cert.first().and_then(|own| Validity::from_der(own));
         let all = self.files.certificates.iter().zip(&certificates.0);
         all.filter_map(|(file, one)| Some((file.cert.clone(), own(one)?.to_s.max(0) as u64))).collect()
     }
@@ -88,18 +98,18 @@ pub struct Accepting {
 
 impl Accepting {
     /// The connection, and what was agreed on.
-    pub fn done(self) -> (Socket, Agreed) {
+    pub fn done(self) -> (Socket, TlsParameters) {
         let tls = self.stream.tls();
         let name = match tls {
             rustls::Connection::Server(tls) => tls.server_name(),
             rustls::Connection::Client(_) => None,
         };
-        let agreed = Agreed::new(name, tls.alpn_protocol(), self.certificates.clone());
+        let agreed = TlsParameters::new(name, tls.alpn_protocol(), self.certificates.clone());
         (Socket::Tls(Box::new(self.stream)), agreed)
     }
 }
 
-fn current(files: &TlsServer, protocols: &[&str]) -> Result<Current, CannotUse> {
+fn current(files: &ServerFiles, protocols: &[&str]) -> Result<Current, CannotUse> {
     let all: Result<Vec<_>, _> = files.certificates.iter().map(certified).collect();
     let certificates = Arc::new(Certificates(all?));
     let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
@@ -110,10 +120,8 @@ fn current(files: &TlsServer, protocols: &[&str]) -> Result<Current, CannotUse> 
         Some(path) => {
             let roots = Arc::new(authorities(path)?.0);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
-            let verifier = match files.client_auth {
-                ClientAuth::Require => verifier,
-                ClientAuth::Request => verifier.allow_unauthenticated(),
-            };
+            let verifier =
+                if files.requires_certificate { verifier } else { verifier.allow_unauthenticated() };
             let unusable = |e| CannotUse(format!("the bundle of authorities \"{path}\" cannot be used: {e}"));
             builder.with_client_cert_verifier(verifier.build().map_err(unusable)?)
         }

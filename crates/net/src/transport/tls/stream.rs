@@ -5,7 +5,7 @@
 //! has left. rustls reads 4 KiB a call, so it is fed from a buffer of the loop; nothing of that stays with the connection but
 //! what rustls cannot take while plaintext waits.
 
-use super::Why;
+use super::TlsError;
 use crate::io::buffers::Buffers;
 use crate::transport::socket::Socket;
 use rustls::Connection;
@@ -85,8 +85,8 @@ impl Stream {
     }
 
     /// Why it failed, if it did.
-    pub fn failure(&self) -> Option<Why> {
-        if let End::Failed(e) = &self.end { Some(Why::of(e)) } else { None }
+    pub fn failure(&self) -> Option<TlsError> {
+        if let End::Failed(e) = &self.end { Some(TlsError::from_rustls(e)) } else { None }
     }
 
     /// Hands bytes over that were read from the socket before TLS had it.
@@ -95,24 +95,24 @@ impl Stream {
     }
 
     /// Does the handshake, as far as it goes without waiting.
-    pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Why>> {
+    pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TlsError>> {
         loop {
             if let End::Failed(e) = &self.end {
-                let why = Why::of(e);
+                let why = TlsError::from_rustls(e);
                 // The alert; whether it arrives makes no difference.
                 let _ = self.poll_flush(cx);
                 return Poll::Ready(Err(why));
             }
-            ready!(self.poll_flush(cx)).map_err(|_| Why::Broken)?;
+            ready!(self.poll_flush(cx)).map_err(|_| TlsError::Broken)?;
             if !self.tls.is_handshaking() {
                 return Poll::Ready(Ok(()));
             }
             if self.end != End::Open {
-                return Poll::Ready(Err(Why::Broken));
+                return Poll::Ready(Err(TlsError::Broken));
             }
             let more = ready!(self.poll_more(cx, &mut []));
             if more.is_err() && !matches!(self.end, End::Failed(_)) {
-                return Poll::Ready(Err(Why::Broken));
+                return Poll::Ready(Err(TlsError::Broken));
             }
         }
     }

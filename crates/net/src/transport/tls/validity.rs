@@ -20,7 +20,7 @@ pub(super) enum Today {
 
 impl Validity {
     /// Of a certificate; `None`: it cannot be read.
-    pub fn of(certificate: &[u8]) -> Option<Validity> {
+    pub fn from_der(certificate: &[u8]) -> Option<Validity> {
         let (certificate, _) = element(certificate, SEQUENCE)?;
         let (mut body, _) = element(certificate, SEQUENCE)?;
         // The version stands there unless it is the first.
@@ -115,7 +115,7 @@ mod tests {
         let version = within(VERSION, &[vec![2, 1, 2]]);
         let (empty, serial) = (vec![SEQUENCE, 0], vec![INTEGER, 1, 7]);
         let body = within(SEQUENCE, &[version, serial, empty.clone(), empty.clone(), validity]);
-        Validity::of(&within(SEQUENCE, &[body]))
+        Validity::from_der(&within(SEQUENCE, &[body]))
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(of("7001010000", "491231235959Z"), None);
         assert_eq!(of("701301000000Z", "491231235959Z"), None);
         for cut in [&[][..], &[0x30], &[0x30, 0x82, 1], &[0x30, 0x85, 0, 0, 0, 0, 1]] {
-            assert_eq!(Validity::of(cut), None);
+            assert_eq!(Validity::from_der(cut), None);
         }
     }
 }

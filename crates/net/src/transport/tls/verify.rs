@@ -54,7 +54,7 @@ impl Verifier {
 /// What is asked beside who has signed it.
 fn verify_itself(shown: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<ServerCertVerified, Error> {
     verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
-    match Validity::of(shown).map(Validity::today) {
+    match Validity::from_der(shown).map(Validity::today) {
         Some(Today::Valid) => Ok(ServerCertVerified::assertion()),
         Some(Today::Expired) => Err(CertificateError::Expired.into()),
         Some(Today::NotYet) => Err(CertificateError::NotValidYet.into()),

@@ -8,6 +8,7 @@ use super::connection;
 use super::event_loop::Loop;
 use super::handoff::{self, InTransit};
 use crate::metrics::Limit;
+use crate::sync::buffered;
 use crate::transport::listener::Listener;
 use crate::transport::listening::{Accepted, ListeningSocket};
 use std::future::poll_fn;
@@ -15,7 +16,6 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_net::io::held;
 use weir_net::io::runtime::Acceptor;
 use weir_plan::fixed;
 
@@ -59,10 +59,10 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                     place = admission.take_place();
                 }
                 // What waits already is to leave first.
-                if held::is_over() {
+                if buffered::is_over_limit() {
                     lp.state.metrics.limits.one(Limit::Buffered);
                 }
-                while held::is_over() && pauses(&lp, socket.acceptor(), closes.as_mut()).await {}
+                while buffered::is_over_limit() && pauses(&lp, socket.acceptor(), closes.as_mut()).await {}
                 let Some(place) = place else {
                     first = Some(accepted);
                     break;

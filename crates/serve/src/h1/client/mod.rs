@@ -3,53 +3,22 @@
 pub(crate) mod probe;
 mod stream;
 
-pub(crate) use stream::{Asking, Broken, HeadError, Progress, Stream};
+pub(crate) use stream::Stream;
 
-use crate::metrics::{Ending, OpenConnection};
-use crate::sync::counter::Counted;
-use crate::transport::own::Own;
+use crate::message::ConnectionHold;
+use crate::metrics::Ending;
+use crate::transport::own::OwnConnection;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use weir_http1::Limits;
 use weir_net::io::Core;
 use weir_net::io::deadlines::Deadline;
 use weir_net::transport::socket::Socket;
 use weir_net::transport::wire::Wire;
-use weir_plan::fixed;
-
-/// What is read from an origin at most.
-pub(crate) static LIMITS: Limits = Limits {
-    max_head: fixed::MAX_RESPONSE_HEAD_BYTES,
-    max_headers: fixed::MAX_RESPONSE_HEADERS,
-    max_target: Limits::TARGET,
-    max_method: Limits::METHOD,
-    empty_host: false,
-};
-
-/// What a connection to an origin holds in this process.
-#[derive(Default)]
-pub(crate) struct Held {
-    /// That it leads to one of this process's own listeners.
-    pub own: Option<Own>,
-    /// Its place among those that the server may have.
-    pub _counted: Option<Counted>,
-    /// What counts it as open.
-    pub open: Option<OpenConnection>,
-}
-
-impl Held {
-    /// Should the connection end now, it is for that.
-    pub fn would_end(&self, by: Ending) {
-        if let Some(open) = &self.open {
-            open.would_end(by);
-        }
-    }
-}
 
 /// A connection to an origin.
 pub(crate) struct Conn {
     /// Given up before the connection closes.
-    _own: Option<Own>,
+    _own: Option<OwnConnection>,
     wire: Wire,
     /// Silence of the origin.
     pub deadline: Deadline,
@@ -66,12 +35,12 @@ pub(crate) struct Conn {
     /// Whether the last answer had no body by its rules: some origins send one nevertheless.
     is_doubtful: bool,
     /// What it holds besides.
-    pub held: Held,
+    pub held: ConnectionHold,
 }
 
 impl Conn {
     /// A connection that was just made, which closes at `old_ns`.
-    pub fn new(core: &Core, socket: Socket, old_ns: u64, mut held: Held) -> Conn {
+    pub fn new(core: &Core, socket: Socket, old_ns: u64, mut held: ConnectionHold) -> Conn {
         Conn {
             _own: held.own.take(),
             wire: Wire::new(socket, core.buffers.clone()),
@@ -101,7 +70,7 @@ impl Conn {
         assert!(nothing_left, "a connection with bytes of an exchange goes back to its pool");
         self.wire.rest();
         self.deadline.set(None);
-        self.held.would_end(Ending::Spare);
+        self.held.set_ending(Ending::Spare);
     }
 
     /// Its socket, to ask where it leads.

@@ -1,79 +1,16 @@
 //! One request on a connection to an origin, and its answer.
 
 use super::Conn;
-use crate::h1::Piece;
-use crate::h1::heads;
+use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, ResponseBodyError, heads};
 use crate::metrics::Ending;
-use h2::Reason;
 use std::io;
 use std::task::{Context, Poll};
-use weir_http1::{
-    Asked, BodyOut, Checked, Decoder, Edits, Encoder, Framing, Hop, Limits, Refusal, Request, Response, Seek,
-    Trailers,
-};
+use weir_http1::{Asked, BodyOut, Decoder, Encoder, Framing, Limits, Refusal, Response, Seek, Trailers};
 use weir_net::io::Core;
 use weir_net::io::buffers::Input;
-use weir_net::transport::tls;
 
 /// Pieces of a body up to this size are copied behind what waits already, so that a head and a small body leave in one send.
 const SMALL: usize = 16 * 1024;
-
-/// What is asked, as it goes on.
-pub(crate) struct Asking<'a> {
-    pub request: &'a Request,
-    pub checked: &'a Checked,
-    pub hop: &'a Hop<'a>,
-    pub edits: &'a Edits,
-}
-
-/// A head that came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// Of an interim response.
-    Interim,
-    /// Of the final one.
-    Final,
-}
-
-/// Why no head came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeadError {
-    /// It breaks a rule.
-    Rule(Refusal),
-    /// It fits no buffer.
-    TooLong,
-    /// The connection ended before any byte of an answer.
-    Silent,
-    /// It ended in the head.
-    Cut,
-    /// The origin refused the request before it did any work (HTTP/2).
-    Refused,
-    /// The connection ended before the origin did any work (HTTP/2).
-    Unprocessed,
-    /// The origin has reset the stream (HTTP/2).
-    Reset(Reason),
-    /// The answer breaks a rule of HTTP/2, for which the stream was reset.
-    Malformed(Reason),
-    /// weir has ended the connection, since the origin floods it (HTTP/2).
-    Flooded,
-    /// TLS says no after its handshake, as to a client without a certificate.
-    Tls(tls::Why),
-}
-
-/// Why a body broke off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
-    /// It breaks a rule.
-    Rule(Refusal),
-    /// The connection ended in it.
-    Cut,
-    /// The origin has reset the stream (HTTP/2).
-    Reset(Reason),
-    /// It breaks a rule of HTTP/2, for which the stream was reset.
-    Malformed(Reason),
-    /// weir has ended the connection, since the origin floods it (HTTP/2).
-    Flooded,
-}
 
 /// A request on its connection.
 pub(crate) struct Stream {
@@ -93,12 +30,12 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Queues the request's head.
-    pub fn begin(mut conn: Box<Conn>, ask: &Asking<'_>, limits: &'static Limits) -> Stream {
+    pub fn begin(mut conn: Box<Conn>, ask: &OutgoingRequest<'_>, limits: &'static Limits) -> Stream {
         let body = body_out(ask.request.framing());
         let out = conn.wire.queue_to();
         weir_http1::render_request(ask.request, ask.checked, ask.hop, ask.edits, body, out);
         conn.requests += 1;
-        conn.held.would_end(Ending::Exchange);
+        conn.held.set_ending(Ending::Exchange);
         let asked = Asked {
             head: ask.request.is_head(),
             connect: ask.request.is_connect(),
@@ -170,14 +107,14 @@ impl Stream {
         cx: &mut Context<'_>,
         core: &Core,
         sparing: bool,
-    ) -> Poll<Result<Progress, HeadError>> {
+    ) -> Poll<Result<HeadKind, HeadError>> {
         loop {
             match self.take_head() {
-                Ok(true) if self.response.is_interim() => return Poll::Ready(Ok(Progress::Interim)),
+                Ok(true) if self.response.is_interim() => return Poll::Ready(Ok(HeadKind::Interim)),
                 Ok(true) => {
                     self.decoder = Decoder::new(self.response.framing(), self.limits);
                     self.ended = self.decoder.ended();
-                    return Poll::Ready(Ok(Progress::Final));
+                    return Poll::Ready(Ok(HeadKind::Final));
                 }
                 Ok(false) => {}
                 Err(refusal) => return Poll::Ready(Err(HeadError::Rule(refusal))),
@@ -226,10 +163,10 @@ impl Stream {
     }
 
     /// More of the answer's body.
-    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Broken>> {
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, ResponseBodyError>> {
         loop {
             if let Some(piece) = self.next_piece() {
-                return Poll::Ready(piece.map_err(Broken::Rule));
+                return Poll::Ready(piece.map_err(ResponseBodyError::Rule));
             }
             match self.conn.wire.poll_fill(cx) {
                 Poll::Ready(Ok(n)) if n > 0 => {}
@@ -237,7 +174,7 @@ impl Stream {
                     self.ended = true;
                     return Poll::Ready(Ok(Piece::End));
                 }
-                Poll::Ready(_) => return Poll::Ready(Err(Broken::Cut)),
+                Poll::Ready(_) => return Poll::Ready(Err(ResponseBodyError::Cut)),
                 Poll::Pending => return Poll::Pending,
             }
         }

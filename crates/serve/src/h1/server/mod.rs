@@ -5,10 +5,10 @@
 
 mod stream;
 
-pub(crate) use stream::{BodyError, Head, Stream};
+pub(crate) use stream::Stream;
 
-use crate::h1::heads;
-use crate::h1::{page, render_alone};
+use crate::h1::render_alone;
+use crate::message::{Disposition, error_page, heads};
 use crate::metrics::{HeadAnswer, Parting, RequestLimit};
 use crate::transport::linger::linger;
 use crate::transport::session::Session;
@@ -44,21 +44,6 @@ impl Conn {
 /// The rule of a head that did not come within `head_timeout`.
 const HEAD_LATE: &str = "head-late";
 
-/// What becomes of a connection after an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
-    /// The next request.
-    Next,
-    /// Nothing is unread: it closes.
-    Close,
-    /// Bytes may be unread: what was answered must not be destroyed by a reset.
-    Linger,
-    /// It has ended already, or breaks off in a body whose length the client knows.
-    Abort,
-    /// It breaks off in a body that would end with the connection.
-    Reset,
-}
-
 /// Who answers the requests of a connection.
 pub(crate) trait Handler {
     /// Answers one. `last`: the connection ends with it.
@@ -67,7 +52,7 @@ pub(crate) trait Handler {
         stream: Stream,
         request: Box<Request>,
         last: bool,
-    ) -> impl Future<Output = After> + use<Self> + 'static;
+    ) -> impl Future<Output = Disposition> + use<Self> + 'static;
 }
 
 /// What reading a head came to.
@@ -99,18 +84,18 @@ pub(crate) fn serve(
     async move {
         let after = requests(&core, &conn, &handler).await;
         match after {
-            After::Linger => Box::pin(linger(&core, &conn.session, &conn.wire)).await,
+            Disposition::Linger => Box::pin(linger(&core, &conn.session, &conn.wire)).await,
             // Nothing is unread, so that closing ends the stream in order.
-            After::Close | After::Next => conn.wire.borrow_mut().socket.say_end(),
-            After::Abort => {}
-            After::Reset => conn.wire.borrow().socket.end_in_reset(true),
+            Disposition::Close | Disposition::Next => conn.wire.borrow_mut().socket.say_end(),
+            Disposition::Abort => {}
+            Disposition::Reset => conn.wire.borrow().socket.end_in_reset(true),
         }
         // What goes on without the client may still know the connection.
         conn.wire.borrow_mut().close();
     }
 }
 
-async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> After {
+async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> Disposition {
     let http = &conn.session.listener.http;
     let old_ns = conn.session.listener.old_ns(core);
     let mut served = 0u64;
@@ -120,13 +105,13 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> A
     let mut new_until_ns = core.now().saturating_add(NEW_NS);
     loop {
         match read_head(core, conn, patience_ns, new_until_ns).await {
-            Reading::Nothing => return After::Close,
-            Reading::Ended => return After::Linger,
+            Reading::Nothing => return Disposition::Close,
+            Reading::Ended => return Disposition::Linger,
             Reading::Refused(status, rule) => {
                 conn.session.listener.counts.broke(rule);
                 conn.session.parting.set(Parting::BadRequest);
                 if served == 0 && is_no_http(conn) {
-                    return After::Linger;
+                    return Disposition::Linger;
                 }
                 let limit = (rule == HEAD_LATE).then_some(RequestLimit::HeadTimeout);
                 return Box::pin(refuse(core, conn, status, limit)).await;
@@ -137,9 +122,9 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> A
                 let stream = Stream::new(conn.clone(), &request);
                 // In one piece, so that an idle connection has no place for it.
                 let after = core.reuse.boxed(&mut memory, handler.exchange(stream, request, last)).await;
-                if after != After::Next {
+                if after != Disposition::Next {
                     conn.session.parting.set(match after {
-                        After::Abort | After::Reset => Parting::Broken,
+                        Disposition::Abort | Disposition::Reset => Parting::Broken,
                         _ if last => Parting::Limit,
                         _ => Parting::Answered,
                     });
@@ -251,8 +236,8 @@ const TLS_HANDSHAKE: [u8; 2] = [0x16, 0x03];
 const TLS_ALERT: [u8; 7] = [0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x28];
 
 /// Refuses a request whose head could not be read.
-async fn refuse(core: &Core, conn: &Conn, status: u16, limit: Option<RequestLimit>) -> After {
-    let text = page(status, limit);
+async fn refuse(core: &Core, conn: &Conn, status: u16, limit: Option<RequestLimit>) -> Disposition {
+    let text = error_page(status, limit);
     let answer = HeadAnswer { status, limit, sent: text.len() };
     conn.session.listener.counts.refused(None, Version::H11, &answer);
     if let Some(log) = &conn.session.listener.log {
@@ -272,5 +257,5 @@ async fn refuse(core: &Core, conn: &Conn, status: u16, limit: Option<RequestLimi
         }
     })
     .await;
-    After::Linger
+    Disposition::Linger
 }

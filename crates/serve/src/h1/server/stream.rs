@@ -1,7 +1,7 @@
 //! One request on a client's connection: its body is read, its answer is written. The client's end of an exchange.
 
-use super::{After, Conn};
-use crate::h1::Piece;
+use super::Conn;
+use crate::message::{Disposition, Piece, RequestBodyError, ResponseHead};
 use crate::metrics::RequestLimit;
 use crate::transport::session::Session;
 use crate::transport::write_limit::WriteLimit;
@@ -20,31 +20,6 @@ const SMALL: usize = 4 * 1024;
 
 /// Bytes of a head that wait for the body which comes with it.
 const HEAD: usize = 8 * 1024;
-
-/// Why a client's body came to no end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyError {
-    /// It is malformed: the status.
-    Refused(u16),
-    /// The client ended its stream within it.
-    Cut,
-    /// No byte of it came within `body_timeout`.
-    Late,
-    /// The client has gone.
-    Gone,
-}
-
-/// The head of a final response on its way to the client.
-pub(crate) struct Head<'a> {
-    pub response: &'a Response,
-    /// What `rewrite` changes.
-    pub edits: &'a Edits,
-    /// Fields of weir's own beside those of the origin.
-    pub add: &'a [(&'static str, Vec<u8>)],
-    /// The connection ends with it.
-    pub close: bool,
-    pub date: [u8; 29],
-}
 
 /// A request in progress.
 pub(crate) struct Stream {
@@ -90,7 +65,7 @@ impl Stream {
 
     /// More of the body, from what was read or from the socket. `told`: the client knows that it is its turn, so that its
     /// silence counts.
-    pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, BodyError>> {
+    pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, RequestBodyError>> {
         let Session { listener, deadline, .. } = &*self.conn.session;
         let (mut wire, mut decoder) = (self.conn.wire.borrow_mut(), self.request.borrow_mut());
         loop {
@@ -98,7 +73,7 @@ impl Stream {
             match decoder.next(wire.input(), &mut at) {
                 Err(refusal) => {
                     listener.counts.broke(refusal.0.name);
-                    return Poll::Ready(Err(BodyError::Refused(refusal.status())));
+                    return Poll::Ready(Err(RequestBodyError::Refused(refusal.status())));
                 }
                 Ok(weir_http1::Piece::Data(from, to)) => {
                     wire.consume(from);
@@ -116,13 +91,13 @@ impl Stream {
                 Poll::Ready(Ok(0)) => {
                     let _ = decoder.eof();
                     listener.counts.broke("body-cut");
-                    return Poll::Ready(Err(BodyError::Cut));
+                    return Poll::Ready(Err(RequestBodyError::Cut));
                 }
                 Poll::Ready(Ok(_)) => {}
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(BodyError::Gone)),
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(RequestBodyError::Gone)),
                 Poll::Pending if told && deadline.ended(cx) => {
                     listener.counts.broke("body-late");
-                    return Poll::Ready(Err(BodyError::Late));
+                    return Poll::Ready(Err(RequestBodyError::Late));
                 }
                 Poll::Pending => return Poll::Pending,
             }
@@ -161,7 +136,7 @@ impl Stream {
 
     /// Queues the head of the final response; its body follows by [`Stream::send_data`]. Without a length that an HTTP/1.0
     /// client could know the connection's end is the body's, so until it comes to that the connection ends in a reset.
-    pub fn send_head(&self, head: &Head<'_>) {
+    pub fn send_head(&self, head: &ResponseHead<'_>) {
         let mut to = Client { close: head.close, ..self.to.get() };
         let body = weir_http1::body_to_client(head.response, to);
         to.close |= body == Framing::Close;
@@ -174,12 +149,12 @@ impl Stream {
 
     /// Queues the head after which the connection is a tunnel.
     pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
-        let head = Head { response, edits, add, close: false, date: [0; 29] };
+        let head = ResponseHead { response, edits, add, close: false, date: [0; 29] };
         let to = Client { head: false, te_trailers: false, ..self.to.get() };
         self.render(&head, to, Framing::None, None);
     }
 
-    fn render(&self, head: &Head<'_>, to: Client, body: Framing, date: Option<&[u8]>) {
+    fn render(&self, head: &ResponseHead<'_>, to: Client, body: Framing, date: Option<&[u8]>) {
         let mut wire = self.conn.wire.borrow_mut();
         let add: smallvec::SmallVec<[(&str, &[u8]); 1]> =
             head.add.iter().map(|(name, value)| (*name, &value[..])).collect();
@@ -291,21 +266,21 @@ impl Stream {
 
     /// The answer was taken whole: what becomes of the connection. `complete`: the request was read whole. `asked`: the
     /// client wanted the connection to end, so that nothing follows a whole request.
-    pub fn finish(&self, complete: bool, asked: bool) -> After {
+    pub fn finish(&self, complete: bool, asked: bool) -> Disposition {
         if !self.to.get().close && complete {
-            return After::Next;
+            return Disposition::Next;
         }
         if self.response.get() == Encoder::Close {
             self.conn.wire.borrow().socket.end_in_reset(false);
         }
         let mut wire = self.conn.wire.borrow_mut();
         let nothing_unread = complete && wire.input().is_empty() && (asked || !wire.socket.has_input());
-        if nothing_unread { After::Close } else { After::Linger }
+        if nothing_unread { Disposition::Close } else { Disposition::Linger }
     }
 
     /// The answer breaks off: the client must see that its body was cut short.
-    pub fn abort(&self) -> After {
-        if self.response.get() == Encoder::Close { After::Reset } else { After::Abort }
+    pub fn abort(&self) -> Disposition {
+        if self.response.get() == Encoder::Close { Disposition::Reset } else { Disposition::Abort }
     }
 
     /// As a tunnel: more bytes from the client; `false` is its end of stream.

@@ -10,7 +10,7 @@ pub(crate) use stream::Stream;
 use super::frames::Frames;
 use super::send::Data;
 use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared, is_own_flood};
-use crate::h1::client::Held;
+use crate::message::ConnectionHold;
 use crate::metrics::Ending;
 use h2::client::{Builder, Connection, SendRequest};
 use std::cell::Cell;
@@ -50,7 +50,7 @@ pub(crate) struct Conn {
     https: bool,
     most_requests: u64,
     /// What it holds in this process.
-    held: Held,
+    held: ConnectionHold,
 }
 
 /// A place for one request on a connection; dropped, it is free.
@@ -70,8 +70,8 @@ impl Conn {
         core: &Rc<Core>,
         socket: Socket,
         (old_ns, most_requests): (u64, Option<u64>),
-        held: Held,
-    ) -> Result<Rc<Conn>, Option<tls::Why>> {
+        held: ConnectionHold,
+    ) -> Result<Rc<Conn>, Option<tls::TlsError>> {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
         let frames = Frames::of_origin(PREFACE.len());
         let shared = Shared::new(core, Wire::new(socket, core.buffers.clone()), frames);
@@ -85,7 +85,7 @@ impl Conn {
             Poll::Pending => Poll::Pending,
         })
         .await?;
-        held.would_end(Ending::Spare);
+        held.set_ending(Ending::Spare);
         let conn = Rc::new(Conn {
             core: core.clone(),
             sender,
@@ -124,7 +124,7 @@ impl Conn {
             () if now_ns >= self.old_ns || self.requests.get() >= self.most_requests => Ending::Age,
             () => return true,
         };
-        self.held.would_end(ending);
+        self.held.set_ending(ending);
         false
     }
 
@@ -210,7 +210,7 @@ async fn drive(conn: std::rc::Weak<Conn>, shared: Rc<Shared>, mut connection: Co
     .await;
     if let Some(conn) = conn.upgrade() {
         if flooded {
-            conn.held.would_end(Ending::Flood);
+            conn.held.set_ending(Ending::Flood);
         }
         conn.ends();
     }

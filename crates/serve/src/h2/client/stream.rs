@@ -1,12 +1,12 @@
 //! One request on a connection to an origin, and its answer.
 
 use super::Handle;
-use crate::h1::Piece;
-use crate::h1::client::{Asking, Broken, HeadError, LIMITS, Progress};
-use crate::h1::heads;
 use crate::h2::recv::Incoming;
 use crate::h2::send::Outgoing;
 use crate::h2::{fields, is_own_flood};
+use crate::message::{
+    HeadError, HeadKind, OutgoingRequest, Piece, RESPONSE_LIMITS, ResponseBodyError, heads,
+};
 use h2::Reason;
 use h2::client::ResponseFuture;
 use std::future::Future;
@@ -40,7 +40,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Sends the request's head.
-    pub fn begin(core: &Core, mut handle: Handle, ask: &Asking<'_>) -> Stream {
+    pub fn begin(core: &Core, mut handle: Handle, ask: &OutgoingRequest<'_>) -> Stream {
         let body = match ask.request.framing() {
             Framing::Length(n) => BodyOut::Length(n),
             Framing::Chunked => BodyOut::Chunked,
@@ -114,11 +114,11 @@ impl Stream {
     }
 
     /// Waits for the next head, which then stands in `response`.
-    pub fn poll_head(&mut self, cx: &mut Context<'_>, core: &Core) -> Poll<Result<Progress, HeadError>> {
+    pub fn poll_head(&mut self, cx: &mut Context<'_>, core: &Core) -> Poll<Result<HeadKind, HeadError>> {
         let Some(answer) = &mut self.answer else { return Poll::Ready(Err(HeadError::Unprocessed)) };
         if let Poll::Ready(Some(Ok(interim))) = answer.poll_informational(cx) {
             self.read_head(&interim, false)?;
-            return Poll::Ready(Ok(Progress::Interim));
+            return Poll::Ready(Ok(HeadKind::Interim));
         }
         let answered = ready!(Pin::new(answer).poll(cx));
         let (head, body) = answered.map_err(|e| self.why(&e))?.into_parts();
@@ -127,7 +127,7 @@ impl Stream {
         let ended = self.response.framing() == Framing::None && !self.asked.connect;
         let length = if let Framing::Length(n) = self.response.framing() { Some(n) } else { None };
         self.recv = Some(Incoming::new(core, body, length, ended));
-        Poll::Ready(Ok(Progress::Final))
+        Poll::Ready(Ok(HeadKind::Final))
     }
 
     fn read_head(&mut self, head: &http::Response<()>, has_body: bool) -> Result<(), HeadError> {
@@ -135,7 +135,8 @@ impl Stream {
         let mut scratch = self.buffers.small();
         let fields = head.headers().iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
         let status = head.status().as_u16();
-        let read = self.response.convert(status, fields, (self.asked, has_body), &LIMITS, &mut scratch);
+        let read =
+            self.response.convert(status, fields, (self.asked, has_body), &RESPONSE_LIMITS, &mut scratch);
         self.handle.conn().shared.frames.borrow_mut().accept_head(scratch.len());
         self.buffers.keep_small(scratch);
         read.map_err(HeadError::Rule)
@@ -159,16 +160,16 @@ impl Stream {
     }
 
     /// Why the body came to no end; `None`: it has come whole, and only the rest of the request is not wanted.
-    fn why_cut(&self, e: &h2::Error, stream: u32, whole: bool) -> Option<Broken> {
+    fn why_cut(&self, e: &h2::Error, stream: u32, whole: bool) -> Option<ResponseBodyError> {
         let shared = &self.handle.conn().shared;
         match e.reason() {
-            _ if shared.is_flooded() || is_own_flood(e) => Some(Broken::Flooded),
+            _ if shared.is_flooded() || is_own_flood(e) => Some(ResponseBodyError::Flooded),
             // The origin ended the connection behind its answer, while the request was still being sent.
             _ if whole && !(e.is_reset() && e.is_library()) => None,
             _ if !e.is_library() && shared.frames.borrow().has_ended(stream) => None,
-            Some(reason) if e.is_reset() && e.is_remote() => Some(Broken::Reset(reason)),
-            Some(reason) if e.is_reset() => Some(Broken::Malformed(reason)),
-            _ => Some(Broken::Cut),
+            Some(reason) if e.is_reset() && e.is_remote() => Some(ResponseBodyError::Reset(reason)),
+            Some(reason) if e.is_reset() => Some(ResponseBodyError::Malformed(reason)),
+            _ => Some(ResponseBodyError::Cut),
         }
     }
 
@@ -178,7 +179,7 @@ impl Stream {
     }
 
     /// More of the answer's body.
-    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Broken>> {
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, ResponseBodyError>> {
         let Some(recv) = &mut self.recv else { return Poll::Ready(Ok(Piece::End)) };
         Poll::Ready(match ready!(recv.poll(cx)) {
             Ok(Piece::End) => {
@@ -195,7 +196,7 @@ impl Stream {
     }
 
     /// What is here already of it.
-    pub fn next_piece(&mut self) -> Option<Result<Piece, Broken>> {
+    pub fn next_piece(&mut self) -> Option<Result<Piece, ResponseBodyError>> {
         match self.poll_data(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(piece) => Some(piece),
             Poll::Pending => None,

@@ -14,9 +14,7 @@ use super::recv::UnwantedBody;
 use super::send::Data;
 use super::stall::Stall;
 use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared, fields, is_own_flood};
-use crate::h1::heads;
-use crate::h1::page;
-use crate::h1::server::After;
+use crate::message::{Disposition, error_page, heads};
 use crate::metrics::{HeadAnswer, Parting, RequestLimit};
 use crate::transport::linger::linger;
 use crate::transport::session::Session;
@@ -61,7 +59,7 @@ pub(crate) trait Handler {
         &self,
         stream: Stream,
         request: Box<Request>,
-    ) -> impl Future<Output = After> + use<Self> + 'static;
+    ) -> impl Future<Output = Disposition> + use<Self> + 'static;
 }
 
 /// Streams that a client has opened and reset before any of them was looked at.
@@ -190,9 +188,9 @@ async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Box<Connection<Io, Data>
                     return Poll::Ready(End::InOrder);
                 }
                 Poll::Pending => match driver.look(cx, conn) {
-                    Look::Again => {}
-                    Look::Wait => return Poll::Pending,
-                    Look::Stalled => return Poll::Ready(End::Broken),
+                    IdleAction::Again => {}
+                    IdleAction::Wait => return Poll::Pending,
+                    IdleAction::Stalled => return Poll::Ready(End::Broken),
                 },
             }
         }
@@ -211,7 +209,7 @@ struct Driver {
 }
 
 /// What a look at a connection found on which no frame can be read now.
-enum Look {
+enum IdleAction {
     /// Something was queued: it is to be driven on.
     Again,
     Wait,
@@ -220,12 +218,12 @@ enum Look {
 }
 
 impl Driver {
-    fn look(&mut self, cx: &mut Context<'_>, conn: &Conn) -> Look {
+    fn look(&mut self, cx: &mut Context<'_>, conn: &Conn) -> IdleAction {
         let Conn { session, shared, core, .. } = conn;
         if shared.is_flooded() && self.ends_now(Reason::ENHANCE_YOUR_CALM) {
             session.parting.set(Parting::Flood);
             conn.ended_by.set(Some(RequestLimit::Flood));
-            return Look::Again;
+            return IdleAction::Again;
         }
         let http = &session.listener.http;
         let used_up =
@@ -238,23 +236,23 @@ impl Driver {
                 false => session.parts_as_told(),
             }
             conn.rests();
-            return Look::Again;
+            return IdleAction::Again;
         }
         // Whoever ends the session wakes who waits for this, too.
         if session.deadline.ended(cx) && conn.streams.get() == 0 && self.ends_now(Reason::NO_ERROR) {
             if !conn.ending.get() {
                 session.parting.set(Parting::Idle);
             }
-            return Look::Again;
+            return IdleAction::Again;
         }
         let mut wire = shared.wire.borrow_mut();
         if let Some(limit) = conn.stall.poll_ended(cx, (core, session), (wire.unsent(), wire.taken())) {
             session.parting.set(Parting::Broken);
             conn.ended_by.set(Some(limit));
-            return Look::Stalled;
+            return IdleAction::Stalled;
         }
         wire.rest();
-        Look::Wait
+        IdleAction::Wait
     }
 
     /// Says the last GOAWAY, once.
@@ -314,7 +312,7 @@ impl Drop for Open {
 }
 
 /// Begins a request in a task of its own; one whose head is malformed is answered at once.
-fn begin<F: Future<Output = After> + 'static>(
+fn begin<F: Future<Output = Disposition> + 'static>(
     conn: &Rc<Conn>,
     memory: &mut Option<Memory<F>>,
     (request, respond): (http::Request<RecvStream>, SendResponse<Data>),
@@ -349,7 +347,7 @@ fn begin<F: Future<Output = After> + 'static>(
 
 /// Refuses a request whose head breaks a rule. The stream ends with it, and counts as one that brings nothing.
 fn refuse(conn: &Conn, head: &[u8], refusal: Refusal, mut respond: SendResponse<Data>) {
-    let text = page(refusal.status(), None);
+    let text = error_page(refusal.status(), None);
     let answer = HeadAnswer { status: refusal.status(), limit: None, sent: text.len() };
     let counts = &conn.session.listener.counts;
     counts.broke(refusal.0.name);
@@ -358,7 +356,7 @@ fn refuse(conn: &Conn, head: &[u8], refusal: Refusal, mut respond: SendResponse<
         log.unreadable(conn.session.who(), head, &answer);
     }
     let mut rendered = Vec::new();
-    let to = stream::to(false);
+    let to = stream::client_traits(false);
     let date = conn.core.date();
     weir_http1::render_answer(refusal.status(), &[], text.as_bytes(), to, Some(&date), &mut rendered);
     let (response, at) = fields::response(refusal.status(), &rendered);

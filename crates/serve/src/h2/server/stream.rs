@@ -2,13 +2,13 @@
 
 use super::Conn;
 use super::unwanted::linger;
-use crate::h1::Piece;
-use crate::h1::server::{After, BodyError, Head};
 use crate::h2::fields;
 use crate::h2::recv::Incoming;
 use crate::h2::send::{Data, FRAME, Outgoing};
 use crate::h2::stall::Stall;
+use crate::message::{Disposition, Piece, RequestBodyError, ResponseHead};
 use crate::metrics::RequestLimit;
+use crate::sync::buffered;
 use crate::transport::session::Session;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
@@ -19,7 +19,6 @@ use std::task::{Context, Poll};
 use weir_http1::{Client, Edits, Framing, Request, Response, Trailers, Version};
 use weir_net::io::buffers::Input;
 use weir_net::io::deadlines::{Deadline, TICK_NS};
-use weir_net::io::held;
 
 /// Bytes of an answer that wait before more are read from its origin.
 const AHEAD: usize = 8 * 1024;
@@ -46,7 +45,7 @@ pub(crate) struct Stream {
 }
 
 /// Whom answers go to: HTTP/2 has trailers for everybody, and nothing to say of its connection.
-pub(super) fn to(head: bool) -> Client {
+pub(super) fn client_traits(head: bool) -> Client {
     Client { version: Version::H2, head, te_trailers: true, close: false, keep_alive_10: false }
 }
 
@@ -83,7 +82,7 @@ impl Stream {
     }
 
     /// More of the body. `told`: the client knows that it is its turn, so that its silence counts.
-    pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, BodyError>> {
+    pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, RequestBodyError>> {
         if self.has_no_body {
             return Poll::Ready(Ok(Piece::End));
         }
@@ -100,12 +99,12 @@ impl Stream {
             }
             // What is malformed, as a length that is not kept: the stream was reset for it.
             Poll::Ready(Err(e)) if e.is_reset() && e.is_library() => {
-                Poll::Ready(Err(BodyError::Refused(400)))
+                Poll::Ready(Err(RequestBodyError::Refused(400)))
             }
-            Poll::Ready(Err(_)) => Poll::Ready(Err(BodyError::Gone)),
+            Poll::Ready(Err(_)) => Poll::Ready(Err(RequestBodyError::Gone)),
             Poll::Pending if told && self.body_deadline().ended(cx) => {
                 self.session().listener.counts.broke("body-late");
-                Poll::Ready(Err(BodyError::Late))
+                Poll::Ready(Err(RequestBodyError::Late))
             }
             Poll::Pending => Poll::Pending,
         }
@@ -145,7 +144,15 @@ impl Stream {
     pub fn send_interim(&self, response: &Response) {
         let mut head = Vec::new();
         let none = Edits::default();
-        weir_http1::render_response(response, to(false), &none, &[], Framing::None, None, &mut head);
+        weir_http1::render_response(
+            response,
+            client_traits(false),
+            &none,
+            &[],
+            Framing::None,
+            None,
+            &mut head,
+        );
         self.inform(response.status(), &head);
     }
 
@@ -157,19 +164,19 @@ impl Stream {
     }
 
     /// Sends the head of the final response; its body follows by [`Stream::send_data`].
-    pub fn send_head(&self, head: &Head<'_>) {
-        let to = to(self.is_head);
+    pub fn send_head(&self, head: &ResponseHead<'_>) {
+        let to = client_traits(self.is_head);
         let body = weir_http1::body_to_client(head.response, to);
         self.render(head, to, body, Some(&head.date), matches!(body, Framing::None | Framing::Length(0)));
     }
 
     /// Sends the head after which the stream is a tunnel (CONNECT).
     pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
-        let head = Head { response, edits, add, close: false, date: [0; 29] };
-        self.render(&head, to(false), Framing::None, None, false);
+        let head = ResponseHead { response, edits, add, close: false, date: [0; 29] };
+        self.render(&head, client_traits(false), Framing::None, None, false);
     }
 
-    fn render(&self, head: &Head<'_>, to: Client, body: Framing, date: Option<&[u8]>, ends: bool) {
+    fn render(&self, head: &ResponseHead<'_>, to: Client, body: Framing, date: Option<&[u8]>, ends: bool) {
         let add: smallvec::SmallVec<[(&str, &[u8]); 1]> =
             head.add.iter().map(|(name, value)| (*name, &value[..])).collect();
         let mut rendered = self.conn.core.buffers.small();
@@ -192,7 +199,7 @@ impl Stream {
     pub fn send_answer(&self, status: u16, fields: &[(&str, &[u8])], body: &[u8], date: [u8; 29]) -> usize {
         let mut rendered = self.conn.core.buffers.small();
         // The head alone, as to HEAD.
-        weir_http1::render_answer(status, fields, body, to(true), Some(&date), &mut rendered);
+        weir_http1::render_answer(status, fields, body, client_traits(true), Some(&date), &mut rendered);
         let bodiless = self.is_head || matches!(status, 204 | 304) || body.is_empty();
         self.respond(status, &rendered, bodiless);
         self.conn.core.buffers.keep_small(rendered);
@@ -226,7 +233,7 @@ impl Stream {
         if send.unsent() > AHEAD.max(ahead) {
             return send.poll_flush(cx);
         }
-        if !counted && held::is_over() {
+        if !counted && buffered::is_over_limit() {
             let _ = send.poll_flush(cx)?;
             let pause = self.pause.get_or_init(|| self.session().deadline.another(None));
             pause.set(Some(TICK_NS));
@@ -284,11 +291,11 @@ impl Stream {
     }
 
     /// The answer was handed over whole.
-    pub fn finish(&self) -> After {
+    pub fn finish(&self) -> Disposition {
         self.answered.set(true);
         self.conn.shared.frames.borrow_mut().end_answer();
         self.drop_upload();
-        After::Next
+        Disposition::Next
     }
 
     /// What the client still sends of its request is taken and dropped.
@@ -299,17 +306,17 @@ impl Stream {
     }
 
     /// The answer breaks off, which the client must see.
-    pub fn abort(&self) -> After {
+    pub fn abort(&self) -> Disposition {
         self.reset(Reason::INTERNAL_ERROR)
     }
 
     /// Resets the stream.
-    pub fn reset(&self, reason: Reason) -> After {
+    pub fn reset(&self, reason: Reason) -> Disposition {
         match &mut *self.respond.borrow_mut() {
             Some(respond) => respond.send_reset(reason),
             None => self.send.borrow_mut().reset(reason),
         }
-        After::Abort
+        Disposition::Abort
     }
 
     /// As a tunnel: more bytes from the client; `false` is its end of stream.

@@ -14,7 +14,7 @@ use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::{End, Ends};
 use crate::log::ErrorLog;
 use crate::metrics::{Metrics, TargetHealth};
-use crate::nodes::lb::{Lb as Balancer, Seen, TargetFlags};
+use crate::nodes::lb::{HealthUpdate, Lb as Balancer, TargetFlags};
 use crate::nodes::{Id, Node};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ use weir_policy::snapshot::Snapshot;
 /// Who hears of balancers' health.
 pub(crate) struct Hearers {
     /// Sends what has changed of a balancer's to all that follow it.
-    pub publish: Box<dyn Fn(Id, Arc<Seen>)>,
+    pub publish: Box<dyn Fn(Id, Arc<HealthUpdate>)>,
     /// How many targets a balancer has ejected, since that was told last.
     pub ejected: Box<dyn Fn(u64)>,
 }
@@ -114,7 +114,7 @@ impl Monitor {
     }
 
     /// Another graph from now on: who stays is as healthy as before. What loops must know of each balancer in it.
-    pub fn adopt(&self, graph: Rc<Graph>, metrics: &Metrics) -> Vec<(Id, Arc<Seen>)> {
+    pub fn adopt(&self, graph: Rc<Graph>, metrics: &Metrics) -> Vec<(Id, Arc<HealthUpdate>)> {
         let mut before: BTreeMap<Id, Monitored> =
             self.lbs.borrow_mut().drain(..).map(|lb| (lb.id, lb)).collect();
         *self.lbs.borrow_mut() = monitored(&graph, (metrics, self.token), &mut before, self.core.now());
@@ -207,7 +207,7 @@ impl Monitor {
     pub async fn run(self: Rc<Self>) {
         self.change(true, |_, _| {});
         loop {
-            let mut sleep = self.turn().map(|at_ns| self.core.timers.at(at_ns));
+            let mut sleep = self.turn().map(|at_ns| self.core.timers.sleep_until(at_ns));
             poll_fn(|cx| {
                 if self.notified.replace(false) || has_ended(&mut sleep, cx) {
                     return Poll::Ready(());

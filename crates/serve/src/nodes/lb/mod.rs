@@ -17,13 +17,13 @@ mod target_flags;
 pub(crate) use load::Loads;
 pub(crate) use owner::{Owner, ToOwner};
 pub(crate) use probes::Probes;
-pub(crate) use returns::Seen;
+pub(crate) use returns::HealthUpdate;
 pub(crate) use state::{LbState, Shape};
 pub(crate) use sticky::Sticky;
 pub(crate) use target_flags::TargetFlags;
 
 use super::Id;
-use crate::exchange::hold::Picked;
+use crate::exchange::hold::TargetHold;
 use crate::exchange::view::View;
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
 use crate::metrics::{LbCounts, NodeCounts, Rejected};
@@ -80,14 +80,11 @@ pub(crate) struct Lb {
 }
 
 /// Where a request goes on, and what is held until it is back.
-type Went = (NodeId, Option<Picked>);
-
-/// A permit, where targets are limited.
-type Taken = Option<Permit>;
+type Routed = (NodeId, Option<TargetHold>);
 
 impl Lb {
     /// Where the request goes on, and what is to be held until it is back.
-    pub async fn pick(self: &Rc<Self>, ex: &Exchange, ctx: &mut RequestContext) -> Result<Went, Failure> {
+    pub async fn pick(self: &Rc<Self>, ex: &Exchange, ctx: &mut RequestContext) -> Result<Routed, Failure> {
         if self.is_elsewhere() {
             return Box::pin(self.pick_elsewhere(ex, ctx)).await;
         }
@@ -115,7 +112,7 @@ impl Lb {
         semaphore: &Rc<LocalSemaphore>,
         ex: &Exchange,
         ctx: &mut RequestContext,
-    ) -> Result<Went, Failure> {
+    ) -> Result<Routed, Failure> {
         let since_ns = self.core.now();
         let Some(waiter) = semaphore.queue.join(self.max_waiting) else {
             return Err(self.rejects(Rejected::Full));
@@ -133,7 +130,7 @@ impl Lb {
                 }
                 due = Some(self.state.due_ns.get())
                     .filter(|at| *at < u64::MAX)
-                    .map(|at| self.core.timers.at(at));
+                    .map(|at| self.core.timers.sleep_until(at));
             }
             if has_ended(&mut due, cx) {
                 due = None;
@@ -146,7 +143,7 @@ impl Lb {
         ex.waited(self.node, ctx.branch, since_ns);
         match choice {
             Some((choice, permit)) => {
-                self.has_waited(since_ns, choice);
+                self.count_wait(since_ns, choice);
                 self.go(ctx, choice, permit)
             }
             None => Err(self.rejects(Rejected::Timeout)),
@@ -154,7 +151,7 @@ impl Lb {
     }
 
     /// Who has waited since then comes in.
-    fn has_waited(&self, since_ns: u64, choice: Choice) {
+    fn count_wait(&self, since_ns: u64, choice: Choice) {
         if let (Some(waits), Choice::Target(_)) = (&self.waits, choice) {
             waits.entered(self.core.now().saturating_sub(since_ns));
         }
@@ -177,12 +174,12 @@ impl Lb {
     }
 
     /// Asks the policy; `first`: not again, after waiting.
-    fn ask(self: &Rc<Self>, ex: &Exchange, ctx: &RequestContext, first: bool) -> (Choice, Taken) {
+    fn ask(self: &Rc<Self>, ex: &Exchange, ctx: &RequestContext, first: bool) -> (Choice, Option<Permit>) {
         let exclude = self.excluded(ctx);
         self.question(&self.asked(ex, ctx, &exclude), first)
     }
 
-    fn question(self: &Rc<Self>, ask: &Ask, first: bool) -> (Choice, Taken) {
+    fn question(self: &Rc<Self>, ask: &Ask, first: bool) -> (Choice, Option<Permit>) {
         if first && let Some(probes) = &self.probes {
             self.probe(probes, ask);
         }
@@ -209,7 +206,7 @@ impl Lb {
     }
 
     /// The policy picks, until what it picked could be had.
-    fn choose(&self, ask: &Ask) -> (Choice, Taken) {
+    fn choose(&self, ask: &Ask) -> (Choice, Option<Permit>) {
         let (mut upstream, flags) = (self.state.upstream.borrow_mut(), self.state.flags());
         if self.state.due_ns.get() <= ask.now_ns {
             upstream.tick(ask.now_ns);
@@ -288,7 +285,12 @@ impl Lb {
         self.targets.get(target as usize).is_some_and(Option::is_some)
     }
 
-    fn go(self: &Rc<Self>, ctx: &mut RequestContext, choice: Choice, permit: Taken) -> Result<Went, Failure> {
+    fn go(
+        self: &Rc<Self>,
+        ctx: &mut RequestContext,
+        choice: Choice,
+        permit: Option<Permit>,
+    ) -> Result<Routed, Failure> {
         match choice {
             Choice::Target(ticket) => {
                 if let Some((rule, tried)) = &ctx.tried {
@@ -300,7 +302,7 @@ impl Lb {
                 ctx.way.goes_on();
                 self.counts.begins(ticket.target);
                 ctx.abort.push(self.state.abort(ticket.target));
-                let hold = Picked::new(self.clone(), self.node, ticket, ctx.tried.clone(), permit);
+                let hold = TargetHold::new(self.clone(), self.node, ticket, ctx.tried.clone(), permit);
                 match self.targets.get(ticket.target as usize) {
                     Some(Some(target)) => Ok((*target, Some(hold))),
                     // The owner knows a later graph.

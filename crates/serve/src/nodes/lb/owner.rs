@@ -7,12 +7,13 @@
 //! `scope="process"` promises. The price is a message each way, some ten microseconds per request. An owner that does not
 //! answer for [`OWNER_ANSWER_NS`] fails the request, rather than hang it.
 
-use super::{Lb, Taken, Went};
-use crate::exchange::failure::Why;
-use crate::exchange::hold::End;
+use super::{Lb, Routed};
+use crate::exchange::failure::FailureCause;
+use crate::exchange::hold::Completion;
 use crate::exchange::{Exchange, Failure, RequestContext};
 use crate::metrics::Rejected;
 use crate::nodes::Id;
+use crate::sync::Permit;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -22,9 +23,6 @@ use weir_plan::Scope;
 use weir_plan::fixed::OWNER_ANSWER_NS;
 use weir_policy::{Ask, Kind, Outcome, Picked as Choice, Ticket};
 use weir_stats::Key;
-
-/// How a request came back; `None`: it was cancelled.
-pub(crate) type Returned = Option<End>;
 
 /// What the owner is told and asked.
 pub(crate) enum ToOwner {
@@ -40,7 +38,7 @@ pub(crate) enum ToOwner {
     /// A target is wanted.
     Pick(Box<PickRequest>),
     /// A request has come back to a balancer of the process, or was cancelled.
-    Back { lb: Id, ticket: Ticket, returned: Returned },
+    Back { lb: Id, ticket: Ticket, returned: Option<Completion> },
 }
 
 /// The way to the owner.
@@ -89,12 +87,12 @@ impl Drop for Answer {
 }
 
 /// A question under way.
-struct Asked {
+struct PendingPick {
     answer: oneshot::Receiver<Answer>,
     limit: Sleep,
 }
 
-impl Asked {
+impl PendingPick {
     /// What it picks, and when it may pick something else by itself.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Choice, u64), Failure>> {
         match std::pin::Pin::new(&mut self.answer).poll(cx) {
@@ -105,7 +103,7 @@ impl Asked {
             // The owner has ended: the process is about to.
             Poll::Ready(Err(_)) => Poll::Ready(Ok((Choice::Empty, u64::MAX))),
             Poll::Pending if self.limit.poll_ended(cx).is_ready() => {
-                Poll::Ready(Err(Failure::new(Kind::Overloaded).by(Why::OwnerSilent)))
+                Poll::Ready(Err(Failure::new(Kind::Overloaded).with_cause(FailureCause::OwnerSilent)))
             }
             Poll::Pending => Poll::Pending,
         }
@@ -127,14 +125,14 @@ impl PickRequest {
 
 impl Lb {
     /// Keeps the permit of a request of another thread, until that is back.
-    fn lend(&self, choice: Choice, permit: Taken) {
+    fn lend(&self, choice: Choice, permit: Option<Permit>) {
         if let (Choice::Target(ticket), Some(permit)) = (choice, permit) {
             self.state.lent.borrow_mut().push((ticket.target, permit));
         }
     }
 
     /// A request of another thread is back, or was cancelled.
-    pub fn back(self: &Rc<Self>, ticket: Ticket, returned: Returned) {
+    pub fn back(self: &Rc<Self>, ticket: Ticket, returned: Option<Completion>) {
         let permit = {
             let mut lent = self.state.lent.borrow_mut();
             let at = lent.iter().position(|(target, _)| *target == ticket.target);
@@ -152,7 +150,7 @@ impl Lb {
         self.scope == Scope::Process && !self.owner.is_here
     }
 
-    fn ask_owner(&self, ask: Ask<'_>, first: bool) -> Asked {
+    fn ask_owner(&self, ask: Ask<'_>, first: bool) -> PendingPick {
         let (answer, answered) = oneshot::channel();
         let exclude = ask.exclude.to_vec();
         let Ask { draw, key, sticky, .. } = ask;
@@ -165,7 +163,7 @@ impl Lb {
             first,
             answer,
         })));
-        Asked { answer: answered, limit: self.core.timers.after(OWNER_ANSWER_NS) }
+        PendingPick { answer: answered, limit: self.core.timers.after(OWNER_ANSWER_NS) }
     }
 
     /// As [`Lb::pick`], with each question put to the owner.
@@ -173,7 +171,7 @@ impl Lb {
         self: &Rc<Self>,
         ex: &Exchange,
         ctx: &mut RequestContext,
-    ) -> Result<Went, Failure> {
+    ) -> Result<Routed, Failure> {
         let mut exclude = self.excluded(ctx);
         loop {
             let choice = self.choose_elsewhere(ex, ctx, &exclude).await?;
@@ -215,7 +213,7 @@ impl Lb {
         let timers = &self.core.timers;
         let mut limit = self.wait_timeout_ns.map(|ns| timers.after(ns));
         // The question under way, and how often this loop's first had been notified of room before it.
-        let (mut asking, mut asked) = (None::<Asked>, None);
+        let (mut asking, mut asked) = (None::<PendingPick>, None);
         // A target may come back by itself as well.
         let mut due = None;
         let choice = poll_fn(|cx| {
@@ -231,7 +229,7 @@ impl Lb {
                 }
                 match asking.as_mut().map(|asking| asking.poll(cx)) {
                     Some(Poll::Ready(Ok((Choice::Full, at)))) => {
-                        due = (at < u64::MAX).then(|| timers.at(at));
+                        due = (at < u64::MAX).then(|| timers.sleep_until(at));
                         asking = None;
                         continue;
                     }
@@ -247,7 +245,7 @@ impl Lb {
         ex.waited(self.node, ctx.branch, since_ns);
         match choice? {
             Some(choice) => {
-                self.has_waited(since_ns, choice);
+                self.count_wait(since_ns, choice);
                 Ok(choice)
             }
             None => Err(self.rejects(Rejected::Timeout)),

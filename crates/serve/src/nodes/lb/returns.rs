@@ -1,7 +1,7 @@
 //! What comes back to a balancer: requests, health, targets that go.
 
 use super::{Lb, ToOwner};
-use crate::exchange::hold::{Counts, End};
+use crate::exchange::hold::{Completion, InFlightCounter};
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::snapshot::Snapshot;
@@ -9,18 +9,18 @@ use weir_policy::{Deed, Kind, Release, Table, Ticket};
 
 /// What the owner of health tells the loops of a balancer.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct HealthUpdate {
     pub health: Snapshot,
     /// What its policy chooses by, if that is large.
     pub table: Option<Table>,
 }
 
-impl Counts for Lb {
-    fn headed(&self, ticket: Ticket) {
+impl InFlightCounter for Lb {
+    fn on_head(&self, ticket: Ticket) {
         self.counts.headed(self.core.recent().saturating_sub(ticket.at_ns));
     }
 
-    fn came_back(self: Rc<Self>, ticket: Ticket, end: End) {
+    fn on_completed(self: Rc<Self>, ticket: Ticket, end: Completion) {
         self.counts.ended(ticket.target, end.outcome);
         if self.is_elsewhere() {
             self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: Some(end) });
@@ -29,7 +29,7 @@ impl Counts for Lb {
         }
     }
 
-    fn was_cancelled(self: Rc<Self>, ticket: Ticket) {
+    fn on_cancelled(self: Rc<Self>, ticket: Ticket) {
         self.counts.ended(ticket.target, Some(Kind::Cancelled));
         if self.is_elsewhere() {
             self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: None });
@@ -41,8 +41,8 @@ impl Counts for Lb {
 
 impl Lb {
     /// A request that this thread's state picked for has come back.
-    pub(super) fn returned(self: &Rc<Self>, ticket: Ticket, end: End) {
-        let End { outcome, status, relayed } = end;
+    pub(super) fn returned(self: &Rc<Self>, ticket: Ticket, end: Completion) {
+        let Completion { outcome, status, relayed } = end;
         let (target, now_ns) = (ticket.target, self.core.recent());
         self.left(now_ns, ticket);
         let release = {
@@ -92,7 +92,7 @@ impl Lb {
     }
 
     /// The health of the targets is another: who waits may find someone.
-    pub fn follow(&self, seen: &Seen) {
+    pub fn follow(&self, seen: &HealthUpdate) {
         let now = self.core.now();
         {
             let mut upstream = self.state.upstream.borrow_mut();
@@ -106,8 +106,8 @@ impl Lb {
     }
 
     /// The owner follows first; what the loops are to know, with a table that they need not make.
-    pub fn follow_first(&self, health: Snapshot) -> Arc<Seen> {
-        let mut seen = Seen { health, table: None };
+    pub fn follow_first(&self, health: Snapshot) -> Arc<HealthUpdate> {
+        let mut seen = HealthUpdate { health, table: None };
         self.follow(&seen);
         seen.table = self.state.upstream.borrow_mut().balancer().table();
         Arc::new(seen)

@@ -7,7 +7,7 @@ use super::Lb;
 use crate::exchange::Exchange;
 use crate::exchange::RequestContext;
 use crate::exchange::hold::{Hold, Holds};
-use crate::exchange::reply::{Answer, From};
+use crate::exchange::reply::{Answer, ReplySource};
 use std::rc::Rc;
 use weir_policy::key;
 use weir_policy::sticky::Cookies;
@@ -61,9 +61,9 @@ impl Lb {
             && named != Some(target)
             && let Some(cookie) = self.sticky.as_ref().and_then(|s| s.set_cookie(target, ex.is_https()))
         {
-            match &mut reply.from {
-                From::Origin(origin) => origin.add.push(("Set-Cookie", cookie.into_bytes())),
-                From::Own(own) => Rc::make_mut(own).headers.push(("Set-Cookie".to_owned(), cookie)),
+            match &mut reply.source {
+                ReplySource::Origin(origin) => origin.add.push(("Set-Cookie", cookie.into_bytes())),
+                ReplySource::Local(own) => Rc::make_mut(own).headers.push(("Set-Cookie".to_owned(), cookie)),
             }
         }
         answer

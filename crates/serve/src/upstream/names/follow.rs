@@ -13,7 +13,7 @@ use weir_stats::Key;
 
 /// What was heard of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum LookupResult {
     /// Addresses, for so long, ns.
     Addresses(Vec<IpAddr>, u64),
     /// There is no such name, or it has no address.
@@ -51,16 +51,16 @@ impl Follow {
     }
 
     /// Something was heard.
-    pub fn heard(&mut self, now_ns: u64, heard: Heard) -> Step {
+    pub fn heard(&mut self, now_ns: u64, heard: LookupResult) -> Step {
         let why = match heard {
-            Heard::Addresses(list, ttl_ns) if !list.is_empty() => {
+            LookupResult::Addresses(list, ttl_ns) if !list.is_empty() => {
                 return self.resolved(now_ns, &list, ttl_ns);
             }
-            Heard::Addresses(..) | Heard::Denied => {
+            LookupResult::Addresses(..) | LookupResult::Denied => {
                 self.denials += 1;
                 "there is no such name, or it has no address".to_owned()
             }
-            Heard::Failed(why) => {
+            LookupResult::Failed(why) => {
                 self.denials = 0;
                 why
             }
@@ -115,12 +115,12 @@ mod tests {
         text.split_whitespace().map(|ip| ip.parse().unwrap()).collect()
     }
 
-    fn good(text: &str, ttl_s: u64) -> Heard {
-        Heard::Addresses(ips(text), ttl_s * S)
+    fn good(text: &str, ttl_s: u64) -> LookupResult {
+        LookupResult::Addresses(ips(text), ttl_s * S)
     }
 
-    fn failed() -> Heard {
-        Heard::Failed("nobody answers".to_owned())
+    fn failed() -> LookupResult {
+        LookupResult::Failed("nobody answers".to_owned())
     }
 
     #[test]
@@ -166,12 +166,15 @@ mod tests {
     #[test]
     fn a_denial_counts_after_three() {
         let mut name = Follow::new(Key::new(1));
-        assert!(name.heard(0, Heard::Denied).word.is_some(), "one that never resolved is down at once");
+        assert!(
+            name.heard(0, LookupResult::Denied).word.is_some(),
+            "one that never resolved is down at once"
+        );
         name.heard(0, good("10.0.0.1", 5));
         let news = |name: &mut Follow, heard| name.heard(S, heard).addresses;
-        assert_eq!(news(&mut name, Heard::Denied), None);
-        assert_eq!(news(&mut name, Heard::Denied), None);
+        assert_eq!(news(&mut name, LookupResult::Denied), None);
+        assert_eq!(news(&mut name, LookupResult::Denied), None);
         assert_eq!(news(&mut name, failed()), None);
-        assert_eq!([0, 1, 2].map(|_| news(&mut name, Heard::Denied)), [None, None, Some(vec![])]);
+        assert_eq!([0, 1, 2].map(|_| news(&mut name, LookupResult::Denied)), [None, None, Some(vec![])]);
     }
 }

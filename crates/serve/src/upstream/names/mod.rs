@@ -75,16 +75,16 @@ pub(crate) trait Audience: Send + Sync {
 
 impl Names {
     /// The names of another plan: those that stay are followed on, new ones begin to be, for which it waits a while.
-    pub fn of_plan(&self, point: &Point, serving: &Serving, following: &Following) -> io::Result<Names> {
+    pub fn update(&self, point: &Point, serving: &Serving, following: &Following) -> io::Result<Names> {
         let mut names = Names { names: Vec::new(), ever: self.ever };
         let mut new = Vec::new();
         let served = point.nodes.iter().zip(&serving.roles).filter(|(_, role)| **role == Role::Proxy);
         for (node, _) in served {
             if let Spec::Server { addr: Some(addr), .. } = &point.specs[node.spec as usize]
                 && let Some(Address::Name(host, port)) = Address::parse(addr)
-                && names.of(&host, port).is_none()
+                && names.get(&host, port).is_none()
             {
-                let name = self.of(&host, port).cloned().unwrap_or_else(|| {
+                let name = self.get(&host, port).cloned().unwrap_or_else(|| {
                     names.ever += 1;
                     let addresses = Mutex::new(Arc::from([]));
                     let name = Arc::new(Name { number: names.ever - 1, host, port, addresses });
@@ -101,7 +101,7 @@ impl Names {
     }
 
     /// A name.
-    pub fn of(&self, host: &str, port: u16) -> Option<&Arc<Name>> {
+    pub fn get(&self, host: &str, port: u16) -> Option<&Arc<Name>> {
         self.names.iter().find(|name| name.host == host && name.port == port)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Both files are read for each look-up, as the C library does, so that a change needs no restart.
 
-use crate::upstream::names::follow::Heard;
+use crate::upstream::names::follow::LookupResult;
 use hickory_resolver::config::{ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
@@ -33,7 +33,7 @@ impl System {
     }
 
     /// The addresses of a name, of both families.
-    pub async fn lookup(&self, host: &str) -> Heard {
+    pub async fn lookup(&self, host: &str) -> LookupResult {
         let resolver = self.builder().and_then(|mut builder| {
             let options = builder.options_mut();
             options.ip_strategy = LookupIpStrategy::Ipv6AndIpv4;
@@ -41,16 +41,16 @@ impl System {
         });
         let answer = match resolver {
             Ok(resolver) => resolver.lookup_ip(host).await,
-            Err(e) => return Heard::Failed(e.to_string()),
+            Err(e) => return LookupResult::Failed(e.to_string()),
         };
         match answer {
             Ok(found) => {
                 let ttl = found.valid_until().saturating_duration_since(Instant::now());
                 let ttl_ns = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
-                Heard::Addresses(found.iter().collect(), ttl_ns)
+                LookupResult::Addresses(found.iter().collect(), ttl_ns)
             }
-            Err(e) if e.is_nx_domain() || e.is_no_records_found() => Heard::Denied,
-            Err(e) => Heard::Failed(e.to_string()),
+            Err(e) if e.is_nx_domain() || e.is_no_records_found() => LookupResult::Denied,
+            Err(e) => LookupResult::Failed(e.to_string()),
         }
     }
 }

@@ -1,15 +1,15 @@
-//! The retries that branches are inside of, and what they have visited on their ways.
+//! The retries that enclose branches, and the places that branches have visited on their ways.
 
 use super::{Attempts, Branches};
-use crate::again::further;
 use crate::reference::build::NOBODY;
 use weir_model::draws::purpose;
+use weir_model::way::further;
 use weir_policy::config::Exclude;
 use weir_policy::retry::Attempt;
 use weir_stats::Key;
 
 impl Branches {
-    /// The request and all its attempts: what choices are drawn by.
+    /// The request and all its attempts: the key of choices.
     pub fn tries(&self, slot: u32) -> Key {
         let branch = &self.slots[slot as usize];
         if branch.retries == branch.outer_retries {
@@ -23,7 +23,7 @@ impl Branches {
         slot as usize * self.attempts_each + usize::from(branch.retries - branch.outer_retries) - 1
     }
 
-    /// A branch enters a retry under a rule of exclusion.
+    /// A branch enters a retry with a rule of exclusion.
     pub fn begin_attempts(&mut self, slot: u32, exclude: Exclude, counter: Option<u32>) {
         let came = self.come_again(slot, counter);
         let tries = self.tries(slot);
@@ -41,12 +41,12 @@ impl Branches {
         self.visits.save(slot, row);
     }
 
-    /// How often a branch has come to a node before, on this way; counts this time.
+    /// How often a branch has come to a node before, on this way; counts this visit.
     pub fn come_again(&mut self, slot: u32, counter: Option<u32>) -> u32 {
         counter.map_or(0, |counter| self.visits.count(slot, counter))
     }
 
-    /// How often a branch has been at a counted place before.
+    /// How often a branch has been at a counted place.
     pub fn been_at(&self, slot: u32, counter: u32) -> u32 {
         self.visits.before(slot, counter)
     }
@@ -56,13 +56,14 @@ impl Branches {
         self.attempts[self.innermost(slot)].came
     }
 
-    /// The attempt that a branch is in, of its innermost retry.
+    /// The current attempt of a branch's innermost retry.
     pub fn attempt(&self, slot: u32) -> Attempt {
         self.attempts[self.innermost(slot)].attempt
     }
 
-    /// The innermost retry begins another attempt. The first one is the request itself, on the way that it came; each
-    /// further one is a way of its own, on which nothing has been visited yet, or (not `redraw`) the first one again.
+    /// The innermost retry begins another attempt. The first one is the request itself, on the way on which it came;
+    /// each further one is a way of its own, on which no place has been visited yet, or (without `redraw`) the first
+    /// one again.
     pub fn try_again(&mut self, slot: u32, next: Attempt, redraw: bool) {
         let row = self.innermost(slot);
         if !redraw {
@@ -75,7 +76,7 @@ impl Branches {
         }
         let attempts = &mut self.attempts[row];
         let branch = &mut self.slots[slot as usize];
-        // Which of the nested retries it is belongs to the key: (1, 2) and (2, 1) are different ways.
+        // The key includes the depth of the retry among nested ones: (1, 2) and (2, 1) are different ways.
         let position = u64::from(branch.retries) << 32 | u64::from(next.0);
         branch.turn = attempts.turn;
         attempts.tries_now = further(attempts.tries, purpose::ATTEMPT, position, attempts.turn);
@@ -87,7 +88,7 @@ impl Branches {
         (branch.outcome, branch.status, branch.relayed) = (None, 0, false);
     }
 
-    /// A retry is left behind, and with it the ways of its further attempts.
+    /// A branch leaves a retry, and the ways of its further attempts.
     pub fn end_attempts(&mut self, slot: u32, redraw: bool) {
         let row = self.innermost(slot);
         let Attempts { exclude, way, turn, attempt, .. } = self.attempts[row];
@@ -103,13 +104,13 @@ impl Branches {
         }
     }
 
-    /// What one branch has visited the other has, on the same way.
+    /// Copies the visits of one branch to another on the same way.
     pub fn copy_visits(&mut self, from: u32, to: u32) {
         self.visits.copy(from, to);
     }
 
-    /// The same for a branch that is cut off: in further attempts with their own ways, what was visited on the way that it
-    /// came is what was saved when the outermost of them began.
+    /// The same for a branch that is cut off: in further attempts with ways of their own, the visits on the way on
+    /// which it came are those saved when the outermost of these attempts began.
     pub fn hand_visits(&mut self, from: u32, to: u32) {
         let branch = &self.slots[from as usize];
         let first = from as usize * self.attempts_each;
@@ -121,7 +122,7 @@ impl Branches {
         }
     }
 
-    /// A new way: nothing has been visited on it.
+    /// Begins a new way, without any visits.
     pub fn clear_visits(&mut self, slot: u32) {
         self.visits.clear(slot);
     }

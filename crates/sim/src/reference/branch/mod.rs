@@ -1,4 +1,4 @@
-//! What runs through the nodes: a request, or a part of one that can be cut off by itself.
+//! Branches: what runs through the nodes is a request, or a part of one that can be cut off by itself.
 
 mod attempts;
 mod open;
@@ -8,8 +8,8 @@ use super::build::{DrawKey, NOBODY};
 use super::hops::Outside;
 use super::recorder::Recorder;
 use crate::code::Code;
-use crate::order::RANKS;
-use crate::visits::Visits;
+use crate::code::order::RANKS;
+use crate::state::visits::Visits;
 use weir_model::draws::purpose;
 use weir_policy::Outcome;
 use weir_policy::config::Exclude;
@@ -17,7 +17,7 @@ use weir_policy::hedge::Hedging;
 use weir_policy::retry::{Attempt, Tried};
 use weir_stats::Key;
 
-/// What a branch does where it stands.
+/// What a branch does at its stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It begins at once.
@@ -26,7 +26,7 @@ pub(super) enum Phase {
     Out,
     /// It waits on its way back.
     Back,
-    /// It stands in line for a slot.
+    /// It waits in line for a slot.
     Line,
     /// It has a slot, or a share.
     Inside,
@@ -42,7 +42,7 @@ pub(super) enum Phase {
     Lost,
 }
 
-/// Where a branch returns to, and which of several it went to: at a balancer with what it must hear again.
+/// Where a branch returns to, and the index that it went to; at a balancer also what the policy needs at its return.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Frame {
     pub stage: u32,
@@ -50,102 +50,103 @@ pub(super) struct Frame {
     pub index: u32,
     /// It tries a target on probation.
     pub probe: bool,
-    /// When it was sent there.
+    /// When it was sent to the target.
     pub at_ns: u64,
-    /// The loop whose state it met.
+    /// The loop whose state was used.
     pub on: u32,
 }
 
-/// A branch on its way.
+/// A branch in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Branch {
     pub stage: u32,
     pub member: u32,
-    /// Changes when the slot goes to another branch.
+    /// Changes when the slot is reused.
     pub tag: u32,
-    /// Changes whenever it goes on: what was to wake it before is stale.
+    /// Changes whenever it goes on: an earlier event that would wake it is stale.
     pub epoch: u32,
-    /// Who sent it in: nobody sent the request's own branch, and nobody waits for one that was left behind.
+    /// Its parent: [`NOBODY`] for the request's own branch, and for one that was left behind.
     pub parent: u32,
-    /// Which of its parent's branches it is.
+    /// Its index among its parent's branches.
     pub index: u32,
-    /// The stage and depth behind which it ends.
+    /// The stage and depth where it ends.
     pub floor_stage: u32,
     pub floor_depth: u16,
     /// Frames in use.
     pub depth: u16,
-    /// Retries that it is inside of: its own, and those of the branches that sent it in.
+    /// Retries that it is inside of: its own, and those of its parents.
     pub retries: u8,
     pub outer_retries: u8,
     pub phase: Phase,
     pub exclude: Exclude,
     pub outcome: Outcome,
-    /// The status of the last answer; 0: nothing says which. See [`Branch::answered_with`].
+    /// The status of the last answer; 0: unknown. See [`Branch::answered_with`].
     pub status: u16,
-    /// How often it has come to the balancer where it stands before, on this way.
+    /// How often it has come before to the balancer it is at, on this way.
     pub came: u32,
-    /// A balancer behind which it failed has passed its error on: whom that one could reach was reached.
+    /// A balancer behind which it failed has passed its error on: that balancer's target was reached.
     pub relayed: bool,
     pub selected: bool,
     /// Its request belongs to the second half of the window.
     pub second_half: bool,
-    /// Its request waits for it, or for who sent it in.
+    /// Whether its request waits for it, or for its parent.
     pub wanted: bool,
     pub live: bool,
     /// The branch whose list of tried targets it uses.
     pub tries_of: u32,
-    /// The processes that can crash that it is inside of; see [`super::faults::Cells`].
+    /// The crashable processes that it is inside of; see [`super::faults::Cells`].
     pub cell: u32,
-    /// Where it stands in that cell's list; [`NOBODY`] if another's end there ends it too.
+    /// Its index in that cell's list; [`NOBODY`] if the end of another branch there ends it too.
     pub spot: u32,
-    /// Order among events of one instant: its request, then its attempt and branch. What has a limit has a rank beyond
-    /// that of who set it, so limits strike from the outside in; a request's own is 1, after its client's patience.
+    /// Its position among events of one instant: its request, then its attempt and branch. A branch with a limit has
+    /// a higher rank than the one that set the limit, so limits strike from the outside in; a request's own rank is
+    /// 1, after its client's patience.
     pub order: u64,
     pub rank: u32,
-    /// How many ranks from that on are its own and those of whatever it sends in; see [`RANKS`].
+    /// How many ranks from there on belong to it and its children; see [`RANKS`].
     pub ranks: u32,
-    /// The event loop that its request meets.
+    /// The event loop of its request.
     pub meets: u32,
-    /// Which entry of a listener behind another it is behind (0: none), and the attempts that had begun by then.
+    /// Which entry of an inner listener it is behind (0: none), and the attempts that had begun by then.
     pub serial: u32,
     pub attempts_before: u32,
     /// The kind of request, and the hash of its key.
     pub shape: u32,
     pub key: Option<u64>,
-    /// The balancer whose health check it is; [`NOBODY`]: it is none.
+    /// The balancer whose health check it is; [`NOBODY`]: it is not a check.
     pub check: u32,
-    /// The probe that it is rather than one.
+    /// The probe that it is, rather than a check.
     pub probe: u32,
-    /// The innermost hedge that it is an attempt of: who sent it in.
+    /// The innermost hedge of which it is an attempt: the branch that sent it in.
     pub hedge_of: u32,
     /// When it was sent in.
     pub begun: u64,
     /// The user that sent the request, in a closed loop.
     pub user: u32,
     pub arrived: u64,
-    /// Since when its time is not booked.
+    /// The time up to which its time is booked.
     pub since: u64,
-    /// The request and its way: what its work is drawn by.
+    /// The request and its way: the key of its work.
     pub way: Key,
-    /// Retries and fan-outs that it has left behind on this way: what another one begins is a way of its own.
+    /// Retries and fan-outs that it has left on this way: another one begins ways of its own.
     pub turn: u32,
-    /// The request and its attempts when it was sent in: what choices are drawn by outside of its own retries.
+    /// The request and its attempts when it was sent in: the key of choices outside its own retries.
     pub tries: Key,
-    /// What its work is multiplied by.
+    /// The factor of its work.
     pub factor: f64,
 }
 
-/// A retry that a branch is inside of.
+/// A retry that encloses a branch.
 #[derive(Clone, Copy, Debug)]
 struct Attempts {
     attempt: Attempt,
-    /// What held outside.
+    /// The values outside of it.
     exclude: Exclude,
     way: Key,
     turn: u32,
     tries: Key,
     tries_now: Key,
-    /// How often it has come to the retry before, on this way.
+    /// How often the branch has come to the retry before, on this way.
     came: u32,
 }
 
@@ -161,7 +162,7 @@ pub(super) struct Group {
     pub ok: u32,
 }
 
-/// All branches on their way, by slot, with what only some topologies need in tables beside.
+/// All branches in flight, by slot, with separate tables for what only some topologies need.
 pub(super) struct Branches {
     pub slots: Vec<Branch>,
     spare: Vec<u32>,
@@ -171,18 +172,18 @@ pub(super) struct Branches {
     attempts_each: usize,
     visits: Visits,
     pub tried: Vec<Tried>,
-    /// The branch that a single one was sent in as, by who sent it in.
+    /// The single child of each branch, by parent.
     pub child: Vec<u32>,
     pub groups: Vec<Group>,
-    /// What held outside of listeners behind others, innermost last.
+    /// The state outside of inner listeners, innermost last.
     pub hops: Vec<Vec<Outside>>,
-    /// Factors that held outside, innermost last.
+    /// The factors outside, innermost last.
     pub factors: Vec<Vec<f64>>,
-    /// Part and time, not known to count yet.
+    /// Part and time, not yet known to count.
     pub notes: Vec<Vec<(u32, u64)>>,
-    /// Where requests are noted, if they are.
+    /// The recorder, if requests are recorded.
     pub recorder: Option<Box<Recorder>>,
-    /// How many live.
+    /// How many are alive.
     pub live: u64,
 }
 
@@ -253,7 +254,7 @@ impl Branches {
         }
     }
 
-    /// A slot for the branch of a new request.
+    /// Takes a slot for the branch of a new request.
     pub fn add(&mut self) -> u32 {
         let slot = self.take_slot();
         let old = &mut self.slots[slot as usize];
@@ -267,7 +268,7 @@ impl Branches {
         self.spare.pop().unwrap_or_else(|| self.grow())
     }
 
-    /// A branch that `parent` sends in from where it stands.
+    /// Creates a branch that `parent` sends in from its stage.
     pub fn send_in(&mut self, parent: u32, stage: u32, member: u32, now: u64) -> u32 {
         let slot = self.take_slot();
         let from = self.slots[parent as usize];
@@ -300,7 +301,7 @@ impl Branches {
         slot
     }
 
-    /// A branch is over; what is still scheduled for it is stale.
+    /// Removes a branch; events that are still scheduled for it become stale.
     pub fn remove(&mut self, slot: u32) {
         if let Some(recorder) = &mut self.recorder {
             recorder.leave(slot);
@@ -319,7 +320,7 @@ impl Branches {
     #[cold]
     fn grow(&mut self) -> u32 {
         let slot = self.slots.len() as u32;
-        // Whoever runs branches ends the run before that; see `crate::bounds`.
+        // The code that runs branches ends the run before that; see `crate::code::bounds`.
         assert!(slot < 1 << 28, "more branches in flight than can be numbered");
         self.slots.push(NEW);
         let n = self.slots.len();
@@ -345,12 +346,12 @@ impl Branches {
         branch.depth += 1;
     }
 
-    /// The frame at that depth; of the stage that the branch came through last if that is its own depth.
+    /// The frame at a depth; that of the stage that the branch passed last if it is the branch's own depth.
     pub fn frame(&self, slot: u32, depth: u16) -> Frame {
         self.frames[slot as usize * self.frames_each + usize::from(depth)]
     }
 
-    /// What a branch draws for something at a place, this time.
+    /// The key of a branch's draw at a place on this visit.
     pub fn draw_key(&mut self, slot: u32, keys: &[Key], key: DrawKey) -> Key {
         let drawn = keys[key.key as usize].with(self.slots[slot as usize].way.bits());
         let Some(counter) = key.visits else { return drawn };
@@ -360,7 +361,7 @@ impl Branches {
         }
     }
 
-    /// What a branch chooses by at a node, the so-manieth time that it comes there.
+    /// The key of a branch's choice at a node on visit number `came`.
     pub fn choice_key(&self, slot: u32, own: Key, came: u32) -> Key {
         let key = own.with(self.tries(slot).bits());
         if came == 0 { key } else { key.with(purpose::VISIT).with(u64::from(came)) }
@@ -373,7 +374,7 @@ impl Branches {
         branch.factor *= factor;
     }
 
-    /// Takes that back.
+    /// Reverts [`Branches::scale`].
     pub fn unscale(&mut self, slot: u32) {
         if let Some(before) = self.factors[slot as usize].pop() {
             self.slots[slot as usize].factor = before;

@@ -1,4 +1,4 @@
-//! Targets that the attempts of a hedge have open.
+//! Targets at which attempts of a hedge are open.
 
 use super::Branches;
 use crate::reference::build::NOBODY;
@@ -16,7 +16,7 @@ impl Branches {
         }
     }
 
-    /// The targets of a balancer that other attempts of the same hedges have open.
+    /// The targets of a balancer at which other attempts of the same hedges are open.
     pub fn open_elsewhere(&self, slot: u32, balancer: u32, out: &mut Vec<u32>) {
         let mut at = slot;
         while let Some(branch) = self.slots.get(at as usize).filter(|b| b.hedge_of != NOBODY) {
@@ -29,7 +29,7 @@ impl Branches {
         }
     }
 
-    /// Which attempt of a hedge a branch belongs to: that of the branch which the hedge itself sent in.
+    /// The attempt of a hedge to which a branch belongs: the branch that the hedge itself sent in.
     fn attempt_of(&self, slot: u32, hedge: u32) -> Option<u32> {
         let mut at = slot;
         loop {

@@ -1,31 +1,31 @@
-//! What a branch knows of itself: its answer, its place among others at one instant, its way.
+//! The properties of a single branch: its answer, its place among others at one instant, its way.
 
 use super::Branch;
-use crate::again::further;
+use weir_model::way::further;
 use weir_policy::Kind;
 
 impl Branch {
-    /// The status of the answer that it comes back with, where it has an answer and that says one.
+    /// The status of its answer, if there is an answer and its status is known.
     pub fn answered_with(&self) -> Option<u16> {
         let answered = matches!(self.outcome, None | Some(Kind::Status5xx));
         Some(self.status).filter(|status| answered && *status != 0)
     }
 
-    /// What it sends in comes after it where both end at one instant.
+    /// Its children come after it where both end at one instant.
     pub fn step_inside(&mut self) {
         if self.ranks > 1 {
             (self.rank, self.ranks) = (self.rank + 1, self.ranks - 1);
         }
     }
 
-    /// It takes its share, the so-manieth of n, of the ranks of who sent it in. False: there are not enough.
+    /// Takes its share, number `index` of `n`, of its parent's ranks. False: there are not enough.
     pub fn take_ranks(&mut self, index: u32, n: u32) -> bool {
         let each = (self.ranks - 1) / n.max(1);
         (self.rank, self.ranks) = (self.rank + 1 + index * each, each);
         each > 0
     }
 
-    /// It goes on on a way of its own: an attempt, or a branch of a fan-out.
+    /// It enters a way of its own: an attempt, or a branch of a fan-out.
     pub fn begin_way(&mut self, purpose: u64, position: u64) {
         self.way = further(self.way, purpose, position, self.turn);
         self.turn = 0;

@@ -1,11 +1,10 @@
-//! From the blocks of a scenario to what each of their stages does.
+//! Compiles the blocks of a scenario to what each of their stages does.
 
 mod sites;
 
-use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset, spare};
-use crate::code::Code;
-use crate::loops::Loops;
-pub(crate) use sites::*;
+use crate::code::{Code, NOT};
+use crate::compile::blocks::{Draft, End, Layout, MOST, inside, offset, spare};
+use crate::compile::loops::Loops;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
@@ -14,7 +13,9 @@ use weir_model::{concurrent, warmup};
 use weir_plan::rewriting::Kinds;
 use weir_plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
 
-/// Builds what the stages do. With `members`, statistics are kept for every member.
+pub(crate) use sites::*;
+
+/// Builds the tables of stages. With `members`, statistics are kept for every member.
 pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Result<(Code, Tables), String> {
     layout.refuse_unbuilt()?;
     let code = layout.code(members);
@@ -48,16 +49,16 @@ pub(super) struct Builder<'a> {
     pub(super) layout: Layout<'a>,
     pub(super) code: Code,
     pub(super) tables: Tables,
-    /// Time-lines that several nodes share.
+    /// Timelines that several nodes share.
     lines: BTreeMap<Line, u32>,
-    /// Place and number of every `block(...)` that requests can meet.
+    /// Site and number of every `block(...)` that requests can reach.
     blocks: BTreeSet<(u32, u32)>,
-    /// Warm-up of each node of the plan that is one.
+    /// The warm-up of each plan node that is one.
     warm_nodes: BTreeMap<u32, u32>,
-    /// Balancer of each node of the plan that is one.
+    /// The balancer of each plan node that is one.
     pub(super) instances: BTreeMap<u32, u32>,
     pub(super) scenario: &'a Scenario,
-    /// The kinds of its requests.
+    /// The kinds of the scenario's requests.
     pub(super) kinds: Kinds,
 }
 
@@ -240,7 +241,7 @@ impl Builder<'_> {
         Act::Fault { fault: self.tables.faults.len() as u32 - 1 }
     }
 
-    /// The time-line of a faulty node.
+    /// The timeline of a faulty node.
     fn line(&mut self, fault: &Faulty, node: u32) -> u32 {
         if let Some(&known) = self.lines.get(&fault.line) {
             return known;
@@ -249,7 +250,7 @@ impl Builder<'_> {
         let key = match &fault.line {
             Line::Own => LineKey::Node(place, self.layout.number[node as usize]),
             Line::Together(name) => LineKey::Name(name.clone()),
-            // Numbered among those of their place; what the file makes elsewhere changes nothing.
+            // Numbered among those of their site: what the file creates elsewhere changes nothing.
             Line::Block(block) => {
                 LineKey::Node(place, self.blocks.range((place, 0)..(place, *block)).count() as u32)
             }
@@ -273,7 +274,7 @@ impl Builder<'_> {
         self.tables.groups.len() as u32 - 1
     }
 
-    /// Gives a counter to each place that a request can pass more than once on one way.
+    /// Gives a visit counter to each place that a request can pass more than once on one way.
     fn find_repeated_places(&mut self) {
         let mut counters: Vec<Option<u32>> = vec![None; self.code.draw_keys.len()];
         let mut of_place: BTreeMap<u32, bool> = BTreeMap::new();
@@ -295,7 +296,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Gives a counter to each node that chooses and that a request can pass more than once, which takes a `sequence`.
+    /// Gives a visit counter to each choosing node that one request can pass twice (only behind a `sequence`).
     fn find_repeated_choices(&mut self) {
         if !self.layout.reached().any(|(_, spec)| matches!(spec, Spec::Sequence)) {
             return;
@@ -323,7 +324,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Which warm-ups begin anew when a process comes back.
+    /// Finds the warm-ups that begin anew when a process restarts.
     fn find_restarts(&mut self) {
         if self.warm_nodes.is_empty() {
             return;

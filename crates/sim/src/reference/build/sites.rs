@@ -1,8 +1,8 @@
-//! What each stage of a scenario does, and the tables beside.
+//! What each stage of a scenario does, and the tables of the sites.
 
 use crate::code::Target;
-use crate::loops::Loops;
-use crate::probes::ProbeWays;
+use crate::code::probe_ways::ProbeWays;
+use crate::compile::loops::Loops;
 use crate::reference::around::{ChoiceSite, HedgeSite, LbSite, LimitSite, Shape};
 use std::collections::BTreeMap;
 use weir_model::mix::Mix;
@@ -18,9 +18,9 @@ use weir_policy::config::{Budget, Rate, Retry};
 pub(crate) enum Act {
     /// Nothing.
     Pass,
-    /// Is answered, with a status.
+    /// Is answered with a status.
     Answer { status: u16 },
-    /// Is another kind of request behind it.
+    /// Becomes another kind of request behind it.
     Rewrite { rewrite: u32 },
     /// Takes the time of its work.
     Work { draw: u32 },
@@ -38,7 +38,7 @@ pub(crate) enum Act {
     Flaky { flaky: u32 },
     /// Has more work behind it.
     Warmup { warmup: u32 },
-    /// Goes on as a branch that has so long, ns.
+    /// Goes on as a branch with this time limit, ns.
     Timeout { ns: u64 },
     /// Goes to one of the targets.
     Balance { lb: u32 },
@@ -52,7 +52,7 @@ pub(crate) enum Act {
     Limit { limit: u32 },
     /// Is sent again while it is open.
     Hedge { hedge: u32 },
-    /// Comes to a listener behind another.
+    /// Enters a listener behind another.
     Hop { hop: u32 },
 }
 
@@ -80,14 +80,14 @@ pub(crate) struct Node {
     pub entries: u32,
 }
 
-/// Something drawn.
+/// A draw from a distribution.
 #[derive(Clone, Debug)]
 pub(crate) struct Draw {
     pub sampler: Sampler,
     pub key: DrawKey,
 }
 
-/// What something is drawn by.
+/// The key of a draw.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DrawKey {
     /// Index in [`Code::draw_keys`].
@@ -129,7 +129,7 @@ pub(crate) struct ShareSite {
     pub gauge: u32,
 }
 
-/// A listener behind another.
+/// The site of a listener behind another.
 #[derive(Clone, Debug)]
 pub(crate) struct HopSite {
     pub loops: u32,
@@ -155,21 +155,21 @@ pub(crate) struct FaultSite {
     pub offset: u32,
 }
 
-/// The time-line of a faulty node, or of several.
+/// The timeline of a faulty node, or of several.
 #[derive(Clone, Debug)]
 pub(crate) struct LineSite {
     pub law: faulty::Law,
     pub key: LineKey,
-    /// Whether it flips by events: there is something to do when it does.
+    /// Whether it flips by events, because a flip cuts requests off.
     pub eager_crash: bool,
     /// Warm-ups that begin anew when it comes up again.
     pub warmups: Vec<u32>,
 }
 
-/// What the periods of a time-line are drawn by.
+/// The key of the periods of a timeline.
 #[derive(Clone, Debug)]
 pub(crate) enum LineKey {
-    /// Place, and number at it.
+    /// Site, and number among its members.
     Node(u32, u32),
     Name(String),
 }
@@ -196,7 +196,7 @@ pub(crate) struct GroupSite {
     pub offset: u32,
 }
 
-/// What the stages of a scenario do, beside the tables of its [`Code`].
+/// What the stages of a scenario do; the tables beside its [`Code`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
     /// By stage.
@@ -207,17 +207,17 @@ pub(crate) struct Tables {
     pub queue_count: u32,
     pub servers: Vec<ShareSite>,
     pub server_count: u32,
-    /// Servers' sites, by server.
+    /// Stage and member of each server.
     pub server_sites: Vec<(u32, u32)>,
     pub retries: Vec<RetrySite>,
-    /// Place and number of each node that is a retry.
+    /// Site and number of each node that is a retry.
     pub retry_nodes: Vec<(u32, u32)>,
-    /// By balancer, choosing node and retry: the counter of visits of each that one way can pass more than once.
+    /// By balancer, choosing node and retry: the visit counter of each that one way can pass more than once.
     pub visits_of_lbs: BTreeMap<u32, u32>,
     pub visits_of_choices: BTreeMap<u32, u32>,
     pub visits_of_retries: BTreeMap<u32, u32>,
     pub faults: Vec<FaultSite>,
-    /// The time-line of each faulty node.
+    /// The timeline of each faulty node.
     pub fault_lines: Vec<u32>,
     pub lines: Vec<LineSite>,
     pub flaky: Vec<FlakySite>,
@@ -225,36 +225,36 @@ pub(crate) struct Tables {
     pub warmup_count: u32,
     pub warmup_sites: Vec<u32>,
     pub lbs: Vec<LbSite>,
-    /// What targets of each balancer are hashed by; empty where nothing is.
+    /// The names by which each balancer hashes its targets; empty where it does not hash.
     pub names: Vec<Vec<String>>,
-    /// Where requests go that no target is left for, by member and [`LbSite::spares`].
+    /// Where requests go that have no target left, by member and [`LbSite::spares`].
     pub spares: Vec<Target>,
     pub(in crate::reference) spare_nodes: Vec<u32>,
-    /// By balancer: the balancers and their targets behind which it stands, where health can tell.
+    /// By balancer: the balancers and targets in front of it whose health depends on it.
     pub outside: Vec<Vec<(u32, u32)>>,
-    /// The balancers that a target's way ends in.
+    /// The balancers behind each target.
     pub inside: BTreeMap<(u32, u32), Vec<u32>>,
-    /// Whether what targets have in flight is counted for probes.
+    /// Whether requests in flight at targets are counted for probes.
     pub probes: bool,
     pub probe_ways: ProbeWays,
     pub choices: Vec<ChoiceSite>,
-    /// List, place and number of each node that chooses.
+    /// List, site and number of each node that chooses.
     pub choice_nodes: Vec<(u32, u32, u32)>,
     pub limits: Vec<LimitSite>,
     pub rates: Vec<Rate>,
     pub hedges: Vec<HedgeSite>,
-    /// Of each node that has one.
+    /// The budget of each node that has one.
     pub budgets: Vec<Budget>,
-    /// By key source, then kind of request: the hash of what it says; `None`: the request's own key.
+    /// By key source, then kind of request: the hash of its value; `None`: the request's own key.
     pub keys: Vec<Vec<Option<u64>>>,
-    /// Whether anything reads who sends a request.
+    /// Whether any node reads a request's client.
     pub reads_keys: bool,
     /// The kinds of requests, rewritten ones included; empty: all are GET.
     pub shapes: Vec<Shape>,
-    /// Of each `rewrite`: what it makes of each kind. And what each kind was before.
+    /// Of each `rewrite`: the kind that it turns each kind into. Then the original of each kind.
     pub rewrites: Vec<Vec<u32>>,
     pub before: Vec<u32>,
-    /// The event loops that requests meet.
+    /// The event loops of requests.
     pub loops: Loops,
     pub hops: Vec<HopSite>,
     pub mix: Mix,
@@ -265,7 +265,7 @@ pub(crate) struct Tables {
     pub start: u32,
     pub start_member: u32,
     pub entry_count: u32,
-    /// Whether time that a request spends may turn out not to count: it is noted with the branch until that is known.
+    /// Whether time that a request spends may turn out not to count: the branch notes it until that is known.
     pub notes: bool,
     /// Whether requests can be lost.
     pub loses: bool,

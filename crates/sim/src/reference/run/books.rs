@@ -1,9 +1,10 @@
-//! What a branch spent, and whether all was given back when the run is over.
+//! Books the time of branches, and verifies at the end of a run that everything was given back.
 
 use super::Reference;
 #[cfg(test)]
 use super::Sabotage;
-use crate::check::{Left, violations};
+use crate::account::invariants::Left;
+use crate::account::invariants::violations;
 use crate::reference::branch::{Branch, Phase};
 use crate::reference::build::NOBODY;
 use crate::reference::recorder::{stay_of, what};
@@ -11,11 +12,11 @@ use weir_policy::history::What;
 use weir_policy::{Outcome, Release};
 
 impl Reference<'_> {
-    /// The time since it was booked last belongs to the stage where the branch stands.
+    /// Books the time since the last booking to the stage of the branch.
     pub(in crate::reference) fn charge(&mut self, slot: u32) {
         let branch = &mut self.branches.slots[slot as usize];
         let since = std::mem::replace(&mut branch.since, self.now);
-        // The time of what was sent in is booked there; that of a check, which may end after the run, nowhere.
+        // The time of children is booked for them; that of a check, which may end after the run, nowhere.
         if branch.phase == Phase::Children || self.now <= since {
             return;
         }
@@ -45,7 +46,8 @@ impl Reference<'_> {
         }
     }
 
-    /// Time of what was left behind passes outside of the slots around the place where that was: they were given back.
+    /// Books the time of a branch that was left behind outside of the slots around the place where that happened:
+    /// those were given back.
     pub(in crate::reference) fn charge_behind(&mut self, slot: u32, ns: u64) {
         let Branch { stage, member, .. } = self.branches.slots[slot as usize];
         let mut top = slot;
@@ -69,7 +71,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A branch is answered where it stands, and so.
+    /// A branch is answered at its stage with this outcome.
     pub(in crate::reference) fn note_answer(&mut self, slot: u32, outcome: Outcome) {
         let branch = self.branches.slots[slot as usize];
         if let Some(recorder) = &mut self.branches.recorder {
@@ -78,7 +80,7 @@ impl Reference<'_> {
         }
     }
 
-    /// A branch is back at a balancer from its target, which may go on being counted.
+    /// A branch has returned to a balancer from its target, where it may count for longer.
     pub(in crate::reference) fn note_back(&mut self, slot: u32, outcome: Outcome, release: Release) {
         let branch = self.branches.slots[slot as usize];
         let Some(recorder) = &mut self.branches.recorder else { return };
@@ -89,7 +91,7 @@ impl Reference<'_> {
         recorder.picked_is_back(slot, outcome);
     }
 
-    /// The time that a branch has noted counts for nobody's latency.
+    /// The time that a branch has noted is part of no latency.
     pub(in crate::reference) fn spend_notes(&mut self, slot: u32) {
         if let Some(recorder) = &mut self.branches.recorder {
             recorder.stays_count(slot, false);
@@ -100,7 +102,7 @@ impl Reference<'_> {
         }
     }
 
-    /// Every law that the finished replication breaks.
+    /// The laws that the finished replication breaks.
     pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
         for index in 0..self.holds.len() as u32 {
             if !self.spare_holds.contains(&index) {

@@ -1,8 +1,8 @@
 //! One replication in the reference: branches run through the nodes, events in the order of
 //! `docs/spec/language.md#order-at-one-instant`.
 //!
-//! A branch runs until it must wait, then something is scheduled that wakes it. What a node does stands in `nodes`,
-//! `servers`, `faults` and `group`; what is decided (targets, attempts, factors, periods) in `policy` and `model`.
+//! A branch runs until it must wait; then an event is scheduled that wakes it. The behaviour of nodes is in `nodes`,
+//! `servers`, `faults` and `group`; decisions (targets, attempts, factors, periods) are made in `policy` and `model`.
 
 mod begin;
 mod books;
@@ -14,14 +14,14 @@ use super::build::{NOBODY, Tables};
 use super::clients::Clients;
 use super::faults::Cells;
 use super::servers::Server;
-use crate::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
+use crate::account::ledger::Ledger;
 use crate::code::Code;
-use crate::ledger::Ledger;
-use crate::meter::Meter;
-use crate::order::{Class, Entry, order_key, ranked};
-use crate::pending::Pending;
-use crate::probes::Probes;
-use crate::work_left::WorkLeft;
+use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
+use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::state::meter::Meter;
+use crate::state::pending::Pending;
+use crate::state::probes::Probes;
+use crate::state::work_left::WorkLeft;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::concurrent::Jobs;
 use weir_model::faulty::Faulty;
@@ -34,7 +34,7 @@ use weir_policy::rate::RateLimit;
 use weir_policy::sticky::Jar;
 use weir_stats::Key;
 
-/// What a test breaks, to see the self-check fire that guards it.
+/// What a test breaks, to see the self-check that guards it fire.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sabotage {
@@ -49,22 +49,22 @@ pub(crate) enum Sabotage {
     TurnClockBack,
 }
 
-/// What is later is scheduled here, and never run.
+/// Later events are scheduled here, and never run.
 const END_OF_TIME: u64 = u64::MAX - 1;
-/// A request may wait behind a health check, but not behind so many.
+/// The most health checks and flips in a row that a request may wait behind.
 const MOST_UNASKED: u64 = 10_000;
-/// The stop flag is looked at when these bits of the number of events are zero.
+/// The stop flag is read when these bits of the number of events are zero.
 const PATIENCE: u64 = (1 << 16) - 1;
 
-/// What an event is for: the four highest bits of its `who`; the rest is an index.
+/// The purpose of an event: the four highest bits of its `who`; the rest is an index.
 pub(super) mod what {
     /// A branch goes on, if it is still in the wait that this ends.
     pub const GO_ON: u32 = 0;
-    /// A branch has had its time.
+    /// The time limit of a branch has passed.
     pub const LIMIT: u32 = 1 << 28;
-    /// A server may be done with someone.
+    /// A server may have finished a request.
     pub const TICK: u32 = 2 << 28;
-    /// A time-line flips.
+    /// A timeline flips.
     pub const FLIP: u32 = 3 << 28;
     /// A count that was held ends.
     pub const HOLD: u32 = 4 << 28;
@@ -76,7 +76,7 @@ pub(super) mod what {
     pub const CHECK: u32 = 7 << 28;
     /// A health check goes on.
     pub const CHECK_ON: u32 = 8 << 28;
-    /// A health check has had its time.
+    /// The time limit of a health check has passed.
     pub const CHECK_LIMIT: u32 = 9 << 28;
     /// Another attempt of a hedge may begin.
     pub const HEDGE: u32 = 10 << 28;
@@ -84,7 +84,7 @@ pub(super) mod what {
     pub const PROBE: u32 = 11 << 28;
     pub const MASK: u32 = 15 << 28;
 
-    /// What wakes a branch.
+    /// The event that wakes a branch.
     pub fn going_on(branch: &super::Branch) -> u32 {
         if branch.check == super::NOBODY { GO_ON } else { CHECK_ON }
     }
@@ -125,61 +125,60 @@ pub(crate) struct Reference<'a> {
     pub(super) servers: Vec<Server>,
     pub(super) jobs: Jobs,
     pub(super) balancers: Vec<Instance>,
-    /// What splits are drawn by.
+    /// The keys of splits.
     pub(super) choices: Vec<Key>,
     pub(super) limits: Vec<RateLimit>,
     pub(super) budgets: Vec<Tokens>,
-    /// How busy each member is that probes ask, and the work left at each.
+    /// How busy each probed member is, and the work left at each target.
     pub(super) busy: Vec<Busy>,
     /// The cookies of clients.
     pub(super) jar: Jar,
     pub(super) work_left: WorkLeft,
     pub(super) probes: Probes,
-    /// Health checks on their way, and begun so far.
+    /// Health checks in flight, and begun so far.
     pub(super) checks_live: u64,
     pub(super) checks_begun: u64,
     pub(super) lines: Vec<Faulty>,
-    /// How often each flipped by an event since the last request ended.
+    /// How often each timeline flipped by an event since the last request ended.
     pub(super) flips_since: Vec<u64>,
     pub(super) flipped_since: Vec<u32>,
     pub(super) cells: Cells,
     pub(super) warmups: Vec<Warmup>,
-    /// Balancer and target of each count that is held.
-    /// Balancer, loop and target of each.
+    /// Balancer, loop and target of each count that is held.
     pub(super) holds: Vec<(u32, u32, u32)>,
     pub(super) spare_holds: Vec<u32>,
-    /// What the backoffs of each retry are drawn by.
+    /// The keys of each retry's backoffs.
     pub(super) backoffs: Vec<Key>,
     pub(super) meters: Vec<Meter>,
     pub(super) draw_keys: Vec<Key>,
     pub(super) request_key: Key,
     pub(super) now: u64,
-    /// The class of the event that runs.
+    /// The class of the current event.
     pub(super) class: Class,
-    /// Why the run must end before its time.
+    /// Why the run must end early.
     pub(super) cut: Option<Cut>,
     pub(super) stop: &'a AtomicBool,
     /// Further attempts so far, and requests that ended at this instant without having taken any time.
     pub(super) retried: u64,
     pub(super) at_once: u64,
-    /// Checks and flips in a row during which no request had anything to wait for but them.
+    /// Checks and flips in a row while requests waited for nothing else.
     pub(super) unasked: u64,
-    /// Events that are pending, but for flips and checks: those never end.
+    /// Pending events other than flips and checks, which never end.
     pub(super) scheduled: u64,
     pub(super) scratch: Vec<u32>,
     pub(super) excluded: Vec<u32>,
-    /// How often a listener behind another was come to.
+    /// How often inner listeners were entered.
     pub(super) hopped: u32,
     pub ledger: Ledger,
     #[cfg(test)]
     pub sabotage: Option<Sabotage>,
-    /// What tests look at beside the ledger.
+    /// What tests inspect beside the ledger.
     #[cfg(test)]
     pub seen: super::tests::Seen,
 }
 
 impl<'a> Reference<'a> {
-    /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
+    /// Runs all requests to their end, unless it is stopped or exceeds the time that can be counted.
     pub fn run(&mut self) -> Result<(), Cut> {
         self.begin();
         while self.has_more()
@@ -232,15 +231,15 @@ impl<'a> Reference<'a> {
         Ok(())
     }
 
-    /// Looks whether the run is to stop.
+    /// Checks whether the run is to stop.
     pub(super) fn look_up(&mut self) {
         if self.stop.load(Ordering::Relaxed) {
             self.cut = Some(Cut::Stopped);
         }
     }
 
-    /// Whether anything is still to come: not if all that is left is nodes that fail and are repaired for nobody, or what
-    /// was scheduled for those that are gone.
+    /// Whether anything is still to come: not if only failures and repairs that affect no request are left, or events
+    /// of branches that have ended.
     fn has_more(&self) -> bool {
         self.clients.will_send()
             || self.branches.live > self.checks_live
@@ -298,7 +297,7 @@ impl<'a> Reference<'a> {
             Phase::Inside => self.served(slot),
             Phase::Backoff => Flow::On,
             Phase::Retake => {
-                // It has come to the balancer before, and not gone on.
+                // It came to the balancer earlier, and has not gone on since.
                 let branch = &self.branches.slots[slot as usize];
                 let entries = self.tables.nodes[branch.stage as usize].entries;
                 let again = u64::from(branch.selected);
@@ -308,7 +307,7 @@ impl<'a> Reference<'a> {
             Phase::Back | Phase::Cut => Flow::Out,
             Phase::Line => self.waited_too_long(slot),
             Phase::Begin => Flow::In,
-            // Nothing wakes those.
+            // No event wakes those.
             Phase::Children | Phase::Lost => Flow::Stop,
         };
         self.run_branch(slot, flow);
@@ -319,7 +318,7 @@ impl<'a> Reference<'a> {
         self.code.call_targets[member.wrapping_add(site.offset) as usize]
     }
 
-    /// A branch waits for so long.
+    /// A branch waits for `ns`.
     pub(super) fn sleep(&mut self, slot: u32, phase: Phase, ns: u64, class: Class, constant: bool) -> Flow {
         if ns == 0 {
             return if phase == Phase::Back { Flow::Out } else { Flow::On };
@@ -334,7 +333,7 @@ impl<'a> Reference<'a> {
         Flow::Stop
     }
 
-    /// Something happens after a wait, the same for all of its kind or not.
+    /// Schedules an event after a wait, which is either the same for all of its kind or not.
     pub(super) fn schedule(&mut self, entry: Entry, constant: bool) {
         self.scheduled += u64::from(!what::never_ends(entry.who));
         if constant {
@@ -344,7 +343,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// A branch goes on at this instant, in its turn.
+    /// Wakes a branch at this instant, in its turn.
     pub(super) fn wake(&mut self, slot: u32, phase: Phase) {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = phase;
@@ -354,7 +353,7 @@ impl<'a> Reference<'a> {
         self.pending.wake(entry);
     }
 
-    /// What `end_hold` releases, after so long.
+    /// Schedules the end of a held count after `ns`.
     pub(super) fn hold(&mut self, held: (u32, u32, u32), ns: u64, order: u64) {
         let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
         if index as usize == self.holds.len() {
@@ -373,12 +372,12 @@ impl<'a> Reference<'a> {
         self.spare_holds.push(index);
     }
 
-    /// How long the window's first and last arrival are apart, ns.
+    /// The time between the window's first and last arrival, ns.
     pub fn window_ns(&self) -> u64 {
         self.clients.window_ns()
     }
 
-    /// The kind of error of a branch that had its time.
+    /// The kind of error of a branch whose time limit has passed.
     fn limit(&mut self, slot: u32) {
         if self.branches.slots[slot as usize].parent == NOBODY {
             if self.branches.slots[slot as usize].wanted {

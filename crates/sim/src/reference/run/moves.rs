@@ -4,7 +4,8 @@
 use super::Sabotage;
 use super::{Flow, Reference};
 use crate::reference::branch::Frame;
-use crate::reference::build::{Act, NOBODY, Next};
+use crate::reference::build::NOBODY;
+use crate::reference::build::{Act, Next};
 
 impl Reference<'_> {
     /// Runs a branch, and those that it sends in or that waited for it, until all must wait.
@@ -61,7 +62,7 @@ impl Reference<'_> {
             self.ledger.error_at(part as usize, kind);
         }
         if let (Act::Hop { .. }, NOBODY) = (node.act, branch.check) {
-            // What went wrong it knows itself; who stands before it is answered.
+            // It knows by itself what went wrong; the side before it is answered.
             self.leave_hop(slot);
         }
         let branch = &mut self.branches.slots[slot as usize];

@@ -1,0 +1,172 @@
+//! The targets of a balancer: their weights, and which are eligible or removed. It changes while requests are in
+//! flight.
+//!
+//! A target keeps its index for as long as it exists, so that its requests in flight stay counted; the index of a
+//! removed one is free once nothing is in flight there. Eligibility is separate from weight: a target comes back with
+//! the weight that it had.
+
+/// The targets of one balancer.
+#[derive(Clone, Debug, Default)]
+pub struct Roster {
+    /// The configured weight; 0 for removed targets.
+    weights: Vec<f64>,
+    /// The weight that a pick sees: 0 if not eligible.
+    effective: Vec<f64>,
+    eligible: Vec<bool>,
+    gone: Vec<bool>,
+    /// The name that a hashing policy uses for a target; empty for other policies.
+    names: Vec<Box<str>>,
+}
+
+impl Roster {
+    /// Targets of these weights, all eligible.
+    pub fn new(weights: &[f64]) -> Roster {
+        Roster {
+            weights: weights.to_vec(),
+            effective: weights.to_vec(),
+            eligible: vec![true; weights.len()],
+            gone: vec![false; weights.len()],
+            names: Vec::new(),
+        }
+    }
+
+    /// Gives them names, one each; they must differ ([`crate::key::distinct`]).
+    #[must_use]
+    pub fn named(mut self, names: &[impl AsRef<str>]) -> Roster {
+        self.names = names.iter().map(|n| n.as_ref().into()).collect();
+        self
+    }
+
+    /// Indices in use, those of removed targets included.
+    pub fn len(&self) -> u32 {
+        self.weights.len() as u32
+    }
+
+    /// Whether there never was a target.
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// Configured weights; 0 for removed targets.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// The weights that a pick sees: 0 for targets that are removed or not eligible.
+    pub fn effective(&self) -> &[f64] {
+        &self.effective
+    }
+
+    /// Names, if they were given.
+    pub fn names(&self) -> &[Box<str>] {
+        &self.names
+    }
+
+    /// Whether the target exists.
+    pub fn exists(&self, target: u32) -> bool {
+        self.gone.get(target as usize) == Some(&false)
+    }
+
+    /// Whether the target is eligible (it may still have weight 0).
+    pub fn is_eligible(&self, target: u32) -> bool {
+        self.eligible.get(target as usize) == Some(&true)
+    }
+
+    /// The removed targets.
+    pub fn gone(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.len()).filter(|&t| self.gone[t as usize])
+    }
+
+    fn see(&mut self, target: u32) -> bool {
+        let i = target as usize;
+        let sees = if self.eligible[i] { self.weights[i] } else { 0.0 };
+        let changed = sees != self.effective[i];
+        self.effective[i] = sees;
+        changed
+    }
+
+    /// Sets a weight. Returns whether a pick sees the difference. A removed target is left alone.
+    pub fn set_weight(&mut self, target: u32, weight: f64) -> bool {
+        if !self.exists(target) {
+            return false;
+        }
+        self.weights[target as usize] = weight.max(0.0);
+        self.see(target)
+    }
+
+    /// Sets whether it may be picked. Returns whether a pick sees the difference.
+    pub fn set_eligible(&mut self, target: u32, eligible: bool) -> bool {
+        if !self.exists(target) {
+            return false;
+        }
+        self.eligible[target as usize] = eligible;
+        self.see(target)
+    }
+
+    /// Adds an eligible target at a free index or the next one.
+    pub fn add_at(&mut self, target: u32, weight: f64, name: &str) {
+        let i = target as usize;
+        debug_assert!(i <= self.weights.len() && !self.exists(target), "that index is taken");
+        if i == self.weights.len() {
+            self.weights.push(0.0);
+            self.effective.push(0.0);
+            self.eligible.push(true);
+            self.gone.push(false);
+            if !self.names.is_empty() {
+                self.names.push("".into());
+            }
+        }
+        self.weights[i] = weight.max(0.0);
+        (self.eligible[i], self.gone[i]) = (true, false);
+        if let Some(slot) = self.names.get_mut(i) {
+            *slot = name.into();
+        }
+        self.see(target);
+    }
+
+    /// Removes a target. Its requests in flight continue.
+    pub fn remove(&mut self, target: u32) {
+        if self.exists(target) {
+            let i = target as usize;
+            self.weights[i] = 0.0;
+            (self.eligible[i], self.gone[i]) = (false, true);
+            // The name is free for a target that is added under it.
+            if let Some(name) = self.names.get_mut(i) {
+                *name = "".into();
+            }
+            self.see(target);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eligibility_is_apart_from_weight() {
+        let mut roster = Roster::new(&[1.0, 2.0, 0.0]);
+        assert!(roster.set_eligible(1, false) && !roster.set_eligible(1, false));
+        assert_eq!(roster.effective(), [1.0, 0.0, 0.0]);
+        assert!(!roster.set_weight(1, 5.0), "not seen while it is out");
+        assert!(roster.set_eligible(1, true));
+        assert_eq!(roster.effective(), [1.0, 5.0, 0.0]);
+        assert!(!roster.set_eligible(2, false), "weight 0 was never picked");
+        assert!(!roster.set_weight(9, 1.0) && !roster.set_eligible(9, true));
+    }
+
+    #[test]
+    fn an_index_comes_back_as_another_target() {
+        let mut roster = Roster::new(&[1.0, 2.0]).named(&["a", "b"]);
+        roster.remove(0);
+        roster.remove(0);
+        assert_eq!((roster.effective(), roster.exists(0)), (&[0.0, 2.0][..], false));
+        assert!(!roster.set_weight(0, 3.0) && !roster.set_eligible(0, true));
+        assert_eq!(roster.gone().collect::<Vec<_>>(), [0]);
+        roster.add_at(0, 3.0, "c");
+        roster.add_at(2, 4.0, "d");
+        assert_eq!(roster.effective(), [3.0, 2.0, 4.0]);
+        assert_eq!(roster.names().join(" "), "c b d");
+        assert_eq!(roster.len(), 3);
+    }
+}

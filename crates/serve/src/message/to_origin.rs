@@ -1,0 +1,95 @@
+//! The origin's side of an exchange: the request that is sent, how its answer can fail, and what its connection holds.
+
+use crate::metrics::{Ending, OpenConnection};
+use crate::sync::counter::Counted;
+use crate::transport::own::OwnConnection;
+use h2::Reason;
+use weir_http1::{Checked, Edits, Hop, Limits, Refusal, Request};
+use weir_net::transport::tls;
+use weir_plan::fixed;
+
+/// Limits of what is read from an origin.
+pub(crate) static RESPONSE_LIMITS: Limits = Limits {
+    max_head: fixed::MAX_RESPONSE_HEAD_BYTES,
+    max_headers: fixed::MAX_RESPONSE_HEADERS,
+    max_target: Limits::TARGET,
+    max_method: Limits::METHOD,
+    empty_host: false,
+};
+
+/// A request as it is sent to an origin.
+pub(crate) struct OutgoingRequest<'a> {
+    pub request: &'a Request,
+    pub checked: &'a Checked,
+    pub hop: &'a Hop<'a>,
+    pub edits: &'a Edits,
+}
+
+/// Which head of an answer was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeadKind {
+    /// That of an interim response.
+    Interim,
+    /// That of the final one.
+    Final,
+}
+
+/// Why no head was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeadError {
+    /// It breaks a rule.
+    Rule(Refusal),
+    /// It does not fit a buffer.
+    TooLong,
+    /// The connection ended before the first byte of an answer.
+    Silent,
+    /// The connection ended within the head.
+    Cut,
+    /// The origin refused the request before it did any work (HTTP/2).
+    Refused,
+    /// The connection ended before the origin did any work (HTTP/2).
+    Unprocessed,
+    /// The origin has reset the stream (HTTP/2).
+    Reset(Reason),
+    /// The answer breaks a rule of HTTP/2, for which the stream was reset.
+    Malformed(Reason),
+    /// weir has ended the connection, since the origin floods it (HTTP/2).
+    Flooded,
+    /// TLS was refused after the handshake, for example because a client certificate is missing.
+    Tls(tls::TlsError),
+}
+
+/// Why an answer's body is incomplete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResponseBodyError {
+    /// It breaks a rule.
+    Rule(Refusal),
+    /// The connection ended within it.
+    Cut,
+    /// The origin has reset the stream (HTTP/2).
+    Reset(Reason),
+    /// It breaks a rule of HTTP/2, for which the stream was reset.
+    Malformed(Reason),
+    /// weir has ended the connection, since the origin floods it (HTTP/2).
+    Flooded,
+}
+
+/// What a connection to an origin holds in this process until it closes.
+#[derive(Default)]
+pub(crate) struct ConnectionHold {
+    /// Present if it leads to one of this process's own listeners.
+    pub own: Option<OwnConnection>,
+    /// Its place among the connections that the server may have.
+    pub _counted: Option<Counted>,
+    /// Counts it as open.
+    pub open: Option<OpenConnection>,
+}
+
+impl ConnectionHold {
+    /// Sets the reason that is counted if the connection ends from now on.
+    pub fn set_ending(&self, ending: Ending) {
+        if let Some(open) = &self.open {
+            open.set_ending(ending);
+        }
+    }
+}

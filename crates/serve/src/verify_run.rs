@@ -1,0 +1,140 @@
+//! A run of a verification, as one process of it serves: its draws, its beginning, and the events that it reports.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::mpsc::Sender;
+use weir_plan::NodeId;
+use weir_policy::config::Balance;
+use weir_policy::health::HealthConfig;
+use weir_policy::snapshot::Snapshot;
+use weir_policy::upstream::Around;
+use weir_policy::{Deed, Outcome, Upstream};
+use weir_stats::Key;
+
+/// A run that is paired with a replication of the simulation.
+#[derive(Debug)]
+pub struct VerifyRun {
+    /// The key of seed and replication, from which everything is drawn.
+    pub key: Key,
+    /// A secret that the processes of the run share.
+    pub secret: u64,
+    /// The node that the scenario's requests enter: nodes are numbered from it, as in the simulation.
+    pub root: NodeId,
+    /// The instant 0 of the run on `CLOCK_MONOTONIC`, ns.
+    pub begins_ns: u64,
+    /// The part that this process plays.
+    pub role: RunRole,
+    /// Whether every operation on a balancer is reported.
+    pub records: bool,
+    /// Receives the events of the run.
+    pub events: Sender<RunEvent>,
+}
+
+/// The part that a process plays in a run.
+#[derive(Debug)]
+pub enum RunRole {
+    /// It routes; the built-in servers with these roots are in another process.
+    Routes {
+        /// The address of each of them.
+        servers: BTreeMap<NodeId, SocketAddr>,
+        /// The addresses of listeners behind this one that have a process of their own.
+        listeners: BTreeMap<NodeId, SocketAddr>,
+    },
+    /// It is the built-in servers with these roots.
+    Serves(Vec<NodeId>),
+}
+
+/// An event of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunEvent {
+    /// A request has ended.
+    RequestEnded(RequestEnded),
+    /// A request was sent to a server outside of weir.
+    RequestSent {
+        /// The server.
+        server: NodeId,
+        /// Whether the request is measured.
+        selected: bool,
+    },
+    /// A balancer has ejected this number of targets.
+    Ejected(u64),
+    /// A timer fired this much later than it was set for, ns.
+    TimerLate(u64),
+    /// A balancer was created.
+    BalancerCreated(BalancerCreated),
+    /// An operation on the balancer of a node.
+    BalancerOperation {
+        /// The balancer's node.
+        lb: NodeId,
+        /// The loop that the balancer belongs to.
+        on_loop: u32,
+        /// The operation.
+        deed: Deed,
+    },
+}
+
+/// The state of a balancer at its creation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BalancerCreated {
+    /// The balancer's node.
+    pub lb: NodeId,
+    /// The loop that it belongs to.
+    pub on_loop: u32,
+    /// When it was created, ns.
+    pub at_ns: u64,
+    /// The bits of the key from which it draws.
+    pub draw: u64,
+    /// Its policy.
+    pub balance: Balance,
+    /// How long a target is passed over after a failed connection, ns.
+    pub pass_over_ns: u64,
+    /// The weights of its targets.
+    pub weights: Vec<f64>,
+    /// The names of its targets, by which hash policies know them.
+    pub names: Vec<String>,
+    /// The health of its targets.
+    pub health: Snapshot,
+}
+
+impl BalancerCreated {
+    /// A new balancer in this state.
+    pub fn upstream(&self) -> Upstream {
+        let (health, max_in_flight) = (HealthConfig::default(), None);
+        let around = Around { health, max_in_flight, pass_over_ns: self.pass_over_ns, counts: false };
+        let draw = Key::from_bits(self.draw);
+        let mut upstream = Upstream::new(&self.balance, around, &self.weights, &self.names, self.at_ns, draw);
+        upstream.follow(self.at_ns, &self.health);
+        upstream
+    }
+}
+
+/// A request that has ended, reported by the process that received it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestEnded {
+    /// Its number in the run.
+    pub ordinal: u64,
+    /// Whether it is measured.
+    pub selected: bool,
+    /// The server that received it; `None`: a listener did.
+    pub server: Option<NodeId>,
+    /// Whether that listener is behind another.
+    pub inner: bool,
+    /// When it arrived, ns.
+    pub begun_ns: u64,
+    /// When it ended, ns.
+    pub ended_ns: u64,
+    /// Attempts that were made.
+    pub attempts: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The status of its answer.
+    pub status: u16,
+}
+
+impl VerifyRun {
+    /// Reports an event; ignored if the receiver is gone.
+    pub(crate) fn report(&self, event: RunEvent) {
+        let _ = self.events.send(event);
+    }
+}
