@@ -10,7 +10,7 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// What stands in a list for the peers of Unix sockets, which have no address.
+    /// The entry of a list that means the peers of Unix sockets, which have no address.
     pub const UNIX: &str = "unix:";
 
     /// Reads addresses (`::1`), networks (`10.0.0.0/8`) and `unix:`. Bits behind the prefix do not count. The error is

@@ -64,7 +64,7 @@ pub fn render_request(
     out.extend_from_slice(b"\r\n");
 }
 
-/// What [`own`] writes in the usual case, in fewer pieces.
+/// Writes the same as [`own`] in the usual case, in fewer pieces.
 fn own_plain(request: &Request, hop: &Hop<'_>, peer: IpAddr, out: &mut Vec<u8>) {
     out.extend_from_slice(match request.version() {
         Version::H10 => b"Via: 1.0 weir\r\nX-Forwarded-For: ",

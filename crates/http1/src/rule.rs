@@ -7,11 +7,11 @@ use std::fmt;
 pub struct Rule {
     /// Short and stable, for logs and metrics: `bare-lf`.
     pub name: &'static str,
-    /// What a client is answered; for what an origin sent, 502.
+    /// The status that a client receives; 502 for a message of an origin.
     pub status: u16,
     /// Where it comes from.
     pub section: &'static str,
-    /// What is wrong with the message, one sentence without a full stop.
+    /// The error in the message, one sentence without a full stop.
     pub text: &'static str,
 }
 

@@ -223,7 +223,7 @@ fn line_end(head: &[u8], at: usize) -> Option<usize> {
     (head.get(at..at + 2)? == b"\r\n").then_some(at + 2)
 }
 
-/// Where the value from `at` on ends, and its line: at the first CR LF. No control but tab may stand before it.
+/// Where the value from `at` on ends, and its line: at the first CR LF. The only control character allowed before it is a tab.
 fn value_end(head: &[u8], mut at: usize) -> Option<(usize, usize)> {
     loop {
         at += control(&head[at..])?;

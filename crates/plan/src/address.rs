@@ -40,12 +40,12 @@ impl Address {
     }
 }
 
-/// Where a listener may stand.
+/// The addresses a listener may have.
 pub fn listener(text: &str) -> Result<(), Wrong> {
     parse(text).map(|_| ())
 }
 
-/// Where a server may stand.
+/// The addresses a server may have.
 pub fn server(text: &str) -> Result<(), Wrong> {
     let no = |why: &str, help: Option<String>| {
         Err((format!("\"{}\" is not the address of a server: {why}", short(text)), help))
@@ -59,7 +59,7 @@ pub fn server(text: &str) -> Result<(), Wrong> {
     }
 }
 
-/// What CONNECT may ask for: a host, or `*.example.com`, and its port.
+/// An authority that CONNECT may name: a host, or `*.example.com`, and its port.
 pub fn authority(text: &str) -> Result<(), Wrong> {
     let no = || {
         (

@@ -95,11 +95,11 @@ fn leads(links: &[Link], from: usize, to: usize) -> bool {
     false
 }
 
-/// What `localhost` is everywhere.
+/// The addresses of `localhost` on every machine.
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Whether whoever connects there comes to a listener here. Only what is certain counts: of this machine's addresses the file
-/// names none but those that loop back.
+/// Whether a connection to that address reaches a listener of this plan. Only what is certain counts: of this machine's
+/// addresses the file names none but those that loop back.
 fn hears(listener: &Address, there: &Address) -> bool {
     let looks_back = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
     if there.port() != listener.port() || listener.is_free_port() {

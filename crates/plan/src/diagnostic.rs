@@ -1,4 +1,4 @@
-//! What is wrong with a file, where, and what to do about it.
+//! Diagnostics: what is wrong with a file, where, and what to do about it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,7 +13,7 @@ pub enum Severity {
     Warning,
     /// It may well be meant, but is worth a look; no result mentions it.
     Hint,
-    /// What the file prints; shown by `weir check` alone.
+    /// Output of the file's `print`; shown by `weir check` alone.
     Printed,
 }
 
@@ -30,9 +30,9 @@ pub struct Diagnostic {
     pub column: u32,
     /// The column after its last character on that line.
     pub end_column: u32,
-    /// What is wrong, one sentence without a full stop.
+    /// The message, one sentence without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
     /// The line of source.
     pub snippet: Option<String>,
@@ -53,7 +53,7 @@ impl Diagnostic {
         }
     }
 
-    /// What a file prints: a thousand characters at most, for a terminal.
+    /// Output of a file's `print`: at most a thousand characters, safe for a terminal.
     pub fn printed(text: &str) -> Diagnostic {
         let shown = text.chars().take(1000).map(|c| if c.is_control() && c != '\n' { ' ' } else { c });
         Diagnostic { severity: Severity::Printed, ..Diagnostic::error(shown.collect::<String>()) }
@@ -159,7 +159,7 @@ fn shortened(line: &str, from: usize, upto: usize) -> (String, usize, usize) {
 /// A place in a file, with its line of source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct At {
-    /// As the user named it.
+    /// The file, as the user named it.
     pub file: String,
     /// From 1.
     pub line: u32,

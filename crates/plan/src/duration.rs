@@ -65,7 +65,7 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
     ns.ok_or_else(|| wrong(TOO_LONG.to_owned()))
 }
 
-/// What is wrong with a duration that is out of range.
+/// The message for a duration that is out of range.
 pub const TOO_LONG: &str = "a duration this long is out of range (292 years at most)";
 
 /// To the nearest ns, halves away from zero; `None` out of range and for NaN.
@@ -77,7 +77,7 @@ pub fn rounded(ns: f64) -> Option<i64> {
 /// A duration as the language writes it, `30s` or `1.5 ms`, ns.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The error in it, in words.
 pub fn positive_duration_ns(text: &str) -> Result<u64, String> {
     let ns = parse_duration(text)?;
     u64::try_from(ns).ok().filter(|ns| *ns > 0).ok_or_else(|| "write a time above 0, such as 30s".to_owned())

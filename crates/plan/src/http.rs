@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 use weir_http1::Networks;
 
-/// What is wrong, and what to write.
+/// A message and its remedy.
 pub type Wrong = (String, Option<String>);
 
 /// The methods that one may have meant.

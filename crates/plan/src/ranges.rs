@@ -33,7 +33,7 @@ pub const MOST_BODY: usize = 1 << 20;
 /// Bytes that `buffered` takes at most: they stay in memory.
 pub const MOST_BUFFERED: u64 = 1 << 30;
 
-/// Users of `traffic.closed` at most: each has a state of its own in the simulator.
+/// Users of `traffic.closed` at most: each has its own state in the simulator.
 pub const MOST_USERS: u32 = 10_000_000;
 
 /// Attempts of one request at once, at most.
@@ -80,7 +80,7 @@ pub fn lacks_body(status: u16) -> bool {
 /// Why no request ever arrives under these points, if so.
 pub fn never(points: &[(u64, f64)], repeat: bool) -> Option<&'static str> {
     let (last_ns, last_rate) = *points.last()?;
-    // Between two points at different times of which one has a rate, requests arrive.
+    // Requests arrive between two points at different times if one of them has a rate.
     let within = points.windows(2).any(|w| w[0].0 < w[1].0 && (w[0].1 > 0.0 || w[1].1 > 0.0));
     if within || (!repeat && last_rate > 0.0) {
         None

@@ -1,12 +1,12 @@
-//! Texts with `{host}`, `{uri}` and `{client}` in them: where `redirect` leads, what `rewrite` sets. `{{` and `}}` stand
-//! for the braces themselves.
+//! Texts with `{host}`, `{uri}` and `{client}` in them: where `redirect` leads, what `rewrite` sets. `{{` and `}}` are
+//! literal braces.
 
 use crate::http::{self, Wrong, short};
 
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// As it stands.
+    /// Literal text.
     Text(&'a str),
     /// The request's host, as it came.
     Host,
@@ -20,7 +20,7 @@ pub enum Piece<'a> {
 const NAMES: [(&str, Piece<'static>); 3] =
     [("{host}", Piece::Host), ("{uri}", Piece::Uri), ("{client}", Piece::Client)];
 
-/// The parts of a template; what a plan holds has been checked, so a brace that means nothing stands for itself.
+/// The parts of a template; a plan's templates have been checked, so an unknown brace is literal text.
 pub fn pieces(template: &str) -> Vec<Piece<'_>> {
     let (mut parts, mut rest) = (Vec::new(), template);
     while !rest.is_empty() {

@@ -30,7 +30,7 @@ impl Point {
         }
     }
 
-    /// Where in the text the nodes stand that a scenario reaches.
+    /// The locations of the nodes that a scenario reaches.
     fn spans(&self, scenario: &Scenario) -> BTreeSet<&str> {
         let mut sites = vec![false; self.sites.len()];
         self.reached(scenario).for_each(|node| sites[node.site as usize] = true);

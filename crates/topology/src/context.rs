@@ -106,7 +106,7 @@ pub(crate) struct Files {
     by_codemap: HashMap<CodeMapId, File>,
 }
 
-/// A topology file: its number, and where its calls stand.
+/// A topology file: its number, and the locations of its calls.
 pub(crate) struct File {
     /// 0: the topology file; loaded ones in order of their first `load`.
     pub(crate) number: u32,

@@ -12,7 +12,7 @@ use weir_plan::ranges::MOST_POINTS;
 use weir_plan::warn;
 use weir_plan::{DataFile, Plan, Point};
 
-/// An evaluation has a stack of its own: the parser and the interpreter are recursive.
+/// The stack size of an evaluation: the parser and the interpreter are recursive.
 const STACK_BYTES: usize = 64 << 20;
 
 /// A file to evaluate.
@@ -39,7 +39,7 @@ pub struct Evaluated {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Evaluates a file in this process, on a thread of its own.
+/// Evaluates a file in this process, on a separate thread.
 ///
 /// # Errors
 /// Every error that can be known, and the warnings beside them, in the order of the text. Nothing limits memory here:

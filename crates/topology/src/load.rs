@@ -84,7 +84,7 @@ impl<'a> Runner<'a> {
         self.run(source, false);
     }
 
-    /// Parses and runs a file; its frozen module, if it is wanted and there is one.
+    /// Parses and runs a file; returns its frozen module, if it is requested and exists.
     fn run(&mut self, source: &Source, freeze: bool) -> Option<FrozenModule> {
         let ast = self.parse(source)?;
         let number = self.files;
@@ -297,7 +297,7 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
     }
 }
 
-/// A number with its unit behind it, as in `20ms`, of which the parser sees a number and a name.
+/// A number followed by its unit, as in `20ms`, which the parser sees as a number and a name.
 fn unit_alone(text: &str) -> Option<(String, Option<String>)> {
     let unit = text.split_once("unexpected identifier '")?.1.split('\'').next()?;
     let known =

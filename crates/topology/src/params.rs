@@ -122,7 +122,7 @@ impl Params {
         std::mem::take(&mut self.asked).into_iter().map(|(name, _, value)| (name, value)).collect()
     }
 
-    /// Goes on to the next combination; false after the last.
+    /// Advances to the next combination; false after the last.
     pub(crate) fn advance(&mut self) -> bool {
         while let Some(wheel) = self.position.last_mut() {
             if wheel.at + 1 < wheel.values.len() {

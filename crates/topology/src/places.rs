@@ -1,4 +1,4 @@
-//! Where calls stand in the text: the `def` around each, its callee as written, and its number among its like.
+//! The locations of calls in the text: the `def` around each, its callee as written, and its number among its like.
 //!
 //! A place must survive comments and other functions, so calls are numbered per `def` and callee, in the order of the
 //! text, whether they are ever evaluated or not.
@@ -46,7 +46,7 @@ pub(crate) enum How {
     Whole,
     /// It is an argument of the scenario.
     Argument,
-    /// It stands somewhere inside.
+    /// It is nested inside another expression.
     Inside,
 }
 

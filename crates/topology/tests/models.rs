@@ -213,7 +213,7 @@ fn a_scenario_ends_by_number_by_time_or_by_whichever_comes_first() {
     assert_eq!(of("requests=9, duration=None"), (Some(9), None, None));
 }
 
-/// A folder of its own for files that a test writes.
+/// A separate folder for files that a test writes.
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -392,7 +392,7 @@ fn malformed_traces_are_refused_with_row_and_column() {
         ("arrival_s\nnan\n", format!("holds nan in row 2, column `arrival_s`: {instant}")),
         ("arrival_s\nsoon\n", "holds \"soon\" in row 2, column `arrival_s`: it must be a number".to_owned()),
         ("path,arrival_s\n/,1\n/\n", "has no column `arrival_s` in row 3".to_owned()),
-        // A row is known by the line that it begins in, whatever lines lie above it.
+        // A row is known by the line that it begins in, regardless of the lines above it.
         (
             "note,arrival_s\r\n\"a\r\nb\",1\r\n\r\n  \r\nc,x\r\n",
             "holds \"x\" in row 6, column `arrival_s`: it must be a number".to_owned(),

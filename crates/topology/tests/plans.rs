@@ -194,7 +194,7 @@ fn wrong_plans_are_refused_and_never_panic() {
     for end in (0..json.trim_ascii_end().len()).step_by(7) {
         assert!(Plan::from_json(&json[..end]).is_err());
     }
-    // Single bytes changed: whatever is still taken is written and read as itself.
+    // Single bytes changed: a plan that is still accepted is written and read back unchanged.
     let mut state = 1u64;
     for _ in 0..3000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -318,7 +318,7 @@ fn an_excess_is_overload_only_where_nothing_relieves_it() {
     );
 }
 
-/// A folder of its own for files that a test writes.
+/// A separate folder for files that a test writes.
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("a folder");

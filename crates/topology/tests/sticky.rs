@@ -5,7 +5,7 @@ use weir_plan::{Diagnostic, sticky};
 use weir_plan::{Plan, Spec};
 use weir_topology::{Request, evaluate};
 
-/// A folder of its own, removed at the end.
+/// A separate folder, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,4 +1,4 @@
-//! In whatever pieces bytes come, the same comes of them; and what weir writes, it accepts unchanged.
+//! The result does not depend on how the input is cut into pieces, and weir accepts its own output unchanged.
 
 use crate::case::{all, describe};
 use crate::generate::{request, response};

@@ -2,7 +2,7 @@
 
 use crate::way::{Event, Setup, at_once};
 
-/// The lines that stand in for Transfer-Encoding: the tool's fixed ones, and its ten places with every byte (it takes
+/// Variants of a Transfer-Encoding line: the tool's fixed ones, and its ten places with every byte (it takes
 /// thirteen).
 fn gadgets() -> Vec<Vec<u8>> {
     let fixed: &[&[u8]] = &[

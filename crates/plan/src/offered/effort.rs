@@ -4,7 +4,7 @@ use crate::{Point, Scenario, Spec, To};
 use std::collections::HashMap;
 use weir_model::Traffic;
 
-/// What one replication of a scenario takes, as far as it is known beforehand.
+/// The effort of one replication of a scenario, estimated beforehand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
     /// Requests that are sent.

@@ -78,7 +78,7 @@ fn no_dots(text: &str, star: &str, open: bool) -> Result<(), Wrong> {
     Err((why, Some(format!("write \"{}{star}\"", short(&resolved)))))
 }
 
-/// The first character that may not stand where it stands.
+/// The first character that is not allowed at its position.
 fn first_wrong(text: &str) -> Option<String> {
     let (_, c, query) = characters(text).find(|(at, c, query)| !stands(text, *at, *c, *query))?;
     Some(match c {
@@ -89,7 +89,7 @@ fn first_wrong(text: &str) -> Option<String> {
     })
 }
 
-/// With all that may not stand where it stands as %XX.
+/// The text with every character that is not allowed at its position as %XX.
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (at, c, query) in characters(text) {
@@ -105,7 +105,7 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// The characters, each with its place and whether it stands in the query.
+/// The characters, each with its position and whether it is in the query.
 fn characters(text: &str) -> impl Iterator<Item = (usize, char, bool)> {
     let query = text.find('?').unwrap_or(text.len());
     text.char_indices().map(move |(at, c)| (at, c, at > query))

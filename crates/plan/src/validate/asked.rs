@@ -1,4 +1,4 @@
-//! What requests are, and what looks at them: conditions, keys, budgets, further attempts.
+//! Checks of requests and of what depends on them: conditions, keys, budgets, further attempts.
 
 use super::around::{above_0, between};
 use super::spec::{duration, not_negative};
@@ -114,7 +114,7 @@ fn bytes(what: &str, n: u64) -> Checked {
     if i64::try_from(n).is_ok() { Ok(()) } else { Err(format!("{what}: {n} bytes are too many")) }
 }
 
-/// What arrives.
+/// Checks the arrivals.
 pub(super) fn mix(mix: &[RequestShape]) -> Checked {
     for (i, shape) in mix.iter().enumerate() {
         request(shape).map_err(|why| format!("[{i}].{why}"))?;
@@ -122,7 +122,7 @@ pub(super) fn mix(mix: &[RequestShape]) -> Checked {
     if mix.is_empty() { Ok(()) } else { weights(mix.iter().map(|s| s.weight)) }
 }
 
-/// What a trace says of its rows.
+/// Checks the rows of a trace.
 pub(super) fn recorded(recorded: &Recorded, scenario: &Scenario) -> Checked {
     let Traffic::Trace { arrivals_ns, .. } = &scenario.traffic else {
         return Err("only a trace has rows".to_owned());

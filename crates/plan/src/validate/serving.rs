@@ -1,4 +1,4 @@
-//! What is for serving: listeners, origins, fixed answers, redirects, rewriting.
+//! Checks of the parts for serving: listeners, origins, fixed answers, redirects, rewriting.
 
 use super::around::between;
 use super::asked::{compared, lower, word};

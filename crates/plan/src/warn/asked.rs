@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use weir_http1::Limits;
 use weir_model::Traffic;
 
-/// Warnings for nodes that look at what a scenario's requests do not have, once per place. `standing`: where the sites stand.
+/// Warnings for nodes that look at what a scenario's requests do not have, once per place. `standing`: the sites' locations.
 pub fn asked(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
     let looks = |spec: &Spec| match spec {
         Spec::Route { otherwise, .. } => !otherwise,
@@ -79,7 +79,7 @@ fn keyless(spec: &Spec, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Opt
 const HELP: &str = "give them keys, as in `traffic.mix(arrivals, [(1, request(key=keys.uniform(1000)))])`; in \
                     `traffic.closed` the user is the key, in `traffic.trace` the column `key`";
 
-/// What a node looks at to tell requests apart.
+/// The property by which a node distinguishes requests.
 fn sources_of(spec: &Spec) -> Vec<KeySource> {
     match spec {
         Spec::Lb(lb) => {

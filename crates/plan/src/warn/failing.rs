@@ -1,4 +1,4 @@
-//! Faults, losses, timeouts and retries that do together what nobody wants: one function for each finding.
+//! Warnings about combinations of faults, losses, timeouts and retries: one function for each finding.
 
 use super::ways::down;
 use super::{Draft, Found, index};
@@ -15,7 +15,7 @@ const MANY_ATTEMPTS: u64 = 100;
 /// Nothing.
 const NONE: u32 = u32::MAX;
 
-/// The nodes of which a spec says something, by their index.
+/// The nodes whose spec satisfies a predicate, by their index.
 fn nodes<'g, T>(
     point: &'g Point,
     of: impl Fn(&'g Spec) -> Option<T>,
@@ -221,7 +221,7 @@ pub(super) fn late(draft: &Draft<'_>, found: &mut Found) {
     }
 }
 
-/// What fails inside a `retry` that does not try again after it: a `timeout`, a `flaky`. A hint: it may be meant.
+/// Failures inside a `retry` that it does not retry: a `timeout`, a `flaky`. A hint: it may be meant.
 pub(super) fn untried(draft: &Draft<'_>, found: &mut Found) {
     let timeout = |spec: &Spec| matches!(spec, Spec::Timeout { time_ns: Some(_) }).then_some(());
     untried_after(draft, found, Kind::Timeout, timeout, "a request that this `timeout` ends");

@@ -1,4 +1,4 @@
-//! Settings that do nothing where they stand.
+//! Warnings about settings that have no effect at their position.
 
 use super::{Draft, Found, index};
 use crate::{Lb, NodeId, Point, Spec, To};

@@ -41,7 +41,7 @@ pub fn overloaded(point: &Point) -> Vec<Diagnostic> {
     found
 }
 
-/// Arrivals over capacity: of the busiest, or of all together where balancers that look at load send them to who has time.
+/// Arrivals over capacity: of the busiest, or of all together where balancers that consider load send them to idle targets.
 fn share(load: &SiteLoad) -> f64 {
     if load.steered { load.rate_per_s / load.capacity_per_s } else { load.utilisation }
 }
@@ -64,7 +64,7 @@ fn varies(point: &Point, scenario: &Scenario) -> bool {
         })
 }
 
-/// What the nodes of a site are called, and what becomes of more than they can take.
+/// The name of a site's nodes, and what happens to an excess of requests.
 fn excess(point: &Point, load: &SiteLoad) -> (&'static str, &'static str) {
     let nodes = point.nodes.iter().filter(|n| n.site == load.site);
     let mut noun = "server";

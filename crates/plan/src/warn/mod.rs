@@ -1,6 +1,6 @@
-//! What is surely a mistake though it can be run, one function for each: nodes nobody reaches, weights nobody reads; what
-//! concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests `warn/asked.rs`, settings that do nothing
-//! `warn/idle.rs`.
+//! Warnings about probable mistakes that can still be run, one function for each: nodes that no request reaches, weights
+//! that no balancer reads; what concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests
+//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`.
 
 use crate::diagnostic::{At, Diagnostic, Severity};
 use crate::{Node, NodeId, Point, Spec, To};
@@ -27,14 +27,14 @@ fn placed(mut finding: Diagnostic, at: Option<&At>) -> Diagnostic {
     finding
 }
 
-/// A point, and where in the text its sites stand.
+/// A point, and the locations of its sites in the text.
 struct Draft<'p> {
     point: &'p Point,
     standing: &'p [Option<At>],
 }
 
 impl Draft<'_> {
-    /// The kind of a site's nodes, and where it stands. The kind is empty for a part of another node.
+    /// The kind of a site's nodes, and its location. The kind is empty for a part of another node.
     fn describe(&self, site: u32) -> (&str, Option<&At>) {
         let Some(known) = self.point.sites.get(site as usize) else { return ("", None) };
         let place = self.point.places.get(known.place as usize);
@@ -43,7 +43,7 @@ impl Draft<'_> {
     }
 }
 
-/// What is found at which site.
+/// A finding and its site.
 #[derive(Default)]
 struct Found(Vec<(u32, Diagnostic)>);
 
@@ -57,7 +57,7 @@ impl Found {
     }
 }
 
-/// All that can be said of a graph without knowing its loads. `standing` is where in the text each of its sites stands.
+/// The findings about a graph that do not depend on its loads. `standing` holds the location of each site in the text.
 pub fn graph(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
     let draft = &Draft { point, standing };
     let mut findings = unreached(draft);
@@ -213,7 +213,7 @@ fn misplaced(draft: &Draft<'_>) -> Vec<bool> {
         .collect()
 }
 
-/// What leads to a node.
+/// The nodes that lead to a node.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Above {
     /// A scenario, in the end.

@@ -48,12 +48,12 @@ impl<'v> Call<'v, '_, '_, '_> {
         self.value(name).filter(|v| !v.is_none())
     }
 
-    /// Whether an argument is `None` in so many words.
+    /// Whether an argument is explicitly `None`.
     pub(crate) fn is_none(&self, name: &str) -> bool {
         self.value(name).is_some_and(|v| v.is_none())
     }
 
-    /// Says that an argument is not what is wanted.
+    /// Reports that an argument is not as expected.
     pub(crate) fn unfit(&mut self, name: &str, wanted: &str, value: Value<'v>) {
         let message = format!("`{name}` of `{}` must be {wanted}, not {}", self.name(), describe(value));
         if value.get_type() == "function" && wanted.contains("node") {
@@ -79,7 +79,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         made
     }
 
-    /// Says that an argument is not what is wanted, and how that is written.
+    /// Reports that an argument is not as expected, and how it is written.
     pub(crate) fn unfit_but(&mut self, name: &str, wanted: &str, value: Value<'v>, help: &str) {
         let message = format!("{} must be {wanted}, not {}", self.of(name), describe(value));
         self.wrong_but(message, help);
@@ -338,7 +338,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         }
         if x > 0.0 && x < 1.0 && !self.failed() {
             let what = self.of(name);
-            // To six digits, as a share is told.
+            // To six digits, like a share.
             let percent = (x * 1e8).round() / 1e6;
             self.warn(
                 format!("{what} is {x} percent, less than one in a hundred: percentages go from 0 to 100"),
@@ -360,8 +360,8 @@ impl<'v> Call<'v, '_, '_, '_> {
         }
     }
 
-    /// One of several strings, each with what it stands for. Words of `docs/spec/language.md#functions` that are not built yet
-    /// stand for `None`.
+    /// One of several strings, each with its meaning. Words of `docs/spec/language.md#functions` that are not built yet
+    /// have the meaning `None`.
     pub(crate) fn choice<T: Copy>(&mut self, name: &str, words: &[(&str, Option<T>)]) -> Option<T> {
         let value = self.value(name)?;
         let all: Vec<String> =

@@ -104,7 +104,7 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         self.context.find(finding);
     }
 
-    /// Where the call stands.
+    /// The call's location.
     pub(crate) fn span(&self) -> Option<FileSpan> {
         innermost(self.eval)
     }

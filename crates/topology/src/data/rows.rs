@@ -1,5 +1,5 @@
 //! What a trace says of its requests, row by row: the columns `method`, `path`, `host`, `key` and `body` (bytes). An empty
-//! field is as if the column were not there: GET, `/`, no host, a client of its own, no body.
+//! field is as if the column were not there: GET, `/`, no host, a separate client, no body.
 
 use super::table::{Table, cut};
 use std::collections::HashMap;
@@ -34,8 +34,8 @@ pub(super) fn of(table: &Table) -> Result<Option<Rows>, String> {
         return Ok(None);
     }
     let (mut kinds, mut keys): (HashMap<Same, u32>, HashMap<String, u32>) = <_>::default();
-    // By the fields' text, so that most rows are neither checked nor copied. A field that holds a line break is refused by its check,
-    // so a key here has exactly one for each field.
+    // By the fields' text, so that most rows are neither checked nor copied. A field that holds a line break is refused
+    // by its check, so a key here has exactly one for each field.
     let mut known: HashMap<String, u32> = HashMap::new();
     let mut text = String::new();
     let mut rows = Rows { mix: Vec::new(), recorded: Recorded::default() };

@@ -3,7 +3,7 @@
 use csv::{Reader, ReaderBuilder, StringRecord, Terminator};
 use std::io::{Chain, Read};
 
-/// What is read after a file: a record of its own, unless a quote is open at the file's end. The `csv` crate accepts
+/// Text that is read after a file: a separate record, unless a quote is open at the file's end. The `csv` crate accepts
 /// such a quote.
 const SENTINEL: &[u8] = b"\n\"end";
 

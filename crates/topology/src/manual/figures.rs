@@ -3,7 +3,7 @@
 /// A figure of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Its key; that of an object it stands in comes before it, as in `queue.mean`.
+    /// Its key; the key of the object around it comes first, as in `queue.mean`.
     pub name: &'static str,
     /// Of what it is one.
     pub of: &'static str,

@@ -93,7 +93,7 @@ fn argument(a: &'static Arg, shared: bool) -> Argument {
 }
 
 impl Entry {
-    /// As a call: `cable(time, node, loss=0.0, resend=None, name=None)`; `...` stands for what the family shares.
+    /// As a call: `cable(time, node, loss=0.0, resend=None, name=None)`; `...` means the arguments that the family shares.
     pub fn signature(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         for a in self.arguments.iter().filter(|a| !a.shared) {
@@ -111,7 +111,7 @@ impl Entry {
     }
 }
 
-/// Units that stand for a duration or a size: `ms`, `KiB`.
+/// Units of durations and sizes: `ms`, `KiB`.
 pub fn units() -> Vec<&'static str> {
     nodes::UNITS.into_iter().chain(nodes::SIZES.map(|s| s.0)).collect()
 }

@@ -8,7 +8,7 @@ pub(crate) struct Function {
     pub(crate) name: &'static str,
     /// What it is for.
     pub(crate) about: About,
-    /// Its arguments in order; of one that is not built yet none, and whatever is given goes unchecked.
+    /// Its arguments in order; a function that is not built yet has none, and its arguments are not checked.
     pub(crate) args: &'static [Arg],
     /// Further arguments that its family shares, by keyword.
     pub(crate) more: &'static [Arg],
@@ -16,7 +16,7 @@ pub(crate) struct Function {
     pub(crate) make: for<'v, 'a, 'e, 'c> fn(&mut Call<'v, 'a, 'e, 'c>) -> Outcome<'v>,
 }
 
-/// What a function is for, in words for whoever writes a file.
+/// What a function is for, in words for the author of a file.
 pub(crate) struct About {
     /// Where an overview lists it.
     pub(crate) group: Group,
@@ -39,9 +39,9 @@ pub enum Group {
     Pass,
     /// Balancers.
     Balance,
-    /// Who is well, and what happens to who is not.
+    /// Which targets are healthy, and what happens to the others.
     Health,
-    /// What requests are told apart by.
+    /// What distinguishes requests.
     Key,
     /// The world around the system.
     Model,

@@ -1,5 +1,5 @@
-//! `faulty(mtbf, mttr, node, clock="eager"|"lazy", mode="refuse"|"crash"|"blackhole"|"slow", ...)`: up and down by turns;
-//! `block(mtbf, mttr, nodes, ...)`: several nodes that do so together.
+//! `faulty(mtbf, mttr, node, clock="eager"|"lazy", mode="refuse"|"crash"|"blackhole"|"slow", ...)`: alternates between up
+//! and down; `block(mtbf, mttr, nodes, ...)`: several nodes that do so together.
 
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome, list};
@@ -121,7 +121,7 @@ fn faulty<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.node(Spec::Faulty(law), To::Node(node))
 }
 
-/// The node; who gives several wants a `block`.
+/// The node; for several nodes there is `block`.
 fn node(call: &mut Call<'_, '_, '_, '_>) -> Option<NodeId> {
     if call.value("node").is_some_and(|value| list(value).is_some()) {
         call.wrong_but(

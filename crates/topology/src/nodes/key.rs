@@ -1,4 +1,4 @@
-//! `key.header(n)`, `key.cookie(n)`, `key.path()`, `key.client()`: what of a request is hashed or counted by.
+//! `key.header(n)`, `key.cookie(n)`, `key.path()`, `key.client()`: the property of a request that is hashed or counted by.
 
 use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};

@@ -1,4 +1,4 @@
-//! `keys.uniform(n)`, `keys.zipf(n, s)`: who sends the requests of a mix: numbers from 0.
+//! `keys.uniform(n)`, `keys.zipf(n, s)`: the users that send the requests of a mix: numbers from 0.
 
 use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};

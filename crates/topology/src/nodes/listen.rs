@@ -1,7 +1,7 @@
 //! `listen(addr, node, name=None, protocol="http"|"tcp", tls=None, http=None, loops=None)`: where requests come in.
 //!
-//! Without `name=` the listeners of a file are called `listen`, `listen#2`, `listen#3`, ... in its order, whatever the
-//! others are called. A listener behind another is a hop of its own: what fails behind it is an answer for whoever stands
+//! Without `name=` the listeners of a file are called `listen`, `listen#2`, `listen#3`, ... in its order, regardless of what the
+//! others are called. A listener behind another is a separate hop: a failure behind it is an answer for the nodes
 //! before it.
 
 use super::{About, Function, Group, examples, may, maybe, need};
@@ -84,7 +84,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.named_node(Spec::Listen(Listen { addr, protocol, loops, tls, http }), To::Node(node), Some(name))
 }
 
-/// Two listeners cannot share an address, unless each is given a port of its own.
+/// Two listeners cannot share an address, unless the system chooses a free port for each.
 fn taken(call: &mut Call<'_, '_, '_, '_>, addr: &str) {
     let Some(known) = Address::parse(addr).filter(|a| !a.is_free_port()) else { return };
     let at = call.span().map(|s| at_of(&s).span()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `queue(node, concurrency=1, capacity=None, timeout=None, on_cancel="stop"|"skip"|"finish")`: at most so many inside,
-//! the rest waits in order of arrival.
+//! `queue(node, concurrency=1, capacity=None, timeout=None, on_cancel="stop"|"skip"|"finish")`: at most `concurrency`
+//! requests inside, the rest waits in order of arrival.
 
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};

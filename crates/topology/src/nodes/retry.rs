@@ -181,7 +181,7 @@ fn no_kind(call: &mut Call<'_, '_, '_, '_>, text: &str) {
     call.wrong_but(format!("`on` of `retry`: \"{shown}\" is not a kind of error"), help);
 }
 
-/// The kind that a word stands for or comes near: `5xx` is a part of `status_5xx`.
+/// The kind that a word means or resembles: `5xx` is a part of `status_5xx`.
 fn kind_near(text: &str) -> Option<&'static str> {
     let names = Kind::ALL.map(Kind::name);
     let word = text.to_ascii_lowercase();

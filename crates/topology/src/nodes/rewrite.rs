@@ -2,7 +2,7 @@
 //!
 //! `path=("/api/", "/")` replaces a prefix, which fits as a condition does; a path without it stays as it is, and one that
 //! would become longer than a target may be is `bad_request` (414). What is removed goes first, then what is set
-//! stands once. Values take `{host}`, `{uri}` (as the request came to this node) and `{client}`.
+//! occurs once. Values take `{host}`, `{uri}` (as the request came to this node) and `{client}`.
 
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome, describe, list};

@@ -1,4 +1,4 @@
-//! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request")` (one pair may stand alone) and
+//! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request")` (a single pair needs no list) and
 //! `tls.client(ca="system"|"file.pem", name=None, cert=None, key=None)`: TLS on a listener, and to an origin.
 
 use super::{About, Function, Group, examples, may, maybe, need};
@@ -89,7 +89,7 @@ fn server<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     Ok(Some(call.heap().alloc(TlsServerValue(TlsServer { certificates, client_ca, client_auth }))))
 }
 
-/// A pair that stands alone, or a list of pairs.
+/// A single pair, or a list of pairs.
 fn certificates<'v>(call: &mut Call<'v, '_, '_, '_>) -> Vec<CertificateFiles> {
     let Some(first) = call.value("cert") else { return Vec::new() };
     if first.unpack_str().is_some() {
