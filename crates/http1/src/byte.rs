@@ -113,7 +113,7 @@ static FOLDED: [u8; 256] = {
     folded
 };
 
-/// Without blanks and tabs around it (RFC 9110 §5.6.3: OWS).
+/// Trims blanks and tabs (RFC 9110 §5.6.3: OWS).
 pub(crate) fn trim(mut v: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = v {
         v = rest;

@@ -65,7 +65,7 @@ impl Names {
     }
 }
 
-/// Of this hop, named by Connection or not (RFC 9110 §7.6.1); they are replaced in the forwarded message.
+/// Fields of this hop, named by Connection or not (RFC 9110 §7.6.1); they are replaced in the forwarded message.
 pub(crate) const HOP: Names = Names::of(&[
     Name::Connection,
     Name::KeepAlive,

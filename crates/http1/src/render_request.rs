@@ -97,7 +97,7 @@ fn own(request: &Request, hop: &Hop<'_>, trusted: bool, edits: &Edits, out: &mut
             Version::H2 => b"Via: 2.0 weir\r\n",
         });
     }
-    // What a trusted peer said stays; what Connection named went.
+    // Fields of a trusted peer stay; fields named by Connection are removed.
     let said = |name: Name| trusted && request.lines().iter().any(|l| l.known == name && !l.named);
     if may(b"x-forwarded-for") {
         let chain = said(Name::ForwardedFor);

@@ -16,7 +16,7 @@ pub struct Seek {
     lined: bool,
     /// The method has its end.
     spaced: bool,
-    /// As long as there are no more bytes than this, new ones that end no line change nothing.
+    /// As long as there are no more bytes than this, new bytes that do not end a line change nothing.
     calm: usize,
     /// The cost of the search: bytes inspected, and inspections that were not quick.
     #[cfg(test)]

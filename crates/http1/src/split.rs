@@ -16,7 +16,7 @@ use crate::seek::Seek;
 pub(crate) struct RequestLine {
     pub(crate) method: usize,
     pub(crate) target: usize,
-    /// All classes that any byte of the target has.
+    /// The classes of all bytes of the target.
     pub(crate) classes: u8,
     pub(crate) version: Version,
 }
@@ -80,7 +80,7 @@ pub(crate) fn response(head: &[u8], limits: &Limits, block: &mut Block) -> Resul
     check_size(head, limits)?;
     let (line, at) = status_line(head).ok_or_else(|| response_fault(head))?;
     match take_lines(head, at, limits, block) {
-        // It is origins that read `_` as `-`: in responses such a name is just another one.
+        // Only origins read `_` as `-`: in responses such a name has no special meaning.
         Taken::Whole(end) | Taken::Aliased(end) if end == head.len() => {}
         Taken::Whole(_) | Taken::Aliased(_) | Taken::Malformed => return Err(response_fault(head)),
         Taken::TooMany => return Err(too_many(head, limits, false)),

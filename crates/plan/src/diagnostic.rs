@@ -9,9 +9,9 @@ use std::fmt;
 pub enum Severity {
     /// The file cannot be run.
     Error,
-    /// It can be run, but is surely not what was meant.
+    /// It can be run, but is almost certainly a mistake.
     Warning,
-    /// It may well be meant, but is worth a look; no result mentions it.
+    /// It may be intended, but is worth a look; results do not mention it.
     Hint,
     /// Output of the file's `print`; shown by `weir check` alone.
     Printed,
@@ -161,9 +161,9 @@ fn shortened(line: &str, from: usize, upto: usize) -> (String, usize, usize) {
 pub struct At {
     /// The file, as the user named it.
     pub file: String,
-    /// From 1.
+    /// The line, from 1.
     pub line: u32,
-    /// From 1, in characters.
+    /// The column, from 1, in characters.
     pub column: u32,
     /// The column after the last character on that line.
     pub end_column: u32,

@@ -68,7 +68,7 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
 /// The message for a duration that is out of range.
 pub const TOO_LONG: &str = "a duration this long is out of range (292 years at most)";
 
-/// To the nearest ns, halves away from zero; `None` out of range and for NaN.
+/// Rounds to the nearest ns, halves away from zero; `None` out of range and for NaN.
 pub fn rounded(ns: f64) -> Option<i64> {
     let ns = ns.round();
     (ns.abs() < 9.2e18).then_some(ns as i64)

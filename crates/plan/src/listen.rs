@@ -49,7 +49,7 @@ pub enum HttpVersion {
     H2,
 }
 
-/// What the end of a client's stream means after a whole request.
+/// The meaning of the end of a client's stream after a whole request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HalfClose {
@@ -113,11 +113,11 @@ pub struct Http {
     pub max_clients_per_address: Option<u64>,
     /// Protocols that may be upgraded to, lower case; never `h2c`.
     pub upgrade: Vec<String>,
-    /// What CONNECT may ask for: `host:port`, or `*.example.com:port`; hosts in lower case.
+    /// The authorities that CONNECT may name: `host:port`, or `*.example.com:port`; hosts in lower case.
     pub connect: Vec<String>,
     /// Silence in both directions of a tunnel.
     pub tunnel_idle_ns: Option<u64>,
-    /// What the end of a client's stream means.
+    /// The meaning of the end of a client's stream.
     pub half_close: HalfClose,
     /// Addresses and networks (CIDR) whose `X-Forwarded-*` fields are trusted; `unix:` means the peers of a Unix socket.
     pub trusted: Vec<String>,

@@ -49,7 +49,7 @@ impl RequestShape {
         }
     }
 
-    /// As a condition sees it.
+    /// The request as a condition sees it.
     pub fn asked(&self) -> Asked<'_> {
         Asked {
             method: &self.method,

@@ -12,7 +12,7 @@ const MOST_KINDS: usize = 1 << 16;
 /// The kinds of a scenario's requests, rewritten or not.
 #[derive(Clone, Debug)]
 pub struct Kinds {
-    /// Those of the traffic first, in the order of the mix.
+    /// The kinds; those of the traffic come first, in the order of the mix.
     pub shapes: Vec<RequestShape>,
     /// The kind that each was before its last rewriting; kinds of the traffic: themselves.
     pub before: Vec<u32>,

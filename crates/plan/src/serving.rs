@@ -48,7 +48,7 @@ pub fn serving(point: &Point, inject: bool) -> Result<Serving, Vec<Diagnostic>> 
 /// The same for what these listeners lead to.
 ///
 /// # Errors
-/// As [`serving`].
+/// See [`serving`].
 pub fn serving_of(point: &Point, roots: &[NodeId], inject: bool) -> Result<Serving, Vec<Diagnostic>> {
     if roots.is_empty() {
         let none = Diagnostic::error("nothing is served: the file has no `listen`");

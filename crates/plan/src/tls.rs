@@ -16,7 +16,7 @@ pub struct CertificateFiles {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuth {
-    /// It is not.
+    /// It is not asked for one.
     #[default]
     Require,
     /// It is asked for one; if it has one, that must be good.

@@ -18,7 +18,7 @@ impl Point {
         self.warnings.iter().map(String::as_str).filter(concerns).map(|w| self.without_place(w)).collect()
     }
 
-    /// What is said, without ` (file:line:column)`.
+    /// The message, without ` (file:line:column)`.
     fn without_place<'a>(&self, warning: &'a str) -> &'a str {
         let spans = || {
             let sites = self.sites.iter().map(|s| &s.span);

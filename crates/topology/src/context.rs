@@ -1,4 +1,4 @@
-//! What an evaluation gathers on its way: findings, the graph, scenarios, parameters. The evaluator carries a reference.
+//! The state of an evaluation: findings, the graph, scenarios, parameters. The evaluator carries a reference.
 
 use crate::data::Trace;
 use crate::graph::Graph;
@@ -41,13 +41,13 @@ pub(crate) struct State {
     pub(crate) models: HashMap<u32, String>,
     /// The first node of each name in `together`.
     pub(crate) together: HashMap<String, Shared>,
-    /// What the listeners have.
+    /// The names and addresses that the listeners have taken.
     pub(crate) listening: Listening,
     /// How many blocks there are.
     blocks: u32,
 }
 
-/// What listeners share with no other: where each of it was first taken (`file:line:column`).
+/// Names and addresses that must be unique among listeners: where each was first taken (`file:line:column`).
 #[derive(Default)]
 pub(crate) struct Listening {
     pub(crate) addresses: HashMap<Address, String>,

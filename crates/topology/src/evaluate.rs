@@ -1,4 +1,4 @@
-//! From a request (a file and its parameters) to a plan, in this process.
+//! Evaluates a request (a file and its parameters) to a plan, in this process.
 
 use crate::context::{Context, State};
 use crate::load::{Runner, Source};
@@ -30,7 +30,7 @@ pub struct Request {
     pub sweeps: Vec<(String, Vec<String>)>,
 }
 
-/// What a file evaluates to.
+/// The result of evaluating a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluated {
     /// The plan.

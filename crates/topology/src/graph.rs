@@ -11,7 +11,7 @@ use weir_plan::{Node, NodeId, Place, Site, Spec, To};
 /// A call by its file and span.
 type CallKey = (CodeMapId, u32, u32);
 
-/// What is made of one evaluation.
+/// The graph made by one evaluation.
 #[derive(Default)]
 pub(crate) struct Graph {
     places: Vec<Place>,
@@ -25,7 +25,7 @@ pub(crate) struct Graph {
     nodes: Vec<Node>,
 }
 
-/// What makes a site: the function, a part of it, and the calls that led there.
+/// The identity of a site: the function, a part of it, and the calls that led there.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct SiteKey {
     kind: &'static str,
@@ -37,7 +37,7 @@ struct SiteKey {
 struct Made {
     place: u32,
     at: Option<At>,
-    /// What the call that makes the node is bound to.
+    /// The variable that the call's value is bound to.
     bound: Option<Bound>,
     /// The calls that led there in words, the outermost first, without the one that makes the node.
     chain: Vec<Called>,

@@ -33,7 +33,7 @@ pub(crate) struct Runner<'a> {
     files: u32,
 }
 
-/// What `load` finds: the modules that this file names, by the name in the text.
+/// The modules that `load` finds: the modules that this file names, by the name in the text.
 struct Loaded(HashMap<String, FrozenModule>);
 
 impl FileLoader for Loaded {
@@ -42,7 +42,7 @@ impl FileLoader for Loaded {
     }
 }
 
-/// What a file prints is a finding like others, so that it comes out of the child in the order of the text.
+/// Output of `print` is a finding like others, so that it leaves the child process in the order of the text.
 struct Printer<'a> {
     context: &'a Context,
     file: &'a str,
@@ -57,7 +57,7 @@ impl PrintHandler for Printer<'_> {
 
 /// A file to run.
 pub(crate) struct Source {
-    /// As the user names it, for messages.
+    /// The file's name as the user gave it, for messages.
     pub(crate) name: String,
     /// Where it lies; `None` for standard input.
     pub(crate) path: Option<PathBuf>,
@@ -103,7 +103,7 @@ impl<'a> Runner<'a> {
         names.findings.into_iter().for_each(|f| self.context.find(f));
         let loader = self.loads(&ast, source, &folder);
         if names.shadowed {
-            // What such a name means to the file is not what it means here: running it would find what is not wrong.
+            // The file gives such a name another meaning: running it would report false errors.
             return None;
         }
         let globals = globals(&names.unknown);
@@ -309,7 +309,7 @@ fn unit_alone(text: &str) -> Option<(String, Option<String>)> {
     })
 }
 
-/// What is wrong with a line that is Python and no Starlark, and what to write.
+/// The error and the remedy for a line that is Python but not Starlark.
 fn not_starlark(line: &str) -> Option<(String, Option<String>)> {
     let line = line.trim_start();
     let first = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();

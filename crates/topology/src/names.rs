@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashSet};
 use weir_plan::diagnostic::Diagnostic;
 use weir_plan::suggest;
 
-/// What the pass found.
+/// The result of the pass.
 pub(crate) struct Names {
     /// Errors.
     pub(crate) findings: Vec<Diagnostic>,

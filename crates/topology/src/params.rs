@@ -13,7 +13,7 @@ pub(crate) struct Params {
     swept: BTreeMap<String, Vec<String>>,
     /// Swept parameters in the order in which the file names them, the first varying slowest.
     position: Vec<Wheel>,
-    /// What this evaluation asked for: name, default, value.
+    /// The parameters that this evaluation requested: name, default, value.
     asked: Vec<(String, Value, Value)>,
     /// Every name that any evaluation asked for.
     known: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) enum Asked {
 }
 
 impl Params {
-    /// What the command line sets.
+    /// The values set on the command line.
     ///
     /// # Errors
     /// A parameter given twice, or both set and swept, or swept over nothing.

@@ -28,7 +28,7 @@ pub(crate) struct CallSite {
     pub(crate) callee: String,
     /// Its number among calls of that callee in that `def`, from 1.
     pub(crate) number: u32,
-    /// What it is called in the text, if anything is.
+    /// Its name in the text, if it has one.
     pub(crate) bound: Option<Bound>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Bound {
 /// How a call belongs to a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum How {
-    /// It is what the variable means.
+    /// It is the whole value of the variable.
     Whole,
     /// It is an argument of the scenario.
     Argument,

@@ -1,4 +1,4 @@
-//! What files with models of failing, sharing and bursts evaluate to, and the plan read back.
+//! Files with models of failing, sharing and bursts: the plan, and the plan read back.
 
 mod common;
 
@@ -255,7 +255,7 @@ fn traces_are_read_beside_the_file_and_hashed_by_their_instants() {
     assert_eq!(both.data_files.len(), 1);
 }
 
-/// What rows say counts; how the file and its other columns are called does not.
+/// The plan depends on the rows' content, not on the names of the file and of its other columns.
 #[test]
 fn traces_say_what_their_requests_are() {
     let folder = folder("traces-rows");

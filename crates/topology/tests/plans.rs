@@ -1,4 +1,4 @@
-//! What a file evaluates to: places, sites, hash, parameters, and the plan read back.
+//! The plan of a file: locations, sites, hash, parameters, and the plan read back.
 
 use std::path::PathBuf;
 use weir_plan::{Diagnostic, Plan, Spec, Value, label, offered_load, target_labels};

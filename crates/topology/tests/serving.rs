@@ -1,4 +1,4 @@
-//! What nodes are when served, the defaults of serving, and plans that hold it all.
+//! The roles of nodes when served, the defaults of serving, and plans that contain all of it.
 
 use weir_plan::fixed::LIMITS;
 use weir_plan::serving::{Role, Serving, serving};
@@ -218,7 +218,7 @@ fn a_plan_with_all_of_it_is_read_back_as_itself() {
     let Spec::Rewrite(rewrite) = spec("rewrite") else { panic!("a rewrite") };
     assert_eq!(rewrite.remove, ["cookie"]);
     assert_eq!(rewrite.set, [("x-a".to_owned(), "{host}{{}}".to_owned())]);
-    // What is meant is in the hash.
+    // The meaning is part of the hash.
     for (from, to) in [
         ("64*KiB", "65*KiB"),
         ("status=308", "status=307"),

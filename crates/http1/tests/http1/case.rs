@@ -65,7 +65,7 @@ impl Case {
     }
 }
 
-/// What came of a stream, as text.
+/// The result of a stream, as text.
 pub fn describe(events: &[Event]) -> String {
     let mut text = String::new();
     for event in events {

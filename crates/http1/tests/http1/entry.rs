@@ -176,7 +176,7 @@ fn rendered(request: &Request) -> Vec<u8> {
     out
 }
 
-/// What weir adds may go beyond what it takes.
+/// The fields that weir adds may exceed its limits for incoming messages.
 fn roomy() -> Limits {
     Limits { max_headers: 120, max_head: 64 * 1024, max_target: 16 * 1024, ..Limits::default() }
 }

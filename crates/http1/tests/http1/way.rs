@@ -38,7 +38,7 @@ impl Setup {
     }
 }
 
-/// What came of a message.
+/// The result of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A whole message, head and body, as it is forwarded; whether the connection is kept, and where it ended in the stream.

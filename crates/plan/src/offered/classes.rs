@@ -19,7 +19,7 @@ pub(super) struct Classes {
     /// The kinds of each, as indices in [`Kinds::shapes`].
     pub(super) members: Vec<Vec<usize>>,
     pub(super) kinds: Kinds,
-    /// By the spec of a `route`: the index in its list that each class takes; `None`: no route.
+    /// The branches of each class by the spec of a `route`, as indexes in its list; `None`: not a route.
     branches: HashMap<u32, Vec<Option<usize>>>,
 }
 
@@ -57,7 +57,7 @@ impl Classes {
         Some(Classes { shares, members, kinds, branches })
     }
 
-    /// Which of its list a `route` with this spec takes for requests of this class.
+    /// The index of the branch that a `route` with this spec takes for requests of this class.
     pub(super) fn branch(&self, spec: u32, class: usize) -> Option<usize> {
         self.branches.get(&spec)?.get(class).copied().flatten()
     }

@@ -89,7 +89,7 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
     sites.into_iter().flatten().collect()
 }
 
-/// By site: whether something keeps the lines of all its queues and shared servers from growing without end at any
+/// For each site: whether something keeps the lines of all its queues and shared servers from growing without end at any
 /// rate. In a closed loop there are never more requests than users.
 pub fn bounded_sites(point: &Point, scenario: &Scenario) -> Vec<bool> {
     let mut bounded = vec![true; point.sites.len()];

@@ -8,7 +8,7 @@ use weir_policy::config::Balance;
 
 /// A balancer that looks at load is on the way to a node.
 pub(super) const STEERED: u8 = 1;
-/// What lets through an unknown share is on the way to it.
+/// A node that lets through an unknown share is on the path to it.
 pub(super) const UNKNOWN: u8 = 2;
 /// There is a way to it on which nothing ends a request's time.
 const UNTIMED: u8 = 4;
@@ -38,7 +38,7 @@ pub(crate) struct Walk<'a> {
     classes: Classes,
     /// Arrivals per second, class by class for each node.
     rates: Vec<f64>,
-    /// What is known of the way to each node.
+    /// The properties of the path to each node.
     pub(super) marks: Vec<u8>,
 }
 
@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Which of its list a `route` takes for a class.
+    /// The index of the branch that a `route` takes for a class.
     fn branch(&self, id: NodeId, class: usize) -> Option<usize> {
         self.classes.branch(self.point.nodes[id as usize].spec, class)
     }
@@ -298,7 +298,7 @@ impl<'a> Walk<'a> {
             };
             let behind = match (node.to, model) {
                 (To::Node(next), _) | (To::None, Some(next)) => {
-                    // What is turned away takes no time (and 0 times an infinite mean is none).
+                    // Rejected requests take no time (and 0 times an infinite mean is not a number).
                     let (passing, _) = self.passing(id);
                     holds.get(next as usize).map_or(0.0, |h| if passing > 0.0 { h * passing } else { 0.0 })
                 }

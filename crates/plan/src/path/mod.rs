@@ -9,7 +9,7 @@ use weir_http1::Limits;
 
 pub mod written;
 
-/// In normal form. A percent sign without two digits, which no request has, stays.
+/// Brings a path into normal form. A percent sign without two digits, which no request has, stays.
 pub fn normalised(path: &[u8]) -> Cow<'_, [u8]> {
     if !path.contains(&b'%') {
         return Cow::Borrowed(path);
@@ -51,7 +51,7 @@ pub fn behind<'a>(prefix: &str, target: &'a [u8]) -> Option<&'a [u8]> {
 /// Applies `rewrite(path=(from, to))` to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rewritten {
-    /// It begins otherwise, and stays.
+    /// It begins differently, and stays unchanged.
     Same,
     /// The new path and query: a legal target, as `to` is one and what follows came in one.
     To(Vec<u8>),
@@ -68,7 +68,7 @@ pub fn rewritten(from: &str, to: &str, target: &[u8]) -> Rewritten {
     }
 }
 
-/// Without its dot segments, encoded ones too (RFC 3986 §5.2.4); `None`: it has none. With `open` its last segment may go
+/// Removes dot segments, including encoded ones (RFC 3986 §5.2.4); `None`: it has none. With `open` its last segment may go
 /// on, and is none yet.
 pub fn without_dots(path: &str, open: bool) -> Option<String> {
     let path = normal(path);

@@ -61,7 +61,7 @@ fn keyless(spec: &Spec, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Opt
     if matches!(scenario.traffic, Traffic::Closed { .. }) {
         return None;
     }
-    // Whose rows of a trace are, is not told by their kind.
+    // The kind of a trace's row does not determine its key.
     let senders = scenario.recorded.as_ref().map(|r| r.senders.as_slice()).unwrap_or_default();
     let some = senders.iter().any(Option::is_some);
     let all = some && senders.iter().all(Option::is_some);
@@ -83,7 +83,7 @@ const HELP: &str = "give them keys, as in `traffic.mix(arrivals, [(1, request(ke
 fn sources_of(spec: &Spec) -> Vec<KeySource> {
     match spec {
         Spec::Lb(lb) => {
-            // In simulation it is the key that returns.
+            // In simulation a returning client has the same key.
             let sticky = lb.sticky.as_ref().map(|_| KeySource::Client);
             lb.key.iter().cloned().chain(sticky).collect()
         }
@@ -92,7 +92,7 @@ fn sources_of(spec: &Spec) -> Vec<KeySource> {
     }
 }
 
-/// What is said; `with`: others have one.
+/// The text of the warning; `with`: other requests have one.
 fn without_key(spec: &Spec, source: &KeySource, with: bool, scenario: &Scenario) -> String {
     let which = if with { "some of the requests" } else { "requests" };
     let (by, end) = match spec {

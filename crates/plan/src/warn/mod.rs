@@ -202,7 +202,7 @@ fn misplaced(draft: &Draft<'_>) -> Vec<bool> {
     };
     let join = |a: Above, b: Above| Above { reached: a.reached || b.reached, other: a.other || b.other };
     let mut at = ways::down(point, start, pass, join);
-    // What a balancer falls back to is no target of it either.
+    // The fallback of a balancer is not one of its targets either.
     for (id, spec) in (0..at.len()).filter_map(|id| Some((id, point.spec(index(id))?))).collect::<Vec<_>>() {
         if let Some(aside) = spec.aside().filter(|_| at[id].reached) {
             at[aside as usize].other = true;

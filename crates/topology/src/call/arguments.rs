@@ -317,7 +317,7 @@ impl<'v> Call<'v, '_, '_, '_> {
             let what = self.of(name);
             let message = format!("{what} must be between 0 and 1, not {x}");
             if (1.0..=100.0).contains(&x) {
-                // To six digits: a hundredth of 1.1 is no short number.
+                // To six digits: a hundredth of 1.1 has many digits.
                 let share = (x * 1e4).round() / 1e6;
                 self.wrong_but(message, format!("for {x} percent write {share}"));
             } else {

@@ -18,7 +18,7 @@ mod words;
 
 pub(crate) use arguments::{describe, list};
 
-/// What a function makes: a value, nothing (after a finding), or an error that ends the evaluation.
+/// The result of a function: a value, nothing (after a finding), or an error that ends the evaluation.
 pub(crate) type Outcome<'v> = starlark::Result<Option<Value<'v>>>;
 
 /// No function has more arguments than this.

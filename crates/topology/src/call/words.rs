@@ -8,7 +8,7 @@ use weir_plan::KeySource;
 use weir_plan::http::{self, Wrong};
 use weir_policy::config::{Budget, Methods};
 
-/// What others call an argument, and what it may be called here.
+/// Names that other programs use for an argument, and the names it may have here.
 const MEANT: &[(&str, &[&str])] = &[
     ("delay", &["backoff", "time"]),
     ("wait", &["backoff", "wait_timeout", "timeout"]),
@@ -48,13 +48,13 @@ const MEANT: &[(&str, &[&str])] = &[
     ("max_conns", &["max_connections", "max_in_flight"]),
 ];
 
-/// What an argument by that name may be called here, the likeliest first.
+/// The names that such an argument may have here, the likeliest first.
 pub(super) fn meant(name: &str) -> impl Iterator<Item = &'static str> + use<> {
     let found = MEANT.iter().find(|(word, _)| *word == name).map_or(&[][..], |(_, here)| here);
     found.iter().copied()
 }
 
-/// What a word must be like.
+/// The check of a word.
 pub(crate) type Check = fn(&str) -> Result<(), Wrong>;
 
 impl<'v> Call<'v, '_, '_, '_> {

@@ -15,12 +15,12 @@ use weir_plan::diagnostic::plainly;
 /// No data file is larger than this.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What a column of instants or durations is called.
+/// The name of a column of instants or durations.
 #[derive(Clone, Copy)]
 struct Column {
     /// Its name without the unit.
     name: &'static str,
-    /// What one of its values is.
+    /// The meaning of one of its values.
     item: &'static str,
     ascends: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) fn trace(call: &mut Call<'_, '_, '_, '_>, path: &str) -> Option<Trace
     Some(trace)
 }
 
-/// What is read of a file named in a call.
+/// The content of a file named in a call.
 fn parsed<T>(
     call: &mut Call<'_, '_, '_, '_>,
     path: &str,
@@ -113,7 +113,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 /// The values of the column `duration_ns|us|ms|s` or `arrival_...`, in ns.
 ///
 /// # Errors
-/// What is wrong, with row (the line of the file in which it begins) and column.
+/// The error, with row (the line of the file in which it begins) and column.
 fn values(table: &Table, of: Column) -> Result<Vec<u64>, String> {
     let (column, each) = timed(table, of.name)?;
     let name = &table.columns[column];

@@ -1,4 +1,4 @@
-//! What a trace says of its requests, row by row: the columns `method`, `path`, `host`, `key` and `body` (bytes). An empty
+//! A trace's description of its requests, row by row: the columns `method`, `path`, `host`, `key` and `body` (bytes). An empty
 //! field is as if the column were not there: GET, `/`, no host, a separate client, no body.
 
 use super::table::{Table, cut};
@@ -12,19 +12,19 @@ const COLUMNS: [&str; 5] = ["method", "path", "host", "key", "body"];
 /// The requests of a trace.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Rows {
-    /// Those that differ, each weighed by how often it comes.
+    /// The distinct kinds, each weighted by how often it occurs.
     pub mix: Vec<RequestShape>,
-    /// Which of them each row is, and whose.
+    /// The kind and the key of each row.
     pub recorded: Recorded,
 }
 
-/// What makes two rows' requests the same: method, path, host and body.
+/// The identity of a row's request: method, path, host and body.
 type Same = (String, String, Option<String>, u64);
 
 /// The requests of a table; `None` where it has none of the columns.
 ///
 /// # Errors
-/// What is wrong, with row and column.
+/// The error, with row and column.
 pub(super) fn of(table: &Table) -> Result<Option<Rows>, String> {
     let mut at = [None; COLUMNS.len()];
     for (at, name) in at.iter_mut().zip(COLUMNS) {

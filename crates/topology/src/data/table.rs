@@ -29,7 +29,7 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Of a file's bytes.
+    /// Reads a table from a file's bytes.
     ///
     /// # Errors
     /// It is not text, or has no header, or one that is malformed.

@@ -5,11 +5,11 @@
 pub struct Figure {
     /// Its key; the key of the object around it comes first, as in `queue.mean`.
     pub name: &'static str,
-    /// Of what it is one.
+    /// The subject of the figure.
     pub of: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// What it says.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 

@@ -7,13 +7,13 @@ use weir_policy::retry::may_retry;
 /// A kind of error.
 #[derive(Clone, Copy, Debug)]
 pub struct KindEntry {
-    /// As the language and results have it.
+    /// Its name in the language and in results.
     pub name: &'static str,
     /// When a request ends so.
     pub meaning: &'static str,
-    /// What a client of the proxy is answered.
+    /// The answer to a client of the proxy.
     pub client: &'static str,
-    /// What may be tried again.
+    /// The requests that may be retried after it.
     pub again: &'static str,
 }
 

@@ -307,7 +307,7 @@ fn depth(dist: &Dist) -> u32 {
     }
 }
 
-/// Of how many distributions it is made.
+/// The number of distributions it is made of.
 fn size(dist: &Dist) -> u32 {
     match dist {
         Dist::Sum { a, b } => 1 + size(a) + size(b),

@@ -217,7 +217,7 @@ fn bound_of(metric: Metric, text: &str) -> Result<f64, String> {
     Ok(bound)
 }
 
-/// Says which expectations are of a scenario or a node that there is not.
+/// Reports expectations of scenarios or nodes that do not exist.
 pub(crate) fn check(state: &mut State) {
     let expectations = std::mem::take(&mut state.expectations);
     for Placed { expectation, at } in &expectations {

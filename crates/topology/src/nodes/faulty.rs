@@ -184,7 +184,7 @@ fn time(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<(u64, Option<Dist
     let Some(dist) = call.value(name).and_then(|v| v.downcast_ref::<DistValue>()).map(|d| d.0.clone()) else {
         return Some((call.positive_duration(name)?, None));
     };
-    // Of a mean without bound nothing is asked but that it is long.
+    // An infinite mean is accepted: it is long.
     let mean =
         dist.mean_ns().filter(|m| m.is_finite()).unwrap_or(i64::MAX as f64).min(i64::MAX as f64) as u64;
     if mean == 0 {

@@ -76,6 +76,6 @@ pub(super) fn weight_of<'v>(
         call.wrong(format!("{what} must not be negative, but is {weight}"));
         return None;
     }
-    // Of the two zeros the one without a sign.
+    // A negative zero becomes a positive one.
     Some(weight.abs())
 }

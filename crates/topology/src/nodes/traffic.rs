@@ -146,7 +146,7 @@ pub(super) fn rate_of<'v>(
     }
     let rate = call.real_of(what, value)?;
     if rate == 0.0 && may_be_zero {
-        // Of the two zeros the one without a sign.
+        // A negative zero becomes a positive one.
         return Some(0.0);
     }
     if rate <= 0.0 {

@@ -1,4 +1,4 @@
-//! What a wrong call returns: a value that goes everywhere without a further complaint.
+//! The value of a wrong call, which is accepted everywhere without a further error.
 
 use allocative::Allocative;
 use starlark::eval::{Arguments, Evaluator};
