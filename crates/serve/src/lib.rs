@@ -24,7 +24,7 @@ mod verify_run;
 pub use control::by_hand::{SetTarget, TargetState};
 pub use control::certificates::check_certificates;
 pub use control::hand_over::{MAGIC as HAND_OVER, Predecessor};
-pub use control::reload::{Config, Next, Source};
+pub use control::reload::{Config, NewTopology, Source};
 pub use control::start::{Error, Listening, Options, Remote, Running, start};
 pub use inspect::{ListenerView, LoopView, OnLoop, PoolView, QueueView, Readiness, State, TargetView, View};
 pub use metrics::Exposition;

@@ -5,7 +5,7 @@
 //! accepting loop, then one of another. Without one the new client waits. That a limit is reached is reported once,
 //! with its name.
 
-use super::clients::{Clients, Counted};
+use super::clients::{ClientGuard, Clients};
 use super::event_loop::Loop;
 use super::mailbox::ToLoop;
 use crate::metrics::Limit;
@@ -24,13 +24,13 @@ pub(crate) struct Admission {
 
 /// A client's counts, until it is dropped: at its listener, and among all clients without a listener's limit.
 pub(crate) struct Place {
-    pub own: Counted,
-    pub common: Option<Counted>,
+    pub own: ClientGuard,
+    pub common: Option<ClientGuard>,
 }
 
 /// Which idle connection makes room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum IdleScope {
     /// Any of a listener.
     Listener(usize),
     /// Any of a listener from one address.
@@ -61,13 +61,13 @@ impl Admission {
     pub fn make_room(&self, lp: &Rc<Loop>, listener: usize) {
         let own = self.clients.is_full();
         let (whose, limits) = match &self.common {
-            Some(common) if !own => (Whose::Anybody, common),
-            _ => (Whose::Listener(listener), &self.clients),
+            Some(common) if !own => (IdleScope::Anybody, common),
+            _ => (IdleScope::Listener(listener), &self.clients),
         };
         if limits.says(false) {
             let name = lp.listener(listener).map_or_else(String::new, |(listener, _)| listener.name.clone());
             lp.process.errors.limit_reached(|| match whose {
-                Whose::Anybody => "the limit of clients by open files (half of `ulimit -n`)".to_owned(),
+                IdleScope::Anybody => "the limit of clients by open files (half of `ulimit -n`)".to_owned(),
                 _ => format!("max_clients of listener {name:?}"),
             });
         }
@@ -82,12 +82,12 @@ impl Admission {
                 format!("max_clients_per_address of listener {name:?}, by {}", address.to_canonical())
             });
         }
-        make_room(lp, Whose::Address(listener, address));
+        make_room(lp, IdleScope::Address(listener, address));
     }
 }
 
 /// Closes an idle connection, here or else on another loop.
-pub(crate) fn make_room(lp: &Rc<Loop>, whose: Whose) {
+pub(crate) fn make_room(lp: &Rc<Loop>, whose: IdleScope) {
     if !close_idle(lp, whose) {
         // One after another, so that one new client does not cost as many as there are loops.
         let loops = lp.process.loops().max(1);
@@ -99,12 +99,12 @@ pub(crate) fn make_room(lp: &Rc<Loop>, whose: Whose) {
 }
 
 /// Closes an idle connection of this loop, if there is one.
-pub(crate) fn close_idle(lp: &Loop, whose: Whose) -> bool {
+pub(crate) fn close_idle(lp: &Loop, whose: IdleScope) -> bool {
     let number = |session: &crate::transport::session::Session| session.listener.number();
     let found = lp.longest_idle(IDLE_BEFORE_ROOM_NS, |session| match whose {
-        Whose::Anybody => true,
-        Whose::Listener(listener) => number(session) == Some(listener),
-        Whose::Address(listener, ip) => {
+        IdleScope::Anybody => true,
+        IdleScope::Listener(listener) => number(session) == Some(listener),
+        IdleScope::Address(listener, ip) => {
             number(session) == Some(listener) && session.peer().map(|p| p.ip()) == Some(ip)
         }
     });

@@ -152,9 +152,9 @@ pub(super) fn listeners(lp: &Loop, generation: &Generation) -> BTreeMap<usize, (
 pub(super) fn adopt(lp: &Rc<Loop>, reload: Reload) {
     let Reload { generation, sockets, own, mut seen, done } = reload;
     let Some(graph) = build(lp, &generation) else { return };
-    lp.has_graph(graph.clone());
+    lp.set_graph(graph.clone());
     if lp.number != lp.process.built_in() {
-        lp.has_listeners(listeners(lp, &generation));
+        lp.set_listeners(listeners(lp, &generation));
     }
     if let Some(monitor) = lp.monitor() {
         seen = monitor.adopt(graph.clone(), &lp.state.metrics);

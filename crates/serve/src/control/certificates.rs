@@ -56,7 +56,7 @@ impl Certificates {
     }
 
     /// The certificates of a listener; `None`: it speaks cleartext.
-    pub fn of(&self, listener: NodeId) -> Option<Arc<tls::Server>> {
+    pub fn server(&self, listener: NodeId) -> Option<Arc<tls::Server>> {
         self.listeners.get(&listener).cloned()
     }
 

@@ -46,7 +46,7 @@ struct Inner {
 }
 
 /// A client that counts, until it is dropped.
-pub(crate) struct Counted {
+pub(crate) struct ClientGuard {
     clients: Clients,
     on: usize,
     address: Option<IpAddr>,
@@ -110,11 +110,11 @@ impl Clients {
     }
 
     /// Counts a client; `None` if there is no room.
-    pub fn take_place(&self) -> Option<Counted> {
+    pub fn take_place(&self) -> Option<ClientGuard> {
         let most = self.0.most.load(Ordering::Relaxed);
         let one_more = |n: usize| (n < most).then_some(n + 1);
         self.0.connected.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
-        Some(Counted { clients: self.clone(), on: NOWHERE, address: None })
+        Some(ClientGuard { clients: self.clone(), on: NOWHERE, address: None })
     }
 
     fn each(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -123,9 +123,9 @@ impl Clients {
     }
 }
 
-impl Counted {
+impl ClientGuard {
     /// Counts it for that loop and address; unchanged if there are too many from the address.
-    pub fn on(mut self, address: Option<IpAddr>, on: usize) -> Result<Counted, Counted> {
+    pub fn on(mut self, address: Option<IpAddr>, on: usize) -> Result<ClientGuard, ClientGuard> {
         let most_each = self.clients.most_each();
         let limited = address.filter(|_| most_each.is_some());
         if let (Some(ip), Some(most)) = (limited, most_each) {
@@ -146,24 +146,24 @@ impl Counted {
     }
 }
 
-impl Counted {
+impl ClientGuard {
     /// Counts a client of the loop for its address, too; unchanged if there are too many from it.
-    pub fn of(mut self, address: IpAddr) -> Result<Counted, Counted> {
+    pub fn with_address(mut self, address: IpAddr) -> Result<ClientGuard, ClientGuard> {
         let on = std::mem::replace(&mut self.on, NOWHERE);
         let counted = self.on(Some(address), NOWHERE);
         match counted {
-            Ok(counted) => Ok(Counted::at(counted, on)),
-            Err(counted) => Err(Counted::at(counted, on)),
+            Ok(counted) => Ok(ClientGuard::with_loop(counted, on)),
+            Err(counted) => Err(ClientGuard::with_loop(counted, on)),
         }
     }
 
-    fn at(mut counted: Counted, on: usize) -> Counted {
+    fn with_loop(mut counted: ClientGuard, on: usize) -> ClientGuard {
         counted.on = on;
         counted
     }
 }
 
-impl Drop for Counted {
+impl Drop for ClientGuard {
     fn drop(&mut self) {
         self.clients.0.connected.fetch_sub(1, Ordering::Relaxed);
         if let Some(n) = self.clients.0.on_loop.get(self.on) {
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn what_loops_carry_counts_before_how_many_they_have() {
         let clients = Clients::new(usize::MAX, None, 3);
-        let on = |loops: &[(usize, usize)]| -> Vec<Counted> {
+        let on = |loops: &[(usize, usize)]| -> Vec<ClientGuard> {
             let each = loops.iter().flat_map(|(on, many)| std::iter::repeat_n(*on, *many));
             each.filter_map(|on| clients.take_place()?.on(None, on).ok()).collect()
         };

@@ -30,20 +30,20 @@ struct Requests {
     session: Rc<Session>,
     pinned: Rc<PinnedConnection>,
     /// Counts an expected request, until the first has come.
-    fresh: Cell<Option<Carried>>,
+    fresh: Cell<Option<CarriedConnection>>,
 }
 
 /// A request in progress, or a client that will send one soon: its loop carries it until it is dropped.
-struct Carried(Rc<Loop>);
+struct CarriedConnection(Rc<Loop>);
 
-impl Carried {
-    fn by(lp: &Rc<Loop>) -> Carried {
+impl CarriedConnection {
+    fn new(lp: &Rc<Loop>) -> CarriedConnection {
         lp.process.loads.begins(lp.number);
-        Carried(lp.clone())
+        CarriedConnection(lp.clone())
     }
 }
 
-impl Drop for Carried {
+impl Drop for CarriedConnection {
     fn drop(&mut self) {
         self.0.process.loads.ends(self.0.number);
     }
@@ -58,7 +58,7 @@ impl Requests {
     ) -> impl Future<Output = Disposition> + use<> + 'static {
         let (core, pinned) = (self.lp.core.clone(), self.pinned.clone());
         let graph = self.lp.graph_of(self.session.listener.entry);
-        let carried = self.fresh.take().unwrap_or_else(|| Carried::by(&self.lp));
+        let carried = self.fresh.take().unwrap_or_else(|| CarriedConnection::new(&self.lp));
         async move {
             let _carried = carried;
             // No client comes in before there is a graph.
@@ -115,7 +115,7 @@ pub(crate) fn begin(
     listener.counts.accepted.one();
     let pinned = Rc::<PinnedConnection>::default();
     let known = lp.know(session.clone(), pinned.clone());
-    let fresh = Cell::new(Some(Carried::by(lp)));
+    let fresh = Cell::new(Some(CarriedConnection::new(lp)));
     // The loop knows it now, and counts it itself.
     drop(transit);
     let handler = Requests { lp: lp.clone(), session: session.clone(), pinned, fresh };

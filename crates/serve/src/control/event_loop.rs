@@ -45,7 +45,7 @@ pub(crate) struct Loop {
     /// How its graphs are built.
     maker: OnceCell<Maker>,
     /// Graphs that continue for clients whose entry the present one lacks.
-    retired: RefCell<Vec<Retired>>,
+    retired: RefCell<Vec<RetiredGraph>>,
     monitor: OnceCell<Rc<Monitor>>,
     /// By number.
     listeners: RefCell<BTreeMap<usize, (Rc<Listener>, Admission)>>,
@@ -80,7 +80,7 @@ impl Drop for Loop {
 }
 
 /// A graph that continues for clients of an entry that later ones lack.
-struct Retired {
+struct RetiredGraph {
     entry: Entry,
     graph: Rc<Graph>,
     since_ns: u64,
@@ -131,7 +131,7 @@ impl Loop {
         what: &'static str,
         task: impl Future<Output = ()> + 'static,
     ) -> JoinHandle {
-        let needed = Needed { lp: self.clone(), what };
+        let needed = EssentialTask { lp: self.clone(), what };
         self.core.runtime.spawn(async move {
             let _needed = needed;
             task.await;
@@ -154,13 +154,13 @@ impl Loop {
     }
 
     /// Replaces the graph. Clients of listeners and built-in servers that are gone keep theirs.
-    pub fn has_graph(&self, graph: Rc<Graph>) {
+    pub fn set_graph(&self, graph: Rc<Graph>) {
         self.graphs.borrow_mut().retain(|graph| graph.strong_count() > 0);
         self.graphs.borrow_mut().push(Rc::downgrade(&graph));
         let Some(before) = self.graph.replace(Some(graph.clone())) else { return };
         let since_ns = self.core.now();
         let gone = before.all_entries().filter(|entry| graph.entry(*entry).is_none());
-        let retired = gone.map(|entry| Retired { entry, graph: before.clone(), since_ns });
+        let retired = gone.map(|entry| RetiredGraph { entry, graph: before.clone(), since_ns });
         self.retired.borrow_mut().extend(retired);
     }
 
@@ -221,7 +221,7 @@ impl Loop {
     /// Replaces the listeners of the process, by their numbers, for connections that begin from now on. Removed ones
     /// are closed, and their connections end.
     /// connections end.
-    pub fn has_listeners(&self, listeners: BTreeMap<usize, (Rc<Listener>, Admission)>) {
+    pub fn set_listeners(&self, listeners: BTreeMap<usize, (Rc<Listener>, Admission)>) {
         self.hand_over_logs();
         self.ever.borrow_mut().retain(|listener| listener.strong_count() > 0);
         self.ever.borrow_mut().extend(listeners.values().map(|(listener, _)| Rc::downgrade(listener)));
@@ -292,7 +292,7 @@ impl Loop {
     /// Drops everything that no client needs any more.
     fn forget_retired(&self) {
         let (clients, now_ns) = (self.clients.borrow(), self.core.now());
-        let is_needed = |r: &Retired| {
+        let is_needed = |r: &RetiredGraph| {
             now_ns < r.since_ns.saturating_add(ON_THE_WAY_NS)
                 || clients.iter().any(|(_, c)| c.session.listener.entry == r.entry)
         };
@@ -303,9 +303,9 @@ impl Loop {
     }
 
     /// Registers a connection for as long as it lasts, so that it can be ended.
-    pub fn know(self: &Rc<Self>, session: Rc<Session>, pinned: Rc<PinnedConnection>) -> Known {
+    pub fn know(self: &Rc<Self>, session: Rc<Session>, pinned: Rc<PinnedConnection>) -> ConnectionGuard {
         let key = self.clients.borrow_mut().insert(Client { session, pinned });
-        Known { lp: self.clone(), key }
+        ConnectionGuard { lp: self.clone(), key }
     }
 
     /// Ten times a second: deadlines, pools, the date.
@@ -384,12 +384,12 @@ impl Loop {
 }
 
 /// A task that its loop needs.
-struct Needed {
+struct EssentialTask {
     lp: Rc<Loop>,
     what: &'static str,
 }
 
-impl Drop for Needed {
+impl Drop for EssentialTask {
     fn drop(&mut self) {
         // Accepting ends as a drain begins, or as its listener is removed; a panic may come at any time.
         if std::thread::panicking() || !self.lp.closing.borrow().has_begun() {
@@ -429,12 +429,12 @@ impl Drop for Waits {
 }
 
 /// A registered connection.
-pub(crate) struct Known {
+pub(crate) struct ConnectionGuard {
     lp: Rc<Loop>,
     key: usize,
 }
 
-impl Drop for Known {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let client = self.lp.clients.borrow_mut().try_remove(self.key);
         drop(client);

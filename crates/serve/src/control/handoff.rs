@@ -59,7 +59,7 @@ impl Transits {
 
 impl InTransit {
     /// Announces a connection to that loop; `None`: none is passed on any more.
-    pub fn to(process: &Arc<Process>, to: usize) -> Option<InTransit> {
+    pub fn begin(process: &Arc<Process>, to: usize) -> Option<InTransit> {
         process.transits.coming.get(to)?.fetch_add(1, SeqCst);
         let transit = InTransit { process: process.clone(), to };
         (!process.transits.closed.load(SeqCst)).then_some(transit)

@@ -31,7 +31,7 @@ impl Logs {
     }
 
     /// The access log of a listener, and the log of its requests' histories.
-    fn of(&mut self, http: &Http) -> Result<(Option<AccessLog>, Option<AccessLog>), Error> {
+    fn open_both(&mut self, http: &Http) -> Result<(Option<AccessLog>, Option<AccessLog>), Error> {
         let log = http.access_log.as_deref().map(|to| self.open(to, http.log_format)).transpose()?;
         let traces = http.traces().map(|to| self.open(to, http.log_format)).transpose()?;
         Ok((log, traces))
@@ -48,7 +48,7 @@ impl Logs {
 }
 
 /// Everything that is opened before anything runs.
-pub(super) struct Opened {
+pub(super) struct BoundListeners {
     /// First, since fields are dropped in this order: removed again while the sockets are open, should anything fail.
     pub files: Arc<SocketFiles>,
     pub listening: Vec<Listening>,
@@ -66,7 +66,7 @@ pub(super) struct Opened {
 }
 
 /// Everything that is open already.
-pub(super) struct Before<'a> {
+pub(super) struct PreviousListeners<'a> {
     pub confs: &'a BTreeMap<usize, Conf>,
     pub inner: &'a Inner,
     pub logs: &'a Logs,
@@ -80,8 +80,8 @@ pub(super) fn open(
     point: &Point,
     (nodes, certificates): (&[NodeId], &Certificates),
     options: &Options,
-    before: Option<&Before<'_>>,
-) -> Result<Opened, Error> {
+    before: Option<&PreviousListeners<'_>>,
+) -> Result<BoundListeners, Error> {
     let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
     let default = options.loops.unwrap_or_else(cores);
     let listens: Vec<(String, &Listen, NodeId)> = nodes.iter().filter_map(|id| listen(point, *id)).collect();
@@ -94,7 +94,7 @@ pub(super) fn open(
         common = before.confs.values().find_map(|conf| conf.admission.common.clone());
     }
     let common = common.unwrap_or_else(|| Clients::new(most_clients(), None, 0));
-    let mut opened = Opened {
+    let mut opened = BoundListeners {
         files: Arc::default(),
         listening: Vec::new(),
         confs: BTreeMap::new(),
@@ -136,10 +136,10 @@ pub(super) fn open(
         }
         let own = listen.http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let clients = clients.unwrap_or_else(|| Clients::new(usize::MAX, None, has));
-        let (log, traces) = opened.logs.of(&listen.http)?;
+        let (log, traces) = opened.logs.open_both(&listen.http)?;
         let conf = Conf {
             name,
-            tls: certificates.of(node),
+            tls: certificates.server(node),
             listen: listen.clone(),
             node,
             port,
@@ -167,7 +167,11 @@ pub(super) fn limit(confs: &BTreeMap<usize, Conf>) {
 }
 
 /// The open listener with this address: the first that no other has taken.
-fn kept<'a>(before: &Before<'a>, opened: &Opened, listen: &Listen) -> Option<(usize, &'a Conf)> {
+fn kept<'a>(
+    before: &PreviousListeners<'a>,
+    opened: &BoundListeners,
+    listen: &Listen,
+) -> Option<(usize, &'a Conf)> {
     let mut all = before.confs.iter();
     all.find(|(number, conf)| conf.listen.addr == listen.addr && !opened.confs.contains_key(number))
         .map(|(number, conf)| (*number, conf))
@@ -175,7 +179,7 @@ fn kept<'a>(before: &Before<'a>, opened: &Opened, listen: &Listen) -> Option<(us
 
 /// Binds a listener: its port, and the address where it is reached.
 fn bind(
-    opened: &mut Opened,
+    opened: &mut BoundListeners,
     (name, listen): (&str, &Listen),
     (number, level, loops): (usize, u32, usize),
     options: &Options,
@@ -210,7 +214,7 @@ fn bind(
 /// Sockets that a listener inherits: each loop has one at least, and all of them are accepted from, regardless of
 /// their number.
 fn take(
-    opened: &mut Opened,
+    opened: &mut BoundListeners,
     (name, listen): (&str, &Listen),
     (number, level): (usize, u32),
     given: Vec<OwnedFd>,
@@ -235,7 +239,7 @@ fn take(
 }
 
 /// Listeners behind others trust their own process as far as those before them trust their peers.
-fn believe(point: &Point, opened: &mut Opened) {
+fn believe(point: &Point, opened: &mut BoundListeners) {
     let believes = opened.confs.values().filter(|conf| !conf.listen.http.trusted.is_empty());
     let believes: Vec<_> =
         believes.map(|conf| (conf.listen.http.trusted.clone(), with_inner(point, &[conf.node]))).collect();

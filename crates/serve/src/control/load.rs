@@ -21,7 +21,7 @@ impl LoopLoads {
     }
 
     /// The load of a loop.
-    pub fn of(&self, number: usize) -> usize {
+    pub fn get(&self, number: usize) -> usize {
         self.0.get(number).map_or(0, |load| load.0.load(Relaxed))
     }
 

@@ -1,7 +1,7 @@
 //! Messages between threads. Each has a mailbox; sending takes no lock that waits and never blocks the sender.
 //! Messages refer to things by their identity, never by a number that another graph may use for something else.
 
-use super::admission::{self, Whose};
+use super::admission::{self, IdleScope};
 use super::adopt::{self, Reload};
 use super::event_loop::Loop;
 use super::handoff::HandedOver;
@@ -31,7 +31,7 @@ pub(crate) enum ToLoop {
     /// Another loop has no descriptor left.
     CloseOldest,
     /// A client of another loop waits for room.
-    MakeRoom(Whose),
+    MakeRoom(IdleScope),
     /// A reload. To the owner first, which passes it on with the health of each balancer in it.
     Reload(Box<Reload>),
     /// A question of the admin interface or a scrape, answered on the thread itself.

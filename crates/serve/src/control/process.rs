@@ -142,7 +142,7 @@ impl Process {
 
     /// The load of a loop, with the connections on their way there.
     pub fn carries(&self, number: usize) -> usize {
-        self.loads.of(number) + self.transits.coming(number)
+        self.loads.get(number) + self.transits.coming(number)
     }
 
     /// The signs of life of a thread; the built-in servers' are not watched.

@@ -44,7 +44,7 @@ async fn wait_for_place(lp: &Rc<Loop>, session: &Session, client: SocketAddr) ->
     let end_ns = patience_ns.map_or(u64::MAX, |ns| lp.core.now().saturating_add(ns));
     let mut is_first = true;
     loop {
-        own = match own.of(client.ip()) {
+        own = match own.with_address(client.ip()) {
             Ok(own) => {
                 session.set_place(Box::new(Place { own, common }));
                 return true;

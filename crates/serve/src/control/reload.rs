@@ -7,7 +7,7 @@
 
 use super::adopt::{Conf, Generation, Reload};
 use super::certificates::Certificates;
-use super::listeners::{self, Before, Logs};
+use super::listeners::{self, Logs, PreviousListeners};
 use super::mailbox::ToLoop;
 use super::process::Process;
 use super::start::Options;
@@ -15,7 +15,7 @@ use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
 use crate::graph::draws::Draws;
 use crate::log::AccessLog;
-use crate::metrics::Reload as Counted;
+use crate::metrics::Reload as ReloadResult;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::names::Following;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The source of the file for a reload.
 pub trait Source: Send + Sync + fmt::Debug {
     /// The topology to be served, or what is wrong with it, in words.
-    fn read(&self) -> Result<Next, String>;
+    fn read(&self) -> Result<NewTopology, String>;
 
     /// Reports the result of a reload; before it began [`Source::read`] was called.
     fn done(&self, _result: &Result<String, String>) {}
@@ -47,7 +47,7 @@ pub trait Source: Send + Sync + fmt::Debug {
 
 /// A topology that is to be served.
 #[derive(Clone, Debug)]
-pub struct Next {
+pub struct NewTopology {
     /// Its nodes.
     pub point: Arc<Point>,
     /// What each is when served.
@@ -85,7 +85,7 @@ pub(super) struct State {
 
 /// Requests for reloads, and their results.
 #[derive(Default)]
-struct Asked {
+struct ReloadQueue {
     asked: u64,
     done: u64,
     result: Option<Result<String, String>>,
@@ -100,7 +100,7 @@ pub(super) struct Reloader {
     /// Held for a read, or to replace it.
     pub(super) state: Mutex<State>,
     config: Mutex<Config>,
-    asked: Mutex<Asked>,
+    asked: Mutex<ReloadQueue>,
     changed: Condvar,
     key: Key,
     following: Following,
@@ -178,7 +178,11 @@ impl Reloader {
             let read =
                 self.options.source.as_ref().map_or_else(|| Err(String::new()), |source| source.read());
             let result = read.and_then(|next| self.apply(next));
-            self.process.metrics.reloaded(if result.is_ok() { Counted::Applied } else { Counted::Failed });
+            self.process.metrics.reloaded(if result.is_ok() {
+                ReloadResult::Applied
+            } else {
+                ReloadResult::Failed
+            });
             if let Err(wrong) = &result {
                 self.process.errors.urgent(|| format!("reload: {wrong}\nweir serves as before"));
                 lock(&self.config).last_reload = Some(Err(wrong.clone()));
@@ -207,17 +211,17 @@ impl Reloader {
     }
 
     /// Serves another topology from now on; on an error nothing changes.
-    pub fn apply(&self, next: Next) -> Result<String, String> {
+    pub fn apply(&self, next: NewTopology) -> Result<String, String> {
         let _one_at_a_time = lock(&self.applying);
         let (before, logs, next_number) = {
             let state = lock(&self.state);
             (state.current.clone(), state.logs.clone(), state.next)
         };
         self.wait_for_room(&before)?;
-        let Next { point, serving, nodes, plan } = next;
+        let NewTopology { point, serving, nodes, plan } = next;
         let before = &*before;
         let certificates = certificates(before, (&point, &nodes))?;
-        let known = Before {
+        let known = PreviousListeners {
             confs: &before.confs,
             inner: &before.blueprint.inner,
             logs: &logs,

@@ -185,11 +185,11 @@ fn pools(graph: &Graph, round: u64, out: &mut Samples) {
 }
 
 /// A target's connections, and those of them that are idle.
-type Held<'a> = (&'a ConnectionCounts, u64);
+type PooledConnections<'a> = (&'a ConnectionCounts, u64);
 
 /// Connections, by the balancer next to their target; if several lead to a target, by the first.
 fn connections(graph: &Graph, out: &mut Samples) {
-    let mut homes: BTreeMap<u32, ([&Arc<str>; 2], Held<'_>)> = BTreeMap::new();
+    let mut homes: BTreeMap<u32, ([&Arc<str>; 2], PooledConnections<'_>)> = BTreeMap::new();
     for lb in graph.balancers() {
         let Some(ends) = graph.ends_of(lb.node) else { continue };
         for ((index, ends), target) in (0u32..).zip(ends.iter()).zip(&lb.counts.targets) {

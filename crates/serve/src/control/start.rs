@@ -6,10 +6,10 @@ use super::by_hand::SetTarget;
 use super::certificates::Certificates;
 use super::hand_over::Predecessor;
 use super::handoff::Transits;
-use super::listeners::{self, Opened};
+use super::listeners::{self, BoundListeners};
 use super::load::LoopLoads;
 use super::process::{Mail, Process};
-use super::reload::{self, Config, Next, Reloader, Source};
+use super::reload::{self, Config, NewTopology, Reloader, Source};
 use super::scrape;
 use super::threads::{self, Drain, Shared, all_ended};
 use super::watchdog;
@@ -220,7 +220,7 @@ impl Remote {
     }
 
     /// Serves another topology from now on, instead of the file.
-    pub fn serve_instead(&self, next: Next) -> Result<String, String> {
+    pub fn serve_instead(&self, next: NewTopology) -> Result<String, String> {
         self.reloader.apply(next)
     }
 
@@ -247,7 +247,7 @@ pub fn start(
     options: &Options,
 ) -> Result<Running, Error> {
     let certificates = Arc::new(Certificates::read(point, nodes).map_err(Error::Tls)?);
-    let Opened { files, listening, confs, sockets, logs, mut inner, next, .. } =
+    let BoundListeners { files, listening, confs, sockets, logs, mut inner, next, .. } =
         listeners::open(point, (nodes, &certificates), options, None)?;
     listeners::limit(&confs);
     let sticky_keys = sticky::keys(point).map_err(Error::StickyKey)?;

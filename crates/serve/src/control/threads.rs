@@ -1,7 +1,7 @@
 //! The threads of a process: one for each event loop, one that owns process-wide state (health, balancers that all
 //! loops share), one for the built-in servers.
 
-use super::admission::{Whose, make_room};
+use super::admission::{IdleScope, make_room};
 use super::adopt::{self, Generation, Maker};
 use super::event_loop::Loop;
 use super::mailbox::{self, ToLoop};
@@ -9,7 +9,7 @@ use super::process::Process;
 use super::{accept, built_in};
 use crate::graph::builder::Thread;
 use crate::graph::state::LocalState;
-use crate::health::monitor::{Hearers, Monitor};
+use crate::health::monitor::{Callbacks, Monitor};
 use crate::metrics::Limit;
 use crate::nodes::lb::{Owner, ToOwner};
 use crate::transport::listening::LoopSocket;
@@ -65,7 +65,8 @@ struct Inbox {
 }
 
 /// Serving threads, and how each is drained.
-type Started = (Receiver<Option<io::Error>>, Arc<[UnboundedSender<Drain>]>, Vec<JoinHandle<io::Result<()>>>);
+type StartedThread =
+    (Receiver<Option<io::Error>>, Arc<[UnboundedSender<Drain>]>, Vec<JoinHandle<io::Result<()>>>);
 
 /// Starts all threads, and waits until all have begun: one that cannot ends the others.
 pub(super) fn start(
@@ -73,7 +74,7 @@ pub(super) fn start(
     sockets: Vec<Vec<(usize, LoopSocket)>>,
     inboxes: Inboxes,
     files: &Arc<SocketFiles>,
-) -> io::Result<Started> {
+) -> io::Result<StartedThread> {
     let Inboxes { mut mailboxes, mut notified, owner_mail, built_in_mail, arrivals } = inboxes;
     let (end, ended) = channel();
     let too_few = || io::Error::other("a mailbox is missing");
@@ -215,7 +216,7 @@ impl MakesRoom for Room {
             return true;
         }
         lp.process.tell_others(lp.number, || ToLoop::CloseOldest);
-        make_room(&lp, Whose::Anybody);
+        make_room(&lp, IdleScope::Anybody);
         false
     }
 }
@@ -239,10 +240,10 @@ impl Shared {
         let room: Rc<dyn MakesRoom> = Rc::new(Room(Rc::downgrade(&lp)));
         lp.builds_by(Maker { thread, owner, room });
         if thread == Thread::Proxy {
-            lp.has_listeners(adopt::listeners(&lp, &self.first));
+            lp.set_listeners(adopt::listeners(&lp, &self.first));
         }
         if let Some(graph) = adopt::build(&lp, &self.first) {
-            lp.has_graph(graph);
+            lp.set_graph(graph);
         }
         Ok(lp)
     }
@@ -252,7 +253,7 @@ impl Shared {
         let Some(graph) = lp.graph() else { return };
         let (errors, token, run) =
             (self.process.errors.clone(), self.process.token, self.process.run.clone());
-        let hears = Hearers {
+        let hears = Callbacks {
             publish: Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen })),
             ejected: Box::new(move |count| {
                 run.iter().for_each(|run| run.report(RunEvent::Ejected(count)));

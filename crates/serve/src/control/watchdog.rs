@@ -80,7 +80,7 @@ enum News {
 
 impl News {
     /// In words.
-    fn of(self, name: &str) -> String {
+    fn describe(self, name: &str) -> String {
         let s = |ns: u64| ns as f64 / 1e9;
         match self {
             News::Stands { for_ns } => {
@@ -119,7 +119,7 @@ pub(crate) fn watch(clock: Clock, pulses: Arc<[Pulse]>, errors: Arc<ErrorLog>) -
             let resumed_ns = running.looks(now_ns);
             for (number, pulse) in pulses.iter().enumerate() {
                 if let Some(news) = pulse.news(now_ns, resumed_ns) {
-                    errors.urgent(|| news.of(&name(number, pulses.len() - 1)));
+                    errors.urgent(|| news.describe(&name(number, pulses.len() - 1)));
                 }
             }
         }
@@ -200,12 +200,12 @@ mod tests {
 
     #[test]
     fn threads_are_called_by_what_they_do() {
-        let said = News::Stands { for_ns: 5 * S / 2 }.of(&name(2, 2));
+        let said = News::Stands { for_ns: 5 * S / 2 }.describe(&name(2, 2));
         assert!(
             said.contains("health checks and balancers of the process has stood still for 2.5 s"),
             "{said}"
         );
-        let said = News::GoesOn { late_ns: 94 * S }.of(&name(1, 2));
+        let said = News::GoesOn { late_ns: 94 * S }.describe(&name(1, 2));
         assert_eq!(said, "event loop 1 goes on; its clock was 94.0 s late");
     }
 }

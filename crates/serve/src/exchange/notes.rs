@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::reply::Answer;
 use super::{Exchange, NodeId, Upstream};
-use crate::log::notes::{Notes, Stage, Target, Tried};
+use crate::log::notes::{Notes, Stage, Target, TriedTarget};
 use std::rc::Rc;
 use weir_policy::history::What;
 use weir_policy::{Kind, Outcome};
@@ -108,7 +108,7 @@ impl Exchange {
         let notes = self.notes.as_ref()?;
         let mut tried = notes.tried.borrow_mut();
         let at = tried.len();
-        tried.push(Tried { target: upstream.clone(), outcome: None });
+        tried.push(TriedTarget { target: upstream.clone(), outcome: None });
         Some(NotedAttempt {
             ex: self,
             from_ns: self.core.now(),

@@ -13,7 +13,7 @@ use super::{
 use crate::h2::Reason;
 use crate::log::{Entry, History, Line};
 use crate::message::{Disposition, Piece, heads};
-use crate::metrics::{Exchanged, RequestLimit};
+use crate::metrics::{ExchangeOutcome, RequestLimit};
 use crate::sync::buffered::BufferedBytes;
 use crate::verify_run::{RequestEnded, RunEvent};
 use std::future::{Future, poll_fn};
@@ -128,7 +128,7 @@ fn log(ex: &Exchange, line: &Line) {
     }
     let (received, took_ns) = (ex.body.borrow().received, now_ns.saturating_sub(ex.begun_ns));
     let Line { status, failure, limit, sent, .. } = *line;
-    let ended = Exchanged { status, failure, limit, received, sent, took_ns };
+    let ended = ExchangeOutcome { status, failure, limit, received, sent, took_ns };
     ex.listener().counts.exchanged(ex.request.method(), ex.version(), &ended);
     // Health checks, and whoever else comes by, are of no run.
     if let (Some(run), RunRequest { ordinal, selected, sender: Some(_) }) =

@@ -4,7 +4,7 @@
 use super::draws::Draws;
 use super::ends::Ends;
 use super::slots::Changes;
-use super::state::{GraphKeys, Prepared, ProcessState};
+use super::state::{GraphKeys, PlanIds, ProcessState};
 use crate::exchange::NodeId;
 use crate::exchange::upstream::described;
 use crate::nodes::Id;
@@ -49,7 +49,7 @@ impl Blueprint {
         made_ns: u64,
         draws: Draws,
     ) -> Blueprint {
-        let Prepared { keys, targets, changes } = state.prepare(epoch, &point, &draws, made_ns);
+        let PlanIds { keys, targets, changes } = state.prepare(epoch, &point, &draws, made_ns);
         let connections = limits(&point, &serving);
         let inner = Inner::default();
         Blueprint {

@@ -120,34 +120,34 @@ fn place(point: &Point, node: &Node) -> String {
 
 /// The address of the one addressed server or listener behind each node; `None` if there is none, or more than one.
 fn addresses_behind(point: &Point) -> Vec<Option<&str>> {
-    enum Behind<'a> {
+    enum AddressedServers<'a> {
         Nothing,
         One(&'a str),
         More,
     }
     // A node comes after all nodes behind it.
-    let mut behind: Vec<Behind<'_>> = Vec::with_capacity(point.nodes.len());
+    let mut behind: Vec<AddressedServers<'_>> = Vec::with_capacity(point.nodes.len());
     for node in &point.nodes {
         let found = match (&point.specs[node.spec as usize], node.to) {
-            (Spec::Server { addr: Some(addr), .. }, _) => Behind::One(addr),
-            (Spec::Listen(listen), _) => Behind::One(&listen.addr),
-            (_, To::None) => Behind::Nothing,
+            (Spec::Server { addr: Some(addr), .. }, _) => AddressedServers::One(addr),
+            (Spec::Listen(listen), _) => AddressedServers::One(&listen.addr),
+            (_, To::None) => AddressedServers::Nothing,
             (_, To::Node(next)) => match &behind[next as usize] {
-                Behind::Nothing => Behind::Nothing,
-                Behind::One(addr) => Behind::One(addr),
-                Behind::More => Behind::More,
+                AddressedServers::Nothing => AddressedServers::Nothing,
+                AddressedServers::One(addr) => AddressedServers::One(addr),
+                AddressedServers::More => AddressedServers::More,
             },
             (_, To::List(list)) => match &point.lists[list as usize][..] {
                 [only] => match &behind[*only as usize] {
-                    Behind::One(addr) => Behind::One(addr),
-                    _ => Behind::More,
+                    AddressedServers::One(addr) => AddressedServers::One(addr),
+                    _ => AddressedServers::More,
                 },
-                _ => Behind::More,
+                _ => AddressedServers::More,
             },
         };
         behind.push(found);
     }
-    behind.into_iter().map(|b| if let Behind::One(addr) = b { Some(addr) } else { None }).collect()
+    behind.into_iter().map(|b| if let AddressedServers::One(addr) = b { Some(addr) } else { None }).collect()
 }
 
 /// Where requests enter, by index of the node; for nodes that name a listener's inside.

@@ -45,7 +45,7 @@ enum State {
 }
 
 /// The shared state that a node needs.
-enum Wanted<'a> {
+enum SharedStateSpec<'a> {
     /// A number of counters, of this number of permits each.
     Permits(usize, u32),
     Rate(&'a Rate),
@@ -58,11 +58,11 @@ pub(crate) struct ProcessState {
     mail: Arc<[UnboundedSender<u32>]>,
     /// Raised when the last graph of an epoch is gone on all threads.
     pub graph_ended: Arc<Signal>,
-    known: Mutex<Known>,
+    known: Mutex<Registry>,
 }
 
 #[derive(Default)]
-struct Known {
+struct Registry {
     interner: Interner,
     /// The identities of each graph that some thread still has, by epoch.
     graphs: Vec<(u32, Weak<GraphKeys>)>,
@@ -100,7 +100,7 @@ impl Drop for GraphKeys {
 }
 
 /// The identities of a plan.
-pub(crate) struct Prepared {
+pub(crate) struct PlanIds {
     pub keys: Arc<GraphKeys>,
     /// The targets of each balancer by their indices; `None`: no target any more.
     pub targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
@@ -113,13 +113,13 @@ impl ProcessState {
         ProcessState { mail, graph_ended: Arc::default(), known: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Registry> {
         // Its content is valid after every step.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Interns the identities of a plan and creates the shared state of its nodes.
-    pub fn prepare(&self, epoch: u32, point: &Point, draws: &Draws, now_ns: u64) -> Prepared {
+    pub fn prepare(&self, epoch: u32, point: &Point, draws: &Draws, now_ns: u64) -> PlanIds {
         let mut known = self.known();
         let oldest = known.forget(epoch);
         let keys = known.interner.keys(point);
@@ -143,29 +143,30 @@ impl ProcessState {
         }
         flags(point, &keys, &targets, &mut known);
         self.time_lines(point, (&keys, draws), &mut known);
-        Prepared { keys, targets, changes }
+        PlanIds { keys, targets, changes }
     }
 
     /// Creates the shared state of a node; existing state of that kind is kept.
-    fn renew(&self, known: &mut Known, key: u32, wanted: Option<Wanted<'_>>, now_ns: u64) {
+    fn renew(&self, known: &mut Registry, key: u32, wanted: Option<SharedStateSpec<'_>>, now_ns: u64) {
         let new = match (wanted, known.states.get(&key)) {
-            (None, Some(State::Fault(..)) | None) | (Some(Wanted::Warmup), Some(State::Warmup(_))) => return,
-            (Some(Wanted::Permits(n, most)), Some(State::Semaphore(semaphore, queue))) => {
+            (None, Some(State::Fault(..)) | None)
+            | (Some(SharedStateSpec::Warmup), Some(State::Warmup(_))) => return,
+            (Some(SharedStateSpec::Permits(n, most)), Some(State::Semaphore(semaphore, queue))) => {
                 if semaphore.change(n, most) {
                     queue.look_again();
                 }
                 return;
             }
-            (Some(Wanted::Rate(rate)), Some(State::Rate(_, same))) if rate == same => return,
-            (Some(Wanted::Budget(budget)), Some(State::Budget(_, same))) if budget == same => return,
-            (Some(Wanted::Permits(n, most)), _) => self.semaphore(key, n, most),
-            (Some(Wanted::Rate(rate)), _) => {
+            (Some(SharedStateSpec::Rate(rate)), Some(State::Rate(_, same))) if rate == same => return,
+            (Some(SharedStateSpec::Budget(budget)), Some(State::Budget(_, same))) if budget == same => return,
+            (Some(SharedStateSpec::Permits(n, most)), _) => self.semaphore(key, n, most),
+            (Some(SharedStateSpec::Rate(rate)), _) => {
                 State::Rate(Arc::new(TryCell::new(RateLimit::new(rate))), rate.clone())
             }
-            (Some(Wanted::Budget(b)), _) => {
+            (Some(SharedStateSpec::Budget(b)), _) => {
                 State::Budget(Arc::new(TryCell::new(Tokens::new(b, now_ns))), b.clone())
             }
-            (Some(Wanted::Warmup), _) => State::Warmup(Arc::new(TryCell::new(Warmup::default()))),
+            (Some(SharedStateSpec::Warmup), _) => State::Warmup(Arc::new(TryCell::new(Warmup::default()))),
             (None, Some(_)) => {
                 known.states.remove(&key);
                 return;
@@ -180,7 +181,7 @@ impl ProcessState {
     }
 
     /// The timelines of faulty nodes, one for all that share it. The messages of each name its first node.
-    fn time_lines(&self, point: &Point, (keys, draws): (&Keys, &Draws), known: &mut Known) {
+    fn time_lines(&self, point: &Point, (keys, draws): (&Keys, &Draws), known: &mut Registry) {
         let mut first_of: BTreeMap<plan::Line, NodeId> = BTreeMap::new();
         let mut together: BTreeMap<NodeId, Vec<(NodeId, &plan::Faulty)>> = BTreeMap::new();
         for (id, node) in (0..).zip(&point.nodes) {
@@ -210,7 +211,7 @@ impl ProcessState {
         point: &Point,
         (keys, draws): (&Keys, &Draws),
         (first, nodes): (NodeId, &[(NodeId, &plan::Faulty)]),
-        known: &Known,
+        known: &Registry,
     ) -> TimeLine {
         // Nodes on one timeline have the same law.
         let faulty = nodes[0].1;
@@ -276,7 +277,7 @@ impl ProcessState {
     }
 }
 
-impl Known {
+impl Registry {
     /// Forgets what no graph has any more. Returns the oldest epoch with a remaining graph, before one is built of
     /// `epoch`.
     fn forget(&mut self, epoch: u32) -> u32 {
@@ -295,23 +296,28 @@ impl Known {
 }
 
 /// The shared state that a node needs; `targets`: indices of a balancer.
-fn wanted(spec: &Spec, targets: usize) -> Option<Wanted<'_>> {
+fn wanted(spec: &Spec, targets: usize) -> Option<SharedStateSpec<'_>> {
     match spec {
-        Spec::Queue { concurrency, .. } => Some(Wanted::Permits(1, *concurrency)),
+        Spec::Queue { concurrency, .. } => Some(SharedStateSpec::Permits(1, *concurrency)),
         Spec::Lb(lb) => {
             let most = lb.max_in_flight.into_iter().chain(lb.max_connections).min()?;
-            Some(Wanted::Permits(targets, most))
+            Some(SharedStateSpec::Permits(targets, most))
         }
-        Spec::Rate { rate, .. } => Some(Wanted::Rate(rate)),
-        Spec::Retry(retry) => retry.budget.as_ref().map(Wanted::Budget),
-        Spec::Hedge(hedged) => hedged.budget.as_ref().map(Wanted::Budget),
-        Spec::Warmup { .. } => Some(Wanted::Warmup),
+        Spec::Rate { rate, .. } => Some(SharedStateSpec::Rate(rate)),
+        Spec::Retry(retry) => retry.budget.as_ref().map(SharedStateSpec::Budget),
+        Spec::Hedge(hedged) => hedged.budget.as_ref().map(SharedStateSpec::Budget),
+        Spec::Warmup { .. } => Some(SharedStateSpec::Warmup),
         _ => None,
     }
 }
 
 /// The shared state of the targets of each balancer of a plan; that of remaining targets is kept.
-fn flags(point: &Point, keys: &Keys, targets: &BTreeMap<NodeId, Box<[Option<NodeId>]>>, known: &mut Known) {
+fn flags(
+    point: &Point,
+    keys: &Keys,
+    targets: &BTreeMap<NodeId, Box<[Option<NodeId>]>>,
+    known: &mut Registry,
+) {
     known.loads.add(point, &keys.nodes);
     for (id, targets) in targets {
         let (node, key) = (&point.nodes[*id as usize], keys.nodes[*id as usize]);

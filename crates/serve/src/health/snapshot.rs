@@ -19,7 +19,7 @@ pub(crate) struct Snapshot {
 /// The setting of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ByHandSaid {
-    state: Option<Said>,
+    state: Option<ManualState>,
     weight: Option<f64>,
     /// It is revoked after this time, ns.
     #[serde(default)]
@@ -28,7 +28,7 @@ pub(crate) struct ByHandSaid {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Said {
+enum ManualState {
     Up,
     Drain,
     Eject,
@@ -40,9 +40,9 @@ impl Monitor {
         let now_ns = self.core.now();
         let said = |by_hand: &ByHand| ByHandSaid {
             state: by_hand.state.and_then(|state| match state {
-                Admin::Forced => Some(Said::Up),
-                Admin::Drain => Some(Said::Drain),
-                Admin::Down => Some(Said::Eject),
+                Admin::Forced => Some(ManualState::Up),
+                Admin::Drain => Some(ManualState::Drain),
+                Admin::Down => Some(ManualState::Eject),
                 Admin::Up => None,
             }),
             weight: by_hand.weight,
@@ -59,9 +59,9 @@ impl Monitor {
         let now_ns = self.core.now();
         let by_hand = |said: &ByHandSaid| ByHand {
             state: said.state.map(|state| match state {
-                Said::Up => Admin::Forced,
-                Said::Drain => Admin::Drain,
-                Said::Eject => Admin::Down,
+                ManualState::Up => Admin::Forced,
+                ManualState::Drain => Admin::Drain,
+                ManualState::Eject => Admin::Down,
             }),
             weight: said.weight,
             until_ns: said.left_ns.map(|ns| now_ns.saturating_add(ns)),

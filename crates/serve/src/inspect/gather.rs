@@ -18,22 +18,22 @@ use weir_policy::eligibility::{Admin, Reason};
 
 /// The answer of a thread.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct ThreadView {
     /// The balancers whose state it has, by identity: threads adopt a generation one after another.
-    pub pools: Vec<(Id, Vec<TargetSaid>)>,
+    pub pools: Vec<(Id, Vec<TargetReport>)>,
     /// Of all balancers by target: attempts so far, and failed ones.
     pub attempts: Vec<(Id, Vec<Attempts>)>,
     /// Clients that it serves.
     pub clients: usize,
     /// The part that only the owner knows.
-    pub of_owner: Option<OwnerSaid>,
+    pub of_owner: Option<OwnerReport>,
 }
 
 /// A target's index, attempts there, and failed ones.
 pub(super) type Attempts = (u32, (u64, u64));
 
 /// A target as the thread sees it.
-pub(super) struct TargetSaid {
+pub(super) struct TargetReport {
     pub index: u32,
     pub weight: f64,
     pub in_flight: u32,
@@ -42,16 +42,16 @@ pub(super) struct TargetSaid {
 }
 
 /// The part that only the owner knows.
-pub(super) struct OwnerSaid {
+pub(super) struct OwnerReport {
     /// The topology it serves; all numbers of nodes belong to it.
     pub plan: Arc<Blueprint>,
     pub pools: Vec<PoolHealth>,
     pub queues: Vec<(NodeId, u32, u64)>,
-    pub listeners: Vec<ListenerSaid>,
+    pub listeners: Vec<ListenerReport>,
 }
 
 /// A listener.
-pub(super) struct ListenerSaid {
+pub(super) struct ListenerReport {
     pub node: NodeId,
     pub addr: String,
     pub port: Option<u16>,
@@ -91,25 +91,25 @@ fn balancers(graph: &Graph) -> impl Iterator<Item = &Rc<Lb>> {
 }
 
 /// A thread's balancers.
-pub(super) fn of_loop(graph: &Graph, now_ns: u64) -> Said {
+pub(super) fn of_loop(graph: &Graph, now_ns: u64) -> ThreadView {
     // The state of the process's balancers is the owner's, that of the others each loop's.
     let mine = balancers(graph).filter(|lb| (lb.scope == Scope::Process) == lb.owner.is_here);
     let attempts = |lb: &Rc<Lb>| {
         let counted = (0u32..).zip(&lb.counts.targets);
         (lb.id, counted.map(|(index, target)| (index, target.attempts())).collect())
     };
-    Said {
+    ThreadView {
         pools: mine.map(|lb| (lb.id, targets(lb, now_ns))).collect(),
         attempts: balancers(graph).map(attempts).collect(),
-        ..Said::default()
+        ..ThreadView::default()
     }
 }
 
-fn targets(lb: &Lb, now_ns: u64) -> Vec<TargetSaid> {
+fn targets(lb: &Lb, now_ns: u64) -> Vec<TargetReport> {
     let upstream = lb.state.upstream.borrow();
     let roster = upstream.roster();
     let there = (0..roster.len()).filter(|target| roster.exists(*target));
-    let said = |index: u32| TargetSaid {
+    let said = |index: u32| TargetReport {
         index,
         weight: roster.effective().get(index as usize).copied().unwrap_or_default(),
         in_flight: lb.state.in_flight(index),
@@ -124,7 +124,7 @@ pub(super) fn of_owner(
     graph: &Graph,
     monitor: &Monitor,
     all: impl Iterator<Item = (Entry, Rc<Listener>, usize)>,
-) -> OwnerSaid {
+) -> OwnerReport {
     let plan = &graph.blueprint;
     let listener = |(entry, listener, connections): (Entry, Rc<Listener>, usize)| {
         let entered = graph.entry(entry)?;
@@ -132,7 +132,13 @@ pub(super) fn of_owner(
         let has_target = ends.all.is_empty() || ends.all.iter().any(|end| monitor.finds_anyone(*end));
         let is_it = |id: &NodeId| matches!(plan.spec(*id), Spec::Listen(listen) if listen.addr == listener.addr && inside(&plan.point, *id) == entered);
         let node = listeners(&plan.point).into_iter().find(is_it)?;
-        Some(ListenerSaid { node, addr: listener.addr.clone(), port: listener.port, connections, has_target })
+        Some(ListenerReport {
+            node,
+            addr: listener.addr.clone(),
+            port: listener.port,
+            connections,
+            has_target,
+        })
     };
     let queue = |id: NodeId| match graph.node(id) {
         Node::Queue(queue) => Some((id, queue.semaphore.inside(0), queue.semaphore.queue.waiting())),
@@ -140,7 +146,7 @@ pub(super) fn of_owner(
     };
     let mut pools: Vec<PoolHealth> = balancers(graph).filter_map(|lb| of_pool(plan, lb, monitor)).collect();
     pools.sort_by_key(|pool| pool.node);
-    OwnerSaid {
+    OwnerReport {
         pools,
         queues: (0..plan.point.nodes.len() as NodeId).filter_map(queue).collect(),
         listeners: all.filter_map(listener).collect(),

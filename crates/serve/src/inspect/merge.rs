@@ -1,6 +1,6 @@
 //! The answers of all threads become one view: health from the owner, counts and estimates from the loops.
 
-use super::gather::{ListenerSaid, PoolHealth, Said, TargetHealth, TargetSaid, concurrency};
+use super::gather::{ListenerReport, PoolHealth, TargetHealth, TargetReport, ThreadView, concurrency};
 use super::view::{ListenerView, LoopView, OnLoop, PoolView, QueueView, State, TargetView, View};
 use super::words;
 use crate::control::watchdog;
@@ -14,13 +14,13 @@ use weir_policy::eligibility::Admin;
 /// By balancer and target: the state on each thread.
 #[derive(Default)]
 struct OnLoops<'a> {
-    targets: BTreeMap<(Id, u32), Vec<(u32, &'a TargetSaid)>>,
+    targets: BTreeMap<(Id, u32), Vec<(u32, &'a TargetReport)>>,
     /// Attempts so far, and failed ones, over all threads.
     attempts: BTreeMap<(Id, u32), (u64, u64)>,
 }
 
 /// The view; the owner's answer is the last. `carried`: the load of each loop.
-pub(super) fn view(said: Vec<Option<Said>>, carried: &[usize], by_loop: bool) -> View {
+pub(super) fn view(said: Vec<Option<ThreadView>>, carried: &[usize], by_loop: bool) -> View {
     let owner = said.len().saturating_sub(1);
     let silent = (0..).zip(&said).filter(|(_, said)| said.is_none());
     let silent = silent.map(|(number, _)| format!("{} does not answer", watchdog::name(number, owner)));
@@ -65,7 +65,7 @@ pub(super) fn view(said: Vec<Option<Said>>, carried: &[usize], by_loop: bool) ->
     }
 }
 
-fn listener(plan: &Blueprint, said: &ListenerSaid) -> ListenerView {
+fn listener(plan: &Blueprint, said: &ListenerReport) -> ListenerView {
     let free = said.port.and_then(|port| Some(format!("{}:{port}", said.addr.strip_suffix(":0")?)));
     ListenerView {
         node: said.node,
@@ -110,14 +110,14 @@ fn target(
     lb: &Lb,
     known: &TargetHealth,
     is_ignored: bool,
-    of_loops: &[(u32, &TargetSaid)],
+    of_loops: &[(u32, &TargetReport)],
     by_loop: bool,
 ) -> TargetView {
     let counted = of_loops.iter().map(|(_, said)| u64::from(said.in_flight)).sum();
     let estimates: Vec<f64> = of_loops.iter().filter_map(|(_, said)| said.estimate_ns).collect();
     let mean = || estimates.iter().sum::<f64>() / estimates.len() as f64 / 1e6;
     let (state, why) = judge(lb, known, is_ignored, of_loops);
-    let on_loop = |(number, said): &(u32, &TargetSaid)| OnLoop {
+    let on_loop = |(number, said): &(u32, &TargetReport)| OnLoop {
         number: *number,
         weight: said.weight,
         in_flight: said.in_flight.into(),
@@ -152,7 +152,7 @@ fn judge(
     lb: &Lb,
     known: &TargetHealth,
     is_ignored: bool,
-    of_loops: &[(u32, &TargetSaid)],
+    of_loops: &[(u32, &TargetReport)],
 ) -> (State, Vec<String>) {
     let mut why: Vec<String> = known.against.iter().map(|reason| words::why(*reason).to_owned()).collect();
     let mut states: Vec<State> = known.against.iter().map(|reason| words::state(*reason)).collect();
@@ -212,8 +212,8 @@ mod tests {
         }
     }
 
-    fn said(passed_over: bool, in_flight: u32, estimate_ns: Option<f64>) -> TargetSaid {
-        TargetSaid { index: 0, weight: 1.0, in_flight, estimate_ns, passed_over }
+    fn said(passed_over: bool, in_flight: u32, estimate_ns: Option<f64>) -> TargetReport {
+        TargetReport { index: 0, weight: 1.0, in_flight, estimate_ns, passed_over }
     }
 
     fn word(known: &TargetHealth, is_ignored: bool, over: bool) -> (&'static str, String) {

@@ -33,7 +33,7 @@ impl Remote {
     pub fn view(&self, by_loop: bool) -> View {
         let process = self.process();
         let said = process.ask_all(|lp| {
-            let Some(graph) = lp.graph() else { return gather::Said::default() };
+            let Some(graph) = lp.graph() else { return gather::ThreadView::default() };
             let mut said = gather::of_loop(&graph, lp.core.now());
             if let Some(monitor) = lp.monitor() {
                 let listeners = graph.all_entries().filter_map(|entry| {

@@ -20,7 +20,7 @@ const MOST: u64 = ERROR_LOG_RATE_PER_S as u64;
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// A command to the writer.
-enum Said {
+enum LogCommand {
     Line(String),
     /// To be answered once everything before it is written.
     All(Sender<()>),
@@ -29,7 +29,7 @@ enum Said {
 /// The error log of a process.
 pub(crate) struct ErrorLog {
     clock: Clock,
-    out: SyncSender<Said>,
+    out: SyncSender<LogCommand>,
     /// Report failed requests only.
     quiet: bool,
     news: Arc<Rate>,
@@ -65,7 +65,7 @@ impl ErrorLog {
     /// Reports without the limit of lines; the caller does so rarely.
     #[cold]
     pub fn urgent(&self, text: impl FnOnce() -> String) {
-        let _ = self.out.try_send(Said::Line(text()));
+        let _ = self.out.try_send(LogCommand::Line(text()));
     }
 
     /// Reports that a limit is reached; the caller reports each once.
@@ -75,7 +75,7 @@ impl ErrorLog {
             "{} is reached: idle clients are closed for new ones, who wait where there is none",
             limit()
         );
-        let _ = self.out.try_send(Said::Line(text));
+        let _ = self.out.try_send(LogCommand::Line(text));
     }
 
     /// Reports that the system accepts no further client, with the remedy.
@@ -88,7 +88,7 @@ impl ErrorLog {
         if now >= next && is_mine() {
             let text = format!("cannot accept clients, who wait: {}", explain(why));
             let or = remedy(why).map_or("", |_| ", or lower max_clients");
-            if self.out.try_send(Said::Line(text + or)).is_err() {
+            if self.out.try_send(LogCommand::Line(text + or)).is_err() {
                 self.full_ns.store(next, Relaxed);
             }
         }
@@ -97,7 +97,7 @@ impl ErrorLog {
     /// Waits until everything is written, unless the reader takes too long. To be called at the end.
     pub fn finish(&self) {
         let (tell, told) = channel();
-        if self.out.try_send(Said::All(tell)).is_ok() {
+        if self.out.try_send(LogCommand::All(tell)).is_ok() {
             let _ = told.recv_timeout(Duration::from_nanos(ERROR_LOG_FINISH_NS));
         }
     }
@@ -106,7 +106,7 @@ impl ErrorLog {
         let Some(left_out) = rate.admits(self.clock.now()) else { return };
         let more =
             if left_out > 0 { format!(" ({} left out before it)", lines(left_out)) } else { String::new() };
-        if self.out.try_send(Said::Line(text() + &more)).is_err() {
+        if self.out.try_send(LogCommand::Line(text() + &more)).is_err() {
             rate.left_out.fetch_add(left_out + 1, Relaxed);
         }
     }
@@ -117,7 +117,7 @@ fn lines(count: u64) -> String {
 }
 
 /// Writes until all senders are gone. Without a reader the lines are lost.
-fn write(out: &mut impl Write, said: &Receiver<Said>, rates: &[Arc<Rate>]) {
+fn write(out: &mut impl Write, said: &Receiver<LogCommand>, rates: &[Arc<Rate>]) {
     let mut settled = true;
     loop {
         let next = if settled {
@@ -127,11 +127,11 @@ fn write(out: &mut impl Write, said: &Receiver<Said>, rates: &[Arc<Rate>]) {
         };
         settled = true;
         match next {
-            Ok(Said::Line(line)) => {
+            Ok(LogCommand::Line(line)) => {
                 settled = false;
                 let _ = writeln!(out, "weir: {line}");
             }
-            Ok(Said::All(tell)) => {
+            Ok(LogCommand::All(tell)) => {
                 say_left_out(out, rates);
                 let _ = tell.send(());
             }
@@ -191,7 +191,9 @@ mod tests {
         let (out, said) = sync_channel(4);
         let (tell, told) = channel();
         rate.left_out.store(1, Relaxed);
-        for word in [Said::Line("a".to_owned()), Said::All(tell), Said::Line("b".to_owned())] {
+        for word in
+            [LogCommand::Line("a".to_owned()), LogCommand::All(tell), LogCommand::Line("b".to_owned())]
+        {
             assert!(out.send(word).is_ok());
         }
         drop(out);

@@ -36,7 +36,7 @@ pub(crate) struct Entry<'a> {
 }
 
 /// The contents of a line about a request that was refused for its head.
-pub(super) struct Refused<'a> {
+pub(super) struct RefusedRequest<'a> {
     pub listener: &'a str,
     pub client: Option<IpAddr>,
     /// The request, or the first line of the bytes received.
@@ -144,7 +144,7 @@ impl Entry<'_> {
     }
 }
 
-impl Refused<'_> {
+impl RefusedRequest<'_> {
     /// Writes it as a line.
     pub(super) fn format(&self, format: LogFormat, now: &Stamp, text: &mut String) {
         match format {

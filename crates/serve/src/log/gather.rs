@@ -47,17 +47,17 @@ impl Waiting {
 }
 
 /// The lines of one loop for one log. They are sent when it is dropped.
-pub(super) struct Gathered {
+pub(super) struct LineBuffer {
     text: RefCell<String>,
     lines: Cell<usize>,
     to_writer: Sender<Message>,
     flags: Arc<Flags>,
 }
 
-impl Gathered {
+impl LineBuffer {
     /// Without lines.
-    pub fn new(to_writer: Sender<Message>, flags: Arc<Flags>) -> Rc<Gathered> {
-        Rc::new(Gathered { text: RefCell::default(), lines: Cell::new(0), to_writer, flags })
+    pub fn new(to_writer: Sender<Message>, flags: Arc<Flags>) -> Rc<LineBuffer> {
+        Rc::new(LineBuffer { text: RefCell::default(), lines: Cell::new(0), to_writer, flags })
     }
 
     /// Whether its lines go to the log with these flags.
@@ -92,7 +92,7 @@ impl Gathered {
     }
 }
 
-impl Drop for Gathered {
+impl Drop for LineBuffer {
     fn drop(&mut self) {
         self.hand_over();
     }

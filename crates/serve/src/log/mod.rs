@@ -20,9 +20,9 @@ pub(crate) use format::{Entry, escape};
 pub(crate) use history::History;
 
 use crate::metrics::{HeadAnswer, RequestLimit};
-use format::Refused;
-use gather::{Gathered, Waiting};
-use out::Out;
+use format::RefusedRequest;
+use gather::{LineBuffer, Waiting};
+use out::Output;
 use stamp::Stamp;
 use std::cell::Cell;
 use std::io;
@@ -114,7 +114,7 @@ pub(crate) struct AccessLog {
 impl AccessLog {
     /// Opens it: `stdout`, `stderr`, or a file that is appended to.
     pub fn open(to: &str, format: LogFormat) -> io::Result<AccessLog> {
-        let out = Out::open(to)?;
+        let out = Output::open(to)?;
         let (to_writer, queue) = channel();
         let flags = Arc::new(Flags::default());
         let log = AccessLog { to_writer, flags: flags.clone(), format };
@@ -137,7 +137,7 @@ impl AccessLog {
         let same = others.find(|log| log.gathered.is_of(&self.flags));
         let gathered = match same {
             Some(log) => log.gathered.clone(),
-            None => Gathered::new(self.to_writer.clone(), self.flags.clone()),
+            None => LineBuffer::new(self.to_writer.clone(), self.flags.clone()),
         };
         LoopLog {
             gathered,
@@ -173,7 +173,7 @@ impl AccessLog {
 
 /// An access log for one listener of one loop.
 pub(crate) struct LoopLog {
-    gathered: Rc<Gathered>,
+    gathered: Rc<LineBuffer>,
     format: LogFormat,
     stamp: Stamp,
     /// The loop.
@@ -214,7 +214,7 @@ impl LoopLog {
 
     fn refuse(&self, by: Client<'_>, what: Result<&Request, &[u8]>, answer: &HeadAnswer) {
         let (listener, client) = by;
-        let refused = Refused { listener, client: client.map(|ip| ip.to_canonical()), what, answer };
+        let refused = RefusedRequest { listener, client: client.map(|ip| ip.to_canonical()), what, answer };
         self.gathered.add(|text| refused.format(self.format, &self.stamp, text));
     }
 

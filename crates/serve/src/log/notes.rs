@@ -23,7 +23,7 @@ pub(crate) struct Notes {
     pub connect_ns: Cell<Option<u64>>,
     /// From the last attempt's first byte to the head of its answer.
     pub response_ns: Cell<Option<u64>>,
-    pub tried: RefCell<SmallVec<[Tried; 1]>>,
+    pub tried: RefCell<SmallVec<[TriedTarget; 1]>>,
     /// `None`: no history is written.
     pub stages: Option<RefCell<Stages>>,
 }
@@ -35,7 +35,7 @@ pub(crate) trait Target {
 }
 
 /// A target that was tried.
-pub(crate) struct Tried {
+pub(crate) struct TriedTarget {
     pub target: Rc<dyn Target>,
     /// Its outcome; `None`: not known yet.
     pub outcome: Option<Outcome>,
@@ -100,7 +100,7 @@ impl Notes {
 
     /// A failure of the relayed answer is its target's, unless the client left.
     pub fn failed(&self, kind: Kind) {
-        if let Some(Tried { outcome: outcome @ Some(None), .. }) = self.tried.borrow_mut().last_mut() {
+        if let Some(TriedTarget { outcome: outcome @ Some(None), .. }) = self.tried.borrow_mut().last_mut() {
             *outcome = Some(Some(kind));
         }
     }

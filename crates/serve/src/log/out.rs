@@ -17,7 +17,7 @@ use std::time::Duration;
 const PIECE: usize = 64 * 1024;
 
 /// A file, a pipe or a terminal.
-pub(super) struct Out<F = File> {
+pub(super) struct Output<F = File> {
     file: F,
     buffer: Vec<u8>,
     /// Whether the buffer begins with the rest of a partially written line.
@@ -47,16 +47,16 @@ impl Sink for File {
     }
 }
 
-impl Out {
+impl Output {
     /// `stdout`, `stderr`, or a file that is appended to.
-    pub fn open(to: &str) -> io::Result<Out> {
+    pub fn open(to: &str) -> io::Result<Output> {
         // Not by the standard library's handles, which have a buffer of their own.
         let file = match to {
             "stdout" => standard(io::stdout().as_fd(), "/proc/self/fd/1")?,
             "stderr" => standard(io::stderr().as_fd(), "/proc/self/fd/2")?,
             path => without_waiting().create(true).append(true).open(path).map_err(without_reader)?,
         };
-        Ok(Out::new(file))
+        Ok(Output::new(file))
     }
 
     /// Waits until the output is writable, at most for this time; regular files always are.
@@ -92,9 +92,9 @@ fn without_reader(e: io::Error) -> io::Error {
     }
 }
 
-impl<F: Sink> Out<F> {
-    fn new(file: F) -> Out<F> {
-        Out { file, buffer: Vec::new(), is_torn: false, lost: 0, why: None, blocked: false }
+impl<F: Sink> Output<F> {
+    fn new(file: F) -> Output<F> {
+        Output { file, buffer: Vec::new(), is_torn: false, lost: 0, why: None, blocked: false }
     }
 
     /// Lines, with their ends.
@@ -105,7 +105,7 @@ impl<F: Sink> Out<F> {
         }
     }
 
-    /// Writes all lines, or loses them; those without room stay here ([`Out::is_blocked`]).
+    /// Writes all lines, or loses them; those without room stay here ([`Output::is_blocked`]).
     pub fn flush(&mut self) {
         let mut written = 0;
         self.blocked = false;
@@ -216,7 +216,7 @@ mod tests {
     fn every_line_is_whole_or_lost() {
         for can_cut in [true, false] {
             for rooms in (0..30).flat_map(|a| (0..30).map(move |b| [a, b])) {
-                let mut out = Out::new(Narrow { got: Vec::new(), room: 0, can_cut });
+                let mut out = Output::new(Narrow { got: Vec::new(), room: 0, can_cut });
                 let mut number = 100;
                 for room in rooms.into_iter().chain([1, 1000]) {
                     out.file.room = room;
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_is_given_up_is_lost() {
-        let mut out = Out::new(Narrow { got: Vec::new(), room: 2, can_cut: false });
+        let mut out = Output::new(Narrow { got: Vec::new(), room: 2, can_cut: false });
         out.put("<1>\n");
         out.put("<2>\n");
         out.flush();

@@ -1,7 +1,7 @@
 //! The thread that writes an access log: lines as they come, the file reopened on request, and a message on standard
 //! error about lost lines.
 
-use crate::log::out::Out;
+use crate::log::out::Output;
 use crate::log::{FINISH, Flags, Message};
 use std::io::{self, Write};
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The state of the writer.
 pub(super) struct Writer<'a> {
-    out: Out,
+    out: Output,
     /// How it was opened.
     to: String,
     flags: &'a Flags,
@@ -36,7 +36,7 @@ pub(super) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// To where this is open.
-    pub fn new(out: Out, to: String, flags: &'a Flags) -> Writer<'a> {
+    pub fn new(out: Output, to: String, flags: &'a Flags) -> Writer<'a> {
         Writer { out, to, flags, end: None, lost: 0, why: None, said: None, told: Vec::new() }
     }
 
@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
     }
 
     fn open_anew(&mut self) {
-        match Out::open(&self.to) {
+        match Output::open(&self.to) {
             Ok(anew) => {
                 // The rest of a line does not belong in another file.
                 self.out.give_up();

@@ -1,7 +1,7 @@
 //! The origin's side of an exchange: the request that is sent, how its answer can fail, and what its connection holds.
 
 use crate::metrics::{Ending, OpenConnection};
-use crate::sync::counter::Counted;
+use crate::sync::counter::CountGuard;
 use crate::transport::own::OwnConnection;
 use h2::Reason;
 use weir_http1::{Checked, Edits, Hop, Limits, Refusal, Request};
@@ -80,7 +80,7 @@ pub(crate) struct ConnectionHold {
     /// Present if it leads to one of this process's own listeners.
     pub own: Option<OwnConnection>,
     /// Its place among the connections that the server may have.
-    pub _counted: Option<Counted>,
+    pub _counted: Option<CountGuard>,
     /// Counts it as open.
     pub open: Option<OpenConnection>,
 }

@@ -46,15 +46,15 @@ pub(crate) trait Value: Copy + 'static {
 
 /// Counters by a value of `N`.
 #[derive(Debug)]
-pub(crate) struct By<V, const N: usize>([Count; N], std::marker::PhantomData<V>);
+pub(crate) struct CountsBy<V, const N: usize>([Count; N], std::marker::PhantomData<V>);
 
-impl<V, const N: usize> Default for By<V, N> {
-    fn default() -> By<V, N> {
-        By(std::array::from_fn(|_| Count::default()), std::marker::PhantomData)
+impl<V, const N: usize> Default for CountsBy<V, N> {
+    fn default() -> CountsBy<V, N> {
+        CountsBy(std::array::from_fn(|_| Count::default()), std::marker::PhantomData)
     }
 }
 
-impl<V: Value, const N: usize> By<V, N> {
+impl<V: Value, const N: usize> CountsBy<V, N> {
     /// Adds one to this value.
     #[inline]
     pub fn one(&self, value: V) {
@@ -116,17 +116,17 @@ pub(crate) use values;
 
 /// How something ended: well, or with an error of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ended(pub Outcome);
+pub(crate) struct OutcomeLabel(pub Outcome);
 
 /// The number of outcomes.
 pub(crate) const OUTCOMES: usize = Kind::ALL.len() + 1;
 
-impl Value for Ended {
-    const ALL: &'static [Ended] = &{
-        let mut all = [Ended(None); OUTCOMES];
+impl Value for OutcomeLabel {
+    const ALL: &'static [OutcomeLabel] = &{
+        let mut all = [OutcomeLabel(None); OUTCOMES];
         let mut at = 0;
         while at < Kind::ALL.len() {
-            all[at + 1] = Ended(Some(Kind::ALL[at]));
+            all[at + 1] = OutcomeLabel(Some(Kind::ALL[at]));
             at += 1;
         }
         all
@@ -143,7 +143,7 @@ impl Value for Ended {
 }
 
 /// Counters by outcome.
-pub(crate) type Outcomes = By<Ended, OUTCOMES>;
+pub(crate) type Outcomes = CountsBy<OutcomeLabel, OUTCOMES>;
 
 #[cfg(test)]
 mod tests {
@@ -151,12 +151,12 @@ mod tests {
 
     #[test]
     fn each_outcome_has_its_place() {
-        for (at, ended) in Ended::ALL.iter().enumerate() {
+        for (at, ended) in OutcomeLabel::ALL.iter().enumerate() {
             assert_eq!(ended.index(), at, "{}", ended.name());
         }
         let outcomes = Outcomes::default();
-        outcomes.one(Ended(None));
-        outcomes.add(Ended(Some(Kind::Lost)), 2);
+        outcomes.one(OutcomeLabel(None));
+        outcomes.add(OutcomeLabel(Some(Kind::Lost)), 2);
         assert_eq!(outcomes.each().collect::<Vec<_>>(), [("ok", 1), ("lost", 2)]);
         assert_eq!(outcomes.sum(), 3);
     }

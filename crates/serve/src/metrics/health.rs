@@ -1,7 +1,7 @@
 //! Counts of targets by the owner of health: how long they are out and why, ejections, checks.
 
-use super::counts::{By, values};
-use super::pool::Seen;
+use super::counts::{CountsBy, values};
+use super::pool::ScrapeRound;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -20,10 +20,10 @@ values! {
 /// The counters of one target of a pool.
 #[derive(Default)]
 pub(crate) struct HealthCounts {
-    pub checks: By<CheckResult, { CheckResult::COUNT }>,
+    pub checks: CountsBy<CheckResult, { CheckResult::COUNT }>,
     ejections: RefCell<BTreeMap<&'static str, u64>>,
     out_ns: RefCell<BTreeMap<&'static str, u64>>,
-    seen: Seen,
+    seen: ScrapeRound,
 }
 
 impl HealthCounts {

@@ -32,7 +32,7 @@ pub(crate) struct Histogram {
 
 /// The same at one moment, to be added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Observed {
+pub(crate) struct HistogramCounts {
     counts: [u64; BUCKETS],
     sum_ns: u64,
     pub native: native::Counts,
@@ -49,8 +49,8 @@ impl Histogram {
     }
 
     /// The observations so far.
-    pub fn observed(&self) -> Observed {
-        Observed {
+    pub fn observed(&self) -> HistogramCounts {
+        HistogramCounts {
             counts: std::array::from_fn(|at| self.counts[at].get()),
             sum_ns: self.sum_ns.get(),
             native: self.native.observed(),
@@ -69,9 +69,9 @@ fn bucket(ns: u64) -> usize {
     }
 }
 
-impl Observed {
+impl HistogramCounts {
     /// Adds the observations of another thread.
-    pub fn add(&mut self, other: &Observed) {
+    pub fn add(&mut self, other: &HistogramCounts) {
         for (count, more) in self.counts.iter_mut().zip(other.counts) {
             *count += more;
         }

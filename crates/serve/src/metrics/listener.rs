@@ -1,6 +1,6 @@
 //! Counts of a listener's clients on one thread: requests as in the access log, connections, handshakes.
 
-use super::counts::{By, Count, Ended, Outcomes, Value, values};
+use super::counts::{Count, CountsBy, OutcomeLabel, Outcomes, Value, values};
 use super::histogram::Histogram;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -104,7 +104,7 @@ values! {
 
 impl Method {
     /// Of a request.
-    pub fn of(method: &[u8]) -> Method {
+    pub fn from_bytes(method: &[u8]) -> Method {
         match method {
             b"GET" => Method::Get,
             b"HEAD" => Method::Head,
@@ -122,7 +122,7 @@ impl Method {
 
 impl Protocol {
     /// Of a request.
-    pub fn of(version: Version) -> Protocol {
+    pub fn from_version(version: Version) -> Protocol {
         match version {
             Version::H10 => Protocol::H10,
             Version::H11 => Protocol::H11,
@@ -159,7 +159,7 @@ pub(crate) enum Code {
 }
 
 /// The outcome of an exchange, as in its line of the access log.
-pub(crate) struct Exchanged {
+pub(crate) struct ExchangeOutcome {
     pub status: u16,
     pub failure: Outcome,
     /// The limit that ended it.
@@ -192,10 +192,10 @@ pub(crate) struct ListenerCounts {
     pub received: Count,
     pub sent: Count,
     pub accepted: Count,
-    pub closed: By<Parting, { Parting::COUNT }>,
-    pub handshakes: By<Handshake, { Handshake::COUNT }>,
+    pub closed: CountsBy<Parting, { Parting::COUNT }>,
+    pub handshakes: CountsBy<Handshake, { Handshake::COUNT }>,
     /// Requests that a limit ended.
-    pub limits: By<RequestLimit, { RequestLimit::COUNT }>,
+    pub limits: CountsBy<RequestLimit, { RequestLimit::COUNT }>,
     /// Messages that were refused, by the rule.
     refused: RefCell<BTreeMap<&'static str, u64>>,
 }
@@ -207,26 +207,30 @@ impl ListenerCounts {
     }
 
     /// Counts the end of an exchange.
-    pub fn exchanged(&self, method: &[u8], version: Version, ended: &Exchanged) {
+    pub fn exchanged(&self, method: &[u8], version: Version, ended: &ExchangeOutcome) {
         self.in_flight.less();
-        self.count(Method::of(method), Protocol::of(version), ended);
+        self.count(Method::from_bytes(method), Protocol::from_version(version), ended);
     }
 
     /// Counts a request that was answered for its head alone: it was never in flight.
     pub fn refused(&self, request: Option<&[u8]>, version: Version, answer: &HeadAnswer) {
         let HeadAnswer { status, limit, sent } = *answer;
         let failure = Some(Kind::BadRequest);
-        let ended = Exchanged { status, failure, limit, received: 0, sent: sent as u64, took_ns: 0 };
-        self.count(request.map_or(Method::Other, Method::of), Protocol::of(version), &ended);
+        let ended = ExchangeOutcome { status, failure, limit, received: 0, sent: sent as u64, took_ns: 0 };
+        self.count(
+            request.map_or(Method::Other, Method::from_bytes),
+            Protocol::from_version(version),
+            &ended,
+        );
     }
 
-    fn count(&self, method: Method, protocol: Protocol, ended: &Exchanged) {
+    fn count(&self, method: Method, protocol: Protocol, ended: &ExchangeOutcome) {
         let cell = &self.requests[method.index() * Protocol::COUNT + protocol.index()];
         let codes = cell.get_or_init(|| Box::new(Codes(std::array::from_fn(|_| Count::default()))));
         codes.0[place(ended.status)].one();
         let is_bad = || (ended.status >= 500).then_some(Kind::Status5xx);
         if let Some(kind) = ended.failure.or_else(is_bad) {
-            self.errors.one(Ended(Some(kind)));
+            self.errors.one(OutcomeLabel(Some(kind)));
         }
         if let Some(limit) = ended.limit {
             self.limits.one(limit);
@@ -271,8 +275,14 @@ mod tests {
     #[test]
     fn a_request_counts_once() {
         let counts = ListenerCounts::new("edge");
-        let of =
-            |status, failure| Exchanged { status, failure, limit: None, received: 1, sent: 2, took_ns: 5 };
+        let of = |status, failure| ExchangeOutcome {
+            status,
+            failure,
+            limit: None,
+            received: 1,
+            sent: 2,
+            took_ns: 5,
+        };
         counts.in_flight.add(3);
         counts.exchanged(b"GET", Version::H11, &of(200, None));
         counts.exchanged(b"BREW", Version::H2, &of(0, Some(Kind::Reset)));

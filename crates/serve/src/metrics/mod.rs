@@ -23,7 +23,9 @@ mod upstream;
 
 pub(crate) use counts::Value as LabelValue;
 pub(crate) use health::{CheckResult, HealthCounts, TargetHealth};
-pub(crate) use listener::{Code, Exchanged, Handshake, HeadAnswer, ListenerCounts, Parting, RequestLimit};
+pub(crate) use listener::{
+    Code, ExchangeOutcome, Handshake, HeadAnswer, ListenerCounts, Parting, RequestLimit,
+};
 pub(crate) use node::{Counting, Denied, NodeCounts, Rejected, Won};
 pub(crate) use pool::{LbCounts, PoolCounts, TargetCounts};
 pub(crate) use process::ProcessMetrics;
@@ -33,7 +35,7 @@ pub use text::Exposition;
 pub(crate) use upstream::{ConnectionCounts, Ending, OpenConnection};
 
 use busy::Busy;
-use counts::{By, values};
+use counts::{CountsBy, values};
 use histogram::Histogram;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -74,7 +76,7 @@ pub(crate) struct Metrics {
     pub lag: Histogram,
     /// The share of the last second in which it ran.
     pub busy: Busy,
-    pub limits: By<Limit, { Limit::COUNT }>,
+    pub limits: CountsBy<Limit, { Limit::COUNT }>,
     /// Scrapes.
     round: Cell<u64>,
 }

@@ -1,6 +1,6 @@
 //! Counts of nodes on one thread: further attempts, waiting, limits.
 
-use super::counts::{By, Count, Ended, Outcomes, values};
+use super::counts::{Count, CountsBy, OutcomeLabel, Outcomes, values};
 use super::histogram::Histogram;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -51,9 +51,9 @@ pub(crate) struct NodeCounts {
     pub is: Counting,
     /// Further attempts, by the outcome of the one before.
     pub retries: Outcomes,
-    pub denied: By<Denied, { Denied::COUNT }>,
-    pub hedges: By<Won, { Won::COUNT }>,
-    pub rejected: By<Rejected, { Rejected::COUNT }>,
+    pub denied: CountsBy<Denied, { Denied::COUNT }>,
+    pub hedges: CountsBy<Won, { Won::COUNT }>,
+    pub rejected: CountsBy<Rejected, { Rejected::COUNT }>,
     /// Requests over the rate.
     pub limited: Count,
     /// The waits of requests that entered; created with the first.
@@ -67,9 +67,9 @@ impl NodeCounts {
             label,
             is,
             retries: Outcomes::default(),
-            denied: By::default(),
-            hedges: By::default(),
-            rejected: By::default(),
+            denied: CountsBy::default(),
+            hedges: CountsBy::default(),
+            rejected: CountsBy::default(),
             limited: Count::default(),
             waited: OnceCell::new(),
         }
@@ -77,7 +77,7 @@ impl NodeCounts {
 
     /// Counts a further attempt, after one with this outcome.
     pub fn retried(&self, outcome: Outcome) {
-        self.retries.one(Ended(outcome));
+        self.retries.one(OutcomeLabel(outcome));
     }
 
     /// Counts a request that entered after this time.

@@ -3,7 +3,7 @@
 //! A series belongs to its labels: balancers of one site, and targets with the same name, share their counters, in
 //! every graph.
 
-use super::counts::{Count, Ended, Outcomes};
+use super::counts::{Count, OutcomeLabel, Outcomes};
 use super::histogram::Histogram;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ pub(crate) struct PoolCounts {
     pub label: Arc<str>,
     /// From the pick to the head of the answer.
     pub duration: Histogram,
-    seen: Seen,
+    seen: ScrapeRound,
 }
 
 /// The counters of a target of a pool.
@@ -25,7 +25,7 @@ pub(crate) struct TargetCounts {
     pub label: Arc<str>,
     begun: Count,
     pub ended: Outcomes,
-    seen: Seen,
+    seen: ScrapeRound,
 }
 
 impl PoolCounts {
@@ -48,7 +48,7 @@ impl TargetCounts {
 
     /// Attempts so far, and failed ones.
     pub fn attempts(&self) -> (u64, u64) {
-        (self.begun.get(), self.ended.sum().wrapping_sub(self.ended.get(Ended(None))))
+        (self.begun.get(), self.ended.sum().wrapping_sub(self.ended.get(OutcomeLabel(None))))
     }
 
     /// Attempts in progress.
@@ -64,9 +64,9 @@ impl TargetCounts {
 
 /// The last round of gathering that has read it: counters that several nodes share are read once.
 #[derive(Default)]
-pub(super) struct Seen(Cell<u64>);
+pub(super) struct ScrapeRound(Cell<u64>);
 
-impl Seen {
+impl ScrapeRound {
     pub(super) fn is_new_in(&self, round: u64) -> bool {
         self.0.replace(round) != round
     }
@@ -98,7 +98,7 @@ impl LbCounts {
     #[inline]
     pub fn ended(&self, target: u32, outcome: Outcome) {
         if let Some(target) = self.targets.get(target as usize) {
-            target.ended.one(Ended(outcome));
+            target.ended.one(OutcomeLabel(outcome));
         }
     }
 }

@@ -3,7 +3,7 @@
 //! have.
 
 use super::families::{FAMILIES, Family, Kind};
-use super::histogram::{BOUNDS, Observed};
+use super::histogram::{BOUNDS, HistogramCounts};
 use super::native;
 use super::sample::{Label, Sample, Value};
 use prost::Message;
@@ -118,7 +118,7 @@ fn metric(family: &Family, sample: &Sample) -> Metric {
     let value = match &sample.value {
         Value::Whole(whole) => one(*whole as f64),
         Value::Real(real) => one(*real),
-        Value::Observed(_) => None,
+        Value::Histogram(_) => None,
     };
     let (gauge, counter) = if family.kind == Kind::Counter { (None, value) } else { (value, None) };
     let label = family
@@ -127,7 +127,7 @@ fn metric(family: &Family, sample: &Sample) -> Metric {
         .zip(&sample.labels)
         .map(|(name, label)| LabelPair { name: Bytes::from_static(name.as_bytes()), value: text(label) });
     let histogram = match &sample.value {
-        Value::Observed(observed) => Some(histogram(observed)),
+        Value::Histogram(observed) => Some(histogram(observed)),
         _ => None,
     };
     Metric { label: label.collect(), gauge, counter, histogram }
@@ -142,7 +142,7 @@ fn text(label: &Label) -> Bytes {
     }
 }
 
-fn histogram(observed: &Observed) -> Histogram {
+fn histogram(observed: &HistogramCounts) -> Histogram {
     let cumulative = observed.cumulative();
     let bound = |(bound, count): (&&str, u64)| Bucket {
         cumulative_count: Some(count),

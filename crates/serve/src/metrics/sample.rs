@@ -1,7 +1,7 @@
 //! The contents of a scrape: values of all threads with their labels; those of one series are combined.
 
 use super::families::{FAMILIES, Id, Merge};
-use super::histogram::{Histogram, Observed};
+use super::histogram::{Histogram, HistogramCounts};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Label {
 pub(crate) enum Value {
     Whole(u64),
     Real(f64),
-    Observed(Box<Observed>),
+    Histogram(Box<HistogramCounts>),
 }
 
 impl From<u64> for Value {
@@ -76,14 +76,14 @@ impl From<f64> for Value {
 
 impl From<&Histogram> for Value {
     fn from(histogram: &Histogram) -> Value {
-        Value::Observed(Box::new(histogram.observed()))
+        Value::Histogram(Box::new(histogram.observed()))
     }
 }
 
 impl Value {
     fn merge(&mut self, other: &Value, by: Merge) {
         match (self, other) {
-            (Value::Observed(all), Value::Observed(more)) => all.add(more),
+            (Value::Histogram(all), Value::Histogram(more)) => all.add(more),
             (Value::Whole(all), Value::Whole(more)) => {
                 *all = match by {
                     // A negative value on one thread is compensated on another.

@@ -52,7 +52,7 @@ fn write(all: &[Sample], format: Exposition) -> String {
             head(&mut text, family, format);
         }
         match &sample.value {
-            Value::Observed(observed) => {
+            Value::Histogram(observed) => {
                 let mut buckets = observed.cumulative().into_iter();
                 for (bound, count) in BOUNDS.iter().zip(&mut buckets) {
                     let bound = match format {

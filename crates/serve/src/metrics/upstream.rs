@@ -1,6 +1,6 @@
 //! Counts of a target's connections on one thread.
 
-use super::counts::{By, Count, values};
+use super::counts::{Count, CountsBy, values};
 use super::histogram::Histogram;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -32,7 +32,7 @@ pub(crate) struct ConnectionCounts {
     pub reused: Count,
     /// Requests that were sent once more, since their connection had just ended.
     pub resent: Count,
-    pub closed: By<Ending, { Ending::COUNT }>,
+    pub closed: CountsBy<Ending, { Ending::COUNT }>,
     /// The times of connecting; created with the first.
     connected: OnceCell<Box<Histogram>>,
 }

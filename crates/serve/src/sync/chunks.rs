@@ -12,7 +12,7 @@ pub(crate) struct Chunks<T>([OnceLock<Box<[T]>>; PIECES]);
 
 impl<T: Default> Chunks<T> {
     /// With at least this number of items.
-    pub fn of(n: usize) -> Chunks<T> {
+    pub fn with_len(n: usize) -> Chunks<T> {
         let chunks = Chunks([const { OnceLock::new() }; PIECES]);
         chunks.grow(n);
         chunks
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn items_stay_where_they_are_as_the_list_grows() {
-        let chunks: Chunks<AtomicU32> = Chunks::of(1);
+        let chunks: Chunks<AtomicU32> = Chunks::with_len(1);
         for n in [1u32, 64, 65, 128, 129, 5_000] {
             chunks.grow(n as usize);
             let last = chunks.get(n - 1).expect("as long as it was to be");
@@ -62,6 +62,8 @@ mod tests {
         for n in [1u32, 64, 65, 128, 129, 5_000] {
             assert_eq!(chunks.get(n - 1).map(|item| item.load(Relaxed)), Some(n));
         }
-        assert!(Chunks::<u8>::of(64).get(64).is_none() && Chunks::<u8>::of(65).get(127).is_some());
+        assert!(
+            Chunks::<u8>::with_len(64).get(64).is_none() && Chunks::<u8>::with_len(65).get(127).is_some()
+        );
     }
 }

@@ -35,10 +35,10 @@ impl Semaphore {
     /// `n` counters that go up to `most`.
     pub fn new(n: usize, most: u32) -> Semaphore {
         let semaphore = Semaphore {
-            inside: Chunks::of(n),
+            inside: Chunks::with_len(n),
             count: AtomicU32::new(n as u32),
             most: AtomicU32::new(most),
-            full: Chunks::of(n.div_ceil(64)),
+            full: Chunks::with_len(n.div_ceil(64)),
             version: AtomicU64::new(1),
         };
         if most == 0 {

@@ -180,9 +180,9 @@ fn the_lowest_ticket_is_next() {
 
 /// Counts how often it was woken.
 #[derive(Default)]
-struct Woken(AtomicU32);
+struct WakeCount(AtomicU32);
 
-impl std::task::Wake for Woken {
+impl std::task::Wake for WakeCount {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, SeqCst);
     }
@@ -197,7 +197,7 @@ fn a_chance_is_handed_on() {
     let locals: Vec<Rc<LocalSemaphore>> = (0..2)
         .map(|me| Rc::new(LocalSemaphore::new(semaphore.clone(), WaitQueue::new(shared.clone(), me))))
         .collect();
-    let wakers: Vec<Arc<Woken>> = (0..4).map(|_| Arc::default()).collect();
+    let wakers: Vec<Arc<WakeCount>> = (0..4).map(|_| Arc::default()).collect();
     let woken = |i: usize| wakers[i].0.load(SeqCst);
     let inside = locals[0].take(0).expect("it is free");
     // Two wait here, then one there.

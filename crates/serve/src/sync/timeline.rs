@@ -32,7 +32,7 @@ pub(crate) struct TimeLine {
 
 /// The state that a request found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct NodeState {
     pub up: bool,
     /// Flips until then.
     pub flips: u64,
@@ -58,7 +58,7 @@ impl TimeLine {
     }
 
     /// A request enters.
-    pub async fn look(&self, clock: Clock) -> Seen {
+    pub async fn look(&self, clock: Clock) -> NodeState {
         let (seen, up_at) = self
             .state
             .with(|state| {
@@ -76,7 +76,7 @@ impl TimeLine {
                     }
                 }
                 let next_ns = (!self.lazy).then_some(state.next_flip_ns());
-                (Seen { up: state.is_up_now(), flips: state.flips(), next_ns }, up_at)
+                (NodeState { up: state.is_up_now(), flips: state.flips(), next_ns }, up_at)
             })
             .await;
         if self.flips.fetch_max(seen.flips, SeqCst) < seen.flips && self.lazy {

@@ -4,7 +4,7 @@
 //! connections. So whoever finds no room for a new one finds idle ones on other loops: they are asked to close some, and in
 //! a moment there is room. Cost where there is a limit: two atomic operations per connection; else nothing.
 
-use crate::sync::counter::{Counted, Counter};
+use crate::sync::counter::{CountGuard, Counter};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -40,7 +40,7 @@ impl ConnectionLimit {
 
     /// Room for a connection; `None`: there was none before the end, or where that is never, for the limit's own time.
     /// `ask`: has idle ones closed, here and on other loops.
-    pub async fn room(&self, core: &Core, end: &mut Option<Sleep>, ask: impl Fn()) -> Option<Counted> {
+    pub async fn room(&self, core: &Core, end: &mut Option<Sleep>, ask: impl Fn()) -> Option<CountGuard> {
         if let Some(counted) = self.open.take(self.most) {
             return Some(counted);
         }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weir_plan::serving::serving;
 use weir_plan::{Point, listeners};
-use weir_serve::{Exposition, Next, Options, Running, start};
+use weir_serve::{Exposition, NewTopology, Options, Running, start};
 use weir_topology::{Request, evaluate};
 
 /// What runs; dropped, it drains.
@@ -74,7 +74,7 @@ impl RunningBalancer {
         transport::adapt(&mut point);
         let serving = Arc::new(serving(&point, false).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}")));
         let nodes = listeners(&point);
-        let next = Next { point: Arc::new(point), serving, nodes, plan: String::new() };
+        let next = NewTopology { point: Arc::new(point), serving, nodes, plan: String::new() };
         let remote = self.running.as_ref().expect("it runs").remote();
         remote.serve_instead(next).expect("it can be served");
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use weir_plan::{Point, Spec, To};
-use weir_serve::{Next, Options, Running};
+use weir_serve::{NewTopology, Options, Running};
 
 /// Nothing here takes longer.
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -263,7 +263,7 @@ impl RunningBalancer {
         let point = Arc::new(plan.points[0].clone());
         let serving = weir_plan::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
         let nodes = weir_plan::listeners(&point);
-        let next = Next { point, serving: Arc::new(serving), nodes, plan: plan.hash };
+        let next = NewTopology { point, serving: Arc::new(serving), nodes, plan: plan.hash };
         self.running.as_ref().expect("it runs").remote().serve_instead(next)
     }
 
@@ -303,7 +303,7 @@ impl RunningBalancer {
         point.lists[list as usize].retain(|_| !removed.contains(&at.next().expect("a number")));
         let serving = Arc::new(weir_plan::serving::serving(&point, false).expect("it can be served"));
         let (point, nodes) = (Arc::new(point), self.nodes.clone());
-        remote.serve_instead(Next { point, serving, nodes, plan: String::new() }).expect("a reload");
+        remote.serve_instead(NewTopology { point, serving, nodes, plan: String::new() }).expect("a reload");
     }
 
     /// Which origins answered so many requests.

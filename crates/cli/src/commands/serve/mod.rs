@@ -14,13 +14,13 @@ use std::sync::Arc;
 use weir_plan::Plan;
 use weir_plan::serving::{Serving, serving};
 use weir_plan::{NodeId, Point, Spec, listeners, with_inner};
-use weir_serve::{Next, Predecessor, Remote, Running, Source, explain};
+use weir_serve::{NewTopology, Predecessor, Remote, Running, Source, explain};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     // First: a child would inherit these sockets.
     let given = supervised::inherited()?;
     let source = FromFile { file: args.file(), inject: args.inject, listeners: args.listeners.clone() };
-    let Next { point, serving, nodes: chosen, plan } = source.load()?;
+    let NewTopology { point, serving, nodes: chosen, plan } = source.load()?;
     let predecessor = predecessor(args)?;
     let inherited = predecessor.as_ref().map(|p| p.sockets.clone()).or_else(|| given.clone());
     let admin = administered::bind(args, inherited.clone(), predecessor.is_some())?;
@@ -87,12 +87,12 @@ struct FromFile {
 }
 
 impl FromFile {
-    fn load(&self) -> Result<Next, Failure> {
+    fn load(&self) -> Result<NewTopology, Failure> {
         let plan = input::load(&self.file)?;
         let (point, serving) = check(&plan, self.inject, self.file.quiet)?;
         let nodes = choose(point, &self.listeners)?;
         let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
-        Ok(Next { point, serving, nodes, plan: plan.hash.clone() })
+        Ok(NewTopology { point, serving, nodes, plan: plan.hash.clone() })
     }
 
     /// The same without hints, which were given at the start.
@@ -103,7 +103,7 @@ impl FromFile {
 }
 
 impl Source for FromFile {
-    fn read(&self) -> Result<Next, String> {
+    fn read(&self) -> Result<NewTopology, String> {
         supervised::reloading();
         self.load().map_err(Failure::words)
     }

@@ -21,7 +21,7 @@ const LOOK_NS: u64 = 5_000_000;
 /// The part of the descriptors that they may have.
 const SHARE: usize = 8;
 
-struct Late {
+struct PendingClients {
     number: usize,
     listener: Rc<Listener>,
     admission: Admission,
@@ -47,7 +47,7 @@ pub(super) fn begin(
     let waiting = first.into_iter().collect();
     // Clients waiting there belong to another process, if one accepts in this one's place.
     let socket = Some(socket).filter(|_| !lp.process.replaced.load(Relaxed));
-    let mut late = Late { number, listener, admission, waiting, most, socket };
+    let mut late = PendingClients { number, listener, admission, waiting, most, socket };
     if late.look(lp) {
         return;
     }
@@ -62,7 +62,7 @@ pub(super) fn begin(
     });
 }
 
-impl Late {
+impl PendingClients {
     /// Lets in the clients that there is room for; whether none is left.
     fn look(&mut self, lp: &Rc<Loop>) -> bool {
         self.take_in(lp);

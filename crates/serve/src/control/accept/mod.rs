@@ -3,7 +3,7 @@
 
 mod late;
 
-use super::admission::{self, Admission, Place, Whose};
+use super::admission::{self, Admission, IdleScope, Place};
 use super::connection;
 use super::event_loop::Loop;
 use super::handoff::{self, InTransit};
@@ -76,7 +76,7 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                 lp.state.metrics.limits.one(Limit::Descriptors);
                 // Descriptors held by idle connections may be freed.
                 if !lp.targets.close_oldest() {
-                    admission::make_room(&lp, Whose::Anybody);
+                    admission::make_room(&lp, IdleScope::Anybody);
                 }
                 if !pauses(&lp, socket.acceptor(), closes.as_mut()).await {
                     break;
@@ -91,7 +91,7 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
 fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, admission: &Admission, accepted: Accepted, place: Place) {
     let me = lp.number as usize;
     let lightest = admission.clients.lightest(me, |on| lp.process.carries(on));
-    let transit = if lightest == me { None } else { InTransit::to(&lp.process, lightest) };
+    let transit = if lightest == me { None } else { InTransit::begin(&lp.process, lightest) };
     let on = transit.as_ref().map_or(me, |_| lightest);
     let Place { own, common } = place;
     // Behind a balancer that sends PROXY headers, clients are counted once their address is known.

@@ -30,7 +30,7 @@ use weir_policy::health::{Health, Known};
 use weir_policy::snapshot::Snapshot;
 
 /// Callbacks for changes in health.
-pub(crate) struct Hearers {
+pub(crate) struct Callbacks {
     /// Publishes the changed health of a balancer to all followers.
     pub publish: Box<dyn Fn(Id, Arc<HealthUpdate>)>,
     /// The number of ejections of a balancer since the last call.
@@ -42,7 +42,7 @@ pub(crate) struct Monitor {
     pub core: Rc<Core>,
     graph: RefCell<Rc<Graph>>,
     errors: Arc<ErrorLog>,
-    hears: Hearers,
+    hears: Callbacks,
     /// By number of the node, ascending.
     lbs: RefCell<Vec<Monitored>>,
     /// The token that authenticates checks to built-in servers.
@@ -67,7 +67,7 @@ struct Monitored {
     /// Whether another node takes requests for which no target is left.
     has_spare: bool,
     /// The published state.
-    told: Told,
+    told: Published,
     /// Its display name.
     name: String,
     /// The display names of its targets.
@@ -83,7 +83,7 @@ struct Monitored {
 
 /// The state last published to the loops, and to the balancers outside.
 #[derive(Default)]
-struct Told {
+struct Published {
     version: Option<u64>,
     half_open: Vec<bool>,
     is_alive: bool,
@@ -98,7 +98,7 @@ impl Monitor {
         metrics: &Metrics,
         errors: Arc<ErrorLog>,
         token: u64,
-        hears: Hearers,
+        hears: Callbacks,
     ) -> Rc<Monitor> {
         let lbs = monitored(&graph, (metrics, token), &mut BTreeMap::new(), 0);
         Rc::new(Monitor {
@@ -412,7 +412,7 @@ impl Monitored {
             questions: questions.collect(),
             ends: ends.clone(),
             has_spare: lb.spare.is_some(),
-            told: Told::default(),
+            told: Published::default(),
             name: blueprint.point.nodes[node as usize]
                 .name
                 .clone()
@@ -442,7 +442,7 @@ impl Monitored {
         }
         // The caller publishes changes of the set.
         health.take_transitions().for_each(drop);
-        let told = Told { version: None, ..old.told };
+        let told = Published { version: None, ..old.told };
         // Ejected targets stay out for their remaining time.
         let mut counts = self.counts;
         for ((new, was), label) in counts.iter_mut().zip(old.counts).zip(&self.labels) {
