@@ -23,8 +23,10 @@ impl Stall {
     pub fn poll_ended(
         &self,
         cx: &mut Context<'_>,
-        (core, session): (&Core, &Session),
-        (unsent, taken): (usize, u64),
+        core: &Core,
+        session: &Session,
+        unsent: usize,
+        taken: u64,
     ) -> Option<RequestLimit> {
         if unsent == 0 {
             self.last.set(None);

@@ -172,7 +172,8 @@ impl Drop for Job<'_> {
             self.core.runtime.spawn(die_with(
                 self.node.clone(),
                 self.core.clone(),
-                (self.ticket, number),
+                self.ticket,
+                number,
                 watch,
             ));
         }
@@ -180,12 +181,7 @@ impl Drop for Job<'_> {
 }
 
 /// One that nobody wants still dies with the process around it.
-async fn die_with(
-    node: Rc<Concurrent>,
-    core: Rc<Core>,
-    (ticket, number): (usize, u64),
-    mut watch: CrashWatch,
-) {
+async fn die_with(node: Rc<Concurrent>, core: Rc<Core>, ticket: usize, number: u64, mut watch: CrashWatch) {
     let crashed = poll_fn(|cx| {
         let mut state = node.state.borrow_mut();
         match state.tickets.get_mut(ticket) {

@@ -105,12 +105,12 @@ impl Queue {
     }
 
     /// Runs what is behind in a task of its own.
-    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, (me, mut ctx): (NodeId, RequestContext)) -> Answer {
+    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, mut ctx: RequestContext) -> Answer {
         let rendezvous = Rc::new(Rendezvous::default());
         // What the outer one is told it is told through the inner.
         let detachable = Rc::new(Detachable::inside(ctx.detachable.take()));
         ctx.detachable = Some(detachable.clone());
-        ex.core.runtime.spawn(task(self, ex.clone(), (me, ctx), rendezvous.clone()));
+        ex.core.runtime.spawn(task(self, ex.clone(), me, ctx, rendezvous.clone()));
         let _leaving = Leaving { rendezvous: &rendezvous, detachable: &detachable, ex: &ex };
         poll_fn(|cx| match rendezvous.answer.borrow_mut().take() {
             Some(answer) => {
@@ -154,7 +154,8 @@ impl Drop for Leaving<'_> {
 async fn task(
     queue: Rc<Queue>,
     ex: Rc<Exchange>,
-    (me, ctx): (NodeId, RequestContext),
+    me: NodeId,
+    ctx: RequestContext,
     rendezvous: Rc<Rendezvous>,
 ) {
     let mut answering = Answering { rendezvous: rendezvous.clone(), answered: false };

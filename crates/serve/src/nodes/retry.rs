@@ -32,7 +32,7 @@ pub(crate) struct Retry {
 
 impl Retry {
     /// Runs what is behind, as often as it takes.
-    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, (me, ctx): (NodeId, RequestContext)) -> Answer {
+    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, ctx: RequestContext) -> Answer {
         let same = self.config.work == config::Work::Same;
         let idempotent = ex.request.is_idempotent();
         let tried =

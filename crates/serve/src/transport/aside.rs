@@ -29,7 +29,7 @@ impl SideListener {
     pub fn bind(addr: &str, private: bool) -> Result<SideListener, CannotListen> {
         let files = SocketFiles::default();
         let mode = private.then_some(0o600);
-        let (tcp, unix, addr) = match bind::bind_as(addr, 1, mode, (0, &files))? {
+        let (tcp, unix, addr) = match bind::bind_as(addr, 1, mode, 0, &files)? {
             Bound::Tcp(mut sockets, address) => (sockets.pop(), None, address.to_string()),
             Bound::Unix(mut sockets) => (None, sockets.pop(), addr.to_owned()),
         };
@@ -46,7 +46,7 @@ impl SideListener {
         };
         let files = SocketFiles::default();
         let why = |e: io::Error| CannotListen { addr: addr.to_owned(), why: e.to_string() };
-        match bind::given(addr, vec![socket], (0, &files)).map_err(why)? {
+        match bind::given(addr, vec![socket], 0, &files).map_err(why)? {
             Bound::Tcp(mut sockets, address) => {
                 Ok(SideListener { tcp: sockets.pop(), unix: None, addr: address.to_string(), files })
             }

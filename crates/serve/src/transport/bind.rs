@@ -41,12 +41,8 @@ impl fmt::Display for CannotListen {
 impl std::error::Error for CannotListen {}
 
 /// Binds a listener's address for so many loops; the file of a Unix socket joins the others.
-pub(crate) fn bind(
-    addr: &str,
-    loops: usize,
-    (level, files): (u32, &SocketFiles),
-) -> Result<Bound, CannotListen> {
-    bind_as(addr, loops, None, (level, files))
+pub(crate) fn bind(addr: &str, loops: usize, level: u32, files: &SocketFiles) -> Result<Bound, CannotListen> {
+    bind_as(addr, loops, None, level, files)
 }
 
 /// The same; `mode`: who may connect to a Unix socket, `None`: as the process's mask has it.
@@ -54,12 +50,13 @@ pub(super) fn bind_as(
     addr: &str,
     loops: usize,
     mode: Option<u32>,
-    (level, files): (u32, &SocketFiles),
+    level: u32,
+    files: &SocketFiles,
 ) -> Result<Bound, CannotListen> {
     let explain = |e: io::Error| CannotListen { addr: addr.to_owned(), why: why(&e) };
     if let Some(path) = addr.strip_prefix("unix:") {
         let path = Path::new(path);
-        return unix(path, loops, mode, (level, files)).map_err(|e| match e.kind() {
+        return unix(path, loops, mode, level, files).map_err(|e| match e.kind() {
             io::ErrorKind::AddrInUse => {
                 CannotListen { addr: addr.to_owned(), why: in_the_way(path).to_owned() }
             }
@@ -113,11 +110,7 @@ fn tcp(address: SocketAddr, shared: bool) -> io::Result<Socket> {
 }
 
 /// Sockets that listen already at a listener's address; the file of a Unix socket joins the others.
-pub(crate) fn given(
-    addr: &str,
-    sockets: Vec<OwnedFd>,
-    (level, files): (u32, &SocketFiles),
-) -> io::Result<Bound> {
+pub(crate) fn given(addr: &str, sockets: Vec<OwnedFd>, level: u32, files: &SocketFiles) -> io::Result<Bound> {
     let nonblocking = |socket: &Socket| socket.set_nonblocking(true);
     let sockets: Vec<Socket> = sockets.into_iter().map(Socket::from).collect();
     sockets.iter().try_for_each(nonblocking)?;
@@ -141,12 +134,7 @@ fn local(socket: &Socket) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::other("no address"))
 }
 
-fn unix(
-    path: &Path,
-    loops: usize,
-    mode: Option<u32>,
-    (level, files): (u32, &SocketFiles),
-) -> io::Result<Bound> {
+fn unix(path: &Path, loops: usize, mode: Option<u32>, level: u32, files: &SocketFiles) -> io::Result<Bound> {
     let first = {
         // Whoever else takes a socket for a stale one does so before this one listens, or after.
         let _lock = lock_folder(path);

@@ -64,20 +64,40 @@ pub(crate) struct Listener {
     pub inner: Option<OwnProcessTrust>,
 }
 
+/// What the file says of a listener, and what it was bound to.
+pub(crate) struct ListenerConfig<'a> {
+    pub name: &'a str,
+    /// Its address as written.
+    pub addr: &'a str,
+    pub http: &'a Http,
+    /// The port that it was bound to; `None`: a Unix socket.
+    pub port: Option<u16>,
+    pub tls: Option<Arc<tls::Server>>,
+}
+
+/// The logs that a listener writes on one loop.
+pub(crate) struct ListenerLogs {
+    pub access: Option<LoopLog>,
+    /// Receives the histories of requests.
+    pub traces: Option<LoopLog>,
+    /// Receives the reasons of failures.
+    pub errors: Arc<ErrorLog>,
+}
+
 impl Listener {
     /// A listener of the file.
     pub fn new(
         number: usize,
-        (name, addr): (&str, &str),
-        http: &Http,
-        (port, tls): (Option<u16>, Option<Arc<tls::Server>>),
-        (log, traces, errors): (Option<LoopLog>, Option<LoopLog>, Arc<ErrorLog>),
+        config: &ListenerConfig<'_>,
+        logs: ListenerLogs,
         run: Option<Arc<VerifyRun>>,
     ) -> Listener {
+        let ListenerConfig { name, addr, http, port, tls } = config;
+        let ListenerLogs { access, traces, errors } = logs;
         Listener {
             entry: Entry::Listener(number),
-            name: name.to_owned(),
-            addr: addr.to_owned(),
+            name: (*name).to_owned(),
+            addr: (*addr).to_owned(),
             limits: Limits {
                 max_head: usize::try_from(http.max_head).unwrap_or(usize::MAX),
                 max_headers: http.max_headers as usize,
@@ -86,9 +106,9 @@ impl Listener {
             trusted: Networks::parse(&http.trusted).unwrap_or_default(),
             proxy_from: Networks::parse(&http.proxy_from).unwrap_or_default(),
             raw_paths: http.paths == Paths::Raw,
-            port,
-            tls,
-            log,
+            port: *port,
+            tls: tls.clone(),
+            log: access,
             traces,
             counts: Rc::default(),
             errors: Some(errors),
@@ -97,7 +117,7 @@ impl Listener {
             built_in: None,
             level: 0,
             inner: None,
-            http: http.clone(),
+            http: (*http).clone(),
         }
     }
 

@@ -36,7 +36,8 @@ impl Session {
     /// A connection that was just accepted; `place` counts it until it is dropped.
     pub fn new(
         listener: Rc<Listener>,
-        (peer, local): (Option<SocketAddr>, Option<SocketAddr>),
+        peer: Option<SocketAddr>,
+        local: Option<SocketAddr>,
         deadline: Deadline,
         ending: bool,
         place: Box<dyn Any>,

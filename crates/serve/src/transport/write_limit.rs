@@ -18,7 +18,8 @@ impl WriteLimit {
     pub fn has_ended(
         &mut self,
         cx: &mut Context<'_>,
-        (session, deadline): (&Session, &OnceCell<Deadline>),
+        session: &Session,
+        deadline: &OnceCell<Deadline>,
         wire: &Wire,
     ) -> bool {
         if wire.unsent() == 0 {

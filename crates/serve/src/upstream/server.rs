@@ -350,8 +350,8 @@ impl Server {
             return Ok(self.wrap_h1(core, connection, Some(self.target.chooses_h1())));
         }
         let Connection { socket, held } = connection;
-        let ends = (self.old_ns(core), self.origin.max_requests);
-        let opening = h2::client::Conn::open(core, socket, ends, held);
+        let (old_ns, most_requests) = (self.old_ns(core), self.origin.max_requests);
+        let opening = h2::client::Conn::open(core, socket, old_ns, most_requests, held);
         let conn = within(limit, opening).await.ok_or(self.too_late())?;
         let failed = |tls: Option<tls::TlsError>| {
             Failure::new(Kind::ConnectFailed).with_cause(tls.map_or(FailureCause::NoHttp2, FailureCause::Tls))

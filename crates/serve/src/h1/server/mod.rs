@@ -34,13 +34,6 @@ pub(crate) struct Conn {
     glance: OnceCell<Deadline>,
 }
 
-impl Conn {
-    /// What `write_timeout` is counted by.
-    fn limited(&self) -> (&Session, &OnceCell<Deadline>) {
-        (&self.session, &self.write_deadline)
-    }
-}
-
 /// The rule of a head that did not come within `head_timeout`.
 const HEAD_LATE: &str = "head-late";
 
@@ -252,7 +245,9 @@ async fn refuse(core: &Core, conn: &Conn, status: u16, limit: Option<RequestLimi
     poll_fn(|cx| {
         let mut wire = conn.wire.borrow_mut();
         match wire.poll_flush(cx) {
-            Poll::Pending if limit.has_ended(cx, conn.limited(), &wire) => Poll::Ready(()),
+            Poll::Pending if limit.has_ended(cx, &conn.session, &conn.write_deadline, &wire) => {
+                Poll::Ready(())
+            }
             polled => polled.map(drop),
         }
     })

@@ -229,7 +229,8 @@ impl Stream {
     /// The limit that the client has reached by taking nothing of what waits for it; else the task is woken then.
     pub fn poll_stalled(&self, cx: &mut Context<'_>) -> Option<RequestLimit> {
         let mut limit = self.limit.get();
-        let stalled = limit.has_ended(cx, self.conn.limited(), &self.conn.wire.borrow());
+        let stalled =
+            limit.has_ended(cx, &self.conn.session, &self.conn.write_deadline, &self.conn.wire.borrow());
         self.limit.set(limit);
         stalled.then_some(RequestLimit::WriteTimeout)
     }

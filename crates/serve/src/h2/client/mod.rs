@@ -69,7 +69,8 @@ impl Conn {
     pub async fn open(
         core: &Rc<Core>,
         socket: Socket,
-        (old_ns, most_requests): (u64, Option<u64>),
+        old_ns: u64,
+        most_requests: Option<u64>,
         held: ConnectionHold,
     ) -> Result<Rc<Conn>, Option<tls::TlsError>> {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));

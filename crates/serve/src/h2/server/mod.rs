@@ -174,9 +174,11 @@ async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Box<Connection<Io, Data>
     poll_fn(|cx| {
         loop {
             match driver.connection.poll_accept(cx) {
-                Poll::Ready(Some(Ok(stream))) => {
+                Poll::Ready(Some(Ok((request, respond)))) => {
                     driver.served += 1;
-                    begin(conn, &mut memory, stream, |stream, request| handler.exchange(stream, request));
+                    begin(conn, &mut memory, request, respond, |stream, request| {
+                        handler.exchange(stream, request)
+                    });
                 }
                 Poll::Ready(None) => return Poll::Ready(End::InOrder),
                 Poll::Ready(Some(Err(e))) if e.is_io() => return Poll::Ready(End::Broken),
@@ -246,7 +248,7 @@ impl Driver {
             return IdleAction::Again;
         }
         let mut wire = shared.wire.borrow_mut();
-        if let Some(limit) = conn.stall.poll_ended(cx, (core, session), (wire.unsent(), wire.taken())) {
+        if let Some(limit) = conn.stall.poll_ended(cx, core, session, wire.unsent(), wire.taken()) {
             session.parting.set(Parting::Broken);
             conn.ended_by.set(Some(limit));
             return IdleAction::Stalled;
@@ -315,7 +317,8 @@ impl Drop for Open {
 fn begin<F: Future<Output = Disposition> + 'static>(
     conn: &Rc<Conn>,
     memory: &mut Option<Memory<F>>,
-    (request, respond): (http::Request<RecvStream>, SendResponse<Data>),
+    request: http::Request<RecvStream>,
+    respond: SendResponse<Data>,
     exchange: impl FnOnce(Stream, Box<Request>) -> F,
 ) {
     let core = &conn.core;

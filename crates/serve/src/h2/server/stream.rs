@@ -274,7 +274,7 @@ impl Stream {
     /// The limit that the client has reached by having no room for what waits; else the task is woken then.
     pub fn poll_stalled(&self, cx: &mut Context<'_>) -> Option<RequestLimit> {
         let send = self.send.borrow();
-        self.stall.poll_ended(cx, (&self.conn.core, self.session()), (send.unsent(), send.sent()))
+        self.stall.poll_ended(cx, &self.conn.core, self.session(), send.unsent(), send.sent())
     }
 
     /// The limit by which weir has ended the client's connection.

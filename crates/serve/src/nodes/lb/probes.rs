@@ -59,14 +59,14 @@ impl Lb {
         self.note(|| Deed::Asked { draw: ask.draw.bits() });
         for (target, draw) in whom {
             let times = probes.ways.get(target as usize).map_or(Some((0, 0)), |way| way.times(draw));
-            if let Some(times) = times {
-                self.core.runtime.spawn(self.clone().ask_target(target, draw, times));
+            if let Some((out_ns, back_ns)) = times {
+                self.core.runtime.spawn(self.clone().ask_target(target, draw, out_ns, back_ns));
             }
         }
     }
 
     /// One probe, there and back.
-    async fn ask_target(self: Rc<Self>, target: u32, draw: Key, (out_ns, back_ns): (u64, u64)) {
+    async fn ask_target(self: Rc<Self>, target: u32, draw: Key, out_ns: u64, back_ns: u64) {
         if out_ns > 0 {
             self.core.timers.after(out_ns).await;
         }
