@@ -5,48 +5,26 @@
 //! signal it uses, its state and cost, its formula, its known pathologies and its source.
 #![forbid(unsafe_code)]
 
-pub mod active;
-pub mod ask;
-pub mod balancer;
-pub mod bits;
-pub mod bounded;
-pub mod budget;
+pub mod attempts;
+pub mod balance;
 pub mod config;
-pub mod deed;
-pub mod eject;
-pub mod eligibility;
-pub mod first;
+pub mod ds;
 pub mod health;
-pub mod hedge;
 pub mod history;
 pub mod key;
-pub mod least_conn;
-pub mod least_work;
-pub mod levels;
-pub mod maglev;
+pub mod limits;
 pub mod outcome;
-pub mod outlier;
-pub mod p2c;
-pub mod panic;
-pub mod passed_over;
-pub mod peak_ewma;
-pub mod prequal;
-pub mod random;
-pub mod rate;
-pub mod retry;
-pub mod ring_hash;
-pub mod roster;
-pub mod round_robin;
-pub mod slow_start;
-pub mod snapshot;
-pub mod split;
-pub mod sticky;
-pub mod table;
 pub mod upstream;
 
-pub use ask::Ask;
-pub use balancer::{Balancer, Release};
-pub use deed::{Choice, Deed};
+pub use attempts::{budget, hedge, retry};
+pub use balance::{Ask, Balancer, Release, Table};
+pub use balance::{
+    first, least_conn, least_work, maglev, p2c, peak_ewma, prequal, random, ring_hash, round_robin,
+};
+pub use balance::{roster, split, sticky};
+pub use ds::{bits, bounded, levels};
+pub use health::{active, eject, eligibility, outlier, panic, slow_start, snapshot};
+pub use limits::rate;
 pub use outcome::{Kind, Outcome};
-pub use table::Table;
+pub use upstream::journal::{Choice, Deed};
 pub use upstream::{Picked, Ticket, Upstream};

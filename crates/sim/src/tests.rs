@@ -1,8 +1,10 @@
-//! The engine against its reference, members and sites, any topology; and every self-check shown to fire.
+//! The engine against its reference, members against sites, in any topology; and every self-check shown to fire.
 
 use crate::engine::{Engine, Sabotage};
-use crate::run::{Options, load, program, run_with};
-use crate::{Error, NodeResult, Results, ScenarioResult};
+use crate::results::replicate::program;
+use crate::results::result::{NodeResult, Results, ScenarioResult};
+use crate::results::run::{Error, Options, run_with};
+use crate::state::source::load;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 use weir_stats::Key;
@@ -109,8 +111,8 @@ fn random_file(seed: u64) -> String {
 }
 
 /// The engine gives the same bytes as its reference, in which every wait is an event of its own and nothing runs
-/// ahead of its time: the order at one instant is that of `docs/spec/language.md#order-at-one-instant`, not an accident of
-/// scheduling. Self-checks run in all.
+/// ahead of its time: the order at one instant is that of `docs/spec/language.md#order-at-one-instant`, not an
+/// accident of scheduling. Self-checks run in both.
 #[test]
 fn both_engines_agree() {
     let fixed = std::iter::once(TIES.to_string());
@@ -147,7 +149,7 @@ fn members_add_up_to_sites() {
     }
 }
 
-/// Whichever target is picked, in whichever scenario of the file, a request brings the same work.
+/// A request brings the same work, whichever target is picked, in whichever scenario of the file.
 #[test]
 fn every_policy_faces_the_same_work() {
     let source = r#"
@@ -165,7 +167,8 @@ scenario("retried", retry(3, lb.least_conn(pool(20, dyno))), traffic.poisson(rat
     assert_ne!(found[0].latency_all.mean, found[1].latency_all.mean);
 }
 
-/// Two delays on one path are independent: their sum has the variance of a sum (an Erlang's, not a doubled exponential's).
+/// Two delays on one path are independent: their sum has the variance of a sum (an Erlang's, not a doubled
+/// exponential's).
 #[test]
 fn two_delays_on_a_path_are_independent() {
     let source = r#"
@@ -183,7 +186,7 @@ scenario("both ways", cable(dist.exponential(50 * ms), server()), traffic.poisso
     }
 }
 
-/// A retry's further attempts bring work of their own, or the first one's again.
+/// A retry's further attempts bring work of their own, or the work of the first one again.
 #[test]
 fn attempts_redraw_their_work_or_keep_it() {
     let file = |work: &str| {
@@ -220,7 +223,7 @@ fn nested_attempts_are_independent() {
     }
 }
 
-/// A request that meets a woken one at one instant: worked out by hand.
+/// A returning request meets, at one instant, another that it wakes: worked out by hand.
 #[test]
 fn a_return_is_seen_by_a_request_that_it_wakes() {
     let r = results(TIES).into_iter().find(|r| r.name == "overtaken").unwrap();
@@ -228,7 +231,7 @@ fn a_return_is_seen_by_a_request_that_it_wakes() {
     assert_eq!((r.latency_all.min, r.latency_all.max), (Some(5.0), Some(11.0)));
 }
 
-/// What a bounded queue could not take is no sign of overload, and no part of its service.
+/// Requests that a bounded queue refuses are not a sign of overload, and not part of its service.
 #[test]
 fn a_bounded_queue_settles() {
     let source = "scenario(\"x\", queue(delay(10 * ms, server()), capacity = 3), traffic.poisson(rate = 1000), requests = 20000)\n";
@@ -239,7 +242,7 @@ fn a_bounded_queue_settles() {
     assert!((queue.service_ms.value.unwrap() - 10.0).abs() < 1e-9);
 }
 
-/// Times that no word can hold are refused, not wrapped.
+/// Times that exceed 64 bits are refused, not wrapped.
 #[test]
 fn a_run_of_centuries_is_refused() {
     for file in [
@@ -288,7 +291,7 @@ scenario("s", lb.least_conn(pool(3, dyno)), traffic.poisson(every = 5 * ms), req
     }
 }
 
-/// An overloaded run is called so before any number; a settled one is not.
+/// An overloaded run is labelled so before any number; a settled one is not.
 #[test]
 fn overload_is_said_in_words() {
     let file = |every: &str| {

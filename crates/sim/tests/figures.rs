@@ -1,4 +1,4 @@
-//! Figures say what they mean, and no more than they know: rates, windows, intervals, sums, and what is said in words.
+//! Figures mean what they say, and claim no more than is known: rates, windows, intervals, sums, and warnings.
 
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
@@ -33,7 +33,7 @@ fn results(source: &str) -> Vec<ScenarioResult> {
     simulate(source, &options()).unwrap_or_else(|e| panic!("{e:?}\n{source}"))
 }
 
-/// `x`, run with this traffic and these settings.
+/// The result of `x` with this traffic and these settings.
 #[track_caller]
 fn result(node: &str, rest: &str) -> ScenarioResult {
     results(&format!("scenario(\"x\", {node}, {rest})\n")).remove(0)
@@ -44,15 +44,15 @@ fn node<'a>(of: &'a ScenarioResult, kind: &str) -> &'a NodeResult {
     of.nodes.iter().find(|n| n.kind == kind).expect("a node of that kind")
 }
 
-/// The warnings that say one of these.
+/// The warnings that contain one of these.
 fn said<'a>(of: &'a ScenarioResult, what: &[&str]) -> Vec<&'a str> {
     of.warnings.iter().map(String::as_str).filter(|w| what.iter().any(|what| w.contains(what))).collect()
 }
 
-/// What says that a line grows.
+/// The phrases of warnings about a growing line.
 const GROWS: [&str; 3] = ["overloaded", "will not settle", "not settled"];
 
-/// Half of the messages are lost each way: what comes back is what counts as a response, and as goodput.
+/// Half of the messages are lost each way: only what comes back counts as a response, and as goodput.
 #[test]
 fn what_is_lost_is_no_response() {
     let r =
@@ -70,7 +70,7 @@ fn what_is_lost_is_no_response() {
     assert_eq!((r.response_rate_per_s.value, r.goodput_per_s.value), (Some(0.0), Some(0.0)));
 }
 
-/// A server of 333/s has a goodput of no more, however much is asked of it.
+/// The goodput of a server of 333/s is not above that, however high the load.
 #[test]
 fn goodput_is_no_more_than_the_system_can_do() {
     let r = result(
@@ -82,7 +82,7 @@ fn goodput_is_no_more_than_the_system_can_do() {
     assert!((325.0..=333.4).contains(&goodput), "{goodput}");
 }
 
-/// A closed loop whose requests run out long before its duration: the window is the middle half of the time that was.
+/// A closed loop whose requests run out long before its duration: the window is the middle half of the actual time.
 #[test]
 fn the_window_of_a_closed_loop_is_of_the_time_that_was() {
     let r = result(
@@ -116,7 +116,7 @@ fn a_closed_loop_selects_what_there_is() {
     assert_eq!((r.requests.total, r.requests.selected), (10, 10));
 }
 
-/// With every request in the window the halves of the time still tell a drift.
+/// Even with every request in the window, its two halves show a drift.
 #[test]
 fn drift_of_a_closed_loop_is_seen() {
     let r = result(
@@ -126,7 +126,7 @@ fn drift_of_a_closed_loop_is_seen() {
     assert_eq!(said(&r, &["not settled"]).len(), 1, "{:?}", r.warnings);
 }
 
-/// Half of the answers are cut off at exactly 100 ms, which a histogram tells to 33 us: the interval holds it.
+/// Half of the answers are cut off at exactly 100 ms, which a histogram resolves to 33 us: the interval contains it.
 #[test]
 fn no_interval_is_finer_than_the_histogram() {
     let r = result(
@@ -136,12 +136,13 @@ fn no_interval_is_finer_than_the_histogram() {
     let p90 = r.latency_all.p90;
     assert!(p90.low.unwrap() <= 100.0 && p90.high.unwrap() >= 100.0, "{p90:?}");
     assert!(p90.half_width().unwrap() < 0.04, "{p90:?}");
-    // What is all the same is known exactly.
+    // Equal values are known exactly.
     let r = result("delay(17 * ms, server())", "traffic.poisson(rate = 1000), requests = 4000");
     assert_eq!((r.latency_all.p50.value, r.latency_all.p50.half_width()), (Some(17.0), Some(0.0)));
 }
 
-/// What cannot keep up is called so: at a load of 1 and just above in short runs, and where cores are shared.
+/// A system that cannot keep up is called overloaded: at a load of 1 and just above in short runs, and where cores
+/// are shared.
 #[test]
 fn what_cannot_keep_up_is_called_overloaded() {
     let queue = "queue(delay(dist.exponential(10 * ms), server()))";
@@ -153,7 +154,7 @@ fn what_cannot_keep_up_is_called_overloaded() {
             "concurrent(dist.exponential(8 * ms), cores = 2, contention = 0.2)",
             "traffic.poisson(rate = 100), requests = 40000",
         ),
-        // Who has given up is served all the same.
+        // Requests whose client gave up are served all the same.
         (
             "timeout(50 * ms, queue(delay(dist.exponential(10 * ms), server()), on_cancel = \"finish\"))",
             "traffic.poisson(rate = 110), requests = 20000",
@@ -168,7 +169,7 @@ fn what_cannot_keep_up_is_called_overloaded() {
     assert_eq!(r.warnings, Vec::<String>::new(), "where nothing varies a load of 1 is none too much");
 }
 
-/// No line that something bounds is called growing, however much is offered.
+/// No bounded line is reported as growing, however high the load.
 #[test]
 fn bounded_lines_are_not_called_growing() {
     let queue = |more: &str| format!("queue(delay(dist.exponential(10 * ms), server()){more})");
@@ -192,7 +193,7 @@ fn bounded_lines_are_not_called_growing() {
     }
 }
 
-/// What was known before a run stands in its result, and in no other.
+/// What was known before a run is in its result, and in no other.
 #[test]
 fn what_check_knows_stands_in_the_result_of_that_scenario() {
     let found = results(
@@ -204,11 +205,11 @@ fn what_check_knows_stands_in_the_result_of_that_scenario() {
     let of = |i: usize, what: &str| said(&found[i], &[what]).len();
     assert_eq!((of(0, "offered load"), of(1, "offered load"), of(2, "offered load")), (1, 0, 0));
     assert_eq!((of(0, "no model"), of(1, "no model"), of(2, "no model")), (0, 0, 1));
-    // Lines are no part of a result.
+    // Line numbers are not part of a result.
     assert!(found.iter().flat_map(|r| &r.warnings).all(|w| !w.contains("test.star")));
 }
 
-/// A scenario that selects nothing says why, and so does one that ends before all was sent.
+/// A scenario that selects nothing says why, and so does one that ends before everything was sent.
 #[test]
 fn what_is_not_there_is_explained() {
     let r = result("server()", "traffic.constant(every = 10 * s), duration = 5 * s");
@@ -223,14 +224,14 @@ fn what_is_not_there_is_explained() {
     assert_eq!(said(&r, &["nothing selected", "ended early"]), Vec::<&str>::new());
 }
 
-/// Sums that no word holds are not said, nor made up.
+/// Sums that exceed 64 bits are neither reported nor made up.
 #[test]
 fn sums_are_exact_or_not_said() {
     let long = result("delay(876000 * hours, server())", "traffic.constant(every = 1 * ms), requests = 20");
     assert_eq!(long.latency_all.mean.value, Some(876_000.0 * 3_600_000.0));
     assert_eq!(node(&long, "delay").latency_part_ms.value, None);
     assert_eq!(said(&long, &["too long to add up"]).len(), 1);
-    // Within 584 years in all they add up to the nanosecond.
+    // Below 584 years in all they add up to the nanosecond.
     let short = result("delay(8760 * hours, server())", "traffic.constant(every = 1 * ms), requests = 20");
     assert_eq!(node(&short, "delay").latency_part_ms.value, Some(8_760.0 * 3_600_000.0));
     assert_eq!(said(&short, &["too long to add up"]), Vec::<&str>::new());

@@ -1,4 +1,4 @@
-//! `lb.least_work` against what is known of it: with a server behind each queue, first come first served, whoever joins the
+//! `lb.least_work` against theory: with a server behind each queue, first come first served, a request that joins the
 //! least work waits exactly as long as in one common queue before all servers (Kiefer and Wolfowitz, 1955).
 
 use std::sync::atomic::AtomicBool;
@@ -26,8 +26,8 @@ fn results(source: &str, replications: u32) -> Vec<ScenarioResult> {
     simulate(source, replications).unwrap_or_else(|e| panic!("{e:?}\n{source}"))
 }
 
-/// Any arrivals and any work: to the nanosecond, the same latencies as with one queue. The helper `work` is one place in the
-/// text, so each request brings the same work in both.
+/// Any arrivals and any work: to the nanosecond, the same latencies as with one queue. The helper `work` is one place
+/// in the text, so each request brings the same work in both.
 #[test]
 fn it_is_one_queue() {
     for (work, traffic, servers) in [
@@ -39,7 +39,7 @@ fn it_is_one_queue() {
             "traffic.mmpp([(900, 200 * ms), (60, 300 * ms)])",
             6,
         ),
-        // What a request does twice on its way is known, too.
+        // Work that a request does twice on its way is known, too.
         ("sequence([step(), step()])", "traffic.constant(rate = 400)", 5),
     ] {
         let scenarios = results(
@@ -69,8 +69,8 @@ fn erlang_wait(lambda: f64, service: f64, servers: u32) -> f64 {
     c * service / (f64::from(servers) * (1.0 - rho))
 }
 
-/// M/D/c (Crommelin 1932): whoever is in the system a service time later was waiting now or came meanwhile, so the number
-/// there is the stationary one of n -> max(n - c, 0) + Poisson(rate x service).
+/// M/D/c (Crommelin 1932): the requests in the system one service time later were waiting now or arrived meanwhile,
+/// so the number there is the stationary one of n -> max(n - c, 0) + Poisson(rate x service).
 fn crommelin_wait(lambda: f64, service: f64, servers: usize) -> f64 {
     let a = lambda * service;
     let most = 400;
@@ -115,7 +115,7 @@ fn its_mean_wait_is_erlangs_and_crommelins() {
     }
 }
 
-/// It is what no policy without that knowledge comes below, on the same requests.
+/// No policy without that knowledge does better, on the same requests.
 #[test]
 fn it_bounds_the_others() {
     let found = results(
@@ -130,7 +130,7 @@ fn it_bounds_the_others() {
     assert!(means.windows(2).all(|w| w[0] < w[1]), "{means:?}");
 }
 
-/// Where several balancers share the targets each knows what the others have sent there: they are one.
+/// Where several balancers share the targets each knows what the others have sent there: they act as one.
 #[test]
 fn several_know_the_same() {
     let found = results(
@@ -145,12 +145,13 @@ fn several_know_the_same() {
         2,
     );
     assert_eq!(found[0].latency_all, found[1].latency_all);
-    // Each across cables of its own: what has been picked and is still on its cable has not begun, so nearly one.
+    // Each across cables of its own: a request that was picked and is still on its cable has not begun, so only
+    // nearly one.
     let mean = |i: usize| found[i].latency_all.mean.value.expect("a figure");
     assert!((mean(2) / mean(3) - 1.0).abs() < 1e-4, "{} {}", mean(2), mean(3));
 }
 
-/// What is not built is said with its place, rather than simulated as something else.
+/// A topology that is not supported is refused with its place, rather than simulated as something else.
 #[test]
 fn what_cannot_be_foreseen_is_refused() {
     for (node, kind) in [

@@ -1,4 +1,4 @@
-//! Probes of `lb.prequal` take their way and cost their work, and nothing else.
+//! Probes of `lb.prequal` take the time of their path and cost their work, and nothing else.
 
 use std::sync::atomic::AtomicBool;
 use weir_sim::{Options, ScenarioResult, run};
@@ -21,7 +21,7 @@ fn results(source: &str) -> Vec<ScenarioResult> {
     run(&plan, &options, &|_, _| {}, &AtomicBool::new(false)).unwrap_or_else(|e| panic!("{e:?}")).scenarios
 }
 
-/// Ten servers behind a prequal balancer with these arguments, each after what stands in `far`.
+/// Ten servers behind a prequal balancer with these arguments, each behind the nodes of `far`.
 fn prequal(name: &str, far: &str, more: &str) -> String {
     format!(
         "def app(work):\n    return queue(delay(work, server()))\n\n\
@@ -43,7 +43,7 @@ fn a_way_of_no_length_is_none() {
     assert_eq!(near.latency_all, far.latency_all);
 }
 
-/// What comes back late is old: on top of the cable itself, requests wait longer.
+/// Answers that come back late are old: requests wait longer than the cable alone explains.
 #[test]
 fn answers_are_as_old_as_their_way() {
     let near = results(&prequal("x", WORK, "")).remove(0);
@@ -65,7 +65,7 @@ fn a_cost_is_work() {
     }
 }
 
-/// Whoever is asked across a cable that loses everything never answers, and is picked at random all the same.
+/// A target probed across a cable that loses everything never answers, and is picked at random all the same.
 #[test]
 fn what_is_lost_is_no_answer() {
     let found = results(&prequal("x", "cable(1 * ms, app(1 * ms), loss = 1.0)", "")).remove(0);
@@ -74,7 +74,7 @@ fn what_is_lost_is_no_answer() {
     assert_eq!(results(source)[0].success.value, Some(1.0));
 }
 
-/// Two routers with cables of their own: what one sends to a server the other's probes find there.
+/// Two routers with cables of their own: each one's probes count what the other has sent to a server.
 #[test]
 fn a_server_is_one_whoever_asks() {
     let found = results(
@@ -86,7 +86,7 @@ fn a_server_is_one_whoever_asks() {
     )
     .remove(0);
     let requests = |name: &str| found.nodes.iter().find(|n| n.name == name).expect("it is there").requests;
-    // Four of five go to one by themselves; of the fifth it gets less than a third.
+    // Four of five go to `one` by themselves; of the fifth it gets less than a third.
     let beyond = requests("one") as f64 - 0.8 * found.requests.selected as f64;
     assert!(beyond < 0.33 * 0.2 * found.requests.selected as f64, "{beyond} of {}", requests("two"));
 }

@@ -1,7 +1,7 @@
 //! What a process knows of targets' health, for the process that takes its place.
 
 use super::Health;
-use crate::eligibility::{Input, Passive, Reason};
+use crate::health::eligibility::{Input, Passive, Reason};
 use serde::{Deserialize, Serialize};
 
 /// The known health of one target.

@@ -5,19 +5,26 @@
 //! Loops follow it ([`crate::upstream::Upstream::follow`]); with a single loop an `Upstream` owns it.
 
 use crate::Outcome;
-use crate::active::Checks;
 use crate::config::{Check, Eject, OnEmpty, Outlier, SlowStart};
-use crate::eject::{Ejections, Verdict};
-use crate::eligibility::{Admin, Eligibility, Input, Passive, Reason, Transition};
-use crate::outlier::{self, Outliers};
-use crate::panic::is_panic;
-use crate::slow_start::Ramps;
+use crate::health::active::Checks;
+use crate::health::eject::{Ejections, Verdict};
+use crate::health::eligibility::{Admin, Eligibility, Input, Passive, Reason, Transition};
+use crate::health::outlier::Outliers;
+use crate::health::panic::is_panic;
+use crate::health::slow_start::Ramps;
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
+pub mod active;
+pub mod eject;
+pub mod eligibility;
 mod known;
+pub mod outlier;
+pub mod panic;
 mod renewed;
 mod seen;
+pub mod slow_start;
+pub mod snapshot;
 
 pub use known::Known;
 

@@ -2,12 +2,12 @@
 //! target is excluded by the change itself.
 
 use super::{Health, HealthConfig};
-use crate::active::Checks;
 use crate::config::{Check, Initial};
-use crate::eject::Ejections;
-use crate::eligibility::{Input, Passive, Reason};
-use crate::outlier::Outliers;
-use crate::slow_start::Ramps;
+use crate::health::active::Checks;
+use crate::health::eject::Ejections;
+use crate::health::eligibility::{Input, Passive, Reason};
+use crate::health::outlier::Outliers;
+use crate::health::slow_start::Ramps;
 use weir_stats::Key;
 
 impl Health {

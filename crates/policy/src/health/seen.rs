@@ -1,7 +1,7 @@
 //! A target's health for display: the reasons against it, and the progress of its ramp. Picks do not use this.
 
 use super::Health;
-use crate::eligibility::{Admin, Reason};
+use crate::health::eligibility::{Admin, Reason};
 
 impl Health {
     /// The reasons against a target, for people; regardless of panic.

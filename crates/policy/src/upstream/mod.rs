@@ -6,15 +6,15 @@
 //! loop has one of its own, and receives the process's state ([`Upstream::follow`], [`Upstream::set_full`],
 //! [`Upstream::set_probing`]).
 
-use crate::ask::Ask;
-use crate::balancer::Balancer;
-use crate::bits::Bits;
+use crate::balance::Ask;
+use crate::balance::Balancer;
+use crate::balance::roster::Roster;
 use crate::config::Balance;
-use crate::eligibility::{Admin, Transition};
+use crate::ds::bits::Bits;
+use crate::health::eligibility::{Admin, Transition};
+use crate::health::snapshot::Snapshot;
 use crate::health::{Health, HealthConfig};
-use crate::passed_over::PassedOver;
-use crate::roster::Roster;
-use crate::snapshot::Snapshot;
+use crate::upstream::passed_over::PassedOver;
 use crate::{Outcome, Release};
 use on_loop::{Loops, Own};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,9 @@ use weir_stats::Key;
 
 pub use on_loop::OnLoop;
 
+pub mod journal;
 mod on_loop;
+pub mod passed_over;
 mod renewed;
 
 /// The settings around a balancer.

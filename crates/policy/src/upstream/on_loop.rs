@@ -7,9 +7,9 @@
 //! With nothing around it a pick costs one flag more than the balancer's own.
 
 use super::{Picked, Ticket, Upstream};
-use crate::ask::Ask;
-use crate::balancer::Balancer;
-use crate::passed_over::PassedOver;
+use crate::balance::Ask;
+use crate::balance::Balancer;
+use crate::upstream::passed_over::PassedOver;
 use crate::{Kind, Outcome, Release};
 
 /// The state of each loop.

@@ -3,7 +3,7 @@
 use super::on_loop::Own;
 use super::{Upstream, balancer};
 use crate::config::Balance;
-use crate::passed_over::PassedOver;
+use crate::upstream::passed_over::PassedOver;
 use weir_stats::Key;
 
 impl Upstream {
@@ -54,7 +54,7 @@ impl Upstream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::Ask;
+    use crate::balance::Ask;
     use crate::config::Ties;
     use crate::upstream::{Around, Picked};
 

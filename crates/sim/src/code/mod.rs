@@ -5,22 +5,24 @@
 //! block; which of its *members* a request is in is a number. Members are numbered through all blocks, so the state of a
 //! member's queue stands at `member + offset`, and 250,000 dynos cost no more code than one.
 
+pub(crate) mod bounds;
+pub(crate) mod ends;
+pub(crate) mod fault_timelines;
+pub(crate) mod guards;
+pub(crate) mod order;
+pub(crate) mod probe_ways;
+pub(crate) mod request_kinds;
+pub(crate) mod revisits;
 mod sites;
 
-use crate::again::Again;
-use crate::ends::Ends;
-use crate::guards::GuardTables;
-use crate::hedges::HedgeSite;
-use crate::hops::HopSite;
-use crate::kinds::Kinds;
-use crate::lines::LineTables;
-use crate::lost::LossySite;
-use crate::rare::{LossSite, WarmupSite};
-use crate::sequence::Groups;
-use crate::work_ahead::KnownWork;
+use ends::Ends;
+use fault_timelines::LineTables;
+use guards::GuardTables;
+use request_kinds::Kinds;
+use revisits::Again;
 pub(crate) use sites::{
-    CallSite, DrawSite, FaultSite, FlakySite, Instance, LbSite, LimitSite, QueueSite, RateSite, RetrySite,
-    ShareSite, WaitSite,
+    CallSite, DrawSite, FaultSite, FlakySite, GroupSite, Groups, HedgeSite, HopSite, Instance, KnownWork,
+    LbSite, LimitSite, LossSite, LossySite, QueueSite, RateSite, RetrySite, ShareSite, WaitSite, WarmupSite,
 };
 use weir_policy::config::{Budget, Rate};
 
@@ -252,7 +254,7 @@ pub(crate) struct Code {
     pub draws: Vec<DrawSite>,
     pub waits: Vec<WaitSite>,
     pub limits: Vec<LimitSite>,
-    /// By pc: the step that gives back what a request there holds, innermost first; [`crate::blocks::NOT`]: none in this
+    /// By pc: the step that gives back what a request there holds, innermost first; [`crate::compile::blocks::NOT`]: none in this
     /// block. What can be cut off only.
     pub gives_back: Vec<u32>,
     /// By pc: whether a request there can be cut off.
@@ -317,7 +319,7 @@ pub(crate) struct Code {
     pub visits: usize,
     /// Whether any retry leaves targets out.
     pub excludes: bool,
-    /// Whether requests have details ([`crate::detail`]).
+    /// Whether requests have details ([`crate::state::request_details`]).
     pub details: bool,
     pub kinds: Kinds,
     pub groups: Groups,
@@ -378,3 +380,6 @@ impl Targets {
         starts
     }
 }
+
+/// No index.
+pub(crate) const NOT: u32 = u32::MAX;

@@ -3,9 +3,9 @@
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
-use weir_model::{OnCancel, concurrent};
+use weir_model::{OnCancel, concurrent, warmup};
 use weir_policy::Kind;
-use weir_policy::config::{Balance, Retry};
+use weir_policy::config::{Balance, Hedge, Retry};
 
 /// A drawn wait.
 #[derive(Clone, Debug)]
@@ -172,4 +172,86 @@ pub(crate) struct CallSite {
     pub offset: u32,
     /// What stands before it makes of the request what can be cut off by itself.
     pub sends_in: bool,
+}
+
+/// A hedge's place.
+#[derive(Clone, Debug)]
+pub(crate) struct HedgeSite {
+    pub config: Hedge,
+    /// Member to budget.
+    pub budget: Option<u32>,
+    pub stage: u32,
+    /// Member to count of further attempts.
+    pub repeats: u32,
+    /// Where a request goes on that has its answer.
+    pub end: u32,
+}
+
+/// The place of such a listener.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HopSite {
+    pub loops: u32,
+    /// Index in [`crate::code::Code::draw_keys`], and the counter of visits.
+    pub key: u32,
+    pub visits: Option<u32>,
+    /// The step behind its way back.
+    pub end: u32,
+}
+
+/// A crossing that loses messages for good.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossySite {
+    pub loss: f64,
+    /// What it draws: index in [`crate::code::Code::draw_keys`], and the counter of visits.
+    pub key: u32,
+    pub visits: Option<u32>,
+    /// What the time of the crossing is drawn by, and whether it is.
+    pub time: Option<u32>,
+    pub stage: u32,
+    /// On the way in: who is lost here has not come to what is behind.
+    pub inwards: bool,
+}
+
+/// The place of servers that have more work until they have warmed up.
+#[derive(Clone, Debug)]
+pub(crate) struct WarmupSite {
+    pub law: warmup::Law,
+    /// Member to warm-up.
+    pub offset: u32,
+}
+
+/// A crossing that loses messages, and sends them again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossSite {
+    pub loss: f64,
+    pub resend_ns: Option<u64>,
+    /// Index in [`Code::draw_keys`], and the counter of visits.
+    pub key: u32,
+    pub visits: Option<u32>,
+}
+
+/// The place of nodes that lead to several, one after another or all at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupSite {
+    /// How many must be ok, where all are gone to at once.
+    pub need: u32,
+    /// Member to [`Groups::lists`].
+    pub offset: u32,
+    pub stage: u32,
+}
+
+/// What a scenario knows of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Groups {
+    pub sites: Vec<GroupSite>,
+    /// The list of each such node.
+    pub lists: Vec<u32>,
+}
+
+/// Work that begins at a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownWork {
+    /// The same for all, ns; or drawn by the next step.
+    pub ns: u64,
+    pub draw: u32,
 }

@@ -1,19 +1,36 @@
 //! From the blocks of a scenario to the linear [`Code`] that the engine runs.
 
 mod attempts;
+pub(crate) mod blocks;
+pub(crate) mod ends;
+mod fanout;
+mod fault_timelines;
+pub(crate) mod guards;
+mod hedges;
+mod hops;
+mod lookahead;
+pub(crate) mod loops;
 mod places;
+mod reach;
+pub(crate) mod request_kinds;
+pub(crate) mod revisits;
+mod sequence;
 mod waits;
+mod warmup;
+mod work_ahead;
 
-use crate::again::{Again, passed_again};
-use crate::blocks::{Draft, End, Layout, MOST, NOT};
-use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, Op, RateSite, Step};
-use crate::guards::{Behind, probed};
-use crate::lookahead;
-use crate::loops::Loops;
+use crate::code::RateSite;
+use crate::code::guards::Behind;
+use crate::code::revisits::Again;
+use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, NOT, Op, Step};
+use crate::compile::blocks::{Draft, End, Layout, MOST};
+use crate::compile::guards::probed;
+use crate::compile::loops::Loops;
+use crate::compile::revisits::passed_again;
 use std::collections::BTreeMap;
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
-use weir_model::{Dist, Traffic, concurrent, warmup};
+use weir_model::{Dist, Traffic, concurrent};
 use weir_plan::rewriting::Kinds;
 use weir_plan::{Lb, Line, Mode, Scenario, Scope, Spec};
 use weir_policy::Kind;
@@ -318,7 +335,7 @@ impl Compiler<'_> {
                 self.hop(listen.loops.unwrap_or(1), place)
             }
             Spec::Warmup { factor, requests, time_ns } => {
-                let law = warmup::Law::new(*factor, *requests, *time_ns);
+                let law = weir_model::warmup::Law::new(*factor, *requests, *time_ns);
                 self.warmup(law, draft.base, &draft.nodes[position])
             }
             Spec::Queue { concurrency, capacity, timeout_ns, on_cancel } => {

@@ -1,8 +1,8 @@
 //! Places that a request can pass more than once on one way, and balancers that have something around them.
 
 use super::Compiler;
-use crate::blocks::End;
-use crate::guards::is_plain;
+use crate::compile::blocks::End;
+use crate::compile::guards::is_plain;
 use weir_plan::{Lb, Spec, To};
 
 impl Compiler<'_> {

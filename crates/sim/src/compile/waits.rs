@@ -1,11 +1,10 @@
 //! Code for what takes time: shared servers, queues, waits and crossings.
 
 use super::Compiler;
-use crate::blocks::{Draft, NOT, offset};
-use crate::code::{DrawSite, Op, QueueSite, ShareSite, WaitSite};
-use crate::lost::LossySite;
-use crate::rare::LossSite;
-use crate::reach::loses_for_good;
+use crate::code::{DrawSite, LossSite, LossySite, WaitSite};
+use crate::code::{NOT, Op, QueueSite, ShareSite};
+use crate::compile::blocks::{Draft, offset};
+use crate::compile::reach::loses_for_good;
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;

@@ -3,9 +3,9 @@
 #[cfg(test)]
 use super::Sabotage;
 use super::{CARRIED, END_OF_TIME, Engine, step_key};
-use crate::bounds::HORIZON_NS;
-use crate::loops;
-use crate::order::{Class, Entry, order_key};
+use crate::code::bounds::HORIZON_NS;
+use crate::code::order::{Class, Entry, order_key};
+use crate::compile::loops;
 
 impl Engine<'_> {
     #[cold]

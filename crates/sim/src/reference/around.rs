@@ -1,9 +1,11 @@
 //! Compiles balancers with what surrounds them, and the nodes that choose, limit and hedge, to tables.
 
 use super::build::{Act, Builder};
-use crate::blocks::Draft;
-use crate::guards::{Behind, around, name_of};
-use crate::kinds::{By, says};
+use crate::code::guards::Behind;
+use crate::code::request_kinds::By;
+use crate::compile::blocks::Draft;
+use crate::compile::guards::{around, name_of};
+use crate::compile::request_kinds::says;
 use weir_plan::{Hedged, KeySource, Lb, Scope, Spec, To};
 use weir_policy::config::{Balance, Budget, Hedge, Rate};
 use weir_policy::retry::is_idempotent;

@@ -3,10 +3,10 @@
 use super::branch::{Frame, Phase};
 use super::build::NOBODY;
 use super::run::{Flow, Reference, what};
-use crate::bounds::{HORIZON_NS, MOST_IN_VAIN};
 use crate::code::Targets;
-use crate::hops::tag;
-use crate::order::{Class, Entry, order_key};
+use crate::code::bounds::{HORIZON_NS, MOST_IN_VAIN};
+use crate::code::order::{Class, Entry, order_key};
+use crate::state::hops::tag;
 use weir_model::queue::Line;
 use weir_policy::config::Exclude;
 use weir_policy::sticky::Simulated;

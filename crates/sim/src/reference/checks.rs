@@ -3,12 +3,12 @@
 use super::branch::{Branch, Phase};
 use super::build::{Act, NOBODY};
 use super::run::{Flow, Reference, what};
-use crate::order::{Class, Entry, order_key};
+use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_plan::Mode;
 
 /// The number of checks in the order of events: they come after all requests, by balancer and target.
-const CHECKS: u64 = 1 << (crate::order::REQUEST_BITS - 1);
+const CHECKS: u64 = 1 << (crate::code::order::REQUEST_BITS - 1);
 
 impl Reference<'_> {
     /// Schedules the first checks.
@@ -56,7 +56,7 @@ impl Reference<'_> {
             (branch.wanted, branch.check, branch.index) = (false, index, target);
             let (order, rank, tag) = (branch.order, branch.rank, branch.tag);
             let at = self.now.saturating_add(timeout_ns).min(u64::MAX - 1);
-            let key = crate::order::ranked(order_key(Class::Limit, order), rank);
+            let key = crate::code::order::ranked(order_key(Class::Limit, order), rank);
             self.pending.push(self.now, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
             self.run_branch(slot, Flow::In);
         }
@@ -101,7 +101,7 @@ impl Reference<'_> {
         let lb = self.balancers[branch.check as usize].lb;
         let site = &self.tables.lbs[lb as usize];
         let cost_ns = if branch.probe == NOBODY { site.check_cost_ns } else { site.probe_cost_ns };
-        crate::detail::scaled(cost_ns, branch.factor)
+        crate::state::request_details::scaled(cost_ns, branch.factor)
     }
 
     /// Whether a check only connects.

@@ -4,7 +4,7 @@
 use super::branch::Frame;
 use super::build::NOBODY;
 use super::run::{Flow, Reference};
-use crate::kinds::By;
+use crate::code::request_kinds::By;
 use weir_policy::outcome::TOO_MANY;
 use weir_policy::{Kind, key};
 
@@ -24,7 +24,7 @@ impl Reference<'_> {
     /// Whether no retry outside has tried the request again.
     pub(super) fn is_first_attempt(&self, slot: u32) -> bool {
         let branch = &self.branches.slots[slot as usize];
-        branch.rank >> crate::order::BRANCH_BITS == branch.attempts_before
+        branch.rank >> crate::code::order::BRANCH_BITS == branch.attempts_before
     }
 
     /// Sends a branch to the node that its request, or a draw, chooses.

@@ -4,10 +4,10 @@ use super::build::NOBODY;
 #[cfg(test)]
 use super::run::Sabotage;
 use super::run::{Flow, Reference, what};
-use crate::bounds::{AT_ONE_INSTANT, Cut};
-use crate::ledger::Snapshot;
-use crate::order::{Class, Entry, order_key, ranked};
-use crate::source::Source;
+use crate::code::bounds::{AT_ONE_INSTANT, Cut};
+use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::state::meter::Snapshot;
+use crate::state::source::Source;
 use weir_model::draws::purpose;
 use weir_model::traffic::Thinking;
 use weir_policy::key::hash_number;
@@ -121,7 +121,7 @@ impl Reference<'_> {
 
     /// The position of a user's request in the order of events: by user, then by its number.
     fn user_order(&self, user: u32, k: u64) -> u64 {
-        let bits = crate::order::REQUEST_BITS - self.clients.user_bits;
+        let bits = crate::code::order::REQUEST_BITS - self.clients.user_bits;
         u64::from(user) << bits | k & ((1 << bits) - 1)
     }
 
@@ -170,7 +170,7 @@ impl Reference<'_> {
         // Without a key each request is a client of its own; in a closed loop the user is the client.
         let client = if user == NOBODY { (1 << 63) + ordinal } else { u64::from(user) };
         let sender = self.tables.reads_keys.then(|| key.unwrap_or_else(|| hash_number(client)));
-        let meets = crate::loops::meets(self.tables.loops.first, way);
+        let meets = crate::compile::loops::meets(self.tables.loops.first, way);
         let slot = self.branches.add();
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (self.tables.start, self.tables.start_member);

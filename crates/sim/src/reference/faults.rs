@@ -4,7 +4,7 @@ use super::branch::Phase;
 use super::build::{LineKey, LineSite, NOBODY};
 use super::run::{Flow, Reference, what};
 use crate::code::Code;
-use crate::order::{Class, Entry, order_key};
+use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_model::faulty::Faulty;
 use weir_plan::Mode;

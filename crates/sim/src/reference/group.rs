@@ -3,9 +3,9 @@
 use super::branch::{Frame, Phase};
 use super::build::{Act, NOBODY};
 use super::run::{Flow, Reference};
-use crate::again::further;
-use crate::bounds::Cut;
+use crate::code::bounds::Cut;
 use weir_model::draws::purpose;
+use weir_model::way::further;
 use weir_policy::Kind;
 
 impl Reference<'_> {

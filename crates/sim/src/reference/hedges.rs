@@ -4,10 +4,10 @@ use super::branch::Phase;
 use super::build::NOBODY;
 use super::recorder::stay_of;
 use super::run::{Flow, Reference, what};
-use crate::again::further;
-use crate::bounds::Cut;
-use crate::order::{Class, Entry, later_attempt, order_key, ranked};
+use crate::code::bounds::Cut;
+use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
 use weir_model::draws::purpose;
+use weir_model::way::further;
 use weir_policy::hedge::{Hedging, Step};
 use weir_policy::history::What;
 

@@ -1,7 +1,7 @@
 //! Listeners behind other listeners: each begins a hop of its own.
 
 use super::run::{Flow, Reference};
-use crate::order::BRANCH_BITS;
+use crate::code::order::BRANCH_BITS;
 use weir_model::loops::met;
 use weir_policy::config::Exclude;
 use weir_policy::outcome::answered;

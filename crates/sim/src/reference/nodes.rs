@@ -3,8 +3,8 @@
 use super::branch::Phase;
 use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
 use super::run::{Flow, Reference, what};
-use crate::detail::scaled;
-use crate::order::{Class, Entry, later_attempt, order_key, ranked};
+use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
+use crate::state::request_details::scaled;
 use weir_model::{crossing, flaky};
 use weir_policy::Kind;
 use weir_policy::config::Work;

@@ -4,8 +4,8 @@ use super::balance::Instance;
 use super::branch::Branch;
 use super::run::{Flow, Reference, what};
 use crate::code::Target;
-use crate::order::{Class, Entry, order_key};
-use crate::probes::Probe;
+use crate::code::order::{Class, Entry, order_key};
+use crate::state::probes::Probe;
 use weir_model::draws::purpose;
 
 impl Reference<'_> {

@@ -5,8 +5,8 @@ use super::build::{Act, NOBODY};
 #[cfg(test)]
 use super::run::Sabotage;
 use super::run::{Flow, Reference, what};
-use crate::detail::scaled;
-use crate::order::{Class, Entry, order_key, ranked};
+use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::state::request_details::scaled;
 use weir_model::concurrent::Concurrent;
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;

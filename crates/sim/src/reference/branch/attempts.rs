@@ -1,9 +1,9 @@
 //! The retries that enclose branches, and the places that branches have visited on their ways.
 
 use super::{Attempts, Branches};
-use crate::again::further;
 use crate::reference::build::NOBODY;
 use weir_model::draws::purpose;
+use weir_model::way::further;
 use weir_policy::config::Exclude;
 use weir_policy::retry::Attempt;
 use weir_stats::Key;

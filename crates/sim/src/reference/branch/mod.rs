@@ -8,8 +8,8 @@ use super::build::{DrawKey, NOBODY};
 use super::hops::Outside;
 use super::recorder::Recorder;
 use crate::code::Code;
-use crate::order::RANKS;
-use crate::visits::Visits;
+use crate::code::order::RANKS;
+use crate::state::visits::Visits;
 use weir_model::draws::purpose;
 use weir_policy::Outcome;
 use weir_policy::config::Exclude;
@@ -320,7 +320,7 @@ impl Branches {
     #[cold]
     fn grow(&mut self) -> u32 {
         let slot = self.slots.len() as u32;
-        // The code that runs branches ends the run before that; see `crate::bounds`.
+        // The code that runs branches ends the run before that; see `crate::code::bounds`.
         assert!(slot < 1 << 28, "more branches in flight than can be numbered");
         self.slots.push(NEW);
         let n = self.slots.len();

@@ -2,10 +2,9 @@
 
 mod sites;
 
-use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset, spare};
-use crate::code::Code;
-use crate::loops::Loops;
-pub(crate) use sites::*;
+use crate::code::{Code, NOT};
+use crate::compile::blocks::{Draft, End, Layout, MOST, inside, offset, spare};
+use crate::compile::loops::Loops;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
@@ -13,6 +12,8 @@ use weir_model::sampler::Sampler;
 use weir_model::{concurrent, warmup};
 use weir_plan::rewriting::Kinds;
 use weir_plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
+
+pub(crate) use sites::*;
 
 /// Builds the tables of stages. With `members`, statistics are kept for every member.
 pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Result<(Code, Tables), String> {

@@ -1,20 +1,20 @@
 //! The state of a replication before its first event.
 
 use super::Reference;
+use crate::account::ledger::Ledger;
 use crate::code::Code;
-use crate::guards::COOKIES;
-use crate::ledger::Ledger;
-use crate::meter::Meter;
-use crate::order::Class;
-use crate::pending::Pending;
-use crate::probes::Probes;
+use crate::code::order::Class;
 use crate::reference::balance::Instance;
 use crate::reference::branch::Branches;
 use crate::reference::build::Tables;
 use crate::reference::clients::Clients;
 use crate::reference::faults::Cells;
 use crate::reference::servers::Server;
-use crate::work_left::WorkLeft;
+use crate::state::guards::COOKIES;
+use crate::state::meter::Meter;
+use crate::state::pending::Pending;
+use crate::state::probes::Probes;
+use crate::state::work_left::WorkLeft;
 use std::sync::atomic::AtomicBool;
 use weir_model::concurrent::Jobs;
 use weir_model::draws::purpose;
@@ -47,7 +47,7 @@ impl<'a> Reference<'a> {
             let (weights, balance) = (&code.weights[i.list as usize], &site.balance);
             let mut upstream = Upstream::new(balance, site.around.clone(), weights, names, 0, own);
             for meets in 1..if site.shared { 1 } else { tables.loops.most } {
-                upstream.add_loop(balance, weights, names, 0, crate::loops::of_loop(own, meets));
+                upstream.add_loop(balance, weights, names, 0, crate::compile::loops::of_loop(own, meets));
             }
             let picks = choice.with(place(i.place)).with(u64::from(i.number));
             let cookie = site.sticky.as_ref();

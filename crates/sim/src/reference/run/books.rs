@@ -3,7 +3,8 @@
 use super::Reference;
 #[cfg(test)]
 use super::Sabotage;
-use crate::check::{Left, violations};
+use crate::account::invariants::Left;
+use crate::account::invariants::violations;
 use crate::reference::branch::{Branch, Phase};
 use crate::reference::build::NOBODY;
 use crate::reference::recorder::{stay_of, what};

@@ -4,7 +4,8 @@
 use super::Sabotage;
 use super::{Flow, Reference};
 use crate::reference::branch::Frame;
-use crate::reference::build::{Act, NOBODY, Next};
+use crate::reference::build::NOBODY;
+use crate::reference::build::{Act, Next};
 
 impl Reference<'_> {
     /// Runs a branch, and those that it sends in or that waited for it, until all must wait.

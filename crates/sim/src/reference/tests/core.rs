@@ -1,12 +1,13 @@
-//! Random topologies with all that stands around balancers, and with hedges, limits, routes and shares: every law holds.
+//! Random topologies with everything that can surround balancers, and with hedges, limits, routes and shares: every
+//! law holds.
 
 use super::random::{Draws, agree, node, traffic};
 use super::{plan, run_reference};
 
-/// Files that are tried; each with statistics by site and by member.
+/// Files that are tried, each with statistics by site and by member.
 const FILES: u64 = 500;
 
-/// What may stand around a balancer.
+/// What may surround a balancer.
 pub(super) fn around(d: &mut Draws, spare: &str) -> String {
     let k = 1 + d.number(3);
     let limits = d.of(&[
@@ -104,8 +105,8 @@ pub(super) fn random_file(seed: u64) -> String {
     )
 }
 
-/// Whatever stands around a balancer and wherever limits strike: the laws hold, the run ends, members add up to sites, and
-/// threads change no byte.
+/// However balancers are surrounded and wherever limits strike, the laws hold, the run ends, members add up to sites,
+/// and threads change no byte.
 #[test]
 fn any_core_can_be_cut_anywhere() {
     let mut cuts = 0;

@@ -3,7 +3,7 @@
 use super::Case;
 use weir_policy::Kind;
 
-/// What ends exactly at its limit has ended in time: a delay, a crossing, a server's work, a wait in line.
+/// Work that ends exactly at its limit has ended in time: a delay, a crossing, a server's work, a wait in line.
 #[test]
 fn at_the_limit_is_in_time() {
     for (limit, says) in [(10, "10 ok"), (9, "9 timeout")] {
@@ -27,23 +27,24 @@ fn at_the_limit_is_in_time() {
     }
 }
 
-/// `on_cancel` of a queue, and of a server with one thread, which is the same: a is served; at 15 ms b is inside and c
-/// waits; d comes at 16 ms and e at 36 ms. Busy and waiting are integrals over the 36 ms between first and last arrival.
+/// `on_cancel` of a queue, and of a server with one thread, which is the same: a is served; at 15 ms b is inside and
+/// c waits; d arrives at 16 ms and e at 36 ms. Busy and waiting are integrals over the 36 ms between first and last
+/// arrival.
 #[test]
 fn on_cancel_of_queues_and_servers() {
     let at = [0, 0, 0, 16, 36];
     for queue in ["queue(delay(10 * ms, server()), ", "concurrent(10 * ms, threads = 1, "] {
         let kind = queue.split('(').next().unwrap();
         let with = |how: &str| format!("root = timeout(15 * ms, {queue}on_cancel = \"{how}\"))");
-        // Both are gone: d finds it free.
+        // Both are gone: d finds the queue free.
         let went =
             Case::new(&at, &with("stop")).gives(&["10 ok", "15 timeout", "15 timeout", "10 ok", "10 ok"]);
         assert_eq!(went.busy_and_waiting(kind, 36.0), (15.0 + 10.0, 10.0 + 15.0), "{kind}");
-        // b goes on up to 20 ms: d waits for that.
+        // b goes on until 20 ms, and d waits for that.
         let went =
             Case::new(&at, &with("skip")).gives(&["10 ok", "15 timeout", "15 timeout", "14 ok", "10 ok"]);
         assert_eq!(went.busy_and_waiting(kind, 36.0), (20.0 + 10.0, 10.0 + 15.0 + 4.0), "{kind}");
-        // Both go on, up to 20 and 30 ms: d is inside when its time is up, and goes on up to 40 ms, before e.
+        // Both go on, until 20 and 30 ms: d is inside when its limit strikes, and goes on until 40 ms, before e.
         let went = Case::new(&at, &with("finish")).gives(&[
             "10 ok",
             "15 timeout",
@@ -56,8 +57,8 @@ fn on_cancel_of_queues_and_servers() {
     }
 }
 
-/// Two that share a core are cut off at 15 ms with 3.33 ms of work left each; b came at 10 ms, has 1.67 ms behind it, and is
-/// alone from then on. Where they go on, it gets a third up to its own limit.
+/// Two requests that share a core are cut off at 15 ms with 3.33 ms of work left each; b arrived at 10 ms, has done
+/// 1.67 ms, and is alone from then on. Where they go on, it gets a third until its own limit.
 #[test]
 fn what_shares_a_core_gets_it_back() {
     let with =
@@ -68,7 +69,8 @@ fn what_shares_a_core_gets_it_back() {
     Case::new(&[0, 0, 10], &with("finish")).gives(&[cut, cut, cut]);
 }
 
-/// A cut off in the middle of a line moves nobody past another, and what waits in line has no say in who is inside.
+/// Cutting one off in the middle of a line keeps the order of the others, and a limit of the wait in line does not
+/// affect a request inside.
 #[test]
 fn a_line_keeps_its_order() {
     // b leaves the line at 5 ms (its own limit is behind the balancer), c takes its turn.
@@ -77,7 +79,7 @@ one = queue(delay(10 * ms, server()))
 root = lb.round_robin([one, timeout(5 * ms, one), one], start = "first")
 "#;
     Case::new(&[0, 0, 0], source).gives(&["10 ok", "5 timeout", "20 ok"]);
-    // Waits that expire: c and d leave at 15 ms; e, who came at 16 ms, is next after b.
+    // Waits that expire: c and d leave at 15 ms; e, which arrived at 16 ms, is next after b.
     let source = "root = queue(delay(10 * ms, server()), timeout = 15 * ms)";
     let went =
         Case::new(&[0, 0, 0, 0, 16], source).gives(&["10 ok", "20 ok", "15 timeout", "15 timeout", "14 ok"]);
@@ -85,7 +87,7 @@ root = lb.round_robin([one, timeout(5 * ms, one), one], start = "first")
     assert_eq!(went.busy_and_waiting("queue", 16.0), (16.0, 10.0 + 15.0 + 15.0));
 }
 
-/// Room in a bounded line is free at once when one in it is cut off.
+/// A place in a bounded line is free at once when the request there is cut off.
 #[test]
 fn room_in_a_line_is_free_at_once() {
     let source = r#"
@@ -95,12 +97,12 @@ root = lb.round_robin([one, timeout(5 * ms, one), one, one], start = "first")
     Case::new(&[0, 0, 4, 6], source).gives(&["10 ok", "5 timeout", "0 overloaded", "14 ok"]);
 }
 
-/// A balancer forgets a request that is cut off, at once; behind a queue that finishes it keeps its count until the
-/// request is done. a takes 50 ms, b 5 ms, the first on ties.
+/// A balancer forgets a request that is cut off, at once; behind a queue that finishes the request it keeps counting
+/// it until the end. a takes 50 ms, b 5 ms, the first on ties.
 #[test]
 fn balancers_count_what_goes_on() {
     let two = r#"lb.least_conn([delay(50 * ms, server("a")), delay(5 * ms, server("b"))], ties = "first")"#;
-    // At 10 ms exactly the arrival comes before the limit.
+    // At exactly 10 ms the arrival comes before the limit.
     let free = format!("root = timeout(10 * ms, {two})");
     Case::new(&[0, 10, 21], &free).gives(&["10 timeout", "5 ok", "10 timeout"]);
     let kept = format!("root = timeout(10 * ms, queue({two}, concurrency = 9, on_cancel = \"finish\"))");
@@ -109,7 +111,7 @@ fn balancers_count_what_goes_on() {
     Case::new(&[0, 11, 51], &skip).gives(&["10 timeout", "5 ok", "10 timeout"]);
     let stop = kept.replace("finish", "stop");
     Case::new(&[0, 11, 51], &stop).gives(&["10 timeout"; 3]);
-    // A queue behind the balancer goes on, but the balancer does not count that.
+    // The request in a queue behind the balancer goes on, but the balancer does not count it.
     let behind = r#"
 slow = queue(delay(50 * ms, server("a")), on_cancel = "finish")
 root = timeout(10 * ms, lb.least_conn([slow, delay(5 * ms, server("b"))], ties = "first"))
@@ -117,7 +119,7 @@ root = timeout(10 * ms, lb.least_conn([slow, delay(5 * ms, server("b"))], ties =
     Case::new(&[0, 11, 22, 90], behind).gives(&["10 timeout"; 4]);
 }
 
-/// Errors hold a count, cancelled requests do not.
+/// An error holds a count, a cancelled request does not.
 #[test]
 fn what_is_cancelled_is_not_held() {
     let two = |a: &str| {
@@ -144,8 +146,8 @@ fn limits_within_limits() {
     Case::new(&[0], &nested(20, 15)).gives(&["15 ok"]);
 }
 
-/// Attempts that time out begin anew until the limit around them strikes; at one instant the earlier attempt's event comes
-/// first, so the outer limit does and no further attempt begins.
+/// Attempts that time out begin anew until the limit around them strikes; at one instant the earlier attempt's event
+/// comes first, so the outer limit strikes and no further attempt begins.
 #[test]
 fn attempts_within_a_limit() {
     let of = |outer: u32, attempts: u32| {
@@ -161,14 +163,14 @@ fn attempts_within_a_limit() {
     }
 }
 
-/// Whatever stands between, a client that leaves frees what it holds, and is answered by nobody.
+/// A client that leaves frees what its request holds, whatever node is between, and gets no answer.
 #[test]
 fn patience() {
     let case = |root: &str| Case::with(&[0, 11], &format!("root = {root}"), ", patience = 10 * ms");
     case("delay(15 * ms, server())").gives(&["10 cancelled"; 2]);
     case("queue(delay(15 * ms, server()))").gives(&["10 cancelled"; 2]);
     case("queue(delay(8 * ms, server()))").gives(&["8 ok"; 2]);
-    // The first goes on up to 15 ms; the second waits for that, and has 6 ms left.
+    // The first goes on until 15 ms; the second waits for that, and has 6 ms left.
     case("queue(delay(15 * ms, server()), on_cancel = \"skip\")").gives(&["10 cancelled"; 2]);
     case("queue(delay(12 * ms, server()), on_cancel = \"skip\")").gives(&["10 cancelled", "10 cancelled"]);
     Case::with(
@@ -182,8 +184,8 @@ fn patience() {
     case("timeout(10 * ms, delay(15 * ms, server()))").gives(&["10 cancelled"; 2]);
 }
 
-/// Of two queues that finish what is in them the outer one keeps its slot as well: what is behind it goes on as if nothing
-/// had happened.
+/// Of two queues that finish their requests the outer one keeps its slot as well: everything behind it goes on as if
+/// nothing had happened.
 #[test]
 fn the_outermost_queue_goes_on() {
     let source = r#"
@@ -195,14 +197,14 @@ root = timeout(10 * ms, queue(inner, on_cancel = "finish", name = "outer"))
     assert_eq!(went.busy_and_waiting("inner", 60.0), (60.0, 0.0));
 }
 
-/// What is left behind in a queue whose slot is inside of another one's is no work of that other: its slot is free.
+/// A request left behind in a queue whose slot is inside of another's does not occupy the outer slot.
 #[test]
 fn a_slot_around_what_is_left_behind_is_free() {
     let source = r#"
 inner = queue(delay(50 * ms, server()), on_cancel = "finish", name = "inner")
 root = queue(timeout(20 * ms, inner), name = "outer")
 "#;
-    // The first holds the outer slot up to 20 ms and the inner one up to 50; the second has both limits before it.
+    // The first holds the outer slot until 20 ms and the inner one until 50; the second has both limits before it.
     let went = Case::new(&[0, 5, 60], source).gives(&["20 timeout", "35 timeout", "20 timeout"]);
     assert_eq!(went.busy_and_waiting("outer", 60.0), (40.0, 15.0));
     assert_eq!(went.busy_and_waiting("inner", 60.0), (60.0, 30.0));

@@ -3,12 +3,12 @@
 use super::core::random_file;
 use super::random::{Draws, random_plan, traffic};
 use super::{options, plan};
-use crate::Results;
-use crate::run::{Options, run_with};
+use crate::results::result::Results;
+use crate::results::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 
-/// One node of a kind that many topologies have, over two that are there.
+/// A node of a kind that many topologies have, over two existing ones.
 pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
     let cancel = d.of(&["stop", "skip", "finish"]);
@@ -101,7 +101,7 @@ pub(super) fn agree(plan: &Plan, source: &str) {
     }
 }
 
-/// So many seeds, or those that SEEDS says ("from..to").
+/// `n` seeds, or those in the variable SEEDS ("from..to").
 pub(super) fn seeds(n: u64) -> std::ops::Range<u64> {
     let given = std::env::var("SEEDS").ok();
     let asked = given.as_deref().and_then(|s| s.split_once(".."));
@@ -109,7 +109,7 @@ pub(super) fn seeds(n: u64) -> std::ops::Range<u64> {
     asked.unwrap_or(0..n)
 }
 
-/// In the order of their length: the first that differs is the easiest to understand.
+/// Shortest first: the first one that differs is the easiest to understand.
 #[test]
 fn the_engine_agrees_with_its_reference() {
     let mut all = Vec::new();
@@ -127,7 +127,7 @@ fn the_engine_agrees_with_its_reference() {
     }
 }
 
-/// The status of an answer that is no failure may be one to try again after.
+/// The status of a successful answer may be one to retry.
 #[test]
 fn an_answer_is_tried_again_for_its_status() {
     let source = "root = retry(2, lb.first([respond(404), delay(3 * ms, server())]), on = [404])\n\
@@ -138,8 +138,8 @@ fn an_answer_is_tried_again_for_its_status() {
     assert_eq!(results.unwrap().scenarios[0].attempts_per_request.value, Some(2.0));
 }
 
-/// What a review found where the engines differed: a check's cost beside a model, a request that is cut off as it is sent
-/// somewhere, waits that end though all else only flips, checks that never come back.
+/// Cases that a review found where the engines differed: a check's cost beside a model, a request that is cut off as
+/// it is sent on, waits that end although everything else only flips, checks that never come back.
 #[test]
 fn what_once_differed_agrees() {
     let checked =
@@ -172,7 +172,7 @@ fn what_once_differed_agrees() {
         let source = format!("{root}scenario(\"s\", root, {load})\n");
         agree(&plan(&source), &source);
     }
-    // Two at one instant; whoever waits is let in as it leaves.
+    // Two at one instant; the waiting one is admitted as the first leaves.
     for root in [
         "timeout(1 * s, lb.least_conn([queue(delay(5 * s, server()))], max_in_flight = 1))",
         "lb.least_conn([queue(delay(5 * s, server()))], max_in_flight = 1)",
@@ -188,8 +188,8 @@ fn what_once_differed_agrees() {
     }
 }
 
-/// One target never answers, the other was ejected and comes back: whoever waits is served then, whatever else fails and
-/// is repaired meanwhile.
+/// One target never answers, the other was ejected and comes back: waiting requests are served then, whatever else
+/// fails and is repaired meanwhile.
 #[test]
 fn who_waits_for_health_is_served() {
     let source = "hole = faulty(9 * hours, 9 * hours, server(\"h\"), mode = \"blackhole\", starts = \"down\")\n\
@@ -206,8 +206,8 @@ fn who_waits_for_health_is_served() {
     assert!((29_000.0..31_000.0).contains(&slowest), "{slowest} ms: none waited for the end of the ejection");
 }
 
-/// What stands in no random file: wide fan-outs, branches within branches that are cut off together, users who never think, faults
-/// of any distribution.
+/// Cases that no random file contains: wide fan-outs, branches within branches that are cut off together, users that
+/// never think, faults of any distribution.
 #[test]
 fn many_branches_agree() {
     let wide = "fanout(pool(3000, lambda: queue(delay(dist.exponential(5 * ms), server()))), need = 2500)";
@@ -222,7 +222,7 @@ fn many_branches_agree() {
         "d = delay(dist.exponential(5 * ms), server())\n\
          root = sequence([hedge(3 * ms, d), fanout([d, d]), retry(2, flaky(0.3, d), on = [\"status_5xx\"]), hedge(3 * ms, d)])\n"
             .into(),
-        // Times up and down of other distributions than the exponential, on each kind of clock.
+        // Times up and down from other distributions than the exponential, on each kind of clock.
         "d = delay(dist.exponential(5 * ms), server())\n\
          crashing = faulty(dist.fixed(90 * ms), dist.uniform(5 * ms, 20 * ms), d, mode = \"crash\")\n\
          lazy = faulty(dist.erlang(3, 50 * ms), 9 * ms, d, clock = \"lazy\")\n\
@@ -237,8 +237,8 @@ fn many_branches_agree() {
     }
 }
 
-/// Ten thousand at once are a sum of ten thousand, not of their pairs; more than can be put in order are an error in words, and
-/// so are users whose time stands still.
+/// Ten thousand branches at once cost a sum of ten thousand, not of their pairs; more than can be put in order are an
+/// error in words, and so are users whose time does not advance.
 #[test]
 fn branches_have_limits() {
     let run = |root: &str, traffic: &str| {

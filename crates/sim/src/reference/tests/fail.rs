@@ -1,4 +1,4 @@
-//! Crashes, black holes, branches and attempts: what each request is answered, and where its time counts.
+//! Crashes, black holes, branches and attempts: how each request is answered, and where its time counts.
 
 use super::{Case, run_reference};
 use weir_model::Traffic;
@@ -14,8 +14,7 @@ fn latency(answer: &str) -> f64 {
     answer.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// A process that is killed takes all inside with it at one instant, whatever they were doing; what comes later finds
-/// nobody.
+/// A process that is killed resets everything inside at one instant; later arrivals find it down.
 #[test]
 fn a_crash_resets_what_is_inside() {
     let source = r#"
@@ -34,7 +33,7 @@ root = faulty(50 * ms, 100000 * hours, lb.round_robin(inside, start = "first"), 
     assert_eq!(went.errors("lb.round_robin", Kind::Reset), 0, "those are cut off in it");
 }
 
-/// At the very nanosecond of a crash, work that ends has ended, and what arrives finds nobody.
+/// At the nanosecond of a crash, work that ends has ended, and a request that arrives finds the node down.
 #[test]
 fn a_crash_comes_after_ends_and_before_arrivals() {
     let case = |work: &str| {
@@ -55,7 +54,7 @@ fn a_crash_comes_after_ends_and_before_arrivals() {
     }
 }
 
-/// It kills what was left behind too, and frees the slots outside of it.
+/// A crash also kills requests that were left behind, and frees the slots outside of them.
 #[test]
 fn a_crash_kills_what_nobody_waits_for() {
     let source = r#"
@@ -87,8 +86,8 @@ fn warm_ups_begin_anew() {
     assert!(colds > 5, "{colds}");
 }
 
-/// What a black hole swallows, or a cable loses, is never answered: no latency, one warning. It holds its slot until
-/// somebody cancels it.
+/// A request that a black hole swallows, or a cable loses, is never answered: no latency, one warning. It holds its
+/// slot until it is cancelled.
 #[test]
 fn lost_is_no_latency() {
     let hole = dead("blackhole", "server()");
@@ -105,7 +104,7 @@ fn lost_is_no_latency() {
     assert_eq!((went.part("faulty"), went.part("timeout")), (10.0, 0.0), "it stood in the hole");
 }
 
-/// A crash is an end for what is lost inside of it.
+/// A crash ends the lost requests inside.
 #[test]
 fn a_crash_ends_what_is_lost() {
     let hole = dead("blackhole", "server()");
@@ -115,7 +114,7 @@ fn a_crash_ends_what_is_lost() {
     assert!(went.answers.iter().all(|a| a.ends_with("reset")), "{:?}", went.answers);
 }
 
-/// The other modes leave alone what is inside.
+/// The other modes do not touch what is inside.
 #[test]
 fn modes_other_than_crash() {
     for mode in ["refuse", "blackhole", "slow"] {
@@ -131,7 +130,7 @@ fn modes_other_than_crash() {
     // Work is multiplied; cables and waiting are not.
     let slow = dead("slow", "cable(3 * ms, queue(delay(5 * ms, concurrent(2 * ms))))");
     Case::new(&[0, 0], &format!("root = {slow}")).gives(&["76 ok", "146 ok"]);
-    // Only the work behind it, one inside another; what fails behind it leaves it too.
+    // Only the work behind it, one inside another; a failure behind it leaves it as well.
     let slow = dead("slow", "flaky(1.0, warmup(delay(1 * ms, server()), 3.0, time = 9 * hours))");
     let source = format!(
         "root = retry(2, lb.round_robin([{slow}, delay(1 * ms, server())], start = \"first\"), on = [\"status_5xx\"])"
@@ -142,8 +141,8 @@ fn modes_other_than_crash() {
     Case::new(&[0], source).gives(&["4 ok"]);
 }
 
-/// A fan-out ends with the branch that decides it: all, the first, the second; an error as soon as too few are left, with
-/// the last error. The rest is cut off: its queue is free.
+/// A fan-out ends with the branch that decides it: all, the first, the second; an error as soon as too few are left,
+/// with the last error. The others are cut off: their queues are free.
 #[test]
 fn fanouts_end_when_decided() {
     let three = "delay(10 * ms, server(\"a\")), delay(20 * ms, server(\"b\")), delay(30 * ms, server(\"c\"))";
@@ -161,12 +160,12 @@ fn fanouts_end_when_decided() {
     Case::new(&[0], &source).gives(&["20 ok"]);
     let source = format!("root = fanout([{}, {}], need = 1)", bad(5, "reset"), bad(9, "refused"));
     Case::new(&[0], &source).gives(&["9 refused"]);
-    // Two that answer at one instant: the first branch decides, the other's work is done too.
+    // Two answer at one instant: the first branch decides, and the other's work is done too.
     let source = format!("root = fanout([{}, {}])", bad(5, "reset"), bad(5, "refused"));
     Case::new(&[0], &source).gives(&["5 reset"]);
 }
 
-/// One after another, to the first error; what comes behind it is not entered.
+/// One after another, up to the first error; nodes after it are not entered.
 #[test]
 fn sequences_stop_at_the_first_error() {
     let ok = "root = sequence([delay(10 * ms, server()), delay(20 * ms, server())])";
@@ -176,25 +175,25 @@ root = sequence([delay(10 * ms, server("a")), flaky(1.0, delay(5 * ms, server("b
 "#;
     let went = Case::new(&[0], bad).gives(&["15 status_5xx"]);
     assert_eq!((went.node("b").requests, went.node("c").requests), (1, 0));
-    // An error that comes from behind stays what it is.
+    // An error from behind remains what it is.
     let twice = "root = flaky(1.0, flaky(1.0, server(), kind = \"reset\"), kind = \"refused\")";
     Case::new(&[0], twice).gives(&["0 reset"]);
-    // Each time it is at the same node it draws anew.
+    // Each visit of the same node draws anew.
     let same = "x = delay(dist.exponential(10 * ms), server())\nroot = sequence([x, x])\none = x";
     let both = latency(&Case::new(&[0], same).run().answers[0]);
     let one = latency(&Case::new(&[0], &same.replace("[x, x]", "[x]")).run().answers[0]);
     assert!((both - 2.0 * one).abs() > 1e-6, "{both} is twice {one}");
 }
 
-/// Time counts where the request stood: cut-off time at the node where it was cut off, backoff at its retry, and in a
-/// fan-out along the branch that decided.
+/// Time counts where the request spent it: cut-off time at the node where it was cut off, backoff at its retry, and
+/// in a fan-out along the branch that decided.
 #[test]
 fn time_counts_where_it_was_spent() {
     let source = r#"
 inner = queue(delay(50 * ms, server(), name = "second"), name = "line")
 root = timeout(25 * ms, sequence([delay(10 * ms, server(), name = "first"), inner]))
 "#;
-    // The second request waits in line from 11 to 25 ms, then is inside for a millisecond.
+    // The second request waits in line from 11 to 25 ms, and then is inside for a millisecond.
     let went = Case::new(&[0, 1], source).gives(&["25 timeout"; 2]);
     assert_eq!((went.part("first"), went.part("second"), went.part("line")), (10.0, 8.0, 7.0));
     assert_eq!(went.part("timeout"), 0.0);
@@ -203,7 +202,7 @@ root = timeout(25 * ms, fanout([delay(30 * ms, server(), name = "a"), delay(40 *
 "#;
     let went = Case::new(&[0], source).gives(&["25 timeout"]);
     assert_eq!((went.part("a"), went.part("b")), (25.0, 0.0), "the first branch that was open");
-    // Wherever the rest stood: time after the decision counts nowhere.
+    // Time after the decision counts nowhere, wherever the other branches were.
     let source = r#"
 line = queue(delay(40 * ms, server(), name = "b"), on_cancel = "finish")
 root = fanout([line, delay(30 * ms, server(), name = "a")], need = 1)
@@ -213,8 +212,8 @@ root = fanout([line, delay(30 * ms, server(), name = "a")], need = 1)
     assert_eq!(went.node("b").service_ms.value, Some(40.0));
 }
 
-/// Backoffs: attempt k waits up to backoff·2^(k−2), at most `backoff_max` (ten times the backoff by default), and that
-/// counts at the retry. The mean of so many uniform draws is known to within four standard deviations.
+/// Backoffs: attempt k waits up to backoff·2^(k−2), at most `backoff_max` (ten times the backoff by default), and
+/// that counts at the retry. The mean of this many uniform draws is known to within four standard deviations.
 #[test]
 fn backoffs_keep_their_bounds() {
     for (max, tops) in [("", [100.0, 200.0, 400.0]), (", backoff_max = 150 * ms", [100.0, 150.0, 150.0])] {
@@ -235,8 +234,8 @@ fn backoffs_keep_their_bounds() {
     }
 }
 
-/// A target to which no connection came about is passed over for so long by all, as long as another is left; at the end
-/// of that time (which comes before arrivals) it is tried again.
+/// A target to which no connection could be made is passed over by all requests for the configured time, as long as
+/// another is left; at the end of that time (which comes before arrivals) it is tried again.
 #[test]
 fn unreachable_targets_are_passed_over() {
     let down = dead("crash", "server(\"a\")");
@@ -259,13 +258,13 @@ fn unreachable_targets_are_passed_over() {
         let alone = format!("root = {lb}([{down}], pass_over = 100 * ms)");
         Case::new(&[0, 10], &alone).gives(&["0 connect_failed"; 2]);
     }
-    // A request that comes from its work at that very instant is before the end of the pass-over.
+    // A request that returns from its work at that very instant comes before the end of the pass-over.
     let lb =
         format!("lb.least_conn([{down}, delay(5 * ms, server())], ties = \"first\", pass_over = 100 * ms)");
     let source = format!("x = {lb}\nroot = lb.round_robin([x, delay(10 * ms, x)], start = \"first\")");
     Case::new(&[0, 90], &source).gives(&["0 connect_failed", "15 ok"]);
     Case::new(&[0, 91], &source).gives(&["0 connect_failed", "10 connect_failed"]);
-    // Who does not pass over may leave out, for this request.
+    // Without pass-over, a request may still exclude the target for itself.
     let lb = format!("lb.least_conn([{down}, delay(5 * ms, server())], ties = \"first\", pass_over = 0 * s)");
     for (exclude, says) in [("connect_failed", "5 ok"), ("tried", "5 ok"), ("none", "0 connect_failed")] {
         Case::new(&[0, 10], &format!("root = retry(2, {lb}, exclude = \"{exclude}\")")).gives(&[says; 2]);

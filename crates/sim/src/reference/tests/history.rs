@@ -1,9 +1,11 @@
-//! Histories: whatever the topology, the stages that count are the latency, one after another.
+//! Histories: in any topology, the stages that count add up to the latency without a gap.
 
 use super::random::random_plan;
 use super::{Case, engine, options, plan};
-use crate::record::{History, Looks, Recording, Selection, record};
-use crate::run::{Options, run_with};
+use crate::record::{History, Selection};
+use crate::results::rerun::Looks;
+use crate::results::rerun::{Recording, record};
+use crate::results::run::{Options, run_with};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
@@ -15,7 +17,7 @@ fn recorded<'p>(plan: &'p Plan, options: &Options, trace: Selection) -> Recordin
     record(plan, options, &looks, &|_, _| {}, &AtomicBool::new(false)).unwrap().unwrap().remove(0)
 }
 
-/// What counts begins where what counted before ended, from the arrival to the answer.
+/// Each stage that counts begins where the previous one ended, from the arrival to the answer.
 fn check(of: &History, source: &str) {
     let counting = of.stages.iter().filter(|stage| stage.counts);
     let mut at = 0;
@@ -30,7 +32,8 @@ fn check(of: &History, source: &str) {
     }
 }
 
-/// All requests of any topology: the stages that count add up to each one's latency, and by site to what the engine says of the sites.
+/// All requests of any topology: the stages that count add up to the latency of each, and by site to the engine's
+/// figures.
 #[test]
 fn stages_that_count_add_up_to_the_latency() {
     let random = (0..400).map(random_plan).chain((0..400).map(|seed| {
@@ -79,7 +82,7 @@ fn stages_that_count_add_up_to_the_latency() {
     assert!(seen.get(&(What::Hold, false)).is_some_and(|n| *n > 20), "{seen:?}");
 }
 
-/// However many threads, and whichever are chosen: the same histories.
+/// Any number of threads and any selection give the same histories.
 #[test]
 fn a_selection_is_of_all_histories() {
     let (plan, _) = random_plan(3);
@@ -100,7 +103,7 @@ fn a_selection_is_of_all_histories() {
     assert!(sample.iter().all(|h| all.contains(h)));
 }
 
-/// A case worked out by hand: who waits, who works, and whom it was sent to.
+/// A case worked out by hand: waits, work, and targets.
 #[test]
 fn a_history_says_what_happened() {
     let case = Case::with(
@@ -130,7 +133,7 @@ fn a_history_says_what_happened() {
     assert_eq!((answered.target.map(|t| t.1), answered.attempt), (Some(0), 2));
 }
 
-/// Typical requests: parts add up to the latency near the quantile; series: everything that came is in them.
+/// Typical requests: the parts add up to the latency near the quantile. Series: they contain every arrival.
 #[test]
 fn typical_requests_and_series_add_up() {
     let source = r#"
@@ -159,7 +162,7 @@ scenario("s", cable(1 * ms, lb.random(pool(3, dyno))), traffic.poisson(every = 4
     assert!((busy / of - 2.0).abs() < 0.2 && series.queues[0].count == 3, "{busy} {of}");
 }
 
-/// A target that always fails is ejected for good here; one that is dark for half of the time fails its checks then.
+/// A target that always fails is ejected for good here; one that is down for half of the time fails its checks then.
 #[test]
 fn what_balancers_leave_out_is_in_the_series() {
     let source = r#"

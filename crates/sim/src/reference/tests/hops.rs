@@ -1,11 +1,11 @@
-//! Listeners behind others: what whoever stands before one sees, what a request is behind it, and that both engines agree.
+//! Listeners behind others: the answer in front of one, the new request behind it, and agreement of both engines.
 
 use super::core::random_file;
 use super::engine::{agree, file};
 use super::loops::any_file;
 use super::random::{Draws, random_plan};
 use super::{Case, options, plan};
-use crate::run::{Options, run_with};
+use crate::results::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
 use weir_policy::Kind;
 
@@ -14,8 +14,8 @@ fn hop(node: &str) -> String {
     format!("listen(\":0\", {node}, name = \"inner\")")
 }
 
-/// The table in `docs/spec/language.md#kinds`: the answer that a client of weir sees, whether it is an error, and what the
-/// listener itself knows.
+/// The table in `docs/spec/language.md#kinds`: the answer that a client of weir sees, whether it is an error, and
+/// what the listener itself records.
 #[test]
 fn what_fails_behind_a_listener_is_an_answer() {
     let dead = "faulty(9 * hours, 9 * hours, server(), mode = \"crash\", starts = \"down\")";
@@ -54,14 +54,14 @@ fn what_fails_behind_a_listener_is_an_answer() {
         if failed {
             assert_eq!((went.errors("inner", kind), went.errors("retry", Kind::Status5xx)), (2, 1), "{node}");
         }
-        // Where requests come in, the kind itself is told.
+        // Where requests come in, the result has the kind itself.
         let outermost = Case::new(&[0], &format!("root = listen(\":0\", {node})")).run();
         let told = if failed || kind == Kind::NoRoute { kind.name() } else { "ok" };
         assert!(outermost.answers[0].ends_with(told), "{node}: {:?}", outermost.answers);
     }
 }
 
-/// Too many in a time are told from too many at once: 429 is no failure of the target.
+/// A rate limit answers 429, which is not a failure of the target, unlike a full queue.
 #[test]
 fn a_rate_limit_answers_429() {
     let root = |node: &str| {
@@ -73,13 +73,14 @@ fn a_rate_limit_answers_429() {
     let rate = "limit.rate(server(), 1, burst = 1)";
     let went = Case::new(&[0, 1, 2], &root(rate)).gives(&["0 ok"; 3]);
     assert_eq!((went.errors("inner", Kind::Overloaded), went.node("spare").requests), (2, 0));
-    // A queue that is full after that is full all the same.
+    // A full queue behind it still fails as full.
     let queue = format!("sequence([{}, queue(delay(9 * ms, server()), capacity = 0)])", "respond(429)");
     let went = Case::new(&[0, 1, 2], &root(&queue)).gives(&["9 ok", "0 status_5xx", "0 ok"]);
     assert_eq!(went.node("spare").requests, 1, "a 503 ejects");
 }
 
-/// Nothing before the outermost listener but a single way: results tell the kind. Who sends again, or picks, is answered.
+/// Where only a single path leads to the outermost listener, results have the kind. A retry or balancer in front gets
+/// an answer.
 #[test]
 fn the_outermost_listener_is_where_requests_come_in() {
     let fails = "flaky(1.0, server(), kind = \"reset\")";
@@ -97,7 +98,7 @@ fn the_outermost_listener_is_where_requests_come_in() {
     }
 }
 
-/// What is cut off is cut off behind a listener too, and what goes on goes on there.
+/// Cancellation travels through a listener: requests behind it are cut off or go on as elsewhere.
 #[test]
 fn cancellation_travels_through() {
     let root = |how: &str| {
@@ -111,7 +112,7 @@ fn cancellation_travels_through() {
         (10.0, 4.0),
         "the second finds the first inside and leaves"
     );
-    // Lost is lost, and a client that leaves has left.
+    // A lost request stays lost, and a client that leaves has left.
     let lost = "cable(1 * ms, server(), loss = 1.0)";
     let case = Case::new(&[0], &format!("root = listen(\":0\", {})", hop(lost)));
     assert_eq!(case.run().answers, ["lost"]);
@@ -119,7 +120,8 @@ fn cancellation_travels_through() {
         .gives(&["3 cancelled"]);
 }
 
-/// Each attempt is a new request to those behind: it has tried nobody yet, and earns what a first attempt earns.
+/// Each attempt is a new request to the nodes behind: it has tried no target yet, and earns what a first attempt
+/// earns.
 #[test]
 fn behind_a_listener_a_request_is_a_new_one() {
     let pool = "lb.first([respond(503, name = \"bad\"), server(\"good\")])";
@@ -130,12 +132,12 @@ fn behind_a_listener_a_request_is_a_new_one() {
     };
     assert_eq!(tried(pool), (1, "0 ok".to_owned()));
     assert_eq!(tried(&hop(pool)), (3, "0 status_5xx".to_owned()));
-    // A retry of its own leaves out whom it tried, and the one outside is as it was behind it.
+    // An inner retry excludes the targets that it tried, and the state of the outer one is restored behind it.
     let own = format!("retry(2, {pool}, on = [503])");
     assert_eq!(tried(&hop(&own)), (1, "0 ok".to_owned()));
     let both = format!("lb.first([{}, server(\"other\")])", hop(pool));
     assert_eq!(tried(&both), (1, "0 ok".to_owned()), "outside the tried one is left out");
-    // Two tokens at first, one more from each that comes in: the inner retry tries again each time.
+    // Two tokens at first, one more from each incoming request: the inner retry tries again each time.
     let budget = "budget = budget(ratio = 1.0, min_per_s = 0, window = 10 * s)";
     let inner = format!("retry(2, respond(503, name = \"bad\"), on = [503], {budget})");
     let bad = |node: &str| {
@@ -145,7 +147,7 @@ fn behind_a_listener_a_request_is_a_new_one() {
     assert_eq!((bad(&inner), bad(&hop(&inner))), (4, 6));
 }
 
-/// A balancer does not know who is left behind a listener; it is told by answers.
+/// A balancer does not see which targets are left behind a listener; it learns from answers.
 #[test]
 fn health_behind_a_listener_is_its_own() {
     let dead = "faulty(9 * hours, 9 * hours, server(\"dead\"), mode = \"crash\", starts = \"down\")";
@@ -160,7 +162,7 @@ fn health_behind_a_listener_is_its_own() {
     assert_eq!((spare(&inner), spare(&hop(&inner))), (4, 2), "three answers of 503 eject it");
 }
 
-/// A connection to a listener stands whatever is behind it; an answer needs somebody there.
+/// A connection to a listener succeeds whatever is behind it; an answer needs a live node there.
 #[test]
 fn checks_of_a_listener() {
     let spare = |check: &str| {
@@ -173,7 +175,7 @@ fn checks_of_a_listener() {
     assert_eq!(spare("health.http(\"/\", interval = 10 * ms, timeout = 5 * ms, fall = 1, jitter = 0)"), 2);
 }
 
-/// Targets are hashed by the addresses of listeners: what stands behind does not matter.
+/// Targets are hashed by the addresses of listeners: the nodes behind do not matter.
 #[test]
 fn listeners_are_hashed_by_their_address() {
     let counts = |target: &str| {
@@ -195,8 +197,8 @@ fn listeners_are_hashed_by_their_address() {
     assert_eq!(by_listener, cable);
 }
 
-/// Which loop of an inner listener a request meets is drawn by its way and the place: the loops of two places are met alike
-/// and independently, and those of the outermost are what they were.
+/// The loop of an inner listener is drawn by the request's way and the place: the loops of two places are used evenly
+/// and independently, and those of the outermost are unaffected.
 #[test]
 fn loops_of_inner_listeners_have_balancers_of_their_own() {
     let run = |outer: u32, inner: u32, more: &str| {
@@ -221,7 +223,7 @@ fn loops_of_inner_listeners_have_balancers_of_their_own() {
     assert_ne!(three, run(3, 3, "").iter().map(|n| n + 9).collect::<Vec<_>>());
 }
 
-/// Nodes of a file become listeners here and there.
+/// Turns some nodes of a file into listeners.
 fn layered(source: &str, seed: u64) -> String {
     let mut d = Draws::new(seed.wrapping_add(1 << 42));
     let lines = source.lines().map(|line| match line.split_once(" = ") {
@@ -241,7 +243,7 @@ pub(super) fn layers(seed: u64) -> [String; 4] {
     files.map(|source| layered(&source, seed))
 }
 
-/// Whatever stands before and behind listeners, and wherever limits strike.
+/// Any nodes before and behind listeners, and limits that strike anywhere.
 #[test]
 fn both_engines_agree_on_layers() {
     for seed in super::engine::seeds(300) {

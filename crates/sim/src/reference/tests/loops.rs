@@ -1,11 +1,11 @@
-//! Several loops of a `listen`: what of a balancer is the process's is counted once, in both engines.
+//! Several loops of a `listen`: process-wide state of a balancer is counted once, in both engines.
 
 use super::core::around;
 use super::engine::{agree, node};
 use super::random::{Draws, traffic};
 use super::{options, plan};
-use crate::run::{Options, run_with};
-use crate::{Results, ScenarioResult};
+use crate::results::result::{Results, ScenarioResult};
+use crate::results::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 
@@ -16,13 +16,13 @@ fn run(plan: &Plan, fast: bool) -> ScenarioResult {
     scenarios.remove(0)
 }
 
-/// What of balancers may differ from loop to loop.
+/// Which state of balancers may differ from loop to loop.
 #[derive(Clone, Copy, PartialEq)]
 enum OfLoop {
     Anything,
-    /// Policies without a state, and nobody is passed over.
+    /// Policies without state, and no target is passed over.
     Nothing,
-    /// The process has all state.
+    /// All state is the process's.
     ScopeProcess,
 }
 
@@ -43,7 +43,7 @@ impl OfLoop {
         }
     }
 
-    /// A balancer over two nodes, with all that may stand around it.
+    /// A balancer over two nodes, with anything that can surround it.
     fn balancer(self, d: &mut Draws, a: &str, b: &str) -> String {
         let (policy, weight) = (d.of(self.policies()), 1 + d.number(2));
         let mut around = around(d, "server(\"spare\")").replace(", scope = \"process\"", "");
@@ -68,7 +68,7 @@ impl OfLoop {
         format!("{policy}([{far}, weight({weight}, {b}), cable(1 * ms, {a})]{around})")
     }
 
-    /// A topology with such balancers behind a listener; `LOOPS` stands for its loops.
+    /// A topology with such balancers behind a listener; `LOOPS` is the placeholder for its loops.
     fn file(self, seed: u64) -> String {
         let mut d = Draws::new(seed.wrapping_add(1 << 41));
         let mut text = String::from(
@@ -97,12 +97,12 @@ impl OfLoop {
     }
 }
 
-/// A topology with balancers behind a listener of so many loops.
+/// A topology with balancers behind a listener of `loops` loops.
 pub(super) fn any_file(seed: u64, loops: u64) -> String {
     OfLoop::Anything.file(seed).replace("LOOPS", &loops.to_string())
 }
 
-/// Both engines agree on balancers of several loops, whatever stands around them.
+/// Both engines agree on balancers of several loops, however they are surrounded.
 #[test]
 fn both_engines_share_what_is_the_process_s() {
     for seed in 0..1200 {
@@ -111,7 +111,7 @@ fn both_engines_share_what_is_the_process_s() {
     }
 }
 
-/// Where all that a balancer knows is the process's, the number of loops changes no byte.
+/// Where all state of a balancer is the process's, the number of loops changes no byte.
 #[test]
 fn where_nothing_is_a_loop_s_own_their_number_is_no_matter() {
     let mut failed = 0;
@@ -146,7 +146,8 @@ fn a_target_is_ejected_once_for_all_loops() {
     }
 }
 
-/// One at a time at a target of `max_in_flight=1`, whichever loop sends it; who waits does so in one line of all loops.
+/// One request at a time at a target of `max_in_flight=1`, whichever loop sends it; waiting requests form one line
+/// over all loops.
 #[test]
 fn loops_share_limits_of_targets_and_the_line() {
     let went = |more: &str, loops: u32| {
@@ -169,8 +170,8 @@ fn loops_share_limits_of_targets_and_the_line() {
     }
 }
 
-/// Checks are sent once for the process: a server is busy with them as long whatever the number of loops, and a target that
-/// fails them is out for all.
+/// Checks are sent once per process: they keep a server busy for the same time whatever the number of loops, and a
+/// target that fails them is out for all.
 #[test]
 fn checks_are_sent_once() {
     let of = |loops: u32, fast: bool| {

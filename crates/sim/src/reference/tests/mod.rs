@@ -1,5 +1,5 @@
-//! The engine and its reference against what they must do: whatever the topology (`random`), and to the nanosecond in cases worked out
-//! by hand (`cut`, `fail`, `order`). Every self-check is shown to fire.
+//! The engine and its reference against their specification: in any topology (`random`), and to the nanosecond in
+//! cases worked out by hand (`cut`, `fail`, `order`). Every self-check is shown to fire.
 
 mod core;
 mod cut;
@@ -17,34 +17,35 @@ mod served;
 use super::branch::Phase;
 use super::build::Act;
 use super::run::{Reference, Sabotage};
-use crate::ScenarioResult;
-use crate::bounds::Cut;
-use crate::run::{Options, load, program, run_with};
+use crate::code::bounds::Cut;
+use crate::results::replicate::program;
+use crate::results::result::ScenarioResult;
+use crate::results::run::{Options, run_with};
+use crate::state::source::load;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use weir_model::Traffic;
-use weir_plan::Mode;
-use weir_plan::Plan;
+use weir_plan::{Mode, Plan};
 use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
 use weir_topology::{Request, evaluate};
 
-/// What is cut off, and where it stood: the kind of node, what it did there, and whether it was killed by a crash.
+/// The place of a cut: the kind of node, what the branch did there, and whether a crash killed it.
 type Place = (&'static str, &'static str, bool);
 
-/// What a replication shows to tests only.
+/// What a replication exposes to tests only.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Request (its place in the order of events), arrival, latency (none if lost) and outcome, in order of their ends.
     pub answers: Vec<(u64, u64, Option<u64>, Outcome)>,
-    /// How often something was cut off at each place.
+    /// How many branches were cut off at each place.
     pub cuts: BTreeMap<Place, u64>,
-    /// How often something was left behind at each place, because a queue or server does not stop.
+    /// How many branches were left behind at each place, because a queue or server finishes its requests.
     pub left: BTreeMap<Place, u64>,
 }
 
 impl Reference<'_> {
-    /// No two branches of one request that it waits for, and that can have something pending, have one rank.
+    /// No two branches of one request that it waits for, and that can have an event pending, have the same rank.
     pub(super) fn see_ranks(&self) {
         if !self.ledger.events.is_multiple_of(16) || self.branches.live > 200 {
             return;
@@ -122,8 +123,8 @@ fn options() -> Options {
     }
 }
 
-/// One replication of a plan's only scenario, seed 1. A run of more than 65,536 events is an error: nothing here is that
-/// long, unless it does not end.
+/// One replication of a plan's only scenario, seed 1. A run of more than 65,536 events is an error: no case here is
+/// that long, unless it does not end.
 fn run_reference(plan: &Plan, members: bool, sabotage: Option<Sabotage>) -> Result<(Seen, Vec<String>), Cut> {
     let (point, scenario) = (&plan.points[0], &plan.points[0].scenarios[0]);
     let program = program(point, scenario, members, false).unwrap();
@@ -133,7 +134,7 @@ fn run_reference(plan: &Plan, members: bool, sabotage: Option<Sabotage>) -> Resu
     let stop = AtomicBool::new(true);
     let mut reference = Reference::new(&program.code, program.tables.as_ref().unwrap(), load, key, &stop);
     reference.sabotage = sabotage;
-    // The flag is looked at every 65,536 events.
+    // The flag is read every 65,536 events.
     reference.run()?;
     let violations = reference.violations(requests, selected);
     Ok((std::mem::take(&mut reference.seen), violations))
@@ -144,7 +145,7 @@ struct Case {
     plan: Plan,
 }
 
-/// How it went: what each request was answered, in order of arrival, and the figures.
+/// The outcome of a case: the answer of each request, in order of arrival, and the figures.
 struct Went {
     answers: Vec<String>,
     result: ScenarioResult,
@@ -192,7 +193,7 @@ impl Case {
         Went { answers: answers.collect(), result }
     }
 
-    /// Every request is answered so: "latency in ms, outcome".
+    /// Checks the answer of every request: "latency in ms, outcome".
     #[track_caller]
     fn gives(&self, answers: &[&str]) -> Went {
         let went = self.run();
@@ -215,7 +216,8 @@ impl Went {
         (self.node(which).latency_part_ms.value.unwrap() * 1e6).round() / 1e6
     }
 
-    /// Busy slots (or cores), and waiting requests, times ms between the first and last arrival: so long were those apart.
+    /// Busy slots (or cores), and waiting requests, times ms between the first and last arrival, which were
+    /// `apart_ms` apart.
     #[track_caller]
     fn busy_and_waiting(&self, which: &str, apart_ms: f64) -> (f64, f64) {
         let node = self.node(which);
@@ -223,7 +225,7 @@ impl Went {
         (ms(node.utilisation.value), ms(node.queue_mean.value))
     }
 
-    /// How often a node failed with that kind.
+    /// How many errors of that kind a node had.
     #[track_caller]
     fn errors(&self, which: &str, kind: Kind) -> u64 {
         self.node(which).errors.iter().find(|e| e.0 == kind).map_or(0, |e| e.1)

@@ -1,4 +1,4 @@
-//! What happens at one instant, and traffic that depends on answers.
+//! The order at one instant, and traffic that depends on answers.
 
 use super::Case;
 use weir_policy::Kind;
@@ -18,17 +18,17 @@ fn order_at_one_instant() {
 root = lb.least_conn([flaky(1.0, server("a")), delay(5 * ms, server("b"))], ties = "first", error_hold = 10 * ms)
 "#;
     Case::new(&[0, 5, 10], source).gives(&["0 status_5xx", "5 ok", "0 status_5xx"]);
-    // Two ends at one instant: the earlier request goes on first, though its delay was scheduled later.
+    // Two ends at one instant: the earlier request goes first, although its delay was scheduled later.
     let source = r#"
 last = queue(delay(10 * ms, server()))
 root = lb.round_robin([delay(4 * ms, delay(6 * ms, last)), delay(9 * ms, last)], start = "first")
 "#;
     Case::new(&[0, 1], source).gives(&["20 ok", "29 ok"]);
-    // A limit that strikes at 10 ms frees the slot after the arrival of that instant has found it taken.
+    // A limit that strikes at 10 ms frees the slot only after the arrival of that instant has found it taken.
     let source = "root = timeout(10 * ms, queue(delay(50 * ms, server()), capacity = 0))";
     Case::new(&[0, 10, 11], source).gives(&["10 timeout", "0 overloaded", "10 timeout"]);
-    // A slot that is freed by a limit goes to one whose wait would expire at that very instant, if that one comes later in
-    // order; if it comes earlier, its wait has expired by then.
+    // A slot that a limit frees goes to a request whose wait would expire at that very instant, if that request comes
+    // later in order; if it comes earlier, its wait has already expired.
     let source = r#"
 one = queue(delay(50 * ms, server()), timeout = 10 * ms)
 root = lb.round_robin([timeout(10 * ms, one), one], start = "first")
@@ -41,8 +41,8 @@ root = lb.round_robin([delay(1 * ms, one), timeout(11 * ms, one)], start = "firs
     Case::new(&[0, 0], source).gives(&["11 timeout", "11 timeout"]);
 }
 
-/// Of one request the earlier attempt goes first, then the lower branch, whatever was scheduled first. Two branches come to
-/// a queue at 10 ms; the second one answers only 100 ms after it was served.
+/// Of one request the earlier attempt goes first, then the lower branch, whatever was scheduled first. Two branches
+/// arrive at a queue at 10 ms; the second one answers only 100 ms after it was served.
 #[test]
 fn attempts_before_branches() {
     let both = |first: &str| {
@@ -62,7 +62,7 @@ root = fanout([{first}, sequence([delay(10 * ms, server()), q, delay(100 * ms, s
     both(&attempts).gives(&["30 ok"]);
 }
 
-/// Each user thinks first, then sends, and thinks again from the answer on; at one instant the lower user first.
+/// Each user thinks first, then sends, and thinks again after the answer; at one instant the lower user goes first.
 #[test]
 fn a_closed_loop() {
     let closed = |users: u32, more: &str| {
@@ -70,7 +70,7 @@ fn a_closed_loop() {
             "scenario(\"s\", queue(delay(10 * ms, server())), traffic.closed({users}, 10 * ms), {more})\n"
         ))
     };
-    // Both come at 10 ms; user 1 waits for user 0. From then on they take turns.
+    // Both arrive at 10 ms; user 1 waits for user 0. From then on they alternate.
     let went = closed(2, "requests = 6, window = \"all\"")
         .gives(&["10 ok", "10 ok", "10 ok", "20 ok", "10 ok", "10 ok"]);
     assert_eq!(went.busy_and_waiting("queue", 50.0), (50.0, 10.0));
@@ -93,7 +93,8 @@ fn a_closed_loop() {
     assert!((went.result.request_rate_per_s.value.unwrap() - 3.0 / 0.06).abs() < 1e-9);
 }
 
-/// A run ends with its requests or its time, whichever comes first, and what has begun is followed to its end.
+/// A run ends with its requests or its time, whichever comes first, and requests that have begun are followed to
+/// their end.
 #[test]
 fn duration() {
     let of = |more: &str| {
@@ -107,8 +108,8 @@ fn duration() {
     assert_eq!(of("duration = 95 * ms, requests = 50").answers, ["15 ok"; 9]);
 }
 
-/// A closed loop that runs for a time ends, though processes go on failing; and so does a run in which something is lost
-/// for good inside of a process that nobody looks at any more.
+/// A closed loop with a duration ends although processes go on failing; and so does a run in which a request is lost
+/// for good inside a process that no request enters any more.
 #[test]
 fn runs_end_though_nodes_go_on_failing() {
     let crash = "faulty(5 * ms, 1 * ms, delay(2 * ms, server()), mode = \"crash\")";
@@ -126,8 +127,8 @@ fn runs_end_though_nodes_go_on_failing() {
     Case::new(&[0, 1, 2], &format!("root = lb.round_robin([{crash}, {lazy}])")).run();
 }
 
-/// A process that is found dead on the way in takes those with it that were inside, be it the one that looks: here the
-/// same time-line stands around another node on it.
+/// A process found dead on the way in resets every request that was inside, even the one that found it dead: here
+/// another node on the same timeline surrounds it.
 #[test]
 fn who_finds_itself_dead_is_reset() {
     let source = r#"
@@ -143,7 +144,7 @@ root = dies(delay(4 * ms, dies(delay(1 * ms, server()))))
     }
 }
 
-/// Draws at a place that a request passes again, on ways of the same number, are others each time.
+/// A place that a request passes again, on ways of the same number, draws anew each time.
 #[test]
 fn ways_that_follow_each_other_differ() {
     let twice = |x: &str, both: &str| {
@@ -167,7 +168,7 @@ fn ways_that_follow_each_other_differ() {
     twice(&format!("timeout(1 * hours, {second})"), "sequence([x, x])");
 }
 
-/// What branches of a fan-out draw at one place differs: the first is not the last.
+/// The branches of a fan-out draw differently at one place: the first is not the last.
 #[test]
 fn branches_differ() {
     let of = |need: u32| {
@@ -178,8 +179,8 @@ fn branches_differ() {
     assert_ne!(of(1), of(2));
 }
 
-/// After a retry a request is on the way that it came, and has been where its first attempt was; with `work="same"` each
-/// attempt brings the first one's work.
+/// After a retry a request is on the way on which it came, with the visits of its first attempt; with `work="same"`
+/// each attempt brings the work of the first one.
 #[test]
 fn visits_of_attempts() {
     let ms = |root: &str| -> f64 {
@@ -197,7 +198,7 @@ fn visits_of_attempts() {
     assert!((ms(&same.replace("same", "redraw")) - 2.0 * ms(fails)).abs() > 0.1);
 }
 
-/// Two retries that follow each other draw their backoffs each for itself.
+/// Two consecutive retries draw their backoffs independently.
 #[test]
 fn backoffs_of_two_retries_differ() {
     let ms = |retries: u32| -> f64 {
@@ -217,7 +218,7 @@ root = sequence(pool({retries}, fails_once))
     assert!(once > 0.0 && (twice - 2.0 * once).abs() > 0.1, "{twice} is twice {once}");
 }
 
-/// What a request left behind picks later does not hang on what another request, which came into its place, has tried.
+/// The later picks of a branch left behind do not depend on what the request that reuses its slot has tried.
 #[test]
 fn what_is_left_behind_has_tried_what_it_has_tried() {
     // The first request goes on in the queue and picks at 30 ms, long after it was answered.
@@ -231,8 +232,8 @@ root = retry(2, lb.round_robin([timeout(5 * ms, late), delay(20 * ms, targets)],
     assert_eq!((went.node("a").requests, went.node("b").requests), (2, 0));
 }
 
-/// Limits that strike at one instant do so from the outside in, whatever was scheduled first: the client's patience, then
-/// the outer node's, then the inner one's, then a wait in line. So nothing inside counts an error.
+/// Limits that strike at one instant do so from the outside in, whatever was scheduled first: the client's patience,
+/// then the outer node's, then the inner one's, then a wait in line. So no node inside counts an error.
 #[test]
 fn limits_strike_from_the_outside_in() {
     let inner = r#"timeout(10 * ms, queue(delay(1 * hours, server()), timeout = 10 * ms, name = "line"), name = "inner")"#;
@@ -252,7 +253,8 @@ fn limits_strike_from_the_outside_in() {
     }
 }
 
-/// What ends at the instant of its arrival goes on after what comes before arrivals: here the end of a pass-over.
+/// Work that ends at the instant of its arrival goes on after events that come before arrivals: here the end of a
+/// pass-over.
 #[test]
 fn work_of_no_length_ends_in_its_turn() {
     for nothing in ["delay(0 * s, server())", "concurrent(0 * s)"] {
@@ -266,8 +268,8 @@ root = sequence([{nothing}, lb.least_conn([down, delay(5 * ms, server())], ties 
     }
 }
 
-/// How often a request has been at a place does not hang on what was cut off around it, or in which attempt: the way back
-/// over the first cable is the second crossing back at its place on that way, in each of these.
+/// How often a request has been at a place does not depend on what was cut off around it, or in which attempt: the
+/// way back over the first cable is the second crossing back at its place on that way, in each of these.
 #[test]
 fn visits_outlive_what_is_cut_off() {
     let answers = |inside: &str| {
@@ -294,12 +296,13 @@ root = link(timeout(1 * s, {inside}))
     );
     assert_eq!(answers(&within), once);
     assert_ne!(answers(stuck), once);
-    // Killed at the same instant, the one that has been at the place before takes another time back than the other.
+    // When both are killed at the same instant, the one that has been at the place before takes another time back
+    // than the other.
     let dies = |node: &str| answers(&format!("faulty(50 * ms, 100000 * hours, {node}, mode = \"crash\")"));
     assert_ne!(dies(&format!("sequence([link(server()), {stuck}])"))[0], dies(stuck)[0]);
 }
 
-/// It leaves out what the request had tried before it was left behind: a, which the first attempt was cut off before.
+/// A branch left behind excludes what the request had tried before: a, where the first attempt was cut off.
 #[test]
 fn what_is_left_behind_keeps_in_mind_what_was_tried() {
     for limit in ["", "timeout(1 * hours, "] {
@@ -318,8 +321,8 @@ root = retry(2, timeout(5 * ms, lb.round_robin([targets, {late}], start = "first
     }
 }
 
-/// What ends at one instant ends in the order of `docs/spec/language.md#order-at-one-instant`, whatever was scheduled first: a
-/// delay before all that changes nothing but the time changes nothing else.
+/// Events at one instant follow the order of `docs/spec/language.md#order-at-one-instant`, whatever was scheduled
+/// first: a delay in front that changes only the time changes nothing else.
 #[test]
 fn attempts_of_hedges_and_retries_have_ranks_of_their_own() {
     let case = |before: &str| {
@@ -342,7 +345,7 @@ root = delay({before}, hedge(5 * ms, timeout(100 * ms, attempt), attempts = 3))
     assert_eq!(later(case("1 * ms"), 0.0), later(case("0 * ms"), 1.0));
 }
 
-/// A fan-out has more branches than a rank's bits for them could tell: an error in words, or an order.
+/// A fan-out with more branches than a rank has bits for: an error in words, or an order.
 #[test]
 fn large_fan_outs_have_ranks_or_are_refused() {
     let file = |n: u32, node: &str| {

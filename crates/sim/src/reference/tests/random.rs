@@ -1,18 +1,19 @@
-//! Any topology, any traffic: all self-checks hold, nothing is left of what was cut off, and limits strike everywhere.
+//! Any topology, any traffic: all self-checks hold, nothing remains of branches that were cut off, and limits strike
+//! everywhere.
 
 use super::{options, plan, run_reference};
-use crate::run::{Options, run_with};
-use crate::{NodeResult, Results};
+use crate::results::result::{NodeResult, Results};
+use crate::results::run::{Options, run_with};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use weir_model::Traffic;
 use weir_plan::Plan;
 use weir_stats::Key;
 
-/// Topologies tried; every place of [`PLACES`] must be met among them.
+/// Topologies tried; together they must cover every place of [`PLACES`].
 const FILES: u64 = 2000;
 
-/// Numbers out of a seed.
+/// A source of numbers from a seed.
 pub(super) struct Draws(Key, u64);
 
 impl Draws {
@@ -35,7 +36,7 @@ const KINDS: &str =
     "[\"connect_failed\", \"refused\", \"overloaded\", \"timeout\", \"reset\", \"status_5xx\"]";
 const ON_CANCEL: [&str; 3] = ["stop", "skip", "finish"];
 
-/// One node over two that are there, and possibly the list of a shared pool.
+/// One node over two existing ones, and possibly the list of a shared pool.
 pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
     let (cancel, clock) = (d.of(&ON_CANCEL), d.of(&["eager", "lazy"]));
@@ -95,7 +96,7 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
     }
 }
 
-/// A balancer that knows the work left at its targets, and another that leads to some of the same.
+/// A balancer that uses the work left at its targets, and another with some of the same targets.
 fn known_work(d: &mut Draws, retries: &mut u32) -> String {
     let mut targets = Vec::new();
     for _ in 0..2 + d.number(2) {
@@ -202,8 +203,8 @@ pub(super) fn random_plan(seed: u64) -> (Plan, String) {
     (plan, source)
 }
 
-/// Where a branch must have been cut off at least five times among the files: what it stands at, what it does there, and
-/// whether by a limit, or by a crash (`true`).
+/// Where at least five branches must have been cut off among the files: the node, what the branch does there, and
+/// whether a crash (`true`) or a limit did it.
 const PLACES: [(&str, &str, bool); 34] = [
     ("delay", "out", false),
     ("delay", "out", true),
@@ -259,9 +260,9 @@ fn simulate(plan: &Plan, options: &Options) -> Result<Results, crate::Error> {
     run_with(plan, options, &|_, _| {}, &AtomicBool::new(false), false)
 }
 
-/// Whatever the topology and wherever limits strike: every law holds (conservation, Little's law, the parts of the latency,
-/// utilisation; nothing left in queues, at balancers or on the way), the run ends, members add up to sites, and threads
-/// change no byte. Over all files, every place in the lists above has been struck.
+/// In any topology and wherever limits strike, every law holds (conservation, Little's law, the parts of the latency,
+/// utilisation; nothing left in queues, at balancers or in flight), the run ends, members add up to sites, and
+/// threads change no byte. Together the files cover every place in the lists above.
 #[test]
 fn any_topology_can_be_cut_anywhere() {
     let (mut cuts, mut left) = (BTreeMap::new(), BTreeMap::new());

@@ -1,12 +1,12 @@
-//! What a balancer learns of an error that passes it: who was reached, and what was answered.
+//! What a balancer learns from an error that passes it: which target was reached, and what was answered.
 
 use super::Case;
 
 const DEAD: &str =
     "dead = faulty(1 * ms, 100000 * hours, server(\"dead\"), mode = \"crash\", starts = \"down\")\n";
 
-/// A target to which no connection could be made is passed over; a router that lives is not, though the only server behind
-/// it is dead: the router was reached.
+/// A target to which no connection could be made is passed over; a live router is not, although the only server
+/// behind it is dead: the router was reached.
 #[test]
 fn who_was_reached_is_not_passed_over() {
     let root = |first: &str| {
@@ -20,12 +20,12 @@ fn who_was_reached_is_not_passed_over() {
     Case::new(&at, &root("lb.first([dead], pass_over = 0 * ms)")).gives(&relayed);
     Case::new(&at, &root("timeout(9 * ms, cable(0 * ms, lb.first([dead], pass_over = 0 * ms)))"))
         .gives(&relayed);
-    // What fails between two balancers is no answer of the inner one.
+    // A failure between two balancers is not an answer of the inner one.
     let between = "flaky(1.0, lb.first([server()]), kind = \"connect_failed\")";
     Case::new(&at, &root(between)).gives(&["0 connect_failed", "0 ok", "0 ok", "0 ok"]);
 }
 
-/// Nor does a further attempt leave it out that leaves out only those to which no connection could be made.
+/// Nor does a further attempt exclude it that excludes only targets to which no connection could be made.
 #[test]
 fn who_was_reached_is_not_excluded() {
     let root = |first: &str| {
@@ -38,7 +38,7 @@ fn who_was_reached_is_not_excluded() {
     Case::new(&[0], &root("lb.first([dead], pass_over = 0 * ms)")).gives(&["0 connect_failed"]);
 }
 
-/// A gateway's failure is told from others by its status.
+/// A gateway's failure is recognised by its status.
 #[test]
 fn outliers_are_told_by_status() {
     let root = |status: u16| {

@@ -1,7 +1,7 @@
-//! Nodes that are for serving, in virtual time: fixed answers and their statuses, rewriting, listeners with several loops.
+//! Nodes for the proxy, in virtual time: fixed answers and their statuses, rewriting, listeners with several loops.
 
 use super::{Case, plan, run_reference};
-use crate::run::{Options, run_with};
+use crate::results::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
 use weir_policy::Kind;
 
@@ -26,7 +26,8 @@ fn fixed_answers_are_errors_from_500_on() {
     assert_eq!(went.errors("gone", Kind::Status5xx), 1);
 }
 
-/// A status is tried again whether it is an error or not; what was not answered has none, and the last answer counts.
+/// A status is retried whether it is an error or not; a request without an answer has none, and the last answer
+/// counts.
 #[test]
 fn retries_see_the_status_of_an_answer() {
     for (node, on, attempts) in [
@@ -48,15 +49,15 @@ fn retries_see_the_status_of_an_answer() {
     ] {
         let went = root(&format!("retry(3, {node}, on={on})")).run();
         let made = went.result.attempts_per_request.value;
-        // A hedge makes no attempt of its own here: its first answer is there at once.
+        // A hedge makes no further attempt here: its first answer arrives at once.
         assert_eq!(made, Some(attempts), "{node} {on}");
     }
-    // Further attempts begin anew: the 404 of the first is no answer of the second.
+    // Further attempts begin anew: the 404 of the first is not an answer of the second.
     let went = root("retry(2, lb.first([respond(404), server()]), on=[404])").gives(&["0 ok"]);
     assert_eq!(went.node("server").requests, 1);
 }
 
-/// Only as far as the method allows it.
+/// A status is retried only as far as the method permits.
 #[test]
 fn a_post_is_not_tried_again_for_its_status() {
     for (methods, attempts) in [("idempotent", 1.0), ("any", 2.0)] {
@@ -68,7 +69,7 @@ fn a_post_is_not_tried_again_for_its_status() {
     }
 }
 
-/// An HTTP check reads the status, one of a connection does not.
+/// An HTTP check reads the status, a connection check does not.
 #[test]
 fn checks_see_the_status_of_an_answer() {
     let sent = |status: u16, check: &str| {
@@ -92,7 +93,7 @@ def routed(name):
     return route([(when(path = "/b/*"), server(name + " b")), (when(header = ("x-t", "g*")), server(name + " t"))], otherwise = server(name))
 "#;
 
-/// Behind a `rewrite` routes see the other path, and beside it the one that came.
+/// Behind a `rewrite` routes see the rewritten path, and beside it the original one.
 #[test]
 fn what_is_rewritten_is_routed_so() {
     let case = Case::of(&format!(
@@ -112,7 +113,7 @@ fn what_is_rewritten_is_routed_so() {
     assert_eq!(count("four"), 100, "and outside nothing is changed");
 }
 
-/// Keys read what was set; what is set to the client's address leaves the request its own key.
+/// Keys read rewritten headers; one that is set to the client's address leaves the request its own key.
 #[test]
 fn keys_read_what_is_rewritten() {
     let used = |set: &str| {
@@ -135,7 +136,7 @@ fn keys_read_what_is_rewritten() {
     assert!((2..=5).contains(&used("{\"x-user\": \"{client}\"}")));
 }
 
-/// Each loop takes turns for itself, and one that is the process's does not.
+/// Each loop rotates by itself, a balancer of the whole process does not.
 #[test]
 fn loops_have_balancers_of_their_own() {
     let run = |loops: u32, more: &str| {
@@ -172,7 +173,7 @@ fn loops_share_what_is_the_process_s() {
     }
 }
 
-/// Which loop a request meets is the traffic's to say; with least connections two loops see half each.
+/// The traffic decides the loop of a request; with least connections two loops see half each.
 #[test]
 fn loops_are_met_evenly_and_alike() {
     let source = |loops: u32| {
@@ -200,7 +201,7 @@ fn loops_are_met_evenly_and_alike() {
     assert!(violations.is_empty() && !seen.answers.is_empty());
 }
 
-/// An overload without end is an orderly one: in the engine and its reference, and where requests multiply.
+/// An endless overload ends in an error in words: in the engine and its reference, and where requests multiply.
 #[test]
 fn too_many_on_their_way_are_an_error_in_words() {
     for (node, fast) in [

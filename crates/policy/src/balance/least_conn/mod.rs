@@ -1,0 +1,378 @@
+//! Least connections over all targets.
+//!
+//! - Idea: send the request where the fewest are in flight; by weight, where (in flight + 1) / weight is least.
+//! - Signal: requests in flight from this balancer, counted from the pick until the whole response is back.
+//! - State: a count per target, bitmaps per level ([`Levels`]), one set of them per distinct weight.
+//! - Cost of a decision: O(distinct weights) for random ties, for any number of targets; a scan of n/64 words at most
+//!   for the others. A change of one target's weight is O(distinct weights), or O(n) if the weight is new to it.
+//! - Ties: `random` uniformly, `first` the lowest index, `rotate` the next after the last chosen.
+//! - Pathologies: a target that fails fast has the fewest in flight and draws all traffic (`error_hold` keeps a failed
+//!   request counted); several balancers over the same targets with `first` pile onto the same few (the Timelike posts'
+//!   "linear growth"); a new, empty target gets a burst.
+//! - Source: HAProxy `leastconn`, nginx `least_conn`; Kingsbury, Timelike `lb-min-conn` (`ties="first"`).
+//! - In the language: `lb.least_conn(targets, ties="random", error_hold=0*s)`.
+
+use crate::config::Ties;
+use crate::ds::levels::Levels;
+use weir_stats::Key;
+
+/// Targets of one weight: their levels, and the global index of each.
+#[derive(Clone, Debug)]
+struct Class {
+    weight: f64,
+    levels: Levels,
+    members: Vec<u32>,
+}
+
+/// The state of one balancer.
+#[derive(Clone, Debug)]
+pub struct LeastConn {
+    ties: Ties,
+    cursor: u32,
+    n: u32,
+    /// All targets, if none differ in weight; otherwise empty.
+    alike: Levels,
+    weight: f64,
+    /// The targets of each weight, if some differ; otherwise empty.
+    classes: Vec<Class>,
+    /// Class of each target and its index there; empty if none differ.
+    position: Vec<(u32, u32)>,
+    error_hold_ns: u64,
+    /// Barred targets that a pick met; empty between picks.
+    aside: Vec<(usize, u32)>,
+}
+
+impl LeastConn {
+    /// A balancer over targets of these weights; one of weight 0 is never picked. `draw` starts the rotation.
+    pub fn new(weights: &[f64], ties: Ties, error_hold_ns: u64, draw: Key) -> LeastConn {
+        let n = weights.len() as u32;
+        let cursor = if n > 0 { draw.below(u64::from(n)) as u32 } else { 0 };
+        let mut distinct: Vec<f64> = weights.iter().copied().filter(|w| *w > 0.0).collect();
+        distinct.sort_by(f64::total_cmp);
+        distinct.dedup();
+        let mut lb = LeastConn {
+            ties,
+            cursor,
+            n,
+            alike: Levels::new(weights.iter().map(|w| *w > 0.0).collect()),
+            weight: distinct.first().copied().unwrap_or(1.0),
+            classes: Vec::new(),
+            position: Vec::new(),
+            error_hold_ns,
+            aside: Vec::new(),
+        };
+        if distinct.len() > 1 {
+            lb.divide(weights, &distinct);
+        }
+        lb
+    }
+
+    /// A class for each weight.
+    fn divide(&mut self, weights: &[f64], distinct: &[f64]) {
+        self.alike = Levels::new(Vec::new());
+        self.position = vec![(0, 0); weights.len()];
+        for (c, &weight) in distinct.iter().enumerate() {
+            // Targets of weight 0 are in the first class, absent, so that they can be counted.
+            let members: Vec<u32> = (0..self.n)
+                .filter(|&i| weights[i as usize] == weight || c == 0 && weights[i as usize] == 0.0)
+                .collect();
+            for (at, &i) in members.iter().enumerate() {
+                self.position[i as usize] = (c as u32, at as u32);
+            }
+            let levels = Levels::new(members.iter().map(|&i| weights[i as usize] > 0.0).collect());
+            self.classes.push(Class { weight, levels, members });
+        }
+    }
+
+    /// Replaces the weights, of these and perhaps of more targets; counts stay.
+    pub fn refresh(&mut self, weights: &[f64]) {
+        let n = weights.len() as u32;
+        if self.only_come_and_go(weights) {
+            for (target, &weight) in (0..).zip(weights) {
+                self.alike.set_present(target, weight > 0.0);
+            }
+            return;
+        }
+        self.name_members();
+        if n > self.n {
+            let (class, from) = (&mut self.classes[0], self.n);
+            class.members.extend(from..n);
+            class.levels.grow(class.members.len() as u32);
+            let at = |t: u32| class.members.len() as u32 - (n - t);
+            self.position.extend((from..n).map(|t| (0, at(t))));
+            self.n = n;
+        }
+        for (target, &weight) in weights.iter().enumerate() {
+            self.reweigh(target as u32, weight);
+        }
+        self.tidy();
+    }
+
+    /// Whether targets that did not differ still do not, except for those that may be picked no more or may be again:
+    /// then classes are of no use, as for most changes of health.
+    fn only_come_and_go(&self, weights: &[f64]) -> bool {
+        let alike = self.classes.is_empty() && weights.len() as u32 == self.n;
+        alike && weights.iter().all(|&w| w <= 0.0 || w == self.weight)
+    }
+
+    /// Sets one target's weight. With 0 the target stays in its class, absent.
+    fn reweigh(&mut self, target: u32, weight: f64) {
+        let (from, at) = self.locate(target);
+        let class = &mut self.classes[from];
+        if weight <= 0.0 || class.weight == weight {
+            class.levels.set_present(at, weight > 0.0);
+            return;
+        }
+        let count = self.classes[from].levels.count(at);
+        self.classes[from].levels.set_present(at, false);
+        self.classes[from].levels.assign(at, 0);
+        let to = match self.classes.iter().position(|c| c.weight == weight) {
+            Some(class) => class,
+            None => {
+                self.classes.push(Class { weight, levels: Levels::new(Vec::new()), members: Vec::new() });
+                self.classes.len() - 1
+            }
+        };
+        let slot = self.slot(to, target);
+        self.position[target as usize] = (to as u32, slot);
+        self.classes[to].levels.assign(slot, count);
+        self.classes[to].levels.set_present(slot, true);
+    }
+
+    /// The position of a target in a class; it gets one there if it has none. Members stay in order, for `first`.
+    fn slot(&mut self, class: usize, target: u32) -> u32 {
+        let of = &mut self.classes[class];
+        let at = match of.members.binary_search(&target) {
+            Ok(at) => return at as u32,
+            Err(at) => at,
+        };
+        let mut counts = of.levels.counts();
+        let mut present: Vec<bool> = (0..counts.len() as u32).map(|i| of.levels.is_present(i)).collect();
+        of.members.insert(at, target);
+        counts.insert(at, 0);
+        present.insert(at, false);
+        of.levels = Levels::new(present);
+        for (i, (&member, &count)) in of.members.iter().zip(&counts).enumerate() {
+            of.levels.assign(i as u32, count);
+            let place = &mut self.position[member as usize];
+            if place.0 == class as u32 {
+                place.1 = i as u32;
+            }
+        }
+        at as u32
+    }
+
+    /// Stores the positions, which targets that do not differ do without.
+    fn name_members(&mut self) {
+        if self.classes.is_empty() {
+            self.position = (0..self.n).map(|t| (0, t)).collect();
+            let (levels, members) = (std::mem::take(&mut self.alike), (0..self.n).collect());
+            self.classes.push(Class { weight: self.weight, levels, members });
+        }
+    }
+
+    /// Drops classes without targets, and the tables that a single class does without.
+    fn tidy(&mut self) {
+        let mut used = vec![false; self.classes.len()];
+        self.position.iter().for_each(|&(class, _)| used[class as usize] = true);
+        if used.contains(&true) && used.contains(&false) {
+            let moved: Vec<u32> = used
+                .iter()
+                .scan(0, |left, &u| {
+                    let at = *left;
+                    *left += u32::from(u);
+                    Some(at)
+                })
+                .collect();
+            self.position.iter_mut().for_each(|p| p.0 = moved[p.0 as usize]);
+            let mut used = used.into_iter();
+            self.classes.retain(|_| used.next() == Some(true));
+        }
+        // The members of a single class are all targets, in order.
+        if self.classes.len() == 1
+            && let Some(only) = self.classes.pop()
+        {
+            (self.alike, self.weight, self.position) = (only.levels, only.weight, Vec::new());
+        }
+    }
+
+    /// The additional time for which a failed request is counted, ns.
+    pub fn error_hold_ns(&self) -> u64 {
+        self.error_hold_ns
+    }
+
+    /// Requests in flight at a target.
+    pub fn in_flight(&self, target: u32) -> u32 {
+        if self.classes.is_empty() {
+            return self.alike.count(target);
+        }
+        let (class, at) = self.locate(target);
+        self.classes[class].levels.count(at)
+    }
+
+    /// Requests in flight at all targets.
+    pub fn total_in_flight(&self) -> u64 {
+        (0..self.n).map(|t| u64::from(self.in_flight(t))).sum()
+    }
+
+    /// Class and index there of a target.
+    fn locate(&self, target: u32) -> (usize, u32) {
+        let (class, at) = self.position[target as usize];
+        (class as usize, at)
+    }
+
+    /// As [`LeastConn::locate`], whether some differ or not.
+    fn place(&self, target: u32) -> (usize, u32) {
+        if self.classes.is_empty() { (0, target) } else { self.locate(target) }
+    }
+
+    fn is_present(&self, (class, at): (usize, u32)) -> bool {
+        let levels = if self.classes.is_empty() { &self.alike } else { &self.classes[class].levels };
+        levels.is_present(at)
+    }
+
+    fn set_present(&mut self, (class, at): (usize, u32), present: bool) {
+        let levels = if self.classes.is_empty() { &mut self.alike } else { &mut self.classes[class].levels };
+        levels.set_present(at, present);
+    }
+
+    /// Chooses and counts a target; `None` if there is none.
+    #[inline(always)]
+    pub fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+        let target =
+            if exclude.is_empty() { self.choose(draw)? } else { self.choose_without(draw, exclude)? };
+        self.count(target);
+        Some(target)
+    }
+
+    /// Chooses and counts a target that is not barred; `None` if there is none.
+    ///
+    /// Barred targets are taken out as they come up, and put back: targets that are barred because they are full have
+    /// much in flight, so that few come up.
+    #[cold]
+    pub fn pick_where(&mut self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut aside = std::mem::take(&mut self.aside);
+        let mut chosen = self.choose_again(draw);
+        while let Some(target) = chosen.filter(|&t| barred(t)) {
+            let place = self.place(target);
+            self.set_present(place, false);
+            aside.push(place);
+            // A new draw each time, otherwise the neighbour of a barred target would be taken too often.
+            chosen = self.choose_again(draw.with(aside.len() as u64));
+        }
+        aside.drain(..).for_each(|place| self.set_present(place, true));
+        self.aside = aside;
+        chosen.inspect(|&t| self.take(t))
+    }
+
+    /// Counts a request at a target that was chosen elsewhere.
+    #[inline(never)]
+    pub fn take(&mut self, target: u32) {
+        self.count(target);
+    }
+
+    #[inline(always)]
+    fn count(&mut self, target: u32) {
+        if self.classes.is_empty() {
+            self.alike.up(target);
+        } else {
+            self.count_in_class(target);
+        }
+        self.cursor = if target + 1 == self.n { 0 } else { target + 1 };
+    }
+
+    /// A request has come back, or its hold has ended.
+    #[inline(always)]
+    pub fn release(&mut self, target: u32) {
+        if self.classes.is_empty() {
+            self.alike.down(target);
+        } else {
+            self.release_in_class(target);
+        }
+    }
+
+    #[inline(never)]
+    fn count_in_class(&mut self, target: u32) {
+        let (class, at) = self.locate(target);
+        self.classes[class].levels.up(at);
+    }
+
+    #[inline(never)]
+    fn release_in_class(&mut self, target: u32) {
+        let (class, at) = self.locate(target);
+        self.classes[class].levels.down(at);
+    }
+
+    /// As `choose`, for rare cases: `choose` must be inlined, and is only if this is not.
+    #[inline(never)]
+    fn choose_again(&self, draw: Key) -> Option<u32> {
+        self.choose(draw)
+    }
+
+    #[inline(always)]
+    fn choose(&self, draw: Key) -> Option<u32> {
+        if !self.classes.is_empty() {
+            return self.choose_by_weight(draw);
+        }
+        if self.alike.is_empty() {
+            return None;
+        }
+        Some(match self.ties {
+            Ties::Random => self.alike.pick_random(draw),
+            Ties::First => self.alike.next_from(0),
+            Ties::Rotate => self.alike.next_from(self.cursor),
+        })
+    }
+
+    #[inline(never)]
+    fn choose_by_weight(&self, draw: Key) -> Option<u32> {
+        let load = |c: &Class| c.levels.least().map(|(level, _)| f64::from(level + 1) / c.weight);
+        let best = self.classes.iter().filter_map(load).min_by(f64::total_cmp)?;
+        let tied = || self.classes.iter().filter(move |c| load(c) == Some(best));
+        match self.ties {
+            Ties::Random => {
+                let total: u64 =
+                    tied().filter_map(|c| c.levels.least()).map(|(_, size)| u64::from(size)).sum();
+                let mut k = draw.below(total) as u32;
+                for c in tied() {
+                    let size = c.levels.least().map_or(0, |(_, size)| size);
+                    if k < size {
+                        return Some(c.members[c.levels.select(k) as usize]);
+                    }
+                    k -= size;
+                }
+                None
+            }
+            Ties::First => tied().map(|c| c.members[c.levels.next_from(0) as usize]).min(),
+            Ties::Rotate => {
+                let after = |c: &Class| {
+                    let from = c.members.partition_point(|&m| m < self.cursor);
+                    let from = if from == c.members.len() { 0 } else { from };
+                    c.members[c.levels.next_from(from as u32) as usize]
+                };
+                tied().map(after).min_by_key(|&t| (t + self.n - self.cursor) % self.n)
+            }
+        }
+    }
+
+    /// As `choose`, without the excluded, which are few: they are taken out and put back.
+    #[cold]
+    fn choose_without(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+        let mut out = std::mem::take(&mut self.aside);
+        let n = self.n;
+        for &t in exclude.iter().filter(|&&t| t < n) {
+            let place = self.place(t);
+            if self.is_present(place) {
+                self.set_present(place, false);
+                out.push(place);
+            }
+        }
+        let chosen = self.choose_again(draw);
+        out.drain(..).for_each(|place| self.set_present(place, true));
+        self.aside = out;
+        chosen.or_else(|| self.choose_again(draw))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,400 @@
+//! Prequal: asynchronous probes of requests in flight and latency; the hot are avoided, the fastest cold one is taken.
+//!
+//! - Idea: what a target says of itself is better than what one balancer sees. Each request has a few random targets probed,
+//!   and is itself decided by answers that are there already, kept in a small pool.
+//! - Signal: each target's own requests in flight (RIF) and its estimate of latency at that RIF. State: a pool of at most
+//!   `pool` answers, the last 128 RIFs seen.
+//! - Cost of a decision: O(pool), and `probes` probes.
+//! - Formula: θ = the `q_rif` quantile of recent RIFs; hot if RIF > θ. Least latency / weight among the cold; if all are hot
+//!   the least (RIF + 1) / weight. An answer is used b = max(1, (1 + delta) / ((1 − pool/n)·probes − remove)) times (rounded at
+//!   random), adds 1 to its RIF each time, and is dropped after `age`. Per request `remove` answers go, the oldest and the worst
+//!   in turn. With fewer than two usable answers: at random by weight.
+//! - Errors: a target that fails at once looks empty and fast ("sinkholing"). So an error drops the target's answer, and
+//!   those that follow are not used until as many successes as errors have come back (16 at most: so many correct the
+//!   estimate that errors have lowered). Until then a request picks it if a draw of one among n falls on it, unless its
+//!   answer is hot: 1/n at most, and its weight's share where that is less. Else it is left out, at random as well.
+//! - Cancelled requests: they raise the latency that is believed to the time that they took, until a success. It might
+//!   never be the least again, so of the draws of one among n that fall on such a target one in 64 is heeded.
+//! - Pathologies: needs targets that answer probes; a pool larger than the set of targets herds; stale answers herd too;
+//!   a target that hangs behind a `timeout` is cold when others are hot (a `timeout` behind this balancer is an error).
+//! - Source: Wydrowski et al., "Load is not what you should balance" (NSDI 2024); what errors and cancelled requests do to
+//!   a target: weir's own.
+//! - In the language: `lb.prequal(targets, probes=3, pool=16, age=1*s, q_rif=0.84, remove=1, delta=1.0)`.
+
+mod busy;
+mod doubts;
+
+use crate::balance::random::Random;
+use crate::{Kind, Outcome};
+pub use busy::Busy;
+use doubts::Doubts;
+use std::mem::take;
+use weir_stats::Key;
+
+/// RIFs remembered for the quantile.
+const REMEMBERED: usize = 128;
+
+/// The arguments of `lb.prequal`, without the targets.
+#[derive(Clone, Copy, Debug)]
+pub struct Probing {
+    /// Probes per request; may be a fraction.
+    pub probes: f64,
+    /// Answers kept.
+    pub pool: u32,
+    /// How long an answer is used, ns.
+    pub age_ns: u64,
+    /// The quantile of RIFs above which a target is hot.
+    pub q_rif: f64,
+    /// Answers removed per request; may be a fraction.
+    pub remove: f64,
+    /// How much more often than they are removed answers may be used.
+    pub delta: f64,
+}
+
+/// An answer in the pool.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    target: u32,
+    rif: u32,
+    latency_ns: u64,
+    at: u64,
+    uses: u32,
+    /// It is not believed: its target failed.
+    doubted: bool,
+}
+
+/// What the choice of targets to probe is drawn by, beside the request's draw.
+const PROBES: u64 = 12;
+/// What the choice of a doubted target is drawn by.
+const DOUBT: u64 = 13;
+/// One in so many draws of a target that was cancelled and has not answered since is heeded.
+const TRIED: f64 = 64.0;
+
+/// The state of one balancer.
+#[derive(Clone, Debug)]
+pub struct Prequal {
+    how: Probing,
+    weights: Vec<f64>,
+    /// Of the targets of positive weight.
+    mean_weight: f64,
+    open: Vec<u32>,
+    random: Random,
+    doubts: Doubts,
+    /// Oldest first.
+    pool: Vec<Answer>,
+    /// The last RIFs in order of arrival, and in order of size.
+    recent: Vec<u32>,
+    sorted: Vec<u32>,
+    oldest: usize,
+    /// Fractions of probes and removals not yet done.
+    owed_probes: f64,
+    owed_removals: f64,
+    remove_worst: bool,
+    /// Those being probed; kept for its memory.
+    asked: Vec<u32>,
+}
+
+impl Prequal {
+    /// A balancer over targets of these weights.
+    pub fn new(weights: &[f64], how: Probing) -> Prequal {
+        let mut lb = Prequal {
+            how,
+            weights: Vec::new(),
+            mean_weight: 1.0,
+            open: Vec::new(),
+            random: Random::new(&[]),
+            doubts: Doubts::default(),
+            pool: Vec::with_capacity(how.pool as usize + 1),
+            recent: Vec::with_capacity(REMEMBERED),
+            sorted: Vec::with_capacity(REMEMBERED),
+            oldest: 0,
+            owed_probes: 0.0,
+            owed_removals: 0.0,
+            remove_worst: false,
+            asked: Vec::new(),
+        };
+        lb.refresh(weights);
+        lb
+    }
+
+    /// Takes over what another has learnt of the same targets, as far as there is room for it.
+    pub fn learn_from(&mut self, old: &Prequal) {
+        self.doubts = old.doubts.clone();
+        self.pool.extend(old.pool.iter().take(self.how.pool as usize).cloned());
+        (self.recent, self.sorted, self.oldest) = (old.recent.clone(), old.sorted.clone(), old.oldest);
+    }
+
+    /// Other weights from now on, of these and perhaps of more targets; answers of those that stay are kept.
+    pub fn refresh(&mut self, weights: &[f64]) {
+        self.open.clear();
+        self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
+        self.weights.clear();
+        self.weights.extend_from_slice(weights);
+        let sum: f64 = self.open.iter().map(|&t| weights[t as usize]).sum();
+        self.mean_weight = sum / self.open.len().max(1) as f64;
+        self.doubts.grow(weights.len());
+        self.random.refresh(weights);
+        self.pool.retain(|a| weights[a.target as usize] > 0.0);
+    }
+
+    /// The targets to probe for one request, distinct and uniformly drawn, into `out`.
+    pub fn to_probe(&mut self, draw: Key, out: &mut Vec<u32>) {
+        out.clear();
+        self.owed_probes += self.how.probes;
+        let wanted = (self.owed_probes + 1e-9).floor();
+        self.owed_probes -= wanted;
+        let n = self.open.len() as u64;
+        for k in 0..(wanted as u64).min(n) {
+            // Distinct draws: the k-th among those left, then the next not drawn (the few drawn are kept in order).
+            let mut i = draw.nth(k).below(n - k) as u32;
+            for &drawn in out.iter() {
+                i += u32::from(drawn <= i);
+            }
+            let at = out.partition_point(|&d| d < i);
+            out.insert(at, i);
+        }
+        out.iter_mut().for_each(|i| *i = self.open[*i as usize]);
+    }
+
+    /// The targets to probe for one request, drawn by its `draw`, into `out`, each with what its answer is to be drawn by
+    /// ([`Prequal::probed`]): where answers take their time.
+    pub fn whom(&mut self, draw: Key, out: &mut Vec<(u32, Key)>) {
+        let draw = draw.with(PROBES);
+        let mut asked = take(&mut self.asked);
+        self.to_probe(draw, &mut asked);
+        out.clear();
+        out.extend((1u64..).zip(&asked).map(|(i, &target)| (target, draw.with(i))));
+        self.asked = asked;
+    }
+
+    /// Probes targets for one request, drawn by its `draw`, where answers are there at once.
+    pub fn probe(&mut self, now: u64, draw: Key, busy: impl Fn(u32) -> Busy) {
+        let draw = draw.with(PROBES);
+        let mut asked = take(&mut self.asked);
+        self.to_probe(draw, &mut asked);
+        for (i, &target) in (1u64..).zip(&asked) {
+            let busy = busy(target);
+            self.probed(now, draw.with(i), target, busy.in_flight, busy.latency_ns());
+        }
+        self.asked = asked;
+    }
+
+    /// A target has answered a probe.
+    pub fn probed(&mut self, now: u64, draw: Key, target: u32, rif: u32, latency_ns: u64) {
+        if self.weights.get(target as usize).is_none_or(|w| *w <= 0.0) {
+            return;
+        }
+        self.remember(rif);
+        // One answer of each target at most.
+        if let Some(at) = self.pool.iter().position(|a| a.target == target) {
+            self.pool.remove(at);
+        } else if self.pool.len() >= self.how.pool.max(1) as usize {
+            self.pool.remove(0);
+        }
+        let (uses, doubt) = (self.uses(draw), self.doubts.of(target));
+        let latency_ns = latency_ns.max(doubt.floor_ns);
+        self.pool.push(Answer { target, rif, latency_ns, at: now, uses, doubted: doubt.failed() });
+    }
+
+    /// How often an answer is used: the reuse budget, its fraction at random.
+    fn uses(&self, draw: Key) -> u32 {
+        let n = self.open.len().max(1) as f64;
+        let gained = (1.0 - f64::from(self.how.pool) / n) * self.how.probes - self.how.remove;
+        if gained <= 0.0 {
+            return u32::MAX;
+        }
+        let budget = ((1.0 + self.how.delta) / gained).clamp(1.0, 1e9);
+        budget.floor() as u32 + u32::from(draw.unit() < budget.fract())
+    }
+
+    fn remember(&mut self, rif: u32) {
+        let to = self.sorted.partition_point(|&r| r < rif);
+        if self.recent.len() < REMEMBERED {
+            self.recent.push(rif);
+            self.sorted.insert(to, rif);
+            return;
+        }
+        let old = std::mem::replace(&mut self.recent[self.oldest], rif);
+        self.oldest = (self.oldest + 1) % REMEMBERED;
+        // The old one's place is closed and the new one's opened at once: only what is between them moves.
+        let from = self.sorted.partition_point(|&r| r < old);
+        if from < to {
+            self.sorted.copy_within(from + 1..to, from);
+            self.sorted[to - 1] = rif;
+        } else {
+            self.sorted.copy_within(to..from, to + 1);
+            self.sorted[to] = rif;
+        }
+    }
+
+    /// Above this RIF a target is hot. With `q_rif` 0 all are (RIF alone decides), with 1 none is.
+    fn threshold(&self) -> f64 {
+        if self.how.q_rif <= 0.0 {
+            return -1.0;
+        }
+        let rank = (self.how.q_rif * self.sorted.len() as f64).ceil() as usize;
+        self.sorted.get(rank.saturating_sub(1)).map_or(f64::INFINITY, |&r| f64::from(r))
+    }
+
+    fn is_hot(&self, answer: &Answer, threshold: f64) -> bool {
+        self.how.q_rif < 1.0 && f64::from(answer.rif) > threshold
+    }
+
+    /// Chooses a target that is not barred; `None` if there is none.
+    pub fn pick_where(&mut self, draw: Key, now: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        let age = self.how.age_ns;
+        // The oldest stands first.
+        let too_old = |a: &Answer| now.saturating_sub(a.at) > age;
+        if self.pool.first().is_some_and(too_old) {
+            self.pool.retain(|a| !too_old(a));
+        }
+        let (tried, chosen) = match self.doubts.any() {
+            true => self.choose_doubting(draw.with(DOUBT), &barred),
+            false => (None, self.best(|a| !barred(a.target))),
+        };
+        let target = match chosen {
+            Some(at) => {
+                let answer = &mut self.pool[at];
+                answer.rif = answer.rif.saturating_add(1);
+                answer.uses -= u32::from(answer.uses != u32::MAX);
+                let (target, spent) = (answer.target, answer.uses == 0);
+                if spent {
+                    self.pool.remove(at);
+                }
+                Some(target)
+            }
+            None => tried.or_else(|| self.at_random(draw, barred)),
+        };
+        self.remove_some();
+        target
+    }
+
+    /// Where something speaks against targets: one that is tried all the same, and the index of the answer to use.
+    #[cold]
+    fn choose_doubting(&self, draw: Key, barred: &impl Fn(u32) -> bool) -> (Option<u32>, Option<usize>) {
+        let tried = self.to_try(draw, barred);
+        let chosen = match tried {
+            Some(target) => self.pool.iter().position(|a| a.target == target),
+            None => self.best(|a| !a.doubted && !barred(a.target)),
+        };
+        (tried, chosen)
+    }
+
+    /// A target that something speaks against and that this request tries all the same.
+    fn to_try(&self, draw: Key, barred: &impl Fn(u32) -> bool) -> Option<u32> {
+        let target = *self.open.get(draw.below(self.open.len() as u64) as usize)?;
+        let doubt = self.doubts.of(target);
+        let heeded = if doubt.failed() {
+            self.weights[target as usize] / self.mean_weight
+        } else if doubt.floor_ns > 0 {
+            1.0 / TRIED
+        } else {
+            return None;
+        };
+        // Where requests in flight alone decide all answers are hot: with nothing there it is tried all the same.
+        let threshold = self.threshold();
+        let full = |a: &Answer| a.target == target && a.rif > 0 && self.is_hot(a, threshold);
+        let out = draw.nth(1).unit() >= heeded || barred(target) || self.pool.iter().any(full);
+        (!out).then_some(target)
+    }
+
+    /// By weight, of those that did not fail if there are any.
+    fn at_random(&self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.doubts.any() {
+            let good = self.random.pick_where(draw, |t| barred(t) || self.doubts.of(t).failed());
+            if good.is_some() {
+                return good;
+            }
+        }
+        self.random.pick_where(draw, barred)
+    }
+
+    /// The index of the answer to use, among those that are usable; `None` with fewer than two.
+    fn best(&self, usable: impl Fn(&Answer) -> bool) -> Option<usize> {
+        let threshold = self.threshold();
+        let weight = |a: &Answer| self.weights[a.target as usize];
+        let (mut count, mut cold, mut hot) = (0, None, None);
+        for (i, a) in self.pool.iter().enumerate().filter(|(_, a)| usable(a)) {
+            count += 1;
+            let (slot, cost) = if self.is_hot(a, threshold) {
+                (&mut hot, (f64::from(a.rif) + 1.0) / weight(a))
+            } else {
+                (&mut cold, a.latency_ns as f64 / weight(a))
+            };
+            if slot.is_none_or(|(_, least)| cost < least) {
+                *slot = Some((i, cost));
+            }
+        }
+        let best: Option<(usize, f64)> = cold.or(hot);
+        best.filter(|_| count >= 2).map(|(i, _)| i)
+    }
+
+    /// The oldest and the worst in turn: worst is the hot one with the greatest RIF, else the greatest latency.
+    fn remove_some(&mut self) {
+        self.owed_removals = (self.owed_removals + self.how.remove).min(f64::from(self.how.pool));
+        while self.owed_removals >= 1.0 - 1e-9 {
+            self.owed_removals -= 1.0;
+            if self.pool.is_empty() {
+                continue;
+            }
+            let at = if self.remove_worst { self.worst() } else { 0 };
+            self.remove_worst = !self.remove_worst;
+            self.pool.remove(at);
+        }
+    }
+
+    fn worst(&self) -> usize {
+        let threshold = self.threshold();
+        let badness = |a: &Answer| match self.is_hot(a, threshold) {
+            true => (1, u64::from(a.rif)),
+            false => (0, a.latency_ns),
+        };
+        (0..self.pool.len()).max_by_key(|&i| (badness(&self.pool[i]), self.pool.len() - i)).unwrap_or(0)
+    }
+
+    /// A request has come back after `took_ns`, or was cancelled then.
+    pub fn done(&mut self, target: u32, took_ns: u64, outcome: Outcome) {
+        if outcome.is_none() && !self.doubts.any() {
+            return;
+        }
+        let doubt = self.doubts.ended(target, took_ns, outcome);
+        match outcome {
+            None | Some(Kind::Cancelled) => {
+                for answer in self.pool.iter_mut().filter(|a| a.target == target) {
+                    answer.latency_ns = answer.latency_ns.max(doubt.floor_ns);
+                    answer.doubted = doubt.failed();
+                }
+            }
+            Some(Kind::BadRequest) => {}
+            Some(_) => self.drop_answer(target),
+        }
+    }
+
+    /// A target that is another from now on: nothing is known of it.
+    pub fn forget(&mut self, target: u32) {
+        self.doubts.forget(target);
+        self.drop_answer(target);
+    }
+
+    fn drop_answer(&mut self, target: u32) {
+        self.pool.retain(|a| a.target != target);
+    }
+
+    /// What the answer in the pool says that a target takes, ns; `None` without one.
+    pub fn believed_ns(&self, target: u32) -> Option<f64> {
+        self.pool.iter().rev().find(|a| a.target == target).map(|a| a.latency_ns as f64)
+    }
+
+    /// How old an answer may be, ns.
+    pub fn age_ns(&self) -> u64 {
+        self.how.age_ns
+    }
+
+    /// Answers in the pool.
+    pub fn pooled(&self) -> usize {
+        self.pool.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,5 @@
+//! Data structures that know no policy: sets of targets, targets by load, loads with a bound.
+
+pub mod bits;
+pub mod bounded;
+pub mod levels;

@@ -1,0 +1,431 @@
+//! Outlier detection as Envoy has it: errors in a row, success rates far below the others', failure percentages.
+//!
+//! - Idea: a target that does much worse than its peers is excluded for a while, longer each time.
+//! - Signal: outcomes of requests. State per target: three counts of errors in a row, successes and requests of this
+//!   interval and the last, its number of recent ejections. Cost: O(1) per outcome, O(n) per `interval`.
+//! - Formula, each sweep: (1) a target that has been out for min(base · ejections, max) + jitter comes back; (2)
+//!   success rate: among at least `minimum_hosts` targets with `request_volume` requests in the last interval, below
+//!   mean − factor/1000 · population standard deviation; (3) failure percentage ≥ threshold; (4) a target that is in,
+//!   and came back at least an interval ago, is forgiven one ejection. `enforcing_*` percent of detections eject. 100
+//!   · (out + 1) / n must stay ≤ `max_ejection_percent`.
+//! - Pathologies: with fewer than 10 targets the default of 10 % ejects none; among n targets one outlier is √(n − 1)
+//!   deviations away, so 4 never reach 1.9.
+//! - Source: Envoy `outlier_detection_impl.cc`. In the language: `outlier(...)`, with Envoy's names and defaults.
+
+use crate::config::Outlier;
+use crate::health::eject::is_failure;
+use crate::health::eligibility::Reason;
+use crate::{Kind, Outcome};
+use weir_stats::{Key, math};
+
+/// What an outcome says about a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// A good answer.
+    Good,
+    /// A bad answer; of a gateway if its status is 502, 503 or 504.
+    Bad {
+        /// Whether it is such a status.
+        gateway: bool,
+    },
+    /// No answer at all.
+    Local,
+    /// Nothing.
+    Nothing,
+}
+
+/// What an outcome says, with the status of the answer, if there was one.
+pub fn seen(outcome: Outcome, status: Option<u16>) -> Seen {
+    match outcome {
+        None => Seen::Good,
+        Some(Kind::Status5xx) => Seen::Bad { gateway: matches!(status, Some(502..=504)) },
+        Some(kind) if is_failure(kind) => Seen::Local,
+        Some(_) => Seen::Nothing,
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bucket {
+    requests: u32,
+    good: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Record {
+    exists: bool,
+    bad: u32,
+    gateway: u32,
+    local: u32,
+    bucket: Bucket,
+    /// When it was ejected; `None` while it is in.
+    ejected_at: Option<u64>,
+    until: u64,
+    /// When it last came back.
+    back_at: Option<u64>,
+    /// The length of its next ejection, in base times.
+    ejections: u32,
+}
+
+/// The outliers among the targets of one balancer.
+#[derive(Clone, Debug)]
+pub struct Outliers {
+    config: Outlier,
+    records: Vec<Record>,
+    out: u32,
+    next_sweep: u64,
+    draw: Key,
+    drawn: u64,
+}
+
+impl Outliers {
+    /// `n` targets from `start` on. `draw` is for enforcement and jitter.
+    pub fn new(config: Outlier, n: u32, start: u64, draw: Key) -> Outliers {
+        let record = Record { exists: true, ..Record::default() };
+        let next_sweep = start.saturating_add(config.interval_ns.max(1));
+        Outliers { config, records: vec![record; n as usize], out: 0, next_sweep, draw, drawn: 0 }
+    }
+
+    /// Replaces the arguments; the state of the targets stays.
+    pub fn configure(&mut self, config: Outlier) {
+        self.config = config;
+    }
+
+    /// Adds a target, at the index of a removed one or the next; or (`exists` false) removes one.
+    pub fn forget(&mut self, target: u32, exists: bool) {
+        let i = target as usize;
+        if i >= self.records.len() {
+            self.records.resize(i + 1, Record::default());
+        }
+        self.out -= u32::from(self.records[i].ejected_at.is_some());
+        self.records[i] = Record { exists, ..Record::default() };
+    }
+
+    /// The remaining time of a target's ejection, ns, and the length of its next, in base times.
+    pub fn known(&self, now: u64, target: u32) -> (Option<u64>, u32) {
+        let Some(record) = self.records.get(target as usize) else { return (None, 0) };
+        (record.ejected_at.map(|_| record.until.saturating_sub(now)), record.ejections)
+    }
+
+    /// Ejects a target for this time, as found elsewhere.
+    pub fn heed(&mut self, now: u64, target: u32, out_for_ns: u64, ejections: u32) {
+        self.forget(target, true);
+        let record = &mut self.records[target as usize];
+        (record.ejected_at, record.until) = (Some(now), now.saturating_add(out_for_ns));
+        record.ejections = ejections;
+        self.out += 1;
+    }
+
+    /// Ejected targets.
+    pub fn out(&self) -> u32 {
+        self.out
+    }
+
+    /// When the next sweep is.
+    pub fn next_deadline(&self) -> u64 {
+        self.next_sweep
+    }
+
+    fn unit(&mut self) -> f64 {
+        self.drawn += 1;
+        self.draw.with(self.drawn).unit()
+    }
+
+    /// Notes the outcome of a request. Returns the reason of an ejection, if it causes one.
+    pub fn outcome(&mut self, now: u64, target: u32, seen: Seen) -> Option<Reason> {
+        let split = self.config.split_external_local_origin_errors;
+        let record = self.records.get_mut(target as usize).filter(|r| r.exists)?;
+        if seen == Seen::Nothing {
+            return None;
+        }
+        record.bucket.requests = record.bucket.requests.saturating_add(1);
+        let (bad, gateway, local) = match seen {
+            Seen::Good | Seen::Nothing => {
+                record.bucket.good = record.bucket.good.saturating_add(1);
+                (record.bad, record.gateway, record.local) = (0, 0, 0);
+                return None;
+            }
+            Seen::Bad { gateway } => (true, gateway, false),
+            Seen::Local => (!split, !split, split),
+        };
+        // A row of errors of one kind ends with an outcome of another kind.
+        record.bad = if bad { record.bad + 1 } else { record.bad };
+        record.gateway = if gateway {
+            record.gateway + 1
+        } else if bad {
+            0
+        } else {
+            record.gateway
+        };
+        record.local = if local { record.local + 1 } else { 0 };
+        let record = *record;
+        let config = &self.config;
+        let rows = [
+            (
+                gateway && record.gateway == config.consecutive_gateway_failure,
+                config.enforcing_consecutive_gateway_failure,
+                Reason::EjectedGatewayFailure,
+            ),
+            (
+                bad && record.bad == config.consecutive_5xx,
+                config.enforcing_consecutive_5xx,
+                Reason::EjectedConsecutive5xx,
+            ),
+            (
+                local && record.local == config.consecutive_local_origin_failure,
+                config.enforcing_consecutive_local_origin_failure,
+                Reason::EjectedLocalOrigin,
+            ),
+        ];
+        for (full, enforcing, reason) in rows {
+            if !full {
+                continue;
+            }
+            let record = &mut self.records[target as usize];
+            match reason {
+                Reason::EjectedGatewayFailure => record.gateway = 0,
+                Reason::EjectedLocalOrigin => record.local = 0,
+                _ => record.bad = 0,
+            }
+            if self.eject(now, target, enforcing) {
+                return Some(reason);
+            }
+        }
+        None
+    }
+
+    fn targets(&self) -> u32 {
+        self.records.iter().filter(|r| r.exists).count() as u32
+    }
+
+    /// Ejects a target unless it is out, enforcement spares it, or too many are out.
+    fn eject(&mut self, now: u64, target: u32, enforcing: f64) -> bool {
+        if self.records[target as usize].ejected_at.is_some() || self.unit() * 100.0 >= enforcing {
+            return false;
+        }
+        let n = f64::from(self.targets());
+        let within = 100.0 * f64::from(self.out + 1) <= self.config.max_ejection_percent * n;
+        let allowed = within || self.config.always_eject_one_host && self.out == 0;
+        if !allowed {
+            return false;
+        }
+        let jitter = match self.config.max_ejection_time_jitter_ns {
+            0 => 0,
+            most => (self.unit() * (most as f64 + 1.0)) as u64,
+        };
+        let (base, max) = (self.config.base_ejection_time_ns, self.config.max_ejection_time_ns);
+        let max = max.max(base);
+        let record = &mut self.records[target as usize];
+        // The multiplier grows while that may still lengthen an ejection.
+        if base.saturating_mul(u64::from(record.ejections)) < max.saturating_add(base) {
+            record.ejections += 1;
+        }
+        let lasts = base.saturating_mul(u64::from(record.ejections)).min(max);
+        (record.ejected_at, record.until) = (Some(now), now.saturating_add(lasts).saturating_add(jitter));
+        self.out += 1;
+        true
+    }
+
+    /// Sweeps if a sweep is due; calls back with a reason for each target that comes back or goes.
+    pub fn tick(&mut self, now: u64, mut changed: impl FnMut(u32, Reason)) {
+        if now < self.next_sweep {
+            return;
+        }
+        let interval = self.config.interval_ns.max(1);
+        self.next_sweep = now.saturating_add(interval);
+        for (target, record) in self.records.iter_mut().enumerate() {
+            if record.ejected_at.is_some() && record.until <= now {
+                (record.ejected_at, record.back_at) = (None, Some(now));
+                (record.bad, record.gateway, record.local) = (0, 0, 0);
+                self.out -= 1;
+                changed(target as u32, Reason::Readmitted);
+            } else if record.ejected_at.is_none()
+                && record.back_at.is_some_and(|at| now.saturating_sub(at) >= interval)
+            {
+                record.ejections = record.ejections.saturating_sub(1);
+            }
+        }
+        self.sweep_rates(now, &mut changed);
+        self.sweep_percentages(now, &mut changed);
+        self.records.iter_mut().for_each(|r| r.bucket = Bucket::default());
+    }
+
+    /// Targets with enough requests in the interval, if there are enough of them.
+    fn with_volume(&self, requests: u32, hosts: u32) -> Vec<(u32, f64)> {
+        let rate = |b: &Bucket| 100.0 * f64::from(b.good) / f64::from(b.requests);
+        let enough = |(i, r): (usize, &Record)| {
+            let counts = r.exists && r.bucket.requests >= requests.max(1) && r.ejected_at.is_none();
+            counts.then(|| (i as u32, rate(&r.bucket)))
+        };
+        let all: Vec<_> = self.records.iter().enumerate().filter_map(enough).collect();
+        if all.len() >= hosts as usize { all } else { Vec::new() }
+    }
+
+    fn sweep_rates(&mut self, now: u64, changed: &mut impl FnMut(u32, Reason)) {
+        let config = &self.config;
+        let rates = self.with_volume(config.success_rate_request_volume, config.success_rate_minimum_hosts);
+        let (enforcing, factor) =
+            (config.enforcing_success_rate, f64::from(config.success_rate_stdev_factor));
+        let least = threshold(&rates, factor / 1000.0);
+        for (target, rate) in rates {
+            if rate < least && self.eject(now, target, enforcing) {
+                changed(target, Reason::EjectedSuccessRate);
+            }
+        }
+    }
+
+    fn sweep_percentages(&mut self, now: u64, changed: &mut impl FnMut(u32, Reason)) {
+        let config = &self.config;
+        let rates = self
+            .with_volume(config.failure_percentage_request_volume, config.failure_percentage_minimum_hosts);
+        let (enforcing, most) = (config.enforcing_failure_percentage, config.failure_percentage_threshold);
+        for (target, rate) in rates {
+            if 100.0 - rate >= most && self.eject(now, target, enforcing) {
+                changed(target, Reason::EjectedFailurePercentage);
+            }
+        }
+    }
+}
+
+/// The success rate below which a target is an outlier.
+fn threshold(rates: &[(u32, f64)], deviations: f64) -> f64 {
+    let n = rates.len().max(1) as f64;
+    let mean = rates.iter().map(|r| r.1).sum::<f64>() / n;
+    let variance = rates.iter().map(|r| (r.1 - mean) * (r.1 - mean)).sum::<f64>() / n;
+    mean - deviations * math::sqrt(variance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+    const BAD: Seen = Seen::Bad { gateway: false };
+
+    fn outliers(n: u32, change: impl FnOnce(&mut Outlier)) -> Outliers {
+        let mut config = Outlier { max_ejection_percent: 100.0, ..Outlier::default() };
+        change(&mut config);
+        Outliers::new(config, n, 0, Key::new(1))
+    }
+
+    fn row(all: &mut Outliers, now: u64, target: u32, seen: Seen, times: u32) -> Vec<Reason> {
+        (0..times).filter_map(|_| all.outcome(now, target, seen)).collect()
+    }
+
+    fn sweep(all: &mut Outliers, now: u64) -> Vec<(u32, Reason)> {
+        let mut changes = Vec::new();
+        all.tick(now, |t, reason| changes.push((t, reason)));
+        changes
+    }
+
+    fn traffic(all: &mut Outliers, target: u32, good: u32, bad: u32) {
+        // Never five in a row.
+        let mut left = bad;
+        for _ in 0..good {
+            if left > 0 {
+                all.outcome(0, target, BAD);
+                left -= 1;
+            }
+            all.outcome(0, target, Seen::Good);
+        }
+    }
+
+    /// The arithmetic of the notes: 50, 100, 100, 100, 100 have mean 90, deviation 20 and the threshold 52.
+    #[test]
+    fn success_rates_are_compared_with_the_mean() {
+        let rates = [50.0, 100.0, 100.0, 100.0, 100.0].map(|r| (0, r));
+        assert!((threshold(&rates, 1.9) - 52.0).abs() < 1e-9);
+        let mut five = outliers(5, |_| {});
+        traffic(&mut five, 0, 100, 100);
+        (1..5).for_each(|t| traffic(&mut five, t, 200, 0));
+        assert_eq!(sweep(&mut five, 9 * S), []);
+        assert_eq!(sweep(&mut five, 10 * S), [(0, Reason::EjectedSuccessRate)]);
+        assert_eq!(sweep(&mut five, 20 * S), [], "a new interval begins empty");
+        // Among four an outlier is only 1.73 deviations away, and four are too few anyway.
+        let mut four = outliers(4, |c| c.success_rate_minimum_hosts = 4);
+        traffic(&mut four, 0, 100, 100);
+        (1..4).for_each(|t| traffic(&mut four, t, 200, 0));
+        assert_eq!(sweep(&mut four, 10 * S), []);
+        let mut quiet = outliers(5, |_| {});
+        traffic(&mut quiet, 0, 49, 49);
+        (1..5).for_each(|t| traffic(&mut quiet, t, 200, 0));
+        assert_eq!(sweep(&mut quiet, 10 * S), [], "too few requests to compare");
+    }
+
+    /// Below ten targets the default share ejects none.
+    #[test]
+    fn the_default_share_needs_ten_targets() {
+        for (n, always, want) in [(9, false, 0), (10, false, 1), (19, false, 1), (20, false, 2), (9, true, 1)]
+        {
+            let mut all = outliers(n, |c| (c.max_ejection_percent, c.always_eject_one_host) = (10.0, always));
+            (0..n).for_each(|t| _ = row(&mut all, 0, t, BAD, 5));
+            assert_eq!(all.out(), want, "{n} targets");
+        }
+    }
+
+    #[test]
+    fn rows_of_each_kind() {
+        let mut all = outliers(3, |c| c.enforcing_consecutive_gateway_failure = 100.0);
+        assert_eq!(row(&mut all, 0, 0, BAD, 4), []);
+        all.outcome(0, 0, Seen::Good);
+        assert_eq!(row(&mut all, 0, 0, BAD, 5), [Reason::EjectedConsecutive5xx]);
+        assert_eq!(row(&mut all, 0, 1, Seen::Bad { gateway: true }, 5), [Reason::EjectedGatewayFailure]);
+        assert_eq!(row(&mut all, 0, 2, Seen::Nothing, 50), []);
+        let mut split = outliers(2, |c| c.split_external_local_origin_errors = true);
+        assert_eq!(row(&mut split, 0, 0, Seen::Local, 5), [Reason::EjectedLocalOrigin]);
+        let mut whole = outliers(2, |_| {});
+        assert_eq!(row(&mut whole, 0, 0, Seen::Local, 5), [Reason::EjectedConsecutive5xx]);
+    }
+
+    /// The k-th ejection lasts min(30 k, 300) s; an interval in peace forgives one.
+    #[test]
+    fn ejections_last_longer_each_time_and_are_forgiven() {
+        let mut all = outliers(2, |_| {});
+        let mut now = 0;
+        for k in 1..=12u64 {
+            assert_eq!(row(&mut all, now, 0, BAD, 5).len(), 1);
+            let until = now + (30 * k).min(300) * S;
+            while now < until {
+                now += 10 * S;
+                let back = sweep(&mut all, now);
+                assert_eq!(!back.is_empty(), now >= until, "ejection {k}");
+            }
+        }
+        // In peace for 20 s after it came back: two forgiven (it had 11).
+        for _ in 0..2 {
+            now += 10 * S;
+            sweep(&mut all, now);
+        }
+        assert_eq!(all.records[0].ejections, 9);
+    }
+
+    #[test]
+    fn failure_percentages_eject_where_they_are_enforced() {
+        for (enforcing, want) in [(0.0, 0), (100.0, 1)] {
+            let mut all = outliers(5, |c| {
+                (c.enforcing_failure_percentage, c.enforcing_success_rate) = (enforcing, 0.0);
+                c.consecutive_5xx = 1000;
+            });
+            (0..5).for_each(|t| traffic(&mut all, t, 60, if t == 3 { 0 } else { 5 }));
+            row(&mut all, 0, 2, BAD, 400);
+            let got = sweep(&mut all, 10 * S);
+            assert_eq!(got.len(), want);
+            assert!(got.iter().all(|g| *g == (2, Reason::EjectedFailurePercentage)));
+        }
+    }
+
+    #[test]
+    fn a_share_of_detections_is_enforced() {
+        let mut out = 0;
+        for seed in 0..4000 {
+            let config = Outlier {
+                max_ejection_percent: 100.0,
+                enforcing_consecutive_5xx: 30.0,
+                ..Outlier::default()
+            };
+            let mut all = Outliers::new(config, 2, 0, Key::new(seed));
+            row(&mut all, 0, 0, BAD, 5);
+            out += all.out();
+        }
+        assert!((1100..1300).contains(&out), "{out}");
+    }
+}

@@ -1,0 +1,3 @@
+//! Which requests are admitted: rate limits.
+
+pub mod rate;

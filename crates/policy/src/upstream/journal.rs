@@ -1,0 +1,194 @@
+//! The operations on an [`Upstream`], as data. A verification records them in the proxy and applies them again later:
+//! the picks are the same, since nothing but these operations and the configuration decides them.
+
+use crate::balance::prequal::Busy;
+use crate::health::snapshot::Snapshot;
+use crate::{Ask, Outcome, Picked, Ticket, Upstream};
+use serde::{Deserialize, Serialize};
+use weir_stats::Key;
+
+/// An operation on an upstream, with its result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deed {
+    /// Everything due by this time happens.
+    Tick {
+        /// When, ns.
+        now: u64,
+    },
+    /// A pick.
+    Pick {
+        /// When, ns.
+        now: u64,
+        /// The key of its draws.
+        draw: u64,
+        /// The hash of the request's key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<u64>,
+        /// Targets that are left out.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        exclude: Vec<u32>,
+        /// The target that it should return to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sticky: Option<u32>,
+        /// The result.
+        picked: Choice,
+    },
+    /// A target was picked and could not be reached.
+    GiveUp {
+        /// The hold that was given back.
+        ticket: Ticket,
+    },
+    /// A request has come back.
+    Done {
+        /// When, ns.
+        now: u64,
+        /// What it held.
+        ticket: Ticket,
+        /// How it ended.
+        outcome: Outcome,
+        /// The status of its answer.
+        status: Option<u16>,
+        /// Whether a balancer behind passed the error on.
+        relayed: bool,
+    },
+    /// A request was cancelled.
+    Cancelled {
+        /// When, ns.
+        now: u64,
+        /// What it held.
+        ticket: Ticket,
+    },
+    /// A hold after a failure ends.
+    Release {
+        /// The target.
+        target: u32,
+    },
+    /// A target became full, or is no longer.
+    Full {
+        /// The target.
+        target: u32,
+        /// Whether it is full.
+        full: bool,
+    },
+    /// A target is being tried, or no longer.
+    Probing {
+        /// The target.
+        target: u32,
+        /// Whether it is being tried.
+        probing: bool,
+    },
+    /// Targets were probed (`lb.prequal`).
+    Probed {
+        /// When, ns.
+        now: u64,
+        /// The key of its draws.
+        draw: u64,
+        /// The probed targets: in flight, and the time of a request alone, ns.
+        busy: Vec<(u32, u32, u64)>,
+    },
+    /// Targets are being probed, and answer later.
+    Asked {
+        /// The key of its draws.
+        draw: u64,
+    },
+    /// A probed target has answered.
+    Answered {
+        /// When, ns.
+        now: u64,
+        /// The key of its draws.
+        draw: u64,
+        /// The target.
+        target: u32,
+        /// In flight there, and the time of a request alone, ns.
+        busy: (u32, u64),
+    },
+    /// The health of the targets has changed.
+    Follow {
+        /// When, ns.
+        now: u64,
+        /// The new health.
+        health: Snapshot,
+    },
+}
+
+/// The result of a pick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// This target.
+    Target(u32),
+    /// All targets that may be picked are full.
+    Full,
+    /// No target is left.
+    Empty,
+}
+
+impl From<Picked> for Choice {
+    fn from(picked: Picked) -> Choice {
+        match picked {
+            Picked::Target(ticket) => Choice::Target(ticket.target),
+            Picked::Full => Choice::Full,
+            Picked::Empty => Choice::Empty,
+        }
+    }
+}
+
+impl Deed {
+    /// A pick with its result.
+    pub fn pick(ask: &Ask, picked: Picked) -> Deed {
+        let Ask { draw, key, now_ns, exclude, sticky } = *ask;
+        let exclude = exclude.to_vec();
+        Deed::Pick { now: now_ns, draw: draw.bits(), key, exclude, sticky, picked: picked.into() }
+    }
+}
+
+impl Upstream {
+    /// Applies an operation again. For a pick: the result now.
+    pub fn act(&mut self, deed: &Deed) -> Option<Choice> {
+        match deed {
+            Deed::Tick { now } => self.tick(*now),
+            Deed::Pick { now, draw, key, exclude, sticky, .. } => {
+                let draw = Key::from_bits(*draw);
+                let ask = Ask { draw, key: *key, now_ns: *now, exclude, sticky: *sticky };
+                return Some(self.pick(&ask).into());
+            }
+            Deed::GiveUp { ticket } => self.give_up(*ticket),
+            Deed::Done { now, ticket, outcome, status, relayed: false } => {
+                self.done(*now, *ticket, *outcome, *status);
+            }
+            Deed::Done { now, ticket, outcome, status, relayed: true } => {
+                self.relayed(*now, *ticket, *outcome, *status);
+            }
+            Deed::Cancelled { now, ticket } => self.cancelled(*now, *ticket),
+            Deed::Release { target } => self.release(*target),
+            Deed::Full { target, full } => self.set_full(*target, *full),
+            Deed::Probing { target, probing } => self.set_probing(*target, *probing),
+            Deed::Probed { now, draw, busy } => {
+                let answer = |target| {
+                    let of = busy.iter().find(|(other, ..)| *other == target);
+                    of.map_or(Busy::default(), |(_, in_flight, alone_ns)| Busy {
+                        in_flight: *in_flight,
+                        alone_ns: *alone_ns,
+                    })
+                };
+                if let Some(prequal) = self.balancer().prequal() {
+                    prequal.probe(*now, Key::from_bits(*draw), answer);
+                }
+            }
+            Deed::Asked { draw } => {
+                if let Some(prequal) = self.balancer().prequal() {
+                    prequal.whom(Key::from_bits(*draw), &mut Vec::new());
+                }
+            }
+            Deed::Answered { now, draw, target, busy: (in_flight, alone_ns) } => {
+                let busy = Busy { in_flight: *in_flight, alone_ns: *alone_ns };
+                if let Some(prequal) = self.balancer().prequal() {
+                    prequal.probed(*now, Key::from_bits(*draw), *target, busy.in_flight, busy.latency_ns());
+                }
+            }
+            Deed::Follow { now, health } => self.follow(*now, health),
+        }
+        None
+    }
+}

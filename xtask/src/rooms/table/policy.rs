@@ -1,0 +1,29 @@
+//! The rooms of `policy`: decisions without clocks, sockets or threads.
+
+use super::{Held, room};
+
+pub(super) const POLICY: Held = Held {
+    folder: "crates/policy",
+    rooms: &[
+        room("outcome", "how a request came back", &[]),
+        room("history", "the kinds of stages in a request's history", &[]),
+        room("key", "hashes of keys and of targets' names", &[]),
+        room("ds", "data structures that know no policy", &[]),
+        room("config", "arguments of the language as plain data", &["outcome"]),
+        room("limits", "which requests are admitted", &["key", "config"]),
+        room("attempts", "how often a request is tried", &["outcome", "config"]),
+        room("balance", "which target a request goes to", &["outcome", "key", "ds", "config"]),
+        room("health", "which targets may be picked", &["outcome", "ds", "config"]),
+        room(
+            "upstream",
+            "a balancer with the health of its targets; the journal of what is done to it",
+            &["outcome", "ds", "config", "balance", "health"],
+        ),
+        room(
+            "lib",
+            "the names that other crates use",
+            &["outcome", "ds", "limits", "attempts", "balance", "health", "upstream"],
+        ),
+    ],
+    few: &[],
+};
