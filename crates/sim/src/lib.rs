@@ -1,8 +1,9 @@
-//! The simulator: a plan in virtual time.
+//! The simulator: runs a plan in virtual time.
 //!
-//! A scenario is compiled once to linear code; replications run it independently, spread over threads, and are summed up in
-//! their order, so no byte of a result depends on the number of threads. The simulator only drives: what a balancer picks,
-//! whether a request is tried again, how long work takes and when a node fails is decided in `policy` and `model`.
+//! A scenario is compiled once to linear code; replications run it independently, spread over threads, and are summed
+//! up in order, so no byte of a result depends on the number of threads. The simulator only drives: what a balancer
+//! picks, whether a request is tried again, how long work takes and when a node fails is decided in `policy` and
+//! `model`.
 #![forbid(unsafe_code)]
 
 mod account;
@@ -18,12 +19,13 @@ mod state;
 mod tests;
 
 pub use record::{
-    History, Part as TimePart, PoolOverTime, QueueOverTime, Selection, Series, Stage, Typical, UpOverTime,
+    History, PoolOverTime, QueueOverTime, Selection, Series, Stage, TimePart, Typical, UpOverTime,
 };
 pub use results::precision::{Goal, Precision, Shortfall};
-pub use results::rerun::{Looks, Recording, record};
+pub use results::rerun::{RecordOptions, Recording, record};
 pub use results::result::{
-    AtQuantile, Each, Expected, Explained, NodeResult, Requests, Results, ScenarioResult,
+    AtQuantile, ExpectationResult, Explanation, NodeResult, ReplicationValues, Requests, Results,
+    ScenarioResult,
 };
-pub use results::run::{Error, Options, Wants, run, run_wanting};
-pub use results::shard::{NotWhole, Part, Shard, merge, run_part};
+pub use results::run::{Error, Extras, Options, run, run_with_extras};
+pub use results::shard::{NotWhole, Shard, ShardRun, merge, run_shard};

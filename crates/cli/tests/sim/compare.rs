@@ -117,9 +117,9 @@ fn a_design_hardly_ever_differs_from_itself() {
             members: false,
             scenarios: Vec::new(),
         };
-        let wants = weir_sim::Wants { each: true, precision: None };
+        let wants = weir_sim::Extras { each: true, precision: None };
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let results = weir_sim::run_wanting(&plan, &options, &wants, &|_, _| {}, &stop).expect("it runs");
+        let results = weir_sim::run_with_extras(&plan, &options, &wants, &|_, _| {}, &stop).expect("it runs");
         weir_report::Saved::of(&results).expect("it is a result")
     };
     const COMPARISONS: u64 = 300;

@@ -72,11 +72,11 @@ fn what_is_not_whole_is_an_error() {
     };
     let (one, two, three) =
         (part("1.json", "1/3", "1"), part("2.json", "2/3", "1"), part("3.json", "3/3", "1"));
-    run(&["merge", &one, &three]).fails(2, "of 3 parts there are missing: 2");
-    run(&["merge", &one, &two, &three, &two]).fails(2, "part 2 of 3 is given twice");
+    run(&["merge", &one, &three]).fails(2, "of 3 shards these are missing: 2");
+    run(&["merge", &one, &two, &three, &two]).fails(2, "shard 2 of 3 is given twice");
     run(&["merge", &one, &two, &part("other.json", "3/3", "2")]).fails(2, "another run");
     run(&["merge", &one, &part("half.json", "2/2", "1")]).fails(2, "another run");
-    run(&["merge", &file]).fails(2, "no part of");
+    run(&["merge", &file]).fails(2, "not written by");
     let text = std::fs::read_to_string(&one).unwrap();
     let old =
         text.replacen(concat!("\"version\":\"", env!("CARGO_PKG_VERSION"), "\""), "\"version\":\"0.0.9\"", 1);

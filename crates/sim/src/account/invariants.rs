@@ -1,25 +1,26 @@
-//! The self-checks of a replication: what must hold exactly in any run. A violation is a fault of weir, never of the file.
+//! The self-checks of a replication: laws that hold exactly in any run. A violation is a fault of weir, never of the
+//! file.
 
 use crate::account::ledger::Ledger;
 use crate::code::Code;
 use weir_policy::Kind;
 
-/// What is left when all is over; nothing should be.
-pub(crate) struct Left {
+/// What remains when the run is over; all of it should be zero.
+pub(crate) struct Remainder {
     /// Requests that balancers count in flight.
     pub at_balancers: u64,
     /// Slots taken and requests waiting at queues and servers.
     pub in_queues: u64,
-    /// What is still on its way.
+    /// Requests still in flight.
     pub on_the_way: u64,
 }
 
-/// Every law that the finished replication breaks, in words. `selected` is how many requests should have been, where that
-/// is known beforehand; `loses`: whether requests can be lost.
+/// The laws that the finished replication breaks, in words. `selected` is how many requests should have been
+/// selected, if that is known beforehand; `loses`: whether requests can be lost.
 pub(crate) fn violations(
     code: &Code,
     ledger: &Ledger,
-    left: &Left,
+    left: &Remainder,
     requests: Option<u64>,
     selected: Option<u64>,
     loses: bool,
@@ -36,7 +37,7 @@ pub(crate) fn violations(
         let Ledger { arrived, ended, inside, .. } = ledger;
         format!("conservation: of {requests} requests {arrived} arrived, {ended} ended, {inside} are inside")
     });
-    let Left { at_balancers, in_queues, on_the_way } = left;
+    let Remainder { at_balancers, in_queues, on_the_way } = left;
     law(*in_queues == 0, &|| format!("conservation: {in_queues} requests are left in queues"));
     law(*at_balancers == 0, &|| {
         format!("conservation: balancers still count {at_balancers} requests in flight")
@@ -67,7 +68,7 @@ pub(crate) fn violations(
     broken
 }
 
-/// For each queue that ends at a server: time in its slots, and the time that passed at the nodes inside; selected
+/// For each queue that ends at a server: the time in its slots and the time spent at the nodes inside, of selected
 /// requests.
 fn utilisation(code: &Code, ledger: &Ledger) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
@@ -75,7 +76,7 @@ fn utilisation(code: &Code, ledger: &Ledger) -> Vec<(u64, u64)> {
         for index in block.stages.clone() {
             let stage = &code.stages[index as usize];
             let Some(gauge) = stage.gauge.filter(|_| index + 1 < block.stages.end) else { continue };
-            // What is done at once is more than the time in which it is done.
+            // Parallel work adds up to more than the time in which it is done.
             if (index + 1..block.stages.end).any(|s| code.stages[s as usize].parallel) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What a replication adds up while it runs, and what its self-checks compare.
+//! The sums of a replication that accumulate while it runs, and that its self-checks compare.
 
 use crate::account::settle::Series;
 use crate::code::{Code, Stage};
@@ -30,31 +30,32 @@ pub(crate) struct Ledger {
     /// Arrivals and ends, all requests.
     pub arrived: u64,
     pub ended: u64,
-    /// Sum of all latencies; like all that follow it wraps, since checks compare and differences are small.
+    /// Sum of all latencies; like all that follow it wraps, since checks compare sums and their differences are
+    /// small.
     pub latency_sum: u64,
-    /// Sum of what ran ahead of the clock: before the first step in turn, and after the last.
+    /// Sum of the time that ran ahead of the clock: before the first step in turn, and after the last.
     pub ahead: u64,
     /// Requests between their first and last step, integrated over time: Little's law's other side.
     pub area: u64,
     pub inside: u64,
     pub last_step: u64,
-    /// When a request last came to a place where it waits for others, or for nothing: so long is counted what nobody answers.
+    /// When a request last began to wait for others, or for nothing: unanswered requests count until then.
     pub last_stop: u64,
-    /// When a request's first step in turn was, for the last one of all.
+    /// When the last request to start made its first step in turn.
     pub last_start: u64,
-    /// The most that were on their way at once, and when the last of them was gone.
+    /// The most requests in flight at once, and when the last of them ended.
     pub most_at_once: u64,
     pub over: u64,
-    /// An event came before the one that ran last.
+    /// An event came before the one that ran previously.
     pub time_went_back: bool,
     /// Latency sums and counts of the two halves of the window, by arrival.
     pub halves: [(u128, u64); 2],
     /// By part: time of selected requests that is part of their latency.
     pub parts: Vec<u64>,
-    /// By part: their time that is not (other branches, and what goes on for nobody); empty where there is none.
+    /// By part: their time that is not (other branches, and requests that go on unwanted); empty where there is none.
     pub spent: Vec<u64>,
-    /// By gauge: time at the nodes inside of it, after the slot was given back (what goes on for nobody); empty where there
-    /// is none.
+    /// By gauge: time at the nodes inside of it after the slot was given back (requests that go on unwanted); empty
+    /// where there is none.
     pub behind: Vec<u64>,
     /// How often nodes failed.
     pub outages: u64,
@@ -65,7 +66,7 @@ pub(crate) struct Ledger {
     pub gauges: Vec<Gauge>,
     /// Entries of selected requests: by member of a block, filled in at the end, or as [`Stage::entries`] says.
     pub entries: Vec<u64>,
-    /// By refusing member: selected requests turned away.
+    /// By refusing member: selected requests refused.
     pub refusals: Vec<u64>,
     /// By member where requests can be cut off on their way in: selected requests that were.
     pub cuts: Vec<u64>,
@@ -73,7 +74,7 @@ pub(crate) struct Ledger {
     pub repeats: Vec<u64>,
     /// By part, then kind.
     pub stage_errors: Vec<u64>,
-    /// Latencies by batch of arrivals, where they are looked at for where the run has settled.
+    /// Latencies by batch of arrivals, in runs that look for where the replication has settled.
     pub series: Option<Box<Series>>,
     /// Integrals at the window's first and last arrival, and when these were.
     pub marks: [Snapshot; 2],
@@ -135,7 +136,7 @@ impl Ledger {
         }
     }
 
-    /// The run is over: so many were on their way at once at most.
+    /// The run is over: `most_at_once` were in flight at once at most.
     pub fn end(&mut self, most_at_once: usize, now: u64) {
         (self.most_at_once, self.over) = (most_at_once as u64, now);
     }
@@ -179,8 +180,8 @@ impl Ledger {
         self.stage_errors[part * KINDS + kind as usize] += 1;
     }
 
-    /// Entries of selected requests at a stage's member: those of its block, more by the attempts that retries further out
-    /// added, less those turned away or cut off on the way.
+    /// Entries of selected requests at a stage's member: those of its block, plus the attempts that retries further
+    /// out added, less those refused or cut off on the way.
     pub fn entries_at(&self, code: &Code, stage: &Stage, member: u32) -> u64 {
         let block = &code.blocks[stage.block as usize];
         if let Some(offset) = stage.entries {
@@ -197,7 +198,7 @@ impl Ledger {
         entries
     }
 
-    /// Adds what constant waits took to the parts: once per entry, so it need not be done while the clock runs.
+    /// Adds constant waits to the parts: once per entry, so it need not be done while the clock runs.
     pub fn add_constant_waits(&mut self, code: &Code) {
         for stage in code.stages.iter().filter(|s| s.wait_ns > 0) {
             let base = code.blocks[stage.block as usize].base;
@@ -223,7 +224,7 @@ impl Ledger {
             for member in site.base..site.base + site.members {
                 let Member { queue, since, .. } = &members[member.wrapping_add(site.offset) as usize];
                 let gauge = site.gauge.wrapping_add(member & code.mask) as usize;
-                // One that has entered ahead of time is not inside yet.
+                // A request that entered ahead of time is not inside yet.
                 let until = if site.ahead { now.max(*since) } else { now };
                 s.busy[gauge] = s.busy[gauge].wrapping_add(u64::from(queue.inside()).wrapping_mul(until));
                 s.waiting[gauge] =

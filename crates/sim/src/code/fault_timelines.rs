@@ -7,11 +7,11 @@ use weir_model::faulty::{Faulty, Law};
 use weir_plan::{Line, Mode};
 use weir_stats::Key;
 
-/// The place of nodes that fail.
+/// The site of nodes that fail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DownSite {
     pub mode: Mode,
-    /// What work takes longer by while it is down.
+    /// The factor of work while it is down.
     pub slow: f64,
     /// Whether checks pass while it is down.
     pub checks_pass: bool,
@@ -22,42 +22,42 @@ pub(crate) struct DownSite {
     pub skip: u32,
 }
 
-/// The time-line of a faulty node, or of several.
+/// The timeline of a faulty node, or of several.
 #[derive(Clone, Debug)]
 pub(crate) struct LineSite {
     pub law: Law,
     pub key: LineKey,
-    /// Whether it flips by events: there is something to do when it does.
+    /// Whether it flips by events, because a flip cuts requests off.
     pub eager: bool,
     /// Warm-ups that begin anew when it comes up again.
     pub warmups: Vec<u32>,
 }
 
-/// What the periods of a time-line are drawn by.
+/// The key of the periods of a timeline.
 #[derive(Clone, Debug)]
 pub(crate) enum LineKey {
-    /// Place, and number at it.
+    /// Site, and number among its members.
     Node(u32, u32),
     Name(String),
 }
 
-/// What a scenario knows of its time-lines.
+/// The tables of a scenario's timelines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LineTables {
     pub sites: Vec<DownSite>,
     pub lines: Vec<LineSite>,
-    /// The time-line of each faulty node.
+    /// The timeline of each faulty node.
     pub of_node: Vec<u32>,
-    /// Nodes of processes that crash, each with its time-line.
+    /// Nodes of processes that crash, each with its timeline.
     pub crashing: Vec<(u32, u32)>,
-    /// Time-lines that several nodes share.
+    /// Timelines that several nodes share.
     pub shared: BTreeMap<Line, u32>,
-    /// Place and number of every `block(...)` that requests can meet.
+    /// Site and number of every `block(...)` that requests can reach.
     pub blocks: BTreeSet<(u32, u32)>,
 }
 
 impl LineTables {
-    /// All time-lines at their start.
+    /// All timelines at their start.
     pub fn start(&self, code: &Code, key: Key) -> Vec<Faulty> {
         let node = key.with(purpose::NODE);
         let start = |line: &LineSite| {

@@ -1,5 +1,5 @@
-//! The order of events: by time, then by class, request, attempt and branch, all but the time in one number. This is the only
-//! place that makes it.
+//! The order of events: by time, then by class, request, attempt and branch, all but the time in one number. It is
+//! defined only here.
 //!
 //! | at one instant (`docs/spec/language.md#order-at-one-instant`) | [`Class`] |
 //! |---|---|
@@ -33,19 +33,19 @@ pub(crate) struct Entry {
     /// See [`order_key`].
     pub key: u64,
     pub who: u32,
-    /// Tells a live event from a stale one: the state's tag when it was scheduled.
+    /// Distinguishes a live event from a stale one: the state's tag when it was scheduled.
     pub tag: u32,
 }
 
-/// Bits that tell events of one request apart; they stand lowest.
+/// Bits that distinguish events of one request; they are the lowest.
 pub(crate) const RANK_BITS: u32 = 21;
 /// Bits of a request's number: more than a file may ask for.
 pub(crate) const REQUEST_BITS: u32 = 40;
 const CLASS_SHIFT: u32 = RANK_BITS + REQUEST_BITS;
-/// Bits of a rank that tell the branches of one request apart, whatever attempt they are in; the higher ones tell attempts,
+/// Bits of a rank that distinguish the branches of one request, in any attempt; the higher ones distinguish attempts,
 /// which come first.
 pub(crate) const BRANCH_BITS: u32 = 16;
-/// Ranks that the branches of a request share out among them: its own is the first.
+/// Ranks that the branches of a request share: its own is the first.
 pub(crate) const RANKS: u32 = (1 << BRANCH_BITS) - 1;
 const _: () = assert!(BRANCH_BITS < RANK_BITS);
 
@@ -104,5 +104,5 @@ impl Entry {
     }
 }
 
-/// What comes after all.
+/// An entry that comes after all others.
 pub(crate) const NOTHING: Entry = Entry { at: u64::MAX, key: u64::MAX, who: 0, tag: 0 };

@@ -1,4 +1,4 @@
-//! The ways of probes (`lb.prequal`) to targets.
+//! The cables that probes of `lb.prequal` cross to their targets.
 
 use std::collections::BTreeMap;
 use weir_model::probe::{Cable, ProbeWay};
@@ -10,12 +10,12 @@ use weir_stats::Key;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProbeWays {
     pub chains: Vec<ProbeWay>,
-    /// By list of targets, where any has cables: the chain of each.
+    /// By list of targets, where any target has cables: the chain of each.
     pub of: BTreeMap<u32, Vec<u32>>,
 }
 
 impl ProbeWays {
-    /// The ways to the targets of a list.
+    /// Adds the cables of a list's targets.
     pub fn add(&mut self, point: &Point, list: u32) {
         let mut known: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
         let mut of = Vec::new();
@@ -34,12 +34,12 @@ impl ProbeWays {
         }
     }
 
-    /// Whether probes of a list take their time.
+    /// Whether probes of a list take time.
     pub fn take_time(&self, list: u32) -> bool {
         self.of.contains_key(&list)
     }
 
-    /// How long a probe is on its way to a target, and back from there; `None`: it is lost.
+    /// How long a probe takes to a target, and back from there; `None`: it is lost.
     pub fn times(&self, list: u32, target: u32, key: Key) -> Option<(u64, u64)> {
         let Some(of) = self.of.get(&list) else { return Some((0, 0)) };
         self.chains[of[target as usize] as usize].times(key)

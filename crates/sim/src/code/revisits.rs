@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// The counter of visits of each balancer, choosing node and retry that one way can pass more than once, by the numbers that
-/// they have among their kind.
+/// The visit counter of each balancer, choosing node and retry that one way can pass more than once, by its number
+/// among nodes of its kind.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Again {
+pub(crate) struct VisitCounters {
     pub lbs: BTreeMap<u32, u32>,
     pub choices: BTreeMap<u32, u32>,
     pub retries: BTreeMap<u32, u32>,

@@ -1,4 +1,4 @@
-//! Code for what tries again.
+//! Emits code for nodes that try again.
 
 use super::{Compiler, Post};
 use crate::code::{Op, RetrySite};

@@ -1,5 +1,5 @@
-//! Where the ways from targets end: two targets with a cable of their own before one server are two nodes, and yet that server's
-//! work and requests in flight are one thing. A probe and `lb.least_work` look past the cables.
+//! The ends of the paths from targets: two targets with cables of their own before one server are two nodes, and yet
+//! that server's work and requests in flight are one. A probe and `lb.least_work` look past the cables.
 
 use crate::code::Code;
 use crate::code::ends::Ends;
@@ -7,12 +7,12 @@ use crate::compile::blocks::{Layout, inside};
 use weir_plan::{Spec, To};
 
 impl Ends {
-    /// Of all members, once it is known where calls lead.
+    /// Finds the ends of all members, once it is known where calls lead.
     pub fn find(&mut self, layout: &Layout, code: &Code) {
         let specs = &layout.point.specs;
         let crosses = |spec: u32| matches!(specs[spec as usize], Spec::Cable { .. } | Spec::Weight { .. });
         (self.server, self.work) = ((0..code.members).collect(), (0..code.members).collect());
-        // What a block leads to comes before it.
+        // Blocks come after those that they lead to.
         for block in &code.blocks {
             let Some(call) = block.calls else { continue };
             let stages = &code.stages[block.stages.start as usize..block.stages.end as usize];
@@ -29,7 +29,7 @@ impl Ends {
     }
 }
 
-/// By node: where the only way from there ends, at a server or at a node that leads to several.
+/// By node: where the only path from there ends, at a server or at a node that leads to several.
 pub(crate) fn ends_of_nodes(layout: &Layout) -> Vec<u32> {
     let mut ends: Vec<u32> = Vec::with_capacity(layout.point.nodes.len());
     // Nodes come after all that they lead to.

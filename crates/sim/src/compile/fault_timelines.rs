@@ -1,4 +1,4 @@
-//! Nodes that fail in other ways than by refusing, compiled.
+//! Compiles nodes that fail in other ways than by refusing.
 
 use crate::code::fault_timelines::DownSite;
 use crate::code::fault_timelines::LineKey;
@@ -47,7 +47,7 @@ impl Compiler<'_> {
         }))
     }
 
-    /// The time-line of a faulty node.
+    /// The timeline of a faulty node.
     fn line(&mut self, fault: &Spec, node: u32) -> u32 {
         if let Some(&known) = self.code.lines.shared.get(&fault.line) {
             return known;
@@ -57,7 +57,7 @@ impl Compiler<'_> {
         let key = match &fault.line {
             Line::Own => LineKey::Node(place, self.layout.number[node as usize]),
             Line::Together(name) => LineKey::Name(name.clone()),
-            // Numbered among those of their place; what the file makes elsewhere changes nothing.
+            // Numbered among those of their site: what the file creates elsewhere changes nothing.
             Line::Block(block) => {
                 LineKey::Node(place, tables.blocks.range((place, 0)..(place, *block)).count() as u32)
             }
@@ -71,7 +71,7 @@ impl Compiler<'_> {
         line
     }
 
-    /// Which warm-ups begin anew when a process comes back.
+    /// Finds the warm-ups that begin anew when a process restarts.
     pub(crate) fn find_restarts(&mut self) {
         if self.warm_nodes.is_empty() {
             return;

@@ -1,6 +1,6 @@
-//! Balancers with something around them, compiled: health, limits, keys, spare nodes, probes.
+//! Compiles balancers with something around them: health, limits, keys, spare nodes, probes.
 
-use crate::code::guards::Behind;
+use crate::code::guards::BalancerNesting;
 use crate::code::guards::GuardSite;
 use crate::code::{LbSite, NOT, Op};
 use crate::compile::blocks::{Draft, Layout, inside};
@@ -12,16 +12,16 @@ use weir_policy::config::{Balance, OnEmpty};
 use weir_policy::health::HealthConfig;
 use weir_policy::upstream::Around;
 
-impl Behind {
-    /// Of so many balancers, whose nodes are known.
-    pub fn of(point: &Point, balancers: &BTreeMap<NodeId, u32>, n: usize) -> Behind {
-        let mut behind = Behind { outside: vec![Vec::new(); n], inside: BTreeMap::new() };
+impl BalancerNesting {
+    /// Finds them for `n` balancers with known nodes.
+    pub fn new(point: &Point, balancers: &BTreeMap<NodeId, u32>, n: usize) -> BalancerNesting {
+        let mut behind = BalancerNesting { outside: vec![Vec::new(); n], inside: BTreeMap::new() };
         for (&node, &outer) in balancers {
             let To::List(list) = point.nodes[node as usize].to else { continue };
             for (&target, index) in point.lists[list as usize].iter().zip(0u32..) {
                 let first = first_balancers(point, target);
                 let found: Vec<u32> = first.iter().filter_map(|id| balancers.get(id).copied()).collect();
-                // One around which nothing stands always has somebody left.
+                // A plain balancer always has a target left.
                 if found.is_empty() || found.len() < first.len() {
                     continue;
                 }
@@ -33,7 +33,7 @@ impl Behind {
     }
 }
 
-/// The balancers and listeners that the ways from a node end in.
+/// The balancers and listeners in which the paths from a node end.
 fn first_balancers(point: &Point, from: NodeId) -> std::collections::BTreeSet<NodeId> {
     let (mut found, mut seen) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
     let mut stack = vec![from];
@@ -41,7 +41,7 @@ fn first_balancers(point: &Point, from: NodeId) -> std::collections::BTreeSet<No
         if !seen.insert(id) {
             continue;
         }
-        // Who listens answers by itself, whoever is left behind it.
+        // A listener answers by itself, whatever is left behind it.
         if let Spec::Lb(_) | Spec::Listen(_) = &point.specs[point.nodes[id as usize].spec as usize] {
             found.insert(id);
             continue;
@@ -55,7 +55,8 @@ fn first_balancers(point: &Point, from: NodeId) -> std::collections::BTreeSet<No
     found
 }
 
-/// What a target is hashed by: the address of the server or listener that its way comes to first, else that server's name.
+/// The name by which a target is hashed: the address of the first server or listener on its path, else that server's
+/// name.
 pub(crate) fn name_of(point: &Point, target: NodeId) -> String {
     let mut at = target;
     loop {
@@ -78,7 +79,7 @@ pub(crate) fn name_of(point: &Point, target: NodeId) -> String {
     }
 }
 
-/// What stands around a balancer.
+/// What surrounds a balancer.
 pub(crate) fn around(lb: &Lb) -> Around {
     let health = HealthConfig {
         check: lb.health.as_ref().map(|h| h.check.clone()),
@@ -92,7 +93,7 @@ pub(crate) fn around(lb: &Lb) -> Around {
     Around { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false }
 }
 
-/// Whether nothing stands around a balancer, so that a request may pass it ahead of its turn.
+/// Whether nothing surrounds a balancer, so that a request may pass it ahead of its turn.
 pub(crate) fn is_plain(lb: &Lb) -> bool {
     let simple = matches!(
         lb.balance,
@@ -103,13 +104,12 @@ pub(crate) fn is_plain(lb: &Lb) -> bool {
     simple && healthy && unlimited && lb.sticky.is_none() && lb.on_empty != OnEmpty::Node
 }
 
-/// Whether a balancer asks its targets how busy they are, or knows their work.
+/// Whether a balancer probes its targets, or uses the work left at them.
 pub(crate) fn looks_past_cables(spec: &Spec) -> bool {
     matches!(spec, Spec::Lb(Lb { balance: Balance::Prequal { .. } | Balance::LeastWork, .. }))
 }
 
-/// The nodes that some balancer asks how busy they are, or whose work it knows; and all from which the way ends where theirs
-/// does.
+/// The nodes that some balancer probes, or whose work it uses; and all nodes whose path ends where theirs does.
 pub(crate) fn probed(layout: &Layout) -> Vec<bool> {
     let point = layout.point;
     let asked = layout.reached().filter(|(_, spec)| looks_past_cables(spec));
@@ -128,7 +128,7 @@ pub(crate) fn probed(layout: &Layout) -> Vec<bool> {
 }
 
 impl Compiler<'_> {
-    /// A balancer of which the stage knows what stands around it.
+    /// The number of a balancer's guard, if it has one.
     pub(crate) fn guard(&mut self, stage: u32, config: &Lb, draft: &Draft, position: usize) -> Option<Post> {
         let lb = self.code.lbs.len() as u32;
         let offset = self.layout.add_instances(&mut self.code, draft, position, lb);

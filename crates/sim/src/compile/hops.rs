@@ -1,4 +1,4 @@
-//! Listeners behind others, compiled.
+//! Compiles listeners behind others.
 
 use crate::code::HopSite;
 use crate::code::{NOT, Op};
@@ -6,7 +6,7 @@ use crate::compile::{Compiler, Post};
 use weir_model::draws::of_place as purpose;
 
 impl Compiler<'_> {
-    /// A listener behind another.
+    /// Emits a listener behind another.
     pub(crate) fn hop(&mut self, loops: u32, place: u32) -> Option<Post> {
         let key = self.layout.draw_key(&mut self.code, purpose::HOP, place);
         self.code.details = true;

@@ -1,5 +1,5 @@
-//! What a request may run ahead of time from its arrival on: waits that are the same on every way, and entries to queues
-//! that nobody can come to in between.
+//! What a request may run ahead of time after its arrival: waits that are the same on every path, and entries to
+//! queues that no other request can reach in between.
 
 use crate::code::{Code, Op};
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub(crate) fn find(code: &mut Code) {
     }
 }
 
-/// Where code begins behind a balancer, each once.
+/// Where the code behind a balancer begins, each once.
 fn starts(code: &Code, lb: u32) -> Vec<u32> {
     let mut lists: Vec<u32> = code.instances.iter().filter(|i| i.lb == lb).map(|i| i.list).collect();
     lists.sort_unstable();
@@ -32,13 +32,13 @@ fn starts(code: &Code, lb: u32) -> Vec<u32> {
     starts
 }
 
-/// Whether some list of a balancer has nothing to pick.
+/// Whether some list of a balancer is empty.
 fn may_be_empty(code: &Code, lb: u32) -> bool {
     let none = |list: u32| !code.weights[list as usize].iter().any(|w| *w > 0.0);
     code.instances.iter().any(|i| i.lb == lb && none(i.list))
 }
 
-/// The wait before the first step that must happen in its turn, if it is the same on every way.
+/// The wait before the first step that must happen in its turn, if it is the same on every path.
 fn constant_prefix(code: &Code, pc: u32, depth: usize, known: &mut HashMap<u32, Option<u64>>) -> Option<u64> {
     if let Some(known) = known.get(&pc) {
         return *known;
@@ -69,14 +69,14 @@ fn constant_prefix(code: &Code, pc: u32, depth: usize, known: &mut HashMap<u32, 
     result
 }
 
-/// Looks for queues that every request enters once at most, a constant time after its arrival was looked at: then the
-/// order of entries is the order of arrivals, and a request that finds such a queue idle, with nobody on the way to it,
-/// may enter before its time.
+/// Finds queues that every request enters at most once, a constant time after the event of its arrival: then the
+/// order of entries is the order of arrivals, and a request that finds such a queue idle, with no other on the way to
+/// it, may enter ahead of time.
 struct Entries<'a> {
     code: &'a Code,
     /// Time since the arrival's event at each step that has been followed from it.
     seen: HashMap<u32, i128>,
-    /// Steps from which on no queue may be entered ahead.
+    /// Steps after which no queue may be entered ahead.
     barred: Vec<bool>,
     /// When a queue is entered; `None`: at different times.
     after: HashMap<u32, Option<i128>>,
@@ -105,7 +105,7 @@ impl Entries<'_> {
             since += i128::from(step.wait_ns);
             match step.op {
                 Op::Pick { lb } => {
-                    // A choice at a later time than the arrival's is an event of its own.
+                    // A choice at a later time than the arrival is an event of its own.
                     let in_one_go = !self.code.lbs[lb as usize].ordered || since == 0;
                     for start in starts(self.code, lb) {
                         if in_one_go { self.follow(start, since, depth + 1) } else { self.bar(start) }
@@ -137,7 +137,7 @@ impl Entries<'_> {
         }
     }
 
-    /// No queue that can be reached from a step may be entered ahead.
+    /// Bars all queues that can be reached from a step from being entered ahead.
     fn bar(&mut self, pc: u32) {
         let mut stack = vec![pc];
         while let Some(pc) = stack.pop() {

@@ -1,6 +1,6 @@
-//! Several event loops: each request meets one of them, and each has balancers of its own.
+//! Event loops: each request uses one of them, and each has balancers of its own.
 //!
-//! What belongs to the process is one for all: queues, rate limits, budgets, what clients stick to, and of a balancer health,
+//! Process-wide state exists once: queues, rate limits, budgets, sticky cookies, and of a balancer its health, the
 //! limits of targets and the line before them (`weir_policy::upstream`).
 
 use crate::compile::blocks::Layout;
@@ -8,7 +8,7 @@ use weir_model::draws::purpose;
 use weir_plan::{Listen, NodeId, Point, Spec, To};
 use weir_stats::Key;
 
-/// Event loops, of listeners that say how many they have.
+/// The numbers of event loops, for listeners that configure one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Loops {
     /// The listener where requests come in.
@@ -20,10 +20,11 @@ pub(crate) struct Loops {
 }
 
 impl Loops {
-    pub fn of(layout: &Layout) -> Loops {
+    pub fn new(layout: &Layout) -> Loops {
         let outermost = outermost(layout.point, layout.root);
         let mut of = Loops { outermost, first: 1, most: 1 };
-        // Not by `max()`: where there is no listener, LLVM's counts for a release (`cargo xtask pgo`) add up what is not there.
+        // Not `max()`: where there is no listener, LLVM's counts for a release (`cargo xtask pgo`) add up what is not
+        // there.
         for (id, spec) in layout.reached() {
             let Some(loops) = of_listen(spec) else { continue };
             of.most = of.most.max(loops);
@@ -43,8 +44,8 @@ fn of_listen(spec: &Spec) -> Option<u32> {
     }
 }
 
-/// The listener where a scenario's requests come in: its node, or one that nothing stands before but a single way on which
-/// nobody sends again.
+/// The listener where a scenario's requests come in: its node, or one with a single path before it on which no node
+/// sends again.
 pub(crate) fn outermost(point: &Point, root: NodeId) -> Option<NodeId> {
     let mut at = root;
     loop {
@@ -58,12 +59,12 @@ pub(crate) fn outermost(point: &Point, root: NodeId) -> Option<NodeId> {
     }
 }
 
-/// The loop that a request meets.
+/// The loop of a request.
 pub(crate) fn meets(loops: u32, request: Key) -> u32 {
     if loops == 1 { 0 } else { weir_model::loops::met(loops, request.with(purpose::MEETS)) }
 }
 
-/// What a balancer's state begins with on a loop: the first is as if it were the only one.
+/// The key of a balancer's state on a loop: the first loop has that of an only one.
 pub(crate) fn of_loop(own: Key, meets: u32) -> Key {
     if meets == 0 { own } else { own.with(purpose::LOOP).with(u64::from(meets)) }
 }

@@ -1,4 +1,7 @@
-//! From the blocks of a scenario to the linear [`Code`] that the engine runs.
+//! Compiles the blocks of a scenario to the linear [`Code`] that the engine runs.
+//!
+//! It runs once per scenario and uses only `code`; nothing here is reached while a replication runs, apart from the
+//! keys of event loops ([`loops`]).
 
 mod attempts;
 pub(crate) mod blocks;
@@ -20,8 +23,8 @@ mod warmup;
 mod work_ahead;
 
 use crate::code::RateSite;
-use crate::code::guards::Behind;
-use crate::code::revisits::Again;
+use crate::code::guards::BalancerNesting;
+use crate::code::revisits::VisitCounters;
 use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, NOT, Op, Step};
 use crate::compile::blocks::{Draft, End, Layout, MOST};
 use crate::compile::guards::probed;
@@ -43,7 +46,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     code.takes_as_get = scenario.mix.is_empty();
     let shapes =
         Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
-    let loops = Loops::of(&layout);
+    let loops = Loops::new(&layout);
     (code.first_loops, code.loops) = (loops.first, loops.most);
     code.cuts = code.loops > 1;
     let can_be_cut = layout.can_be_cut(scenario.patience_ns.is_some());
@@ -55,7 +58,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let unreached = |spec: &Spec| match spec {
         Spec::Flaky { kind, .. } => *kind == Kind::ConnectFailed,
         Spec::Faulty(fault) => fault.mode == Mode::Crash,
-        // Whoever stands outside hears that nobody is left inside.
+        // The balancers outside learn when no target is left inside.
         Spec::Lb(lb) => lb.health.is_some() || lb.eject.is_some() || lb.outlier.is_some(),
         _ => false,
     };
@@ -88,9 +91,9 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     c.find_restarts();
     c.find_repeated_places();
     let Compiler { layout, mut code, again, .. } = c;
-    Again::find(&layout, &mut code, &again);
+    VisitCounters::find(&layout, &mut code, &again);
     if code.guards.sites.iter().any(|site| site.watches) {
-        code.guards.behind = Behind::of(layout.point, &code.guards.of_node, code.instances.len());
+        code.guards.behind = BalancerNesting::new(layout.point, &code.guards.of_node, code.instances.len());
     }
     let lists: Vec<u32> =
         code.kinds.nodes.iter().map(|node| node.0).chain(code.groups.lists.iter().copied()).collect();
@@ -119,31 +122,31 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
 
 pub(crate) struct Compiler<'a> {
     pub layout: Layout<'a>,
-    /// Constant waits that the next step will stand behind.
+    /// The constant waits before the next step.
     wait_ns: u64,
     pub code: Code,
     /// The kinds of the scenario's requests.
     pub shapes: Kinds,
     /// The listener where requests come in.
     outermost: Option<u32>,
-    /// By node of the plan: whether it can be cut off, is behind something that makes work longer, and may come back with the
-    /// news that a connection failed.
+    /// By plan node: whether it can be cut off, whether nodes around lengthen its work, and whether a failed
+    /// connection may be reported from behind it.
     can_be_cut: Vec<bool>,
     scaled: Vec<bool>,
     unreached: Vec<bool>,
-    /// Whether health checks may come to it.
+    /// Whether health checks may reach it.
     checked: Vec<bool>,
-    /// Whether a balancer asks it how busy it is; empty where none does.
+    /// Whether a balancer probes it; empty where none does.
     probed: Vec<bool>,
-    /// Whether a balancer knows its work.
+    /// Whether a balancer uses its work.
     pub known_work: Vec<bool>,
     /// Whether one way can pass it more than once, and it chooses.
     pub again: Vec<bool>,
-    /// Whether other branches of a request may tell it which targets to leave out.
+    /// Whether other branches of a request may determine the targets that it excludes.
     pub elsewhere: Vec<bool>,
-    /// Warm-up of each node of the plan that is one.
+    /// The warm-up of each plan node that is one.
     pub warm_nodes: BTreeMap<u32, u32>,
-    /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be made longer.
+    /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be lengthened.
     pub here: bool,
     scales: bool,
 }
@@ -153,9 +156,9 @@ pub(crate) enum Post {
     Op(Op),
     /// Crosses once more.
     Wait(Dist, Option<(f64, Option<u64>)>),
-    /// Comes from the node that it chose.
+    /// Returns from the node that it chose.
     Chosen,
-    /// Its branches come back.
+    /// Its branches return.
     Parts {
         group: u32,
     },
@@ -185,7 +188,7 @@ impl Compiler<'_> {
             self.here = *here;
             let (_, spec) = draft.chain[i];
             let spec = &self.layout.point.specs[spec as usize];
-            // Who waits too long in line has not come to what is behind it either.
+            // A request that waits too long in line has not reached what is behind it either.
             if *here || matches!(spec, Spec::Queue { timeout_ns: Some(_), .. }) {
                 self.layout.add_cuts(&mut self.code, first + i as u32, draft);
             }
@@ -201,7 +204,7 @@ impl Compiler<'_> {
         for (i, post) in inner.into_iter().enumerate().rev() {
             self.here = cuttable[i];
             if self.here && matches!(post, Some(Post::Wait(..))) && !waiting.is_empty() {
-                // Whoever is cut off on the way back has failed at what is behind already.
+                // A request that is cut off on the way back has already failed at what is behind.
                 self.op(Op::Pass, &waiting);
                 waiting.clear();
             }
@@ -232,8 +235,8 @@ impl Compiler<'_> {
                     | Op::Survived { .. }
                     | Op::Flaky { .. }),
                 )) => {
-                    // The nodes inside fail with each attempt, the retry itself with the last one only. Those inside of
-                    // a limit that strikes do not come back at all.
+                    // The nodes inside fail with each attempt, the retry itself only with the last one. Those inside
+                    // of a limit that strikes do not return at all.
                     let itself = waiting.pop();
                     self.op(op, &waiting);
                     waiting = itself.into_iter().collect();
@@ -274,7 +277,7 @@ impl Compiler<'_> {
         self.code.can_be_cut.push(self.here);
     }
 
-    /// The step after the one just emitted is where a request that the stage refused goes on.
+    /// Lets requests that the stage refused go on at the step after the one just emitted.
     fn backpatch(&mut self, stage: u32) {
         let next = self.code.steps.len() as u32;
         match self.code.steps.last().map(|s| s.op) {

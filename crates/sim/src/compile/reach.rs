@@ -1,13 +1,12 @@
-//! What stands behind what: which nodes a limit can cut off, which errors can come back to a balancer.
+//! Reachability in a plan: which nodes a limit can cut off, which errors can return to a balancer.
 
 use crate::compile::blocks::{Layout, inside, spare};
 use weir_plan::{Mode, Spec, To};
 use weir_policy::config::{Balance, Exclude};
 
 impl Layout<'_> {
-    /// The nodes where a request can be cut off: behind a limit, in a process that can crash, as one of
-    /// several branches, and everywhere if its client
-    /// can leave. Also those where it may have been before it is lost.
+    /// The nodes where a request can be cut off: behind a limit, in a process that can crash, as one of several
+    /// branches, and everywhere if its client can leave. Also those where it may have been before it is lost.
     pub fn can_be_cut(&self, everywhere: bool) -> Vec<bool> {
         let mut cut = self.behind(everywhere, |spec| match spec {
             Spec::Timeout { time_ns } => time_ns.is_some(),
@@ -15,7 +14,7 @@ impl Layout<'_> {
             Spec::Fanout { .. } | Spec::Hedge(_) => true,
             _ => false,
         });
-        // Health checks cross some of what is on a request's way, so its waits stand one by one there.
+        // Health checks cross some nodes of a request's path, so its waits are separate there.
         let checked = self.checked();
         cut.iter_mut().zip(&checked).for_each(|(cut, checked)| *cut |= checked);
         let leads = self.leads_to(loses);
@@ -32,7 +31,7 @@ impl Layout<'_> {
     }
 
     /// # Errors
-    /// What requests can meet and cannot be simulated.
+    /// A node that requests can reach but that cannot be simulated.
     pub fn refuse_unbuilt(&self) -> Result<(), String> {
         let known = self.known_work();
         let such = |spec: &Spec| {
@@ -46,12 +45,12 @@ impl Layout<'_> {
         Err(format!("`lb.least_work` with a `{kind}` behind its targets is not built yet (`{kind}` at {at})"))
     }
 
-    /// The nodes whose work some balancer knows.
+    /// The nodes whose work some balancer uses.
     pub fn known_work(&self) -> Vec<bool> {
         self.behind(false, |spec| matches!(spec, Spec::Lb(lb) if lb.balance == Balance::LeastWork))
     }
 
-    /// The nodes that health checks may come to, or probes that cost as much.
+    /// The nodes that health checks may reach, or probes that cost work.
     pub fn checked(&self) -> Vec<bool> {
         self.behind(false, |spec| matches!(spec, Spec::Lb(lb) if lb.health.is_some() || lb.probe_cost_ns > 0))
     }
@@ -61,7 +60,7 @@ impl Layout<'_> {
         self.reached().any(|(_, spec)| loses(spec))
     }
 
-    /// The nodes behind such ones, or all.
+    /// The nodes behind those with the property `such`, or all.
     pub fn behind(&self, all: bool, such: impl Fn(&Spec) -> bool) -> Vec<bool> {
         self.behind_nodes(all, |id| such(&self.point.specs[self.point.nodes[id].spec as usize]))
     }
@@ -92,7 +91,7 @@ impl Layout<'_> {
         behind
     }
 
-    /// The nodes that lead to such ones, and those themselves.
+    /// The nodes that lead to those with the property `such`, and those themselves.
     pub fn leads_to(&self, such: impl Fn(&Spec) -> bool) -> Vec<bool> {
         let point = self.point;
         let mut leads = vec![false; point.nodes.len()];
@@ -120,7 +119,7 @@ fn loses(spec: &Spec) -> bool {
     }
 }
 
-/// Whether what a cable loses is never sent again, or in vain.
+/// Whether messages that a cable loses are never sent again, or in vain.
 pub(crate) fn loses_for_good(loss: f64, resend_ns: Option<u64>) -> bool {
     loss >= 1.0 || loss > 0.0 && resend_ns.is_none()
 }
@@ -131,7 +130,7 @@ impl Layout<'_> {
         self.reached().any(|(_, spec)| matches!(spec, Spec::Fanout { .. } | Spec::Hedge(_)))
     }
 
-    /// The balancers' nodes where what other branches of a request have picked is left out.
+    /// The balancers' nodes that exclude what other branches of a request have picked.
     pub fn open_elsewhere(&self) -> Vec<bool> {
         let excludes = |spec: &Spec| matches!(spec, Spec::Retry(retry) if retry.exclude != Exclude::None);
         let fans = self.reached().any(|(_, spec)| excludes(spec));

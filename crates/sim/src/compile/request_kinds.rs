@@ -1,6 +1,6 @@
-//! The kinds of requests, and the nodes that read them, compiled.
+//! Compiles the kinds of requests, and the nodes that read them.
 
-use crate::code::request_kinds::By;
+use crate::code::request_kinds::ChoiceRule;
 use crate::code::request_kinds::ChoiceSite;
 use crate::code::request_kinds::Kinds;
 use crate::code::{NOT, Op};
@@ -12,31 +12,31 @@ use weir_policy::retry::is_idempotent;
 use weir_policy::split::Split;
 use weir_workload::mix;
 
-impl By {
-    /// What a node chooses by among requests of these shapes; `key` numbers what it reads.
-    pub fn new(spec: &Spec, shapes: &[RequestShape], key: impl FnOnce(&KeySource) -> u32) -> By {
+impl ChoiceRule {
+    /// What a node chooses by among requests of these shapes; `key` numbers its key source.
+    pub fn new(spec: &Spec, shapes: &[RequestShape], key: impl FnOnce(&KeySource) -> u32) -> ChoiceRule {
         match spec {
             Spec::Split { weights, key: by } => {
-                By::Share { split: Split::new(weights), key: by.as_ref().map(key) }
+                ChoiceRule::Share { split: Split::new(weights), key: by.as_ref().map(key) }
             }
             Spec::Route { rules, otherwise } => {
                 let otherwise = if *otherwise { rules.len() as u32 } else { NOT };
                 let first = |shape: &RequestShape| {
                     rules.iter().position(|rule| rule.matches(&shape.asked())).map_or(otherwise, |i| i as u32)
                 };
-                By::Kind(shapes.iter().map(first).collect())
+                ChoiceRule::Kind(shapes.iter().map(first).collect())
             }
-            _ => By::Kind(Vec::new()),
+            _ => ChoiceRule::Kind(Vec::new()),
         }
     }
 }
 
-/// What kinds of requests say where a key is read, hashed.
+/// The hashed values of a key source, by kind.
 pub(crate) fn says(source: &KeySource, shapes: &[RequestShape]) -> Vec<Option<u64>> {
     shapes.iter().map(|shape| said(source, shape).map(|text| key::hash(text.as_bytes()))).collect()
 }
 
-/// What a kind of request says where a key is read; `None`: its own key stands for it.
+/// The value of a key source in a kind of request; `None`: its own key is used.
 fn said<'a>(source: &KeySource, shape: &'a RequestShape) -> Option<&'a str> {
     let header =
         |name: &str| shape.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|h| h.1.as_str());
@@ -82,7 +82,7 @@ impl Compiler<'_> {
         Some(Post::Op(Op::Unrewrite))
     }
 
-    /// A node that answers by itself.
+    /// Emits a node that answers by itself.
     pub(crate) fn answer(&mut self, status: u16) -> Option<Post> {
         self.code.details = true;
         self.op(Op::Answer { status: u32::from(status) }, &[]);
@@ -92,7 +92,7 @@ impl Compiler<'_> {
     pub(crate) fn choice(&mut self, stage: u32, spec: &Spec, draft: &Draft, position: usize) -> Option<Post> {
         let shapes = std::mem::take(&mut self.shapes.shapes);
         let keys = &mut self.code.kinds;
-        let by = By::new(spec, &shapes, |source| {
+        let by = ChoiceRule::new(spec, &shapes, |source| {
             keys.reads_keys = true;
             keys.keys.push(says(source, &shapes));
             keys.keys.len() as u32 - 1

@@ -1,11 +1,11 @@
-//! Which nodes a request can pass several times on one way, and their counters.
+//! Finds the nodes that a request can pass several times on one way, and gives them counters.
 
 use crate::code::Code;
-use crate::code::revisits::Again;
+use crate::code::revisits::VisitCounters;
 use crate::compile::blocks::Layout;
 use weir_plan::{NodeId, Spec};
 
-/// The nodes that one way from the root can pass more than once and that choose.
+/// The choosing nodes that one way from the root can pass more than once.
 pub(crate) fn passed_again(layout: &Layout) -> Vec<bool> {
     let mut again = vec![false; layout.point.nodes.len()];
     if !layout.has_sequences() {
@@ -20,16 +20,16 @@ pub(crate) fn passed_again(layout: &Layout) -> Vec<bool> {
 }
 
 impl Layout<'_> {
-    /// Whether a request can go to one node after another.
+    /// Whether a request can visit one node after another.
     pub fn has_sequences(&self) -> bool {
         self.reached().any(|(_, spec)| matches!(spec, Spec::Sequence))
     }
 }
 
-impl Again {
+impl VisitCounters {
     /// Gives a counter to each such node. `again` is [`passed_again`].
     pub fn find(layout: &Layout, code: &mut Code, again: &[bool]) {
-        let mut found = Again::default();
+        let mut found = VisitCounters::default();
         let places = |stage: u32, offset: u32| (stage, offset);
         let lbs: Vec<_> = code.lbs.iter().map(|lb| places(lb.stage, lb.offset)).collect();
         let choices: Vec<_> = code.kinds.choices.iter().map(|c| places(c.stage, c.offset)).collect();

@@ -1,4 +1,4 @@
-//! Nodes that lead to several, one after another, compiled.
+//! Compiles nodes that lead to several, one after another.
 
 use crate::code::GroupSite;
 use crate::code::Groups;
@@ -8,7 +8,7 @@ use crate::compile::{Compiler, Post};
 use weir_plan::To;
 
 impl Groups {
-    /// A place more; its number.
+    /// Adds a site; returns its number.
     pub fn add(&mut self, layout: &Layout, stage: u32, draft: &Draft, (position, need): (usize, u32)) -> u32 {
         let offset = (self.lists.len() as u32).wrapping_sub(draft.base);
         for &node in &draft.nodes[position] {

@@ -1,4 +1,4 @@
-//! Servers that warm up, compiled.
+//! Compiles servers that warm up.
 
 use crate::code::Op;
 use crate::code::WarmupSite;

@@ -1,4 +1,4 @@
-//! Work that `lb.least_work` knows in advance, compiled.
+//! Compiles the work that `lb.least_work` uses before it is done.
 
 use crate::code::KnownWork;
 use crate::code::{NOT, Op};
@@ -8,7 +8,7 @@ use weir_model::draws::of_place as purpose;
 use weir_model::sampler::Sampler;
 
 impl Compiler<'_> {
-    /// A `delay`, which some balancer may know of.
+    /// Emits a `delay`, whose work some balancer may use.
     pub(crate) fn delay(&mut self, time: &Dist, place: u32, stage: u32, nodes: &[u32]) -> Option<Post> {
         if nodes.iter().any(|&n| self.known_work[n as usize]) {
             self.delay_known(time, place, stage);

@@ -1,5 +1,5 @@
-//! What few topologies have, each step in its turn: the request's place goes through its state, so the hot path holds none
-//! of it.
+//! Steps that only some topologies have, each in its turn: the request's position goes through its state, so the hot
+//! path holds none of it.
 
 use crate::code::LossSite;
 use crate::code::{Code, Op};
@@ -11,7 +11,8 @@ use weir_policy::Kind;
 use weir_stats::Key;
 
 impl Engine<'_> {
-    /// A step that few topologies have. Where the request goes on stands in its state; false: it stops.
+    /// Runs a step that only some topologies have. Where the request goes on is in its state afterwards; false: it
+    /// stops.
     #[inline(never)]
     pub(crate) fn detour(
         &mut self,
@@ -105,7 +106,7 @@ impl Engine<'_> {
         self.members[target.member as usize].entries += i32::from(selected);
     }
 
-    /// What was drawn for a wait of a request, with all that makes it longer.
+    /// The drawn wait of a request, with everything that lengthens it.
     #[cold]
     pub(crate) fn longer(&mut self, slot: u32, draw: u32, ns: u64) -> u64 {
         let site = &self.code.draws[draw as usize];

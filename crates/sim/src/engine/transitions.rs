@@ -1,4 +1,4 @@
-//! What steps do: draws, targets, slots, attempts, errors, and the end of a request.
+//! The actions of steps: draws, targets, slots, attempts, errors, and the end of a request.
 
 use crate::code::bounds::HORIZON_NS;
 use crate::code::order::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
@@ -13,11 +13,11 @@ use weir_policy::config::{Exclude, Work};
 use weir_policy::{Kind, Release};
 use weir_stats::Key;
 
-/// The status of an answer that a `flaky` node made a `status_5xx`.
+/// The status of an answer that a `flaky` node turned into a `status_5xx`.
 const FLAKY_STATUS: u16 = 500;
 
 impl Engine<'_> {
-    /// What a request draws for something at a place, this time.
+    /// The key of a request's draw at a place on this visit.
     #[inline(always)]
     pub(crate) fn draw_key(&mut self, slot: u32, key: u32, visits: Option<u32>) -> Key {
         let key = self.draw_keys[key as usize].with(self.states.slots[slot as usize].way.bits());
@@ -36,7 +36,7 @@ impl Engine<'_> {
         if site.scaled || site.loss.is_some() { self.longer(slot, draw, ns) } else { ns }
     }
 
-    /// Whether what comes back has failed at random.
+    /// Whether an answer fails at random on its way back.
     pub(crate) fn fails(&mut self, slot: u32, flaky: u32) {
         let site = self.code.flaky[flaky as usize];
         if flaky::fails(site.p, self.draw_key(slot, site.key, site.visits)) {
@@ -48,13 +48,13 @@ impl Engine<'_> {
         }
     }
 
-    /// The balancer that a request meets at a place, on its loop.
+    /// The balancer that a request uses at a place, on its loop.
     #[inline]
     pub(crate) fn instance(&self, slot: u32, site: &crate::code::LbSite, member: u32) -> u32 {
         self.on_loop(site, member, self.scopes.slots[slot as usize].meets)
     }
 
-    /// The balancer at a place, on that loop.
+    /// The balancer at a place on a loop.
     #[inline]
     pub(crate) fn on_loop(&self, site: &crate::code::LbSite, member: u32, meets: u16) -> u32 {
         let first = member.wrapping_add(site.offset);
@@ -72,7 +72,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What a retry leaves out next time may depend on how the request came back.
+    /// The targets that a retry excludes next may depend on how the request returned.
     #[inline(never)]
     pub(crate) fn came_back(&mut self, slot: u32, instance: u32, target: u32) {
         let state = &self.states.slots[slot as usize];
@@ -83,8 +83,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Notes that a request will come back at `time`, which nothing can prevent any more. Only the balancer's own picks can
-    /// tell, so they look it up; no event is needed. False if it must be one all the same.
+    /// Notes that a request will return at `time`, which nothing can prevent any more. Only the balancer's own picks
+    /// depend on it, so they look it up; no event is needed. False if an event is needed all the same.
     #[inline(always)]
     pub(crate) fn done_late(&mut self, slot: u32, instance: u32, target: u32, time: u64) -> bool {
         #[cfg(test)]
@@ -117,13 +117,13 @@ impl Engine<'_> {
         }
     }
 
-    /// The same for what is cut off; apart, so that the other stays where it is used.
+    /// The same for a request that is cut off; separate, so that the other is inlined where it is used.
     #[cold]
     pub(crate) fn give_back_slot(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
         self.leave(queue, member, selected, now);
     }
 
-    /// A slot is given back; who waits longest takes it.
+    /// Gives a slot back; the request that has waited longest takes it.
     #[inline(always)]
     pub(crate) fn leave(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
         let site = &self.code.queues[queue as usize];
@@ -139,7 +139,7 @@ impl Engine<'_> {
         {
             let woken = &mut self.states.slots[next as usize];
             woken.pc &= !LINE;
-            // What was to end its wait is stale.
+            // The event that would have ended its wait is stale.
             woken.tag = woken.tag.wrapping_add(u32::from(site.timeout_ns.is_some()));
             gauge.started += woken.mask() & 1;
             gauge.waiting = gauge.waiting.wrapping_add(now);
@@ -156,7 +156,7 @@ impl Engine<'_> {
         }
     }
 
-    /// How long until another attempt begins, if one does; otherwise the retry is left behind.
+    /// The delay before another attempt, if there is one; otherwise the retry is left.
     #[inline(never)]
     pub(crate) fn next_attempt(&mut self, slot: u32, member: u32, retry: u32, now: u64) -> Option<u64> {
         let site = &self.code.retries[retry as usize];
@@ -170,7 +170,7 @@ impl Engine<'_> {
         {
             next = None;
         }
-        // No event comes between attempts at one instant, and there may be millions: told to stop, no more are made.
+        // No event separates attempts of one instant, and there may be millions: once stopped, no more are made.
         self.attempts += u64::from(next.is_some());
         if next.is_some() && self.attempts & PATIENCE == 0 {
             self.stopped |= self.stop.load(Ordering::Relaxed);
@@ -212,7 +212,7 @@ impl Engine<'_> {
         self.pending.wake(Entry { at: now, key, who: slot, tag: state.tag });
     }
 
-    /// Time of a request at a stage; a wrapped negative one is taken back.
+    /// Books time of a request to a stage; a wrapped negative time is taken back.
     #[inline(never)]
     pub(crate) fn charge(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
         let state = &self.states.slots[slot as usize];
@@ -221,7 +221,7 @@ impl Engine<'_> {
         }
         let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
         if self.code.notes {
-            // What a check or a request outside of the window does counts nowhere.
+            // Checks and requests outside of the window count nowhere.
             if state.selected() {
                 self.scopes.notes[slot as usize].push((part, ns));
             }
@@ -231,7 +231,7 @@ impl Engine<'_> {
         *sum = sum.wrapping_add(ns & state.mask());
     }
 
-    /// What a very first attempt earns for those that follow others.
+    /// Earns the budget of a first attempt, for further ones.
     #[inline(never)]
     pub(crate) fn earn(&mut self, slot: u32, budget: u32, now: u64) {
         let before = self.hops.attempts_before(slot);
@@ -240,7 +240,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A stage says no: the request goes back from there.
+    /// A stage refuses a request, which returns from there.
     #[cold]
     pub(crate) fn refuse(&mut self, slot: u32, member: u32, stage: u32, kind: Kind) {
         let state = &mut self.states.slots[slot as usize];
@@ -274,7 +274,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The end of a request whose client has gone.
+    /// Ends a request whose client has gone.
     #[cold]
     pub(crate) fn end_early(&mut self, slot: u32, now: u64) {
         self.end(slot, now, now);

@@ -1,9 +1,9 @@
-//! Branches of one request: what a `fanout` or a `hedge` sends in is a state in a slot of its own, with a row beside it. Who
-//! sent it in waits meanwhile without an event. Nothing is kept where no node does that.
+//! Branches of one request: each that a `fanout` or a `hedge` sends in is a state in a slot of its own, with a row
+//! beside it. Meanwhile its parent waits without an event. Nothing is kept where no such node exists.
 //!
-//! A branch that is cut off gives back what it holds ([`Engine::cancel`]); one that stands where a queue or server goes on is
-//! left behind there and has nobody outside any more. What time a branch took is noted with it, and counts if that branch
-//! decided, or if the answer would have been waited for as all was cut off.
+//! A branch that is cut off gives back what it holds ([`Engine::cancel`]); one that is in a queue or server whose
+//! requests go on is left behind there, without a parent. The time of a branch is noted with it, and counts if that
+//! branch decided, or if its answer was the one waited for when all were cut off.
 
 use crate::code::bounds::Cut;
 use crate::code::order::RANKS;
@@ -13,11 +13,11 @@ use crate::state::branches::ALONE;
 use crate::state::branches::Row;
 use crate::state::holds::Hold;
 use crate::state::request_state::IDLE;
-use crate::state::scopes::{Left, Limit, WHOLE};
+use crate::state::scopes::{Limit, Remnant, WHOLE};
 use weir_policy::Outcome;
 
 impl Engine<'_> {
-    /// Who was to go on at once goes on, and those who wait for them.
+    /// Runs the request that was to go on at once, and then its parents.
     #[cold]
     #[inline(never)]
     pub(crate) fn go_on_then(&mut self, now: u64, after_faults: bool) {
@@ -27,7 +27,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A branch of one that waits; where it goes stands in its state afterwards.
+    /// Creates a branch of a waiting request; the caller sets where it goes.
     pub(crate) fn send_in(&mut self, parent: u32, index: u32, len: u32, now: u64) -> u32 {
         let child = self.states.branch(parent);
         self.scopes.begin(child);
@@ -53,13 +53,13 @@ impl Engine<'_> {
         child
     }
 
-    /// A branch is an attempt of the hedge where `parent` waits.
-    pub(crate) fn is_attempt_of(&mut self, child: u32, parent: u32, hedge: u32) {
+    /// Marks a branch as an attempt of the hedge where `parent` waits.
+    pub(crate) fn mark_attempt(&mut self, child: u32, parent: u32, hedge: u32) {
         let row = self.branches.row_mut(child);
         (row.hedge_of, row.hedge) = (parent, hedge);
     }
 
-    /// How many frames a request has in what can be cut off by itself, where it stands.
+    /// How many frames a request has within the part that can be cut off by itself.
     pub(crate) fn frames_within(&self, slot: u32, depth: usize) -> u64 {
         let floor = self.scopes.depth_of_innermost(slot);
         let (mut at, mut frames) = (depth, 0);
@@ -68,7 +68,7 @@ impl Engine<'_> {
             let pc = (back & !IDLE) as usize;
             at -= 1;
             match (self.code.steps[pc].op, self.code.steps[pc - 1].op) {
-                // It has two.
+                // It has two frames.
                 (Op::Told { .. }, _) => at -= 1,
                 (Op::Back, Op::Call { call }) if self.code.calls[call as usize].sends_in => frames -= 1,
                 _ => {}
@@ -78,7 +78,7 @@ impl Engine<'_> {
         frames as u64
     }
 
-    /// A branch is over, and nobody waits for it any more.
+    /// Removes a branch for which nothing waits any more.
     pub(crate) fn remove_branch(&mut self, slot: u32, now: u64) {
         self.ledger.last_stop = self.ledger.last_stop.max(now);
         self.scopes.end(slot);
@@ -86,16 +86,16 @@ impl Engine<'_> {
         self.states.remove(slot);
     }
 
-    /// What a branch has noted counts for another.
+    /// Moves the notes of one branch to another.
     pub(crate) fn move_notes(&mut self, from: u32, to: u32) {
         let mut notes = std::mem::take(&mut self.scopes.notes[from as usize]);
         self.scopes.notes[to as usize].append(&mut notes);
         self.scopes.notes[from as usize] = notes;
     }
 
-    /// Who waited for branches goes on from a step with the answer of one that is over.
+    /// Resumes a parent at a step with the answer of a branch that has ended.
     pub(crate) fn resume(&mut self, slot: u32, pc: u32, outcome: Outcome, said: (u16, bool)) {
-        let turn = self.states.rows.turns.of(slot);
+        let turn = self.states.rows.turns.count(slot);
         self.states.rows.turns.set(slot, turn + 1);
         let detail = &mut self.details.slots[slot as usize];
         (detail.status, detail.relayed) = said;
@@ -106,8 +106,8 @@ impl Engine<'_> {
         self.branches.then = slot;
     }
 
-    /// Whoever waits for branches does so no more: those still open are cut off. With `force` nothing behind goes on. If it
-    /// `counts`, the time of that whose answer would have been waited for is its own.
+    /// Ends the wait for branches: those still open are cut off. With `force`, no request behind goes on. If it
+    /// `counts`, the time of the one whose answer was waited for is its parent's.
     pub(crate) fn cut_branches(&mut self, slot: u32, force: bool, counts: bool, now: u64) {
         if self.branches.row(slot).group == NOT {
             return;
@@ -124,7 +124,7 @@ impl Engine<'_> {
         self.branches.spare_group(group, open);
     }
 
-    /// Until the attempt that counts began, time passed at the hedge itself.
+    /// Books the time before the attempt that counts began at the hedge itself.
     fn book_until_begun(&mut self, slot: u32, heir: u32) {
         let Some(group) = self.branches.group(slot) else { return };
         if let (Some(first), Some(_)) = (group.first_open(), group.hedging) {
@@ -133,18 +133,18 @@ impl Engine<'_> {
         }
     }
 
-    /// The same for one that began then.
+    /// The same for an attempt that began at `begun`.
     pub(crate) fn book_start(&mut self, slot: u32, heir: u32, begun: u64) {
         let member = self.states.slots[slot as usize].member;
         let Some(group) = self.branches.group(slot) else { return };
-        // Left behind since, its time up to then is booked.
+        // If it was left behind since, its time up to then is booked.
         let (site, ns) = (group.site, begun.saturating_sub(group.since));
         if ns > 0 {
             self.charge(heir, self.code.hedges[site as usize].stage, member, ns);
         }
     }
 
-    /// A branch is cut off; its time up to now counts for `heir`, if anybody's.
+    /// Cuts a branch off; its time up to now counts for `heir`, if there is one.
     pub(crate) fn cancel(&mut self, slot: u32, force: bool, heir: Option<u32>, now: u64) {
         let whole = self.whole(slot);
         let holds = self.holds_of(slot, &whole);
@@ -170,7 +170,7 @@ impl Engine<'_> {
         }
     }
 
-    /// All of a branch, as a limit around it would be.
+    /// The whole branch, as a limit around it would be.
     fn whole(&self, slot: u32) -> Limit {
         match self.branches.row(slot).hedge {
             NOT => Limit { end: WHOLE, depth: 1, ..Limit::default() },
@@ -178,7 +178,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A branch that stands where its place goes on is left behind there.
+    /// Leaves a branch behind in a place whose requests go on.
     fn leave_behind(&mut self, slot: u32, holds: &[Hold], floor: usize, heir: Option<u32>, now: u64) {
         let selected = self.states.slots[slot as usize].mask();
         holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now));
@@ -188,7 +188,7 @@ impl Engine<'_> {
         self.turn_away(slot, heir, Some(&holds[floor]), now);
     }
 
-    /// A request went on in another slot and left this one behind: that is the branch from now on.
+    /// A request went on in another slot and left this one behind: the branch is in that slot from now on.
     pub(crate) fn part_from(&mut self, slot: u32, request: u32, now: u64) {
         if !self.code.branches {
             return;
@@ -205,8 +205,8 @@ impl Engine<'_> {
         self.turn_away_behind(slot, Some(request), now);
     }
 
-    /// Nobody waits any more for what is left behind. What the request has tried up to now it and what it has sent in keep in
-    /// mind.
+    /// Nothing waits for a branch left behind any more. It and its children keep the list of targets that the request
+    /// has tried.
     fn loses_its_own(&mut self, top: u32) {
         let Row { tries_of, hedge_of, group, .. } = self.branches.row(top);
         if tries_of != NOT {
@@ -231,10 +231,10 @@ impl Engine<'_> {
         group.map_or_else(Vec::new, |group| group.branches.iter().copied().filter(|b| *b != NOT).collect())
     }
 
-    /// From now on the time of one is nobody's.
+    /// From now on the time of a branch counts for no latency.
     fn turn_away(&mut self, slot: u32, heir: Option<u32>, floor: Option<&Hold>, now: u64) {
         let mut beyond = Vec::new();
-        self.take_back(slot, Some(Left { request: NOT, beyond: &mut beyond, stands: None }), now);
+        self.take_back(slot, Some(Remnant { request: NOT, beyond: &mut beyond, stands: None }), now);
         for &(stage, member, ns) in &beyond {
             self.charge(slot, stage, member, ns.wrapping_neg());
         }
@@ -249,7 +249,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The same for those whom one waits for.
+    /// The same for all branches that one waits for.
     fn turn_away_behind(&mut self, slot: u32, heir: Option<u32>, now: u64) {
         if let Some(heir) = heir {
             self.book_until_begun(slot, heir);
@@ -263,7 +263,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The processes that can crash around those who wait for a branch.
+    /// The timelines of crashable processes around the parents of a branch.
     fn lines_around(&self, slot: u32) -> Vec<u32> {
         let (mut lines, mut at) = (Vec::new(), self.branches.parent(slot));
         while at != NOT {
@@ -273,7 +273,7 @@ impl Engine<'_> {
         lines
     }
 
-    /// The first attempt of a hedge is on the way of the request itself: what it has visited up to now another has, too.
+    /// The first attempt of a hedge is on the way of the request itself: copies its visits up to now.
     fn hand_visits_of_first(&mut self, slot: u32, to: u32, now: u64) {
         if self.code.visits == 0 {
             return;
@@ -284,13 +284,13 @@ impl Engine<'_> {
         self.hand_visits_of_first(first, first, now);
         let outer = self.states.slots[slot as usize].retries;
         if !self.states.hand_visits(first, outer, to) {
-            // Those of waits that have not begun are to be forgotten.
+            // Visits of waits that have not begun are to be forgotten.
             let mut beyond = Vec::new();
-            self.take_back(first, Some(Left { request: to, beyond: &mut beyond, stands: None }), now);
+            self.take_back(first, Some(Remnant { request: to, beyond: &mut beyond, stands: None }), now);
         }
     }
 
-    /// Whether somebody waits for branches of which another may begin.
+    /// Whether some parent waits for branches of which another may begin.
     pub(crate) fn will_send_in(&mut self, slot: u32) -> bool {
         let group = self.branches.group(slot);
         group.and_then(|group| group.hedging).is_some_and(|hedging| hedging.next_deadline().is_some())

@@ -1,7 +1,7 @@
 //! The users of a closed loop: each thinks, sends a request, waits for its answer, and thinks again.
 //!
-//! - In virtual time: a user's thought is an event of class Arrival, in the order of users. The window's instants are found on the
-//!   way, since nobody knows beforehand when requests arrive.
+//! - In virtual time: the end of a user's thought is an event of class Arrival, in the order of users. The instants
+//!   of the window are found during the run, since arrivals are not known beforehand.
 //! - Given back when cut off: nothing; a user whose request is cut off thinks again.
 //! - Draws: thoughts, by user and number of the request; the request by the same.
 
@@ -11,18 +11,18 @@ use crate::engine::{END_OF_TIME, Engine, THINK};
 use weir_workload::Window;
 
 impl Engine<'_> {
-    /// The first arrivals are scheduled.
+    /// Schedules the first arrivals.
     pub(crate) fn schedule_first_arrivals(&mut self) {
         if !self.clients.are_users() {
             return self.schedule_arrival();
         }
-        // What ends is counted in the first half until it is known where it belongs.
+        // Ends are counted in the first half until it is known where they belong.
         self.half = u64::MAX;
         (0..self.clients.sent.len() as u32).for_each(|user| self.think(user, 0));
         self.look_for_thinkers();
     }
 
-    /// No more requests arrive if nobody thinks before one; until somebody does.
+    /// No more requests arrive while no user thinks before one.
     fn look_for_thinkers(&mut self) {
         self.over = self.clients.over || self.clients.thinkers == 0;
     }
@@ -42,7 +42,7 @@ impl Engine<'_> {
         self.pending.push(self.turn.0, Entry { at, key, who: THINK | user, tag: 0 });
     }
 
-    /// A user has thought.
+    /// A user has finished thinking.
     pub(crate) fn user_sends(&mut self, user: u32, now: u64) {
         let clients = &mut self.clients;
         clients.thinkers -= 1;
@@ -68,8 +68,8 @@ impl Engine<'_> {
         self.go_on(slot, now, now, true);
     }
 
-    /// A request arrives that counts: it may be the first or the last of those. Of a window of times the last one is known when
-    /// nobody thinks before another within it: until then it is each such.
+    /// A selected request arrives: it may be the first or the last of the window. The last one of a window of times
+    /// is known once no user thinks before another within it: until then it is the latest.
     fn mark_arrival(&mut self, ordinal: u64, now: u64) {
         let window = &mut self.source.window;
         *window = [window[0].min(now), now];
@@ -91,7 +91,7 @@ impl Engine<'_> {
         self.passed += 1;
     }
 
-    /// What is left of the window ends with the run.
+    /// Ends the rest of the window with the run.
     pub(crate) fn finish_marks(&mut self, now: u64) {
         if !self.clients.are_users() {
             return self.pass_marks(u64::MAX);
@@ -101,7 +101,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The request of a user has ended, at `time`.
+    /// The request of a user ended, at `time`.
     #[cold]
     pub(crate) fn user_is_answered(&mut self, slot: u32, now: u64, time: u64) {
         let (user, second_half) = self.clients.of_slot[slot as usize];

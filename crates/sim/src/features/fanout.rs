@@ -1,9 +1,9 @@
-//! All at once, until enough are ok.
+//! `fanout`: requests go to all nodes at once, until enough answers are ok.
 //!
-//! - In virtual time: each branch begins at that instant in its turn, the next one once the one before has begun. Who sent them
-//!   in goes on when one has decided.
+//! - In virtual time: each branch begins at that instant in its turn, the next one once the one before has begun. The
+//!   parent goes on when one has decided.
 //! - Given back when cut off: what the branches hold that are still open.
-//! - Draws: what branches draw is theirs alone: each is on a way of its own.
+//! - Draws: each branch draws by itself, as it is on a way of its own.
 
 use crate::engine::Engine;
 use crate::state::request_state::{BEGINS, FAN};
@@ -24,13 +24,13 @@ impl Engine<'_> {
         }
     }
 
-    /// The branch of that index is sent in: woken rather than run, since one may decide before the last has begun.
+    /// Sends in the branch with that index: woken rather than run, since one may decide before the last has begun.
     pub(crate) fn send_part(&mut self, parent: u32, index: u32, now: u64) {
         let Some(group) = self.branches.group(parent) else { return };
         let (fan, back, len, depth) = (group.site, group.pc, group.len, group.depth);
         let child = self.send_in(parent, index, len, now);
         let member = self.states.slots[parent as usize].member;
-        let turn = self.states.rows.turns.of(parent);
+        let turn = self.states.rows.turns.count(parent);
         self.states
             .begin_way(child, |key| further(key, purpose::BRANCH, depth << 32 | u64::from(index), turn));
         let (list, _) = self.group_list(fan, member);
@@ -41,7 +41,7 @@ impl Engine<'_> {
         self.wake(child, now);
     }
 
-    /// One of the branches is back.
+    /// A branch has returned.
     pub(crate) fn part_ends(&mut self, slot: u32, now: u64) {
         let outcome = self.states.slots[slot as usize].outcome();
         let detail = self.details.slots[slot as usize];

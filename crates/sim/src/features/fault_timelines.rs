@@ -1,10 +1,11 @@
-//! Nodes that fail and are repaired in other ways than refusing by themselves: several on one time-line, processes that crash,
-//! black holes, slow ones.
+//! Nodes that fail and are repaired in other ways than plain refusal: several on one timeline, processes that crash,
+//! black holes, slow nodes.
 //!
-//! - In virtual time: none. A crash is a scope like a limit without an event of its own: what is inside when the time-line goes
-//!   down is cut off at once and fails with `reset`; so is what only went on there because nobody told it to stop.
-//! - Given back when cut off: all that is held inside, whatever a queue says of those who are gone.
-//! - Draws: the periods of each time-line, by node or name.
+//! - In virtual time: none. A crash is a scope like a limit without an event of its own: requests inside when the
+//!   timeline goes down are cut off at once and fail with `reset`, and so do those that went on there only because no
+//!   cancellation reached them.
+//! - Given back when cut off: everything that is held inside, whatever `on_cancel` a queue has.
+//! - Draws: the periods of each timeline, by node or name.
 
 use crate::code::Op;
 use crate::code::order::{Class, Entry, order_key};
@@ -15,7 +16,7 @@ use weir_plan::Mode;
 use weir_policy::Kind;
 
 impl Engine<'_> {
-    /// Schedules the first flips of the time-lines that flip by events.
+    /// Schedules the first flips of the timelines that flip by events.
     pub(crate) fn schedule_flips(&mut self) {
         for line in 0..self.lines.state.len() as u32 {
             if self.code.lines.lines[line as usize].eager {
@@ -30,7 +31,7 @@ impl Engine<'_> {
         self.pending.push(now, Entry { at, key, who: FLIP | line, tag: 0 });
     }
 
-    /// A time-line flips.
+    /// A timeline flips.
     pub(crate) fn flip(&mut self, line: u32, now: u64) {
         let state = &mut self.lines.state[line as usize];
         state.flip_due(&self.code.lines.lines[line as usize].law);
@@ -49,7 +50,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether the nodes of a time-line are up for what enters now.
+    /// Whether the nodes of a timeline are up for a request that enters now.
     fn line_is_up(&mut self, line: u32, now: u64, after_faults: bool) -> bool {
         let site = &self.code.lines.lines[line as usize];
         let state = &mut self.lines.state[line as usize];
@@ -74,7 +75,7 @@ impl Engine<'_> {
         self.line_is_up(self.code.lines.of_node[member.wrapping_add(site.offset) as usize], now, after_faults)
     }
 
-    /// A request comes to a node that may be down; false: it goes no further now.
+    /// A request arrives at a node that may be down; false: it goes no further now.
     pub(crate) fn come_to_fault(
         &mut self,
         slot: u32,
@@ -89,12 +90,12 @@ impl Engine<'_> {
         let (tag, check) =
             (self.states.slots[slot as usize].tag, self.states.slots[slot as usize].pc & CHECK);
         let selected = self.states.slots[slot as usize].mask();
-        // It may be inside of what is just found dead: another node on that time-line.
+        // It may be inside a process that is now found dead: another node on that timeline.
         self.leave_at(slot, pc as u32 | PARKED | check, member, depth);
         self.scopes.stand(slot, now, pc, member, depth);
         let is_up = self.is_up(down, member, now, after_faults);
         if self.states.slots[slot as usize].tag != tag {
-            // It came here, and no further.
+            // It arrived here, and goes no further.
             self.count_cut(site.stage, member, selected);
             return false;
         }
@@ -119,7 +120,7 @@ impl Engine<'_> {
         };
         self.count_refusal(slot, member, site.stage);
         if site.mode == Mode::Crash {
-            // What comes out of a process, or does not get in, passes its stage behind it.
+            // A request that leaves a process, or is not let in, passes the stage behind it.
             self.states.slots[slot as usize].set_outcome(Some(refused));
         } else {
             self.refuse(slot, member, site.stage, refused);
@@ -137,18 +138,18 @@ impl Engine<'_> {
         let row = Limit { live: 0, end, member, rank, depth, retries, details, until: 0 };
         let (live, _) = self.scopes.enter(slot, row, self.lines.state[line as usize].next_flip_ns());
         self.scopes.register(live, line);
-        // Left behind by a client who has gone: what is behind knows nothing of that.
+        // Left behind by a client that has gone: the nodes behind know nothing of that.
         self.states.slots[slot as usize].set_outcome(None);
     }
 
-    /// A request comes out of a process that can crash.
+    /// A request leaves a process that can crash.
     #[inline(never)]
     pub(crate) fn survived(&mut self, slot: u32, pc: usize, member: u32) {
         self.count_errors(slot, member, pc);
         self.scopes.leave_innermost(slot);
     }
 
-    /// The processes on a time-line are killed.
+    /// Kills the processes of a timeline.
     fn crash(&mut self, line: u32, now: u64) {
         let mut inside = self.scopes.inside(line, |slot| self.states.slots[slot as usize].ordinal);
         inside.sort_unstable();
@@ -169,7 +170,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What goes on for nobody is cut off with all that it holds.
+    /// Cuts off a request that goes on unwanted, with all that it holds.
     pub(crate) fn kill(&mut self, slot: u32, now: u64) {
         let scope = &self.scopes.slots[slot as usize];
         let whole = Limit { end: scope.floor + 1, depth: scope.floor_depth, ..Limit::default() };

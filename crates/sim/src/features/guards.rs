@@ -1,8 +1,9 @@
-//! Balancers with something around them: health, ejection, full targets, those just found unreachable, keys, spare nodes.
+//! Balancers with something around them: health, ejection, full targets, pass-over of unreachable targets, keys,
+//! spare nodes.
 //!
-//! - In virtual time: none but what a request waits while all targets are full. It picks and comes back in its turn, and the
-//!   balancer is looked at when something changes by itself.
-//! - Given back when cut off: the place in line; the target, which nobody learns anything of.
+//! - In virtual time: no time, except for waits while all targets are full. Requests are picked for and come back in
+//!   their turn, and the balancer is examined when something changes by itself.
+//! - Given back when cut off: the place in line; the target, which counts as no outcome.
 //! - Draws: what the policy draws, by node and way.
 
 use crate::code::Op;
@@ -15,7 +16,7 @@ use weir_policy::config::Exclude;
 use weir_policy::{Ask, Kind, Picked, Release, Ticket};
 
 impl Engine<'_> {
-    /// A request comes to a balancer. Where it goes on stands in its state; false: it waits.
+    /// A request arrives at a balancer. Where it goes on is in its state afterwards; false: it waits.
     pub(crate) fn ask_guard(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now: u64) -> bool {
         let lb = match self.code.steps[pc].op {
             Op::Ask { lb } => lb,
@@ -59,7 +60,7 @@ impl Engine<'_> {
         guard.upstream.on(on).pick(&ask)
     }
 
-    /// A request goes to a target, from the step of the balancer where it stands.
+    /// Sends a request to a target, from the step of its balancer.
     fn send_to(&mut self, slot: u32, index: u32, ticket: Ticket) {
         let (exclude, own) = (self.states.slots[slot as usize].exclude(), self.hops.tag(slot, index));
         if exclude != Exclude::None {
@@ -78,7 +79,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A request goes to a node behind a balancer; two frames know how it comes back.
+    /// Sends a request to a node behind a balancer; two frames record how it comes back.
     fn step_to(&mut self, slot: u32, to: crate::code::Target, ticket: Ticket) {
         let state = &self.states.slots[slot as usize];
         let (depth, member, selected) = (usize::from(state.depth), state.member, state.selected());
@@ -90,7 +91,7 @@ impl Engine<'_> {
         self.members[to.member as usize].entries += i32::from(selected);
     }
 
-    /// No target is left: an error, or the node that stands in.
+    /// No target is left: an error, or the spare node.
     fn nobody_left(&mut self, slot: u32, lb: u32, index: u32, now: u64) {
         let site = &self.code.lbs[lb as usize];
         let member = self.states.slots[slot as usize].member;
@@ -126,7 +127,7 @@ impl Engine<'_> {
         false
     }
 
-    /// The longest wait for a target is over.
+    /// The longest permitted wait for a target has passed.
     pub(crate) fn wait_for_target_no_longer(&mut self, slot: u32, lb: u32, member: u32, now: u64) -> bool {
         let site = &self.code.lbs[lb as usize];
         let index = self.instance(slot, site, member);
@@ -136,7 +137,7 @@ impl Engine<'_> {
         false
     }
 
-    /// Those who wait for a target go on, as far as there is room, each by what its own loop knows.
+    /// Lets waiting requests go on, as far as there is room, each by the state of its own loop.
     pub(crate) fn admit(&mut self, index: u32, now: u64) {
         while let Some((slot, lb)) =
             self.guards.get(index).and_then(|guard| Some((guard.line.peek()?, guard.lb)))
@@ -152,7 +153,7 @@ impl Engine<'_> {
                 guard.vain = 0;
             }
             let state = &mut self.states.slots[slot as usize];
-            // What was to end its wait is stale.
+            // The event that would have ended its wait is stale.
             state.tag = state.tag.wrapping_add(1);
             state.pc = (state.pc & !LINE) - 1;
             match picked {
@@ -162,7 +163,7 @@ impl Engine<'_> {
                 }
                 _ => {
                     state.pc |= PARKED;
-                    // It stands there since now.
+                    // It is there since now.
                     let (pc, member, depth) = (state.pc & !PARKED, state.member, usize::from(state.depth));
                     self.scopes.stand(slot, now, pc as usize, member, depth);
                     self.will_retake(slot);
@@ -180,14 +181,14 @@ impl Engine<'_> {
         self.admit(index, now);
     }
 
-    /// A request that was sent somewhere begins there in its turn; if it is cut off before that it has not come there.
+    /// A request that was sent on begins there in its turn; if it is cut off before that, it did not arrive there.
     pub(crate) fn begins_later(&mut self, slot: u32) {
         let state = &mut self.states.slots[slot as usize];
         self.members[state.member as usize].entries -= i32::from(state.selected());
         state.pc |= BEGINS;
     }
 
-    /// A request stands in line for a target no longer; the balancer's place comes back.
+    /// A request leaves the line for a target, and the balancer's place is free.
     pub(crate) fn leave_guard_line(&mut self, slot: u32, index: u32, now: u64) {
         let member = self.states.slots[slot as usize].member;
         let Some(guard) = self.guards.get(index) else { return };
@@ -196,7 +197,7 @@ impl Engine<'_> {
         self.charge(slot, stage, member, now);
     }
 
-    /// A request is back from where a balancer sent it.
+    /// A request has returned from where a balancer sent it.
     pub(crate) fn told_guard(&mut self, slot: u32, lb: u32, member: u32, depth: usize, now: u64) {
         let index = self.instance(slot, &self.code.lbs[lb as usize], member);
         let (target, ticket) = self.ticket(slot, depth);
@@ -237,7 +238,7 @@ impl Engine<'_> {
         self.admit(index, now);
     }
 
-    /// What a request must hand back to the balancer that sent it, whose frames stand below that depth.
+    /// What a request must return to the balancer that sent it, whose frames are below that depth.
     pub(crate) fn ticket(&self, slot: u32, depth: usize) -> (u32, Ticket) {
         let [_, _, target] = self.states.frame(slot, depth - 1);
         let [low, high, probe] = self.states.frame(slot, depth - 2);
@@ -245,7 +246,7 @@ impl Engine<'_> {
         (target, Ticket { target, probe: probe != 0, at_ns })
     }
 
-    /// A request that a balancer sent somewhere is cut off.
+    /// A request that a balancer sent on is cut off.
     pub(crate) fn guard_is_cut(&mut self, index: u32, ticket: Ticket, now: u64) {
         if ticket.target == SPARE {
             return;
@@ -260,7 +261,8 @@ impl Engine<'_> {
         self.admit(index, now);
     }
 
-    /// Sees to it that a balancer is looked at when its health or its pass-overs change by themselves.
+    /// Schedules the next examination of a balancer for when its health, or the targets it passes over, change by
+    /// themselves.
     pub(crate) fn watch(&mut self, index: u32, now: u64) {
         let index = self.guards.place(index).0 as u32;
         self.tell_outside(index, now);
@@ -275,7 +277,7 @@ impl Engine<'_> {
         self.pending.push(now, Entry { at: at.min(END_OF_TIME), key, who: WATCH | index, tag: 0 });
     }
 
-    /// A balancer is looked at.
+    /// Examines the health of a balancer.
     pub(crate) fn look_at_guard(&mut self, index: u32, now: u64) {
         let Some(guard) = self.guards.get(index).filter(|guard| guard.watched == now) else { return };
         guard.watched = u64::MAX;
@@ -284,7 +286,7 @@ impl Engine<'_> {
         self.admit_by_health(index, now);
     }
 
-    /// Tells the balancers outside whether one inside has anyone left.
+    /// Reports to the balancers outside whether one inside has a usable target left.
     fn tell_outside(&mut self, index: u32, now: u64) {
         let tables = &self.code.guards;
         let Some(outside) = tables.behind.outside.get(index as usize).filter(|o| !o.is_empty()) else {

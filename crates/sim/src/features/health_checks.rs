@@ -1,8 +1,8 @@
 //! Active health checks: they cross a target's cables, queues and faults as requests do, and cost its server work.
 //!
-//! - In virtual time: crossings, waits and the cost. A check is a request that nobody counts, with a slot of its own; it runs
-//!   through the same code with a step of its own for each thing that it meets, always in its turn.
-//! - Given back when it takes too long: what it holds.
+//! - In virtual time: crossings, waits and the cost. A check is a request that is not counted, with a slot of its
+//!   own; it runs through the same code, with a different action at each kind of step, always in its turn.
+//! - Given back when it times out: what it holds.
 //! - Draws: crossings, by balancer, target and number of the check.
 
 use crate::code::order::{Class, Entry, order_key};
@@ -17,11 +17,11 @@ use weir_model::queue::Entry as QueueEntry;
 use weir_plan::Mode;
 use weir_policy::Kind;
 
-/// The number that checks have in the order of events: they come by balancer and target, after all requests.
+/// The number of checks in the order of events: they come after all requests, by balancer and target.
 const CHECKS: u64 = 1 << (crate::code::order::REQUEST_BITS - 1);
 
 impl Engine<'_> {
-    /// The first checks are scheduled.
+    /// Schedules the first checks.
     pub(crate) fn schedule_checks(&mut self) {
         for index in 0..self.code.instances.len() as u32 {
             self.watch(index, 0);
@@ -41,7 +41,7 @@ impl Engine<'_> {
         self.pending.push(now, Entry { at, key, who: CHECKS_DUE | index, tag: 0 });
     }
 
-    /// Checks of a balancer begin.
+    /// Begins the checks of a balancer.
     pub(crate) fn begin_checks(&mut self, index: u32, now: u64) {
         let Some(guard) = self.guards.get(index).filter(|guard| guard.check_due == now) else { return };
         guard.check_due = u64::MAX;
@@ -70,7 +70,7 @@ impl Engine<'_> {
         self.schedule_check(index, now);
     }
 
-    /// A check runs until it must wait.
+    /// Runs a check until it must wait.
     pub(crate) fn check_goes_on(&mut self, slot: u32, now: u64) {
         if self.states.slots[slot as usize].pc & LINE != 0 && !self.check_leaves_line(slot, now) {
             return;
@@ -78,7 +78,7 @@ impl Engine<'_> {
         while self.check_steps(slot, now) {}
     }
 
-    /// The longest wait in line is over for a check.
+    /// The longest permitted wait of a check in line has passed.
     fn check_leaves_line(&mut self, slot: u32, now: u64) -> bool {
         let state = &self.states.slots[slot as usize];
         let (enter, member) = ((state.pc & !(LINE | CHECK)) as usize - 1, state.member);
@@ -94,7 +94,7 @@ impl Engine<'_> {
         state.pc = skip | CHECK;
     }
 
-    /// One step of a check; false: it waits, or is over.
+    /// One step of a check; false: it waits, or has ended.
     fn check_steps(&mut self, slot: u32, now: u64) -> bool {
         let code = self.code;
         let state = self.states.slots[slot as usize];
@@ -146,12 +146,12 @@ impl Engine<'_> {
                 self.scopes.leave(slot, limits - 1);
             }
             Op::Cool { slow: true } => self.details.unscale(slot),
-            // Whoever stands there is alive: what is behind has checks of its own.
+            // A node that balances is alive: the targets behind it have checks of their own.
             Op::Pick { lb } | Op::Ask { lb } => {
                 self.check_arrives(slot);
                 self.states.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
             }
-            // A connection to a listener stands without what is behind it.
+            // A connection to a listener succeeds whatever is behind it.
             Op::Hop { hop } if self.connects_only(slot) => {
                 self.states.slots[slot as usize].pc = (code.hops[hop as usize].end - 1) | CHECK;
             }
@@ -229,7 +229,7 @@ impl Engine<'_> {
         let site = self.code.lines.sites[down as usize];
         let after = self.class_key >= order_key(Class::Fault, 0);
         if site.checks_pass && !self.is_up(down, member, now, after) && site.mode != Mode::Slow {
-            // It lies.
+            // The node answers checks although it is down.
             self.states.slots[slot as usize].pc = site.skip | CHECK;
             return true;
         }
@@ -238,7 +238,7 @@ impl Engine<'_> {
         goes_on
     }
 
-    /// What a check costs a server, with all that makes its work longer.
+    /// The work of a check at a server, with everything that lengthens its work.
     pub(crate) fn check_cost_ns(&mut self, slot: u32) -> u64 {
         let detail = self.details.slots[slot as usize];
         let site = self.guards.get(detail.check.0).map_or(0, |guard| guard.site);
@@ -247,7 +247,7 @@ impl Engine<'_> {
         scaled(cost_ns, detail.factor)
     }
 
-    /// A check has come as far as it goes: if it is a probe it looks how busy its target is.
+    /// A check has arrived as far in as it goes: a probe reads how busy its target is.
     fn check_arrives(&mut self, slot: u32) {
         let probe = self.details.slots[slot as usize].probe;
         if probe != NONE {
@@ -255,7 +255,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether a connection is all that a check asks for.
+    /// Whether a check only connects.
     fn connects_only(&mut self, slot: u32) -> bool {
         let Detail { check: (index, _), probe, .. } = self.details.slots[slot as usize];
         let site = self.guards.get(index).map(|guard| guard.site).filter(|_| probe == NONE);
@@ -267,7 +267,7 @@ impl Engine<'_> {
             return true;
         }
         let state = &mut self.states.slots[slot as usize];
-        // Its waits are not gone through where it is cut off.
+        // Its waits are not walked through again when it is cut off.
         state.pc |= PARKED;
         let (pc, member, depth) = (state.pc & !(PARKED | CHECK), state.member, usize::from(state.depth));
         self.scopes.stand(slot, now, pc as usize, member, depth);
@@ -297,7 +297,7 @@ impl Engine<'_> {
         self.result_of_check(index, target, passed, now);
     }
 
-    /// A check took too long.
+    /// A check timed out.
     pub(crate) fn check_times_out(&mut self, slot: u32, limit: &Limit, now: u64) {
         let Detail { check: (index, target), probe, .. } = self.details.slots[slot as usize];
         self.cut_to(slot, &Limit { end: u32::MAX, ..*limit }, now);
@@ -309,7 +309,7 @@ impl Engine<'_> {
         self.result_of_check(index, target, false, now);
     }
 
-    /// The run is over: checks that are on their way go nowhere.
+    /// The run is over: drops the checks in flight.
     pub(crate) fn end_checks(&mut self, now: u64) {
         if self.states.checks == 0 {
             return;

@@ -1,7 +1,7 @@
 //! Further attempts of a request while the first is still open.
 //!
-//! - In virtual time: the first attempt goes on at once; when another may begin is an event that names who waits. The first good
-//!   answer, or the last error, decides.
+//! - In virtual time: the first attempt begins at once; the instant at which another may begin is an event of the
+//!   waiting request. The first good answer, or the last error, decides.
 //! - Given back when cut off: what the attempts hold that are still open.
 //! - Draws: the first attempt is on the way of the request itself, each further one on a way of its own.
 
@@ -14,7 +14,7 @@ use weir_model::way::further;
 use weir_policy::hedge::{Hedging, Step};
 
 impl Engine<'_> {
-    /// A request comes to a hedge: its first attempt goes on at once.
+    /// A request enters a hedge: its first attempt begins at once.
     pub(crate) fn start_hedge(
         &mut self,
         slot: u32,
@@ -39,17 +39,17 @@ impl Engine<'_> {
         self.branches.then = child;
     }
 
-    /// Another attempt is sent in.
+    /// Sends in another attempt.
     fn send_attempt(&mut self, parent: u32, now: u64) -> u32 {
         let Some(group) = self.branches.group(parent) else { return NOT };
         let (pc, len, depth, index) = (group.pc, group.len, group.depth, group.branches.len() as u32);
         let hedge = group.site;
         let child = self.send_in(parent, index, len, now);
-        self.is_attempt_of(child, parent, hedge);
+        self.mark_attempt(child, parent, hedge);
         let member = self.states.slots[parent as usize].member;
         self.leave_at(child, pc, member, 0);
         self.scopes.slots[child as usize].base_depth = 0;
-        let turn = self.states.rows.turns.of(parent);
+        let turn = self.states.rows.turns.count(parent);
         if index == 0 {
             self.states.rows.visits.copy(parent, child);
             self.states.rows.turns.set(child, turn);
@@ -62,7 +62,7 @@ impl Engine<'_> {
         child
     }
 
-    /// When the next attempt may begin. Those of hedges that are over need not be looked at any more.
+    /// Schedules the instant at which the next attempt may begin. Events of hedges that are over can be dropped.
     fn watch_hedge(&mut self, slot: u32, now: u64) {
         let deadline = self.branches.group(slot).and_then(|group| group.hedging?.next_deadline());
         let Some(at) = deadline else { return };
@@ -79,7 +79,7 @@ impl Engine<'_> {
         self.pending.push_limit(at - now, entry, is_over);
     }
 
-    /// The time after which a further attempt may begin is over.
+    /// The delay before a further attempt has passed.
     pub(crate) fn hedge_is_due(&mut self, slot: u32, now: u64) {
         let hedging = self.branches.group(slot).and_then(|group| group.hedging);
         if hedging.is_some_and(|hedging| hedging.due(now) == Step::Start) {
@@ -87,7 +87,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A further attempt begins in its turn, if the budget lets it.
+    /// Begins a further attempt in its turn, if the budget permits.
     fn hedge_again(&mut self, slot: u32, now: u64) -> Step {
         let (member, selected) =
             (self.states.slots[slot as usize].member, self.states.slots[slot as usize].selected());
@@ -107,7 +107,7 @@ impl Engine<'_> {
         Step::Wait
     }
 
-    /// A further attempt begins where the hedge stands; false: that is not where a request begins.
+    /// Begins a further attempt at its hedge; false: the slot is not at a hedge.
     pub(crate) fn attempt_begins(&mut self, slot: u32) -> bool {
         let state = &self.states.slots[slot as usize];
         let before = (state.pc as usize).checked_sub(1).map(|pc| self.code.steps[pc].op);
@@ -117,7 +117,7 @@ impl Engine<'_> {
         true
     }
 
-    /// One of the attempts is back.
+    /// An attempt has returned.
     pub(crate) fn hedge_ends(&mut self, slot: u32, hedge: u32, now: u64) {
         let outcome = self.states.slots[slot as usize].outcome();
         let detail = self.details.slots[slot as usize];

@@ -1,15 +1,15 @@
-//! Listeners behind others: each is a hop of its own, as if another process stood there.
+//! Listeners behind other listeners: each begins a hop of its own, as if it were another process.
 //!
-//! Behind one a request is a new one: it has tried no target and opened none, each first attempt there is a first, and it meets
-//! one of that listener's loops. Whoever stands before one is answered as a client of weir is.
+//! Behind one a request is a new one: it has tried no target and opened none, each first attempt there is a first,
+//! and it uses one of that listener's loops. The side before it gets the answer that a client of weir gets.
 //!
 //! - In virtual time: none.
-//! - Given back when cut off: what held outside.
-//! - Draws: which of several loops a request meets, by the request, its way and its place.
+//! - Given back when cut off: the state outside is restored.
+//! - Draws: the loop of a request among several, by request, way and place.
 
 use crate::code::order::BRANCH_BITS;
 use crate::engine::Engine;
-use crate::state::hops::Inside;
+use crate::state::hops::Hop;
 use crate::state::hops::Row;
 use crate::state::scopes::Limit;
 use weir_model::loops::met;
@@ -17,7 +17,7 @@ use weir_policy::config::Exclude;
 use weir_policy::outcome::answered;
 
 impl Engine<'_> {
-    /// A request comes to a listener behind another.
+    /// A request enters a listener behind another.
     pub(crate) fn enter_hop(&mut self, slot: u32, hop: u32, depth: usize) {
         let site = self.code.hops[hop as usize];
         let met =
@@ -36,15 +36,15 @@ impl Engine<'_> {
             retries: state.retries,
         };
         hops.rows[slot as usize].push(row);
-        *now = Inside { serial: hops.entered, attempts: scope.rank >> BRANCH_BITS };
+        *now = Hop { serial: hops.entered, attempts: scope.rank >> BRANCH_BITS };
         scope.meets = met as u16;
         state.set_exclude(Exclude::None);
     }
 
-    /// A request comes back from one.
+    /// A request returns from one.
     pub(crate) fn leave_hop(&mut self, slot: u32) {
         if let Some(row) = self.hops.rows[slot as usize].pop() {
-            self.is_outside(slot, row);
+            self.leave_to(slot, row);
         }
         let state = &mut self.states.slots[slot as usize];
         let detail = &mut self.details.slots[slot as usize];
@@ -53,13 +53,13 @@ impl Engine<'_> {
         (detail.status, detail.relayed) = (status, false);
     }
 
-    fn is_outside(&mut self, slot: u32, row: Row) {
+    fn leave_to(&mut self, slot: u32, row: Row) {
         self.hops.now[slot as usize] = row.inside;
         self.scopes.slots[slot as usize].meets = row.meets;
         self.states.slots[slot as usize].set_exclude(row.exclude);
     }
 
-    /// A request is outside of a limit again, and of the listeners behind that.
+    /// Restores the hop that was current at a limit, after the request was cut off.
     pub(crate) fn cut_hops(&mut self, slot: u32, limit: &Limit) {
         if !self.hops.kept {
             return;
@@ -67,7 +67,7 @@ impl Engine<'_> {
         let behind = |row: &Row| row.depth > limit.depth || row.depth == limit.depth && row.end < limit.end;
         while let Some(row) = self.hops.rows[slot as usize].pop_if(|row| behind(row)) {
             self.states.drop_attempts(slot, row.retries);
-            self.is_outside(slot, row);
+            self.leave_to(slot, row);
         }
     }
 }

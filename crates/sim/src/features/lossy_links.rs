@@ -1,9 +1,9 @@
-//! Requests that nothing will ever answer: messages that are lost and not sent again, black holes.
+//! Requests that will never be answered: lost messages that are not sent again, and black holes.
 //!
-//! - In virtual time: for ever, or until a limit, a crash or the client's patience cuts them off. When nobody else is on the
-//!   way the run is over, and they are lost.
-//! - Given back when cut off: what is held around. Time counts for a latency only once there is one: until then it is noted
-//!   with the request, at all places where a request that may be lost can have been.
+//! - In virtual time: for ever, or until a limit, a crash or the client's patience cuts them off. When no other
+//!   request is in flight the run is over, and they are lost.
+//! - Given back when cut off: what is held around. Time counts for a latency only once there is one: until then it is
+//!   noted with the request, at all places where a request that may be lost can have been.
 //! - Draws: whether a message is lost, by place, request and way.
 
 use crate::code::order::{Class, Entry};
@@ -14,11 +14,11 @@ use crate::state::scopes::{Limit, WHOLE};
 use weir_model::crossing;
 use weir_policy::Kind;
 
-/// Events in a row that wait for nothing but themselves before it is looked whether anybody waits for more.
+/// Consecutive events that concern no waiting request, before it is examined whether any request waits for more.
 const IDLE_EVENTS: u64 = 1024;
 
 impl Engine<'_> {
-    /// A request is to cross a cable that may lose it; false: it does.
+    /// A request crosses a cable that may lose it; false: it is lost.
     pub(crate) fn crosses(&mut self, slot: u32, lossy: u32, member: u32, now: u64) -> bool {
         let site = self.code.lossy[lossy as usize];
         let key = self.draw_key(slot, site.key, site.visits);
@@ -32,7 +32,7 @@ impl Engine<'_> {
         false
     }
 
-    /// Nothing will ever answer a request: it stands behind the step that lost it.
+    /// Loses a request: it is past the step that lost it.
     pub(crate) fn lose(&mut self, slot: u32, stage: u32, member: u32, now: u64) {
         self.stops(slot, stage, member, now);
     }
@@ -46,7 +46,7 @@ impl Engine<'_> {
         self.ledger.last_stop = self.ledger.last_stop.max(now);
     }
 
-    /// The stage where a request was lost that stands behind such a step, and whether on its way in.
+    /// The stage where a request behind such a step was lost, and whether on its way in.
     pub(crate) fn lost_at(&self, op: Op) -> Option<(u32, bool)> {
         match op {
             Op::Lossy { lossy } => {
@@ -58,7 +58,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What a request has noted counts.
+    /// The time that a request has noted counts.
     pub(crate) fn count_notes(&mut self, slot: u32) {
         for (part, ns) in self.scopes.notes[slot as usize].drain(..) {
             let sum = &mut self.ledger.parts[part as usize];
@@ -66,7 +66,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What a request has noted counts for nobody's latency.
+    /// The time that a request has noted is part of no latency.
     pub(crate) fn spend_notes(&mut self, slot: u32) {
         for (part, ns) in self.scopes.notes[slot as usize].drain(..) {
             let spent = &mut self.ledger.spent[part as usize];
@@ -74,7 +74,8 @@ impl Engine<'_> {
         }
     }
 
-    /// An event that waits for nobody: flips and the like go on for ever. False: nobody waits for more, and the run ends.
+    /// An event that no request waits for: flips and the like go on for ever. False: no request waits for more, and
+    /// the run ends.
     #[cold]
     pub(crate) fn goes_on_alone(&mut self) -> bool {
         self.alone += u64::from(self.over);
@@ -92,16 +93,16 @@ impl Engine<'_> {
         event.class() != Class::Arrival && (what == FLIP || what == WATCH || what == CHECKS_DUE)
     }
 
-    /// Requests on their way.
+    /// Requests in flight.
     fn live(&self) -> Vec<u32> {
         let free = self.states.free();
         let checks = |slot: u32| self.states.slots[slot as usize].pc & CHECK != 0;
         (0..self.states.slots.len() as u32).filter(|&slot| !free[slot as usize] && !checks(slot)).collect()
     }
 
-    /// Whether anything will happen to anybody, but for what happens by itself.
+    /// Whether anything will happen to any request, other than endless events.
     fn anybody_moves(&mut self) -> bool {
-        // A request may wait behind a health check, but not behind so many.
+        // A request may wait behind a health check, but only behind this many.
         if self.states.checks > 0 && self.alone < 16 * IDLE_EVENTS {
             return true;
         }
@@ -129,8 +130,7 @@ impl Engine<'_> {
         })
     }
 
-    /// The run is over: nobody will answer what is still on its way. Who stands in line never got further. When that was
-    /// comes back.
+    /// The run is over: gives up all requests still in flight. Those in line got no further. Returns when that was.
     pub(crate) fn give_up(&mut self) -> u64 {
         let now = self.ledger.last_step.max(self.ledger.last_stop);
         let live = self.live();
@@ -139,7 +139,7 @@ impl Engine<'_> {
                 self.leave_lines(slot, now);
             }
         }
-        // Those whom others wait for go with these.
+        // Requests that others wait for end with these.
         let tops: Vec<u32> = live.into_iter().filter(|&slot| self.branches.parent(slot) == NOT).collect();
         for slot in tops {
             if self.states.slots[slot as usize].is_unwanted() {
@@ -156,7 +156,7 @@ impl Engine<'_> {
         now
     }
 
-    /// A request leaves the line where it stands; it stands before that from now on.
+    /// A request leaves its line; from now on it is before that step.
     fn leave_lines(&mut self, slot: u32, now: u64) {
         let state = self.states.slots[slot as usize];
         let (pc, member) = ((state.pc & !LINE) as usize - 1, state.member);

@@ -1,4 +1,6 @@
-//! What few topologies have: one file for each feature, called by the engine at its operations and events.
+//! Features that only some topologies have, a file each: the engine calls them at its operations and events.
+//!
+//! A feature uses the engine, the state and the code, and implements what the engine calls it for.
 
 pub(crate) mod branches;
 pub(crate) mod clients;

@@ -1,9 +1,9 @@
-//! Probes of `lb.prequal`: how busy targets are, told after a way there and back.
+//! Probes of `lb.prequal`: how busy targets are, reported after a round trip.
 //!
-//! - In virtual time: each way of the target's cables. What has no cables on it is answered at once. A probe that costs nothing is
-//!   taken out of line, so only where it comes and when it is back are events; one with a cost is work, and runs through the
-//!   code like a health check ([`crate::features::health_checks`]).
-//! - Given back: nothing; one with a cost what it holds, as the answers' `age` is over.
+//! - In virtual time: each way of the target's cables. A target without cables answers at once. A probe without a cost is
+//!   drawn in advance, so only its arrival and return are events; one with a cost is work, and runs through the code
+//!   like a health check ([`crate::features::health_checks`]).
+//! - Given back: nothing; a probe with a cost gives back what it holds, once the answers' `age` has passed.
 //! - Draws: crossings, by balancer, request and number of the probe.
 
 use crate::code::Targets;
@@ -17,7 +17,7 @@ use crate::state::scopes::{CHECKED, Limit};
 use weir_model::draws::purpose;
 
 impl Engine<'_> {
-    /// Asks targets how busy they are, and tells the balancer, now or as the answers come.
+    /// Probes how busy targets are; the balancer gets the answers now, or as they arrive.
     #[inline(never)]
     pub(crate) fn probe(&mut self, slot: u32, index: u32, now: u64) {
         let Some(picks) = self.guards.get(index).map(|guard| guard.picks) else { return };
@@ -62,7 +62,7 @@ impl Engine<'_> {
         self.pending.push(now, Entry { at, key, who: CHECKS_DUE | probe, tag: PROBE });
     }
 
-    /// A probe is there, or back.
+    /// A probe arrives or returns.
     #[cold]
     #[inline(never)]
     pub(crate) fn probe_is_due(&mut self, probe: u32, now: u64) {
@@ -80,13 +80,13 @@ impl Engine<'_> {
         }
     }
 
-    /// What a probe tells is what it finds now.
+    /// A probe reads how busy its target is now.
     pub(crate) fn probe_looks(&mut self, probe: u32) {
         let probe = &mut self.probes.of[probe as usize];
         probe.found = self.guards.busy.get(probe.member as usize).copied();
     }
 
-    /// A probe is over, with an answer or without.
+    /// A probe has ended, with an answer or without.
     pub(crate) fn probe_ends(&mut self, probe: u32, now: u64) {
         let Probe { index, on, target, key, found, .. } = self.probes.remove(probe);
         let Some(guard) = self.guards.get(index) else { return };
@@ -95,7 +95,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A probe with a cost begins its way: a slot of its own, as for a health check.
+    /// Sends out a probe with a cost: it has a slot of its own, like a health check.
     fn send_costly(&mut self, probe: Probe, targets: Targets, now: u64) {
         let Probe { index, on, target, key, number, .. } = probe;
         let to = targets.get(self.code, target);

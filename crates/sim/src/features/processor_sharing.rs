@@ -1,4 +1,4 @@
-//! Servers that share their cores: who works on whom, and what is measured of them.
+//! Servers that share their cores: requests at work and in line, and their statistics.
 
 use crate::code::order::{Class, Entry, order_key};
 use crate::engine::{END_OF_TIME, Engine, TICK};
@@ -7,7 +7,7 @@ use crate::state::request_state::{CHECK, LINE};
 use weir_model::queue::Entry as QueueEntry;
 
 impl Engine<'_> {
-    /// A request comes to a server; whether it must wait for a thread.
+    /// A request enters a server; returns whether it must wait for a thread.
     pub(crate) fn enter_share(
         &mut self,
         slot: u32,
@@ -41,7 +41,7 @@ impl Engine<'_> {
         false
     }
 
-    /// A request leaves its server, done or cut off.
+    /// A request leaves its server, finished or cut off.
     pub(crate) fn leave_share(&mut self, slot: u32, share: u32, member: u32, selected: u64, now: u64) {
         if self.work_left.is_kept() {
             self.work_left.stop(slot);
@@ -66,7 +66,7 @@ impl Engine<'_> {
         self.look_again(index, now);
     }
 
-    /// A request stands in line for a thread no longer.
+    /// A request leaves the line for a thread.
     pub(crate) fn leave_share_line(&mut self, slot: u32, share: u32, member: u32, now: u64) {
         if self.work_left.is_kept() {
             self.work_left.stop(slot);
@@ -77,7 +77,7 @@ impl Engine<'_> {
         meters[site.gauge.wrapping_add(member & self.code.mask) as usize].add(now, 0.0, -1.0);
     }
 
-    /// Sees to it that a server is looked at when it will be done with somebody.
+    /// Schedules the next tick of a server, for when it will finish a request.
     fn look_again(&mut self, index: u32, now: u64) {
         let (site, _) = self.code.servers[index as usize];
         let server = &mut self.shares.servers[index as usize];
@@ -88,14 +88,14 @@ impl Engine<'_> {
         }
         server.due = end.max(1);
         server.tick = server.tick.wrapping_add(1);
-        // Before all else at that instant: it only tells those whose turn comes that they are done. What ends at this very
-        // instant goes on in its turn.
+        // Before everything else at that instant: the tick only marks the requests whose turn comes as finished. A
+        // request that finishes at this very instant goes on in its turn.
         let key = if end <= now { self.class_key } else { order_key(Class::Step, 0) };
         let at = end.min(END_OF_TIME);
         self.pending.push(now, Entry { at, key, who: TICK | index, tag: server.tick });
     }
 
-    /// A server is looked at: who is done goes on in its turn.
+    /// The tick of a server: finished requests go on in their turn.
     pub(crate) fn tick(&mut self, index: u32, tag: u32, now: u64) {
         let (site, _) = self.code.servers[index as usize];
         let Shares { servers, jobs, done, .. } = &mut self.shares;

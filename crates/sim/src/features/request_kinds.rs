@@ -1,13 +1,12 @@
-//! The kinds of requests of a scenario, and what nodes read of them: where a route leads, whose share a request is, whom a
-//! key names.
+//! The kinds of a scenario's requests, and what nodes read of them: routes, splits and keys.
 //!
-//! - In virtual time: a choice takes none; it happens in its turn where a request can be cut off. Rewriting makes another kind
-//!   of a request until it comes back.
-//! - Given back when cut off: what a request was before it was rewritten (`crate::state::request_details`).
+//! - In virtual time: a choice takes none; it happens in its turn where a request can be cut off. Rewriting turns a
+//!   request into another kind until it returns.
+//! - Given back when cut off: the kind before it was rewritten (`crate::state::request_details`).
 //! - Draws: the kind and the key of a request by the request alone; a share without a key by node and way.
 
 use crate::code::NOT;
-use crate::code::request_kinds::By;
+use crate::code::request_kinds::ChoiceRule;
 use crate::engine::Engine;
 use weir_model::draws::purpose;
 use weir_policy::config::Exclude;
@@ -15,7 +14,7 @@ use weir_policy::{Kind, key};
 use weir_stats::Key;
 
 impl Engine<'_> {
-    /// A request arrives: of what kind it is, and who sends it.
+    /// A request arrives: draws its kind and its client.
     #[cold]
     pub(crate) fn draw_kind(&mut self, slot: u32, ordinal: u64, client: u64, way: Key) {
         let kinds = &self.code.kinds;
@@ -25,7 +24,7 @@ impl Engine<'_> {
         self.details.begin(slot, shape, sender);
     }
 
-    /// The key of a request, as a node reads it.
+    /// The key of a request, as read by a node.
     pub(crate) fn key(&self, slot: u32, key: u32) -> Option<u64> {
         let detail = &self.details.slots[slot as usize];
         self.code.kinds.keys[key as usize].get(detail.shape as usize).copied().flatten().or(detail.key)
@@ -38,28 +37,28 @@ impl Engine<'_> {
         (self.answered_with(slot), idempotent)
     }
 
-    /// The status of the answer that a request comes back with, where it has an answer and that says one.
+    /// The status of a request's answer, if there is an answer and its status is known.
     pub(crate) fn answered_with(&self, slot: u32) -> Option<u16> {
         let status = self.details.slots[slot as usize].status;
         let answered = matches!(self.states.slots[slot as usize].outcome(), None | Some(Kind::Status5xx));
         Some(status).filter(|status| answered && *status != 0)
     }
 
-    /// What a request chooses by at a node, the so-manieth time that it comes there.
+    /// The key of a request's choice at a node, on visit number `came`.
     pub(crate) fn choice_key(&self, slot: u32, own: Key, came: u32) -> Key {
         let key = own.with(self.states.tries(slot).bits());
         if came == 0 { key } else { key.with(purpose::VISIT).with(u64::from(came)) }
     }
 
-    /// Where a request goes that comes to a choice; `None`: nowhere.
+    /// The node that a choice sends a request to; `None`: none.
     pub(crate) fn chosen(&self, slot: u32, choice: u32, member: u32, came: u32) -> Option<u32> {
         let site = &self.code.kinds.choices[choice as usize];
         let index = match &site.by {
-            By::Kind(table) => {
+            ChoiceRule::Kind(table) => {
                 let shape = self.details.slots[slot as usize].shape;
                 table.get(shape as usize).copied().unwrap_or(NOT)
             }
-            By::Share { split, key: by } => {
+            ChoiceRule::Share { split, key: by } => {
                 let own = self.choices[member.wrapping_add(site.offset) as usize];
                 let hash = by.and_then(|k| self.key(slot, k)).map(key::spread);
                 split.pick(hash.unwrap_or_else(|| self.choice_key(slot, own, came).bits()))
@@ -68,7 +67,7 @@ impl Engine<'_> {
         Some(index).filter(|index| *index != NOT)
     }
 
-    /// The targets of a balancer that a request is to leave out, as far as its retries say.
+    /// The targets of a balancer that a request must exclude because of its retries.
     pub(crate) fn left_out(&mut self, slot: u32, instance: u32) {
         let instance = self.hops.tag(slot, instance);
         self.excluded.clear();

@@ -1,22 +1,22 @@
-//! One node after another.
+//! `sequence`: requests visit one node after another.
 //!
-//! - In virtual time: none of its own. The next node is gone to in its turn, once the one before has answered well; a frame
-//!   knows which that was.
+//! - In virtual time: none of its own. The next node is visited in its turn, once the one before has succeeded; a
+//!   frame holds the index.
 //! - Given back when cut off: nothing.
-//! - Draws: none; what repeats on one way is told apart by [`crate::features::revisits`].
+//! - Draws: none; visits of one way are distinguished by [`crate::features::revisits`].
 
 use crate::engine::Engine;
 
 impl Engine<'_> {
-    /// The list of a node with several behind it, and how long it is.
+    /// The list of a node with several behind it, and its length.
     pub(crate) fn group_list(&self, group: u32, member: u32) -> (usize, u32) {
         let site = &self.code.groups.sites[group as usize];
         let list = self.code.groups.lists[member.wrapping_add(site.offset) as usize] as usize;
         (list, self.code.weights[list].len() as u32)
     }
 
-    /// A request goes to the node of that index of a sequence, to come back to the step `back`; or past that, when it has been
-    /// at all.
+    /// Sends a request to the node with that index of a sequence, to return to the step `back`; or past that, when it
+    /// has visited all of them.
     pub(crate) fn go_to_next(&mut self, slot: u32, group: u32, back: usize, index: u32) {
         let state = &self.states.slots[slot as usize];
         let (member, depth, selected) = (state.member, usize::from(state.depth), state.selected());
@@ -28,11 +28,11 @@ impl Engine<'_> {
         self.states.set_frame(slot, depth, [back as u32, member, index]);
         self.leave_at(slot, target.pc, target.member, depth + 1);
         self.members[target.member as usize].entries += i32::from(selected);
-        // What the node before answered is no answer of this one.
+        // The answer of the previous node is not the answer of this one.
         self.details.slots[slot as usize].status = 0;
     }
 
-    /// A request is back from one of the nodes.
+    /// A request has returned from one of the nodes.
     pub(crate) fn go_on_in_sequence(&mut self, slot: u32, group: u32, pc: usize) {
         let state = &mut self.states.slots[slot as usize];
         state.depth -= 1;

@@ -1,9 +1,10 @@
-//! Work that `lb.least_work` knows before it is done: what a request will bring to a target, and when that begins.
+//! Work that `lb.least_work` uses before it is done: the work that a request will bring to a target, and when it
+//! begins.
 //!
-//! - In virtual time: none of its own. Where some balancer knows the work, it begins and ends in its turn; elsewhere it has no
-//!   step of its own.
+//! - In virtual time: none of its own. Where some balancer uses the work, it begins and ends in its turn; elsewhere
+//!   it has no step of its own.
 //! - Given back when cut off: what is left of the work ([`crate::state::work_left`]).
-//! - Draws: none. What will be drawn is looked up, since draws of work are keyed by request and place.
+//! - Draws: none. Future draws are looked up, since draws of work are keyed by request and place.
 
 use crate::code::KnownWork;
 use crate::code::{NOT, Op, Target};
@@ -14,7 +15,7 @@ use crate::state::scopes::Limit;
 use crate::state::work_left::NONE;
 
 impl Engine<'_> {
-    /// A balancer that knows the work left at its targets is told it.
+    /// Gives a balancer that uses it the work left at its targets.
     #[cold]
     #[inline(never)]
     pub(crate) fn tell_work_left(&mut self, index: u32, now: u64) {
@@ -22,11 +23,11 @@ impl Engine<'_> {
         let (code, work, shares) = (self.code, &self.work_left, &self.shares);
         lw.tell(|t| {
             let account = code.ends.work(targets.get(code, t).member);
-            work.at(account, now, |server, slot| shares.left_ns(code, server, slot, now))
+            work.amount(account, now, |server, slot| shares.left_ns(code, server, slot, now))
         });
     }
 
-    /// A request was sent to a target, whose work is known from now on.
+    /// A request was sent to a target: its work is known from now on.
     #[cold]
     #[inline(never)]
     pub(crate) fn bring_work(&mut self, slot: u32, to: Target) {
@@ -38,8 +39,8 @@ impl Engine<'_> {
         self.work_left.bring(slot, self.code.ends.work(to.member), depth, ns);
     }
 
-    /// The work that a request will meet from a step to the end of its block and back, as if nothing failed. `seen` are the
-    /// visits on the way there.
+    /// The work that a request will meet from a step to the end of its block and back if nothing fails. `seen` are
+    /// the visits on the way there.
     fn ahead_of(&self, slot: u32, pc: u32, member: u32, seen: &mut Vec<u32>) -> u64 {
         let (code, mut pc, mut ns) = (self.code, pc as usize, 0u64);
         loop {
@@ -74,8 +75,7 @@ impl Engine<'_> {
         self.foreseen(slot, draw, before)
     }
 
-    /// What a request will draw at a place for its work, before anything makes that longer, when it will have been there so
-    /// often more.
+    /// What a request will draw at a place for its work, before anything lengthens it, after `more` further visits.
     pub(crate) fn foreseen(&self, slot: u32, draw: u32, more: u32) -> u64 {
         let site = &self.code.draws[draw as usize];
         let key = self.draw_keys[site.key as usize].with(self.states.slots[slot as usize].way.bits());
@@ -83,7 +83,7 @@ impl Engine<'_> {
         site.sampler.draw(on_visit(key, before + more))
     }
 
-    /// Work begins that some balancer may know of.
+    /// Begins work that some balancer may use.
     #[cold]
     #[inline(never)]
     pub(crate) fn begin_known_work(&mut self, slot: u32, work: u32, now: u64) {
@@ -103,21 +103,21 @@ impl Engine<'_> {
         self.work_left.share(slot, foreseen_ns, server);
     }
 
-    /// What a request does is cut off up to a limit; outside of its target it has nothing to do with that any more.
+    /// Takes back the work that a limit cuts off; outside of its target a request has no work left there.
     pub(crate) fn work_is_cut(&mut self, slot: u32, limit: &Limit) {
         if !self.work_left.is_kept() {
             return;
         }
-        if limit.depth < self.work_left.of(slot).mark {
+        if limit.depth < self.work_left.burden(slot).mark {
             self.work_left.drop(slot);
         } else {
             self.work_left.stop(slot);
         }
     }
 
-    /// A request is cut off from what goes on in its old slot.
+    /// A request goes on without the part that goes on in its old slot.
     pub(crate) fn work_goes_on(&mut self, slot: u32, request: u32, limit: &Limit) {
-        let burden = self.work_left.of(slot);
+        let burden = self.work_left.burden(slot);
         if burden.account != NONE && limit.depth >= burden.mark {
             self.work_left.go_on_in(slot, request);
         }

@@ -12,7 +12,7 @@ mod typical;
 
 pub use history::{History, Selection, Stage};
 pub use series::{PoolOverTime, QueueOverTime, Series, UpOverTime};
-pub use typical::{Part, Typical};
+pub use typical::{TimePart, Typical};
 
-pub(crate) use series::{Look, PoolLook};
-pub(crate) use tracks::{Noted, Stay, Tracks, Try};
+pub(crate) use series::{PoolSample, StateSample};
+pub(crate) use tracks::{RecordedRequest, StageTime, Tracks, Try};

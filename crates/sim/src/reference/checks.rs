@@ -1,7 +1,7 @@
 //! Active health checks: they cross a target's cables, queues and faults as requests do, and cost its server work.
 
 use super::branch::{Branch, Phase};
-use super::build::{Act, NOBODY};
+use super::build::{Act, NONE};
 use super::run::{Flow, Reference, what};
 use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
@@ -100,7 +100,7 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot as usize];
         let lb = self.balancers[branch.check as usize].lb;
         let site = &self.tables.lbs[lb as usize];
-        let cost_ns = if branch.probe == NOBODY { site.check_cost_ns } else { site.probe_cost_ns };
+        let cost_ns = if branch.probe == NONE { site.check_cost_ns } else { site.probe_cost_ns };
         crate::state::request_details::scaled(cost_ns, branch.factor)
     }
 
@@ -108,7 +108,7 @@ impl Reference<'_> {
     fn connects_only(&self, slot: u32) -> bool {
         let branch = &self.branches.slots[slot as usize];
         let lb = self.balancers[branch.check as usize].lb;
-        branch.probe == NOBODY && self.tables.lbs[lb as usize].check_expects.is_empty()
+        branch.probe == NONE && self.tables.lbs[lb as usize].check_expects.is_empty()
     }
 
     fn is_leaf(&self, slot: u32) -> bool {
@@ -147,7 +147,7 @@ impl Reference<'_> {
     /// A check is answered.
     pub(super) fn check_ends(&mut self, check: &Branch) {
         self.checks_live -= 1;
-        if check.probe != NOBODY {
+        if check.probe != NONE {
             return self.costly_probe_ends(check);
         }
         let lb = self.balancers[check.check as usize].lb;
@@ -163,7 +163,7 @@ impl Reference<'_> {
         let (index, target, probe) = (branch.check, branch.index, branch.probe);
         self.checks_live -= 1;
         self.cancel(slot, true);
-        if probe != NOBODY {
+        if probe != NONE {
             self.probes.remove(probe);
             return;
         }

@@ -86,7 +86,7 @@ impl Reference<'_> {
     /// A check has arrived as far in as it goes: a probe reads how busy its target is.
     pub(super) fn check_arrives(&mut self, slot: u32) {
         let probe = self.branches.slots[slot as usize].probe;
-        if probe != super::build::NOBODY {
+        if probe != super::build::NONE {
             self.probe_looks(probe);
         }
     }

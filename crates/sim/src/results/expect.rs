@@ -1,7 +1,7 @@
 //! The expectations of a file about a scenario, and whether they hold: the whole interval must meet the condition.
 
 use crate::results::replicate::Program;
-use crate::results::result::{Expected, ScenarioResult};
+use crate::results::result::{ExpectationResult, ScenarioResult};
 use crate::results::summary::{Replication, Row};
 use weir_plan::{Condition, Metric, Point, Scenario, Spec};
 use weir_stats::Estimate;
@@ -15,7 +15,7 @@ pub(crate) fn judged(
     program: &Program,
     runs: &[Replication],
     result: &ScenarioResult,
-) -> Vec<Expected> {
+) -> Vec<ExpectationResult> {
     let of_it = point.expectations.iter().filter(|e| e.scenario == scenario.name);
     let conditions = of_it.flat_map(|e| e.conditions.iter().map(move |c| (e, c)));
     conditions
@@ -29,7 +29,7 @@ pub(crate) fn judged(
                 (metric, _) => result.estimate(metric),
             };
             let node = e.node.as_ref().map_or(String::new(), |node| format!(" at {node}"));
-            Expected {
+            ExpectationResult {
                 expect: format!("{condition}{node}"),
                 holds: holds(condition, &value),
                 value,

@@ -3,7 +3,7 @@
 
 use crate::results::job::Job;
 use crate::results::latency::Pooled;
-use crate::results::replicate::{Done, replicate};
+use crate::results::replicate::{Summary, replicate};
 use crate::results::run::{Error, Options};
 use crate::results::summary::Replication;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ pub(crate) struct Run<'a> {
 
 /// The replications of a job in order, and their latencies pooled.
 #[derive(Default)]
-pub(crate) struct Gathered {
+pub(crate) struct JobReplications {
     pub runs: Vec<Replication>,
     pub pooled: Pooled,
 }
@@ -35,11 +35,11 @@ struct Coming {
 
 impl Coming {
     /// Adds a finished replication; returns all of them if it was the last.
-    fn take_in(&mut self, index: usize, done: Done) -> Option<Gathered> {
+    fn take_in(&mut self, index: usize, done: Summary) -> Option<JobReplications> {
         self.runs[index] = Some(done.run);
         self.pooled.add(done.ok, done.failed);
         self.missing -= 1;
-        (self.missing == 0).then(|| Gathered {
+        (self.missing == 0).then(|| JobReplications {
             runs: std::mem::take(&mut self.runs).into_iter().flatten().collect(),
             pooled: std::mem::take(&mut self.pooled),
         })
@@ -47,7 +47,7 @@ impl Coming {
 }
 
 /// A thread's report: job, index of the replication, result (`None`: stopped).
-type Report = (usize, usize, Result<Option<Done>, String>);
+type Report = (usize, usize, Result<Option<Summary>, String>);
 
 impl Run<'_> {
     /// Runs the replications with these numbers of every job. `full` receives those of a job once the last of them
@@ -55,7 +55,7 @@ impl Run<'_> {
     pub fn replicate(
         &self,
         numbers: &[u32],
-        full: &mut dyn FnMut(usize, Gathered) -> Result<(), Error>,
+        full: &mut dyn FnMut(usize, JobReplications) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let items = self.jobs.len() * numbers.len();
         let next = AtomicUsize::new(0);

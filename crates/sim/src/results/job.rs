@@ -15,7 +15,7 @@ pub(crate) struct Job<'a> {
 
 /// How many requests were requested.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct JobOptions {
     pub requests: Option<u64>,
     /// Whether the command line said so.
     pub overridden: bool,
@@ -72,7 +72,7 @@ pub(crate) fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>
             let requests = options.requests.or(scenario.requests);
             if requests.is_none() && scenario.duration_ns.is_none() {
                 return Err(Error::Plan(format!(
-                    "scenario \"{name}\" says neither requests= nor duration=: how long should it run?"
+                    "scenario \"{name}\" has neither requests= nor duration=: set one of them"
                 )));
             }
             jobs.push(Job { point, scenario, requests, compiled: OnceLock::new() });

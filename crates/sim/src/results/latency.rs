@@ -22,7 +22,7 @@ const QUANTILES: [(&str, usize); 5] = [("p50", 5), ("p90", 11), ("p95", 14), ("p
 
 /// The latencies of selected requests that succeeded, and of all, in all replications so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(try_from = "[Kept; 2]", into = "[Kept; 2]")]
+#[serde(try_from = "[StoredHistogram; 2]", into = "[StoredHistogram; 2]")]
 pub(crate) struct Pooled {
     ok: Option<Histogram>,
     failed: Option<Histogram>,
@@ -30,28 +30,28 @@ pub(crate) struct Pooled {
 
 /// A histogram in a shard's file: buckets and counts, the sum's high and low half, the least, the greatest.
 #[derive(Serialize, Deserialize)]
-struct Kept(Vec<(usize, u64)>, [u64; 2], u64, u64);
+struct StoredHistogram(Vec<(usize, u64)>, [u64; 2], u64, u64);
 
-impl From<Pooled> for [Kept; 2] {
-    fn from(pooled: Pooled) -> [Kept; 2] {
+impl From<Pooled> for [StoredHistogram; 2] {
+    fn from(pooled: Pooled) -> [StoredHistogram; 2] {
         [pooled.ok, pooled.failed].map(|h| {
             let Counts { buckets, sum, min, max } = h.unwrap_or_default().counts();
-            Kept(buckets, [(sum >> 64) as u64, sum as u64], min, max)
+            StoredHistogram(buckets, [(sum >> 64) as u64, sum as u64], min, max)
         })
     }
 }
 
-impl TryFrom<[Kept; 2]> for Pooled {
+impl TryFrom<[StoredHistogram; 2]> for Pooled {
     type Error = &'static str;
 
-    fn try_from(kept: [Kept; 2]) -> Result<Pooled, &'static str> {
-        let [ok, failed] = kept.map(|Kept(buckets, [high, low], min, max)| {
+    fn try_from(kept: [StoredHistogram; 2]) -> Result<Pooled, &'static str> {
+        let [ok, failed] = kept.map(|StoredHistogram(buckets, [high, low], min, max)| {
             let sum = u128::from(high) << 64 | u128::from(low);
             Histogram::from_counts(&Counts { buckets, sum, min, max })
         });
         match (ok, failed) {
             (Some(ok), Some(failed)) => Ok(Pooled { ok: Some(ok), failed: Some(failed) }),
-            _ => Err("no histogram has such counts"),
+            _ => Err("the counts of a histogram do not add up"),
         }
     }
 }
@@ -84,17 +84,17 @@ impl Pooled {
 
 /// The latencies of one replication, ms.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Own {
+pub(crate) struct ReplicationLatency {
     min: Option<f64>,
     max: Option<f64>,
     mean: Option<f64>,
     curve: [Option<f64>; CURVE.len()],
 }
 
-impl Own {
-    pub fn of(h: &Histogram) -> Own {
+impl ReplicationLatency {
+    pub fn new(h: &Histogram) -> ReplicationLatency {
         let ms = |ns: f64| ns / NS_PER_MS;
-        Own {
+        ReplicationLatency {
             min: h.min().map(|ns| ms(ns as f64)),
             max: h.max().map(|ns| ms(ns as f64)),
             mean: h.mean().map(ms),
@@ -104,7 +104,7 @@ impl Own {
 }
 
 /// The latencies of all replications together, in a result's quantiles and in all quantiles of the curve.
-pub(crate) fn together(pooled: &Histogram, own: &[&Own]) -> (Latency, Vec<AtQuantile>) {
+pub(crate) fn together(pooled: &Histogram, own: &[&ReplicationLatency]) -> (Latency, Vec<AtQuantile>) {
     let ms = |w: Within| Within { value: w.value / NS_PER_MS, off: w.off / NS_PER_MS };
     let within = pooled.quantiles_within(CURVE);
     let at = |i: usize| Estimate::sectioned(within[i].map(ms), own.iter().map(|o| o.curve[i]));
@@ -125,7 +125,7 @@ pub(crate) fn together(pooled: &Histogram, own: &[&Own]) -> (Latency, Vec<AtQuan
 }
 
 /// The values of single replications for every figure that all of them have, by the figure's name in the JSON.
-pub(crate) fn each(own: &[&Own]) -> Vec<(&'static str, Vec<f64>)> {
+pub(crate) fn each(own: &[&ReplicationLatency]) -> Vec<(&'static str, Vec<f64>)> {
     const NAMES: [&str; QUANTILES.len()] = ["p50", "p90", "p95", "p99", "p999"];
     let mean = ("mean", own.iter().map(|o| o.mean).collect::<Option<Vec<f64>>>());
     let quantiles = NAMES
@@ -140,7 +140,7 @@ const SAME: f64 = 1e-3;
 
 /// The quantiles for which single replications are too short: the correlation of samples has not faded there, so the
 /// mean of the single ones is off the pooled one by much of the interval.
-pub(crate) fn too_short(latency: &Latency, own: &[&Own]) -> Vec<&'static str> {
+pub(crate) fn too_short(latency: &Latency, own: &[&ReplicationLatency]) -> Vec<&'static str> {
     let estimates = [&latency.p50, &latency.p90, &latency.p95, &latency.p99, &latency.p999];
     let apart = QUANTILES.iter().zip(estimates).filter(|((_, at), e)| {
         let own: Option<Vec<f64>> = own.iter().map(|o| o.curve[*at]).collect();

@@ -1,4 +1,6 @@
-//! From replications to results: running them, summing them up, warnings, expectations.
+//! Runs replications and sums them up to results, with warnings and expectations.
+//!
+//! It starts engines and reads their ledgers; no engine depends on anything here.
 
 pub(crate) mod expect;
 pub(crate) mod gather;

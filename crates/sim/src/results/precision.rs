@@ -2,9 +2,9 @@
 //! until half of each interval is at most a given share of its value. All scenarios get as many as the worst of them
 //! needs, so that they can be compared. The next step depends on figures alone, never on time or threads.
 
-use crate::results::gather::{Gathered, Run};
+use crate::results::gather::{JobReplications, Run};
 use crate::results::result::{Results, ScenarioResult};
-use crate::results::run::{Error, Wants, finish, results_of};
+use crate::results::run::{Error, Extras, finish, results_of};
 use weir_plan::{Metric, Plan, Value};
 
 /// How well figures are to be known.
@@ -45,22 +45,22 @@ const FEWEST: u32 = 10;
 pub(crate) fn run(
     plan: &Plan,
     run: &Run<'_>,
-    wants: &Wants,
+    wants: &Extras,
     precision: &Precision,
 ) -> Result<Results, Error> {
-    let mut all: Vec<Gathered> = run.jobs.iter().map(|_| Gathered::default()).collect();
+    let mut all: Vec<JobReplications> = run.jobs.iter().map(|_| JobReplications::default()).collect();
     let mut results: Vec<Option<ScenarioResult>> = run.jobs.iter().map(|_| None).collect();
     let (mut done, mut next) = (0, run.options.replications.max(FEWEST).min(precision.most.max(1)));
     let mut shortfalls;
     loop {
         let numbers: Vec<u32> = (done..next).collect();
-        let mut more: Vec<Option<Gathered>> = run.jobs.iter().map(|_| None).collect();
+        let mut more: Vec<Option<JobReplications>> = run.jobs.iter().map(|_| None).collect();
         run.replicate(&numbers, &mut |job, gathered| {
             more[job] = Some(gathered);
             Ok(())
         })?;
         // A round that was stopped does not count; the results of the one before it are kept.
-        let Some(more) = more.into_iter().collect::<Option<Vec<Gathered>>>() else {
+        let Some(more) = more.into_iter().collect::<Option<Vec<JobReplications>>>() else {
             let events = events(&all);
             let mut stopped = results_of(plan, run.options, done, results, events, Vec::new());
             stopped.interrupted = true;
@@ -85,7 +85,7 @@ pub(crate) fn run(
     Ok(results_of(plan, run.options, done, results, events, shortfalls))
 }
 
-fn events(all: &[Gathered]) -> u64 {
+fn events(all: &[JobReplications]) -> u64 {
     all.iter().flat_map(|all| &all.runs).map(|r| r.events).sum()
 }
 

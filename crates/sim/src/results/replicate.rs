@@ -1,7 +1,7 @@
 //! Runs one replication of a scenario: the scenario is compiled once, run by an engine, and summed up.
 
 use crate::account::ledger::Ledger;
-use crate::account::settle::{Series, Settled};
+use crate::account::settle::{Series, SettlingPoint};
 use crate::code::Code;
 use crate::code::bounds::{Cut, MOST_AT_ONCE};
 use crate::code::order::RANKS;
@@ -28,7 +28,7 @@ pub(crate) struct Program {
 }
 
 /// The summary of a replication, and its latencies: of successes, and of failures.
-pub(crate) struct Done {
+pub(crate) struct Summary {
     pub run: Replication,
     pub ok: Histogram,
     pub failed: Histogram,
@@ -41,7 +41,7 @@ pub(crate) fn replicate(
     replication: u32,
     stop: &AtomicBool,
     fast: bool,
-) -> Result<Option<Done>, String> {
+) -> Result<Option<Summary>, String> {
     let program = job.program(options.members, fast)?;
     let key = Key::new(options.seed).with(u64::from(options.first) + u64::from(replication));
     let ran = match load_unless(job.scenario, job.requests, key, stop) {
@@ -51,7 +51,7 @@ pub(crate) fn replicate(
     match ran {
         Ok(ran) => {
             let run = summary::replication(program, &ran);
-            Ok(Some(Done { run, ok: ran.ledger.ok, failed: ran.ledger.failed }))
+            Ok(Some(Summary { run, ok: ran.ledger.ok, failed: ran.ledger.failed }))
         }
         Err(cut) => none_or_why(&job.scenario.name, cut),
     }
@@ -104,24 +104,24 @@ pub(crate) fn program(
 }
 
 /// A finished replication: its sums, the length of its window, and the laws that it broke.
-pub(crate) struct Ran {
+pub(crate) struct FinishedRun {
     pub ledger: Ledger,
     pub window_ns: u64,
     pub violations: Vec<String>,
     /// Where it settled, with `window="auto"`.
-    pub settled: Option<Settled>,
+    pub settled: Option<SettlingPoint>,
 }
 
 /// Runs a replication. If the window turns out to differ from the assumed one, because requests ran out before the
 /// time did or because there is none, the replication is repeated with the actual one.
-fn run_whole(program: &Program, mut load: Load, key: Key, stop: &AtomicBool) -> Result<Ran, Cut> {
+fn run_whole(program: &Program, mut load: Load, key: Key, stop: &AtomicBool) -> Result<FinishedRun, Cut> {
     let settled = if load.auto { Some(settle(program, &mut load, key, stop)?) } else { None };
     let ran = run_until_windowed(load, |load| {
         let ran = run_once(program, load, key, stop, None)?;
         let Ledger { arrived, last_start, .. } = ran.ledger;
         Ok(((arrived, last_start, ran.ledger.selected()), ran))
     })?;
-    Ok(Ran { settled, ..ran })
+    Ok(FinishedRun { settled, ..ran })
 }
 
 /// Repeats `run` (which returns the arrivals, the time of the last one, and the number selected) until the window it
@@ -162,10 +162,10 @@ pub(crate) fn run_recorded(
 }
 
 /// Finds where a replication settles, and begins the window there.
-fn settle(program: &Program, load: &mut Load, key: Key, stop: &AtomicBool) -> Result<Settled, Cut> {
+fn settle(program: &Program, load: &mut Load, key: Key, stop: &AtomicBool) -> Result<SettlingPoint, Cut> {
     let whole = Load { window: load.window.whole(load.requests, load.until_ns), all: true, ..load.clone() };
     let Ledger { arrived, series, .. } = run_once(program, whole, key, stop, Some(Series::new()))?.ledger;
-    let settled = series.map_or(Settled { after: 0, settled: false }, |series| series.settled(arrived));
+    let settled = series.map_or(SettlingPoint { after: 0, settled: false }, |series| series.settled(arrived));
     load.window = settled.window(arrived);
     Ok(settled)
 }
@@ -176,7 +176,7 @@ fn run_once(
     key: Key,
     stop: &AtomicBool,
     series: Option<Series>,
-) -> Result<Ran, Cut> {
+) -> Result<FinishedRun, Cut> {
     let code = &program.code;
     let (requests, selected) = load.expected();
     if let Some(tables) = &program.tables {
@@ -184,12 +184,12 @@ fn run_once(
         reference.run()?;
         let violations = reference.violations(requests, selected);
         let window_ns = reference.window_ns();
-        return Ok(Ran { violations, window_ns, ledger: reference.ledger, settled: None });
+        return Ok(FinishedRun { violations, window_ns, ledger: reference.ledger, settled: None });
     }
     let mut engine = Engine::new(code, load, key, stop);
     engine.ledger.series = series.map(Box::new);
     engine.run()?;
     engine.ledger.add_constant_waits(code);
     let violations = engine.violations(requests, selected);
-    Ok(Ran { violations, window_ns: engine.window_ns(), ledger: engine.ledger, settled: None })
+    Ok(FinishedRun { violations, window_ns: engine.window_ns(), ledger: engine.ledger, settled: None })
 }

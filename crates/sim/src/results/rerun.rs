@@ -17,7 +17,7 @@ use weir_workload::load_unless;
 
 /// What to record.
 #[derive(Clone, Debug, Default)]
-pub struct Looks {
+pub struct RecordOptions {
     /// Histories of requests.
     pub trace: Option<Selection>,
     /// What typical requests of the first replication consist of, and how that replication went over time.
@@ -41,7 +41,7 @@ pub struct Recording<'p> {
 
 /// What one replication yields.
 #[derive(Default)]
-struct Found {
+struct ReplicationRecord {
     histories: Vec<History>,
     typical: Vec<Typical>,
     series: Option<Series>,
@@ -51,18 +51,18 @@ struct Found {
 /// of the results; `None` if it was stopped. `progress` receives (replications done, replications in all).
 ///
 /// # Errors
-/// As [`crate::results::run`]; also when more would have to be kept than there is room for.
+/// As [`crate::run`]; also when more would have to be kept than there is room for.
 pub fn record<'p>(
     plan: &'p Plan,
     options: &Options,
-    looks: &Looks,
+    looks: &RecordOptions,
     progress: &(dyn Fn(u64, u64) + Sync),
     stop: &AtomicBool,
 ) -> Result<Option<Vec<Recording<'p>>>, Error> {
     let options = &Options { members: false, ..options.clone() };
     let (slow, fast) = (jobs(plan, options)?, jobs(plan, options)?);
     let each = if looks.trace.is_some() { options.replications.max(1) } else { 1 };
-    let again = Again { slow: &slow, fast: &fast, options, looks, stop };
+    let again = Rerun { slow: &slow, fast: &fast, options, looks, stop };
     let Some(found) = again.all(each as usize, progress).map_err(Error::Plan)? else { return Ok(None) };
     let mut found = found.into_iter();
     let mut all = Vec::with_capacity(slow.len());
@@ -83,21 +83,25 @@ pub fn record<'p>(
     Ok(Some(all))
 }
 
-struct Again<'a, 'p> {
+struct Rerun<'a, 'p> {
     slow: &'a [Job<'p>],
     fast: &'a [Job<'p>],
     options: &'a Options,
-    looks: &'a Looks,
+    looks: &'a RecordOptions,
     stop: &'a AtomicBool,
 }
 
-impl Again<'_, '_> {
+impl Rerun<'_, '_> {
     /// Runs `each` replications of every job, in order.
-    fn all(&self, each: usize, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Option<Vec<Found>>, String> {
+    fn all(
+        &self,
+        each: usize,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Option<Vec<ReplicationRecord>>, String> {
         let items = self.slow.len() * each;
         let next = AtomicUsize::new(0);
         let (send, receive) = mpsc::channel();
-        let mut all: Vec<Option<Found>> = (0..items).map(|_| None).collect();
+        let mut all: Vec<Option<ReplicationRecord>> = (0..items).map(|_| None).collect();
         let mut failed = None;
         std::thread::scope(|scope| {
             for _ in 0..self.options.threads.clamp(1, items.max(1)) {
@@ -131,7 +135,7 @@ impl Again<'_, '_> {
         }
     }
 
-    fn one(&self, job: usize, replication: usize) -> Result<Option<Found>, String> {
+    fn one(&self, job: usize, replication: usize) -> Result<Option<ReplicationRecord>, String> {
         let (slow, fast) = (&self.slow[job], &self.fast[job]);
         let replication = replication as u32;
         let program = slow.noted_program()?;
@@ -147,7 +151,7 @@ impl Again<'_, '_> {
             Ok(None) => return Ok(None),
             Err(cut) => return none_or_why(&slow.scenario.name, cut),
         };
-        let mut found = Found::default();
+        let mut found = ReplicationRecord::default();
         if let Some(kept) = tracks.kept {
             if kept.too_many {
                 return Err(format!(

@@ -11,7 +11,7 @@ use weir_stats::{Estimate, Latency};
 
 /// The values of single replications, in order, by the estimate's path in the JSON (`success`, `latency_ms.all.p99`);
 /// for quantiles, each replication's own. Empty unless requested; estimates that cannot be computed are missing.
-pub type Each = BTreeMap<&'static str, Vec<f64>>;
+pub type ReplicationValues = BTreeMap<&'static str, Vec<f64>>;
 
 /// A finished simulation.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,16 +71,16 @@ pub struct ScenarioResult {
     /// Warnings about figures that would mislead, in words.
     pub warnings: Vec<String>,
     /// The file's expectations about it, and whether they hold.
-    pub expectations: Vec<Expected>,
+    pub expectations: Vec<ExpectationResult>,
     /// The values of single replications.
-    pub each: Each,
+    pub each: ReplicationValues,
     /// What typical requests consist of, and how the run went over time; only on request.
-    pub explained: Option<Explained>,
+    pub explained: Option<Explanation>,
 }
 
 /// What a second run of the first replication found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Explained {
+pub struct Explanation {
     /// By quantile; quantiles with too few requests are missing.
     pub typical: Vec<Typical>,
     /// How the replication went over time.
@@ -89,7 +89,7 @@ pub struct Explained {
 
 /// A condition of `expect(...)`, and whether it holds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expected {
+pub struct ExpectationResult {
     /// The condition: `p99<300ms`.
     pub expect: String,
     /// The value, in the unit of the JSON.
@@ -187,5 +187,5 @@ pub struct NodeResult {
     /// See `spread_min`.
     pub spread_cv: Estimate,
     /// The values of single replications.
-    pub each: Each,
+    pub each: ReplicationValues,
 }

@@ -1,7 +1,7 @@
 //! Running the scenarios of a plan: replications spread over threads, results in order.
 
-use crate::results::gather::{Gathered, Run};
-use crate::results::job::{Asked, Job, jobs};
+use crate::results::gather::{JobReplications, Run};
+use crate::results::job::{Job, JobOptions, jobs};
 use crate::results::latency::Pooled;
 use crate::results::precision;
 use crate::results::precision::{Precision, Shortfall};
@@ -43,7 +43,7 @@ pub enum Error {
 
 /// What to compute beside the figures.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wants {
+pub struct Extras {
     /// Each estimate's values by replication.
     pub each: bool,
     /// Run further replications until the figures are known this well.
@@ -61,17 +61,17 @@ pub fn run(
     progress: &(dyn Fn(u64, u64) + Sync),
     stop: &AtomicBool,
 ) -> Result<Results, Error> {
-    run_wanting(plan, options, &Wants::default(), progress, stop)
+    run_with_extras(plan, options, &Extras::default(), progress, stop)
 }
 
 /// Like [`run`], with more than the figures.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_wanting(
+pub fn run_with_extras(
     plan: &Plan,
     options: &Options,
-    wants: &Wants,
+    wants: &Extras,
     progress: &(dyn Fn(u64, u64) + Sync),
     stop: &AtomicBool,
 ) -> Result<Results, Error> {
@@ -92,15 +92,15 @@ pub(crate) fn run_with(
     fast: bool,
 ) -> Result<Results, Error> {
     let run = Run { jobs: jobs(plan, options)?, options, progress, stop, fast };
-    run_all(plan, &run, &Wants::default())
+    run_all(plan, &run, &Extras::default())
 }
 
 /// Runs the given number of replications. A job is summed up once its last one has finished, so that no more is kept.
-fn run_all(plan: &Plan, run: &Run<'_>, wants: &Wants) -> Result<Results, Error> {
+fn run_all(plan: &Plan, run: &Run<'_>, wants: &Extras) -> Result<Results, Error> {
     let numbers: Vec<u32> = (0..run.options.replications.max(1)).collect();
     let mut results: Vec<Option<ScenarioResult>> = run.jobs.iter().map(|_| None).collect();
     let mut events = 0;
-    run.replicate(&numbers, &mut |job, all: Gathered| {
+    run.replicate(&numbers, &mut |job, all: JobReplications| {
         events += all.runs.iter().map(|r| r.events).sum::<u64>();
         results[job] = Some(finish(&run.jobs[job], run, wants.each, &all.runs, all.pooled)?);
         Ok(())
@@ -150,6 +150,6 @@ pub(crate) fn finish(
         return Err(Error::SelfCheck(broken));
     }
     let program = job.program(run.options.members, run.fast).map_err(Error::Plan)?;
-    let asked = Asked { requests: job.requests, overridden: run.options.requests.is_some() };
+    let asked = JobOptions { requests: job.requests, overridden: run.options.requests.is_some() };
     Ok(summary::scenario(job.point, job.scenario, program, runs, pooled, asked, each))
 }

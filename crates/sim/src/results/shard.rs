@@ -5,7 +5,7 @@
 //! a shard holds the sums of each of its replications and the histograms of all of them, beside the plan and the
 //! options.
 
-use crate::results::gather::{Gathered, Run};
+use crate::results::gather::{JobReplications, Run};
 use crate::results::job::jobs;
 use crate::results::latency::Pooled;
 use crate::results::result::{Results, ScenarioResult};
@@ -36,7 +36,7 @@ impl Shard {
 
 /// The options of the whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Asked {
+struct RunOptions {
     seed: u64,
     replications: u32,
     requests: Option<u64>,
@@ -46,19 +46,19 @@ struct Asked {
 
 /// A shard of a run.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Part {
+pub struct ShardRun {
     schema: String,
     version: String,
     shard: Shard,
-    asked: Asked,
+    asked: RunOptions,
     /// As [`Plan::to_json`] writes it.
     plan: String,
     /// In the order of the result's scenarios.
-    jobs: Vec<PartOfJob>,
+    jobs: Vec<ShardJob>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct PartOfJob {
+struct ShardJob {
     latencies: Pooled,
     runs: Vec<Replication>,
 }
@@ -67,7 +67,7 @@ struct PartOfJob {
 #[derive(Clone, Debug, PartialEq)]
 pub enum NotWhole {
     /// A shard is missing, doubled, or of another run; or a file is not a shard: a sentence.
-    Parts(String),
+    Shards(String),
     /// They do, but a self-check fails, or the plan cannot be simulated.
     Run(Error),
 }
@@ -75,7 +75,7 @@ pub enum NotWhole {
 impl fmt::Display for NotWhole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotWhole::Parts(why) => f.write_str(why),
+            NotWhole::Shards(why) => f.write_str(why),
             NotWhole::Run(error) => write!(f, "{error:?}"),
         }
     }
@@ -84,32 +84,34 @@ impl fmt::Display for NotWhole {
 /// Runs a shard; `None`: it was stopped.
 ///
 /// # Errors
-/// As [`crate::results::run`].
-pub fn run_part(
+/// As [`crate::run`].
+pub fn run_shard(
     plan: &Plan,
     options: &Options,
     shard: Shard,
     progress: &(dyn Fn(u64, u64) + Sync),
     stop: &AtomicBool,
-) -> Result<Option<Part>, Error> {
+) -> Result<Option<ShardRun>, Error> {
     let run = Run { jobs: jobs(plan, options)?, options, progress, stop, fast: true };
     let numbers = shard.numbers(options.replications);
-    let mut gathered: Vec<Option<Gathered>> = run.jobs.iter().map(|_| None).collect();
+    let mut gathered: Vec<Option<JobReplications>> = run.jobs.iter().map(|_| None).collect();
     if numbers.is_empty() {
-        gathered.iter_mut().for_each(|job| *job = Some(Gathered::default()));
+        gathered.iter_mut().for_each(|job| *job = Some(JobReplications::default()));
     }
     run.replicate(&numbers, &mut |job, all| {
         let broken: Vec<String> = all.runs.iter().flat_map(|r| r.violations.clone()).collect();
         gathered[job] = Some(all);
         if broken.is_empty() { Ok(()) } else { Err(Error::SelfCheck(broken)) }
     })?;
-    let Some(gathered) = gathered.into_iter().collect::<Option<Vec<Gathered>>>() else { return Ok(None) };
-    let jobs = gathered.into_iter().map(|g| PartOfJob { latencies: g.pooled, runs: g.runs });
-    Ok(Some(Part {
+    let Some(gathered) = gathered.into_iter().collect::<Option<Vec<JobReplications>>>() else {
+        return Ok(None);
+    };
+    let jobs = gathered.into_iter().map(|g| ShardJob { latencies: g.pooled, runs: g.runs });
+    Ok(Some(ShardRun {
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         shard,
-        asked: Asked {
+        asked: RunOptions {
             seed: options.seed,
             replications: options.replications,
             requests: options.requests,
@@ -121,7 +123,7 @@ pub fn run_part(
     }))
 }
 
-impl Part {
+impl ShardRun {
     /// The shard as JSON.
     pub fn to_json(&self) -> Vec<u8> {
         // Writing to memory does not fail, and a shard holds nothing that JSON lacks.
@@ -134,16 +136,19 @@ impl Part {
     ///
     /// # Errors
     /// A file that is not a shard, or was made by another version, whose draws may differ.
-    pub fn from_json(bytes: &[u8]) -> Result<Part, NotWhole> {
-        let no_part = |why: String| NotWhole::Parts(format!("it is no part of `--shard`: {why}"));
-        let part: Part = serde_json::from_slice(bytes).map_err(|e| no_part(e.to_string()))?;
+    pub fn from_json(bytes: &[u8]) -> Result<ShardRun, NotWhole> {
+        let no_part = |why: String| NotWhole::Shards(format!("it was not written by `--shard`: {why}"));
+        let part: ShardRun = serde_json::from_slice(bytes).map_err(|e| no_part(e.to_string()))?;
         let Shard { k, n } = part.shard;
         if part.schema != SCHEMA || k == 0 || k > n {
-            return Err(no_part(format!("schema {}, part {k} of {n}", part.schema)));
+            return Err(no_part(format!("schema {}, shard {k} of {n}", part.schema)));
         }
         if part.version != env!("CARGO_PKG_VERSION") {
             let own = env!("CARGO_PKG_VERSION");
-            return Err(NotWhole::Parts(format!("it was made by weir {}, and this is {own}", part.version)));
+            return Err(NotWhole::Shards(format!(
+                "it was written by weir {}, but this is weir {own}",
+                part.version
+            )));
         }
         Ok(part)
     }
@@ -163,11 +168,11 @@ impl Part {
 ///
 /// # Errors
 /// Shards that are missing, doubled, or of another run.
-pub fn merge(parts: Vec<Part>, each: bool) -> Result<Results, NotWhole> {
+pub fn merge(parts: Vec<ShardRun>, each: bool) -> Result<Results, NotWhole> {
     let parts = in_order(parts)?;
-    let Some(first) = parts.first() else { return Err(NotWhole::Parts("there is no part".to_owned())) };
+    let Some(first) = parts.first() else { return Err(NotWhole::Shards("there is no shard".to_owned())) };
     let asked = first.asked.clone();
-    let plan = Plan::from_json(first.plan.as_bytes()).map_err(|e| NotWhole::Parts(e.to_string()))?;
+    let plan = Plan::from_json(first.plan.as_bytes()).map_err(|e| NotWhole::Shards(e.to_string()))?;
     let options = Options {
         seed: asked.seed,
         first: 0,
@@ -180,12 +185,12 @@ pub fn merge(parts: Vec<Part>, each: bool) -> Result<Results, NotWhole> {
     let (stop, silent) = (AtomicBool::new(false), |_: u64, _: u64| {});
     let jobs = jobs(&plan, &options).map_err(NotWhole::Run)?;
     let run = Run { jobs, options: &options, progress: &silent, stop: &stop, fast: true };
-    let mut jobs_of: Vec<std::vec::IntoIter<PartOfJob>> =
+    let mut jobs_of: Vec<std::vec::IntoIter<ShardJob>> =
         parts.into_iter().map(|p| p.jobs.into_iter()).collect();
     let (mut results, mut events) = (Vec::<Option<ScenarioResult>>::new(), 0);
     for job in &run.jobs {
-        let of_parts: Option<Vec<PartOfJob>> = jobs_of.iter_mut().map(Iterator::next).collect();
-        let of_parts = of_parts.ok_or_else(|| NotWhole::Parts("a part lacks scenarios".to_owned()))?;
+        let of_parts: Option<Vec<ShardJob>> = jobs_of.iter_mut().map(Iterator::next).collect();
+        let of_parts = of_parts.ok_or_else(|| NotWhole::Shards("a shard lacks scenarios".to_owned()))?;
         let (pooled, runs) = together(of_parts, options.replications)?;
         events += runs.iter().map(|r| r.events).sum::<u64>();
         results.push(Some(finish(job, &run, each, &runs, pooled).map_err(NotWhole::Run)?));
@@ -194,7 +199,7 @@ pub fn merge(parts: Vec<Part>, each: bool) -> Result<Results, NotWhole> {
 }
 
 /// The replications of a job in order: the i-th comes from shard i mod n.
-fn together(parts: Vec<PartOfJob>, replications: u32) -> Result<(Pooled, Vec<Replication>), NotWhole> {
+fn together(parts: Vec<ShardJob>, replications: u32) -> Result<(Pooled, Vec<Replication>), NotWhole> {
     let mut pooled = Pooled::default();
     let mut runs = Vec::with_capacity(parts.len());
     for part in parts {
@@ -205,12 +210,12 @@ fn together(parts: Vec<PartOfJob>, replications: u32) -> Result<(Pooled, Vec<Rep
     let all: Option<Vec<Replication>> = (0..replications as usize).map(|i| runs[i % n].next()).collect();
     match all {
         Some(all) if runs.iter().all(|left| left.len() == 0) => Ok((pooled, all)),
-        _ => Err(NotWhole::Parts("a part has not the replications that it should have".to_owned())),
+        _ => Err(NotWhole::Shards("a shard does not have the replications that it should have".to_owned())),
     }
 }
 
 /// The shards by their number, each once.
-fn in_order(mut parts: Vec<Part>) -> Result<Vec<Part>, NotWhole> {
+fn in_order(mut parts: Vec<ShardRun>) -> Result<Vec<ShardRun>, NotWhole> {
     parts.sort_by_key(|p| p.shard.k);
     let Some(first) = parts.first() else { return Ok(parts) };
     let n = first.shard.n;
@@ -219,18 +224,18 @@ fn in_order(mut parts: Vec<Part>) -> Result<Vec<Part>, NotWhole> {
     {
         let what = if other.plan != first.plan { "another topology" } else { "another run" };
         let (k, of) = (other.shard.k, other.shard.n);
-        return Err(NotWhole::Parts(format!(
-            "part {k} of {of} is of {what} than part {} of {n}: seed, replications, options and file must be the same",
+        return Err(NotWhole::Shards(format!(
+            "shard {k} of {of} is from {what} than shard {} of {n}: seed, replications, options and file must be the same",
             first.shard.k
         )));
     }
     if let Some(twice) = parts.windows(2).find(|w| w[0].shard.k == w[1].shard.k) {
-        return Err(NotWhole::Parts(format!("part {} of {n} is given twice", twice[0].shard.k)));
+        return Err(NotWhole::Shards(format!("shard {} of {n} is given twice", twice[0].shard.k)));
     }
     let missing: Vec<String> =
         (1..=n).filter(|k| parts.iter().all(|p| p.shard.k != *k)).take(10).map(|k| k.to_string()).collect();
     if missing.is_empty() {
         return Ok(parts);
     }
-    Err(NotWhole::Parts(format!("of {n} parts there are missing: {}", missing.join(", "))))
+    Err(NotWhole::Shards(format!("of {n} shards these are missing: {}", missing.join(", "))))
 }

@@ -1,13 +1,13 @@
 //! From the sums of replications to a result: estimates with intervals, one row per site or member.
 
 use crate::account::ledger::{KINDS, Ledger};
-use crate::account::settle::Settled;
+use crate::account::settle::SettlingPoint;
 use crate::code::Code;
 use crate::results::expect;
-use crate::results::job::Asked;
-use crate::results::latency::{self, Own, Pooled};
-use crate::results::replicate::{Program, Ran};
-use crate::results::result::{Each, NodeResult, Requests, ScenarioResult};
+use crate::results::job::JobOptions;
+use crate::results::latency::{self, Pooled, ReplicationLatency};
+use crate::results::replicate::{FinishedRun, Program};
+use crate::results::result::{NodeResult, ReplicationValues, Requests, ScenarioResult};
 use crate::results::warnings::Finished;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -78,8 +78,8 @@ pub(crate) struct Replication {
     extra_attempts: u64,
     window_ns: u64,
     ends_ns: u64,
-    all: Own,
-    successes: Own,
+    all: ReplicationLatency,
+    successes: ReplicationLatency,
     halves: [Option<f64>; 2],
     /// Whether sums of times over the whole run are exact; if not, no figure is derived from them.
     exact: bool,
@@ -91,15 +91,15 @@ pub(crate) struct Replication {
     /// Attempts made only because requests are taken as GET.
     pub as_get: u64,
     /// Where it settled, if that was requested.
-    pub settled: Option<Settled>,
+    pub settled: Option<SettlingPoint>,
     /// Broken laws; empty in a sound weir.
     pub violations: Vec<String>,
 }
 
 /// Sums up a finished replication.
-pub(crate) fn replication(program: &Program, ran: &Ran) -> Replication {
+pub(crate) fn replication(program: &Program, ran: &FinishedRun) -> Replication {
     let Program { code, rows, .. } = program;
-    let Ran { ledger, window_ns, violations, settled } = ran;
+    let FinishedRun { ledger, window_ns, violations, settled } = ran;
     let window_ns = *window_ns;
     let mut all = ledger.ok.clone();
     all.merge(&ledger.failed);
@@ -114,10 +114,10 @@ pub(crate) fn replication(program: &Program, ran: &Ran) -> Replication {
         extra_attempts: ledger.extra_attempts,
         window_ns,
         ends_ns: ledger.last_end.saturating_sub(ledger.first_end),
-        successes: Own::of(&ledger.ok),
+        successes: ReplicationLatency::new(&ledger.ok),
         halves: ledger.halves.map(|(sum, n)| (n > 0).then(|| sum as f64 / n as f64)),
         exact: ledger.is_exact_over(ledger.over) && all.sum() <= u128::from(u64::MAX),
-        all: Own::of(&all),
+        all: ReplicationLatency::new(&all),
         rows: rows.iter().map(|row| row_sums(code, row, ledger)).collect(),
         outages: ledger.outages,
         ejections: ledger.ejections,
@@ -191,33 +191,25 @@ pub(crate) fn scenario(
     program: &Program,
     runs: &[Replication],
     pooled: Pooled,
-    asked: Asked,
+    asked: JobOptions,
     keep: bool,
 ) -> ScenarioResult {
     let rows = &program.rows;
-    let mut each = Each::new();
+    let mut each = ReplicationValues::new();
     let mut over = |path: &'static str, f: &dyn Fn(&Replication) -> Option<f64>| {
         kept(path, runs.iter().map(f), keep.then_some(&mut each))
     };
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-    let errors = kinds(|k| runs.iter().map(|r| r.errors[k]).sum());
-    let (selected, ok) = (runs.iter().map(|r| r.selected).sum(), runs.iter().map(|r| r.ok).sum());
     let (pooled_ok, pooled_all) = pooled.into_parts();
-    let own: Vec<&Own> = runs.iter().map(|r| &r.all).collect();
+    let own: Vec<&ReplicationLatency> = runs.iter().map(|r| &r.all).collect();
     let (latency_all, curve_all) = latency::together(&pooled_all, &own);
     let too_short = latency::too_short(&latency_all, &own);
-    let successes: Vec<&Own> = runs.iter().map(|r| &r.successes).collect();
+    let successes: Vec<&ReplicationLatency> = runs.iter().map(|r| &r.successes).collect();
     let (latency_ok, curve_ok) = latency::together(&pooled_ok, &successes);
     let mut result = ScenarioResult {
         name: scenario.name.clone(),
         params: point.params.clone(),
-        requests: Requests {
-            total: runs.iter().map(|r| r.total).sum(),
-            selected,
-            ok,
-            failed: selected - ok,
-            errors,
-        },
+        requests: requests(runs),
         success: over("success", &|r| share(r.ok, r.selected)),
         // Answers in time, over the time in which they came back: overload delays answers, it does not make more of
         // them.
@@ -233,7 +225,7 @@ pub(crate) fn scenario(
         curve_all,
         curve_ok,
         nodes: rows.iter().enumerate().map(|(i, row)| node(point, program, row, i, runs, keep)).collect(),
-        warnings: crate::results::warnings::of(&Finished {
+        warnings: crate::results::warnings::find(&Finished {
             point,
             scenario,
             program,
@@ -242,19 +234,32 @@ pub(crate) fn scenario(
             too_short,
         }),
         expectations: Vec::new(),
-        each: Each::new(),
+        each: ReplicationValues::new(),
         explained: None,
     };
     if keep {
-        let of = |set: [&'static str; 6], own: &[&Own]| {
-            let path = move |name: &str| set.into_iter().find(|path| path.ends_with(name));
-            latency::each(own).into_iter().filter_map(move |(name, values)| Some((path(name)?, values)))
-        };
-        each.extend(of(ALL, &own).chain(of(OK, &successes)));
+        each.extend(latency_values(ALL, &own).chain(latency_values(OK, &successes)));
     }
     result.each = each;
     result.expectations = expect::judged(point, scenario, program, runs, &result);
     result
+}
+
+/// The counts of a scenario's requests.
+fn requests(runs: &[Replication]) -> Requests {
+    let sum = |count: &dyn Fn(&Replication) -> u64| runs.iter().map(count).sum::<u64>();
+    let (selected, ok) = (sum(&|r| r.selected), sum(&|r| r.ok));
+    let errors = kinds(|k| sum(&|r| r.errors[k]));
+    Requests { total: sum(&|r| r.total), selected, ok, failed: selected - ok, errors }
+}
+
+/// The latencies of single replications, by their paths in the JSON, which are in `paths`.
+fn latency_values(
+    paths: [&'static str; 6],
+    own: &[&ReplicationLatency],
+) -> impl Iterator<Item = (&'static str, Vec<f64>)> + use<> {
+    let path = move |name: &str| paths.into_iter().find(|path| path.ends_with(name));
+    latency::each(own).into_iter().filter_map(move |(name, values)| Some((path(name)?, values)))
 }
 
 /// The paths of the latencies in the JSON.
@@ -276,7 +281,11 @@ const OK: [&str; 6] = [
 ];
 
 /// The estimate of these values; `room` keeps the values themselves.
-fn kept(path: &'static str, values: impl Iterator<Item = Option<f64>>, room: Option<&mut Each>) -> Estimate {
+fn kept(
+    path: &'static str,
+    values: impl Iterator<Item = Option<f64>>,
+    room: Option<&mut ReplicationValues>,
+) -> Estimate {
     let values: Option<Vec<f64>> = values.collect();
     let Some(values) = values else { return Estimate::default() };
     let estimate = Estimate::of(values.iter().copied().map(Some));
@@ -310,8 +319,7 @@ fn node(
     runs: &[Replication],
     keep: bool,
 ) -> NodeResult {
-    let code = &program.code;
-    let each = RefCell::new(Each::new());
+    let each = RefCell::new(ReplicationValues::new());
     let over = |path: &'static str, f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
         let values = runs.iter().map(|r| f(&r.rows[index], r));
         kept(path, values, keep.then_some(&mut *each.borrow_mut()))
@@ -320,18 +328,9 @@ fn node(
         over(path, &|row, r| if r.exact { f(row, r) } else { None })
     };
     let per = |ns: u64, entries: u64| (entries > 0).then(|| ns as f64 / NS_PER_MS / entries as f64);
-    let nodes = || {
-        row.parts.iter().flat_map(|&(s, one)| {
-            let nodes = &code.stages[s as usize].nodes;
-            match one {
-                Some(m) => &nodes[m as usize..=m as usize],
-                None => &nodes[..],
-            }
-        })
-    };
-    let count = nodes().count() as u64;
-    let spec = |id: &u32| &point.specs[point.nodes[*id as usize].spec as usize];
-    let first = nodes().next().map(spec);
+    let nodes = row.nodes(&program.code);
+    let count = nodes.len() as u64;
+    let first = nodes.first().map(|id| &point.specs[point.nodes[*id as usize].spec as usize]);
     let kind = first.map_or("", Spec::kind);
     let shares = matches!(first, Some(Spec::Concurrent { .. }));
     let queue = shares || matches!(first, Some(Spec::Queue { .. }));
@@ -341,13 +340,10 @@ fn node(
         per(r.time_ns.wrapping_sub(if shares { r.served_ns } else { 0 }), r.requests - r.refused)
     };
     let service = |r: &RowSums| per(r.served_ns, r.started);
-    let mut names = nodes().map(|id| point.nodes[*id as usize].name.as_deref());
-    let first = names.next().flatten();
-    let name = if names.all(|n| n == first) { first.unwrap_or(kind) } else { kind };
     let nothing = Estimate::default();
     NodeResult {
-        id: if count == 1 { nodes().next().copied() } else { None },
-        name: name.to_string(),
+        id: if count == 1 { nodes.first().copied() } else { None },
+        name: common_name(point, &nodes).unwrap_or(kind).to_string(),
         kind: kind.to_string(),
         place: point.sites[row.site as usize].label.clone(),
         count,
@@ -370,6 +366,13 @@ fn node(
         spread_cv: over("spread.cv", &|r, _| Some(r.spread.2)),
         each: each.into_inner(),
     }
+}
+
+/// The name that all of these nodes have, if they have the same.
+fn common_name<'p>(point: &'p Point, nodes: &[u32]) -> Option<&'p str> {
+    let mut names = nodes.iter().map(|id| point.nodes[*id as usize].name.as_deref());
+    let first = names.next().flatten();
+    if names.all(|name| name == first) { first } else { None }
 }
 
 impl Replication {
@@ -413,6 +416,18 @@ impl Replication {
 }
 
 impl Row {
+    /// The nodes that it adds up.
+    fn nodes(&self, code: &Code) -> Vec<u32> {
+        let of_part = |&(stage, one): &(u32, Option<u32>)| {
+            let nodes = &code.stages[stage as usize].nodes;
+            match one {
+                Some(m) => &nodes[m as usize..=m as usize],
+                None => &nodes[..],
+            }
+        };
+        self.parts.iter().flat_map(of_part).copied().collect()
+    }
+
     /// Stages, each with the index of one member where the row is for a single one.
     pub fn parts(&self) -> &[(u32, Option<u32>)] {
         &self.parts

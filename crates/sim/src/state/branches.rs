@@ -1,19 +1,19 @@
-//! What is kept of branches: a row beside each, and what somebody waits for.
+//! The tables of branches: a row beside each, and the groups that requests wait for.
 
 use crate::code::NOT;
 use weir_policy::hedge::Hedging;
 
-/// What stands beside a state that is a branch, or waits for some.
+/// The row beside a state that is a branch, or waits for some.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// Who sent it in; [`NOT`]: it is the request, or nobody waits for it.
+    /// Its parent; [`NOT`]: it is the request, or nothing waits for it.
     pub parent: u32,
     pub index: u32,
-    /// Of which hedge it is an attempt; [`NOT`]: it is one of a fan-out.
+    /// The hedge of which it is an attempt; [`NOT`]: it is a branch of a fan-out.
     pub hedge: u32,
-    /// The innermost hedge that it is inside of an attempt of: who waits there.
+    /// The request at the innermost hedge of which it is inside an attempt.
     pub hedge_of: u32,
-    /// Whose list of tried targets it uses; [`NOT`]: its own.
+    /// The branch whose list of tried targets it uses; [`NOT`]: its own.
     pub tries_of: u32,
     pub begun: u64,
     /// The branches that it waits for.
@@ -23,10 +23,10 @@ pub(crate) struct Row {
 pub(crate) const ALONE: Row =
     Row { parent: NOT, index: 0, hedge: NOT, hedge_of: NOT, tries_of: NOT, begun: 0, group: NOT };
 
-/// The branches that somebody waits for.
+/// The branches that a request waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    /// Number of the place: of the fan-out, or of the hedge.
+    /// Number of the fan-out or hedge.
     pub site: u32,
     /// The step where they come back, or where they begin.
     pub pc: u32,
@@ -39,9 +39,9 @@ pub(crate) struct Group {
     pub hedging: Option<Hedging>,
     /// Balancer, target and index of the branch, of each target that an attempt of a hedge picked.
     pub picks: Vec<(u32, u32, u32)>,
-    /// Since when time at the node itself is not booked.
+    /// The time up to which time at the node itself is booked.
     pub since: u64,
-    /// How many frames deep in the branch around they begin: part of what they draw by.
+    /// How many frames deep in the enclosing branch they begin: part of the key of their draws.
     pub depth: u64,
 }
 
@@ -51,13 +51,13 @@ impl Group {
     }
 }
 
-/// All branches on their way.
+/// All branches in flight.
 #[derive(Debug)]
 pub(crate) struct Branches {
     pub rows: Vec<Row>,
     pub groups: Vec<Group>,
     pub spare: Vec<u32>,
-    /// Who goes on as soon as what happens now is done; [`NOT`]: nobody.
+    /// The request that goes on as soon as the current event is done; [`NOT`]: none.
     pub then: u32,
 }
 
@@ -79,7 +79,7 @@ impl Branches {
         &mut self.rows[slot as usize]
     }
 
-    /// Who sent a branch in; [`NOT`]: nobody waits for it.
+    /// The parent of a branch; [`NOT`]: nothing waits for it.
     pub fn parent(&self, slot: u32) -> u32 {
         self.row(slot).parent
     }
@@ -92,14 +92,14 @@ impl Branches {
         self.row(slot).begun
     }
 
-    /// The slot is another's.
+    /// The slot is reused.
     pub fn clear(&mut self, slot: u32) {
         if let Some(row) = self.rows.get_mut(slot as usize) {
             *row = ALONE;
         }
     }
 
-    /// The outermost of those who wait for a branch.
+    /// The outermost request that waits for a branch.
     pub fn top(&self, slot: u32) -> u32 {
         let mut at = slot;
         while self.row(at).parent != NOT {
@@ -108,18 +108,18 @@ impl Branches {
         at
     }
 
-    /// Whose list of tried targets one uses.
+    /// The branch whose list of tried targets a branch uses.
     pub fn tried_of(&self, slot: u32) -> u32 {
         Some(self.row(slot).tries_of).filter(|of| *of != NOT).unwrap_or(slot)
     }
 
-    /// What one waits for.
+    /// The group that a request waits for.
     pub fn group(&mut self, slot: u32) -> Option<&mut Group> {
         let group = self.row(slot).group;
         self.groups.get_mut(group as usize)
     }
 
-    /// One begins to wait for branches.
+    /// A request begins to wait for branches.
     pub fn open_group(&mut self, slot: u32) -> &mut Group {
         let group = self.spare.pop().unwrap_or(self.groups.len() as u32);
         if group as usize == self.groups.len() {
@@ -133,14 +133,14 @@ impl Branches {
         group
     }
 
-    /// Those whom one waits for, who waits no longer.
+    /// Removes the group of a request that waits no longer; returns it and its branches.
     pub fn close_group(&mut self, slot: u32) -> (u32, Vec<u32>) {
         let group = std::mem::replace(&mut self.row_mut(slot).group, NOT);
         let Some(of) = self.groups.get_mut(group as usize) else { return (group, Vec::new()) };
         (group, std::mem::take(&mut of.branches))
     }
 
-    /// A group is another's.
+    /// Makes a group available for reuse.
     pub fn spare_group(&mut self, group: u32, list: Vec<u32>) {
         if let Some(of) = self.groups.get_mut(group as usize) {
             of.branches = list;
@@ -184,7 +184,7 @@ impl Branches {
         }
     }
 
-    /// Which attempt of a hedge a branch belongs to.
+    /// The attempt of a hedge to which a branch belongs.
     pub fn attempt_of(&self, slot: u32, hedge: u32) -> Option<u32> {
         let mut at = slot;
         loop {

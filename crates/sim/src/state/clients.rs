@@ -10,11 +10,11 @@ pub(crate) struct Clients {
     pub thinking: Option<Thinking>,
     /// How many requests each user has sent.
     pub sent: Vec<u64>,
-    /// By slot: who sent the request, and whether it belongs to the second half of the window.
+    /// By slot: the user of the request, and whether it belongs to the second half of the window.
     pub of_slot: Vec<(u32, bool)>,
-    /// Whether no more will be sent.
+    /// Whether no more requests will be sent.
     pub over: bool,
-    /// Users who think before a request that they will send, and those of them who will within the window.
+    /// Users that think before a request that they will send, and those of them that will send it within the window.
     pub thinkers: u64,
     pub in_window: u64,
     /// Requests that ended at this instant without having taken any time.
@@ -49,7 +49,7 @@ impl Clients {
         }
     }
 
-    /// A user's request in the order of events: by user, then how-manyth.
+    /// The position of a user's request in the order of events: by user, then by its number.
     pub fn order(&self, user: u32, k: u64) -> u64 {
         let bits = REQUEST_BITS - self.user_bits;
         u64::from(user) << bits | k & ((1 << bits) - 1)

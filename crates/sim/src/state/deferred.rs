@@ -1,11 +1,12 @@
-//! Requests that are on their way back to a balancer and cannot be held up any more: known before their time, needed only
-//! when the balancer picks again.
+//! Requests on their way back to a balancer that nothing can hold up any more: their returns are known ahead of time,
+//! and needed only when the balancer picks again.
 //!
-//! A request that has left the last queue crosses cables of constant length; the one thing that its return changes is a
-//! count that nobody but this balancer's next pick can see. So instead of an event it leaves a note, and a pick first takes
-//! in all notes whose time and order come before its own: the same counts, in the same order, a quarter fewer events.
+//! A request that has left the last queue crosses cables of constant length; its return changes only a count, which
+//! only this balancer's next pick can see. So instead of scheduling an event it leaves a note, and a pick first
+//! processes all notes whose time and order come before its own: the same counts, in the same order, with a quarter
+//! fewer events.
 
-/// That a request comes back from a target.
+/// The return of a request from a target.
 #[derive(Clone, Copy, Debug)]
 struct Note {
     at: u64,
@@ -35,8 +36,8 @@ impl Default for Deferred {
 }
 
 impl Deferred {
-    /// Notes that a request comes back from `target` at that time and order. False if an earlier note comes later than
-    /// that (returns of different length): then it needs an event.
+    /// Notes that a request returns from `target` at that time and order. False if an earlier note comes later than
+    /// that (returns of different length): then an event is needed.
     #[inline(always)]
     pub fn note(&mut self, at: u64, key: u64, target: u32) -> bool {
         if at < self.last.0 || at == self.last.0 && key < self.last.1 {
@@ -65,7 +66,7 @@ impl Deferred {
         self.ring = ring;
     }
 
-    /// Takes the next note that does not come after `turn`, the greatest time and order that has run.
+    /// Takes the next note that does not come after `turn`, the greatest time and order that has been processed.
     #[inline(always)]
     pub fn before(&mut self, turn: (u64, u64)) -> Option<u32> {
         if self.first > turn.0 {

@@ -5,14 +5,14 @@ use crate::code::fault_timelines::LineSite;
 use weir_model::faulty::Faulty;
 use weir_stats::Key;
 
-/// The time-lines of a replication.
+/// The timelines of a replication.
 pub(crate) struct Lines {
     pub state: Vec<Faulty>,
-    /// How often each flipped since the last request ended, and which did: what fails after all have their
-    /// answers is nobody's outage.
+    /// How often each flipped since the last request ended, and which did: failures after the last answer affect no
+    /// request and do not count.
     pub since: Vec<u64>,
     pub which: Vec<u32>,
-    /// When a request ends, for the last one of those known by now.
+    /// The end of the last request among those whose end is known.
     pub ends: u64,
 }
 
@@ -22,7 +22,7 @@ impl Lines {
         Lines { since: vec![0; state.len()], which: Vec::new(), ends: 0, state }
     }
 
-    /// A time-line has flipped.
+    /// A timeline has flipped.
     pub fn flip(&mut self, line: u32, flips: u64, now: u64) {
         if now >= self.ends {
             if self.since[line as usize] == 0 {
@@ -32,7 +32,7 @@ impl Lines {
         }
     }
 
-    /// A request ends at `time`; nothing can prevent that any more.
+    /// A request ends at `time`, which nothing can prevent any more.
     #[inline]
     pub fn request_ends(&mut self, time: u64) {
         self.ends = self.ends.max(time);

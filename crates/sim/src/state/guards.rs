@@ -1,4 +1,4 @@
-//! The state of balancers with something around them, and of what is around them.
+//! The state of guarded balancers.
 
 use crate::code::bounds::{HORIZON_NS, MOST_IN_VAIN};
 use crate::code::{Code, Targets};
@@ -9,47 +9,47 @@ use weir_policy::sticky::Simulated;
 use weir_policy::{Ticket, Upstream};
 use weir_stats::Key;
 
-/// A balancer in virtual time, and what stands around it, for all loops that meet it: only the policy's state and whom it
-/// passes over are each loop's own.
+/// A guarded balancer in virtual time, for all loops that use it: only the policy's state and the targets that it
+/// passes over exist per loop.
 pub(crate) struct Guard {
     pub upstream: Upstream,
-    /// What its choices are drawn by.
+    /// The key of its picks.
     pub picks: Key,
     pub targets: Targets,
     pub lb: u32,
     pub site: u32,
     /// Requests that wait until a target is not full any more.
     pub line: Line,
-    /// The cookies that it gives and knows, on whichever loop: clients do not know of them.
+    /// The cookies that it issues and recognises on all loops: clients do not depend on the loop.
     pub sticky: Option<Simulated>,
-    /// When it is looked at next; an event at another time is stale.
+    /// When its health is to be examined next; an event at another time is stale.
     pub watched: u64,
-    /// When its next checks begin; likewise.
+    /// When its next checks begin; an event at another time is stale.
     pub check_due: u64,
-    /// How often its health was looked at since somebody came to its line or was let in.
+    /// How often its health was examined since a request last joined or left its line.
     pub vain: u32,
-    /// Whether anything behind it could be picked when that was looked at last.
+    /// Whether anything behind it could be picked at the last examination.
     pub alive: bool,
 }
 
-/// Cookies that clients keep, at most.
+/// The most cookies that clients keep.
 pub(crate) const COOKIES: usize = 1 << 20;
 
-/// The frame of a request that went to the spare node rather than to a target.
+/// The target index in the frame of a request that went to the spare node.
 pub(crate) const SPARE: u32 = u32::MAX;
 
-/// All guarded balancers of a scenario, by the number that they have among all of the first loop.
+/// All guarded balancers of a scenario, by their number among all balancers of the first loop.
 #[derive(Default)]
 pub(crate) struct Guards {
     pub of: Vec<Option<Box<Guard>>>,
-    /// How busy each member is that probes ask.
+    /// How busy each probed member is.
     pub busy: Vec<Busy>,
     /// Health checks begun so far.
     pub checks_begun: u64,
 }
 
 impl Guards {
-    /// `own` is what each balancer's state is drawn by, `picks` its choices.
+    /// `own` is the key of each balancer's state, `picks` that of its choices.
     pub fn new(code: &Code, keys: impl Fn(u32, &crate::code::Instance) -> (Key, Key)) -> Guards {
         if code.guards.sites.is_empty() {
             return Guards::default();
@@ -86,40 +86,40 @@ impl Guards {
         Guards { of, busy: vec![Busy::default(); probed], checks_begun: 0 }
     }
 
-    /// The guarded balancer of that number, whichever loop's it is.
+    /// The guarded balancer of that number, on any loop.
     #[inline]
     pub fn get(&mut self, index: u32) -> Option<&mut Guard> {
         Some(self.on_loop(index)?.0)
     }
 
-    /// The guarded balancer of that number, and the loop whose it is.
+    /// The guarded balancer of that number, and its loop.
     #[inline]
     pub fn on_loop(&mut self, index: u32) -> Option<(&mut Guard, u32)> {
         let (first, on) = self.place(index);
         Some((self.of.get_mut(first)?.as_deref_mut()?, on))
     }
 
-    /// The number of the first loop's balancer at the same place, and the loop.
+    /// The number of the first loop's balancer at the same site, and the loop.
     #[inline]
     pub fn place(&self, index: u32) -> (usize, u32) {
         let (index, each) = (index as usize, self.of.len());
         if index < each || each == 0 { (index, 0) } else { (index % each, (index / each) as u32) }
     }
 
-    /// The state of a balancer that knows the work left at its targets, and those.
+    /// The targets, and the state of a balancer that uses the work left at them.
     pub fn least_work(&mut self, index: u32) -> Option<(Targets, &mut LeastWork)> {
         let (guard, on) = self.on_loop(index)?;
         let targets = guard.targets;
         Some((targets, guard.upstream.on(on).balancer().least_work()?))
     }
 
-    /// A count that was held at a target ends; false: it is no guarded balancer's.
+    /// Ends a count that was held at a target; false: the balancer is not guarded.
     pub fn release(&mut self, index: u32, target: u32) -> bool {
         let found = self.on_loop(index);
         found.map(|(guard, on)| guard.upstream.on(on).release(target)).is_some()
     }
 
-    /// Whether somebody waits for a target that may come back by itself, or by a check.
+    /// Whether a request waits for a target that may recover by itself or by a check.
     pub fn anyone_waits_for_health(&self, code: &Code) -> bool {
         self.of.iter().flatten().any(|guard| {
             let is_checked = code.guards.sites[guard.site as usize].check_timeout_ns > 0;
@@ -138,7 +138,7 @@ impl Guards {
         self.of.iter().flatten().map(|g| g.upstream.health().ejections()).sum()
     }
 
-    /// A request leaves a target where it was for so long.
+    /// A request leaves a target.
     pub fn left_target(&mut self, code: &Code, targets: Targets, ticket: &Ticket, now: u64) {
         if !self.busy.is_empty() {
             let to = targets.get(code, ticket.target);

@@ -1,9 +1,9 @@
-//! A heap of events: what lies beyond the timing wheel.
+//! A heap of events, for those beyond the timing wheel.
 
 use crate::code::order::{Entry, NOTHING};
 
-/// A 4-ary heap: the children of node i are family i; node i > 0 is in family (i - 1) / 4. Places that are not taken hold
-/// what comes after all, so a family is always complete.
+/// A 4-ary heap: the children of node i are family i; node i > 0 is in family (i - 1) / 4. Unused places hold an
+/// entry that comes after all others, so a family is always complete.
 pub(crate) struct Heap {
     /// The first of all.
     pub top: Entry,
@@ -18,7 +18,7 @@ impl Default for Heap {
 }
 
 impl Heap {
-    /// Puts an entry in.
+    /// Adds an entry.
     pub fn push(&mut self, entry: Entry) {
         let mut i = self.size;
         self.size += 1;
@@ -41,7 +41,7 @@ impl Heap {
         }
     }
 
-    /// Takes the top away.
+    /// Removes the top.
     pub fn pop(&mut self) {
         self.size -= 1;
         if self.size == 0 {
@@ -53,7 +53,7 @@ impl Heap {
         self.replace_top(last);
     }
 
-    /// Takes the top away and puts an entry in, in one sift.
+    /// Replaces the top by an entry, in one sift.
     #[inline]
     pub fn replace_top(&mut self, entry: Entry) {
         // Where the hole is: the top, or a family and a place in it.
@@ -61,7 +61,7 @@ impl Heap {
         let mut node = 0;
         let sought = entry.order();
         while let Some(family) = self.families.get(node) {
-            // Which child is least cannot be predicted, so it is computed rather than branched on.
+            // The least child cannot be predicted, so it is computed rather than branched on.
             let order = [family[0].order(), family[1].order(), family[2].order(), family[3].order()];
             let left = usize::from(order[1] < order[0]);
             let right = 2 + usize::from(order[3] < order[2]);

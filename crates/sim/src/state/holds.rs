@@ -4,7 +4,7 @@ use weir_policy::Ticket;
 
 /// Something that a request holds.
 pub(crate) struct Hold {
-    pub what: What,
+    pub what: HoldKind,
     pub member: u32,
     /// The step that gives it back.
     pub pc: u32,
@@ -12,7 +12,7 @@ pub(crate) struct Hold {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum What {
+pub(crate) enum HoldKind {
     Line { queue: u32 },
     Slot { queue: u32 },
     ShareLine { share: u32 },

@@ -1,33 +1,33 @@
-//! The listeners that requests have come through.
+//! The listeners that requests have passed.
 
 use weir_policy::config::Exclude;
 
-/// What a request is to those behind the innermost listener that it came through.
+/// The state of a request for the nodes behind the innermost listener that it passed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Inside {
-    /// Which entry of a listener this was; 0: none yet.
+pub(crate) struct Hop {
+    /// The number of this entry of a listener; 0: none yet.
     pub serial: u32,
     /// Attempts that its request had begun by then.
     pub attempts: u32,
 }
 
-/// What held outside of a listener, and where that ends.
+/// The state outside of a listener, and where that hop ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    pub inside: Inside,
+    pub inside: Hop,
     pub meets: u16,
     pub exclude: Exclude,
     pub depth: u16,
     pub end: u32,
-    /// Retries that the request was inside of.
+    /// The number of retries that enclosed the request.
     pub retries: u8,
 }
 
-/// The listeners that requests have come through, by slot; nothing is kept where none is behind another.
+/// The listeners that requests have passed, by slot; empty where none is behind another.
 #[derive(Debug, Default)]
 pub(crate) struct Hops {
     pub kept: bool,
-    pub now: Vec<Inside>,
+    pub now: Vec<Hop>,
     pub rows: Vec<Vec<Row>>,
     pub entered: u32,
 }
@@ -41,21 +41,21 @@ impl Hops {
     #[inline]
     pub fn begin(&mut self, slot: u32) {
         if self.kept {
-            self.set(slot, Inside::default());
+            self.set(slot, Hop::default());
         }
     }
 
     #[cold]
-    pub fn set(&mut self, slot: u32, inside: Inside) {
+    pub fn set(&mut self, slot: u32, inside: Hop) {
         if slot as usize >= self.now.len() {
-            self.now.resize(slot as usize + 1, Inside::default());
+            self.now.resize(slot as usize + 1, Hop::default());
             self.rows.resize(slot as usize + 1, Vec::new());
         }
         self.now[slot as usize] = inside;
         self.rows[slot as usize].clear();
     }
 
-    /// A branch of a request: it comes back to whoever sent it in, and leaves no listener that that one came through.
+    /// Begins a branch of a request: it returns to its parent, and leaves no listener that the parent passed.
     pub fn branch(&mut self, from: u32, to: u32) {
         if self.kept {
             self.set(to, self.now[from as usize]);
@@ -70,12 +70,13 @@ impl Hops {
         }
     }
 
-    /// What targets of a balancer are remembered by, for a request: not those that it has tried or opened elsewhere.
+    /// The tag under which a request remembers targets of a balancer: apart from those that it tried or opened in
+    /// other hops.
     pub fn tag(&self, slot: u32, balancer: u32) -> u32 {
         if self.kept { tag(balancer, self.now[slot as usize].serial) } else { balancer }
     }
 
-    /// The loop that a request met at a step that it has come past, where it meets that one now.
+    /// The loop that a request used at a step that it has passed; `now` is its present loop.
     pub fn met_at(&self, slot: u32, pc: u32, depth: usize, now: u16) -> u16 {
         let rows = self.rows.get(slot as usize).map_or(&[][..], |rows| rows);
         let behind = |row: &&Row| {
@@ -91,7 +92,7 @@ impl Hops {
     }
 }
 
-/// A balancer as the so-manieth entry of a listener knows it.
+/// The tag of a balancer behind entry number `serial` of a listener.
 pub(crate) fn tag(balancer: u32, serial: u32) -> u32 {
     balancer ^ serial.wrapping_mul(0x9E37_79B9)
 }

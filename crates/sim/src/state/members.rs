@@ -1,4 +1,4 @@
-//! What the engine keeps of a balancer and of a member of a pool.
+//! The engine's state of a balancer and of a member of a pool.
 
 use crate::code::Targets;
 use crate::state::deferred::Deferred;
@@ -10,15 +10,15 @@ use weir_stats::Key;
 /// A balancer in virtual time.
 pub(crate) struct Instance {
     pub balancer: Balancer,
-    /// What its choices are drawn by.
+    /// The key of its picks.
     pub picks: Key,
     pub targets: Targets,
-    /// Requests that will have come back before its next pick.
+    /// Requests that will have returned before its next pick.
     pub deferred: Deferred,
 }
 
 impl Instance {
-    /// Takes in all who came back before a turn.
+    /// Processes all returns before a turn.
     #[inline(always)]
     pub fn take_returns(&mut self, turn: (u64, u64)) {
         while let Some(target) = self.deferred.before(turn) {
@@ -26,7 +26,7 @@ impl Instance {
         }
     }
 
-    /// A pick of a request that has tried targets before.
+    /// A pick for a request that has tried targets before.
     #[cold]
     #[inline(never)]
     pub fn pick_anew(&mut self, draw: Key, tried: &Tried, own: u32, excluded: &mut Vec<u32>) -> Option<u32> {
@@ -35,14 +35,14 @@ impl Instance {
     }
 }
 
-/// A member of a block, and its first queue: what a pick touches is what the entry will need.
+/// A member of a block, and its first queue: a pick touches what the entry will need.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub(crate) struct Member {
     pub queue: Queue,
     /// Entries of selected requests since they were carried over to [`Engine::entered`].
     pub entries: i32,
-    /// Requests on their way to the queue, where some enter ahead of time; and when the last of those does.
+    /// Requests on their way to the queue, where some enter ahead of time; and when the last of them enters.
     pub coming: u32,
     pub since: u64,
 }

@@ -1,7 +1,7 @@
-//! How many slots or cores are busy, and how many requests wait, integrated over time: in whole parts of a nanosecond, since
-//! an `f64` loses nanoseconds past 2^53 of them, 104 days of one server.
+//! The number of busy slots or cores and of waiting requests, integrated over time: in whole fractions of a
+//! nanosecond, since an `f64` loses nanoseconds past 2^53 of them, 104 days of one server.
 
-/// Parts of a core in one: cores need not be whole.
+/// Fractions of a core in one: cores need not be whole.
 const ONE: f64 = (1u64 << DIGITS) as f64;
 const DIGITS: u32 = 20;
 
@@ -41,15 +41,15 @@ impl Meter {
         self.waiting.add(ns, waiting);
     }
 
-    /// The integrals up to `at`, which is not before the last change.
+    /// The integrals up to that time, which is not before the last change.
     pub fn until(&self, at: u64) -> (u64, u64) {
         let ns = at.saturating_sub(self.last);
         (self.busy.until(ns), self.waiting.until(ns))
     }
 }
 
-/// What is kept of queues, for one site's stage or one member of it. Times of entries are subtracted, times of exits
-/// added, wrapping: exact, and one addition each.
+/// The statistics of queues, for one site's stage or one member of it. Times of entries are subtracted, times of
+/// exits added, wrapping: exact, and one addition each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gauge {
     /// Time in slots, all requests.
@@ -58,13 +58,13 @@ pub(crate) struct Gauge {
     pub waiting: u64,
     /// Time in slots, selected requests.
     pub served: u64,
-    /// How many of them got one.
+    /// How many selected requests got a slot.
     pub started: u64,
-    /// The most that waited at one member since the window began.
+    /// The longest line at one member since the window began.
     pub most: u32,
 }
 
-/// Integrals of queues at an instant: busy slots and waiting requests over time, and the most that waited so far.
+/// Integrals of queues at an instant: busy slots and waiting requests over time, and the longest line so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
     pub busy: Vec<u64>,
@@ -76,7 +76,7 @@ pub(crate) struct Snapshot {
 mod tests {
     use super::*;
 
-    /// Past 2^53 ns of busy cores a nanosecond still counts, and past 2^64 what is between two readings.
+    /// Past 2^53 ns of busy cores a nanosecond still counts, and past 2^64 the difference of two readings.
     #[test]
     fn integrals_are_exact() {
         const YEAR: u64 = 365 * 86_400 * 1_000_000_000;

@@ -1,14 +1,14 @@
 //! The set of pending events, in a total order (`docs/spec/language.md#order-at-one-instant`): by time, then class, request,
 //! attempt and branch; never by when an event was scheduled, so no way of scheduling changes a byte of the result.
 //!
-//! Constant delays go through one first-in-first-out lane each: what is scheduled later comes later. Where times are equal
-//! a lane inserts from its end. Drawn times go to a timing wheel, what lies beyond it to a 4-ary heap.
+//! Constant delays go through one first-in-first-out lane each: an entry that is scheduled later is due later. Where
+//! times are equal a lane inserts from its end. Drawn times go to a timing wheel, those beyond it to a 4-ary heap.
 
 use crate::code::order::{Entry, NOTHING};
 use crate::state::heap::Heap;
 use crate::state::wheel::Wheel;
 
-/// Most lanes; further delays go to the heap.
+/// The most lanes; further delays go to the heap.
 const LANES: usize = 6;
 const NEVER: u64 = NOTHING.at;
 
@@ -25,7 +25,7 @@ impl Lane {
         Lane { delay, ring: vec![NOTHING; 64], head: 0, tail: 0 }
     }
 
-    /// Whether the entry is the first now.
+    /// Adds an entry; returns whether it is now the first.
     #[inline(always)]
     fn push(&mut self, entry: Entry) -> bool {
         if self.tail - self.head == self.ring.len() {
@@ -59,37 +59,37 @@ impl Lane {
         (self.head != self.tail).then(|| &self.ring[self.head & (self.ring.len() - 1)])
     }
 
-    /// Time of the first entry, or of what comes after all.
+    /// Time of the first entry, or the end of time.
     #[inline(always)]
     fn due(&self) -> u64 {
         if self.head == self.tail { NEVER } else { self.ring[self.head & (self.ring.len() - 1)].at }
     }
 }
 
-/// Where the next event comes from.
+/// The origin of the next event.
 const DRAWN: usize = 0;
 const SOURCE: usize = 1;
 const FIRST_LANE: usize = 2;
 
-/// Bits of a [`stamp`] that say where an event comes from.
+/// Bits of a [`stamp`] for the origin of an event.
 const FROM_BITS: u32 = 3;
 const _: () = assert!(FIRST_LANE + LANES <= 1 << FROM_BITS);
-/// From here on times are not told apart by their stamps.
+/// From here on stamps do not distinguish times.
 const FAR: u64 = u64::MAX >> FROM_BITS;
 
-/// A time, and where its event comes from, in one number that sorts by time.
+/// A time and the origin of its event, in one number that sorts by time.
 #[inline(always)]
 fn stamp(at: u64, from: usize) -> u64 {
     at.min(FAR) << FROM_BITS | from as u64
 }
 
-/// Pending events of requests, beside the one next arrival.
+/// Pending events of requests, and the next arrival.
 pub(crate) struct Pending {
     /// Stamps of the earliest drawn time, of the source, and of each lane.
     due: [u64; FIRST_LANE + LANES],
     lanes: Vec<Lane>,
     wheel: Wheel,
-    /// What lies beyond the wheel.
+    /// Entries beyond the wheel.
     heap: Heap,
     source: Entry,
     /// Requests that were woken at this very instant.
@@ -115,7 +115,7 @@ impl Pending {
         self.due[SOURCE] = stamp(self.source.at, SOURCE);
     }
 
-    /// An event after a delay that is the same for all that are scheduled with it.
+    /// Adds an event after a delay that is the same for all that are scheduled with it.
     #[inline(always)]
     pub fn push_constant(&mut self, delay: u64, entry: Entry) {
         for (i, lane) in self.lanes.iter_mut().enumerate() {
@@ -129,8 +129,8 @@ impl Pending {
         self.push_new_delay(delay, entry);
     }
 
-    /// The same for an event that is mostly not needed any more when its time comes: those at the front that `is_over` says
-    /// that of are dropped. So what is pending does not grow with the delay, and few come out in vain.
+    /// The same for an event that is mostly stale by the time it is due: those at the front for which `is_over`
+    /// returns true are dropped. So the number pending does not grow with the delay, and few come out in vain.
     #[inline(always)]
     pub fn push_limit(&mut self, delay: u64, entry: Entry, is_over: impl Fn(&Entry) -> bool) {
         for (i, lane) in self.lanes.iter_mut().enumerate() {
@@ -157,13 +157,13 @@ impl Pending {
         self.push_constant(delay, entry);
     }
 
-    /// An event at any time that is not before `now`; for all but the way of every request.
+    /// Adds an event at any time not before `now`, outside of the path of every request.
     #[inline]
     pub fn push(&mut self, now: u64, entry: Entry) {
         self.push_often(now, entry);
     }
 
-    /// The same, where it is called.
+    /// The same, inlined.
     #[inline(always)]
     pub fn push_often(&mut self, now: u64, entry: Entry) {
         self.wheel.push(now, entry, &mut self.heap);
@@ -176,10 +176,10 @@ impl Pending {
         self.woken.push(entry);
     }
 
-    /// Takes the next event; `None` if nothing is pending. The bool says whether it is the source's.
+    /// Takes the next event; `None` if none is pending. The bool says whether it is the source's.
     #[inline(always)]
     pub fn next(&mut self) -> Option<(Entry, bool)> {
-        // Which is first cannot be predicted, so it is computed rather than branched on; and most have few lanes.
+        // The first cannot be predicted, so it is computed rather than branched on; and most have few lanes.
         let [a, b, c, d, lanes @ ..] = &self.due;
         let (mut first, mut second) = (*a.min(b), *a.max(b));
         let mut look = |due: u64| {
@@ -236,7 +236,7 @@ impl Pending {
         entry
     }
 
-    /// Whose event at a drawn time is probably next.
+    /// The slot whose event at a drawn time is probably next.
     #[inline(always)]
     pub fn next_drawn(&self) -> u32 {
         self.wheel.first().who
@@ -251,7 +251,7 @@ impl Pending {
         }
     }
 
-    /// The first of those whose stamps say the same time as this one; `None`: nothing is due.
+    /// The first of those with the same time in their stamps as this one; `None`: nothing is due.
     #[cold]
     #[inline(never)]
     fn first_of_tied(&self, stamp: u64) -> Option<usize> {
@@ -288,7 +288,7 @@ mod tests {
     use crate::code::order::{Class, order_key};
     use weir_stats::Key;
 
-    /// Limits that are over do not come out, and take no room however far off their time is.
+    /// Limits that are over do not come out, and take no room however far off they are.
     #[test]
     fn limits_that_are_over_are_dropped() {
         const HOURS: u64 = 36_000_000_000_000;

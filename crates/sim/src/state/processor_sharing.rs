@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::state::meter::{Gauge, Meter, Snapshot};
 use weir_model::concurrent::{Concurrent, Jobs};
 
-/// A server, and when it is looked at next.
+/// A server, and when its next tick is due.
 #[derive(Clone, Default)]
 pub(crate) struct Server {
     pub state: Concurrent,
@@ -40,7 +40,7 @@ impl Shares {
         self.servers.iter().map(|s| u64::from(s.state.inside()) + u64::from(s.state.waiting())).sum()
     }
 
-    /// Work that a request at a server has still to be given, ns.
+    /// The remaining work of a request at a server, ns.
     pub fn left_ns(&self, code: &Code, server: u32, slot: u32, now: u64) -> u64 {
         let (site, _) = code.servers[server as usize];
         let law = &code.shares[site as usize].law;

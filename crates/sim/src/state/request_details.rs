@@ -1,4 +1,4 @@
-//! What few requests have beside their state: what kind they are, what they were answered, what their work is multiplied by.
+//! Details of requests that only some topologies need: their kind, their answer, and the factor of their work.
 
 use crate::state::probes::NONE;
 
@@ -8,16 +8,16 @@ pub(crate) struct Detail {
     /// The kind of request, and the hash of its key.
     pub shape: u32,
     pub key: Option<u64>,
-    /// The status of the last answer; 0: nothing says which.
+    /// The status of the last answer; 0: unknown.
     pub status: u16,
-    /// A balancer behind which it failed has passed its error on: whom that one could reach was reached.
+    /// A balancer behind which it failed has passed its error on: that balancer's target was reached.
     pub relayed: bool,
-    /// How often it has come to the balancer where it stands before, on this way.
+    /// How often it has come before to the balancer it is at, on this way.
     pub came: u32,
-    /// The balancer and the target of a health check, and the probe that it is rather than one.
+    /// The balancer and target of a health check, and the probe that it is, if it is one.
     pub check: (u32, u32),
     pub probe: u32,
-    /// What its work is multiplied by.
+    /// The factor of its work.
     pub factor: f64,
 }
 
@@ -32,11 +32,11 @@ const NEW: Detail = Detail {
     factor: 1.0,
 };
 
-/// The details of all requests, by slot; none where nothing reads them.
+/// The details of all requests, by slot; empty where no node reads them.
 #[derive(Debug, Default)]
 pub(crate) struct Details {
     pub slots: Vec<Detail>,
-    /// Factors that held outside, innermost last.
+    /// The factors outside, innermost last.
     factors: Vec<Vec<f64>>,
 }
 
@@ -55,14 +55,14 @@ impl Details {
         }
     }
 
-    /// What one request has another has.
+    /// Copies the details of one request to another.
     pub fn copy(&mut self, from: u32, to: u32) {
         self.reserve(to);
         self.slots[to as usize] = self.slots[from as usize];
         self.factors[to as usize] = self.factors[from as usize].clone();
     }
 
-    /// What a branch knows of the request that sends it in.
+    /// Gives a branch the details of its request.
     pub fn branch(&mut self, from: u32, to: u32) {
         self.reserve(to);
         self.slots[to as usize] = Detail { status: 0, relayed: false, came: 0, ..self.slots[from as usize] };
@@ -76,19 +76,19 @@ impl Details {
         detail.factor *= factor;
     }
 
-    /// Takes that back.
+    /// Reverts [`Details::scale`].
     pub fn unscale(&mut self, slot: u32) {
         if let Some(before) = self.factors[slot as usize].pop() {
             self.slots[slot as usize].factor = before;
         }
     }
 
-    /// How many factors a request is under, and of what kind it is: what a limit outside of it must know.
+    /// How many factors a request is under, and its kind: what must be restored outside of a limit.
     pub fn outside(&self, slot: u32) -> (u32, u16) {
         (self.slots[slot as usize].shape, self.factors[slot as usize].len() as u16)
     }
 
-    /// A request is cut off: what it has met behind a limit is forgotten.
+    /// A request is cut off: restores the values outside of a limit.
     pub fn cut(&mut self, slot: u32, (shape, factors): (u32, u16)) {
         while self.factors[slot as usize].len() > usize::from(factors) {
             self.unscale(slot);
@@ -104,7 +104,7 @@ impl Details {
     }
 }
 
-/// Work that takes so many times longer.
+/// The time of work that takes `factor` times as long.
 pub(crate) fn scaled(ns: u64, factor: f64) -> u64 {
     if factor == 1.0 { ns } else { (ns as f64 * factor + 0.5) as u64 }
 }

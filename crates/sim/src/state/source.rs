@@ -1,4 +1,4 @@
-//! Arrivals, drawn a little ahead of the clock, and the window's instants that they fix.
+//! Arrivals, drawn a little ahead of the clock, and the instants of the window that they fix.
 
 #[cfg(test)]
 use std::sync::atomic::AtomicBool;
@@ -10,13 +10,13 @@ use weir_workload::Load;
 #[cfg(test)]
 use weir_workload::load_unless;
 
-/// What a scenario sends, without anybody to stop the counting.
+/// The load of a scenario, without a flag that stops its computation.
 #[cfg(test)]
 pub(crate) fn load(scenario: &Scenario, requests: Option<u64>, key: Key) -> Load {
     load_unless(scenario, requests, key, &AtomicBool::new(false)).expect("nobody stops it")
 }
 
-/// Arrivals drawn at once.
+/// Arrivals drawn in one batch.
 const BATCH: u64 = 256;
 
 /// The arrivals of one replication. They depend on nothing, so they are drawn in batches; the window's first and last
@@ -50,8 +50,8 @@ impl Source {
         }
     }
 
-    /// The next arrival, `None` after the last. When it comes back, the window's instants up to `prefix_ns` after that
-    /// arrival are known.
+    /// The next arrival, `None` after the last. When it is returned, the window's instants up to `prefix_ns` after
+    /// that arrival are known.
     #[inline]
     pub fn take(&mut self, prefix_ns: u64) -> Option<u64> {
         if self.taken == self.load.requests {
@@ -70,7 +70,7 @@ impl Source {
     }
 
     fn draw(&mut self) {
-        // Those taken go once they are the larger half, so each is moved once.
+        // Those taken are removed once they are the larger half, so each is moved once.
         if self.next * 2 >= self.ahead.len() {
             self.ahead.drain(..self.next);
             self.next = 0;

@@ -1,7 +1,7 @@
-//! How often each request has been at the places that it can pass more than once on one way, and what to go back to after
-//! an attempt on a way of its own. Most topologies have no such place, and then nothing is kept.
+//! Counts how often each request has been at the places that it can pass more than once on one way, and saves what to
+//! restore after an attempt on a way of its own. Most topologies have no such place, and then nothing is kept.
 
-/// Counters of all slots: so many for each, and a copy of them for each row (a retry that a slot can be inside of).
+/// Counters of all slots: `each` for a slot, and a copy of them for each row (a retry that encloses a slot).
 #[derive(Debug)]
 pub(crate) struct Visits {
     each: usize,
@@ -10,12 +10,12 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// With so many counters for each slot.
+    /// Creates counters, `each` for every slot.
     pub fn new(each: usize) -> Visits {
         Visits { each, now: Vec::new(), saved: Vec::new() }
     }
 
-    /// There are so many slots and rows now.
+    /// Grows to `slots` and `rows`.
     pub fn grow(&mut self, slots: usize, rows: usize) {
         self.now.resize(slots * self.each, 0);
         self.saved.resize(rows * self.each, 0);
@@ -29,17 +29,17 @@ impl Visits {
         *visits - 1
     }
 
-    /// How often a slot has been at a counted place before.
+    /// How often a slot has been at a counted place.
     pub fn before(&self, slot: u32, counter: u32) -> u32 {
         self.now[slot as usize * self.each + counter as usize]
     }
 
-    /// A visit did not take place after all.
+    /// Takes back a visit that did not take place after all.
     pub fn take_back(&mut self, slot: u32, counter: u32) {
         self.now[slot as usize * self.each + counter as usize] -= 1;
     }
 
-    /// A new way: nothing has been visited on it.
+    /// Begins a new way, without any visits.
     #[inline]
     pub fn clear(&mut self, slot: u32) {
         if self.each > 0 {
@@ -47,7 +47,7 @@ impl Visits {
         }
     }
 
-    /// Keeps what a slot has visited in a row.
+    /// Saves the visits of a slot in a row.
     #[inline]
     pub fn save(&mut self, slot: u32, row: usize) {
         if self.each > 0 {
@@ -56,7 +56,7 @@ impl Visits {
         }
     }
 
-    /// A slot has visited what a row keeps.
+    /// Restores the visits of a slot from a row.
     #[inline]
     pub fn restore(&mut self, slot: u32, row: usize) {
         if self.each > 0 {
@@ -65,7 +65,7 @@ impl Visits {
         }
     }
 
-    /// What one row keeps another keeps.
+    /// Copies the visits of one row to another.
     pub fn copy_row(&mut self, from: usize, to: usize) {
         if self.each > 0 {
             let (from, to) = (from * self.each, to * self.each);
@@ -73,7 +73,7 @@ impl Visits {
         }
     }
 
-    /// What one slot has visited another has, on the same way.
+    /// Copies the visits of one slot to another, on the same way.
     pub fn copy(&mut self, from: u32, to: u32) {
         if self.each > 0 {
             let (from, to) = (from as usize * self.each, to as usize * self.each);

@@ -1,24 +1,24 @@
 //! A timing wheel for events at drawn times: constant cost where a heap's grows with the number pending.
 //!
-//! Time is cut into buckets of equal width; bucket b of the ring holds the entries of one of them, and a bitmap says which
-//! hold any. Number and width of the buckets follow what is pending (a few entries in a bucket, the ring four mean delays
-//! long); they change where an entry is kept, never the order in which entries come out. What lies beyond the ring, or
-//! would crowd a bucket (many events at one instant), goes to the heap.
+//! Time is cut into buckets of equal width; bucket b of the ring holds the entries of one of them, and a bitmap marks
+//! those that hold any. Number and width of the buckets follow the pending entries (a few entries in a bucket, the
+//! ring four mean delays long); they change where an entry is kept, never the order in which entries come out.
+//! Entries beyond the ring, or that would crowd a bucket (many events at one instant), go to the heap.
 
 use crate::code::order::{Entry, NOTHING};
 use crate::state::heap::Heap;
 
 /// No slot; also the most slots there can be.
 const NONE: u32 = (1 << COUNT_SHIFT) - 1;
-/// A bucket is its first slot and, above that, how many entries it has.
+/// A bucket is its first slot and, above that bit, its number of entries.
 const COUNT_SHIFT: u32 = 26;
-/// Most entries of a bucket, which are searched for the first.
+/// The most entries of a bucket, which are searched for the first.
 const CROWD: u32 = 12;
 const LEAST_BUCKETS: usize = 1024;
 const MOST_BUCKETS: usize = 1 << 22;
 /// The ring's least length in mean delays, and its buckets per entry.
 const SPARE: u64 = 4;
-/// Pushes between two looks at whether the ring still fits.
+/// Pushes between two checks whether the ring still fits.
 const LOOK: u32 = 1024;
 
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ pub(crate) struct Wheel {
     /// The first entry; `NOTHING` if empty.
     first: Entry,
     first_slot: u32,
-    /// Pushes since the last look, and the sum of their delays.
+    /// Pushes since the last check, and the sum of their delays.
     pushes: u32,
     delays: u64,
 }
@@ -65,7 +65,7 @@ impl Wheel {
         &self.first
     }
 
-    /// Takes an entry in, or puts it into the heap. `now` is not after any entry's time.
+    /// Adds an entry here or to the heap. `now` is not after any entry's time.
     #[inline(always)]
     pub fn push(&mut self, now: u64, entry: Entry, beyond: &mut Heap) {
         self.pushes += 1;
@@ -78,7 +78,7 @@ impl Wheel {
         }
     }
 
-    /// Takes an entry in; false if it belongs in the heap.
+    /// Adds an entry; false if it belongs in the heap.
     #[inline(always)]
     fn takes_in(&mut self, now: u64, entry: Entry) -> bool {
         let mask = self.heads.len() - 1;
@@ -110,7 +110,7 @@ impl Wheel {
         true
     }
 
-    /// Takes the first entry out; there must be one.
+    /// Removes the first entry; there must be one.
     #[inline(always)]
     pub fn pop(&mut self) -> Entry {
         let (entry, slot) = (self.first, self.first_slot);
@@ -166,15 +166,16 @@ impl Wheel {
         self.first_slot = best;
     }
 
-    /// Whether the ring fits what is pending; if not, all entries move to one that does. What lies beyond a shorter one goes to
-    /// the heap: there nearly always is an entry that does, so a ring that kept the old for it would never fit.
+    /// Checks whether the ring fits the pending entries; if not, all entries move to one that does. Those beyond a
+    /// shorter one go to the heap: nearly always some entry does, so a ring that kept the old size for it would never
+    /// fit.
     #[cold]
     fn look(&mut self, now: u64, beyond: &mut Heap) {
         let mean = self.delays / u64::from(self.pushes);
         self.pushes = 0;
         self.delays = 0;
         let buckets = (self.len * SPARE as usize).next_power_of_two().clamp(LEAST_BUCKETS, MOST_BUCKETS);
-        // No shorter than that: what lies beyond the ring takes a heap's time.
+        // No shorter than that: entries beyond the ring take a heap's time.
         let width = mean.saturating_mul(SPARE).div_ceil(buckets as u64).clamp(1, 1 << 62);
         let shift = width.next_power_of_two().trailing_zeros();
         let fits = buckets <= self.heads.len()
@@ -209,7 +210,8 @@ mod tests {
     use crate::code::order::{Class, order_key};
     use weir_stats::{Key, math};
 
-    /// With exponential delays some always lie beyond the ring that fits; it grows all the same, and few wait in the heap.
+    /// With exponential delays some always lie beyond the ring that fits; it grows all the same, and few wait in the
+    /// heap.
     #[test]
     fn it_fits_itself_to_what_is_pending() {
         let (mut wheel, mut heap) = (Wheel::new(), Heap::default());

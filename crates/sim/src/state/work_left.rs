@@ -1,13 +1,15 @@
-//! The work left at targets, which `lb.least_work` knows, to the nanosecond.
+//! The work left at targets, which `lb.least_work` uses, exact to the nanosecond.
 //!
-//! - What counts: the work of a request from its pick on until it has been done, whoever picked it and across whichever
-//!   cable. What its way to the server and back takes beside that (cables, lines, backoffs) is no work.
-//! - What is foreseen at the pick: each `delay` and `concurrent` behind the target once, as the first attempt of a `retry`
-//!   would come to it, and at its usual pace. A further attempt, and what a slow or cold server adds, counts as it begins.
-//! - Work that is foreseen and not done (behind a node that refused) counts until the request is back from the target.
-//! - What goes on for nobody still has to be done: it counts to its end.
+//! - Counted: the work of a request from its pick until it is done, whichever balancer picked it and across whichever
+//!   cable. Other time on its way to the server and back (cables, lines, backoffs) is not work.
+//! - Foreseen at the pick: each `delay` and `concurrent` behind the target once, as the first attempt of a `retry`
+//!   would meet it, and at its usual pace. A further attempt, and what a slow or cold server adds, counts as it
+//!   begins.
+//! - Work that is foreseen and not done (behind a node that refused) counts until the request returns from the
+//!   target.
+//! - Work of requests that go on unwanted still has to be done: it counts to its end.
 //!
-//! Work under way ends at a known time, so what is left of it is the sum of those ends less so many times now: a
+//! Work in progress ends at a known time, so the rest of it is the sum of those ends less `now` times their number: a
 //! request costs a few additions, and nothing is scheduled.
 
 use crate::code::Code;
@@ -15,16 +17,16 @@ use crate::code::Code;
 /// No account, or no server.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What a request has to do with the work left at a target.
+/// The relation of a request to the work left at a target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Burden {
     /// The target that it was sent to: a member.
     pub account: u32,
-    /// How whoever keeps it knows where it was picked.
+    /// Where it was picked, in the terms of the caller.
     pub mark: u16,
     /// Work that it will bring and has not begun, ns.
     ahead_ns: u64,
-    /// When the work that it does ends.
+    /// When its current work ends.
     until: Option<u64>,
     /// The server that shares its cores with it.
     server: u32,
@@ -36,26 +38,26 @@ const NO_BURDEN: Burden = Burden { account: NONE, mark: 0, ahead_ns: 0, until: N
 #[derive(Clone, Debug, Default)]
 struct Account {
     ahead_ns: u64,
-    /// Ends of work that is under way, added up, and how many.
+    /// The sum of the ends of work in progress, and their number.
     ends: u128,
     busy: u32,
-    /// Servers and those who share their cores, or wait there.
+    /// Servers with the requests that share their cores or wait there.
     sharing: Vec<(u32, u32)>,
 }
 
-/// The work left at all targets, and who brought it.
+/// The work left at all targets, and the requests that brought it.
 #[derive(Debug, Default)]
 pub(crate) struct WorkLeft {
-    /// By member; empty where no balancer asks.
+    /// By member; empty where no balancer uses it.
     accounts: Vec<Account>,
-    /// Which members are targets of a balancer that asks.
+    /// Which members are targets of a balancer that uses it.
     asked: Vec<bool>,
     /// By slot.
     burdens: Vec<Burden>,
 }
 
 impl WorkLeft {
-    /// At the targets of the balancers that ask.
+    /// Creates accounts for the targets of the balancers that use them.
     pub fn new(code: &Code, asks: impl Fn(u32) -> bool) -> WorkLeft {
         let mut work = WorkLeft::default();
         for instance in code.instances.iter().filter(|instance| asks(instance.lb)) {
@@ -73,27 +75,27 @@ impl WorkLeft {
         self.asked[member as usize] = true;
     }
 
-    /// Whether anybody asks.
+    /// Whether any balancer uses it.
     #[inline]
     pub fn is_kept(&self) -> bool {
         !self.accounts.is_empty()
     }
 
-    /// Whether anybody asks about a target.
+    /// Whether any balancer uses the work left at a target.
     pub fn is_asked(&self, member: u32) -> bool {
         self.asked.get(member as usize).is_some_and(|asked| *asked)
     }
 
-    /// Work left at a target. `shared` says what of its work somebody at a server that shares its cores still has to do.
-    pub fn at(&self, account: u32, now: u64, shared: impl Fn(u32, u32) -> u64) -> u64 {
+    /// The work left at a target. `shared` is the remaining work of a request at a server that shares its cores.
+    pub fn amount(&self, account: u32, now: u64, shared: impl Fn(u32, u32) -> u64) -> u64 {
         let account = &self.accounts[account as usize];
         let under_way = account.ends - u128::from(now) * u128::from(account.busy);
         let shared: u64 = account.sharing.iter().map(|&(server, slot)| shared(server, slot)).sum();
         account.ahead_ns.saturating_add(u64::try_from(under_way).unwrap_or(u64::MAX)).saturating_add(shared)
     }
 
-    /// What a request bears.
-    pub fn of(&self, slot: u32) -> Burden {
+    /// The burden of a request.
+    pub fn burden(&self, slot: u32) -> Burden {
         self.burdens.get(slot as usize).copied().unwrap_or(NO_BURDEN)
     }
 
@@ -104,7 +106,7 @@ impl WorkLeft {
         self.burdens[slot as usize] = burden;
     }
 
-    /// A request is sent to a target, where it will bring so much work.
+    /// A request is sent to a target, to which it brings work of `ns`.
     #[cold]
     #[inline(never)]
     pub fn bring(&mut self, slot: u32, account: u32, mark: u16, ns: u64) {
@@ -114,7 +116,7 @@ impl WorkLeft {
         self.set(slot, Burden { account, mark, ahead_ns: ns, ..NO_BURDEN });
     }
 
-    /// Work of which so much was foreseen is not ahead any more.
+    /// Work begins of which `foreseen_ns` were foreseen: that is not ahead any more.
     fn begins(&mut self, slot: u32, foreseen_ns: u64) -> Option<&mut Account> {
         let burden = self.burdens.get_mut(slot as usize).filter(|burden| burden.account != NONE)?;
         let account = &mut self.accounts[burden.account as usize];
@@ -124,7 +126,7 @@ impl WorkLeft {
         Some(account)
     }
 
-    /// A request begins to work until then.
+    /// A request begins work that ends at `until`.
     #[cold]
     #[inline(never)]
     pub fn work(&mut self, slot: u32, foreseen_ns: u64, until: u64) {
@@ -134,7 +136,7 @@ impl WorkLeft {
         self.burdens[slot as usize].until = Some(until);
     }
 
-    /// A request comes to a server that shares its cores.
+    /// A request enters a server that shares its cores.
     #[cold]
     #[inline(never)]
     pub fn share(&mut self, slot: u32, foreseen_ns: u64, server: u32) {
@@ -143,7 +145,7 @@ impl WorkLeft {
         self.burdens[slot as usize].server = server;
     }
 
-    /// A request is done with what it did, or cut off from it.
+    /// A request has finished its work, or is cut off from it.
     #[cold]
     #[inline(never)]
     pub fn stop(&mut self, slot: u32) {
@@ -159,11 +161,11 @@ impl WorkLeft {
         }
     }
 
-    /// A request has nothing to do with its target any more.
+    /// A request has left its target.
     #[cold]
     #[inline(never)]
     pub fn drop(&mut self, slot: u32) {
-        let burden = self.of(slot);
+        let burden = self.burden(slot);
         if burden.account == NONE {
             return;
         }
@@ -172,22 +174,22 @@ impl WorkLeft {
         self.burdens[slot as usize] = NO_BURDEN;
     }
 
-    /// Another slot goes on at the target for a request; what has been foreseen stays with the old one.
+    /// Another slot goes on at the target for a request; foreseen work stays with the old one.
     pub fn go_on_in(&mut self, slot: u32, other: u32) {
-        let Burden { account, mark, .. } = self.of(slot);
+        let Burden { account, mark, .. } = self.burden(slot);
         self.set(other, Burden { account, mark, ..NO_BURDEN });
     }
 
-    /// What one has ahead is another's, who comes or goes on for it at the same target.
+    /// Passes the work ahead of one request to another that arrives or goes on for it at the same target.
     pub fn hand(&mut self, from: u32, to: u32) {
-        let account = self.of(from).account;
+        let account = self.burden(from).account;
         if account == NONE {
             return;
         }
-        if self.of(to).account == NONE {
+        if self.burden(to).account == NONE {
             self.set(to, Burden { account, ..NO_BURDEN });
         }
-        assert_eq!(self.of(to).account, account);
+        assert_eq!(self.burden(to).account, account);
         let ahead_ns = std::mem::take(&mut self.burdens[from as usize].ahead_ns);
         self.burdens[to as usize].ahead_ns += ahead_ns;
     }
@@ -204,7 +206,7 @@ mod tests {
     }
 
     fn alone(work: &WorkLeft, now: u64) -> u64 {
-        work.at(1, now, |_, _| 0)
+        work.amount(1, now, |_, _| 0)
     }
 
     #[test]
@@ -212,12 +214,12 @@ mod tests {
         let mut work = kept(3);
         work.bring(7, 1, 0, 30);
         work.bring(2, 1, 0, 5);
-        assert_eq!((alone(&work, 0), work.at(0, 0, |_, _| 0)), (35, 0));
+        assert_eq!((alone(&work, 0), work.amount(0, 0, |_, _| 0)), (35, 0));
         work.work(7, 20, 120);
         assert_eq!((alone(&work, 100), alone(&work, 115)), (35, 20), "what has been served is gone");
         work.stop(7);
         assert_eq!(alone(&work, 120), 15);
-        // Slower than foreseen, and more than that.
+        // Slower than foreseen, and beyond that.
         work.work(7, 10, 220);
         assert_eq!(alone(&work, 120), 105);
         work.stop(7);
@@ -233,13 +235,13 @@ mod tests {
         let mut work = kept(2);
         work.bring(0, 1, 0, 30);
         work.share(0, 30, 4);
-        assert_eq!(work.at(1, 9, |server, slot| u64::from(10 * server + slot)), 40);
+        assert_eq!(work.amount(1, 9, |server, slot| u64::from(10 * server + slot)), 40);
         work.stop(0);
-        assert_eq!(work.at(1, 9, |_, _| 99), 0);
-        // One whose target nobody asks about bears nothing.
+        assert_eq!(work.amount(1, 9, |_, _| 99), 0);
+        // A request whose target no balancer asks about has no burden.
         work.share(5, 30, 4);
         work.work(5, 30, 70);
-        assert_eq!(work.at(1, 9, |_, _| 99), 0);
+        assert_eq!(work.amount(1, 9, |_, _| 99), 0);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use weir_plan::{NodeId, Point, Spec, To};
 use weir_workload::place_key;
 
-/// What compiling may not exceed; a clear error instead of a wrapped number.
+/// The most of anything that compiling may produce; beyond it comes an error instead of a wrapped number.
 pub(crate) const MOST: usize = u32::MAX as usize / 32;
 
 /// A block before its code is known.
@@ -43,14 +43,14 @@ pub(crate) struct Layout<'a> {
     /// Block and index in it of each head.
     block_of: Vec<(u32, u32)>,
     pub drafts: Vec<Draft>,
-    /// Number of each node among those of its place in the scenario.
+    /// The number of each node among the members of its site in the scenario.
     pub number: Vec<u32>,
     /// Nodes of all blocks' first stages.
     members: u32,
 }
 
 impl<'a> Layout<'a> {
-    /// Groups what `root` leads to.
+    /// Groups the nodes behind `root`.
     pub fn new(point: &'a Point, root: NodeId) -> Layout<'a> {
         let n = point.nodes.len();
         let mut reachable = vec![false; n];
@@ -159,7 +159,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Heads of blocks: targets, nodes with several ways in, the root (which has none).
+    /// Heads of blocks: targets, nodes that several others lead to, the root (which none leads to).
     fn find_heads(&mut self) {
         let mut ways_in = vec![0u8; self.point.nodes.len()];
         let mut seen_list = vec![false; self.point.lists.len()];
@@ -187,7 +187,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Groups chains of equal shape. Nodes come after all that they lead to, so callees have their block already.
+    /// Groups chains of equal shape. Nodes come after everything that they lead to, so callees have their block
+    /// already.
     fn make_blocks(&mut self) {
         let mut known: HashMap<Vec<u64>, u32> = HashMap::new();
         let (mut chain, mut shape) = (Vec::new(), Vec::new());
@@ -198,7 +199,7 @@ impl<'a> Layout<'a> {
             chain.clear();
             shape.clear();
             if id == self.root {
-                // Its block ends the request, so nobody may share it.
+                // Its block ends the request, so no other node may share it.
                 shape.push(u64::MAX >> 1);
             }
             let mut at = id;
@@ -247,26 +248,27 @@ impl<'a> Layout<'a> {
         self.members = base;
     }
 
-    /// The nodes that requests can meet, with their specs.
+    /// The nodes that requests can reach, with their specs.
     pub fn reached(&self) -> impl Iterator<Item = (NodeId, &'a Spec)> {
         let point = self.point;
         let reached = (0..point.nodes.len()).filter(|&id| self.reachable[id]);
         reached.map(|id| (id as u32, &point.specs[point.nodes[id].spec as usize]))
     }
 
-    /// The place of a node.
+    /// The site of a node.
     pub fn place(&self, id: NodeId) -> u32 {
         self.point.sites[self.point.nodes[id as usize].site as usize].place
     }
 
-    /// Where code begins for a node that begins a block.
+    /// Where the code of a node that heads a block begins.
     pub fn target(&self, id: NodeId) -> Target {
         let (block, index) = self.block_of[id as usize];
         let draft = &self.drafts[block as usize];
         Target { pc: draft.pc, member: draft.base + index }
     }
 
-    /// Fills in what is known once all blocks have their code; `lists` are those in use beside the balancers'. The number of the root's block comes back.
+    /// Completes what is known once all blocks have their code; `lists` are those in use beside the balancers'.
+    /// Returns the number of the root's block.
     pub fn finish(&self, code: &mut Code, lists: &[u32]) -> Result<usize, String> {
         let root = self.root;
         let target = |id: NodeId| self.target(id);
@@ -315,7 +317,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// What is nested in each other.
+/// Things that nest.
 #[derive(Clone, Copy, PartialEq)]
 enum Nested {
     /// Balancers and calls: a frame each.
@@ -324,7 +326,7 @@ enum Nested {
     Limits,
 }
 
-/// The node that a balancer leads to where no target is left.
+/// The node that a balancer leads to when it has no target left.
 pub(crate) fn spare(point: &Point, id: NodeId) -> Option<NodeId> {
     match &point.specs[point.nodes[id as usize].spec as usize] {
         Spec::Lb(lb) => lb.spare,
@@ -341,7 +343,7 @@ pub(crate) fn inside(point: &Point, id: NodeId) -> To {
     }
 }
 
-/// From a member to its accumulator, where `next` is the first one free; see [`Code::mask`].
+/// The distance from a member to its accumulator, where `next` is the first free one; see [`Code::mask`].
 pub(crate) fn offset(next: u32, base: u32, mask: u32) -> u32 {
     next.wrapping_sub(base & mask)
 }

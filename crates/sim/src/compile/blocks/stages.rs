@@ -1,4 +1,4 @@
-//! The stages of a block: what each site counts, and where its members stand in the tables.
+//! The stages of a block: what each site counts, and where its members are in the tables.
 
 use super::{Draft, End, Layout, NOT, inside, offset};
 use crate::code::CallSite;
@@ -6,7 +6,7 @@ use crate::code::{Block, Code, Instance, Stage, Target};
 use weir_plan::{Mode, Spec, To};
 
 impl Layout<'_> {
-    /// Adds a block and its stages; the number of the first one.
+    /// Adds a block and its stages; returns the number of the first one.
     pub fn add_stages(&self, code: &mut Code, block: u32, draft: &Draft) -> u32 {
         let first = code.stages.len() as u32;
         let members = draft.nodes[0].len() as u32;
@@ -41,7 +41,7 @@ impl Layout<'_> {
         first
     }
 
-    /// The call that a block ends in; its targets are numbers of nodes until [`Layout::finish`].
+    /// Adds the call in which a block ends; its targets are node numbers until [`Layout::finish`].
     pub fn add_call(&self, code: &mut Code, draft: &Draft) -> u32 {
         let offset = (code.call_targets.len() as u32).wrapping_sub(draft.base);
         let call = code.calls.len() as u32;
@@ -64,7 +64,7 @@ impl Layout<'_> {
         call
     }
 
-    /// The balancers of a site, one per member: how far their numbers are from the members'.
+    /// Adds the balancers of a site, one per member; returns the distance from the members' numbers to theirs.
     pub fn add_instances(&self, code: &mut Code, draft: &Draft, position: usize, lb: u32) -> u32 {
         let offset = (code.instances.len() as u32).wrapping_sub(draft.base);
         let (site, _) = draft.chain[position];
@@ -88,7 +88,7 @@ impl Layout<'_> {
         code.cut_count += draft.nodes[0].len() as u32;
     }
 
-    /// The index of a key that work and crossings of a place are drawn by.
+    /// The index of the key of work and crossings at a place.
     pub fn draw_key(&self, code: &mut Code, purpose: u64, place: u32) -> u32 {
         let known = code.draw_keys.iter().position(|k| *k == (purpose, place));
         known.unwrap_or_else(|| {

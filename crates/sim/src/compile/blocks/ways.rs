@@ -1,16 +1,16 @@
-//! What lies behind a node: how deep it is, how often a way passes it, and in which order sites stand.
+//! Properties of the paths behind a node: their depth, how often one passes a node, and the order of sites.
 
 use super::{Layout, Nested, inside, spare};
 use crate::code::Code;
 use weir_plan::{Mode, NodeId, Spec, To};
 
 impl Layout<'_> {
-    /// How often one way from the root can pass a place.
+    /// How often one way from the root can pass a site.
     pub fn most_visits(&self, place: u32) -> u32 {
         self.most_visits_of(|id| self.place(id) == place)
     }
 
-    /// How often one way from the root can pass such nodes.
+    /// How often one way from the root can pass nodes with the property `such`.
     pub fn most_visits_of(&self, such: impl Fn(NodeId) -> bool) -> u32 {
         let mut behind = vec![0u32; self.point.nodes.len()];
         let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
@@ -40,7 +40,7 @@ impl Layout<'_> {
         matches!(self.point.specs[self.point.nodes[id as usize].spec as usize], Spec::Sequence)
     }
 
-    /// What a request from `root` passes at most, one inside another.
+    /// The deepest nesting that a request from `root` passes.
     pub(super) fn depth(
         &self,
         root: NodeId,

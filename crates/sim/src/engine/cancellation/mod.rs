@@ -1,12 +1,12 @@
-//! What can be cut off: limits, where a request stands that may not come to an end, and giving back what it holds.
+//! Cancellation: limits, the position of a request that may not finish, and giving back what it holds.
 //!
-//! A limit is a scope of the request's own code, a row of fixed size in a stack beside its state; nothing is copied as one
-//! begins. Its event names a place in a table with a tag, so an event whose limit is over is told at a glance. Where it
-//! strikes, the request unwinds: from the step where it stands to the end of the limit, by the innermost step that gives
-//! something back ([`Code::gives_back`]) and the frames on the way.
+//! A limit is a scope of the request's own code, a row of fixed size in a stack beside its state; nothing is copied
+//! as one begins. Its event names an entry of a table with a tag, so an event whose limit is over is recognised at
+//! once. When it strikes, the request unwinds: from its step to the end of the limit, by the innermost step that
+//! gives something back ([`Code::gives_back`]) and the frames on the way.
 //!
-//! Consecutive waits are one event here too. What they take is added up as they begin; where a request is cut off between
-//! them, they are gone through again and what had not passed is taken back.
+//! Consecutive waits are one event here too. Their time is added up as they begin; when a request is cut off between
+//! them, they are walked through again and what had not passed is taken back.
 
 mod take_back;
 
@@ -14,14 +14,14 @@ use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::code::{NOT, Op};
 use crate::engine::{END_OF_TIME, Engine, HOLD, LIMIT};
 use crate::state::holds::Hold;
-use crate::state::holds::What;
+use crate::state::holds::HoldKind;
 use crate::state::request_state::{FAN, FLAGS, IDLE, LINE, PARKED};
-use crate::state::scopes::Stands;
-use crate::state::scopes::{CHECKED, Left, Limit, WHOLE};
+use crate::state::scopes::WaitEnd;
+use crate::state::scopes::{CHECKED, Limit, Remnant, WHOLE};
 use weir_policy::Kind;
 
 impl Engine<'_> {
-    /// The client of a new request has so much patience.
+    /// Limits a new request to its client's patience.
     pub(crate) fn be_patient(&mut self, slot: u32, now: u64, ns: u64) {
         let key = order_key(Class::Limit, self.states.slots[slot as usize].ordinal);
         let at = now.saturating_add(ns).min(END_OF_TIME);
@@ -41,13 +41,13 @@ impl Engine<'_> {
         let row = Limit { live: 0, end: site.end, member, rank, depth, retries, details, until: 0 };
         let at = now.saturating_add(site.ns).min(END_OF_TIME);
         let (live, tag) = self.scopes.enter(slot, row, at);
-        // What it sends in comes after it where both end at one instant.
+        // Its children come after it where both end at one instant.
         let scope = &mut self.scopes.slots[slot as usize];
         scope.rank = rank + u32::from(scope.ranks() > 1);
         self.schedule_limit(at - now, Entry { at, key, who: LIMIT | live, tag });
     }
 
-    /// The end of a limit is scheduled; those that are over need not be any more.
+    /// Schedules the end of a limit; ends of limits that are over can be dropped.
     #[inline(always)]
     fn schedule_limit(&mut self, delay: u64, entry: Entry) {
         let scopes = &self.scopes;
@@ -55,7 +55,7 @@ impl Engine<'_> {
         self.pending.push_limit(delay, entry, is_over);
     }
 
-    /// A limit has come to its end.
+    /// The time of a limit has passed.
     #[cold]
     pub(crate) fn strike(&mut self, live: u32, tag: u32, now: u64) {
         let Some((slot, at)) = self.scopes.struck(live, tag) else { return };
@@ -77,7 +77,7 @@ impl Engine<'_> {
         self.go_on(slot, now, now, true);
     }
 
-    /// A request is outside of a limit again.
+    /// Restores the state of a request outside of a limit.
     pub(crate) fn back_to(&mut self, slot: u32, at: u16, limit: &Limit) {
         self.cut_hops(slot, limit);
         self.states.drop_attempts(slot, limit.retries);
@@ -89,7 +89,7 @@ impl Engine<'_> {
         state.tag = state.tag.wrapping_add(1);
     }
 
-    /// All that a request holds up to the end of a limit is given back, whatever goes on by itself.
+    /// Gives back everything that a request holds up to the end of a limit, even where queues or servers would go on.
     pub(crate) fn cut_to(&mut self, slot: u32, limit: &Limit, now: u64) {
         let holds = self.holds_of(slot, limit);
         self.work_is_cut(slot, limit);
@@ -100,9 +100,9 @@ impl Engine<'_> {
         holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
     }
 
-    /// What is behind a limit is cut off and gives back what it holds, from the inside out, unless a queue or server on its
-    /// way goes on. Then what is outside of that gives back what it holds, and the rest goes on for nobody. Where the
-    /// request itself is now comes back.
+    /// Cuts off what is behind a limit, which gives back what it holds, from the inside out, unless a queue or server
+    /// on its way goes on. Then everything outside of that is given back, and the rest goes on unwanted. Returns the
+    /// slot that the request itself is in now.
     fn cut_off(&mut self, slot: u32, at: u16, limit: &Limit, now: u64) -> u32 {
         let holds = self.holds_of(slot, limit);
         let state = &self.states.slots[slot as usize];
@@ -125,12 +125,12 @@ impl Engine<'_> {
         if self.work_left.is_kept() {
             self.work_goes_on(slot, request, limit);
         }
-        // Whose client has gone has failed, which all that it comes past is to see.
+        // A request whose client has gone has failed, as everything it passes must see.
         let failed = limit.end == WHOLE && self.scopes.slots[slot as usize].limits == at + 1;
         self.scopes.split(slot, request, at, &holds[floor]);
         let mut beyond = Vec::new();
         let mut stands = failed.then_some(None);
-        self.take_back(slot, Some(Left { request, beyond: &mut beyond, stands: stands.as_mut() }), now);
+        self.take_back(slot, Some(Remnant { request, beyond: &mut beyond, stands: stands.as_mut() }), now);
         for &(stage, member, ns) in &beyond {
             self.charge(slot, stage, member, ns.wrapping_neg());
         }
@@ -151,19 +151,22 @@ impl Engine<'_> {
         request
     }
 
-    /// Whether somebody goes on though whoever sent them has gone.
+    /// Whether requests in a place go on after they are cancelled.
     pub(crate) fn goes_on(&self, hold: &Hold) -> bool {
         let (queues, shares) = (&self.code.queues, &self.code.shares);
         match hold.what {
-            What::Line { queue } => queues[queue as usize].on_cancel.goes_on(false),
-            What::Slot { queue } => queues[queue as usize].on_cancel.goes_on(true),
-            What::ShareLine { share } => shares[share as usize].on_cancel.goes_on(false),
-            What::Share { share } => shares[share as usize].on_cancel.goes_on(true),
-            What::Picked { .. } | What::GuardLine { .. } | What::Sent { .. } | What::Lost { .. } => false,
+            HoldKind::Line { queue } => queues[queue as usize].on_cancel.goes_on(false),
+            HoldKind::Slot { queue } => queues[queue as usize].on_cancel.goes_on(true),
+            HoldKind::ShareLine { share } => shares[share as usize].on_cancel.goes_on(false),
+            HoldKind::Share { share } => shares[share as usize].on_cancel.goes_on(true),
+            HoldKind::Picked { .. }
+            | HoldKind::GuardLine { .. }
+            | HoldKind::Sent { .. }
+            | HoldKind::Lost { .. } => false,
         }
     }
 
-    /// The balancer that a request holds something of, on the loop that it met there.
+    /// The balancer of which a request holds something, on the loop that it used there.
     fn instance_of(&self, slot: u32, lb: u32, hold: &Hold) -> u32 {
         let meets = self.scopes.slots[slot as usize].meets;
         let meets = self.hops.met_at(slot, hold.pc, hold.depth, meets);
@@ -173,33 +176,33 @@ impl Engine<'_> {
     pub(crate) fn give_back(&mut self, slot: u32, hold: &Hold, selected: u64, now: u64) {
         let member = hold.member;
         match hold.what {
-            What::Line { queue } => self.leave_line(slot, queue, member, now),
-            What::Slot { queue } => self.give_back_slot(queue, member, selected, now),
-            What::ShareLine { share } => {
+            HoldKind::Line { queue } => self.leave_line(slot, queue, member, now),
+            HoldKind::Slot { queue } => self.give_back_slot(queue, member, selected, now),
+            HoldKind::ShareLine { share } => {
                 self.charge(slot, self.code.shares[share as usize].stage, member, now);
                 self.leave_share_line(slot, share, member, now);
             }
-            What::Share { share } => {
+            HoldKind::Share { share } => {
                 self.charge(slot, self.code.shares[share as usize].stage, member, now);
                 self.leave_share(slot, share, member, selected, now);
             }
-            What::Picked { lb, target } => {
+            HoldKind::Picked { lb, target } => {
                 let instance = self.instance_of(slot, lb, hold);
                 self.balancers[instance as usize].balancer.cancelled(now, target, 0);
             }
-            What::GuardLine { lb } => {
+            HoldKind::GuardLine { lb } => {
                 let index = self.instance_of(slot, lb, hold);
                 self.leave_guard_line(slot, index, now);
             }
-            What::Lost { stage } => self.charge(slot, stage, member, now),
-            What::Sent { lb, ticket } => {
+            HoldKind::Lost { stage } => self.charge(slot, stage, member, now),
+            HoldKind::Sent { lb, ticket } => {
                 let index = self.instance_of(slot, lb, hold);
                 self.guard_is_cut(index, ticket, now);
             }
         }
     }
 
-    /// What a request holds, from where it stands to the end of a limit.
+    /// What a request holds, from its step to the end of a limit.
     pub(crate) fn holds_of(&self, slot: u32, limit: &Limit) -> Vec<Hold> {
         let code = self.code;
         let state = &self.states.slots[slot as usize];
@@ -207,7 +210,7 @@ impl Engine<'_> {
         let mut depth = usize::from(state.depth);
         let mut holds = Vec::new();
         if let (Op::Part { .. }, 0) = (code.steps[pc].op, state.pc & FAN) {
-            // It is back, and what stands around that step is not its own.
+            // It has returned, and what is around that step is not its own.
             return holds;
         }
         let before = if state.pc & PARKED == 0 && pc > 0 { Some(code.steps[pc - 1].op) } else { None };
@@ -215,15 +218,15 @@ impl Engine<'_> {
         let own = match before {
             Some(Op::Enter { queue }) if waits => {
                 pc -= 1;
-                Some((What::Line { queue }, code.queues[queue as usize].skip - 1))
+                Some((HoldKind::Line { queue }, code.queues[queue as usize].skip - 1))
             }
             Some(Op::Ask { lb }) if waits => {
                 pc -= 1;
-                Some((What::GuardLine { lb }, pc as u32))
+                Some((HoldKind::GuardLine { lb }, pc as u32))
             }
-            Some(Op::Share { share }) if waits => Some((What::ShareLine { share }, pc as u32)),
-            Some(Op::Share { share }) => Some((What::Share { share }, pc as u32)),
-            Some(op) => self.lost_at(op).map(|(stage, _)| (What::Lost { stage }, pc as u32)),
+            Some(Op::Share { share }) if waits => Some((HoldKind::ShareLine { share }, pc as u32)),
+            Some(Op::Share { share }) => Some((HoldKind::Share { share }, pc as u32)),
+            Some(op) => self.lost_at(op).map(|(stage, _)| (HoldKind::Lost { stage }, pc as u32)),
             _ => None,
         };
         holds.extend(own.map(|(what, pc)| Hold { what, member, pc, depth }));
@@ -235,12 +238,12 @@ impl Engine<'_> {
                 let what = match code.steps[pc].op {
                     Op::Done { lb } => {
                         let [_, _, target] = self.states.frame(slot, depth - 1);
-                        Some(What::Picked { lb, target })
+                        Some(HoldKind::Picked { lb, target })
                     }
                     Op::Told { lb } => {
                         let ticket = self.ticket(slot, depth).1;
                         depth -= 1;
-                        Some(What::Sent { lb, ticket })
+                        Some(HoldKind::Sent { lb, ticket })
                     }
                     _ => None,
                 };
@@ -251,7 +254,7 @@ impl Engine<'_> {
             let at = code.gives_back[pc];
             if at != NOT && !(outermost && at >= limit.end) {
                 if let Op::Leave { queue } = code.steps[at as usize].op {
-                    holds.push(Hold { what: What::Slot { queue }, member, pc: at, depth });
+                    holds.push(Hold { what: HoldKind::Slot { queue }, member, pc: at, depth });
                 }
                 pc = at as usize + 1;
                 continue;
@@ -266,8 +269,8 @@ impl Engine<'_> {
         }
     }
 
-    /// What is left behind goes on from the end of its wait.
-    fn stop_at(&mut self, slot: u32, stands: &Stands, now: u64) {
+    /// A request left behind goes on from the end of its wait.
+    fn stop_at(&mut self, slot: u32, stands: &WaitEnd, now: u64) {
         self.scopes.slots[slot as usize].drawn = stands.drawn;
         let state = &mut self.states.slots[slot as usize];
         state.tag = state.tag.wrapping_add(1);
@@ -277,12 +280,12 @@ impl Engine<'_> {
         self.pending.push(now, Entry { at, key: self.step_key(slot), who: slot, tag });
     }
 
-    /// Whether what goes on for nobody ends at a step.
+    /// Whether a request that goes on unwanted ends at a step.
     pub(crate) fn is_left_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
         self.states.slots[slot as usize].is_unwanted() && self.scopes.ends_at(slot, pc, depth)
     }
 
-    /// What went on for nobody is over.
+    /// Ends a request that went on unwanted.
     #[cold]
     pub(crate) fn vanish(&mut self, slot: u32, now: u64) {
         self.ledger.last_stop = self.ledger.last_stop.max(now);
@@ -294,8 +297,8 @@ impl Engine<'_> {
         self.states.remove(slot);
     }
 
-    /// Time of what goes on for nobody. It passes outside of the slots around the place where that was left behind: they
-    /// were given back.
+    /// Books time of a request that goes on unwanted. It passes outside of the slots around the place where the
+    /// request was left behind: those were given back.
     #[cold]
     pub(crate) fn spend(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
         let ns = ns & self.states.slots[slot as usize].mask();
@@ -325,7 +328,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A request stands in line no longer; nobody served it.
+    /// A request leaves the line without being served.
     pub(crate) fn leave_line(&mut self, slot: u32, queue: u32, member: u32, now: u64) {
         let site = &self.code.queues[queue as usize];
         let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
@@ -334,7 +337,7 @@ impl Engine<'_> {
         self.charge(slot, site.stage, member, now);
     }
 
-    /// A request is cut off on its way in: it has not come to what is behind.
+    /// Counts a request that is cut off on its way in: it has not reached what is behind.
     pub(crate) fn count_cut(&mut self, stage: u32, member: u32, selected: u64) {
         if let Some(offset) = self.code.stages[stage as usize].cuts {
             self.ledger.cuts[member.wrapping_add(offset) as usize] += selected & 1;

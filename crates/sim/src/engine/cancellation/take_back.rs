@@ -1,27 +1,27 @@
-//! What a request that is cut off had booked ahead of its time is taken back.
+//! Takes back what a request that is cut off had booked ahead of its time.
 
 use crate::code::order::{Class, order_key, ranked};
 use crate::code::{NOT, Op};
 use crate::engine::Engine;
 use crate::state::request_state::{BEGINS, FLAGS, IDLE, LINE, PARKED};
-use crate::state::scopes::Left;
 use crate::state::scopes::Passing;
+use crate::state::scopes::Remnant;
 
 impl Engine<'_> {
-    /// Takes back what was added up for a request that will not come to it: waits, entries, visits. Where it is left behind
-    /// by a request that is elsewhere now, it will come to it, and its time is for nobody from now on.
-    pub(crate) fn take_back(&mut self, slot: u32, left: Option<Left>, now: u64) {
+    /// Takes back what was added up for waits, entries and visits that a request will not reach. A part that it
+    /// leaves behind will reach them, and its time is part of no latency from now on.
+    pub(crate) fn take_back(&mut self, slot: u32, left: Option<Remnant>, now: u64) {
         let code = self.code;
         let state = self.states.slots[slot as usize];
         let selected = state.mask();
         let stop = (state.pc & !FLAGS) as usize;
         let mut passing = Passing { at: 0, key: self.step_key(slot), found: false, slot, left };
         if state.pc & PARKED == 0 {
-            // It was sent somewhere, and has not come there.
+            // It was sent on, and has not arrived there.
             if state.pc & BEGINS != 0 || stop == 0 {
                 return;
             }
-            // In line, at work, lost, or called from there but not yet gone on.
+            // In line, at work, lost, or called from there and not yet gone on.
             let mut inwards = true;
             let (stage, since) = match code.steps[stop.saturating_sub(1)].op {
                 Op::Enter { queue } => (code.queues[queue as usize].stage, state.pc & LINE != 0),
@@ -59,7 +59,7 @@ impl Engine<'_> {
                     let site = code.waits[wait as usize];
                     self.pass(&mut passing, site.ns, now, (site.stage, member, site.inwards));
                     pc += 1;
-                    passing.may_stop_at(pc, member, depth, scope.drawn - drawn.len() as u8);
+                    passing.note_stop(pc, member, depth, scope.drawn - drawn.len() as u8);
                 }
                 Op::StandDrawn { draw } => {
                     let site = &code.draws[draw as usize];
@@ -73,7 +73,7 @@ impl Engine<'_> {
                     let ns = drawn.next().copied().unwrap_or(0);
                     self.pass(&mut passing, ns, now, (site.stage, member, site.inwards));
                     pc += 1;
-                    passing.may_stop_at(pc, member, depth, scope.drawn - drawn.len() as u8);
+                    passing.note_stop(pc, member, depth, scope.drawn - drawn.len() as u8);
                 }
                 Op::Call { call } => {
                     let site = code.calls[call as usize];
@@ -107,7 +107,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A visit has not taken place: neither for the request, nor for what goes no further.
+    /// Takes back a visit that did not take place, of the request and of a part that goes no further.
     fn forget_visit(&mut self, passing: &Passing, counter: u32) {
         let of = passing.left.as_ref().map_or(passing.slot, |left| left.request);
         if of != NOT {
@@ -118,7 +118,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Goes past one wait: what of it is still to come is taken back.
+    /// Passes one wait: takes back the part of it that is still to come.
     pub(super) fn pass(&mut self, passing: &mut Passing, ns: u64, now: u64, at: (u32, u32, bool)) {
         let (stage, member, inwards) = at;
         let end = passing.at.saturating_add(ns);

@@ -1,4 +1,4 @@
-//! Steps that are not on the way of every request: in a function of their own, so that the hot one stays small.
+//! Steps that are not on the path of every request: in a function of their own, so that the hot one stays small.
 
 use crate::code::Op;
 use crate::code::order::{Class, order_key, ranked};
@@ -10,7 +10,8 @@ use weir_policy::outcome::TOO_MANY;
 use weir_stats::Key;
 
 impl Engine<'_> {
-    /// What few topologies have, in its turn: where the request goes on; `None`: it stops.
+    /// Runs a step that only some topologies have, in its turn; returns where the request goes on, or `None` if it
+    /// stops.
     #[inline(never)]
     pub(crate) fn rare(
         &mut self,
@@ -71,7 +72,7 @@ impl Engine<'_> {
         self.states.slots[slot as usize].stop_at(pc, member, depth);
     }
 
-    /// The order of a request's steps; by rank where several of one request can be on the way.
+    /// The order of a request's steps; by rank where several branches of one request can be in flight.
     #[inline]
     pub(crate) fn step_key(&self, slot: u32) -> u64 {
         let ordinal = self.states.slots[slot as usize].ordinal;
@@ -82,7 +83,7 @@ impl Engine<'_> {
     }
 }
 
-/// What a request draws by at a place where it has been so often before.
+/// The key of a request's draw at a place where it has been `before` times.
 #[cold]
 #[inline(never)]
 pub(crate) fn on_visit(key: Key, before: u32) -> Key {

@@ -1,4 +1,4 @@
-//! The steps of a request: it runs through its code until it comes to one that is not yet its turn.
+//! The step loop of a request: it runs through its code until it reaches a step whose turn has not come.
 
 mod cold_steps;
 mod waiting;
@@ -15,14 +15,14 @@ use weir_policy::Kind;
 use weir_policy::config::{Exclude, Work};
 
 impl Engine<'_> {
-    /// Runs a request from where it stands. `now` is the clock, `time` the request's own, which may be ahead or, on
-    /// arrival, behind by the prefix.
+    /// Runs a request from its step. `now` is the clock, `time` the request's own, which may be ahead or, on arrival,
+    /// behind by the prefix.
     ///
     /// Never inlined: inside the loop over events its registers end up on the stack, which costs a fifth.
     #[inline(never)]
     pub(crate) fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
         let code = self.code;
-        // Held as long as nobody else may change it: found anew after whatever does.
+        // Held as long as nothing else may change it: borrowed again after each call that could.
         let mut state = &mut self.states.slots[slot as usize];
         macro_rules! again {
             () => {
@@ -37,13 +37,13 @@ impl Engine<'_> {
         }
         let (mut pc, mut member, mut depth) =
             ((state.pc & !PARKED) as usize, state.member, usize::from(state.depth));
-        // Whether it is selected, and has failed, is asked of the state each time: a local of it would be spilled.
+        // Whether it is selected, and has failed, is read from the state each time: a local would be spilled.
         let (mut time, mut drawn) = (time, false);
         let mut step = code.steps[pc];
         if state.pc & PARKED == 0 {
             time = time.saturating_add(step.wait_ns);
         }
-        // A step in turn, when it is not yet its time.
+        // A step in turn whose time has not come.
         macro_rules! in_turn {
             () => {
                 if time != now {
@@ -143,7 +143,7 @@ impl Engine<'_> {
                     self.begin_limit(slot, limit, member, depth, now);
                     again!();
                     if state.has_failed() {
-                        // Left behind by a client who has gone: what is behind knows nothing of that.
+                        // Left behind by a client that has gone: the nodes behind know nothing of that.
                         state.set_outcome(None);
                     }
                     pc += 1;
@@ -230,7 +230,7 @@ impl Engine<'_> {
                     if time == now {
                         at.coming -= u32::from(site.ahead);
                     } else if site.ahead && at.coming == 0 && at.queue.is_idle() {
-                        // Nobody can come in between: it enters at its time, which is known.
+                        // No other request can come in between: it enters at its time, which is known.
                         at.since = time;
                     } else {
                         at.coming += u32::from(site.ahead);
@@ -312,7 +312,7 @@ impl Engine<'_> {
                         break;
                     }
                     count_errors!();
-                    // An answer's status may be tried again though it is no failure.
+                    // An answer's status may be retried although it is not a failure.
                     if !failed && !code.details {
                         let redraw = site.config.work == Work::Redraw;
                         self.states.rows.end_attempts(state, slot, redraw);
@@ -379,7 +379,7 @@ impl Engine<'_> {
                     }
                     return self.end(slot, now, time);
                 }
-                // What few topologies have, in its turn and off the way of the others.
+                // Steps that only some topologies have: in turn, and out of line.
                 _ => {
                     in_turn!();
                     if !self.detour(slot, pc, member, depth, now, after_faults) {
@@ -392,7 +392,7 @@ impl Engine<'_> {
             step = code.steps[pc];
             time = time.saturating_add(step.wait_ns);
         }
-        // It has come to a step that is not yet its time.
+        // It has reached a step whose time has not come.
         state.stop_at(pc as u32 | PARKED, member, depth);
         self.come_back_at(slot, now, time, drawn);
     }

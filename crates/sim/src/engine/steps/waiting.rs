@@ -1,4 +1,5 @@
-//! A request stops: before a step that is not yet its time, in line, before another attempt; and it waits no longer.
+//! Stops of a request: before a step whose turn has not come, in line, before another attempt; and the ends of these
+//! waits.
 
 use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::code::{Op, QueueSite};
@@ -31,7 +32,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A request that has stopped before a step goes on at `time`, when its turn comes.
+    /// Schedules a request that has stopped before a step to go on at `time`, in its turn.
     #[inline(always)]
     pub(crate) fn come_back_at(&mut self, slot: u32, now: u64, time: u64, drawn: bool) {
         let state = &self.states.slots[slot as usize];
@@ -58,7 +59,7 @@ impl Engine<'_> {
         self.end_wait_after(slot, now, ns);
     }
 
-    /// What a request waits for in vain, or before an attempt, ends.
+    /// Schedules the end of a wait after `ns`: a wait in line, or before an attempt.
     #[inline(never)]
     pub(crate) fn end_wait_after(&mut self, slot: u32, now: u64, ns: u64) {
         let state = &self.states.slots[slot as usize];
@@ -68,7 +69,7 @@ impl Engine<'_> {
         self.pending.push(now, Entry { at, key, who: slot, tag: state.tag });
     }
 
-    /// A request begins where it was sent, or stands in line no longer; whether it is gone.
+    /// A request begins where it was sent, or leaves its line; returns whether it is gone.
     #[cold]
     pub(crate) fn begin_or_go(&mut self, slot: u32, now: u64) -> bool {
         if self.states.slots[slot as usize].pc & CHECK != 0 {
@@ -86,7 +87,8 @@ impl Engine<'_> {
         self.wait_no_longer(slot, now)
     }
 
-    /// The longest wait in line is over: the request goes back from the queue, or is gone if it went on for nobody.
+    /// The longest permitted wait in line has passed: the request returns from the queue, or ends if it went on
+    /// unwanted.
     fn wait_no_longer(&mut self, slot: u32, now: u64) -> bool {
         let state = &self.states.slots[slot as usize];
         let (enter, member, selected) = ((state.pc & !LINE) as usize - 1, state.member, state.mask());

@@ -14,7 +14,7 @@ const BEHIND: f64 = 0.02;
 const DRIFT: f64 = 0.1;
 
 /// The warning about overload, or else about drift.
-pub(super) fn of(finished: &Finished) -> Option<String> {
+pub(super) fn find(finished: &Finished) -> Option<String> {
     if let Some((site, busy, behind)) = overloaded_site(finished) {
         let Point { nodes, specs, sites, .. } = finished.point;
         let shares = |spec: u32| matches!(specs[spec as usize], Spec::Concurrent { .. });

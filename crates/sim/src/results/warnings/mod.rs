@@ -3,7 +3,7 @@
 mod growth;
 
 use crate::code::{Code, Stage};
-use crate::results::job::Asked;
+use crate::results::job::JobOptions;
 use crate::results::replicate::Program;
 use crate::results::summary::Replication;
 use weir_model::Traffic;
@@ -15,20 +15,20 @@ pub(crate) struct Finished<'a> {
     pub scenario: &'a Scenario,
     pub program: &'a Program,
     pub runs: &'a [Replication],
-    pub asked: Asked,
+    pub asked: JobOptions,
     /// Quantiles for which single replications are too short.
     pub too_short: Vec<&'static str>,
 }
 
 /// The warnings of a finished scenario, the gravest first: what happened in the run, then what was known before.
-pub(crate) fn of(finished: &Finished) -> Vec<String> {
+pub(crate) fn find(finished: &Finished) -> Vec<String> {
     let Finished { point, scenario, program, runs, .. } = finished;
     let mut warnings = Vec::new();
     warnings.extend(nothing_selected(finished));
     warnings.extend(ended_early(finished));
     warnings.extend(unsettled(runs));
     let known = point.warnings_of(scenario);
-    let grows = growth::of(finished);
+    let grows = growth::find(finished);
     let overloaded = grows.iter().any(|w| w.starts_with("overloaded"))
         || known.iter().any(|w| w.contains("the run will not settle"));
     warnings.extend(grows);
@@ -62,7 +62,7 @@ fn nothing_selected(finished: &Finished) -> Option<String> {
         }
         (0, None, _) => "its traffic has no arrivals",
         (_, _, _) => {
-            "none of those that were sent is in the window; run longer (--requests), or take window=\"all\""
+            "no request that was sent is in the window; run longer (--requests), or set window=\"all\""
         }
     };
     Some(format!("nothing selected: no request counts, so there are no figures: {why}"))

@@ -1,10 +1,10 @@
-//! RequestStates of branches: what they have of the request that sends them in, and what that has of them.
+//! Request states of branches: what a branch inherits from its request, and what it gives back.
 
 use super::{RequestState, RequestStates};
 use weir_stats::Key;
 
 impl RequestStates {
-    /// A branch of a request, that goes on where that is told.
+    /// Creates a branch of a request; the caller sets where it goes.
     pub fn branch(&mut self, from: u32) -> u32 {
         let RequestState { ordinal, arrived, way, retries, .. } = self.slots[from as usize];
         let tries = self.tries(from);
@@ -26,7 +26,7 @@ impl RequestStates {
         to
     }
 
-    /// A branch goes on on a way of its own.
+    /// Sends a branch on on a way of its own.
     pub fn begin_way(&mut self, slot: u32, further: impl Fn(Key) -> Key) {
         let state = &mut self.slots[slot as usize];
         state.way = further(state.way);
@@ -37,15 +37,15 @@ impl RequestStates {
         }
     }
 
-    /// What one has tried another keeps in mind.
+    /// Copies the list of targets that one request has tried to another.
     pub fn inherit_tried(&mut self, from: u32, to: u32) {
         if self.excludes {
             self.tried[to as usize] = self.tried[from as usize].clone();
         }
     }
 
-    /// What a request has visited on the way on which it had been inside of so many retries, another has visited. Whether it
-    /// is on a way of its own by now: then that is what was kept as it left the other.
+    /// Copies the visits of a request, on the way on which it was inside of `outer` retries, to another. Returns
+    /// whether it is on a way of its own by now: then the visits are those saved when it left the other way.
     pub fn hand_visits(&mut self, from: u32, outer: u8, to: u32) -> bool {
         let state = &self.slots[from as usize];
         let first = from as usize * self.rows.attempts_each;

@@ -1,4 +1,5 @@
-//! What travels with a request: one cache line for what every event needs, side tables for what few topologies do.
+//! The state that travels with a request: one cache line for what every event needs, side tables for what few
+//! topologies need.
 
 mod branch;
 mod rows;
@@ -15,40 +16,41 @@ use weir_stats::Key;
 use rows::Attempts;
 pub(crate) use rows::Rows;
 
-/// What a request returns to: step, member, and the target that was picked.
+/// Where a request returns to: step, member, and the target that was picked.
 pub(crate) type Frame = [u32; 3];
 
-/// Frames that a state holds itself; deeper ones stand in a table.
+/// Frames that a state holds itself; deeper ones are in a table.
 const OWN_FRAMES: usize = 2;
 
-/// A frame whose step has this bit returns behind that step, unless the request failed: there is nothing to do at it.
+/// A frame whose step has this bit returns past that step, unless the request failed: otherwise there is nothing to
+/// do there.
 pub(crate) const IDLE: u32 = 1 << 31;
 
-/// A step with this bit is one that the request has come to, waits and all.
+/// A request whose step has this bit has arrived at the step, waits included.
 pub(crate) const PARKED: u32 = 1 << 31;
 
-/// A request whose step has this bit stands in the line of the queue before that step.
+/// A request whose step has this bit is in the line of the queue before that step.
 pub(crate) const LINE: u32 = 1 << 30;
 
 /// A request whose step has this bit begins where it was sent, at once but in its turn.
 pub(crate) const BEGINS: u32 = 1 << 29;
 
-/// What has this bit at its step is a health check, which steps otherwise.
+/// A state whose step has this bit is a health check, which is stepped differently.
 pub(crate) const CHECK: u32 = 1 << 28;
 
-/// Who has this bit at the step waits for the branches that it has sent in.
+/// A request whose step has this bit waits for the branches that it has sent in.
 pub(crate) const FAN: u32 = 1 << 27;
 
-/// All that may stand beside the number of a step.
+/// All bits that can accompany the number of a step.
 pub(crate) const FLAGS: u32 = PARKED | LINE | BEGINS | CHECK | FAN;
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct RequestState {
     pub pc: u32,
     pub member: u32,
-    /// Changes when the slot goes to another request: events of the old one are stale.
+    /// Changes when the slot is reused: events of the old request are stale.
     pub tag: u32,
     /// Frames in use.
     pub depth: u16,
@@ -58,7 +60,7 @@ pub(crate) struct RequestState {
     bits: u8,
     pub ordinal: u64,
     pub arrived: u64,
-    /// The request and its way: what its work is drawn by.
+    /// The request and its way: the key of its work.
     pub way: Key,
     frames: [Frame; OWN_FRAMES],
 }
@@ -77,7 +79,7 @@ impl RequestState {
         RequestState { pc: 0, member: 0, tag, depth: 0, retries: 0, bits, ordinal, arrived, way, frames }
     }
 
-    /// It stops at a step until it is called again.
+    /// Stops it at a step until it is called again.
     #[inline]
     pub fn stop_at(&mut self, pc: u32, member: u32, depth: usize) {
         self.pc = pc;
@@ -97,18 +99,18 @@ impl RequestState {
         0u64.wrapping_sub(u64::from(self.bits & SELECTED))
     }
 
-    /// Whether it goes on for nobody.
+    /// Whether nothing waits for it any more.
     #[inline]
     pub fn is_unwanted(&self) -> bool {
         self.bits & UNWANTED != 0
     }
 
-    /// From here on it goes on for nobody.
+    /// Marks it as unwanted from here on.
     pub fn set_unwanted(&mut self) {
         self.bits |= UNWANTED;
     }
 
-    /// How its present attempt stands.
+    /// The outcome of its present attempt.
     #[inline]
     pub fn outcome(&self) -> Outcome {
         match self.bits >> OUTCOME_SHIFT & OUTCOME {
@@ -128,7 +130,7 @@ impl RequestState {
         self.bits = self.bits & !(OUTCOME << OUTCOME_SHIFT) | code << OUTCOME_SHIFT;
     }
 
-    /// Which targets its further attempts leave out.
+    /// Which targets its further attempts exclude.
     #[inline]
     pub fn exclude(&self) -> Exclude {
         exclude_of(self.bits >> EXCLUDE_SHIFT & 3)
@@ -156,11 +158,11 @@ fn exclude_of(code: u8) -> Exclude {
     }
 }
 
-/// All requests on their way, by slot.
+/// All requests in flight, by slot.
 pub(crate) struct RequestStates {
     pub slots: Vec<RequestState>,
     spare: Vec<u32>,
-    /// How many of those on their way are health checks.
+    /// How many of those in flight are health checks.
     pub checks: usize,
     pub rows: Rows,
     pub tried: Vec<Tried>,
@@ -186,12 +188,12 @@ impl RequestStates {
         }
     }
 
-    /// Sets frame `depth` of a request: for what is rare.
+    /// Sets frame `depth` of a request, in rare cases.
     pub fn set_frame(&mut self, slot: u32, depth: usize, frame: Frame) {
         self.rows.set_frame(&mut self.slots[slot as usize], slot, depth, frame);
     }
 
-    /// A slot for a request that arrives.
+    /// Takes a slot for a request that arrives.
     #[inline]
     pub fn add(&mut self, ordinal: u64, arrived: u64, way: Key, selected: bool) -> u32 {
         let slot = self.spare.pop().unwrap_or_else(|| self.grow());
@@ -205,25 +207,25 @@ impl RequestStates {
         slot
     }
 
-    /// Which slots nobody has.
+    /// Which slots are free.
     pub fn free(&self) -> Vec<bool> {
         let mut free = vec![false; self.slots.len()];
         self.spare.iter().for_each(|slot| free[*slot as usize] = true);
         free
     }
 
-    /// Whether nobody is on the way.
+    /// Whether no request is in flight.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.spare.len() + self.checks == self.slots.len()
     }
 
-    /// How many are on the way.
+    /// How many are in flight.
     pub fn live(&self) -> u64 {
         (self.slots.len() - self.spare.len()) as u64
     }
 
-    /// A copy of a request that goes on elsewhere, in a slot of its own.
+    /// Copies a request that goes on elsewhere into a slot of its own.
     pub fn fork(&mut self, from: u32) -> u32 {
         let to = self.spare.pop().unwrap_or_else(|| self.grow());
         let tag = self.slots[to as usize].tag;
@@ -244,7 +246,7 @@ impl RequestStates {
         to
     }
 
-    /// The request is done; what is still scheduled for it is stale.
+    /// Removes a request; events that are still scheduled for it become stale.
     #[inline]
     pub fn remove(&mut self, slot: u32) {
         let state = &mut self.slots[slot as usize];
@@ -255,7 +257,7 @@ impl RequestStates {
     #[cold]
     fn grow(&mut self) -> u32 {
         let slot = self.slots.len() as u32;
-        // Whoever runs requests ends the run before that; see `crate::code::bounds`.
+        // The code that runs requests ends the run before that; see `crate::code::bounds`.
         assert!(slot < u32::MAX / 2, "more requests in flight than can be numbered");
         let nobody = Key::from_bits(0);
         let exclude = Exclude::None;
@@ -280,13 +282,13 @@ impl RequestStates {
         self.rows.frame(&self.slots[slot as usize], slot, depth)
     }
 
-    /// The request and all its attempts: what choices are drawn by.
+    /// The request and all its attempts: the key of choices.
     #[inline]
     pub fn tries(&self, slot: u32) -> Key {
         self.rows.tries(&self.slots[slot as usize], slot)
     }
 
-    /// The attempt that a request is in, of the innermost retry.
+    /// The current attempt of the request's innermost retry.
     #[inline]
     pub fn attempt(&self, slot: u32) -> Attempt {
         self.rows.attempts[self.innermost(slot)].attempt
@@ -297,9 +299,9 @@ impl RequestStates {
         self.rows.innermost(&self.slots[slot as usize], slot)
     }
 
-    /// The innermost retry begins another attempt, keyed by `tag`. The first attempt is the request itself, on the way
-    /// that it came; each further one is a way of its own, on which nothing has been visited yet, or (not `redraw`) the
-    /// first one again.
+    /// The innermost retry begins another attempt, keyed by `tag`. The first attempt is the request itself, on the
+    /// way on which it came; each further one is a way of its own, on which no place has been visited yet, or
+    /// (without `redraw`) the first one again.
     #[cold]
     pub fn try_again(&mut self, slot: u32, next: Attempt, redraw: bool, tag: u64) {
         let row = self.innermost(slot);
@@ -314,7 +316,7 @@ impl RequestStates {
         }
         let attempts = &mut rows.attempts[row];
         let state = &mut self.slots[slot as usize];
-        // Which of the nested retries it is belongs to the key: (1, 2) and (2, 1) are different ways.
+        // The key includes the depth of the retry among nested ones: (1, 2) and (2, 1) are different ways.
         let position = u64::from(state.retries) << 32 | u64::from(next.0);
         let (turn, _) = rows.turns.outside(row);
         rows.turns.set(slot, if redraw { 0 } else { turn });
@@ -334,7 +336,7 @@ impl RequestStates {
         self.rows.turns.end(slot, row);
     }
 
-    /// A request comes to a retry, so often as it has been there before on this way: it may have been inside of others.
+    /// A request enters a retry for the `came`-th time on this way: it may have been inside others before.
     pub fn note_turn(&mut self, slot: u32, came: u32) {
         let retries = self.slots[slot as usize].retries;
         let row = slot as usize * self.rows.attempts_each + usize::from(retries);
@@ -349,21 +351,21 @@ impl RequestStates {
         self.rows.turns.outside(self.innermost(slot)).1
     }
 
-    /// A request that is cut off leaves all retries but the first so many.
+    /// A request that is cut off leaves all retries but the first `keep`.
     pub fn drop_attempts(&mut self, slot: u32, keep: u8) {
         while self.slots[slot as usize].retries > keep {
-            // On a way of its own it has visited other places than on the one that it goes back to.
+            // On a way of its own it visited other places than on the one to which it returns.
             let redrawn = self.rows.attempts[self.innermost(slot)].way != self.slots[slot as usize].way;
             self.end_attempts(slot, redrawn);
         }
     }
 
-    /// A visit that did not take place after all.
+    /// Takes back a visit that did not take place after all.
     pub fn forget_visit(&mut self, slot: u32, counter: u32) {
         self.rows.visits.take_back(slot, counter);
     }
 
-    /// How often a request has been at a counted place before, and counts this visit.
+    /// How often a request has been at a counted place before; counts this visit.
     #[inline]
     pub fn visit(&mut self, slot: u32, counter: u32) -> u32 {
         self.rows.visits.count(slot, counter)

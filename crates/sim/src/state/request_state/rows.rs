@@ -1,4 +1,4 @@
-//! What stands beside requests: frames beyond their own, the retries that they are inside of, their visits.
+//! Tables beside request states: frames beyond their own, the retries that requests are inside of, and visits.
 
 use super::{Frame, OWN_FRAMES, RequestState};
 use crate::state::visits::Visits;
@@ -6,19 +6,20 @@ use weir_policy::config::Exclude;
 use weir_policy::retry::Attempt;
 use weir_stats::Key;
 
-/// A retry that a request is inside of.
+/// A retry that encloses a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempts {
     pub(super) attempt: Attempt,
-    /// What held outside.
+    /// The values outside of it.
     pub(super) exclude: Exclude,
     pub(super) way: Key,
     pub(super) tries: Key,
-    /// The request and all its attempts up to now: what choices are drawn by.
+    /// The request and all its attempts up to now: the key of choices.
     pub(super) tries_now: Key,
 }
 
-/// What stands beside request states: frames beyond their own, retries, visits, and copies of visits, so many per slot.
+/// The tables beside request states: frames beyond their own, retries, visits, and copies of visits; a fixed number
+/// per slot.
 pub(crate) struct Rows {
     pub(super) deep: Vec<Frame>,
     pub(super) deep_each: usize,
@@ -47,7 +48,7 @@ impl Rows {
         }
     }
 
-    /// The request and all its attempts: what choices are drawn by.
+    /// The request and all its attempts: the key of choices.
     #[inline(always)]
     pub fn tries(&self, state: &RequestState, slot: u32) -> Key {
         if state.retries == 0 { state.way } else { self.attempts[self.innermost(state, slot)].tries_now }
@@ -58,7 +59,7 @@ impl Rows {
         slot as usize * self.attempts_each + usize::from(state.retries) - 1
     }
 
-    /// A request enters a retry under a rule of exclusion.
+    /// A request enters a retry with a rule of exclusion.
     #[inline]
     pub fn begin_attempts(&mut self, state: &mut RequestState, slot: u32, exclude: Exclude) {
         let tries = self.tries(state, slot);

@@ -1,7 +1,8 @@
-//! How many retries and fan-outs each request has left behind on its way: what another one begins is a way of its own. Kept
+//! Counts the retries and fan-outs that each request has left on its way: another one begins ways of its own. Kept
 //! only where one can follow another, which takes a `sequence`.
 
-/// By slot; and by row (a retry that a slot can be inside of) what held outside, and how often it has come to the retry before.
+/// By slot; and by row (a retry that encloses a slot) the values outside, and how often the slot has come to the
+/// retry before.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     kept: bool,
@@ -14,7 +15,7 @@ impl Turns {
         Turns { kept, ..Turns::default() }
     }
 
-    /// There are so many slots and rows now.
+    /// Grows to `slots` and `rows`.
     pub fn grow(&mut self, slots: usize, rows: usize) {
         if self.kept {
             self.now.resize(slots, 0);
@@ -22,7 +23,7 @@ impl Turns {
         }
     }
 
-    pub fn of(&self, slot: u32) -> u32 {
+    pub fn count(&self, slot: u32) -> u32 {
         if self.kept { self.now[slot as usize] } else { 0 }
     }
 
@@ -38,12 +39,12 @@ impl Turns {
         self.outside[row] = (self.now[slot as usize], came);
     }
 
-    /// What held outside of a retry, and how often its slot had come to it before.
+    /// The values outside of a retry, and how often its slot had come to it before.
     pub fn outside(&self, row: usize) -> (u32, u32) {
         self.outside.get(row).copied().unwrap_or_default()
     }
 
-    /// A slot leaves a retry behind.
+    /// A slot leaves a retry.
     pub fn end(&mut self, slot: u32, row: usize) {
         if self.kept {
             self.now[slot as usize] = self.outside[row].0 + 1;
@@ -51,7 +52,7 @@ impl Turns {
     }
 
     pub fn copy(&mut self, from: u32, to: u32) {
-        self.set(to, self.of(from));
+        self.set(to, self.count(from));
     }
 
     pub fn copy_row(&mut self, from: usize, to: usize) {

@@ -1,12 +1,12 @@
-//! What is left behind: which processes it still dies with, and what of its waits is still to come.
+//! Requests left behind: the processes whose crash still ends them, and the waits that are still to come.
 
 use super::{GHOST, Limit, Scopes};
 use crate::code::NOT;
 use crate::state::holds::Hold;
 
 impl Scopes {
-    /// A branch is left behind at a place: it is under the limits inside of that, and dies with the processes around it and
-    /// those on other lines around who waited for it.
+    /// A branch is left behind at a place: it stays under the limits inside of that place, and dies with the
+    /// processes around it and with those on other timelines around its former parents.
     pub fn leave_behind(&mut self, slot: u32, floor: &Hold, lines: &[u32]) {
         let rows = self.rows(slot).to_vec();
         let around = |limit: &&Limit| {
@@ -33,7 +33,7 @@ impl Scopes {
         self.haunt(slot, &lines);
     }
 
-    /// What was left behind dies with processes on those time-lines, outside of all that it is under.
+    /// Registers a request left behind with the processes on those timelines, outside of all its limits.
     pub fn haunt(&mut self, slot: u32, lines: &[u32]) {
         let rows = self.rows(slot).to_vec();
         let inside = rows.iter().find(|row| row.end != GHOST);
@@ -48,58 +48,58 @@ impl Scopes {
         self.slots[slot as usize].limits = (lines.len() + rows.len()) as u16;
     }
 
-    /// The time-lines of processes that a request is in.
+    /// The timelines of the processes that a request is in.
     pub fn lines_of(&self, slot: u32, lines: &mut Vec<u32>) {
         let of = self.rows(slot).iter().map(|row| self.live[row.live as usize].line);
         lines.extend(of.filter(|line| *line != NOT));
     }
 
-    /// How many frames deep what can be cut off by itself begins that a request is in.
+    /// How many frames deep the innermost part that can be cut off by itself begins.
     pub fn depth_of_innermost(&self, slot: u32) -> usize {
         let row = self.rows(slot).last().filter(|row| row.end != GHOST);
         usize::from(row.map_or(0, |row| row.depth).max(self.slots[slot as usize].base_depth))
     }
 }
 
-/// How the waits of a request that is cut off are gone through: where it is in them.
+/// The position of a request that is cut off among its waits.
 pub(crate) struct Passing<'b> {
     pub slot: u32,
     pub at: u64,
-    /// Its order at the end of a wait: what ends at this very instant may still be to come.
+    /// Its order at the end of a wait: a wait that ends at this very instant may still be to come.
     pub key: u64,
-    /// It was found where it stands; what comes after has not begun.
+    /// Its position was found; later waits have not begun.
     pub found: bool,
-    pub left: Option<Left<'b>>,
+    pub left: Option<Remnant<'b>>,
 }
 
 impl Passing<'_> {
-    /// What is left behind goes no further than the wait in which it stands.
+    /// A request left behind goes no further than its current wait.
     pub fn is_to_stop(&self) -> bool {
         self.left.as_ref().is_some_and(|left| left.stands.is_some())
     }
 
     /// A wait has been passed, up to this step.
-    pub fn may_stop_at(&mut self, pc: usize, member: u32, depth: usize, drawn: u8) {
+    pub fn note_stop(&mut self, pc: usize, member: u32, depth: usize, drawn: u8) {
         let at = self.at;
-        if let (true, Some(Left { stands: Some(stands), .. })) = (self.found, &mut self.left) {
-            stands.get_or_insert(Stands { pc, member, depth, at, drawn });
+        if let (true, Some(Remnant { stands: Some(stands), .. })) = (self.found, &mut self.left) {
+            stands.get_or_insert(WaitEnd { pc, member, depth, at, drawn });
         }
     }
 }
 
-/// What is left behind by a request goes on without it.
-pub(crate) struct Left<'b> {
-    /// [`NOT`]: nobody.
+/// A request left behind goes on without its parent.
+pub(crate) struct Remnant<'b> {
+    /// [`NOT`]: none.
     pub request: u32,
-    /// Stage, member and time of the waits that it is still to pass.
+    /// Stage, member and time of the waits that it has still to pass.
     pub beyond: &'b mut Vec<(u32, u32, u64)>,
     /// Where its wait ends, if it is to go no further than that.
-    pub stands: Option<&'b mut Option<Stands>>,
+    pub stands: Option<&'b mut Option<WaitEnd>>,
 }
 
-/// Where and when a wait ends, and how many drawn ones there were until then.
+/// Where and when a wait ends, and how many drawn ones came before.
 #[derive(Clone, Copy)]
-pub(crate) struct Stands {
+pub(crate) struct WaitEnd {
     pub pc: usize,
     pub member: u32,
     pub depth: usize,

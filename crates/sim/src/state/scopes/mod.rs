@@ -1,4 +1,4 @@
-//! Limits that a request is under, and where it stands: fixed rows beside its state.
+//! The limits of each request, and where it is: fixed rows beside its state.
 
 mod left;
 
@@ -7,12 +7,12 @@ use crate::code::order::RANKS;
 use crate::code::{Code, NOT};
 use crate::state::holds::Hold;
 
-pub(crate) use left::{Left, Passing, Stands};
+pub(crate) use left::{Passing, Remnant, WaitEnd};
 
-/// Drawn waits that follow each other as one event at most.
+/// The most consecutive drawn waits that are one event.
 const DRAWN: usize = 2;
 
-/// What a request that can be cut off has beside its state: a cache line.
+/// The record beside the state of a request that can be cut off: a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Scope {
@@ -21,23 +21,23 @@ pub(crate) struct Scope {
     pub pc: u32,
     pub member: u32,
     pub depth: u16,
-    /// Limits that it is under.
+    /// The limits that it is under.
     pub limits: u16,
-    /// Its rank among what one request has going on; see [`ranked`].
+    /// Its rank among the branches of one request; see [`ranked`].
     pub rank: u32,
-    /// How long the drawn waits are since then, and how many they are.
+    /// The lengths of the drawn waits since then, and their number.
     pub waits: [u64; DRAWN],
     pub drawn: u8,
-    /// The event loop that it meets.
+    /// The event loop of the request.
     pub meets: u16,
-    /// Where it ends that goes on for nobody.
+    /// Where a request that goes on unwanted ends.
     pub floor: u32,
     pub floor_depth: u16,
-    /// Before this nothing cuts it off: the first time at which something around it may.
+    /// Nothing cuts it off before this: the first time at which something around it may.
     pub until: u64,
-    /// Frames below which it began, or was left behind.
+    /// The number of frames below which it began, or was left behind.
     pub base_depth: u16,
-    /// The first rank beyond its own and those of whatever it sends in; see [`RANKS`].
+    /// The first rank beyond its own and its children's; see [`RANKS`].
     pub ranks_end: u32,
 }
 
@@ -59,13 +59,13 @@ const OUTSIDE: Scope = Scope {
 };
 
 impl Scope {
-    /// How many ranks from its own on it has.
+    /// How many ranks it has, from its own on.
     pub fn ranks(&self) -> u32 {
         self.ranks_end - (self.rank & RANKS)
     }
 }
 
-/// A limit that a request is under: what holds outside of it, and where it goes on from there.
+/// A limit of a request: the values outside of it, and where the request goes on when it strikes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limit {
     pub live: u32,
@@ -80,19 +80,19 @@ pub(crate) struct Limit {
     pub until: u64,
 }
 
-/// Whom a limit's event is for, if the tags are the same.
+/// The request of a limit's event, if the tags match.
 #[derive(Clone, Copy, Debug)]
 struct Live {
     slot: u32,
     tag: u32,
-    /// The time-line of a process that can crash, and where this stands in its list; [`NOT`]: it is a limit of time.
+    /// The timeline of a process that can crash, and the index in its list; [`NOT`]: it is a limit of time.
     line: u32,
     spot: u32,
 }
 
-/// The end of a limit that is the whole request's.
+/// The end of a limit on the whole request.
 pub(crate) const WHOLE: u32 = u32::MAX;
-/// The end of what was left behind in a process that can crash: all of it dies there.
+/// The end of requests left behind in a process that can crash: all of it dies there.
 pub(crate) const GHOST: u32 = u32::MAX - 1;
 /// The end of a health check's time.
 pub(crate) const CHECKED: u32 = u32::MAX - 2;
@@ -105,9 +105,9 @@ pub(crate) struct Scopes {
     pub each: usize,
     live: Vec<Live>,
     spare: Vec<u32>,
-    /// By time-line: who is inside of its processes.
+    /// By timeline: the requests inside its processes.
     inside: Vec<Vec<u32>>,
-    /// By slot: part and time, not known to count yet; only where requests can be lost.
+    /// By slot: part and time, not yet known to count; only where requests can be lost.
     pub notes: Vec<Vec<(u32, u64)>>,
     keeps_notes: bool,
     /// [`Scope::until`] outside of all limits.
@@ -145,7 +145,7 @@ impl Scopes {
         }
     }
 
-    /// It is over, with the limits that it is under.
+    /// The request has ended, with all its limits.
     #[inline]
     pub fn end(&mut self, slot: u32) {
         if self.slots[slot as usize].limits > 0 {
@@ -153,7 +153,7 @@ impl Scopes {
         }
     }
 
-    /// A limit begins that may strike at `until`; the number and tag of its event.
+    /// A limit begins that may strike at `until`; returns the number and tag of its event.
     #[inline(always)]
     pub fn enter(&mut self, slot: u32, limit: Limit, until: u64) -> (u32, u32) {
         let live = match self.spare.pop() {
@@ -172,7 +172,7 @@ impl Scopes {
         (live, self.live[live as usize].tag)
     }
 
-    /// The innermost limit is over; what held outside of it holds again.
+    /// The innermost limit has ended; the values outside of it are restored.
     #[inline(always)]
     pub fn leave_innermost(&mut self, slot: u32) {
         let scope = &mut self.slots[slot as usize];
@@ -188,20 +188,20 @@ impl Scopes {
         self.spare.push(number);
     }
 
-    /// All limits but the first so many are over; what held outside of them holds again.
+    /// All limits but the first `keep` have ended; the values outside of them are restored.
     pub fn leave(&mut self, slot: u32, keep: u16) {
         while self.slots[slot as usize].limits > keep {
             self.leave_innermost(slot);
         }
     }
 
-    /// Whether an event is for a limit that is over.
+    /// Whether an event is for a limit that has ended.
     #[inline]
     pub fn is_over(&self, live: u32, tag: u32) -> bool {
         self.live.get(live as usize).is_some_and(|l| l.tag != tag)
     }
 
-    /// A scope is of a process that can crash.
+    /// Registers a scope with a process that can crash.
     pub fn register(&mut self, number: u32, line: u32) {
         let list = &mut self.inside[line as usize];
         let live = &mut self.live[number as usize];
@@ -220,14 +220,15 @@ impl Scopes {
         self.live[number as usize].line = NOT;
     }
 
-    /// Who is in the processes of a time-line, each by the outermost one: in the order in which they die, with number and tag.
+    /// The requests in the processes of a timeline, each by the outermost one, in the order in which they die, with
+    /// number and tag.
     pub fn inside(&self, line: u32, order: impl Fn(u32) -> u64) -> Vec<(u64, u32, u32, u32)> {
         let list = self.inside[line as usize].iter();
         let outermost = list.filter_map(|&number| {
             let Live { slot, tag, .. } = self.live[number as usize];
             let rows = self.rows(slot);
             let first = rows.iter().position(|row| self.live[row.live as usize].line == line)?;
-            // What stands inside now, in its attempt.
+            // The request that is inside now, in its attempt.
             let behind = rows[first + 1..].iter().find(|row| row.end != GHOST);
             let rank = behind.map_or(self.slots[slot as usize].rank, |row| row.rank);
             (rows[first].live == number).then(|| (order(slot), rank, number, tag))
@@ -235,13 +236,13 @@ impl Scopes {
         outermost.collect()
     }
 
-    /// The limits that a request is under, from the outside in.
+    /// The limits of a request, from the outside in.
     fn rows(&self, slot: u32) -> &[Limit] {
         let first = slot as usize * self.each;
         &self.limits[first..first + usize::from(self.slots[slot as usize].limits)]
     }
 
-    /// Whether a limit, or a crash that comes by itself, will cut a request off.
+    /// Whether a limit, or a scheduled crash, will cut a request off.
     pub fn will_be_cut(&self, slot: u32, lines: &LineTables) -> bool {
         self.rows(slot).iter().any(|row| {
             let line = self.live[row.live as usize].line;
@@ -249,7 +250,7 @@ impl Scopes {
         })
     }
 
-    /// The request and which of its limits an event is for.
+    /// The request, and which of its limits an event is for.
     pub fn struck(&self, live: u32, tag: u32) -> Option<(u32, u16)> {
         let found = self.live.get(live as usize).filter(|l| l.tag == tag)?;
         let first = found.slot as usize * self.each;
@@ -264,14 +265,14 @@ impl Scopes {
         by >= self.slots[slot as usize].until
     }
 
-    /// Whether what goes on for nobody ends at a step.
+    /// Whether a request that goes on unwanted ends at a step.
     pub fn ends_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
         let scope = &self.slots[slot as usize];
         scope.floor as usize == pc && usize::from(scope.floor_depth) == depth
     }
 
-    /// A request goes on in another slot, under the limits up to one of them; what it leaves behind is under those inside of
-    /// the place where that ends.
+    /// A request goes on in another slot, under the limits up to `at`; the part left behind is under those inside of
+    /// the place where it ends.
     pub fn split(&mut self, from: u32, to: u32, at: u16, floor: &Hold) {
         self.begin(to);
         self.slots[to as usize] = Scope { limits: at + 1, ..self.slots[from as usize] };
@@ -293,7 +294,7 @@ impl Scopes {
         for (i, row) in rows[..kept + gone].iter().enumerate() {
             let Live { line, .. } = self.live[row.live as usize];
             if line != NOT {
-                // What is left behind dies with the process all the same.
+                // The part left behind dies with the process all the same.
                 let ghost = Limit { end: GHOST, rank, ..*row };
                 let (live, _) = self.enter(from, ghost, 0);
                 self.register(live, line);
@@ -314,7 +315,7 @@ impl Scopes {
         self.slots[from as usize].limits = (ghosts + stay.len()) as u16;
     }
 
-    /// What one has noted the other has noted.
+    /// Moves the notes of one request to another.
     pub fn hand_notes(&mut self, from: u32, to: u32) {
         if self.keeps_notes {
             self.notes.swap(from as usize, to as usize);
@@ -332,7 +333,7 @@ impl Scopes {
         scope.drawn = 0;
     }
 
-    /// Whether it has waited so many drawn times that it must stand up first.
+    /// Whether it has used up its drawn waits and must stop first.
     #[inline]
     pub fn is_full(&self, slot: u32) -> bool {
         usize::from(self.slots[slot as usize].drawn) == DRAWN
