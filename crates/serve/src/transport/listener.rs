@@ -1,4 +1,4 @@
-//! `listen(addr, node, ...)`: what connections that were accepted there have in common.
+//! `listen(addr, node, ...)`: what the connections of a listener have in common.
 
 use crate::log::{ErrorLog, LoopLog};
 use crate::metrics::ListenerCounts;
@@ -20,12 +20,12 @@ pub(crate) enum Entry {
     BuiltIn(u32),
 }
 
-/// What a listener behind others believes of its own process.
+/// What a listener behind others trusts about connections of its own process.
 #[derive(Clone)]
 pub(crate) struct OwnProcessTrust {
     pub own: Arc<OwnConnections>,
-    /// Whose X-Forwarded-For the listeners before it believe, and it itself; a connection of its own process is taken for one
-    /// without an address of its own.
+    /// The peers whose X-Forwarded-For it and the listeners in front trust; a connection of its own process counts as
+    /// one without an address of its own.
     pub trusted: Networks,
 }
 
@@ -39,28 +39,29 @@ pub(crate) struct Listener {
     pub http: Http,
     pub limits: Limits,
     pub trusted: Networks,
-    /// Peers that say by the PROXY protocol who their clients are, and must.
+    /// Peers that must announce their clients by the PROXY protocol.
     pub proxy_from: Networks,
     pub raw_paths: bool,
     pub port: Option<u16>,
     /// TLS; `None`: cleartext.
     pub tls: Option<Arc<tls::Server>>,
     pub log: Option<LoopLog>,
-    /// Where histories of its requests go.
+    /// The log of its requests' histories.
     pub traces: Option<LoopLog>,
-    /// What is counted of it on this loop.
+    /// Its counters on this loop.
     pub counts: Rc<ListenerCounts>,
-    /// Where it is said why requests failed.
+    /// The log of failed requests.
     pub errors: Option<Arc<ErrorLog>>,
-    /// The token by which the process knows what comes from itself, or from other processes of its run; `None`: nothing is believed.
+    /// The token by which it recognises requests of this process, or of other processes of its run; `None`: it trusts
+    /// none.
     pub believes: Option<u64>,
-    /// Whose events are kept, in a verification.
+    /// The run that receives events, in a verification.
     pub run: Option<Arc<VerifyRun>>,
-    /// The number of the root of the built-in server whose inside this is.
+    /// The number of the root of the built-in server that this is the inside of.
     pub built_in: Option<u32>,
-    /// How many listeners stand before it; see [`weir_plan::levels`].
+    /// The number of listeners in front of it; see [`weir_plan::levels`].
     pub level: u32,
-    /// Of a listener behind others: whom it believes.
+    /// For a listener behind others: what it trusts.
     pub inner: Option<OwnProcessTrust>,
 }
 
@@ -131,7 +132,7 @@ impl Listener {
         matches!(self.entry, Entry::BuiltIn(_))
     }
 
-    /// When a connection made now is too old, a tenth sooner or later.
+    /// When a connection made now will be too old, ns; up to a tenth sooner or later.
     pub fn old_ns(&self, core: &Core) -> u64 {
         match self.http.max_age_ns {
             None => u64::MAX,

@@ -1,5 +1,5 @@
-//! Certificates, keys and bundles of authorities, read from PEM files; whatever is wrong with one is a sentence with its
-//! path and the remedy.
+//! Certificates, keys and bundles of authorities, read from PEM files; an error is a sentence with the path and the
+//! remedy.
 
 use super::provider;
 use super::validity::{Today, Validity};
@@ -20,7 +20,7 @@ pub struct CertificateFiles {
     pub key: String,
 }
 
-/// Why a file is of no use, with its path and the remedy.
+/// Why a file is unusable, with its path and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CannotUse(pub String);
 
@@ -36,7 +36,7 @@ fn wrong<T>(what: &str, path: &str, why: impl fmt::Display) -> Result<T, CannotU
     Err(CannotUse(format!("the {what} \"{path}\" {why}")))
 }
 
-/// A PEM file is no larger than this.
+/// The size limit of a PEM file.
 const MOST_BYTES: u64 = 8 << 20;
 
 /// A chain with its key.
@@ -65,7 +65,7 @@ pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, C
     }
 }
 
-/// Authorities, and the certificates that a file names as such.
+/// Authorities, and the certificates of the file that names them.
 pub(super) type Authorities = (RootCertStore, Vec<CertificateDer<'static>>);
 
 /// The authorities of a bundle.
@@ -95,7 +95,7 @@ pub(super) fn system_authorities() -> Result<Authorities, CannotUse> {
     Ok((roots, Vec::new()))
 }
 
-/// All certificates of a file, of which there must be one.
+/// The certificates of a file; there must be at least one.
 fn certificates(what: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, CannotUse> {
     let bytes = read(what, path)?;
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();

@@ -1,32 +1,32 @@
-//! Why a TLS connection failed, in words for the log.
+//! Why a TLS connection failed, with a text for the log.
 
 use rustls::{AlertDescription, CertificateError, Error};
 use std::fmt;
 
-/// The reason.
+/// The reason of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsError {
     /// The other side's certificate has expired.
     Expired,
     /// It is not valid yet.
     NotYet,
-    /// It is for another name.
+    /// The certificate is for another name.
     WrongName,
-    /// Nobody known has signed it.
+    /// No known authority has signed it.
     UnknownAuthority,
-    /// It is one of an authority itself, which nobody may show who is not trusted by that very certificate.
+    /// It is the certificate of an authority, which a server may show only if that very certificate is trusted.
     IsAuthority,
-    /// It is none of those that this process's own listener was told to show.
+    /// It is not one of those that this process's own listener is configured to show.
     NotOurs,
     /// It is wrong in another way.
     BadCertificate,
-    /// The other side wants a certificate, and was shown none.
+    /// The other side requires a certificate, and got none.
     WantsCertificate,
-    /// It says what it does not like.
+    /// The other side sent an alert with a reason.
     Alert(u8),
-    /// There is no version, suite or protocol that both know.
+    /// There is no version, suite or protocol that both support.
     NothingInCommon,
-    /// It speaks no TLS.
+    /// The other side does not use TLS.
     NoTls,
     /// The connection ended in the handshake.
     Broken,
@@ -37,7 +37,7 @@ pub enum TlsError {
 }
 
 impl TlsError {
-    /// Of what rustls says.
+    /// Converts an error of rustls.
     pub fn from_rustls(e: &Error) -> TlsError {
         match e {
             Error::InvalidCertificate(wrong) => TlsError::of_certificate(wrong),
@@ -66,7 +66,7 @@ impl TlsError {
         )
     }
 
-    /// In words, of a client.
+    /// The text about a client.
     pub fn of_client(self) -> &'static str {
         match self {
             TlsError::Expired => "its certificate has expired",
@@ -78,7 +78,7 @@ impl TlsError {
         }
     }
 
-    /// Whether the other side speaks no protocol that was offered (RFC 7301 §3.2).
+    /// Whether the other side supports no protocol that was offered (RFC 7301 §3.2).
     pub fn is_of_protocol(self) -> bool {
         self == TlsError::Alert(u8::from(AlertDescription::NoApplicationProtocol))
     }
@@ -92,7 +92,7 @@ impl TlsError {
             // An authority of the same name with another key, as after a renewal.
             C::UnknownIssuer | C::BadSignature => TlsError::UnknownAuthority,
             C::ApplicationVerificationFailure => TlsError::NotOurs,
-            // rustls hands on what webpki says without a type of its own.
+            // rustls forwards errors of webpki without a type of its own.
             C::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => TlsError::IsAuthority,
             _ => TlsError::BadCertificate,
         }
