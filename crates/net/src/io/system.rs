@@ -14,7 +14,7 @@ pub fn descriptors() -> usize {
 pub fn remedy(e: &io::Error) -> Option<&'static str> {
     match Errno::from_io_error(e)? {
         Errno::MFILE => Some("raise the limit (`ulimit -n`, LimitNOFILE= of a systemd unit)"),
-        Errno::NFILE => Some("the whole machine has no more: raise the sysctl fs.file-max"),
+        Errno::NFILE => Some("the whole machine has run out: raise the sysctl fs.file-max"),
         _ => None,
     }
 }

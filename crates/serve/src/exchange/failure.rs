@@ -205,7 +205,7 @@ impl fmt::Display for FailureCause {
             }
             FailureCause::NoRoom => f.write_str("no connection was free within connect_timeout"),
             FailureCause::Exhausted(no) => {
-                write!(f, "cannot connect, since this process has no more: {}", system(no))
+                write!(f, "cannot connect: this process has run out: {}", system(no))
             }
             FailureCause::Silent => f.write_str("the connection ended before any byte of an answer"),
             FailureCause::Refused => f.write_str("the origin refused the stream (HTTP/2) before any work"),

@@ -186,7 +186,7 @@ fn lock_folder(path: &Path) -> Option<File> {
 fn in_the_way(path: &Path) -> &'static str {
     match UnixStream::connect(path) {
         Ok(_) => "something listens there already; stop it, or choose another path",
-        Err(_) => "a file is there that is no socket left behind; remove it, or choose another path",
+        Err(_) => "there is a file that is not a stale socket; remove it, or choose another path",
     }
 }
 

@@ -53,7 +53,7 @@ impl Inherited {
     /// It is not a listening stream socket.
     pub fn add(&self, socket: OwnedFd, written: Option<String>) -> io::Result<()> {
         if socket_type(&socket)? != SocketType::STREAM || !socket_acceptconn(&socket)? {
-            return Err(io::Error::other("it is no listening stream socket"));
+            return Err(io::Error::other("it is not a listening stream socket"));
         }
         // Children must not inherit it, which its sender may not have set.
         fcntl_setfd(&socket, FdFlags::CLOEXEC)?;

@@ -62,7 +62,7 @@ impl fmt::Display for ProxyError {
             ProxyError::Malformed => "its PROXY header is malformed",
             ProxyError::TooLong => "its PROXY header is too long",
             ProxyError::Cut => "its PROXY header is cut off",
-            ProxyError::Late => "its PROXY header did not come within head_timeout",
+            ProxyError::Late => "its PROXY header did not arrive within head_timeout",
             ProxyError::Nothing => "it sent nothing",
         })
     }

@@ -55,13 +55,18 @@ pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, C
     match CertifiedKey::from_der(chain, secret, &provider()) {
         Ok(certified) => Ok(Arc::new(certified)),
         Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
-            let why = format!("does not fit the certificate \"{cert}\"; give the key that it was made with");
+            let why =
+                format!("does not match the certificate \"{cert}\"; give the key that it was made with");
             wrong("key", key, why)
         }
         Err(Error::InvalidCertificate(_)) => {
             wrong("certificate", cert, "cannot be understood; is it one of X.509?")
         }
-        Err(_) => wrong("key", key, "is of no kind that weir knows; take ECDSA P-256, P-384, Ed25519 or RSA"),
+        Err(_) => wrong(
+            "key",
+            key,
+            "is of a kind that weir does not support; use ECDSA P-256, P-384, Ed25519 or RSA",
+        ),
     }
 }
 
@@ -129,7 +134,7 @@ fn contains(bytes: &[u8], word: &[u8]) -> bool {
 fn read(what: &str, path: &str) -> Result<Vec<u8>, CannotUse> {
     // Before it is opened: a pipe would wait for its writer.
     match std::fs::metadata(Path::new(path)) {
-        Ok(file) if !file.is_file() => return wrong(what, path, "is no regular file"),
+        Ok(file) if !file.is_file() => return wrong(what, path, "is not a regular file"),
         Ok(file) if file.len() > MOST_BYTES => {
             return wrong(what, path, format_args!("is larger than {} MiB", MOST_BYTES >> 20));
         }

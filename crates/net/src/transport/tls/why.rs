@@ -71,7 +71,7 @@ impl TlsError {
         match self {
             TlsError::Expired => "its certificate has expired",
             TlsError::NotYet => "its certificate is not valid yet",
-            TlsError::UnknownAuthority => "its certificate is signed by nobody in `client_ca`",
+            TlsError::UnknownAuthority => "its certificate is not signed by an authority in `client_ca`",
             TlsError::IsAuthority => "its certificate is an authority's own (CA:TRUE); sign another with it",
             TlsError::WantsCertificate => "it shows no certificate, and `client_auth` is \"require\"",
             _ => "its certificate cannot be used",
@@ -108,23 +108,23 @@ impl fmt::Display for TlsError {
                 f.write_str("its certificate is for another name; say which with `tls.client(name=...)`")
             }
             TlsError::UnknownAuthority => f.write_str(
-                "its certificate is signed by nobody who is known; give the authority with `tls.client(ca=...)`",
+                "its certificate is not signed by a known authority; give the authority with `tls.client(ca=...)`",
             ),
             TlsError::IsAuthority => f.write_str(
                 "its certificate is an authority's own (CA:TRUE); name that very file with `tls.client(ca=...)`, or sign another with it",
             ),
             TlsError::NotOurs => f.write_str(
-                "it shows none of the certificates that this `listen` names; reload weir if they were replaced, else look who has \
+                "it shows none of the certificates that this `listen` names; reload weir if they were replaced, otherwise find out which process has \
                  this address",
             ),
             TlsError::BadCertificate => f.write_str("its certificate cannot be used"),
             TlsError::WantsCertificate => f.write_str(
-                "it wants a certificate of this side; give one with `tls.client(cert=..., key=...)`",
+                "it requires a certificate of this side; give one with `tls.client(cert=..., key=...)`",
             ),
             TlsError::Alert(alert) => {
                 write!(f, "it refuses: {:?} (alert {alert})", AlertDescription::from(alert))
             }
-            TlsError::NothingInCommon => f.write_str("there is no version or cipher that both sides know"),
+            TlsError::NothingInCommon => f.write_str("the two sides have no version or cipher in common"),
             TlsError::NoTls => f.write_str("it does not speak TLS"),
             TlsError::Broken => f.write_str("the connection ended in the handshake"),
             TlsError::Late => f.write_str("the handshake took too long"),
