@@ -51,7 +51,7 @@ use weir_plan::KeySource;
 use weir_policy::Kind;
 use weir_policy::key;
 use weir_stats::Key;
-use weir_workload::OfRun;
+use weir_workload::RunRequest;
 
 /// Index of a node in the graph of a request; it means nothing in another graph.
 pub(crate) type NodeId = u32;
@@ -107,7 +107,7 @@ pub(crate) struct Exchange {
     /// Notes for its log line; `None`: it gets none.
     pub notes: Option<Box<Notes>>,
     /// Its number in a verification.
-    pub of_run: Cell<OfRun>,
+    pub of_run: Cell<RunRequest>,
     /// When its head was complete.
     pub begun_ns: u64,
     /// The part of its body that was read.
