@@ -109,43 +109,20 @@ impl Attempt {
                         self.pass_interim(cx, ex);
                     }
                 }
-                Poll::Ready(Err(HeadError::Rule(refusal))) => {
-                    return bad_response(FailureCause::Rule(refusal));
-                }
-                Poll::Ready(Err(HeadError::TooLong)) => return bad_response(FailureCause::HeadTooLong),
-                Poll::Ready(Err(HeadError::Cut)) => {
-                    let failure = Failure::new(Kind::Reset).with_cause(FailureCause::HeadCut);
-                    return Poll::Ready(Err(AttemptError::With(failure)));
-                }
-                Poll::Ready(Err(HeadError::Malformed(reason))) => {
-                    return bad_response(FailureCause::Malformed(reason));
-                }
-                Poll::Ready(Err(HeadError::Reset(reason))) => {
-                    let failure = Failure::new(Kind::Reset).with_cause(FailureCause::StreamReset(reason));
-                    return Poll::Ready(Err(AttemptError::With(failure)));
-                }
-                Poll::Ready(Err(HeadError::Flooded)) => {
-                    let failure = Failure::new(Kind::Reset).with_cause(FailureCause::Flooded);
-                    return Poll::Ready(Err(AttemptError::With(failure)));
-                }
-                Poll::Ready(Err(HeadError::Refused)) => {
-                    let failure = Failure::new(Kind::Refused).with_cause(FailureCause::Refused);
-                    return Poll::Ready(Err(AttemptError::With(failure)));
-                }
-                Poll::Ready(Err(HeadError::Unprocessed)) => {
-                    return Poll::Ready(Err(AttemptError::Unprocessed));
-                }
-                Poll::Ready(Err(HeadError::Tls(why))) => {
-                    // On a reused connection this does not mean that TLS was refused.
-                    let kind = if ex.reused.get() { Kind::Reset } else { Kind::ConnectFailed };
-                    return Poll::Ready(Err(AttemptError::With(
-                        Failure::new(kind).with_cause(FailureCause::Tls(why)),
-                    )));
-                }
-                Poll::Ready(Err(HeadError::Silent)) => return Poll::Ready(Err(AttemptError::Silent)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(head_error(error, ex.reused.get()))),
                 Poll::Pending => break,
             }
         }
+        self.poll_limits(cx, ex, ctx)
+    }
+
+    /// Applies the limits of an attempt without a head: sends 100 (Continue) late, and fails where the origin is too silent.
+    fn poll_limits(
+        &mut self,
+        cx: &mut Context<'_>,
+        ex: &Exchange,
+        ctx: &RequestContext,
+    ) -> Poll<Result<(), AttemptError>> {
         if let Some(sleep) = &mut self.continue_after
             && sleep.poll_ended(cx).is_ready()
         {
@@ -248,6 +225,26 @@ impl Attempt {
         self.reply.origin.set_deadline(self.reply.upstream.origin().body_timeout_ns);
         self.reply
     }
+}
+
+/// The error of an attempt whose head could not be read. `reused`: its connection was used before.
+#[cold]
+fn head_error(error: HeadError, reused: bool) -> AttemptError {
+    let (kind, cause) = match error {
+        HeadError::Rule(refusal) => (Kind::BadResponse, FailureCause::Rule(refusal)),
+        HeadError::TooLong => (Kind::BadResponse, FailureCause::HeadTooLong),
+        HeadError::Malformed(reason) => (Kind::BadResponse, FailureCause::Malformed(reason)),
+        HeadError::Cut => (Kind::Reset, FailureCause::HeadCut),
+        HeadError::Reset(reason) => (Kind::Reset, FailureCause::StreamReset(reason)),
+        HeadError::Flooded => (Kind::Reset, FailureCause::Flooded),
+        HeadError::Refused => (Kind::Refused, FailureCause::Refused),
+        // On a reused connection this does not mean that TLS was refused.
+        HeadError::Tls(why) if reused => (Kind::Reset, FailureCause::Tls(why)),
+        HeadError::Tls(why) => (Kind::ConnectFailed, FailureCause::Tls(why)),
+        HeadError::Unprocessed => return AttemptError::Unprocessed,
+        HeadError::Silent => return AttemptError::Silent,
+    };
+    AttemptError::With(Failure::new(kind).with_cause(cause))
 }
 
 #[cold]

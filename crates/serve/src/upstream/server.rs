@@ -157,43 +157,24 @@ impl Server {
             match headed {
                 Ok(()) if self.is_built_in() && attempt.response().field(built_in::KIND).is_some() => {
                     ctx.sending(Sending::Nowhere);
-                    let reply = attempt.into_reply();
-                    let failure = built_in::failure(reply.response());
-                    reply.discard(ex);
-                    return Err(failure.with_server(self.id));
+                    return Err(self.built_in_failure(ex, attempt));
                 }
                 Ok(()) => {
-                    return Ok(Reply {
-                        source: ReplySource::Origin(attempt.into_reply()),
-                        holds: Holds::default(),
-                    });
+                    let source = ReplySource::Origin(attempt.into_reply());
+                    return Ok(Reply { source, holds: Holds::default() });
                 }
                 Err(AttemptError::Silent) => {
                     drop(attempt);
-                    ctx.sending(Sending::Nowhere);
-                    let again =
+                    let may =
                         reused && !self.is_built_in() && ex.request.is_idempotent() && ex.can_send_again();
-                    if !again {
-                        return Err(Failure::new(Kind::Reset)
-                            .with_cause(FailureCause::Silent)
-                            .with_server(self.id));
-                    }
-                    ex.resent.set(true);
-                    self.target.counts.resent.one();
+                    self.resend(ex, ctx, may, Failure::new(Kind::Reset).with_cause(FailureCause::Silent))?;
                     fresh = true;
                 }
                 Err(AttemptError::Unprocessed) => {
                     drop(attempt);
-                    ctx.sending(Sending::Nowhere);
-                    // The origin did nothing, so any request may be sent again; once, since the next connection may
-                    // end as well.
-                    if fresh || !ex.can_send_again() {
-                        return Err(Failure::new(Kind::Refused)
-                            .with_cause(FailureCause::Refused)
-                            .with_server(self.id));
-                    }
-                    ex.resent.set(true);
-                    self.target.counts.resent.one();
+                    // The origin did nothing, so any request may be sent again; once, since the next connection may end as well.
+                    let may = !fresh && ex.can_send_again();
+                    self.resend(ex, ctx, may, Failure::new(Kind::Refused).with_cause(FailureCause::Refused))?;
                     fresh = true;
                 }
                 Err(AttemptError::With(failure)) => {
@@ -202,6 +183,36 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// The failure that the answer of a built-in server represents.
+    #[cold]
+    fn built_in_failure(&self, ex: &Exchange, attempt: Attempt) -> Failure {
+        let reply = attempt.into_reply();
+        let failure = built_in::failure(reply.response());
+        reply.discard(ex);
+        failure.with_server(self.id)
+    }
+
+    /// Notes that a request is sent again on a fresh connection.
+    ///
+    /// # Errors
+    /// This failure, unless the request `may` be sent again.
+    #[cold]
+    fn resend(
+        &self,
+        ex: &Exchange,
+        ctx: &RequestContext,
+        may: bool,
+        failure: Failure,
+    ) -> Result<(), Failure> {
+        ctx.sending(Sending::Nowhere);
+        if !may {
+            return Err(failure.with_server(self.id));
+        }
+        ex.resent.set(true);
+        self.target.counts.resent.one();
+        Ok(())
     }
 
     /// Whether it is a server of this process.

@@ -6,7 +6,7 @@ use super::pinned::Pinned;
 use super::provider;
 use super::validity::{Today, Validity};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
@@ -34,9 +34,12 @@ impl Verifier {
     ///
     /// # Errors
     /// There is no authority.
-    pub fn new(roots: RootCertStore, named: Vec<CertificateDer<'static>>) -> Result<Verifier, String> {
+    pub fn new(
+        roots: RootCertStore,
+        named: Vec<CertificateDer<'static>>,
+    ) -> Result<Verifier, VerifierBuilderError> {
         let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
-        let by_authority = builder.build().map_err(|e| e.to_string())?;
+        let by_authority = builder.build()?;
         Ok(Verifier { trusts: Trusts::Known(by_authority, named), provider: provider() })
     }
 
