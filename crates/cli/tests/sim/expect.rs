@@ -141,7 +141,7 @@ fn replications_are_added_until_figures_are_known_well_enough() {
         run(&["sim", &file, "-q", "--output", "json", "--requests", "4000", "--precision", "p999=5%"]);
     assert_eq!(never.code, Some(1));
     assert!(
-        never.err.contains("p999 cannot be told at all") && never.out.contains("\"replications\": 10"),
+        never.err.contains("p999 cannot be estimated at all") && never.out.contains("\"replications\": 10"),
         "{}",
         never.err
     );
