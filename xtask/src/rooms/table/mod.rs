@@ -47,9 +47,8 @@ pub(super) struct Restriction {
 
 /// A crate without an entry is not held to anything.
 #[rustfmt::skip] // a line each, so that two changes do not meet
-    model::MODEL,
-pub(super) const TABLE: &[Held] = &[
 pub(super) const TABLE: &[Layout] = &[
+    model::MODEL,
     net::NET,
     plan::PLAN,
     policy::POLICY,

@@ -1,8 +1,8 @@
 //! The rooms of `model`: the behaviour of modelled parts, the same in virtual time and in the proxy.
 
-use super::{Held, room};
+use super::{Layout, room};
 
-pub(super) const MODEL: Held = Held {
+pub(super) const MODEL: Layout = Layout {
     folder: "crates/model",
     rooms: &[
         room("draws", "the purposes of draws, which keep them apart", &[]),

@@ -1,8 +1,8 @@
 //! The rooms of `stats`: estimates, histograms and draws that are the same on every machine.
 
-use super::{Held, room};
+use super::{Layout, room};
 
-pub(super) const STATS: Held = Held {
+pub(super) const STATS: Layout = Layout {
     folder: "crates/stats",
     rooms: &[
         room("math", "logarithms and powers with the same bits on every machine", &[]),

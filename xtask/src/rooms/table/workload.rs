@@ -1,8 +1,8 @@
 //! The rooms of `workload`: the requests of a scenario, for the simulator and for the generator.
 
-use super::{Held, room};
+use super::{Layout, room};
 
-pub(super) const WORKLOAD: Held = Held {
+pub(super) const WORKLOAD: Layout = Layout {
     folder: "crates/workload",
     rooms: &[
         room("drawn", "the draws that a request carries between processes", &[]),
