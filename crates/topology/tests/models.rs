@@ -392,7 +392,7 @@ fn malformed_traces_are_refused_with_row_and_column() {
         ("arrival_s\nnan\n", format!("holds nan in row 2, column `arrival_s`: {instant}")),
         ("arrival_s\nsoon\n", "holds \"soon\" in row 2, column `arrival_s`: a number is wanted".to_owned()),
         ("path,arrival_s\n/,1\n/\n", "has no column `arrival_s` in row 3".to_owned()),
-        // A row is known by the line that it begins in, whatever lines lie above it.
+        // A row is known by the line that it begins in, with any lines above it.
         (
             "note,arrival_s\r\n\"a\r\nb\",1\r\n\r\n  \r\nc,x\r\n",
             "holds \"x\" in row 6, column `arrival_s`: a number is wanted".to_owned(),

@@ -194,7 +194,7 @@ fn wrong_plans_are_refused_and_never_panic() {
     for end in (0..json.trim_ascii_end().len()).step_by(7) {
         assert!(Plan::from_json(&json[..end]).is_err());
     }
-    // Single bytes changed: whatever is still taken is written and read as itself.
+    // Single bytes changed: all that is still accepted is written and read as itself.
     let mut state = 1u64;
     for _ in 0..3000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -286,7 +286,7 @@ e = listen(\":85\", server(), name=\"e\")
 f = listen(\":86\", sequence([c, d]), name=\"f\")
 ";
 
-/// How many listeners stand before each, and which are behind which.
+/// How many listeners are before each, and which are behind which.
 #[test]
 fn listeners_behind_others() {
     let plan = plan(LAYERS);
@@ -300,7 +300,7 @@ fn listeners_behind_others() {
     assert_eq!([of(0), of(1), of(2), of(3), of(4)], ["a", "ab", "abc", "ad", "e"]);
 }
 
-/// A listener behind another is weir's to reach, which has no certificate of a client, and no client to tell of before HTTP.
+/// A listener behind another is weir's to reach, which has no certificate of a client, and no client to name before HTTP.
 #[test]
 fn an_inner_listener_that_weir_cannot_reach_is_refused() {
     let refused = |more: &str, outer: &str| {

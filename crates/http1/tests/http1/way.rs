@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use weir_http1::*;
 
-/// What the codec is told about a stream.
+/// What the codec knows about a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     pub peer: Option<IpAddr>,
