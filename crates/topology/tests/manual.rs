@@ -90,7 +90,7 @@ fn every_default_is_the_one_that_is_told() {
     assert!(compared > 250, "{compared}");
 }
 
-/// The position of the arguments of a function's first call.
+/// The location of the arguments of the first call of a function.
 fn call(source: &str, name: &str) -> Option<(usize, usize)> {
     let wanted = format!("{name}(");
     let starts = |at: &usize| {
