@@ -1,6 +1,6 @@
 //! Counts of a running load.
 
-use crate::generator::{Job, Went};
+use crate::generator::{Ending, Job};
 use crate::outcome::{Lag, Requests, Row};
 use weir_policy::Kind;
 use weir_stats::Histogram;
@@ -40,7 +40,7 @@ pub(crate) struct Tally {
     pub no_connection: Option<String>,
     /// Why this machine could not connect, if that was not the server's fault.
     pub exhausted: Option<String>,
-    since: SinceTold,
+    since: LastSecond,
 }
 
 /// Arrivals that count, whether or not their requests have ended.
@@ -53,7 +53,7 @@ struct Arrivals {
 
 /// What happened since the last report.
 #[derive(Default)]
-struct SinceTold {
+struct LastSecond {
     sent: u64,
     failed: u64,
     latencies: Histogram,
@@ -77,7 +77,7 @@ impl Tally {
     }
 
     /// Counts the end of a request.
-    pub fn ends(&mut self, job: &Job, went: &Went, ended_ns: u64) {
+    pub fn ends(&mut self, job: &Job, went: &Ending, ended_ns: u64) {
         let latency = ended_ns.saturating_sub(job.intended_ns);
         let error = went.as_ref().err().copied().or_else(|| {
             let status = went.as_ref().copied().unwrap_or_default();
@@ -118,7 +118,7 @@ impl Tally {
 
     /// The last second; the next one begins.
     pub fn second(&mut self, at_s: u64, in_flight: u64) -> Second {
-        let SinceTold { sent, failed, latencies } = std::mem::take(&mut self.since);
+        let LastSecond { sent, failed, latencies } = std::mem::take(&mut self.since);
         let quantiles_ns = [0.5, 0.99].map(|q| latencies.quantile(q));
         Second { at_s, sent, failed, in_flight, quantiles_ns }
     }
@@ -139,7 +139,7 @@ impl Tally {
     pub fn void(&self) -> Option<String> {
         if let Some(why) = &self.exhausted {
             return Some(format!(
-                "this machine could make no more connections ({why}); see --connections and `ulimit -n`"
+                "this machine could not open more connections ({why}); see --connections and `ulimit -n`"
             ));
         }
         let (lag, p50) = (self.lag.of_all(0.99)?, self.all.of_all(0.5)?);
@@ -175,7 +175,7 @@ impl Tally {
         if let Some(status) = self.first_refused.filter(|_| to_url && self.refused * 2 > self.requests.total)
         {
             warnings.push(format!(
-                "{} of {} requests were answered by 4xx, the first by {status}, and count as answered; is it the right URL?",
+                "{} of {} requests were answered by 4xx, the first by {status}, and count as answered; is the URL right?",
                 self.refused, self.requests.total
             ));
         }

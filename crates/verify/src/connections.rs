@@ -1,10 +1,10 @@
-//! How many connections a run should need: from its clients to the router's loops, and from each loop to each server.
+//! The number of connections that a run should need: from its clients to the router's loops, and from each loop to each server.
 //!
 //! Nothing that a request waits for hangs on them but the opening itself, which takes a tenth of a millisecond on loopback. So
-//! they follow from when exchanges begin and end in the simulation, and what opening them takes is told beside the statistics.
+//! they follow from when exchanges begin and end in the simulation, and the time to open them is reported beside the statistics.
 
-use crate::hops::Slowed;
-use crate::prepare::Prepared;
+use crate::hops::CalibratedPoint;
+use crate::prepare::Arrangement;
 use std::collections::BTreeMap;
 use weir_model::connections::{Exchange, opened};
 use weir_model::draws::purpose;
@@ -17,22 +17,22 @@ use weir_workload::{Requests, reached_from};
 
 /// Connections that were opened in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Opened {
-    /// By clients, and by routers; `None`: that cannot be said.
+pub(crate) struct ConnectionCounts {
+    /// By clients, and by routers; `None`: unknown.
     pub client: Option<u64>,
     pub server: Option<u64>,
-    /// Of both, those that were opened by requests that count.
+    /// Those of both that were opened by requests that count.
     pub selected: u64,
 }
 
-/// Those of a replication (with this key), as its histories have it.
+/// Predicts them for a replication (with this key) from its histories.
 pub(crate) fn predicted(
     (point, scenario): (&Point, &Scenario),
-    (prepared, slowed): (&Prepared, &Slowed),
+    (prepared, slowed): (&Arrangement, &CalibratedPoint),
     key: Key,
     histories: &[History],
-) -> Opened {
-    let Some(listen) = prepared.listen() else { return Opened::default() };
+) -> ConnectionCounts {
+    let Some(listen) = prepared.listen() else { return ConnectionCounts::default() };
     let loops = listen.loops.unwrap_or(1).max(1);
     let requests = Requests::new(scenario, key);
     let meets = |request| loops::met(loops, requests.open(request).way.with(purpose::MEETS));
@@ -63,13 +63,13 @@ pub(crate) fn predicted(
     // One connection of HTTP/2 carries many; connections of routers behind others are others' own.
     let is_h1 = listen.http.versions.contains(&HttpVersion::H1);
     let is_plain = prepared.inner().is_empty() && prepared.against.is_none();
-    Opened { client: is_h1.then_some(client), server: is_plain.then_some(server), selected }
+    ConnectionCounts { client: is_h1.then_some(client), server: is_plain.then_some(server), selected }
 }
 
 /// What opening connections takes is not simulated: that is said where it is more than this share of the mean latency.
 const MATTERS: f64 = 0.005;
 
-/// Whether it matters, in words: of requests that count so many opened one, each of which took so long.
+/// A warning if it matters: the share of requests that count that opened a connection, and the time of each.
 pub(crate) fn matter(
     (opened, selected): (u64, u64),
     takes_ms: Option<f64>,
@@ -88,7 +88,7 @@ pub(crate) fn matter(
 }
 
 /// By node of the point, the server that it is a part of, with the hop there if there is one.
-fn servers(point: &Point, slowed: &Slowed, prepared: &Prepared) -> Vec<Option<NodeId>> {
+fn servers(point: &Point, slowed: &CalibratedPoint, prepared: &Arrangement) -> Vec<Option<NodeId>> {
     let with_hop = |(was, &server): (&NodeId, &NodeId)| {
         let hop = server + 1;
         let leads_there = point.nodes.get(hop as usize).is_some_and(|node| node.to == To::Node(server));
@@ -97,7 +97,7 @@ fn servers(point: &Point, slowed: &Slowed, prepared: &Prepared) -> Vec<Option<No
     reached_from(point, slowed.nodes.iter().map(with_hop))
 }
 
-/// A visit of a request at a server: of which attempt and branch, and who sent it there.
+/// A visit of a request at a server: its attempt and branch, and its sender.
 type Visit = (NodeId, u32, u32, Option<(NodeId, u32)>);
 
 /// From when until when a request was at servers, ns after it arrived, and whether its connections there can be used again.

@@ -1,10 +1,10 @@
-//! One run for real: processes begin, the load is sent, processes end and tell.
+//! One run in reality: processes start, the load is sent, processes end and report.
 
-use crate::against::Other;
+use crate::against::ProxyProcess;
 use crate::busy;
 use crate::children::Child;
-use crate::part::{Part, Row, Setup, Told};
-use crate::prepare::Prepared;
+use crate::part::{ChildReport, Part, Row, Setup};
+use crate::prepare::Arrangement;
 use crate::run::{Error, Options};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use weir_policy::Deed;
 use weir_serve::BalancerCreated;
 use weir_stats::{Histogram, Key};
 
-/// The run begins so long after its first process, ns, for the first time; longer where that was too short.
+/// The time between the start of the first process and time 0, ns; doubled if it was too short.
 const LEAD_NS: u64 = 300_000_000;
-/// All must be ready so long before, ns.
+/// All processes must be ready this long before time 0, ns.
 const SPARE_NS: u64 = 20_000_000;
-/// Beyond this the machine is too busy to begin anything in time, ns.
+/// The longest lead; beyond it the machine is too busy, ns.
 const MOST_LEAD_NS: u64 = 20_000_000_000;
 
-/// A run as it went.
+/// The outcome of a run.
 #[derive(Debug)]
-pub(crate) struct Real {
+pub(crate) struct RunOutcome {
     /// As the client saw it.
     pub load: Outcome,
     /// As the router saw it, request by request.
@@ -51,17 +51,17 @@ pub(crate) struct Real {
     pub did: Vec<(NodeId, u32, Deed)>,
 }
 
-/// Threads may wait so long for a core, ns a request, and this share of the median latency.
+/// The most that threads may wait for a core: ns per request, and share of the median latency.
 const MOST_WAITED: (f64, f64) = (300_000.0, 0.02);
-/// However few requests there are, waiting for less than this share of the time says nothing.
+/// Waiting for less than this share of the time is ignored, even with few requests.
 const LEAST_WAITED: f64 = 0.05;
 /// The host may take this share of the cores.
 const MOST_STOLEN: f64 = 0.1;
-/// One timer of ten of the servers may ring so much later than as this machine was calibrated, ns, or by this share of the median
+/// The most by which the p90 lateness of servers' timers may exceed the calibrated one: ns, or by this share of the median
 /// latency: a queue at three quarters makes four times as much of it.
 const MOST_LATE: (f64, f64) = (200_000.0, 0.01);
 
-impl Real {
+impl RunOutcome {
     /// Why it says nothing of the model, if it does not: the machine was busy with something else. `late_ns`: as late one timer of
     /// ten rings when it is not.
     pub fn void(&self, late_ns: f64) -> Option<String> {
@@ -97,31 +97,31 @@ struct Processes {
     loops: Vec<SocketAddr>,
     secret: u64,
     begins_ns: u64,
-    /// That one of them has ended before its time.
+    /// Whether one of them has ended early.
     gone: Arc<AtomicBool>,
 }
 
 impl Processes {
-    /// Which process has ended before its time, and what it said.
-    fn who_ended(self) -> Error {
+    /// The error of the process that ended early.
+    fn early_end(self) -> Error {
         let servers = self.servers.map(Child::end).and_then(Result::err);
         let ended = servers.map(Error::System).or_else(|| self.router.end().err());
         ended.unwrap_or_else(|| Error::System("a process of the run has ended".to_owned()))
     }
 }
 
-/// Who routes.
+/// The processes that route.
 enum Routes {
     Weir(Vec<Child>),
-    Other(Other),
+    Proxy(ProxyProcess),
 }
 
 impl Routes {
-    /// Ends it; what happened there, if it says so.
-    fn end(self) -> Result<Told, Error> {
+    /// Ends it, and returns its report, if it makes one.
+    fn end(self) -> Result<ChildReport, Error> {
         match self {
             Routes::Weir(children) => {
-                let mut all = Told { waited_ns: Some(0), ..Told::default() };
+                let mut all = ChildReport { waited_ns: Some(0), ..ChildReport::default() };
                 // The outermost first: what it has in progress the others have too.
                 for child in children.into_iter().rev() {
                     let told = child.end().map_err(Error::System)?;
@@ -136,22 +136,22 @@ impl Routes {
                 }
                 Ok(all)
             }
-            Routes::Other(other) => {
+            Routes::Proxy(other) => {
                 drop(other);
-                Ok(Told { waited_ns: Some(0), ..Told::default() })
+                Ok(ChildReport { waited_ns: Some(0), ..ChildReport::default() })
             }
         }
     }
 }
 
-/// Runs a scenario for real; `None`: told to stop, or a run beside it has `failed`.
+/// Runs a scenario in reality; `None`: stopped, or a parallel run has `failed`.
 pub(crate) fn trial(
-    prepared: &Prepared,
+    prepared: &Arrangement,
     scenario: &Scenario,
     options: &Options,
     replication: u32,
     (stop, failed): (&Arc<AtomicBool>, &Arc<AtomicBool>),
-) -> Result<Option<Real>, Error> {
+) -> Result<Option<RunOutcome>, Error> {
     let processes = begin(prepared, options, replication)?;
     let listen = prepared.listen();
     let scheme = if listen.is_some_and(|listen| listen.tls.is_some()) { "https" } else { "http" };
@@ -170,7 +170,7 @@ pub(crate) fn trial(
         protocol: if is_h1 { Protocol::H1 } else { Protocol::H2 },
         insecure: true,
         rows: true,
-        paired: Some(weir_load::Paired {
+        paired: Some(weir_load::VerifyRun {
             secret: processes.secret,
             loops: processes.loops.clone(),
             begins_ns: processes.begins_ns,
@@ -191,8 +191,8 @@ pub(crate) fn trial(
         return Ok(None);
     }
     let outcome = match outcome {
-        Ok(outcome) if outcome.interrupted => return Err(processes.who_ended()),
-        Err(weir_load::Error::Interrupted) => return Err(processes.who_ended()),
+        Ok(outcome) if outcome.interrupted => return Err(processes.early_end()),
+        Err(weir_load::Error::Interrupted) => return Err(processes.early_end()),
         Ok(outcome) => outcome,
         Err(e) => return Err(Error::System(e.to_string())),
     };
@@ -202,12 +202,12 @@ pub(crate) fn trial(
     let router = processes.router.end()?;
     let servers = match processes.servers {
         Some(servers) => servers.end().map_err(Error::System)?,
-        None => Told { waited_ns: Some(0), ..Told::default() },
+        None => ChildReport { waited_ns: Some(0), ..ChildReport::default() },
     };
     let waited = [waited, router.waited_ns, servers.waited_ns].into_iter().sum::<Option<u64>>();
     let mut late = Histogram::new();
     servers.late_ns.iter().for_each(|ns| late.record(*ns));
-    Ok(Some(Real {
+    Ok(Some(RunOutcome {
         waited_ns: waited.map(|ns| ns as f64 / outcome.requests.total.max(1) as f64),
         waited_share: waited.unwrap_or(0) as f64 / took_ns as f64,
         stolen: stolen.map(|(stolen, all)| stolen as f64 / all.max(1) as f64),
@@ -223,14 +223,14 @@ pub(crate) fn trial(
     }))
 }
 
-/// Begins the processes of a run: the servers first, who routes knows them then.
-fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Processes, Error> {
+/// Starts the processes of a run: the servers first, so that routers have their addresses.
+fn begin(prepared: &Arrangement, options: &Options, replication: u32) -> Result<Processes, Error> {
     let key = Key::new(options.seed).with(u64::from(replication)).bits();
     let secret = getrandom::u64().map_err(|e| Error::System(e.to_string()))?;
     let mut lead_ns = LEAD_NS;
     loop {
         let begins_ns = monotonic_ns() + lead_ns;
-        // Those of an attempt that came too late end as well, and matter to nobody.
+        // The processes of an attempt that was too late end as well; their flag is not used.
         let gone = Arc::new(AtomicBool::new(false));
         let setup = |part: Part| Setup {
             point: (*prepared.point).clone(),
@@ -254,13 +254,13 @@ fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Pro
             Some(asked) => {
                 let other = asked.begin(&addresses).map_err(Error::System)?;
                 let address = other.address;
-                (Routes::Other(other), vec![address])
+                (Routes::Proxy(other), vec![address])
             }
             None => {
                 let mut routers = Vec::new();
                 let mut listeners: Vec<(NodeId, SocketAddr)> = Vec::new();
                 let apart = if options.processes { prepared.inner() } else { Vec::new() };
-                // Whoever stands behind others comes before them.
+                // Inner listeners start before those in front of them.
                 for listener in apart.into_iter().chain([prepared.listener]) {
                     let part = Part::Routes { servers: addresses.clone(), listeners: listeners.clone() };
                     let routes = Setup { listener, ..setup(part) };
@@ -278,7 +278,7 @@ fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Pro
         }
         lead_ns *= 2;
         if lead_ns > MOST_LEAD_NS {
-            return Err(Error::System("this machine is too busy to begin a run in time".to_owned()));
+            return Err(Error::System("this machine is too busy to start a run in time".to_owned()));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! `docs/policies.md` says what `examples/policies.star`, `docs/probes.star` and `docs/failing.star` print, and advises what follows from it.
 //!
-//! What stands between `<!-- NAME -->` and `<!-- end -->` is written by `UPDATE=1 cargo test -p weir --test docs -- policies::`.
+//! The sections between `<!-- NAME -->` and `<!-- end -->` are written by
+//! `UPDATE=1 cargo test -p weir --test docs -- policies::`.
 
 use crate::shared::figures::{Estimate, figure, named, root, scenarios};
-use crate::shared::pages::{lower, shown, stands, table};
+use crate::shared::pages::{assert_shown, lower, shown, table};
 use serde_json::Value;
 
 /// What a policy needs to know, when to take it, and when not.
@@ -89,23 +90,23 @@ fn faster(of: &[Value], a: &str, b: &str) -> bool {
     lower(figure(named(of, a), "p99"), figure(named(of, b), "p99")) == Some(true)
 }
 
-fn at(of: &[Value], load: f64) -> Vec<Value> {
+fn at_utilisation(of: &[Value], load: f64) -> Vec<Value> {
     of.iter().filter(|s| s["params"]["utilisation"] == load).cloned().collect()
 }
 
-// One test, so that nobody else writes the page.
+// One test, so that no other writes the page.
 #[test]
 fn the_page_says_what_the_file_prints() {
     let page = "docs/policies.md";
     let options = "--sweep utilisation=0.5,0.8,0.95 -p length=4000 --replications 5";
     let got = run_of(POLICIES, options);
-    let loads = [0.5, 0.8, 0.95].map(|load| at(&got, load));
+    let loads = [0.5, 0.8, 0.95].map(|load| at_utilisation(&got, load));
     let rows = ADVICE.iter().map(|Advice(name, knows, take, leave)| {
         let [a, b, c] = loads.each_ref().map(|of| both(named(of, name)));
         [format!("`{name}`"), a, b, c, knows.to_string(), take.to_string(), leave.to_string()]
     });
     let heading = ["policy", "p50 / p99 at 0.5", "at 0.8", "at 0.95", "knows", "take it when", "not when"];
-    stands(page, "utilisation", &with_command(POLICIES, options, &table(heading, rows.collect())));
+    assert_shown(page, "utilisation", &with_command(POLICIES, options, &table(heading, rows.collect())));
     for of in &loads {
         let load = &of[0]["params"]["utilisation"];
         assert!(
@@ -134,7 +135,11 @@ fn the_page_says_what_the_file_prints() {
         "maglev_bound",
     ];
     let rows = names.iter().map(|name| [format!("`{name}`"), both(named(&slow, name))]);
-    stands(page, "slow", &with_command(POLICIES, options, &table(["policy", "p50 / p99"], rows.collect())));
+    assert_shown(
+        page,
+        "slow",
+        &with_command(POLICIES, options, &table(["policy", "p50 / p99"], rows.collect())),
+    );
     assert!(faster(&slow, "peak_ewma", "p2c") && faster(&slow, "least_conn", "p2c"));
     assert!(faster(&slow, "least_conn_weighted", "least_conn") && faster(&slow, "p2c_weighted", "p2c"));
     assert!(overloaded(named(&slow, "random")) && overloaded(named(&slow, "round_robin")));
@@ -149,7 +154,7 @@ fn the_page_says_what_the_file_prints() {
         [format!("`{name}`"), a, b, c]
     });
     let heading = ["policy", "p50 / p99, one router", "eight", "sixty-four"];
-    stands(page, "routers", &with_command(POLICIES, options, &table(heading, rows.collect())));
+    assert_shown(page, "routers", &with_command(POLICIES, options, &table(heading, rows.collect())));
     assert!(!faster(&most, "least_conn", "p2c") && !faster(&most, "p2c", "least_conn"));
     assert!(faster(&one, "least_conn", "p2c") && faster(&eight, "least_conn", "random"));
 
@@ -180,7 +185,7 @@ fn probes(page: &str) {
         "`prequal_cost`",
         "`prequal_many`",
     ];
-    stands(page, "probes", &with_command(PROBES, options, &table(heading, rows.collect())));
+    assert_shown(page, "probes", &with_command(PROBES, options, &table(heading, rows.collect())));
     for (far, n) in points {
         assert!(faster(&of(far, n), "p2c", "prequal"), "{far}, {n} routers");
     }
@@ -240,7 +245,7 @@ fn failing(page: &str) {
         "with `eject()`",
         "`error_hold=1*s`",
     ];
-    stands(page, "failing", &with_command(FAILING, options, &table(heading, rows.to_vec())));
+    assert_shown(page, "failing", &with_command(FAILING, options, &table(heading, rows.to_vec())));
 
     for (of, even) in both.iter().zip([0.5, 0.1]) {
         let share = |name: &str| failed(named(of, name));

@@ -1,4 +1,4 @@
-//! `weir serve` with TLS and real clients: curl and OpenSSL, who are passed over where they are not installed; what is said of
+//! `weir serve` with TLS and real clients: curl and OpenSSL, which are skipped where they are not installed; what is said of
 //! certificates that cannot be used, at start, on SIGHUP and of origins.
 
 use crate::shared::certificates::Authority;
@@ -56,7 +56,7 @@ fn curl_speaks_both_versions_and_sessions_are_resumed() {
         let args = [&["--cacert", &authority.file], version, &[&url[..]]].concat();
         assert_eq!(curl(addr, &args), ("hello".to_owned(), 0), "{version:?}");
     }
-    // Nobody speaks what is broken.
+    // No client speaks what is broken.
     assert_ne!(curl(addr, &["--cacert", &authority.file, "--tls-max", "1.1", &url]).1, 0);
     if has("openssl") {
         let shell =
@@ -88,10 +88,10 @@ fn who_speaks_the_wrong_language_is_told_in_its_own() {
         let _ = tcp.write_all(bytes).and_then(|()| tcp.shutdown(std::net::Shutdown::Write));
         let _ = tcp.read_to_end(&mut Vec::new());
     }
-    weir.is_well();
+    weir.assert_alive();
 }
 
-/// Whoever begins a handshake and does not go on has the time of a head.
+/// A client that begins a handshake and stops has the time of a head.
 #[test]
 fn a_handshake_that_does_not_go_on_ends() {
     let authority = Authority::new("slow");
@@ -129,7 +129,7 @@ fn clients_show_certificates_where_the_file_says_so() {
     }
 }
 
-/// Each way in which an origin's certificate can be wrong, and what the log and the client are told.
+/// Each way in which an origin's certificate can be wrong, and what the log and the client get.
 #[test]
 fn what_is_wrong_with_an_origin_is_said() {
     let (authority, other) = (Authority::new("origins"), Authority::new("nobody"));
@@ -232,7 +232,7 @@ fn what_cannot_be_used_ends_the_start_with_a_sentence() {
     }
 }
 
-/// While clients come all the time, certificates change: nobody is refused, later clients see the new one, and one that cannot
+/// While clients come all the time, certificates change: no client is refused, later clients see the new one, and one that cannot
 /// be used changes nothing.
 #[test]
 fn certificates_change_while_clients_come() {

@@ -1,4 +1,4 @@
-//! What the log tells of a request beyond its line's first fields: its name, its trace, how long its parts took, whom it tried; and the
+//! What the log records of a request beyond its line's first fields: its name, its trace, how long its parts took, its targets; and the
 //! histories that `http(trace=...)` writes.
 
 use crate::shared::common::Scratch;
@@ -129,6 +129,8 @@ fn a_line_tells_whom_it_tried_and_where_the_time_went() {
         weir(&path, "", &format!("route([(when(path=\"/own\"), respond(200))], otherwise={node})"));
     let mut slow = weir.client();
     slow.send("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n1").expect("sent");
+    // The head has been read once the origin has it.
+    assert!(until(|| origin.arrivals().len() == 1));
     pause(40);
     slow.send("2").expect("sent");
     assert_eq!(slow.response("POST").expect("an answer").status(), 200);
@@ -169,7 +171,7 @@ fn a_line_tells_whom_it_tried_and_where_the_time_went() {
     assert_eq!((&own["tried"], &own["response"], &own["connect"]), (&tried(&[]), &Value::Null, &Value::Null));
 }
 
-/// The stages that count add up to the latency, whatever there was: a queue, attempts that failed, a hedge that lost.
+/// The stages that count add up to the latency, with a queue, attempts that failed, a hedge that lost.
 #[test]
 fn a_history_adds_up() {
     let scratch = Scratch::new("trace-history");
@@ -222,7 +224,7 @@ fn a_history_adds_up() {
     assert_eq!(backoff["member"], "again");
 }
 
-/// A small share is written, and whatever its caller records; without `trace` nothing is.
+/// A small share is written, and all that its caller records; without `trace` nothing is.
 #[test]
 fn what_the_caller_records_is_written() {
     let scratch = Scratch::new("trace-sampled");

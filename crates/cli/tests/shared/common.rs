@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use weir_testkit::assert_frozen;
 
 /// The binary, in an environment that says nothing of colours or widths.
 pub(crate) fn weir() -> Command {
@@ -17,15 +18,15 @@ pub(crate) fn weir() -> Command {
 }
 
 /// One finished command.
-pub(crate) struct Ran {
+pub(crate) struct Execution {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Ran {
-    fn of(output: Output) -> Ran {
-        Ran {
+impl Execution {
+    fn new(output: Output) -> Execution {
+        Execution {
             code: output.status.code(),
             out: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
             err: String::from_utf8(output.stderr).expect("standard error is UTF-8"),
@@ -50,12 +51,12 @@ impl Ran {
 }
 
 /// Runs `weir` with these arguments.
-pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Ran {
-    Ran::of(weir().args(args).output().expect("the binary starts"))
+pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Execution {
+    Execution::new(weir().args(args).output().expect("the binary starts"))
 }
 
 /// The same with something on standard input.
-pub(crate) fn run_with_input(args: &[&str], input: &str) -> Ran {
+pub(crate) fn run_with_input(args: &[&str], input: &str) -> Execution {
     let mut child = weir()
         .args(args)
         .stdin(Stdio::piped())
@@ -64,7 +65,7 @@ pub(crate) fn run_with_input(args: &[&str], input: &str) -> Ran {
         .spawn()
         .expect("the binary starts");
     child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("it reads its input");
-    Ran::of(child.wait_with_output().expect("it ends"))
+    Execution::new(child.wait_with_output().expect("it ends"))
 }
 
 /// Sends the first Ctrl-C to a run, once its handler is in place: the process has marked the signal as caught.
@@ -139,10 +140,5 @@ impl Drop for Scratch {
 /// `text` is what `tests/frozen/NAME` holds. `UPDATE=1 cargo test -p weir` writes it anew.
 #[track_caller]
 pub(crate) fn frozen(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frozen").join(name);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, text).expect("the frozen file can be written");
-    }
-    let then = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(text == then, "{name} has changed (UPDATE=1 accepts it); now:\n{text}");
+    assert_frozen(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frozen").join(name), text);
 }

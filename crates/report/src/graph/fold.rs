@@ -7,7 +7,7 @@ use weir_plan::{NodeId, Point, Spec, To};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Boxed {
     pub nodes: Vec<NodeId>,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// In a folded chain: what the nodes lead to, one by one, step by step.
     pub behind: Vec<Vec<NodeId>>,
@@ -15,7 +15,7 @@ pub(super) struct Boxed {
     pub what: String,
     /// The second line: what it is, and how many.
     pub kind: String,
-    /// What is shown when it is pointed at.
+    /// Its tooltip.
     pub title: String,
     /// The lines below the name where chains are folded, instead of the second one.
     pub lines: Option<Vec<String>>,
@@ -30,19 +30,19 @@ impl Boxed {
 
 /// Boxes, and which leads to which: by index, each edge once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Folded {
+pub(super) struct FoldedGraph {
     pub boxes: Vec<Boxed>,
-    /// (from, to, whether only where nobody else is left).
+    /// (from, to, whether only as a fallback).
     pub edges: Vec<(usize, usize, bool)>,
 }
 
 /// Folds what these nodes lead to. Boxes come in the order in which a walk from the roots meets them.
-pub(super) fn fold(point: &Point, roots: &[NodeId]) -> Folded {
+pub(super) fn fold(point: &Point, roots: &[NodeId]) -> FoldedGraph {
     let mut walk =
-        Walk { point, box_of_site: BTreeMap::new(), lists: BTreeSet::new(), folded: Folded::default() };
+        Walk { point, box_of_site: BTreeMap::new(), lists: BTreeSet::new(), folded: FoldedGraph::default() };
     let mut seen = vec![false; point.nodes.len()];
     let mut edges = BTreeSet::new();
-    // What is met first stands first: the next node is taken from the front.
+    // Breadth first: the next node is taken from the front.
     let mut open: std::collections::VecDeque<NodeId> = roots.iter().copied().collect();
     while let Some(id) = open.pop_front() {
         if (id as usize) >= seen.len() || std::mem::replace(&mut seen[id as usize], true) {
@@ -71,7 +71,7 @@ struct Walk<'a> {
     box_of_site: BTreeMap<u32, usize>,
     /// Lists that a box was seen to lead to: many routers may have one.
     lists: BTreeSet<(usize, u32)>,
-    folded: Folded,
+    folded: FoldedGraph,
 }
 
 impl Walk<'_> {

@@ -1,6 +1,6 @@
 //! How many nodes of a box lead to how many of the next: counted, and drawn as a bundle of lines.
 
-use super::fold::Folded;
+use super::fold::FoldedGraph;
 use std::collections::BTreeMap;
 use weir_plan::{Point, Spec, To};
 
@@ -10,10 +10,10 @@ pub(super) struct Link {
     /// Nodes of both boxes.
     pub from: usize,
     pub to: usize,
-    /// So many of `to` a node of `from` leads to: at least, at most.
+    /// The number of nodes of `to` that a node of `from` leads to: least and most.
     pub least: usize,
     pub most: usize,
-    /// So many of `from` lead to one node of `to` at most.
+    /// The most nodes of `from` that lead to one node of `to`.
     pub shared: usize,
 }
 
@@ -40,7 +40,7 @@ impl Link {
 }
 
 /// The links between boxes.
-pub(super) fn links(point: &Point, folded: &Folded) -> BTreeMap<(usize, usize), Link> {
+pub(super) fn links(point: &Point, folded: &FoldedGraph) -> BTreeMap<(usize, usize), Link> {
     let mut box_of = vec![usize::MAX; point.nodes.len()];
     for (number, of) in folded.boxes.iter().enumerate() {
         of.nodes.iter().for_each(|node| box_of[*node as usize] = number);
@@ -88,7 +88,7 @@ pub(super) fn links(point: &Point, folded: &Folded) -> BTreeMap<(usize, usize), 
     links
 }
 
-/// A node there leads to so many here.
+/// The number of nodes here that a node there leads to.
 fn count(links: &mut BTreeMap<(usize, usize), Link>, at: (usize, usize), n: usize) {
     let link = links.entry(at).or_insert(Link { least: n, most: n, ..Link::default() });
     (link.least, link.most) = (link.least.min(n), link.most.max(n));

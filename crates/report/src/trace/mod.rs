@@ -18,22 +18,22 @@ pub enum TraceForm {
     Events,
 }
 
-/// All that is written down.
-pub(crate) struct Traced<'a> {
+/// The histories to be written.
+pub(crate) struct Histories<'a> {
     pub results: &'a Results,
     pub recordings: &'a [Recording<'a>],
     /// Which requests: `slowest:100`.
     pub selection: &'a str,
 }
 
-pub(crate) fn write(traced: &Traced<'_>, form: TraceForm, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(traced: &Histories<'_>, form: TraceForm, out: &mut dyn Write) -> io::Result<()> {
     match form {
         TraceForm::Lines => lines::write(traced, out),
         TraceForm::Events => events::write(traced, out),
     }
 }
 
-/// What nodes are called.
+/// The names of nodes.
 struct Names<'a> {
     point: &'a Point,
     /// By node: its number among those of its site; by site: how many there are.
@@ -43,7 +43,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(point: &'a Point) -> Names<'a> {
+    fn new(point: &'a Point) -> Names<'a> {
         let mut counts = vec![0; point.sites.len()];
         let number = |node: &weir_plan::Node| {
             counts[node.site as usize] += 1;

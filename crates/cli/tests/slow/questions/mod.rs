@@ -1,6 +1,6 @@
 //! The posts' questions, answered: `examples/timelike/questions/README.md` says what its files show.
 //!
-//! What stands between `<!-- NN -->` and `<!-- end -->` is written by
+//! The sections between `<!-- NN -->` and `<!-- end -->` are written by
 //!
 //!   UPDATE=1 cargo test -p weir --test slow -- questions:: --include-ignored --test-threads 1
 //!
@@ -11,10 +11,10 @@ mod failing;
 mod policies;
 mod shapes;
 
-use crate::shared::answers::Shown;
+use crate::shared::answers::Answer;
 use crate::shared::common::run;
 use crate::shared::figures::root;
-use crate::shared::pages::{stands, wrapped};
+use crate::shared::pages::{assert_shown, wrapped};
 use serde_json::Value;
 use std::fs;
 
@@ -39,9 +39,9 @@ fn plan(args: &[&str]) -> String {
     plan["hash"].as_str().expect("a plan has a hash").to_owned()
 }
 
-fn answered(shown: &Shown) {
+fn answered(shown: &Answer) {
     let text = shown.text_with(|args| format!("# plan {}\n", plan(args)));
-    stands(&format!("{FOLDER}/README.md"), shown.name, &text);
+    assert_shown(&format!("{FOLDER}/README.md"), shown.name, &text);
 }
 
 /// These take seconds.
@@ -81,7 +81,7 @@ answers! {
 fn retries() {
     let (shown, collapse) = failing::retries();
     answered(&shown);
-    stands("README.md", "metastable", &wrapped(&collapse));
+    assert_shown("README.md", "metastable", &wrapped(&collapse));
 }
 
 /// A file, or the language, that has changed since its answer was written has another plan.
