@@ -150,7 +150,7 @@ fn a_sticky_key_is_looked_for_beside_its_file() {
     run(&["check", &path]).fails(2, "topology.star:2:1");
     scratch.file("srv.key", "too short");
     let ran = run(&["check", &path]);
-    ran.fails(2, "has 9 bytes, and a key needs 16 or more");
+    ran.fails(2, "has 9 bytes, but a key needs at least 16");
     assert!(ran.err.contains("/dev/urandom"), "{}", ran.err);
     scratch.file("srv.key", "long enough to be a key");
     run(&["check", &path]).succeeds();

@@ -4,7 +4,7 @@ use crate::escape::unescape;
 use crate::way::{Event, Setup, at_once};
 use weir_http1::Here;
 
-/// What a client of the finished proxy sees.
+/// The answers that a client of the finished proxy receives.
 struct Observation {
     /// `None`: no answer in time.
     status: Option<u16>,
