@@ -151,7 +151,7 @@ fn one_of_many_takes_a_stale_socket() {
 fn what_else_is_in_the_way_stays() {
     let scratch = Scratch::new("in-the-way");
     let path = scratch.file("data.sock", "precious");
-    serve_fails(&listen(&path), 3, &[&path, "no socket left behind", "choose another path"]);
+    serve_fails(&listen(&path), 3, &[&path, "not a stale socket", "choose another path"]);
     assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "precious");
 
     let folder = scratch.path("folder.sock");

@@ -63,7 +63,7 @@ impl Requests {
             let _carried = carried;
             // No client comes in before there is a graph.
             let Some((graph, node)) = graph else { return Disposition::Abort };
-            serve(core, (graph, node), (client, pinned), request, last).await
+            serve(core, graph, node, client, pinned, request, last).await
         }
     }
 }
@@ -104,11 +104,11 @@ pub(crate) fn begin(
     socket.extend_user_timeout(listener.http.write_timeout_ns, lp.core.tcp.user_timeout_ns);
     let deadline = core.deadlines.add();
     // The address that the client connected to is needed only if origins receive it.
-    let ends = (accepted.peer, accepted.peer.and_then(|_| socket.local()));
+    let local = accepted.peer.and_then(|_| socket.local());
     // A listener behind others continues until they are empty: HTTP/2 would refuse requests after the announcement of
     // the end.
     let ending = core.is_draining() && lp.closing.borrow().levels > listener.level;
-    let session = Rc::new(Session::new(listener.clone(), ends, deadline, ending, place));
+    let session = Rc::new(Session::new(listener.clone(), accepted.peer, local, deadline, ending, place));
     if is_own {
         session.mark_own();
     }
