@@ -3,7 +3,7 @@
 
   weir sim examples/bamboo.star --output json | python3 docs/p99.py > docs/p99.svg
 
-Each point carries its scenario and its figure, which crates/cli/tests/readme.rs compares with what the tool says.
+Each point carries its scenario and its figure, which crates/cli/tests/docs/readme.rs compares with what the tool says.
 """
 import json
 import sys

@@ -3,7 +3,7 @@
 
   weir sim examples/bamboo.star --html bamboo.html && python3 docs/report.py < bamboo.html > docs/report.svg
 
-Lines and axes are those of the page, byte for byte, which crates/cli/tests/readme.rs checks.
+Lines and axes are those of the page, byte for byte, which crates/cli/tests/docs/readme.rs checks.
 """
 import re
 import sys

@@ -39,36 +39,44 @@ pub(crate) fn run(command: &mut Command) -> Done {
     }
 }
 
-/// Runs a program to its end, passes its standard error on, and gives back whether it ended well with that text.
-pub(crate) fn run_and_read(command: &mut Command) -> Result<(bool, String), Stop> {
+/// How a program ended, and what it wrote.
+pub(crate) struct Output {
+    pub(crate) is_success: bool,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs a program to its end, and passes on what it writes.
+pub(crate) fn run_and_read(command: &mut Command) -> Result<Output, Stop> {
     let shown = show(command);
     eprintln!("$ {shown}");
     let failed = |e: std::io::Error| Stop::Failed(format!("{shown}: {e}"));
-    let mut child = command.stderr(Stdio::piped()).spawn().map_err(failed)?;
-    let heard = child.stderr.take().map(pass_on);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let stdout = child.stdout.take().map(|from| pass_on(from, std::io::stdout()));
+    let stderr = child.stderr.take().map(|from| pass_on(from, std::io::stderr()));
     let status = child.wait().map_err(failed)?;
-    let mut text = String::new();
-    // A process that the program left behind may hold its standard error open; then what came by now is all.
-    while let Some(line) = heard.as_ref().and_then(|h| h.recv_timeout(Duration::from_secs(5)).ok()) {
-        text.push_str(&line);
-    }
-    Ok((status.success(), text))
+    Ok(Output { is_success: status.success(), stdout: gather(stdout), stderr: gather(stderr) })
 }
 
-/// Copies a program's standard error to our own as it comes, and gives its lines.
-fn pass_on(from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
-    let (lines, heard) = mpsc::channel();
+/// All lines until the end. A process that the program left behind may hold the pipe open; then only what has arrived counts.
+fn gather(lines: Option<mpsc::Receiver<String>>) -> String {
+    let next = || lines.as_ref()?.recv_timeout(Duration::from_secs(5)).ok();
+    std::iter::from_fn(next).collect()
+}
+
+/// Copies what arrives on a pipe as it comes, and gives its lines.
+fn pass_on(from: impl Read + Send + 'static, mut to: impl Write + Send + 'static) -> mpsc::Receiver<String> {
+    let (lines, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
         while from.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-            let text = String::from_utf8_lossy(&line).into_owned();
-            let _ = std::io::stderr().write_all(text.as_bytes());
-            let _ = lines.send(text);
+            let _ = to.write_all(&line);
+            let _ = lines.send(String::from_utf8_lossy(&line).into_owned());
             line.clear();
         }
     });
-    heard
+    receiver
 }
 
 /// Whether a program can be run with these arguments at all.
@@ -100,14 +108,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_program_says_is_read_with_how_it_ended() {
-        let (well, said) =
-            run_and_read(Command::new(cargo_path()).arg("no-such-recipe")).expect("cargo runs");
-        assert!(!well && said.contains("no such command"), "{said}");
-        assert!(
-            run_and_read(Command::new(cargo_path()).arg("--version").stdout(Stdio::null()))
-                .expect("cargo runs")
-                .0
-        );
+    fn output_is_read_with_how_a_program_ended() {
+        let failed = run_and_read(Command::new(cargo_path()).arg("no-such-recipe")).expect("cargo runs");
+        assert!(!failed.is_success && failed.stderr.contains("no such command"), "{}", failed.stderr);
+        let version = run_and_read(Command::new(cargo_path()).arg("--version")).expect("cargo runs");
+        assert!(version.is_success && version.stdout.starts_with("cargo "), "{}", version.stdout);
     }
 }

@@ -14,20 +14,31 @@ const CARGO_DENY: &str = "0.20.2";
 pub(crate) fn test(root: &Path) -> Done {
     match tests_failed(root, &[])? {
         None => Ok(()),
-        Some(suites) => Err(Stop::Failed(named("test", &suites))),
+        Some(failures) => Err(Stop::Failed(named("test", &failures.suites))),
     }
 }
 
-/// All suites, and those that failed once more, one test after another: a host that took the cores away is told from a
-/// fault, and what passed only then is named beside what was skipped, for it leans on time.
+/// What failed: suites as cargo names them (`-p weir --test serve`), and tests. Both are empty where something did not compile, `tests` also where
+/// a suite does not say which.
+struct Failures {
+    suites: Vec<String>,
+    tests: Vec<String>,
+}
+
+/// All suites, and then the tests that failed once more, one after another. A test that passes only then depends on time: the
+/// host took the cores away. It is named beside what was skipped.
 fn test_and_again(root: &Path, leaning: &mut Vec<String>) -> Done {
-    let Some(suites) = tests_failed(root, &[])? else { return Ok(()) };
-    if suites.is_empty() {
-        return Err(Stop::Failed(named("test", &suites)));
+    let Some(failures) = tests_failed(root, &[])? else { return Ok(()) };
+    if failures.suites.is_empty() {
+        return Err(Stop::Failed(named("test", &[])));
     }
     let mut twice = Vec::new();
-    for suite in suites {
-        let words: Vec<&str> = suite.split(' ').chain(["--", "--test-threads", "1"]).collect();
+    for suite in failures.suites {
+        let mut words: Vec<&str> = suite.split(' ').chain(["--", "--test-threads", "1"]).collect();
+        if !failures.tests.is_empty() {
+            words.push("--exact");
+            words.extend(failures.tests.iter().map(String::as_str));
+        }
         match tests_failed(root, &words)? {
             None => leaning.push(suite),
             Some(_) => twice.push(suite),
@@ -36,22 +47,31 @@ fn test_and_again(root: &Path, leaning: &mut Vec<String>) -> Done {
     if twice.is_empty() { Ok(()) } else { Err(Stop::Failed(named("test", &twice))) }
 }
 
-/// The suites that failed, of all or of those that the words choose; `None` where all passed, an empty list where nothing ran.
-fn tests_failed(root: &Path, which: &[&str]) -> Result<Option<Vec<String>>, Stop> {
+/// What failed of all suites, or of those that the words choose; `None` where all passed.
+fn tests_failed(root: &Path, which: &[&str]) -> Result<Option<Failures>, Stop> {
     let mut command = Command::new(cargo_path());
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).args(which).current_dir(root);
     if std::io::stderr().is_terminal() {
         command.env("CARGO_TERM_COLOR", "always");
     }
-    let (well, said) = run_and_read(&mut command)?;
-    Ok((!well).then(|| failed_suites(&said)))
+    let output = run_and_read(&mut command)?;
+    if output.is_success {
+        return Ok(None);
+    }
+    let mut failures =
+        Failures { suites: failed_suites(&output.stderr), tests: failed_tests(&output.stdout) };
+    // A suite that ended early does not name its tests: then all suites that failed are repeated as a whole.
+    if output.stdout.matches("test result: FAILED").count() < failures.suites.len() {
+        failures.tests.clear();
+    }
+    Ok(Some(failures))
 }
 
-/// What a suite leaves out among others, since it takes long or wants the machine for itself.
-fn alone(root: &Path, step: &str, suite: &str) -> Done {
-    match tests_failed(root, &["--test", suite, "--", "--ignored", "--test-threads", "1"])? {
+/// The ignored tests of a module of the suite `slow`, which take long or need the machine for themselves.
+fn alone(root: &Path, step: &str, module: &str) -> Done {
+    match tests_failed(root, &["--test", "slow", "--", module, "--ignored", "--test-threads", "1"])? {
         None => Ok(()),
-        Some(suites) => Err(Stop::Failed(named(step, &suites))),
+        Some(failures) => Err(Stop::Failed(named(step, &failures.suites))),
     }
 }
 
@@ -59,12 +79,23 @@ fn named(step: &str, suites: &[String]) -> String {
     if suites.is_empty() { format!("{step}: cargo test") } else { format!("{step}: {}", suites.join(", ")) }
 }
 
-/// The suites that cargo names at the end, as `-p weir --test serve_life`; none where something did not compile.
+/// The suites that cargo names at the end, as `-p weir --test serve`; none where something did not compile.
 fn failed_suites(said: &str) -> Vec<String> {
     let mut lines =
         said.lines().skip_while(|l| !(l.contains("target failed:") || l.contains("targets failed:")));
     lines.next();
     lines.map_while(|l| l.trim().strip_prefix('`')?.strip_suffix('`')).map(str::to_owned).collect()
+}
+
+/// The tests that failed, as the suites name them.
+fn failed_tests(stdout: &str) -> Vec<String> {
+    let mut names: Vec<String> = stdout
+        .lines()
+        .filter_map(|l| l.strip_prefix("test ")?.strip_suffix(" ... FAILED"))
+        .map(|name| name.trim_end_matches(" - should panic").to_owned())
+        .collect();
+    names.dedup();
+    names
 }
 
 pub(crate) fn lint(root: &Path) -> Done {
@@ -133,9 +164,9 @@ pub(crate) fn ci(root: &Path) -> Done {
         ("clippy", &|| clippy(root)),
         ("deny", &|| deny(root)),
         // The posts' questions are answered anew, and the answers are those on their page.
-        ("answers", &|| alone(root, "answers", "questions")),
+        ("answers", &|| alone(root, "answers", "questions::")),
         // What is predicted happens: a part of the table of docs/fidelity.md.
-        ("fidelity", &|| alone(root, "fidelity", "fidelity")),
+        ("fidelity", &|| alone(root, "fidelity", "fidelity::")),
         // Real servers and clients of gRPC, WebSocket, git and others work through weir as they do directly.
         ("applications", &|| applications(root)),
         ("test", &|| test_and_again(root, &mut leaning.borrow_mut())),
@@ -217,10 +248,13 @@ mod tests {
 
     #[test]
     fn suites_that_failed_are_named() {
-        let said = "error: test failed, to rerun pass `-p weir --test serve_life`\n\
-                    error: 2 targets failed:\n    `-p weir --test serve_life`\n    `-p weir-serve --lib`\n";
-        assert_eq!(failed_suites(said), ["-p weir --test serve_life", "-p weir-serve --lib"]);
+        let said = "error: test failed, to rerun pass `-p weir --test serve`\n\
+                    error: 2 targets failed:\n    `-p weir --test serve`\n    `-p weir-serve --lib`\n";
+        assert_eq!(failed_suites(said), ["-p weir --test serve", "-p weir-serve --lib"]);
         assert_eq!(failed_suites("error: 1 target failed:\n    `--doc`\nwarning: other\n"), ["--doc"]);
         assert!(failed_suites("error: could not compile `weir` (lib)\n").is_empty());
+        let output =
+            "running 2 tests\ntest life::ends ... FAILED\ntest log::a ... ok\n\nfailures:\n    life::ends\n";
+        assert_eq!(failed_tests(output), ["life::ends"]);
     }
 }

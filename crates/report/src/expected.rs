@@ -4,10 +4,10 @@ use crate::number::{self, with_interval};
 use crate::table::{Side, Table, escaped};
 use crate::{WIDTH, entry, text};
 use std::io::{self, Write};
-use weir_sim::{Expected, Results, ScenarioResult};
+use weir_sim::{ExpectationResult, Results, ScenarioResult};
 
 /// All expectations with their scenario's label.
-fn all(results: &Results) -> impl Iterator<Item = (String, &ScenarioResult, &Expected)> {
+fn all(results: &Results) -> impl Iterator<Item = (String, &ScenarioResult, &ExpectationResult)> {
     let swept = entry::swept(results);
     let of = move |s| (entry::label(s, &swept), s);
     results
@@ -18,7 +18,7 @@ fn all(results: &Results) -> impl Iterator<Item = (String, &ScenarioResult, &Exp
 }
 
 /// The figure, as the condition has it. That nothing failed among few is no promise.
-fn figure(s: &ScenarioResult, e: &Expected) -> String {
+fn figure(s: &ScenarioResult, e: &ExpectationResult) -> String {
     let few = number::at_least(s.requests.selected).filter(|_| s.requests.failed == 0);
     match e.value.value {
         None => "nothing can be said".to_owned(),
@@ -31,7 +31,7 @@ fn figure(s: &ScenarioResult, e: &Expected) -> String {
     }
 }
 
-fn word(e: &Expected) -> &'static str {
+fn word(e: &ExpectationResult) -> &'static str {
     match e.holds {
         Some(true) => "holds",
         Some(false) => "fails",

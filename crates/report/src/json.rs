@@ -8,7 +8,7 @@ use serde_json::ser::Formatter;
 use std::io::{self, Write};
 use weir_plan::Value;
 use weir_policy::Kind;
-use weir_sim::{Each, Expected, NodeResult, Results, ScenarioResult};
+use weir_sim::{ExpectationResult, NodeResult, ReplicationValues, Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
 
 pub(crate) fn write(results: &Results, each: bool, out: &mut dyn Write) -> io::Result<()> {
@@ -89,11 +89,11 @@ impl<'a> Told<'a, NodeResult> {
 }
 
 /// What single replications say of an estimate; none where nothing can be said of it; `None`: it is not told.
-fn of<'a>(values: &'a Each, told: bool, path: &str) -> Option<&'a [f64]> {
+fn of<'a>(values: &'a ReplicationValues, told: bool, path: &str) -> Option<&'a [f64]> {
     told.then(|| values.get(path).map_or(&[][..], Vec::as_slice))
 }
 
-struct Expectation<'a>(&'a ScenarioResult, &'a Expected);
+struct Expectation<'a>(&'a ScenarioResult, &'a ExpectationResult);
 
 fn expected(s: &ScenarioResult) -> impl Iterator<Item = Expectation<'_>> {
     s.expectations.iter().map(move |e| Expectation(s, e))

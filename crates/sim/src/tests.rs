@@ -1,8 +1,10 @@
 //! The engine against its reference, members against sites, in any topology; and every self-check shown to fire.
 
 use crate::engine::{Engine, Sabotage};
-use crate::run::{Options, load, program, run_with};
-use crate::{Error, NodeResult, Results, ScenarioResult};
+use crate::results::replicate::program;
+use crate::results::result::{NodeResult, Results, ScenarioResult};
+use crate::results::run::{Error, Options, run_with};
+use crate::state::source::load;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 use weir_stats::Key;

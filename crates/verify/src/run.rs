@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use weir_plan::Plan;
 use weir_plan::{NodeId, Point, Scenario, Spec, Value, Window};
-use weir_sim::{Looks, ScenarioResult, Selection};
+use weir_sim::{RecordOptions, ScenarioResult, Selection};
 use weir_stats::{Estimate, Key};
 
 /// How often each replication is simulated, with other times of the machine's own.
@@ -413,7 +413,7 @@ impl World<'_> {
     /// The connections that a replication needs; nothing is known of too large ones.
     fn opened(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Opened {
         let (plan, asked) = self.asked(options, (replication, 0));
-        let looks = Looks { trace: Some(Selection::All), explain: false };
+        let looks = RecordOptions { trace: Some(Selection::All), explain: false };
         let recordings = weir_sim::record(&plan, &asked, &looks, &|_, _| {}, stop);
         let recording = recordings.ok().flatten().and_then(|all| all.into_iter().next());
         let key = Key::new(options.seed).with(u64::from(replication));

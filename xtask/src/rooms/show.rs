@@ -12,11 +12,7 @@ const BEST_KNOWN: usize = 8;
 
 /// The rooms of a crate, named by its folder (`crates/serve`) or the folder's name; of all crates without one.
 pub(crate) fn show(root: &Path, wanted: Option<&str>) -> Result<String, String> {
-    let mut folders: Vec<String> = fs::read_dir(root.join("crates"))
-        .map(|d| d.flatten().map(|e| format!("crates/{}", e.file_name().to_string_lossy())).collect())
-        .unwrap_or_default();
-    folders.sort();
-    folders.push("xtask".into());
+    let mut folders = folders(root);
     if let Some(wanted) = wanted {
         folders.retain(|f| f == wanted || f.rsplit('/').next() == Some(wanted));
     }
@@ -28,6 +24,16 @@ pub(crate) fn show(root: &Path, wanted: Option<&str>) -> Result<String, String> 
         of_crate(folder, held, &Tree::read(&root.join(folder).join("src")))
     });
     Ok(crates.collect::<Vec<_>>().join("\n"))
+}
+
+/// The folders of all crates of the workspace.
+pub(super) fn folders(root: &Path) -> Vec<String> {
+    let mut folders: Vec<String> = fs::read_dir(root.join("crates"))
+        .map(|d| d.flatten().map(|e| format!("crates/{}", e.file_name().to_string_lossy())).collect())
+        .unwrap_or_default();
+    folders.sort();
+    folders.push("xtask".into());
+    folders
 }
 
 /// A crate's rooms: those of the table in its order, from the lowest, then the others.

@@ -150,3 +150,11 @@ fn rooms_are_shown_with_their_edges_and_the_knot() {
          \x20 most known: high.rs 1, low/a.rs 1, low/b.rs 1\n"
     );
 }
+
+#[test]
+fn a_crate_without_an_entry_is_found() {
+    assert_eq!(absent("crates/x", &[TWO]), None);
+    assert!(
+        absent("crates/y", &[TWO]).is_some_and(|found| found.starts_with("crates/y: the crate is not in"))
+    );
+}

@@ -1,8 +1,7 @@
 //! The words of a Rust source that count: without comments, literals and what is compiled for tests only.
 
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use std::collections::BTreeSet;
-use std::iter::Peekable;
-use std::str::Chars;
 
 /// A name, `::`, or one other character.
 #[derive(Clone, Debug)]
@@ -19,127 +18,46 @@ impl Token {
     }
 }
 
-/// All words of a text, and the names of the modules that it declares for tests (`#[cfg(test)] mod naive;`).
+/// The words of a text, and the names of the modules that it declares for tests (`#[cfg(test)] mod naive;`). A text that
+/// cannot be divided into tokens has none.
 pub(super) fn tokens(text: &str) -> (Vec<Token>, BTreeSet<String>) {
-    without_tests(Lexer { chars: text.chars().peekable(), line: 1, found: Vec::new() }.all())
+    let mut all = Vec::new();
+    flatten(text.parse().unwrap_or_default(), &mut all);
+    without_tests(all)
 }
 
-struct Lexer<'a> {
-    chars: Peekable<Chars<'a>>,
-    line: usize,
-    found: Vec<Token>,
-}
-
-impl Lexer<'_> {
-    fn all(mut self) -> Vec<Token> {
-        while let Some(c) = self.next() {
-            match c {
-                '/' if self.chars.peek() == Some(&'/') => while self.next().is_some_and(|c| c != '\n') {},
-                '/' if self.chars.peek() == Some(&'*') => self.block_comment(),
-                '"' => self.string(),
-                '\'' => self.quote(),
-                ':' if self.chars.peek() == Some(&':') => {
-                    self.next();
-                    self.push("::".into());
+/// Appends a stream's words, brackets among them; literals, documentation and lifetimes are left out.
+fn flatten(stream: TokenStream, all: &mut Vec<Token>) {
+    let mut stream = stream.into_iter().peekable();
+    while let Some(tree) = stream.next() {
+        let line = tree.span().start().line;
+        let mut push = |text: &str| all.push(Token { line, text: text.to_owned() });
+        match tree {
+            TokenTree::Literal(_) => {}
+            TokenTree::Ident(name) => push(name.to_string().trim_start_matches("r#")),
+            TokenTree::Punct(mark) if mark.spacing() == Spacing::Joint => match mark.as_char() {
+                '\'' => _ = stream.next(),
+                ':' if stream
+                    .next_if(|next| matches!(next, TokenTree::Punct(p) if p.as_char() == ':'))
+                    .is_some() =>
+                {
+                    push("::");
                 }
-                c if c.is_alphanumeric() || c == '_' => self.name(c),
-                c if c.is_whitespace() => {}
-                c => self.push(c.into()),
+                mark => push(mark.encode_utf8(&mut [0; 4])),
+            },
+            TokenTree::Punct(mark) => push(mark.as_char().encode_utf8(&mut [0; 4])),
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                push(open);
+                flatten(group.stream(), all);
+                all.push(Token { line: group.span_close().start().line, text: close.to_owned() });
             }
         }
-        self.found
-    }
-
-    fn next(&mut self) -> Option<char> {
-        let c = self.chars.next();
-        self.line += usize::from(c == Some('\n'));
-        c
-    }
-
-    fn push(&mut self, text: String) {
-        self.found.push(Token { line: self.line, text });
-    }
-
-    /// Block comments nest.
-    fn block_comment(&mut self) {
-        self.next();
-        let mut depth = 1;
-        while depth > 0 {
-            match (self.next(), self.chars.peek()) {
-                (Some('/'), Some('*')) => depth += 1,
-                (Some('*'), Some('/')) => depth -= 1,
-                (Some(_), _) => continue,
-                (None, _) => return,
-            }
-            self.next();
-        }
-    }
-
-    fn string(&mut self) {
-        while let Some(c) = self.next() {
-            match c {
-                '\\' => _ = self.next(),
-                '"' => return,
-                _ => {}
-            }
-        }
-    }
-
-    /// A raw string, from the `#` or `"` behind its prefix.
-    fn raw_string(&mut self) {
-        let mut hashes = 0;
-        while self.chars.next_if_eq(&'#').is_some() {
-            hashes += 1;
-        }
-        self.next();
-        while let Some(c) = self.next() {
-            let mut closing = 0;
-            while c == '"' && closing < hashes && self.chars.next_if_eq(&'#').is_some() {
-                closing += 1;
-            }
-            if c == '"' && closing == hashes {
-                return;
-            }
-        }
-    }
-
-    /// A character, or a lifetime, which is left out as well.
-    fn quote(&mut self) {
-        match self.next() {
-            Some('\\') => {
-                self.next();
-                while self.next().is_some_and(|c| c != '\'') {}
-            }
-            Some(_) if self.chars.next_if_eq(&'\'').is_some() => {}
-            _ => while self.chars.next_if(|c| c.is_alphanumeric() || *c == '_').is_some() {},
-        }
-    }
-
-    /// A name, a number, or the prefix of a literal.
-    fn name(&mut self, first: char) {
-        let mut name = String::from(first);
-        while let Some(c) = self.chars.next_if(|c| c.is_alphanumeric() || *c == '_') {
-            name.push(c);
-        }
-        match (name.as_str(), self.chars.peek().copied()) {
-            ("b" | "c", Some('"')) => {
-                self.next();
-                self.string();
-            }
-            ("b", Some('\'')) => {
-                self.next();
-                self.quote();
-            }
-            ("r" | "br" | "cr", Some('"')) => self.raw_string(),
-            ("r" | "br" | "cr", Some('#')) if !self.is_raw_name() => self.raw_string(),
-            ("r", Some('#')) => _ = self.next(),
-            _ => self.push(name),
-        }
-    }
-
-    /// Whether `#` begins a raw name (`r#type`) and no raw string.
-    fn is_raw_name(&self) -> bool {
-        self.chars.clone().nth(1).is_some_and(|c| c.is_alphabetic() || c == '_')
     }
 }
 
@@ -250,7 +168,7 @@ mod tests {
             words(r##"x "crate::\"y" b'\'' r#"z " y"# 'w' '\u{1F600}' &'a str b"q" r"\" end"##),
             "x & str end"
         );
-        assert_eq!(words("r#type::a::<'static, u8> 1..=2"), "type :: a :: < , u8 > 1 . . = 2");
+        assert_eq!(words("r#type::a::<'static, u8> 1..=2"), "type :: a :: < , u8 > . . =");
         let lines: Vec<usize> = tokens("a\n\"\n\"\nb /*\n*/ c").0.iter().map(|t| t.line).collect();
         assert_eq!(lines, [1, 4, 5]);
     }

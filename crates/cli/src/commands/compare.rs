@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 use weir_plan::Scenario;
 use weir_report::{Comparison, Design, NotSaved, Pairing, Saved};
-use weir_sim::{Options, Results, Wants};
+use weir_sim::{Extras, Options, Results};
 
 /// A result, and the plan that it was simulated from, where that was done now.
 pub(crate) struct Side {
@@ -104,7 +104,7 @@ fn side(args: &Compare, known: Known, stop: &AtomicBool) -> Result<Side, Failure
         members: false,
         scenarios: args.scenarios.clone(),
     };
-    let wants = Wants { each: true, precision: None };
+    let wants = Extras { each: true, precision: None };
     let results = sim::run_plan(&plan, &options, &wants, args.quiet, stop)?;
     if results.interrupted {
         return Err(Failure::Interrupted);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 use weir_report::TraceForm;
-use weir_sim::{Explained, Looks, Options, Recording, Results};
+use weir_sim::{Explanation, Options, RecordOptions, Recording, Results};
 
 /// Whether what is asked for can be had.
 pub(crate) fn check(args: &Sim) -> Result<(), Failure> {
@@ -68,7 +68,7 @@ pub(crate) fn recordings<'p>(
     // With --precision there were as many as it took.
     let options = Options { replications: results.replications, ..options.clone() };
     let progress = Progress::new(args.file.quiet);
-    let looks = Looks { trace, explain };
+    let looks = RecordOptions { trace, explain };
     let outcome = weir_sim::record(plan, &options, &looks, &|done, all| progress.tell(done, all), stop);
     progress.end();
     let Some(mut recordings) = outcome.map_err(|error| super::sim::failure(plan, error))? else {
@@ -78,7 +78,7 @@ pub(crate) fn recordings<'p>(
     for (scenario, of) in results.scenarios.iter_mut().zip(&mut recordings) {
         let series = of.series.take();
         scenario.explained =
-            series.map(|series| Explained { typical: std::mem::take(&mut of.typical), series });
+            series.map(|series| Explanation { typical: std::mem::take(&mut of.typical), series });
     }
     Ok(recordings)
 }

@@ -5,12 +5,12 @@ use crate::args::{Form, Merge, Nodes};
 use crate::failure::{Failure, reason};
 use crate::output::{self, Target};
 use weir_report::Sites;
-use weir_sim::{NotWhole, Part};
+use weir_sim::{NotWhole, ShardRun};
 
 pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
     let form = args.save.as_deref().map(sim::form_of).transpose()?;
-    let parts = args.parts.iter().map(|path| read(path)).collect::<Result<Vec<Part>, Failure>>()?;
-    let members = parts.iter().any(Part::lists_members);
+    let parts = args.parts.iter().map(|path| read(path)).collect::<Result<Vec<ShardRun>, Failure>>()?;
+    let members = parts.iter().any(ShardRun::lists_members);
     if args.nodes == Some(Nodes::All) && !members {
         return Err(Failure::Usage(
             "these parts have sites only: give --nodes all to `weir sim --shard`".to_owned(),
@@ -32,8 +32,8 @@ pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
     sim::met(&results)
 }
 
-fn read(path: &std::path::Path) -> Result<Part, Failure> {
+fn read(path: &std::path::Path) -> Result<ShardRun, Failure> {
     let bytes = std::fs::read(path)
         .map_err(|e| Failure::Usage(format!("cannot read `{}`: {}", path.display(), reason(&e))))?;
-    Part::from_json(&bytes).map_err(|e| Failure::Usage(format!("`{}`: {e}", path.display())))
+    ShardRun::from_json(&bytes).map_err(|e| Failure::Usage(format!("`{}`: {e}", path.display())))
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use weir_plan::Plan;
 use weir_report::Sites;
-use weir_sim::{Error, Options, Results, Shard, Wants};
+use weir_sim::{Error, Extras, Options, Results, Shard};
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     explain::check(args)?;
@@ -82,7 +82,7 @@ pub(crate) fn met(results: &Results) -> Result<(), Failure> {
 fn part(plan: &Plan, args: &Sim, shard: Shard, save: &Target, stop: &AtomicBool) -> Result<(), Failure> {
     let progress = Progress::new(args.file.quiet);
     let outcome =
-        weir_sim::run_part(plan, &options(args), shard, &|done, all| progress.tell(done, all), stop);
+        weir_sim::run_shard(plan, &options(args), shard, &|done, all| progress.tell(done, all), stop);
     progress.end();
     let Some(part) = outcome.map_err(|error| failure(plan, error))? else { return Err(Failure::Interrupted) };
     save.write(|out| out.write_all(&part.to_json()))?;
@@ -111,7 +111,7 @@ fn options(args: &Sim) -> Options {
 pub(crate) fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Results, Failure> {
     let each =
         args.save.is_some() || args.laboratory.watch || (args.laboratory.each && args.output == Form::Json);
-    let wants = Wants { each, precision: args.laboratory.precision() };
+    let wants = Extras { each, precision: args.laboratory.precision() };
     run_plan(plan, &options(args), &wants, args.file.quiet, stop)
 }
 
@@ -119,13 +119,14 @@ pub(crate) fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Res
 pub(crate) fn run_plan(
     plan: &Plan,
     options: &Options,
-    wants: &Wants,
+    wants: &Extras,
     quiet: bool,
     stop: &AtomicBool,
 ) -> Result<Results, Failure> {
     let progress = Progress::new(quiet);
     let start = Instant::now();
-    let outcome = weir_sim::run_wanting(plan, options, wants, &|done, all| progress.tell(done, all), stop);
+    let outcome =
+        weir_sim::run_with_extras(plan, options, wants, &|done, all| progress.tell(done, all), stop);
     progress.end();
     if let (Ok(results), false) = (&outcome, quiet) {
         tell_effort(results, start.elapsed());

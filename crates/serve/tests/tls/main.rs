@@ -1,4 +1,4 @@
-//! TLS on both sides, with clients and origins by rustls. Real clients: `cli/tests/serve_tls.rs`.
+//! TLS on both sides, with clients and origins by rustls. Real clients: `cli/tests/serve/tls.rs`.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,26 +1,30 @@
-//! What a plan is compiled to: linear code per block of nodes, run by every request that passes.
+//! The code that a plan is compiled to: linear code per block of nodes, run by every request that passes.
 //!
-//! A *block* is a chain of nodes with one way in: it begins at a target of a balancer, at a node that several others lead
-//! to, or at the root, and runs to a leaf, a balancer or another block. Chains of the same sites and arguments share one
-//! block; which of its *members* a request is in is a number. Members are numbered through all blocks, so the state of a
-//! member's queue stands at `member + offset`, and 250,000 dynos cost no more code than one.
+//! A *block* is a chain of nodes with one entry: it begins at a target of a balancer, at a node that several others
+//! lead to, or at the root, and runs to a leaf, a balancer or another block. Chains of the same sites and arguments
+//! share one block; the *member* of the block that a request is in is a number. Members are numbered through all
+//! blocks, so the state of a member's queue is at `member + offset`, and 250,000 dynos cost no more code than one.
+//!
+//! Code is written by `compile` and by the builder of the reference; everything else only reads it.
 
+pub(crate) mod bounds;
+pub(crate) mod ends;
+pub(crate) mod fault_timelines;
+pub(crate) mod guards;
+pub(crate) mod order;
+pub(crate) mod probe_ways;
+pub(crate) mod request_kinds;
+pub(crate) mod revisits;
 mod sites;
 
-use crate::again::Again;
-use crate::ends::Ends;
-use crate::guards::GuardTables;
-use crate::hedges::HedgeSite;
-use crate::hops::HopSite;
-use crate::kinds::Kinds;
-use crate::lines::LineTables;
-use crate::lost::LossySite;
-use crate::rare::{LossSite, WarmupSite};
-use crate::sequence::Groups;
-use crate::work_ahead::KnownWork;
+use ends::Ends;
+use fault_timelines::LineTables;
+use guards::GuardTables;
+use request_kinds::Kinds;
+use revisits::VisitCounters;
 pub(crate) use sites::{
-    CallSite, DrawSite, FaultSite, FlakySite, Instance, LbSite, LimitSite, QueueSite, RateSite, RetrySite,
-    ShareSite, WaitSite,
+    CallSite, DrawSite, FaultSite, FlakySite, GroupSite, Groups, HedgeSite, HopSite, Instance, KnownWork,
+    LbSite, LimitSite, LossSite, LossySite, QueueSite, RateSite, RetrySite, ShareSite, WaitSite, WarmupSite,
 };
 use weir_policy::config::{Budget, Rate};
 
@@ -31,25 +35,25 @@ pub(crate) struct Step {
     pub op: Op,
 }
 
-/// What a step does. What changes nothing that another request could see (waits, stateless choices) runs ahead of time.
+/// What a step does. Effects that no other request could notice (waits, stateless choices) run ahead of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
     /// A drawn wait.
     Draw {
         draw: u32,
     },
-    /// A wait that can be cut off: one that is constant, or drawn.
+    /// A wait that can be cut off, constant or drawn.
     Stand {
         wait: u32,
     },
     StandDrawn {
         draw: u32,
     },
-    /// A balancer takes a target.
+    /// A balancer picks a target.
     Pick {
         lb: u32,
     },
-    /// The request is back from it.
+    /// The request has returned from it.
     Done {
         lb: u32,
     },
@@ -65,7 +69,7 @@ pub(crate) enum Op {
     Try {
         retry: u32,
     },
-    /// An attempt begins; where it has waited before that, it stands here.
+    /// An attempt begins; a request that waits before it is at this step.
     Again {
         retry: u32,
     },
@@ -73,18 +77,18 @@ pub(crate) enum Op {
     Tried {
         retry: u32,
     },
-    /// A server that shares its cores is entered; the next step is back from it.
+    /// A server that shares its cores is entered; the next step is the return from it.
     Share {
         share: u32,
     },
     Shared {
         share: u32,
     },
-    /// What is answered here and now, with a status.
+    /// The request is answered here and now, with a status.
     Answer {
         status: u32,
     },
-    /// The request is of another kind from here on; no longer.
+    /// The request becomes another kind from here on; it becomes the former kind again.
     Rewrite {
         rewrite: u32,
     },
@@ -93,14 +97,14 @@ pub(crate) enum Op {
     Choose {
         choice: u32,
     },
-    /// A balancer with something around it is asked for a target; told how that went.
+    /// A guarded balancer is asked for a target; it receives the outcome.
     Ask {
         lb: u32,
     },
     Told {
         lb: u32,
     },
-    /// Nodes are entered that may be down, in other ways than a plain refusal; one that can crash has lived long enough.
+    /// Nodes are entered that may be down in other ways than a plain refusal; one that can crash is left.
     Down {
         down: u32,
     },
@@ -113,38 +117,38 @@ pub(crate) enum Op {
     },
     /// The end of the way in, where a health check costs work.
     Serve,
-    /// Work begins that some balancer knows of; it has been done.
+    /// Work begins that some balancer uses; it has been done.
     Work {
         work: u32,
     },
     Worked,
-    /// What is behind has more work; no longer.
+    /// The work behind is multiplied; no longer.
     Warm {
         warmup: u32,
     },
-    /// Health checks are under what is slow, too.
+    /// Health checks are subject to slow nodes, too.
     Cool {
         slow: bool,
     },
-    /// A node of several is gone to after another; the request is back from one.
+    /// One of several nodes is visited after another; the request has returned from one.
     Sequence {
         group: u32,
     },
     Next {
         group: u32,
     },
-    /// A retry that may not be the first on its way is come to.
+    /// A retry is entered that may not be the first on its way.
     Come {
         retry: u32,
     },
-    /// All nodes of several are gone to at once; one of the branches is back.
+    /// Several nodes are entered at once; one of the branches has returned.
     Fan {
         group: u32,
     },
     Part {
         group: u32,
     },
-    /// A further attempt is sent after another; one of them is back.
+    /// A further attempt is sent beside the others; one of them has returned.
     Hedge {
         hedge: u32,
     },
@@ -155,15 +159,15 @@ pub(crate) enum Op {
     Token {
         rate: u32,
     },
-    /// What comes back may fail.
+    /// The answer may fail on the way back.
     Flaky {
         flaky: u32,
     },
-    /// What is behind has so long to answer.
+    /// A time limit begins for what is behind.
     Limit {
         limit: u32,
     },
-    /// It has.
+    /// The time limit ends.
     Limited,
     /// A node that may be down is entered.
     Fault {
@@ -171,13 +175,13 @@ pub(crate) enum Op {
     },
     /// On the way back; only counts errors.
     Pass,
-    /// Another block with one way out of this one.
+    /// Another block is called that returns to one place of this one.
     Call {
         call: u32,
     },
-    /// Back from it.
+    /// The return from it.
     Back,
-    /// A listener behind another is come to; the request is back from it.
+    /// A listener behind another is entered; the request has returned from it.
     Hop {
         hop: u32,
     },
@@ -190,14 +194,14 @@ pub(crate) enum Op {
     End,
 }
 
-/// A member of a block: where its code begins.
+/// A member of a block, and where its code begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub pc: u32,
     pub member: u32,
 }
 
-/// A node's position in a block: one line of statistics (or one per member).
+/// A node's position in a block: one row of statistics (or one per member).
 #[derive(Clone, Debug)]
 pub(crate) struct Stage {
     pub site: u32,
@@ -205,37 +209,38 @@ pub(crate) struct Stage {
     pub block: u32,
     /// Positions in the block run from the outside in.
     pub position: u32,
-    /// Where its accumulators stand; see [`Code::mask`].
+    /// The index of its accumulators; see [`Code::mask`].
     pub part: u32,
     /// Constant waits of each entry, ns.
     pub wait_ns: u64,
     /// The plan's nodes, by member.
     pub nodes: Vec<u32>,
-    /// Refusals by member stand at `member + offset`; stages that can refuse only.
+    /// Refusals by member are at `member + offset`; only for stages that can refuse.
     pub refusals: Option<u32>,
-    /// Further attempts by member stand at `member + offset`; retries only.
+    /// Further attempts by member are at `member + offset`; only for retries.
     pub repeats: Option<u32>,
-    /// Where its gauge stands, see [`Code::mask`], and how many slots or cores each member has; queues and servers only.
+    /// The index of its gauge, see [`Code::mask`], and the slots or cores of each member; only for queues and
+    /// servers.
     pub gauge: Option<u32>,
     pub slots: f64,
-    /// A request can be at what is behind several times at once.
+    /// Whether a request can be behind it several times at once.
     pub parallel: bool,
-    /// Entries by member stand at `member + offset`, where they are counted rather than reckoned from the block's.
+    /// Entries by member are at `member + offset`, where they are counted rather than derived from the block's.
     pub entries: Option<u32>,
-    /// Requests cut off here on their way in, by member, at `member + offset`; stages where that can happen only.
+    /// Requests cut off here on their way in, by member, at `member + offset`; only for stages where that can happen.
     pub cuts: Option<u32>,
 }
 
-/// A chain of nodes with one way in.
+/// A chain of nodes with one entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     /// Number of its first member.
     pub base: u32,
     pub stages: std::ops::Range<u32>,
     pub members: u32,
-    /// The call that it ends in.
+    /// The call in which it ends.
     pub calls: Option<u32>,
-    /// It ends at a server rather than in other blocks.
+    /// Whether it ends at a server rather than in other blocks.
     pub leaf: bool,
 }
 
@@ -247,17 +252,17 @@ pub(crate) struct Code {
     pub covers: Vec<(u32, u32)>,
     pub cover_list: Vec<u32>,
     pub start: Target,
-    /// Waits before the first step that must happen in its turn, where they are the same on every way.
+    /// The waits before the first step that must happen in its turn, where they are the same on every path.
     pub prefix_ns: u64,
     pub draws: Vec<DrawSite>,
     pub waits: Vec<WaitSite>,
     pub limits: Vec<LimitSite>,
-    /// By pc: the step that gives back what a request there holds, innermost first; [`crate::blocks::NOT`]: none in this
-    /// block. What can be cut off only.
+    /// By pc: the step that gives back what a request there holds, innermost first; [`NOT`]: none in this block. Only for
+    /// what can be cut off.
     pub gives_back: Vec<u32>,
     /// By pc: whether a request there can be cut off.
     pub can_be_cut: Vec<bool>,
-    /// Purpose and place of each key that work and crossings are drawn by.
+    /// Purpose and place of each key of work and crossings.
     pub draw_keys: Vec<(u64, u32)>,
     /// Hash of each place.
     pub place_keys: Vec<u64>,
@@ -280,48 +285,48 @@ pub(crate) struct Code {
     pub first_loops: u32,
     pub loops: u32,
     pub hops: Vec<HopSite>,
-    /// Whether something that is cut off goes on for nobody.
+    /// Whether some requests go on unwanted after being cut off.
     pub goes_on: bool,
     pub retries: Vec<RetrySite>,
-    /// Place and number of each node that is a retry.
+    /// Site and number of each node that is a retry.
     pub retry_nodes: Vec<(u32, u32)>,
     pub budgets: Vec<Budget>,
     pub faults: Vec<FaultSite>,
-    /// Fault site, place and number of each faulty node.
+    /// Fault site, site and number of each faulty node.
     pub fault_nodes: Vec<(u32, u32, u32)>,
     pub calls: Vec<CallSite>,
     pub call_targets: Vec<Target>,
     pub blocks: Vec<Block>,
     pub stages: Vec<Stage>,
-    /// Stages in the order of the request's way.
+    /// Stages in the order of a request's path.
     pub order: Vec<u32>,
     pub members: u32,
     pub part_count: u32,
     pub refusal_count: u32,
     pub repeat_count: u32,
     pub cut_count: u32,
-    /// All ones if statistics are kept by member, else 0: an accumulator stands at `offset + (member & mask)`.
+    /// All ones if statistics are kept by member, else 0: an accumulator is at `offset + (member & mask)`.
     pub mask: u32,
-    /// Frames that a request needs at most.
+    /// The most frames that a request needs.
     pub depth: usize,
-    /// Retries that a request is inside of at most.
+    /// The most retries that enclose a request.
     pub retry_depth: usize,
-    /// Limits likewise; its client's patience is one.
+    /// The most limits of a request; its client's patience is one.
     pub limit_depth: usize,
     /// Whether a request can be cut off anywhere, or waits between attempts.
     pub cuts: bool,
     pub patience_ns: Option<u64>,
-    /// Whether all requests are taken as GET because the traffic does not say otherwise.
+    /// Whether all requests are taken as GET because the traffic does not give a method.
     pub takes_as_get: bool,
     /// Counters of visits that a request needs.
     pub visits: usize,
-    /// Whether any retry leaves targets out.
+    /// Whether any retry excludes targets.
     pub excludes: bool,
-    /// Whether requests have details ([`crate::detail`]).
+    /// Whether requests have details ([`crate::state::request_details`]).
     pub details: bool,
     pub kinds: Kinds,
     pub groups: Groups,
-    pub again: Again,
+    pub again: VisitCounters,
     pub hedges: Vec<HedgeSite>,
     /// Whether one request can be in several places at once, and whether requests can be lost.
     pub branches: bool,
@@ -329,7 +334,7 @@ pub(crate) struct Code {
     /// Whether one retry or fan-out can follow another on one way.
     pub turns: bool,
     pub guards: GuardTables,
-    /// Work that some balancer knows of; none where none does.
+    /// Work that some balancer uses; empty where none does.
     pub known_work: Vec<KnownWork>,
     pub ends: Ends,
     pub warmups: Vec<WarmupSite>,
@@ -337,26 +342,26 @@ pub(crate) struct Code {
     pub losses: Vec<LossSite>,
     pub lossy: Vec<LossySite>,
     pub lines: LineTables,
-    /// Whether requests can be lost, or have branches that do not count: what time they take is noted with them, at the places
-    /// where they may have been.
+    /// Whether requests can be lost, or have branches that do not count: their time is noted with them, at the places
+    /// where that may happen.
     pub notes: bool,
-    /// Whether what happens before a request has its answer can tell: health checks go on until then.
+    /// Whether events before a request's answer matter: health checks go on until then.
     pub ends_in_turn: bool,
-    /// Whether time is booked request by request: some is noted, or goes on for nobody.
+    /// Whether time is booked request by request: some is noted, or belongs to unwanted requests.
     pub charges: bool,
 }
 
 /// The targets of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Targets {
-    /// Members of one block in a row, from the first one: nothing to look up.
+    /// Consecutive members of one block, from the first one: nothing to look up.
     Members(Target),
     /// Entries of [`Code::targets`], and how many.
     Table(u32, u32),
 }
 
 impl Targets {
-    /// The target of that index.
+    /// The target with that index.
     #[inline]
     pub fn get(&self, code: &Code, index: u32) -> Target {
         match *self {
@@ -365,7 +370,7 @@ impl Targets {
         }
     }
 
-    /// Where code begins for any of them; each once.
+    /// Where the code of any of them begins; each once.
     pub fn starts(&self, code: &Code) -> Vec<u32> {
         let mut starts: Vec<u32> = match *self {
             Targets::Members(first) => vec![first.pc],
@@ -378,3 +383,6 @@ impl Targets {
         starts
     }
 }
+
+/// No index.
+pub(crate) const NOT: u32 = u32::MAX;

@@ -1,29 +1,29 @@
-//! What a step of code needs to know of its place, a struct for each kind of step.
+//! What a step of code needs to know of its site, a struct for each kind of step.
 
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
-use weir_model::{OnCancel, concurrent};
+use weir_model::{OnCancel, concurrent, warmup};
 use weir_policy::Kind;
-use weir_policy::config::{Balance, Retry};
+use weir_policy::config::{Balance, Hedge, Retry};
 
 /// A drawn wait.
 #[derive(Clone, Debug)]
 pub(crate) struct DrawSite {
     pub sampler: Sampler,
-    /// Where the time is added up.
+    /// Where its time is added up.
     pub part: u32,
     /// Index in [`Code::draw_keys`].
     pub key: u32,
     /// Counter of visits, where a request can pass the place more than once.
     pub visits: Option<u32>,
     pub stage: u32,
-    /// On the way in: who stands here has not come to what is behind.
+    /// On the way in: a request that waits here has not reached what is behind.
     pub inwards: bool,
-    /// What is around it makes it longer; so does losing messages: index in [`Code::losses`].
+    /// Nodes around it may lengthen it, or lost messages: index in [`Code::losses`].
     pub scaled: bool,
     pub loss: Option<u32>,
-    /// A cable: health checks cross it, too.
+    /// A cable, which health checks cross as well.
     pub crosses: bool,
 }
 
@@ -34,19 +34,19 @@ pub(crate) struct WaitSite {
     pub part: u32,
     pub stage: u32,
     pub inwards: bool,
-    /// A cable: health checks cross it, too.
+    /// A cable, which health checks cross as well.
     pub crosses: bool,
 }
 
-/// A limit's place in the code.
+/// The site of a time limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LimitSite {
     pub ns: u64,
-    /// Where a request goes on whose time is over: behind the step that ends the limit.
+    /// Where a request goes on when its time is over: behind the step that ends the limit.
     pub end: u32,
 }
 
-/// A balancer's place in the code.
+/// The site of a balancer.
 #[derive(Clone, Debug)]
 pub(crate) struct LbSite {
     pub balance: Balance,
@@ -55,15 +55,15 @@ pub(crate) struct LbSite {
     pub stage: u32,
     /// Where a request without target goes on.
     pub skip: u32,
-    /// The pick must happen in its turn.
+    /// Whether the pick must happen in its turn.
     pub ordered: bool,
-    /// Returns change its state.
+    /// Whether returns change its state.
     pub counts: bool,
-    /// A request behind it can be cut off.
+    /// Whether a request behind it can be cut off.
     pub can_be_cut: bool,
-    /// All event loops share one state, or there is one loop.
+    /// Whether all event loops share one state, or there is only one loop.
     pub shared: bool,
-    /// What stands around it, if anything does.
+    /// Its guard, if it has one.
     pub guard: Option<u32>,
 }
 
@@ -75,11 +75,11 @@ pub(crate) struct Instance {
     pub list: u32,
     /// Index in [`Code::place_keys`].
     pub place: u32,
-    /// Its number among the nodes of its place.
+    /// Its number among the members of its site.
     pub number: u32,
 }
 
-/// A queue's place in the code.
+/// The site of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueSite {
     pub limits: Limits,
@@ -87,21 +87,22 @@ pub(crate) struct QueueSite {
     pub offset: u32,
     /// Member to gauge; see [`Code::mask`].
     pub gauge: u32,
-    /// Where the stage's wait is added up.
+    /// Where the wait at the stage is added up.
     pub part: u32,
     pub stage: u32,
     pub skip: u32,
-    /// Requests enter in order of arrival, a constant time after it: one that finds it idle may enter ahead of time.
+    /// Whether requests enter in order of arrival, a constant time after it: one that finds it idle may enter ahead
+    /// of time.
     pub ahead: bool,
     pub members: u32,
     pub base: u32,
-    /// A request here can be cut off.
+    /// Whether a request here can be cut off.
     pub can_be_cut: bool,
     pub on_cancel: OnCancel,
     pub timeout_ns: Option<u64>,
 }
 
-/// The place of servers that share their cores.
+/// The site of servers that share their cores.
 #[derive(Clone, Debug)]
 pub(crate) struct ShareSite {
     pub law: concurrent::Law,
@@ -116,10 +117,10 @@ pub(crate) struct ShareSite {
     pub members: u32,
 }
 
-/// A rate limit's place.
+/// The site of a rate limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateSite {
-    /// What it reads of requests: index of a key source.
+    /// The key that it reads: index of a key source.
     pub key: Option<u32>,
     /// Member to limit.
     pub offset: u32,
@@ -127,7 +128,7 @@ pub(crate) struct RateSite {
     pub skip: u32,
 }
 
-/// The place of nodes that fail at random.
+/// The site of nodes that fail at random.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlakySite {
     pub p: f64,
@@ -137,7 +138,7 @@ pub(crate) struct FlakySite {
     pub visits: Option<u32>,
 }
 
-/// A retry's place in the code.
+/// The site of a retry.
 #[derive(Clone, Debug)]
 pub(crate) struct RetrySite {
     pub config: Retry,
@@ -146,15 +147,15 @@ pub(crate) struct RetrySite {
     /// Member to count of further attempts.
     pub repeats: u32,
     pub stage: u32,
-    /// Member to the place and number that backoffs are drawn by: [`Code::retry_nodes`].
+    /// Member to site and number that key the backoffs: [`Code::retry_nodes`].
     pub nodes: u32,
     /// Member to budget.
     pub budget: Option<u32>,
-    /// What comes back is looked at in its turn.
+    /// Whether outcomes are handled in their turn.
     pub in_turn: bool,
 }
 
-/// A faulty node's place in the code.
+/// The site of a faulty node.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultSite {
     pub law: Law,
@@ -166,10 +167,92 @@ pub(crate) struct FaultSite {
     pub checks_pass: bool,
 }
 
-/// A call's place in the code: member to entry of [`Code::call_targets`].
+/// The site of a call: member to entry of [`Code::call_targets`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallSite {
     pub offset: u32,
-    /// What stands before it makes of the request what can be cut off by itself.
+    /// Whether a node before it turns the request into a part that can be cut off by itself.
     pub sends_in: bool,
+}
+
+/// The site of a hedge.
+#[derive(Clone, Debug)]
+pub(crate) struct HedgeSite {
+    pub config: Hedge,
+    /// Member to budget.
+    pub budget: Option<u32>,
+    pub stage: u32,
+    /// Member to count of further attempts.
+    pub repeats: u32,
+    /// Where a request goes on after its answer.
+    pub end: u32,
+}
+
+/// The site of such a listener.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HopSite {
+    pub loops: u32,
+    /// Index in [`crate::code::Code::draw_keys`], and the counter of visits.
+    pub key: u32,
+    pub visits: Option<u32>,
+    /// The step after its return.
+    pub end: u32,
+}
+
+/// A crossing that loses messages for good.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossySite {
+    pub loss: f64,
+    /// The key of the loss: index in [`crate::code::Code::draw_keys`], and the counter of visits.
+    pub key: u32,
+    pub visits: Option<u32>,
+    /// The key of the crossing's time, if it is drawn.
+    pub time: Option<u32>,
+    pub stage: u32,
+    /// On the way in: a request that is lost here has not reached what is behind.
+    pub inwards: bool,
+}
+
+/// The site of servers that have more work until they have warmed up.
+#[derive(Clone, Debug)]
+pub(crate) struct WarmupSite {
+    pub law: warmup::Law,
+    /// Member to warm-up.
+    pub offset: u32,
+}
+
+/// A crossing that loses messages, and sends them again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossSite {
+    pub loss: f64,
+    pub resend_ns: Option<u64>,
+    /// Index in [`Code::draw_keys`], and the counter of visits.
+    pub key: u32,
+    pub visits: Option<u32>,
+}
+
+/// The site of nodes that lead to several, one after another or all at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupSite {
+    /// How many must be ok, where all are visited at once.
+    pub need: u32,
+    /// Member to [`Groups::lists`].
+    pub offset: u32,
+    pub stage: u32,
+}
+
+/// The tables of such nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Groups {
+    pub sites: Vec<GroupSite>,
+    /// The list of each such node.
+    pub lists: Vec<u32>,
+}
+
+/// Work that begins at a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownWork {
+    /// The same for all, ns; or drawn by the next step.
+    pub ns: u64,
+    pub draw: u32,
 }

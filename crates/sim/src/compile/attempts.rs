@@ -1,8 +1,8 @@
-//! Code for what tries again.
+//! Emits code for nodes that try again.
 
 use super::{Compiler, Post};
-use crate::blocks::Draft;
 use crate::code::{Op, RetrySite};
+use crate::compile::blocks::Draft;
 use weir_policy::config::{Exclude, Retry};
 
 impl Compiler<'_> {

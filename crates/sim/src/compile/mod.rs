@@ -1,19 +1,39 @@
-//! From the blocks of a scenario to the linear [`Code`] that the engine runs.
+//! Compiles the blocks of a scenario to the linear [`Code`] that the engine runs.
+//!
+//! It runs once per scenario and uses only `code`; nothing here is reached while a replication runs, apart from the
+//! keys of event loops ([`loops`]).
 
 mod attempts;
+pub(crate) mod blocks;
+pub(crate) mod ends;
+mod fanout;
+mod fault_timelines;
+pub(crate) mod guards;
+mod hedges;
+mod hops;
+mod lookahead;
+pub(crate) mod loops;
 mod places;
+mod reach;
+pub(crate) mod request_kinds;
+pub(crate) mod revisits;
+mod sequence;
 mod waits;
+mod warmup;
+mod work_ahead;
 
-use crate::again::{Again, passed_again};
-use crate::blocks::{Draft, End, Layout, MOST, NOT};
-use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, Op, RateSite, Step};
-use crate::guards::{Behind, probed};
-use crate::lookahead;
-use crate::loops::Loops;
+use crate::code::RateSite;
+use crate::code::guards::BalancerNesting;
+use crate::code::revisits::VisitCounters;
+use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, NOT, Op, Step};
+use crate::compile::blocks::{Draft, End, Layout, MOST};
+use crate::compile::guards::probed;
+use crate::compile::loops::Loops;
+use crate::compile::revisits::passed_again;
 use std::collections::BTreeMap;
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
-use weir_model::{Dist, Traffic, concurrent, warmup};
+use weir_model::{Dist, Traffic, concurrent};
 use weir_plan::rewriting::Kinds;
 use weir_plan::{Lb, Line, Mode, Scenario, Scope, Spec};
 use weir_policy::Kind;
@@ -26,7 +46,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     code.takes_as_get = scenario.mix.is_empty();
     let shapes =
         Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
-    let loops = Loops::of(&layout);
+    let loops = Loops::new(&layout);
     (code.first_loops, code.loops) = (loops.first, loops.most);
     code.cuts = code.loops > 1;
     let can_be_cut = layout.can_be_cut(scenario.patience_ns.is_some());
@@ -38,7 +58,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let unreached = |spec: &Spec| match spec {
         Spec::Flaky { kind, .. } => *kind == Kind::ConnectFailed,
         Spec::Faulty(fault) => fault.mode == Mode::Crash,
-        // Whoever stands outside hears that nobody is left inside.
+        // The balancers outside learn when no target is left inside.
         Spec::Lb(lb) => lb.health.is_some() || lb.eject.is_some() || lb.outlier.is_some(),
         _ => false,
     };
@@ -71,9 +91,9 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     c.find_restarts();
     c.find_repeated_places();
     let Compiler { layout, mut code, again, .. } = c;
-    Again::find(&layout, &mut code, &again);
+    VisitCounters::find(&layout, &mut code, &again);
     if code.guards.sites.iter().any(|site| site.watches) {
-        code.guards.behind = Behind::of(layout.point, &code.guards.of_node, code.instances.len());
+        code.guards.behind = BalancerNesting::new(layout.point, &code.guards.of_node, code.instances.len());
     }
     let lists: Vec<u32> =
         code.kinds.nodes.iter().map(|node| node.0).chain(code.groups.lists.iter().copied()).collect();
@@ -102,31 +122,31 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
 
 pub(crate) struct Compiler<'a> {
     pub layout: Layout<'a>,
-    /// Constant waits that the next step will stand behind.
+    /// The constant waits before the next step.
     wait_ns: u64,
     pub code: Code,
     /// The kinds of the scenario's requests.
     pub shapes: Kinds,
     /// The listener where requests come in.
     outermost: Option<u32>,
-    /// By node of the plan: whether it can be cut off, is behind something that makes work longer, and may come back with the
-    /// news that a connection failed.
+    /// By plan node: whether it can be cut off, whether nodes around lengthen its work, and whether a failed
+    /// connection may be reported from behind it.
     can_be_cut: Vec<bool>,
     scaled: Vec<bool>,
     unreached: Vec<bool>,
-    /// Whether health checks may come to it.
+    /// Whether health checks may reach it.
     checked: Vec<bool>,
-    /// Whether a balancer asks it how busy it is; empty where none does.
+    /// Whether a balancer probes it; empty where none does.
     probed: Vec<bool>,
-    /// Whether a balancer knows its work.
+    /// Whether a balancer uses its work.
     pub known_work: Vec<bool>,
     /// Whether one way can pass it more than once, and it chooses.
     pub again: Vec<bool>,
-    /// Whether other branches of a request may tell it which targets to leave out.
+    /// Whether other branches of a request may determine the targets that it excludes.
     pub elsewhere: Vec<bool>,
-    /// Warm-up of each node of the plan that is one.
+    /// The warm-up of each plan node that is one.
     pub warm_nodes: BTreeMap<u32, u32>,
-    /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be made longer.
+    /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be lengthened.
     pub here: bool,
     scales: bool,
 }
@@ -136,9 +156,9 @@ pub(crate) enum Post {
     Op(Op),
     /// Crosses once more.
     Wait(Dist, Option<(f64, Option<u64>)>),
-    /// Comes from the node that it chose.
+    /// Returns from the node that it chose.
     Chosen,
-    /// Its branches come back.
+    /// Its branches return.
     Parts {
         group: u32,
     },
@@ -168,7 +188,7 @@ impl Compiler<'_> {
             self.here = *here;
             let (_, spec) = draft.chain[i];
             let spec = &self.layout.point.specs[spec as usize];
-            // Who waits too long in line has not come to what is behind it either.
+            // A request that waits too long in line has not reached what is behind it either.
             if *here || matches!(spec, Spec::Queue { timeout_ns: Some(_), .. }) {
                 self.layout.add_cuts(&mut self.code, first + i as u32, draft);
             }
@@ -184,7 +204,7 @@ impl Compiler<'_> {
         for (i, post) in inner.into_iter().enumerate().rev() {
             self.here = cuttable[i];
             if self.here && matches!(post, Some(Post::Wait(..))) && !waiting.is_empty() {
-                // Whoever is cut off on the way back has failed at what is behind already.
+                // A request that is cut off on the way back has already failed at what is behind.
                 self.op(Op::Pass, &waiting);
                 waiting.clear();
             }
@@ -215,8 +235,8 @@ impl Compiler<'_> {
                     | Op::Survived { .. }
                     | Op::Flaky { .. }),
                 )) => {
-                    // The nodes inside fail with each attempt, the retry itself with the last one only. Those inside of
-                    // a limit that strikes do not come back at all.
+                    // The nodes inside fail with each attempt, the retry itself only with the last one. Those inside
+                    // of a limit that strikes do not return at all.
                     let itself = waiting.pop();
                     self.op(op, &waiting);
                     waiting = itself.into_iter().collect();
@@ -257,7 +277,7 @@ impl Compiler<'_> {
         self.code.can_be_cut.push(self.here);
     }
 
-    /// The step after the one just emitted is where a request that the stage refused goes on.
+    /// Lets requests that the stage refused go on at the step after the one just emitted.
     fn backpatch(&mut self, stage: u32) {
         let next = self.code.steps.len() as u32;
         match self.code.steps.last().map(|s| s.op) {
@@ -318,7 +338,7 @@ impl Compiler<'_> {
                 self.hop(listen.loops.unwrap_or(1), place)
             }
             Spec::Warmup { factor, requests, time_ns } => {
-                let law = warmup::Law::new(*factor, *requests, *time_ns);
+                let law = weir_model::warmup::Law::new(*factor, *requests, *time_ns);
                 self.warmup(law, draft.base, &draft.nodes[position])
             }
             Spec::Queue { concurrency, capacity, timeout_ns, on_cancel } => {

@@ -1,8 +1,8 @@
-//! Places that a request can pass more than once on one way, and balancers that have something around them.
+//! Finds places that a request can pass more than once on one way, and balancers that have something around them.
 
 use super::Compiler;
-use crate::blocks::End;
-use crate::guards::is_plain;
+use crate::compile::blocks::End;
+use crate::compile::guards::is_plain;
 use weir_plan::{Lb, Spec, To};
 
 impl Compiler<'_> {
@@ -15,8 +15,9 @@ impl Compiler<'_> {
         let keys = keys.chain(self.code.hops.iter().map(|h| h.key));
         keys.for_each(|key| stages_of[key as usize] += 1);
         for key in 0..stages_of.len() as u32 {
-            // A place in a single block repeats only where one node is gone to after another, or members of that block lead to
-            // one another, which takes a loop in the file; those are rare enough to look at them all.
+            // A place in a single block repeats only where one node is visited after another, or where members of
+            // that block lead to one another, which takes a loop in the file; those are rare enough to examine all of
+            // them.
             let looped = self.layout.drafts.iter().any(|d| d.end == End::Lb && d.nodes[0].len() > 1);
             if stages_of[key as usize] < 2 && !looped && !self.code.turns {
                 continue;
@@ -34,8 +35,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Whether something stands around a balancer, or may come to do so: an error that says who was not reached, nobody to
-    /// pick from, others who ask how busy its targets are.
+    /// Whether a balancer is guarded, or may come to be: through an error that says which target was not reached, an
+    /// empty list of targets, or others that probe its targets.
     pub(super) fn is_guarded(&self, lb: &Lb, nodes: &[u32]) -> bool {
         let point = self.layout.point;
         let weight = |id: u32| match point.specs[point.nodes[id as usize].spec as usize] {

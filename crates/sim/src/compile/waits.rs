@@ -1,11 +1,10 @@
-//! Code for what takes time: shared servers, queues, waits and crossings.
+//! Emits code for everything that takes time: shared servers, queues, waits and crossings.
 
 use super::Compiler;
-use crate::blocks::{Draft, NOT, offset};
-use crate::code::{DrawSite, Op, QueueSite, ShareSite, WaitSite};
-use crate::lost::LossySite;
-use crate::rare::LossSite;
-use crate::reach::loses_for_good;
+use crate::code::{DrawSite, LossSite, LossySite, WaitSite};
+use crate::code::{NOT, Op, QueueSite, ShareSite};
+use crate::compile::blocks::{Draft, offset};
+use crate::compile::reach::loses_for_good;
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
@@ -71,7 +70,7 @@ impl Compiler<'_> {
         let members = draft.nodes[0].len() as u32;
         let block = self.code.stages[stage as usize].block;
         let queue = self.code.queues.len() as u32;
-        // The block's first queue stands with its member; further ones behind all members.
+        // The block's first queue is numbered by its member; further ones come behind all members.
         let first = self.code.queues.last().is_none_or(|q| self.code.stages[q.stage as usize].block != block);
         let slot = if first { 0 } else { self.code.queue_count.wrapping_sub(draft.base) };
         if !first {
@@ -100,7 +99,8 @@ impl Compiler<'_> {
         Op::Leave { queue }
     }
 
-    /// A wait: a constant one stands before the next step, a drawn one is a step, and so are all that can be cut off.
+    /// A wait: a constant one is added before the next step, a drawn one is a step, and so are all that can be cut
+    /// off.
     pub(crate) fn wait(
         &mut self,
         time: &Dist,
@@ -152,7 +152,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What a crossing loses.
+    /// The loss of a crossing.
     pub(super) fn loss(
         &mut self,
         purpose: u64,

@@ -1,11 +1,11 @@
-//! Requests arrive, and the clock passes the instants of the window.
+//! Arrivals of requests, and the instants of the window that the clock passes.
 
 #[cfg(test)]
 use super::Sabotage;
 use super::{CARRIED, END_OF_TIME, Engine, step_key};
-use crate::bounds::HORIZON_NS;
-use crate::loops;
-use crate::order::{Class, Entry, order_key};
+use crate::code::bounds::HORIZON_NS;
+use crate::code::order::{Class, Entry, order_key};
+use crate::compile::loops;
 
 impl Engine<'_> {
     #[cold]
@@ -18,7 +18,7 @@ impl Engine<'_> {
         self.mark = self.next_mark();
     }
 
-    /// The integrals at one of the window's two instants are kept.
+    /// Stores the integrals at one of the window's two instants.
     pub(crate) fn keep_integrals(&mut self, which: usize, at: u64) {
         let mut snapshot = self.ledger.snapshot(self.code, &self.members, at);
         self.shares.add_to(&mut snapshot, &mut self.ledger.gauges, self.code, at);
@@ -26,13 +26,14 @@ impl Engine<'_> {
         self.ledger.marked_ns[which] = at;
     }
 
-    /// When the clock is next looked at: at an instant of the window, or the end of the time that is counted.
+    /// The next instant that the clock must stop at: one of the window, or the end of the time that is counted.
     #[inline(always)]
     pub(super) fn next_mark(&self) -> u64 {
         self.source.window.get(self.passed).map_or(HORIZON_NS, |at| HORIZON_NS.min(*at))
     }
 
-    /// With a constant way to the first step in turn, an arrival is looked at when it gets there.
+    /// Schedules the next arrival: where the path to the first step in turn is constant, for when the request gets
+    /// there.
     #[inline(always)]
     pub(crate) fn schedule_arrival(&mut self) {
         let prefix_ns = self.code.prefix_ns;
@@ -76,7 +77,7 @@ impl Engine<'_> {
         self.go_on(slot, event.at, arrived, event.after_faults());
     }
 
-    /// A request of a user begins now. Whose it is says `client`.
+    /// Starts a request of the user `client`.
     pub(crate) fn begin_request(&mut self, slot: u32, ordinal: u64, client: u64, now: u64) {
         self.issued += 1;
         if ordinal.is_multiple_of(CARRIED) {
@@ -91,7 +92,7 @@ impl Engine<'_> {
         self.begin_beside(slot, ordinal, client, now);
     }
 
-    /// What a request has beside its state begins.
+    /// Begins what a request has beside its state.
     fn begin_beside(&mut self, slot: u32, ordinal: u64, client: u64, arrived: u64) {
         let way = self.states.slots[slot as usize].way;
         self.scopes.begin(slot);

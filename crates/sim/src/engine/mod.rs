@@ -1,49 +1,54 @@
 //! One replication in virtual time: requests run through the code, events in the order of
 //! `docs/spec/language.md#order-at-one-instant`.
 //!
-//! A request runs until it comes to a step that must happen in its turn (another request could see it) at a later time
-//! than now; then it is scheduled for that time. Waits and stateless choices are run ahead, so consecutive waits are one
-//! event. The engine decides nothing: balancers, retries, queues, faults and draws are `policy`'s and `model`'s.
+//! A request runs until it comes to a step that must happen in its turn (because another request could notice it) at
+//! a later time than now; then it is scheduled for that time. Waits and stateless choices are run ahead, so
+//! consecutive waits are one event. The engine decides nothing: balancers, retries, queues, faults and draws belong
+//! to `policy` and `model`.
+//!
+//! Only the engine and the features touch a running replication; `results` starts one and reads its ledger.
 
 mod arrivals;
-mod members;
+mod cancellation;
+mod cold_ops;
+pub(crate) mod steps;
+mod transitions;
 
-use crate::blocks::NOT;
-use crate::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
-use crate::branches::Branches;
-use crate::check::{Left, violations};
-use crate::clients::Clients;
-use crate::code::Code;
-use crate::deferred::Deferred;
-use crate::detail::Details;
-use crate::guards::{COOKIES, Guards};
-use crate::hops::Hops;
-use crate::ledger::Ledger;
-use crate::lines::Lines;
-use crate::loops;
-use crate::order::{Class, Entry, order_key, ranked};
-use crate::pending::Pending;
-use crate::probes::{PROBE, Probes};
-use crate::request_state::RequestStates;
-use crate::scopes::Scopes;
-use crate::shares::Shares;
-use crate::source::Source;
-use crate::work_left::WorkLeft;
-pub(crate) use members::{Instance, Member};
+use crate::account::invariants::{Remainder, violations};
+use crate::account::ledger::Ledger;
+use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
+use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::code::{Code, NOT};
+use crate::compile::loops;
+use crate::state::branches::Branches;
+use crate::state::clients::Clients;
+use crate::state::deferred::Deferred;
+use crate::state::fault_timelines::Lines;
+use crate::state::guards::{COOKIES, Guards};
+use crate::state::hops::Hops;
+use crate::state::members::Instance;
+use crate::state::members::Member;
+use crate::state::pending::Pending;
+use crate::state::probes::{PROBE, Probes};
+use crate::state::processor_sharing::Shares;
+use crate::state::request_details::Details;
+use crate::state::request_state::RequestStates;
+use crate::state::scopes::Scopes;
+use crate::state::source::Source;
+use crate::state::work_left::WorkLeft;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::draws::purpose;
 use weir_model::faulty::Faulty;
 use weir_model::queue::Links;
 use weir_model::warmup::Warmup;
-use weir_policy::Balancer;
-use weir_policy::budget;
 use weir_policy::config::Balance;
 use weir_policy::rate::RateLimit;
 use weir_policy::sticky::Jar;
+use weir_policy::{Balancer, budget};
 use weir_stats::Key;
 use weir_workload::Load;
 
-/// What a test breaks, to see the self-check fire that guards it.
+/// What a test breaks, to see the self-check that guards it fire.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sabotage {
@@ -56,28 +61,28 @@ pub(crate) enum Sabotage {
     SkipRecord,
 }
 
-/// After so many requests their entries are carried over (and after so many attempts: [`PATIENCE`]): each may enter one member
-/// two thousand times by then.
+/// The number of requests (and of attempts: [`PATIENCE`]) after which their entries are carried over: each may have
+/// entered one member two thousand times by then.
 const CARRIED: u64 = if cfg!(test) { 8 } else { 1 << 20 };
 
-/// What is later is scheduled here, and never run.
+/// Later events are scheduled here, and never run.
 pub(crate) const END_OF_TIME: u64 = u64::MAX - 1;
-/// The stop flag is looked at when these bits of the number of events are zero.
+/// The stop flag is read when these bits of the number of events are zero.
 pub(crate) const PATIENCE: u64 = (1 << 16) - 1;
 
-/// An event with this bit is not a request's but ends a hold.
+/// An event with this bit is not a request's but ends a held count.
 pub(crate) const HOLD: u32 = 1 << 31;
-/// One with this bit ends a limit.
+/// An event with this bit ends a limit.
 pub(crate) const LIMIT: u32 = 1 << 30;
-/// At one with this bit a server may be done with someone.
+/// At an event with this bit a server may have finished a request.
 pub(crate) const TICK: u32 = 1 << 29;
-/// At one with these a time-line flips.
+/// At an event with these bits a timeline flips.
 pub(crate) const FLIP: u32 = LIMIT | TICK;
-/// At one with these a balancer may change by itself.
+/// At an event with these bits a balancer may change by itself.
 pub(crate) const WATCH: u32 = HOLD | TICK;
-/// At one with these health checks begin.
+/// At an event with these bits health checks begin.
 pub(crate) const CHECKS_DUE: u32 = HOLD | LIMIT;
-/// At one with these a user sends a request.
+/// At an event with these bits a user sends a request.
 pub(crate) const THINK: u32 = HOLD | LIMIT | TICK;
 
 pub(crate) struct Engine<'a> {
@@ -93,7 +98,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) members: Vec<Member>,
     pub(crate) links: Links,
     pub(crate) balancers: Vec<Instance>,
-    /// What the backoffs of each retry are drawn by, and what it may spend on them.
+    /// The keys of each retry's backoffs, and its budgets.
     pub(crate) backoffs: Vec<Key>,
     pub(crate) budgets: Vec<budget::Tokens>,
     pub(crate) rates: Vec<RateLimit>,
@@ -105,11 +110,11 @@ pub(crate) struct Engine<'a> {
     pub(crate) work_left: WorkLeft,
     pub(crate) probes: Probes,
     pub(crate) hops: Hops,
-    /// What shares without a key are drawn by.
+    /// The keys of splits without a request key.
     pub(crate) choices: Vec<Key>,
     pub(crate) warmups: Vec<Warmup>,
     pub(crate) lines: Lines,
-    /// Events so far that waited for nobody.
+    /// Consecutive events that no request waited for.
     pub(crate) alone: u64,
     pub(crate) faults: Vec<Faulty>,
     /// By member: entries of selected requests that were carried over.
@@ -125,18 +130,18 @@ pub(crate) struct Engine<'a> {
     pub(crate) passed: usize,
     /// The next of them, once known, or the end of the time that is counted.
     pub(crate) mark: u64,
-    /// Time and order of the event that runs, and its class alone.
+    /// Time and order of the current event, and its class alone.
     pub(crate) turn: (u64, u64),
     pub(crate) class_key: u64,
-    /// No more requests arrive.
+    /// Whether no more requests arrive.
     pub(crate) over: bool,
     pub(crate) stop: &'a AtomicBool,
-    /// Further attempts so far, and whether it was told to stop among them.
+    /// Further attempts so far, and whether the run was stopped among them.
     pub(crate) attempts: u64,
     pub(crate) stopped: bool,
-    /// Why the run must end before its time.
+    /// Why the run must end early.
     pub(crate) cut: Option<Cut>,
-    /// A request ended beyond the time that is counted.
+    /// Whether a request ended beyond the time that is counted.
     pub(crate) beyond_horizon: bool,
     pub ledger: Ledger,
     #[cfg(test)]
@@ -227,7 +232,7 @@ impl<'a> Engine<'a> {
         engine
     }
 
-    /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
+    /// Runs all requests to their end, unless it is stopped or exceeds the time that can be counted.
     #[inline(never)]
     pub fn run(&mut self) -> Result<(), Cut> {
         self.schedule_flips();
@@ -249,7 +254,7 @@ impl<'a> Engine<'a> {
                 if let Some(cut) = self.cut {
                     return Err(cut);
                 }
-                // An event brings one request at most.
+                // An event adds one request at most.
                 if self.states.slots.len() > MOST_AT_ONCE {
                     return Err(Cut::TooMany);
                 }
@@ -265,14 +270,14 @@ impl<'a> Engine<'a> {
                 self.ledger.time_went_back = true;
             }
             now = event.at;
-            // A woken request may have a lower key than the event that woke it; what that one did has happened.
+            // A woken request may have a lower key than the event that woke it; the effects of that event precede it.
             let key = if self.turn.0 == now { self.turn.1.max(event.key) } else { event.key };
             self.turn = (now, key);
             self.class_key = event.class_key();
             if passes {
                 self.pass_marks(now);
             }
-            // The row of who is next at a drawn time is asked for now: among many in flight it lies in no cache.
+            // The row of the next slot at a drawn time is prefetched: with many in flight it is in no cache.
             if let Some(next) = self.states.slots.get(self.pending.next_drawn() as usize) {
                 std::hint::black_box(next.tag);
             }
@@ -307,7 +312,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Entries of members are counted in few bytes, and carried over before those can overflow.
+    /// Carries entries of members over: they are counted in few bytes, which could overflow.
     #[cold]
     pub(crate) fn carry_entries(&mut self) {
         let members = &mut self.members[..self.code.members as usize];
@@ -317,7 +322,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// An event that is no request's step.
+    /// An event that is not a request's step.
     fn no_step(&mut self, event: Entry, now: u64) {
         let index = event.who & (TICK - 1);
         match event.who & !(TICK - 1) {
@@ -333,12 +338,12 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// How long the window's first and last arrival are apart, ns.
+    /// The time between the window's first and last arrival, ns.
     pub fn window_ns(&self) -> u64 {
         self.source.window[1].saturating_sub(self.source.window[0])
     }
 
-    /// Every law that the finished replication breaks.
+    /// The laws that the finished replication breaks.
     pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
         let mut open = vec![true; self.holds.len()];
         self.spare_holds.iter().for_each(|&spare| open[spare as usize] = false);
@@ -349,11 +354,11 @@ impl<'a> Engine<'a> {
         self.ledger.outages = plain + self.lines.outages(&self.code.lines.lines);
         self.ledger.ejections = self.guards.ejections();
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
-        let left = Left { at_balancers, in_queues, on_the_way: self.states.live() };
+        let left = Remainder { at_balancers, in_queues, on_the_way: self.states.live() };
         violations(self.code, &self.ledger, &left, requests, selected, self.code.loses)
     }
 
-    /// Requests that balancers still count, once all late returns are in.
+    /// Requests that balancers still count, once all deferred returns are processed.
     fn left_at_balancers(&mut self) -> u64 {
         let end = (u64::MAX, u64::MAX);
         for lb in &mut self.balancers {

@@ -1,6 +1,6 @@
 //! Which requests' histories are kept, and what a history is.
 
-use super::tracks::{Noted, Stay};
+use super::tracks::{RecordedRequest, StageTime};
 use crate::code::Code;
 use weir_plan::NodeId;
 use weir_policy::history::What;
@@ -70,19 +70,19 @@ const TWO_TO_64: f64 = (1u128 << 64) as f64;
 pub(crate) const MOST_STAGES: usize = 4_000_000;
 
 /// The requests of a replication that are kept.
-pub(crate) struct Kept {
+pub(crate) struct HistoryStore {
     selection: Selection,
     draws: Key,
-    pub all: Vec<Noted>,
+    pub all: Vec<RecordedRequest>,
     stages: usize,
     /// Whether there were more than can be kept.
     pub too_many: bool,
 }
 
-impl Kept {
-    pub fn new(selection: &Selection, seed: u64, replication: u32) -> Kept {
+impl HistoryStore {
+    pub fn new(selection: &Selection, seed: u64, replication: u32) -> HistoryStore {
         let draws = Key::new(seed).with_text("trace").with(u64::from(replication));
-        Kept { selection: selection.clone(), draws, all: Vec::new(), stages: 0, too_many: false }
+        HistoryStore { selection: selection.clone(), draws, all: Vec::new(), stages: 0, too_many: false }
     }
 
     /// Whether a request can be among them.
@@ -95,7 +95,7 @@ impl Kept {
         }
     }
 
-    pub fn take_in(&mut self, noted: Noted) {
+    pub fn take_in(&mut self, noted: RecordedRequest) {
         if self.too_many || !self.may_be(noted.request, noted.selected) {
             return;
         }
@@ -125,12 +125,12 @@ impl Kept {
     }
 }
 
-fn history(code: &Code, replication: u32, noted: Noted) -> History {
+fn history(code: &Code, replication: u32, noted: RecordedRequest) -> History {
     let node = |stage: u32, member: u32| {
         let stage = &code.stages[stage as usize];
         stage.nodes[(member - code.blocks[stage.block as usize].base) as usize]
     };
-    let stage = |&(stay, counts): &(Stay, bool)| {
+    let stage = |&(stay, counts): &(StageTime, bool)| {
         let tried = (stay.tried as usize).checked_sub(1).and_then(|at| noted.tries.get(at));
         Stage {
             node: node(stay.stage, stay.member),

@@ -5,16 +5,14 @@
 //! the replications concerned, by the engine that walks from wait to wait (`crate::reference`). A run that asks for
 //! none of this pays nothing for it, and no event of the fast engine checks whether it is being recorded.
 
-mod again;
-mod history;
+pub(crate) mod history;
 mod series;
 mod tracks;
 mod typical;
 
-pub use again::{Looks, Recording, record};
 pub use history::{History, Selection, Stage};
 pub use series::{PoolOverTime, QueueOverTime, Series, UpOverTime};
-pub use typical::{Part, Typical};
+pub use typical::{TimePart, Typical};
 
-pub(crate) use series::{Look, PoolLook};
-pub(crate) use tracks::{Noted, Stay, Tracks, Try};
+pub(crate) use series::{PoolSample, StateSample};
+pub(crate) use tracks::{RecordedRequest, StageTime, Tracks, Try};

@@ -13,7 +13,7 @@ const MOST: usize = 200;
 const FIRST: u64 = 1_000;
 
 /// The state at an instant: counts, integrals over time (wrapping), and which nodes are up.
-pub(crate) struct Look {
+pub(crate) struct StateSample {
     pub at: u64,
     pub arrived: u64,
     pub ended: u64,
@@ -24,12 +24,12 @@ pub(crate) struct Look {
     /// Site, and how many members are up, of each stage that fails and is repaired.
     pub up: Vec<(u32, u32)>,
     /// Of each balancer site whose targets' health can change.
-    pub pools: Vec<PoolLook>,
+    pub pools: Vec<PoolSample>,
 }
 
 /// The targets of a site's balancers, all together.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct PoolLook {
+pub(crate) struct PoolSample {
     pub site: u32,
     pub targets: u32,
     pub down: u32,
@@ -37,24 +37,24 @@ pub(crate) struct PoolLook {
 }
 
 /// The samples of a replication.
-pub(crate) struct Looks {
+pub(crate) struct Samples {
     distance: u64,
-    all: Vec<Look>,
+    all: Vec<StateSample>,
 }
 
-impl Default for Looks {
-    fn default() -> Looks {
-        Looks { distance: FIRST, all: Vec::new() }
+impl Default for Samples {
+    fn default() -> Samples {
+        Samples { distance: FIRST, all: Vec::new() }
     }
 }
 
-impl Looks {
+impl Samples {
     /// When the next sample is due.
     pub fn next(&self) -> u64 {
         (self.all.len() as u64 + 1).saturating_mul(self.distance)
     }
 
-    pub fn take_in(&mut self, mut look: Look) {
+    pub fn take_in(&mut self, mut look: StateSample) {
         // Requests that will never be answered are given up at the time of the last event.
         if let Some(last) = self.all.last_mut().filter(|last| look.at <= last.at) {
             look.at = last.at;
@@ -131,7 +131,7 @@ pub struct Series {
     pub pools: Vec<PoolOverTime>,
 }
 
-impl Looks {
+impl Samples {
     pub fn series(&self, point: &Point, code: &Code) -> Series {
         let parts = self.all.len();
         let place = |site: u32| point.sites[site as usize].label.clone();
@@ -168,8 +168,9 @@ impl Looks {
             }
         }
         for (index, first) in self.all.first().map_or(&[][..], |look| &look.pools).iter().enumerate() {
-            let each =
-                |of: fn(&PoolLook) -> u32| self.all.iter().map(move |look| u64::from(of(&look.pools[index])));
+            let each = |of: fn(&PoolSample) -> u32| {
+                self.all.iter().map(move |look| u64::from(of(&look.pools[index])))
+            };
             series.pools.push(PoolOverTime {
                 place: place(first.site),
                 count: u64::from(first.targets),
@@ -181,7 +182,7 @@ impl Looks {
     }
 
     /// The increase over each part, and the part's length.
-    fn between(&self, of: impl Fn(&Look) -> u64) -> impl Iterator<Item = (u64, u64)> {
+    fn between(&self, of: impl Fn(&StateSample) -> u64) -> impl Iterator<Item = (u64, u64)> {
         let mut before = (0, 0);
         self.all.iter().map(move |look| {
             let (sum, at) = std::mem::replace(&mut before, (of(look), look.at));
@@ -189,7 +190,7 @@ impl Looks {
         })
     }
 
-    fn average(&self, of: impl Fn(&Look) -> u64) -> Vec<f64> {
+    fn average(&self, of: impl Fn(&StateSample) -> u64) -> Vec<f64> {
         self.between(of).map(|(sum, ns)| if ns > 0 { sum as f64 / ns as f64 } else { 0.0 }).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! What is kept of the requests of one replication while it runs.
 
-use super::history::{Kept, Selection};
-use super::series::Looks;
+use super::history::{HistoryStore, Selection};
+use super::series::Samples;
 use super::typical::Sums;
 use crate::code::Code;
 use weir_policy::Outcome;
@@ -9,7 +9,7 @@ use weir_policy::history::What;
 
 /// A request's time at a stage, or (of no length) the answer that it got there.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Stay {
+pub(crate) struct StageTime {
     pub stage: u32,
     pub member: u32,
     pub what: What,
@@ -18,19 +18,19 @@ pub(crate) struct Stay {
     /// Attempts that had begun by then.
     pub attempt: u32,
     pub branch: u32,
-    /// The innermost target that it had been sent to: its number in [`Noted::tries`], from 1.
+    /// The innermost target that it had been sent to: its number in [`RecordedRequest::tries`], from 1.
     pub tried: u32,
     /// The answer.
     pub said: Option<Outcome>,
 }
 
-impl Stay {
-    pub fn new(stage: u32, member: u32, what: What, from: u64, to: u64) -> Stay {
-        Stay { stage, member, what, from, to, attempt: 1, branch: 0, tried: 0, said: None }
+impl StageTime {
+    pub fn new(stage: u32, member: u32, what: What, from: u64, to: u64) -> StageTime {
+        StageTime { stage, member, what, from, to, attempt: 1, branch: 0, tried: 0, said: None }
     }
 
-    pub fn said(self, outcome: Outcome) -> Stay {
-        Stay { said: Some(outcome), ..self }
+    pub fn said(self, outcome: Outcome) -> StageTime {
+        StageTime { said: Some(outcome), ..self }
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Try {
 
 /// A request that is recorded.
 #[derive(Debug, Default)]
-pub(crate) struct Noted {
+pub(crate) struct RecordedRequest {
     pub request: u64,
     pub arrived: u64,
     pub selected: bool,
@@ -55,23 +55,24 @@ pub(crate) struct Noted {
     pub latency: Option<u64>,
     pub outcome: Outcome,
     /// Each with whether it is part of the latency.
-    pub stays: Vec<(Stay, bool)>,
+    pub stays: Vec<(StageTime, bool)>,
     pub tries: Vec<Try>,
 }
 
 /// What is recorded of a replication.
 pub(crate) struct Tracks {
-    pub kept: Option<Kept>,
+    pub kept: Option<HistoryStore>,
     pub sums: Option<Sums>,
-    pub series: Option<Looks>,
+    pub series: Option<Samples>,
 }
 
 impl Tracks {
     pub fn new(code: &Code, selection: Option<(&Selection, u64, u32)>, explain: bool) -> Tracks {
         Tracks {
-            kept: selection.map(|(selection, seed, replication)| Kept::new(selection, seed, replication)),
+            kept: selection
+                .map(|(selection, seed, replication)| HistoryStore::new(selection, seed, replication)),
             sums: explain.then(|| Sums::new(code)),
-            series: explain.then(Looks::default),
+            series: explain.then(Samples::default),
         }
     }
 
@@ -82,14 +83,14 @@ impl Tracks {
     }
 
     /// A selected request was answered, so which stages count is known.
-    pub fn ended(&mut self, latency: u64, noted: &Noted) {
+    pub fn ended(&mut self, latency: u64, noted: &RecordedRequest) {
         if let Some(sums) = &mut self.sums {
             sums.add(latency, noted);
         }
     }
 
     /// A request and everything that it left behind have ended.
-    pub fn done(&mut self, noted: Noted) {
+    pub fn done(&mut self, noted: RecordedRequest) {
         if let Some(kept) = &mut self.kept {
             kept.take_in(noted);
         }

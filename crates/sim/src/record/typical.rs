@@ -11,7 +11,7 @@
 //! Sums are kept per class of latencies that differ by 3 % at most, not per request: memory does not grow with the
 //! number of requests.
 
-use super::tracks::Noted;
+use super::tracks::RecordedRequest;
 use crate::code::Code;
 use std::collections::BTreeMap;
 use weir_plan::Point;
@@ -26,7 +26,7 @@ const DIGITS: u32 = 5;
 
 /// A part of a typical request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct TimePart {
     /// The site, in words.
     pub place: String,
     /// What happened in it.
@@ -47,7 +47,7 @@ pub struct Typical {
     /// Their mean latency, ms.
     pub ms: f64,
     /// The parts, the largest first; they add up to `ms`.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TimePart>,
 }
 
 /// The times of requests of about the same latency.
@@ -76,7 +76,7 @@ impl Sums {
         Sums { sites: code.stages.iter().map(|s| s.site).collect(), by_latency: BTreeMap::new() }
     }
 
-    pub fn add(&mut self, latency: u64, noted: &Noted) {
+    pub fn add(&mut self, latency: u64, noted: &RecordedRequest) {
         let sum = self.by_latency.entry(bucket(latency)).or_default();
         sum.requests += 1;
         sum.ns += u128::from(latency);
@@ -109,13 +109,13 @@ impl Sums {
         }
         let requests = (near.requests > 0).then_some(near.requests)?;
         let ms = |ns: u128| ns as f64 / 1e6 / requests as f64;
-        let part = |(&(site, what), &ns): (&(u32, What), &u128)| Part {
+        let part = |(&(site, what), &ns): (&(u32, What), &u128)| TimePart {
             place: point.sites[site as usize].label.clone(),
             what,
             ms: ms(ns),
             share: if near.ns > 0 { ns as f64 / near.ns as f64 } else { 0.0 },
         };
-        let mut parts: Vec<Part> = near.parts.iter().map(part).collect();
+        let mut parts: Vec<TimePart> = near.parts.iter().map(part).collect();
         parts.sort_by(|a, b| b.ms.total_cmp(&a.ms));
         Some(Typical { q, requests, ms: ms(near.ns), parts })
     }

@@ -1,9 +1,11 @@
 //! Compiles balancers with what surrounds them, and the nodes that choose, limit and hedge, to tables.
 
 use super::build::{Act, Builder};
-use crate::blocks::Draft;
-use crate::guards::{Behind, around, name_of};
-use crate::kinds::{By, says};
+use crate::code::guards::BalancerNesting;
+use crate::code::request_kinds::ChoiceRule;
+use crate::compile::blocks::Draft;
+use crate::compile::guards::{around, name_of};
+use crate::compile::request_kinds::says;
 use weir_plan::{Hedged, KeySource, Lb, Scope, Spec, To};
 use weir_policy::config::{Balance, Budget, Hedge, Rate};
 use weir_policy::retry::is_idempotent;
@@ -41,7 +43,7 @@ pub(crate) struct LbSite {
 /// The site of a choosing node.
 #[derive(Clone, Debug)]
 pub(crate) struct ChoiceSite {
-    pub by: By,
+    pub by: ChoiceRule,
     /// Member to node.
     pub offset: u32,
 }
@@ -122,7 +124,7 @@ impl Builder<'_> {
     pub(super) fn choice(&mut self, spec: &Spec, draft: &Draft, position: usize) -> Act {
         let shapes = std::mem::take(&mut self.kinds.shapes);
         let tables = &mut self.tables;
-        let by = By::new(spec, &shapes, |source| {
+        let by = ChoiceRule::new(spec, &shapes, |source| {
             tables.reads_keys = true;
             tables.keys.push(says(source, &shapes));
             tables.keys.len() as u32 - 1
@@ -182,7 +184,7 @@ impl Builder<'_> {
         let n = self.code.instances.len();
         self.tables.outside = vec![Vec::new(); n];
         if self.tables.lbs.iter().any(|lb| lb.watches) {
-            let behind = Behind::of(self.layout.point, &self.instances, n);
+            let behind = BalancerNesting::new(self.layout.point, &self.instances, n);
             (self.tables.outside, self.tables.inside) = (behind.outside, behind.inside);
         }
     }

@@ -1,12 +1,12 @@
 //! Balancers: picks, outcomes, waiting while all targets are full, and the timers of what surrounds a balancer.
 
 use super::branch::{Frame, Phase};
-use super::build::NOBODY;
+use super::build::NONE;
 use super::run::{Flow, Reference, what};
-use crate::bounds::{HORIZON_NS, MOST_IN_VAIN};
 use crate::code::Targets;
-use crate::hops::tag;
-use crate::order::{Class, Entry, order_key};
+use crate::code::bounds::{HORIZON_NS, MOST_IN_VAIN};
+use crate::code::order::{Class, Entry, order_key};
+use crate::state::hops::tag;
 use weir_model::queue::Line;
 use weir_policy::config::Exclude;
 use weir_policy::sticky::Simulated;
@@ -100,10 +100,10 @@ impl Reference<'_> {
         let picks = self.balancers[index as usize].picks;
         let (draw, own) = (self.branches.choice_key(slot, picks, branch.came), tag(index, branch.serial));
         self.excluded.clear();
-        if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
+        if branch.exclude != Exclude::None && branch.tries_of != NONE {
             self.branches.tried[branch.tries_of as usize].at(own, &mut self.excluded);
         }
-        if branch.hedge_of != NOBODY {
+        if branch.hedge_of != NONE {
             self.branches.open_elsewhere(slot, own, &mut self.excluded);
         }
         let key = site.key.and_then(|key| self.key(slot, key));
@@ -122,10 +122,10 @@ impl Reference<'_> {
         let branch = self.branches.slots[slot as usize];
         let (exclude, tries_of, hedge_of) = (branch.exclude, branch.tries_of, branch.hedge_of);
         let own = tag(index, branch.serial);
-        if exclude != Exclude::None && tries_of != NOBODY {
+        if exclude != Exclude::None && tries_of != NONE {
             self.branches.tried[tries_of as usize].picked(exclude, own, ticket.target);
         }
-        if hedge_of != NOBODY {
+        if hedge_of != NONE {
             self.branches.note_open(slot, own, ticket.target);
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
@@ -219,7 +219,7 @@ impl Reference<'_> {
             return Flow::Out;
         }
         self.work_left.drop(slot);
-        if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
+        if branch.exclude != Exclude::None && branch.tries_of != NONE {
             self.branches.tried[branch.tries_of as usize].came_back(
                 branch.exclude,
                 tag(index, branch.serial),

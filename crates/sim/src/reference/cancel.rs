@@ -4,7 +4,7 @@
 //! outside of that place is given back, and the branch goes on to it, unwanted.
 
 use super::branch::{Branch, Frame, Phase};
-use super::build::{Act, NOBODY};
+use super::build::{Act, NONE};
 #[cfg(test)]
 use super::run::Sabotage;
 use super::run::{Flow, Reference};
@@ -26,14 +26,14 @@ impl Reference<'_> {
     /// A branch with a limit did not return in time: it is cut off, and its parent goes on with an error.
     pub(super) fn cut_child(&mut self, child: u32, kind: Kind) {
         let parent = self.branches.slots[child as usize].parent;
-        if parent == NOBODY {
+        if parent == NONE {
             return;
         }
         self.settle(child);
         self.branches.hand_visits(child, parent);
         #[cfg(test)]
         if self.sabotage == Some(Sabotage::KeepChild) && self.clients.issued >= 100 {
-            self.branches.slots[child as usize].parent = NOBODY;
+            self.branches.slots[child as usize].parent = NONE;
             self.resume_parent(parent, Some(kind), 0);
             return self.run_branch(parent, Flow::Out);
         }
@@ -57,7 +57,7 @@ impl Reference<'_> {
         (branch.outcome, branch.status, branch.relayed) = (outcome, status, false);
         branch.since = self.now;
         branch.epoch = branch.epoch.wrapping_add(1);
-        self.branches.child[parent as usize] = NOBODY;
+        self.branches.child[parent as usize] = NONE;
     }
 
     /// Books the time of a branch that is about to be cut off, down to where the request is, and moves its notes to
@@ -80,7 +80,7 @@ impl Reference<'_> {
             self.charge(slot);
         }
         let parent = self.branches.slots[slot as usize].parent;
-        if parent != NOBODY && self.tables.notes {
+        if parent != NONE && self.tables.notes {
             self.move_notes(slot, parent);
         }
     }
@@ -90,8 +90,8 @@ impl Reference<'_> {
         let single = self.branches.child[child as usize];
         let hedged = self.branches.groups[child as usize].hedging.is_some();
         let first = self.branches.groups[child as usize].branches.first().copied().filter(|_| hedged);
-        let inner = if single == NOBODY { first.unwrap_or(NOBODY) } else { single };
-        if self.branches.slots[child as usize].phase == Phase::Children && inner != NOBODY {
+        let inner = if single == NONE { first.unwrap_or(NONE) } else { single };
+        if self.branches.slots[child as usize].phase == Phase::Children && inner != NONE {
             self.settle_visits(inner, child);
         }
         self.branches.hand_visits(child, parent);
@@ -110,10 +110,10 @@ impl Reference<'_> {
     /// The branch whose answer was waited for: a single one, or the first that is open.
     fn standing_child(&self, slot: u32) -> Option<u32> {
         let single = self.branches.child[slot as usize];
-        if single != NOBODY {
+        if single != NONE {
             return Some(single);
         }
-        self.branches.groups[slot as usize].branches.iter().copied().find(|b| *b != NOBODY)
+        self.branches.groups[slot as usize].branches.iter().copied().find(|b| *b != NONE)
     }
 
     /// Cuts a branch off. With `force`, no request behind it goes on.
@@ -142,7 +142,7 @@ impl Reference<'_> {
         self.unwanted_behind(slot);
         let branch = &mut self.branches.slots[slot as usize];
         (branch.floor_depth, branch.floor_stage) = (depth, stage);
-        branch.parent = NOBODY;
+        branch.parent = NONE;
         self.stay_in_cell(slot);
     }
 
@@ -151,7 +151,7 @@ impl Reference<'_> {
     fn unwanted_behind(&mut self, slot: u32) {
         let heir = slot;
         let Branch { tries_of, hedge_of, .. } = self.branches.slots[slot as usize];
-        let inherits = tries_of != NOBODY && tries_of != heir;
+        let inherits = tries_of != NONE && tries_of != heir;
         if inherits {
             self.branches.tried[heir as usize] = self.branches.tried[tries_of as usize].clone();
         }
@@ -160,7 +160,7 @@ impl Reference<'_> {
             let branch = &mut self.branches.slots[slot as usize];
             branch.wanted = false;
             if branch.hedge_of == hedge_of {
-                branch.hedge_of = NOBODY;
+                branch.hedge_of = NONE;
             }
             if inherits && branch.tries_of == tries_of {
                 branch.tries_of = heir;
@@ -170,11 +170,11 @@ impl Reference<'_> {
                 continue;
             }
             let single = self.branches.child[slot as usize];
-            if single != NOBODY {
+            if single != NONE {
                 stack.push(single);
             } else {
                 let group = &self.branches.groups[slot as usize];
-                stack.extend(group.branches.iter().copied().filter(|b| *b != NOBODY));
+                stack.extend(group.branches.iter().copied().filter(|b| *b != NONE));
             }
         }
     }
@@ -183,11 +183,11 @@ impl Reference<'_> {
     fn cut_off(&mut self, slot: u32, force: bool) {
         if self.branches.slots[slot as usize].phase == Phase::Children {
             let single = self.branches.child[slot as usize];
-            if single != NOBODY {
+            if single != NONE {
                 self.cancel(single, force);
             } else {
                 let open = std::mem::take(&mut self.branches.groups[slot as usize].branches);
-                open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, force));
+                open.iter().filter(|b| **b != NONE).for_each(|b| self.cancel(*b, force));
                 self.branches.groups[slot as usize].branches = open;
             }
         } else {
@@ -295,7 +295,7 @@ impl Reference<'_> {
         }
         for slot in 0..self.branches.slots.len() as u32 {
             let branch = &mut self.branches.slots[slot as usize];
-            if !branch.live || branch.parent != NOBODY {
+            if !branch.live || branch.parent != NONE {
                 continue;
             }
             if branch.wanted {

@@ -1,14 +1,14 @@
 //! Active health checks: they cross a target's cables, queues and faults as requests do, and cost its server work.
 
 use super::branch::{Branch, Phase};
-use super::build::{Act, NOBODY};
+use super::build::{Act, NONE};
 use super::run::{Flow, Reference, what};
-use crate::order::{Class, Entry, order_key};
+use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_plan::Mode;
 
 /// The number of checks in the order of events: they come after all requests, by balancer and target.
-const CHECKS: u64 = 1 << (crate::order::REQUEST_BITS - 1);
+const CHECKS: u64 = 1 << (crate::code::order::REQUEST_BITS - 1);
 
 impl Reference<'_> {
     /// Schedules the first checks.
@@ -56,7 +56,7 @@ impl Reference<'_> {
             (branch.wanted, branch.check, branch.index) = (false, index, target);
             let (order, rank, tag) = (branch.order, branch.rank, branch.tag);
             let at = self.now.saturating_add(timeout_ns).min(u64::MAX - 1);
-            let key = crate::order::ranked(order_key(Class::Limit, order), rank);
+            let key = crate::code::order::ranked(order_key(Class::Limit, order), rank);
             self.pending.push(self.now, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
             self.run_branch(slot, Flow::In);
         }
@@ -100,15 +100,15 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot as usize];
         let lb = self.balancers[branch.check as usize].lb;
         let site = &self.tables.lbs[lb as usize];
-        let cost_ns = if branch.probe == NOBODY { site.check_cost_ns } else { site.probe_cost_ns };
-        crate::detail::scaled(cost_ns, branch.factor)
+        let cost_ns = if branch.probe == NONE { site.check_cost_ns } else { site.probe_cost_ns };
+        crate::state::request_details::scaled(cost_ns, branch.factor)
     }
 
     /// Whether a check only connects.
     fn connects_only(&self, slot: u32) -> bool {
         let branch = &self.branches.slots[slot as usize];
         let lb = self.balancers[branch.check as usize].lb;
-        branch.probe == NOBODY && self.tables.lbs[lb as usize].check_expects.is_empty()
+        branch.probe == NONE && self.tables.lbs[lb as usize].check_expects.is_empty()
     }
 
     fn is_leaf(&self, slot: u32) -> bool {
@@ -147,7 +147,7 @@ impl Reference<'_> {
     /// A check is answered.
     pub(super) fn check_ends(&mut self, check: &Branch) {
         self.checks_live -= 1;
-        if check.probe != NOBODY {
+        if check.probe != NONE {
             return self.costly_probe_ends(check);
         }
         let lb = self.balancers[check.check as usize].lb;
@@ -163,7 +163,7 @@ impl Reference<'_> {
         let (index, target, probe) = (branch.check, branch.index, branch.probe);
         self.checks_live -= 1;
         self.cancel(slot, true);
-        if probe != NOBODY {
+        if probe != NONE {
             self.probes.remove(probe);
             return;
         }

@@ -2,9 +2,9 @@
 //! read.
 
 use super::branch::Frame;
-use super::build::NOBODY;
+use super::build::NONE;
 use super::run::{Flow, Reference};
-use crate::kinds::By;
+use crate::code::request_kinds::ChoiceRule;
 use weir_policy::outcome::TOO_MANY;
 use weir_policy::{Kind, key};
 
@@ -24,7 +24,7 @@ impl Reference<'_> {
     /// Whether no retry outside has tried the request again.
     pub(super) fn is_first_attempt(&self, slot: u32) -> bool {
         let branch = &self.branches.slots[slot as usize];
-        branch.rank >> crate::order::BRANCH_BITS == branch.attempts_before
+        branch.rank >> crate::code::order::BRANCH_BITS == branch.attempts_before
     }
 
     /// Sends a branch to the node that its request, or a draw, chooses.
@@ -36,14 +36,14 @@ impl Reference<'_> {
         let node = member.wrapping_add(site.offset);
         let came = self.branches.come_again(slot, tables.visits_of_choices.get(&node).copied());
         let index = match &site.by {
-            By::Kind(table) => table.get(shape as usize).copied().unwrap_or(NOBODY),
-            By::Share { split, key: by } => {
+            ChoiceRule::Kind(table) => table.get(shape as usize).copied().unwrap_or(NONE),
+            ChoiceRule::Share { split, key: by } => {
                 let own = self.choices[node as usize];
                 let hash = by.and_then(|k| self.key(slot, k)).map(key::spread);
                 split.pick(hash.unwrap_or_else(|| self.branches.choice_key(slot, own, came).bits()))
             }
         };
-        if index == NOBODY {
+        if index == NONE {
             return self.refuse(slot, Kind::NoRoute);
         }
         let list = tables.choice_nodes[member.wrapping_add(site.offset) as usize].0 as usize;

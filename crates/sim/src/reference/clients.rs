@@ -1,13 +1,13 @@
 //! Arrivals of requests, their ends, and the window that selects requests.
 
-use super::build::NOBODY;
+use super::build::NONE;
 #[cfg(test)]
 use super::run::Sabotage;
 use super::run::{Flow, Reference, what};
-use crate::bounds::{AT_ONE_INSTANT, Cut};
-use crate::ledger::Snapshot;
-use crate::order::{Class, Entry, order_key, ranked};
-use crate::source::Source;
+use crate::code::bounds::{AT_ONE_INSTANT, Cut};
+use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::state::meter::Snapshot;
+use crate::state::source::Source;
 use weir_model::draws::purpose;
 use weir_model::traffic::Thinking;
 use weir_policy::key::hash_number;
@@ -121,7 +121,7 @@ impl Reference<'_> {
 
     /// The position of a user's request in the order of events: by user, then by its number.
     fn user_order(&self, user: u32, k: u64) -> u64 {
-        let bits = crate::order::REQUEST_BITS - self.clients.user_bits;
+        let bits = crate::code::order::REQUEST_BITS - self.clients.user_bits;
         u64::from(user) << bits | k & ((1 << bits) - 1)
     }
 
@@ -129,7 +129,7 @@ impl Reference<'_> {
     pub(super) fn arrive(&mut self) {
         let ordinal = self.clients.issued;
         let way = self.request_key.with(ordinal);
-        self.send(ordinal, way, NOBODY);
+        self.send(ordinal, way, NONE);
     }
 
     /// A user has finished thinking.
@@ -148,7 +148,7 @@ impl Reference<'_> {
         let ordinal = self.clients.issued;
         let (selected, second_half) = self.clients.selects(self.now, ordinal);
         self.clients.issued += 1;
-        if user == NOBODY {
+        if user == NONE {
             self.schedule_arrival();
         } else {
             self.clients.over |= self.clients.issued == self.clients.source.load.requests;
@@ -159,7 +159,7 @@ impl Reference<'_> {
         }
         // Open arrivals are drawn ahead, so their marks are known; in a closed loop they are found during the run.
         // The last one of a window of times is known when the next one arrives: until then it is the latest.
-        if selected && user != NOBODY {
+        if selected && user != NONE {
             let (first, last) = match self.clients.source.load.window {
                 Window::Requests(from, to) => (ordinal == from, ordinal + 1 == to),
                 Window::Times(..) => (self.clients.passed == 0, true),
@@ -168,9 +168,9 @@ impl Reference<'_> {
         }
         let (shape, key) = self.tables.mix.request(ordinal, way.with(purpose::MIX));
         // Without a key each request is a client of its own; in a closed loop the user is the client.
-        let client = if user == NOBODY { (1 << 63) + ordinal } else { u64::from(user) };
+        let client = if user == NONE { (1 << 63) + ordinal } else { u64::from(user) };
         let sender = self.tables.reads_keys.then(|| key.unwrap_or_else(|| hash_number(client)));
-        let meets = crate::loops::meets(self.tables.loops.first, way);
+        let meets = crate::compile::loops::meets(self.tables.loops.first, way);
         let slot = self.branches.add();
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (self.tables.start, self.tables.start_member);
@@ -224,7 +224,7 @@ impl Reference<'_> {
         if branch.selected {
             ledger.record(latency, branch.outcome, self.now, branch.second_half, load.deadline_ns);
         }
-        if user != NOBODY {
+        if user != NONE {
             self.at_once += u64::from(latency == 0);
             if self.at_once > AT_ONE_INSTANT.saturating_mul(self.clients.sent.len() as u64) {
                 self.cut = Some(Cut::StandsStill);

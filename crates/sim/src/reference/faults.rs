@@ -1,10 +1,10 @@
 //! Nodes that fail and are repaired, and the requests that a crash cuts off.
 
 use super::branch::Phase;
-use super::build::{LineKey, LineSite, NOBODY};
+use super::build::{LineKey, LineSite, NONE};
 use super::run::{Flow, Reference, what};
 use crate::code::Code;
-use crate::order::{Class, Entry, order_key};
+use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_model::faulty::Faulty;
 use weir_plan::Mode;
@@ -49,17 +49,17 @@ struct Cell {
 impl Cells {
     /// The cell inside `around` of a node on that timeline.
     fn within(&mut self, line: u32, eager: bool, around: u32) -> u32 {
-        if around != NOBODY {
+        if around != NONE {
             // There are few: one per path through nested processes. The search begins at the end, where the latest
             // are.
             let known = self.cells.iter().rposition(|c| (c.line, c.around) == (line, around));
             return known.unwrap_or_else(|| self.add(line, eager, around)) as u32;
         }
-        let known = self.of_line.get(line as usize).map_or(NOBODY, |of| of.0);
-        if known != NOBODY {
+        let known = self.of_line.get(line as usize).map_or(NONE, |of| of.0);
+        if known != NONE {
             return known;
         }
-        let cell = self.add(line, eager, NOBODY) as u32;
+        let cell = self.add(line, eager, NONE) as u32;
         self.of_line[line as usize].0 = cell;
         cell
     }
@@ -72,7 +72,7 @@ impl Cells {
         let mut at = cell as u32;
         while let Some(&Cell { line: of, around, .. }) = self.cells.get(at as usize) {
             if self.of_line.len() <= of as usize {
-                self.of_line.resize(of as usize + 1, (NOBODY, Vec::new()));
+                self.of_line.resize(of as usize + 1, (NONE, Vec::new()));
             }
             let dies = &mut self.of_line[of as usize].1;
             if dies.last() != Some(&(cell as u32)) {
@@ -113,12 +113,12 @@ impl Cells {
     }
 
     pub fn enter(&mut self, cell: u32) {
-        self.branches_inside += u64::from(cell != NOBODY);
+        self.branches_inside += u64::from(cell != NONE);
         self.will_be_cut += u64::from(self.is_eager(cell));
     }
 
     pub fn leave(&mut self, cell: u32) {
-        self.branches_inside -= u64::from(cell != NOBODY);
+        self.branches_inside -= u64::from(cell != NONE);
         self.will_be_cut -= u64::from(self.is_eager(cell));
     }
 }
@@ -234,7 +234,7 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot as usize];
         let (cell, spot) = (branch.cell, branch.spot);
         self.cells.leave(cell);
-        if spot != NOBODY
+        if spot != NONE
             && let Some(moved) = self.cells.strike(cell, spot)
         {
             self.branches.slots[moved as usize].spot = spot;
@@ -244,7 +244,7 @@ impl Reference<'_> {
     /// Registers a branch that is left behind: no parent would take it along when a process dies.
     pub(super) fn stay_in_cell(&mut self, slot: u32) {
         let branch = &mut self.branches.slots[slot as usize];
-        if branch.cell != NOBODY && branch.spot == NOBODY {
+        if branch.cell != NONE && branch.spot == NONE {
             branch.spot = self.cells.register(branch.cell, slot);
         }
     }
@@ -278,12 +278,12 @@ impl Reference<'_> {
                 continue;
             }
             let parent = branch.parent;
-            if parent != NOBODY {
+            if parent != NONE {
                 self.settle(slot);
                 self.branches.hand_visits(slot, parent);
             }
             self.cancel(slot, true);
-            if parent != NOBODY {
+            if parent != NONE {
                 self.resume_parent(parent, Some(Kind::Reset), 0);
                 self.note_answer(parent, Some(Kind::Reset));
                 self.wake(parent, Phase::Cut);

@@ -1,11 +1,11 @@
 //! Nodes with several nodes behind them: one after another, or all at once.
 
 use super::branch::{Frame, Phase};
-use super::build::{Act, NOBODY};
+use super::build::{Act, NONE};
 use super::run::{Flow, Reference};
-use crate::again::further;
-use crate::bounds::Cut;
+use crate::code::bounds::Cut;
 use weir_model::draws::purpose;
+use weir_model::way::further;
 use weir_policy::Kind;
 
 impl Reference<'_> {
@@ -39,7 +39,7 @@ impl Reference<'_> {
         branch.since = self.now;
         let (member, depth) = (branch.member, u64::from(branch.depth));
         let (list, len) = self.group_list(group, member);
-        self.branches.child[slot as usize] = NOBODY;
+        self.branches.child[slot as usize] = NONE;
         let state = &mut self.branches.groups[slot as usize];
         state.hedging = None;
         state.branches.clear();
@@ -103,7 +103,7 @@ impl Reference<'_> {
         let (outcome, status, index) = (branch.outcome, branch.status, branch.index);
         let relayed = branch.relayed;
         let state = &mut self.branches.groups[parent as usize];
-        state.branches[index as usize] = NOBODY;
+        state.branches[index as usize] = NONE;
         state.open -= 1;
         state.ok += u32::from(outcome.is_none());
         let decided = if outcome.is_none() { state.ok == need } else { state.ok + state.open < need };
@@ -118,7 +118,7 @@ impl Reference<'_> {
         self.stops(slot);
         self.branches.remove(slot);
         let open = std::mem::take(&mut self.branches.groups[parent as usize].branches);
-        open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, false));
+        open.iter().filter(|b| **b != NONE).for_each(|b| self.cancel(*b, false));
         self.branches.groups[parent as usize].branches = open;
         self.branches.groups[parent as usize].branches.clear();
         self.branches.slots[parent as usize].turn += 1;

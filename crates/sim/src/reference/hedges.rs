@@ -1,13 +1,13 @@
 //! Hedging: further attempts of a request while the first is still open.
 
 use super::branch::Phase;
-use super::build::NOBODY;
+use super::build::NONE;
 use super::recorder::stay_of;
 use super::run::{Flow, Reference, what};
-use crate::again::further;
-use crate::bounds::Cut;
-use crate::order::{Class, Entry, later_attempt, order_key, ranked};
+use crate::code::bounds::Cut;
+use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
 use weir_model::draws::purpose;
+use weir_model::way::further;
 use weir_policy::hedge::{Hedging, Step};
 use weir_policy::history::What;
 
@@ -36,7 +36,7 @@ impl Reference<'_> {
     /// Creates the branch of another attempt.
     fn hedge_child(&mut self, slot: u32) -> u32 {
         let child = self.send_child(slot);
-        self.branches.child[slot as usize] = NOBODY;
+        self.branches.child[slot as usize] = NONE;
         let group = &mut self.branches.groups[slot as usize];
         let index = group.branches.len() as u32;
         group.branches.push(child);
@@ -89,7 +89,7 @@ impl Reference<'_> {
         }
     }
 
-    /// Begins a further attempt, if the budget permits, and runs whatever follows from it at once.
+    /// Begins a further attempt, if the budget permits, and runs what follows from it at once.
     fn hedge_again(&mut self, slot: u32) -> Step {
         let stage = self.branches.slots[slot as usize].stage;
         let super::build::Act::Hedge { hedge } = self.tables.nodes[stage as usize].act else {
@@ -122,7 +122,7 @@ impl Reference<'_> {
             self.branches.copy_visits(slot, parent);
         }
         let group = &mut self.branches.groups[parent as usize];
-        group.branches[index as usize] = NOBODY;
+        group.branches[index as usize] = NONE;
         group.picks.retain(|p| p.2 != index);
         let Some(hedging) = &mut group.hedging else { return Flow::Stop };
         let mut step = hedging.came_back(outcome);
@@ -141,10 +141,10 @@ impl Reference<'_> {
         self.stops(slot);
         self.branches.remove(slot);
         let open = std::mem::take(&mut self.branches.groups[parent as usize].branches);
-        if let Some(&first) = open.first().filter(|b| **b != NOBODY) {
+        if let Some(&first) = open.first().filter(|b| **b != NONE) {
             self.settle_visits(first, parent);
         }
-        open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, false));
+        open.iter().filter(|b| **b != NONE).for_each(|b| self.cancel(*b, false));
         let group = &mut self.branches.groups[parent as usize];
         group.branches = open;
         group.branches.clear();

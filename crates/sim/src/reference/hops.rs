@@ -1,14 +1,14 @@
 //! Listeners behind other listeners: each begins a hop of its own.
 
 use super::run::{Flow, Reference};
-use crate::order::BRANCH_BITS;
+use crate::code::order::BRANCH_BITS;
 use weir_model::loops::met;
 use weir_policy::config::Exclude;
 use weir_policy::outcome::answered;
 
 /// The state of a request outside a hop.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outside {
+pub(super) struct OuterHop {
     serial: u32,
     attempts_before: u32,
     meets: u32,
@@ -22,7 +22,7 @@ impl Reference<'_> {
         let meets = if site.loops == 1 { 0 } else { met(site.loops, self.draw(slot, site.key)) };
         self.hopped = self.hopped.wrapping_add(1).max(1);
         let branch = &mut self.branches.slots[slot as usize];
-        self.branches.hops[slot as usize].push(Outside {
+        self.branches.hops[slot as usize].push(OuterHop {
             serial: branch.serial,
             attempts_before: branch.attempts_before,
             meets: branch.meets,

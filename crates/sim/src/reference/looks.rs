@@ -3,7 +3,7 @@
 use super::build::Act;
 use super::recorder::Recorder;
 use super::run::Reference;
-use crate::record::{Look, PoolLook};
+use crate::record::{PoolSample, StateSample};
 
 impl Reference<'_> {
     /// Takes the samples of all instants before the next event.
@@ -50,8 +50,16 @@ impl Reference<'_> {
             (stage.site, members.filter(is_up).count() as u32)
         });
         let (up, pools) = (up.collect(), self.pools());
-        let look =
-            Look { at, arrived: ledger.arrived, ended: ledger.ended, in_flight, busy, waiting, up, pools };
+        let look = StateSample {
+            at,
+            arrived: ledger.arrived,
+            ended: ledger.ended,
+            in_flight,
+            busy,
+            waiting,
+            up,
+            pools,
+        };
         if let Some(recorder) = &mut self.branches.recorder
             && let Some(series) = &mut recorder.tracks.series
         {
@@ -60,14 +68,14 @@ impl Reference<'_> {
     }
 
     /// The health of the balancers' targets, by site.
-    fn pools(&self) -> Vec<PoolLook> {
+    fn pools(&self) -> Vec<PoolSample> {
         let mut pools = Vec::new();
         for (stage, node) in self.tables.nodes.iter().enumerate() {
             let Act::Balance { lb } = node.act else { continue };
             if !self.tables.lbs[lb as usize].watches {
                 continue;
             }
-            let mut pool = PoolLook { site: self.code.stages[stage].site, ..PoolLook::default() };
+            let mut pool = PoolSample { site: self.code.stages[stage].site, ..PoolSample::default() };
             for health in self.balancers.iter().filter(|b| b.lb == lb).map(|b| b.upstream.health()) {
                 pool.targets += health.len();
                 let standings = || (0..health.len()).map(|target| health.standing(target));

@@ -1,10 +1,10 @@
 //! What a branch does at each kind of node, on its way in and on its way back.
 
 use super::branch::Phase;
-use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
+use super::build::{Act, DrawKey, NONE, Next, RetrySite};
 use super::run::{Flow, Reference, what};
-use crate::detail::scaled;
-use crate::order::{Class, Entry, later_attempt, order_key, ranked};
+use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
+use crate::state::request_details::scaled;
 use weir_model::{crossing, flaky};
 use weir_policy::Kind;
 use weir_policy::config::Work;
@@ -16,51 +16,22 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot as usize];
         let node = &self.tables.nodes[branch.stage as usize];
         self.ledger.entries[branch.member.wrapping_add(node.entries) as usize] += u64::from(branch.selected);
-        if branch.check != NOBODY {
+        if branch.check != NONE {
             return self.check_enters(slot, node.act);
         }
         match node.act {
             Act::Pass => Flow::On,
-            Act::Answer { status } => {
-                let branch = &mut self.branches.slots[slot as usize];
-                branch.status = status;
-                branch.outcome = (status >= 500).then_some(Kind::Status5xx);
-                let outcome = branch.outcome;
-                self.note_answer(slot, outcome);
-                Flow::Out
-            }
+            Act::Answer { status } => self.answer(slot, status),
             Act::Rewrite { rewrite } => {
                 let branch = &mut self.branches.slots[slot as usize];
                 branch.shape = self.tables.rewrites[rewrite as usize][branch.shape as usize];
                 Flow::On
             }
-            Act::Work { draw } => {
-                let site = &self.tables.draws[draw as usize];
-                let foreseen_ns = if self.work_left.is_kept() { self.foreseen(slot, site, 0) } else { 0 };
-                let key = self.draw(slot, site.key);
-                let ns = scaled(site.sampler.draw(key), self.branches.slots[slot as usize].factor);
-                let constant = site.sampler.constant().is_some() && !self.tables.scales;
-                self.work_left.work(slot, foreseen_ns, self.now.saturating_add(ns));
-                if ns == 0 {
-                    self.work_left.stop(slot);
-                }
-                self.sleep(slot, Phase::Out, ns, Class::Step, constant)
-            }
+            Act::Work { draw } => self.work(slot, draw),
             Act::Cable { cable } => self.cross(slot, cable, true),
             Act::Queue { queue } => self.enter_queue(slot, queue),
             Act::Share { server } => self.enter_server(slot, server),
-            Act::Retry { retry } => {
-                let site = &self.tables.retries[retry as usize];
-                let member = branch.member;
-                if let Some(budget) = site.budget
-                    && self.is_first_attempt(slot)
-                {
-                    self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
-                }
-                let counter = self.tables.visits_of_retries.get(&member.wrapping_add(site.offset)).copied();
-                self.branches.begin_attempts(slot, site.retry.exclude, counter);
-                Flow::On
-            }
+            Act::Retry { retry } => self.enter_retry(slot, retry),
             Act::Fault { fault } => self.enter_fault(slot, fault),
             Act::Flaky { .. } => Flow::On,
             Act::Warmup { warmup } => {
@@ -81,11 +52,49 @@ impl Reference<'_> {
         }
     }
 
+    /// The node answers a branch itself.
+    fn answer(&mut self, slot: u32, status: u16) -> Flow {
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.status = status;
+        branch.outcome = (status >= 500).then_some(Kind::Status5xx);
+        let outcome = branch.outcome;
+        self.note_answer(slot, outcome);
+        Flow::Out
+    }
+
+    /// A branch takes the time of its work.
+    fn work(&mut self, slot: u32, draw: u32) -> Flow {
+        let site = &self.tables.draws[draw as usize];
+        let foreseen_ns = if self.work_left.is_kept() { self.foreseen(slot, site, 0) } else { 0 };
+        let key = self.draw(slot, site.key);
+        let ns = scaled(site.sampler.draw(key), self.branches.slots[slot as usize].factor);
+        let constant = site.sampler.constant().is_some() && !self.tables.scales;
+        self.work_left.work(slot, foreseen_ns, self.now.saturating_add(ns));
+        if ns == 0 {
+            self.work_left.stop(slot);
+        }
+        self.sleep(slot, Phase::Out, ns, Class::Step, constant)
+    }
+
+    /// A branch begins its first attempt.
+    fn enter_retry(&mut self, slot: u32, retry: u32) -> Flow {
+        let site = &self.tables.retries[retry as usize];
+        let member = self.branches.slots[slot as usize].member;
+        if let Some(budget) = site.budget
+            && self.is_first_attempt(slot)
+        {
+            self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
+        }
+        let counter = self.tables.visits_of_retries.get(&member.wrapping_add(site.offset)).copied();
+        self.branches.begin_attempts(slot, site.retry.exclude, counter);
+        Flow::On
+    }
+
     /// A branch returns to its stage.
     pub(super) fn back(&mut self, slot: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let act = self.tables.nodes[branch.stage as usize].act;
-        if branch.check != NOBODY {
+        if branch.check != NONE {
             return self.check_comes_back(slot, act);
         }
         match act {
@@ -113,7 +122,7 @@ impl Reference<'_> {
                 }
                 Flow::Out
             }
-            Act::Flaky { flaky } => self.may_fail(slot, flaky),
+            Act::Flaky { flaky } => self.fail_at_random(slot, flaky),
             Act::Warmup { .. } => {
                 self.branches.unscale(slot);
                 Flow::Out
@@ -152,7 +161,7 @@ impl Reference<'_> {
 
     /// A branch waits for others or for nothing, or has ended.
     pub(super) fn stops(&mut self, slot: u32) {
-        if self.branches.slots[slot as usize].check == NOBODY {
+        if self.branches.slots[slot as usize].check == NONE {
             self.ledger.last_stop = self.now;
         }
     }
@@ -177,7 +186,7 @@ impl Reference<'_> {
         Flow::Out
     }
 
-    fn may_fail(&mut self, slot: u32, node: u32) -> Flow {
+    fn fail_at_random(&mut self, slot: u32, node: u32) -> Flow {
         let site = &self.tables.flaky[node as usize];
         if self.branches.slots[slot as usize].outcome.is_none() {
             let key = self.draw(slot, site.key);

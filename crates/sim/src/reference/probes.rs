@@ -4,8 +4,8 @@ use super::balance::Instance;
 use super::branch::Branch;
 use super::run::{Flow, Reference, what};
 use crate::code::Target;
-use crate::order::{Class, Entry, order_key};
-use crate::probes::Probe;
+use crate::code::order::{Class, Entry, order_key};
+use crate::state::probes::Probe;
 use weir_model::draws::purpose;
 
 impl Reference<'_> {
@@ -86,7 +86,7 @@ impl Reference<'_> {
     /// A check has arrived as far in as it goes: a probe reads how busy its target is.
     pub(super) fn check_arrives(&mut self, slot: u32) {
         let probe = self.branches.slots[slot as usize].probe;
-        if probe != super::build::NOBODY {
+        if probe != super::build::NONE {
             self.probe_looks(probe);
         }
     }

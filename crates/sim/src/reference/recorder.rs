@@ -5,15 +5,15 @@
 //! after its answer. `crate::record` keeps requests, or adds them up.
 
 use super::branch::{Branch, Phase};
-use super::build::{Act, NOBODY};
-use crate::record::{Noted, Stay, Tracks, Try};
+use super::build::{Act, NONE};
+use crate::record::{RecordedRequest, StageTime, Tracks, Try};
 use weir_policy::Outcome;
 use weir_policy::history::What;
 
 /// A branch of a recorded request.
 #[derive(Clone, Copy)]
 struct Slot {
-    /// Its request; [`NOBODY`]: none that is recorded.
+    /// Its request; [`NONE`]: none that is recorded.
     of: u32,
     attempt: u32,
     branch: u32,
@@ -21,12 +21,12 @@ struct Slot {
     tried: u32,
 }
 
-const NONE: Slot = Slot { of: NOBODY, attempt: 1, branch: 0, tried: 0 };
+const NO_SLOT: Slot = Slot { of: NONE, attempt: 1, branch: 0, tried: 0 };
 
 /// A request in flight: its branches, and how many attempts and branches began in all.
 #[derive(Default)]
 struct Open {
-    noted: Noted,
+    noted: RecordedRequest,
     live: u32,
     begun: u32,
     branches: u32,
@@ -36,7 +36,7 @@ pub(crate) struct Recorder {
     pub tracks: Tracks,
     slots: Vec<Slot>,
     /// By slot: stages that may or may not count.
-    stays: Vec<Vec<Stay>>,
+    stays: Vec<Vec<StageTime>>,
     open: Vec<Open>,
     spare: Vec<u32>,
 }
@@ -49,7 +49,7 @@ impl Recorder {
     fn slot(&mut self, slot: u32) -> &mut Slot {
         let n = (slot as usize + 1).max(self.slots.len());
         if n > self.slots.len() {
-            self.slots.resize(n, NONE);
+            self.slots.resize(n, NO_SLOT);
             self.stays.resize(n, Vec::new());
         }
         &mut self.slots[slot as usize]
@@ -63,7 +63,7 @@ impl Recorder {
 
     /// A request arrives.
     pub fn begin(&mut self, slot: u32, request: u64, arrived: u64, selected: bool) {
-        *self.slot(slot) = NONE;
+        *self.slot(slot) = NO_SLOT;
         if !self.tracks.wants(request, selected) {
             return;
         }
@@ -71,7 +71,7 @@ impl Recorder {
         if of as usize == self.open.len() {
             self.open.push(Open::default());
         }
-        let noted = Noted { request, arrived, selected, ..Noted::default() };
+        let noted = RecordedRequest { request, arrived, selected, ..RecordedRequest::default() };
         self.open[of as usize] = Open { noted, live: 1, begun: 1, branches: 0 };
         self.slot(slot).of = of;
     }
@@ -88,7 +88,7 @@ impl Recorder {
     /// A branch has ended.
     pub fn leave(&mut self, slot: u32) {
         self.stays_count(slot, false);
-        let of = std::mem::replace(self.slot(slot), NONE).of;
+        let of = std::mem::replace(self.slot(slot), NO_SLOT).of;
         let Some(open) = self.open.get_mut(of as usize) else { return };
         open.live -= 1;
         if open.live == 0 {
@@ -132,7 +132,7 @@ impl Recorder {
     }
 
     /// A branch spent time at a stage; `counts`: whether that is part of the latency, if known.
-    pub fn stay(&mut self, slot: u32, mut stay: Stay, counts: Option<bool>) {
+    pub fn stay(&mut self, slot: u32, mut stay: StageTime, counts: Option<bool>) {
         let Some((own, open)) = self.open(slot) else { return };
         (stay.attempt, stay.branch) = (own.attempt, own.branch);
         if stay.tried == 0 {
@@ -186,6 +186,6 @@ pub(super) fn what(act: Act, phase: Phase) -> What {
 }
 
 /// The time of a branch at its stage.
-pub(super) fn stay_of(branch: &Branch, what: What, from: u64, to: u64) -> Stay {
-    Stay::new(branch.stage, branch.member, what, from, to)
+pub(super) fn stay_of(branch: &Branch, what: What, from: u64, to: u64) -> StageTime {
+    StageTime::new(branch.stage, branch.member, what, from, to)
 }

@@ -1,12 +1,12 @@
 //! Queues and servers that share their cores: lines, slots, and their statistics.
 
 use super::branch::Phase;
-use super::build::{Act, NOBODY};
+use super::build::{Act, NONE};
 #[cfg(test)]
 use super::run::Sabotage;
 use super::run::{Flow, Reference, what};
-use crate::detail::scaled;
-use crate::order::{Class, Entry, order_key, ranked};
+use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::state::request_details::scaled;
 use weir_model::concurrent::Concurrent;
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
@@ -161,7 +161,7 @@ impl Reference<'_> {
     /// A branch enters a server that shares its cores.
     pub(super) fn enter_server(&mut self, slot: u32, server: u32) -> Flow {
         let site = &self.tables.servers[server as usize];
-        let work_ns = if self.branches.slots[slot as usize].check == NOBODY {
+        let work_ns = if self.branches.slots[slot as usize].check == NONE {
             if self.work_left.is_kept() {
                 let member = self.branches.slots[slot as usize].member;
                 self.work_left.share(

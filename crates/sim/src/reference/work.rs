@@ -1,6 +1,6 @@
 //! The work left at targets, for `lb.least_work`: what a branch adds, and what becomes of it.
 
-use super::build::{Act, Draw, NOBODY, Next};
+use super::build::{Act, Draw, NONE, Next};
 use super::run::Reference;
 use crate::code::Target;
 use weir_model::draws::purpose;
@@ -20,7 +20,7 @@ impl Reference<'_> {
             let (site, _) = tables.server_sites[server as usize];
             servers[server as usize].state.left_ns(&tables.servers[site as usize].law, jobs, now, slot)
         };
-        lw.tell(|t| work.at(code.ends.work(targets.get(code, t).member), now, shared));
+        lw.tell(|t| work.amount(code.ends.work(targets.get(code, t).member), now, shared));
     }
 
     /// A branch was sent to a target.
@@ -74,7 +74,7 @@ impl Reference<'_> {
     /// A branch has ended: the work ahead of it passes to its parent, if that waits at the same target.
     pub(super) fn work_ends(&mut self, slot: u32) {
         let parent = self.branches.slots[slot as usize].parent;
-        if parent != NOBODY && self.work_left.of(slot).mark != PICKED {
+        if parent != NONE && self.work_left.burden(slot).mark != PICKED {
             self.work_left.hand(slot, parent);
         }
         self.work_left.drop(slot);

@@ -1,9 +1,9 @@
 //! The retries that enclose branches, and the places that branches have visited on their ways.
 
 use super::{Attempts, Branches};
-use crate::again::further;
-use crate::reference::build::NOBODY;
+use crate::reference::build::NONE;
 use weir_model::draws::purpose;
+use weir_model::way::further;
 use weir_policy::config::Exclude;
 use weir_policy::retry::Attempt;
 use weir_stats::Key;
@@ -31,7 +31,7 @@ impl Branches {
         let (outside, way, turn) = (branch.exclude, branch.way, branch.turn);
         branch.exclude = exclude;
         branch.retries += 1;
-        if branch.tries_of == NOBODY {
+        if branch.tries_of == NONE {
             branch.tries_of = slot;
             self.tried[slot as usize].clear();
         }
@@ -100,7 +100,7 @@ impl Branches {
         (branch.way, branch.turn) = (way, turn + 1);
         branch.exclude = exclude;
         if branch.retries == 0 {
-            branch.tries_of = NOBODY;
+            branch.tries_of = NONE;
         }
     }
 

@@ -4,12 +4,12 @@ mod attempts;
 mod open;
 mod own;
 
-use super::build::{DrawKey, NOBODY};
-use super::hops::Outside;
+use super::build::{DrawKey, NONE};
+use super::hops::OuterHop;
 use super::recorder::Recorder;
 use crate::code::Code;
-use crate::order::RANKS;
-use crate::visits::Visits;
+use crate::code::order::RANKS;
+use crate::state::visits::Visits;
 use weir_model::draws::purpose;
 use weir_policy::Outcome;
 use weir_policy::config::Exclude;
@@ -65,7 +65,7 @@ pub(super) struct Branch {
     pub tag: u32,
     /// Changes whenever it goes on: an earlier event that would wake it is stale.
     pub epoch: u32,
-    /// Its parent: [`NOBODY`] for the request's own branch, and for one that was left behind.
+    /// Its parent: [`NONE`] for the request's own branch, and for one that was left behind.
     pub parent: u32,
     /// Its index among its parent's branches.
     pub index: u32,
@@ -96,7 +96,7 @@ pub(super) struct Branch {
     pub tries_of: u32,
     /// The crashable processes that it is inside of; see [`super::faults::Cells`].
     pub cell: u32,
-    /// Its index in that cell's list; [`NOBODY`] if the end of another branch there ends it too.
+    /// Its index in that cell's list; [`NONE`] if the end of another branch there ends it too.
     pub spot: u32,
     /// Its position among events of one instant: its request, then its attempt and branch. A branch with a limit has
     /// a higher rank than the one that set the limit, so limits strike from the outside in; a request's own rank is
@@ -113,7 +113,7 @@ pub(super) struct Branch {
     /// The kind of request, and the hash of its key.
     pub shape: u32,
     pub key: Option<u64>,
-    /// The balancer whose health check it is; [`NOBODY`]: it is not a check.
+    /// The balancer whose health check it is; [`NONE`]: it is not a check.
     pub check: u32,
     /// The probe that it is, rather than a check.
     pub probe: u32,
@@ -153,7 +153,7 @@ struct Attempts {
 /// The branches of a group that are still open.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
-    /// By index; [`NOBODY`] once it has ended.
+    /// By index; [`NONE`] once it has ended.
     pub branches: Vec<u32>,
     /// Balancer, target and index of the branch, of each target that a hedged attempt picked.
     pub picks: Vec<(u32, u32, u32)>,
@@ -176,7 +176,7 @@ pub(super) struct Branches {
     pub child: Vec<u32>,
     pub groups: Vec<Group>,
     /// The state outside of inner listeners, innermost last.
-    pub hops: Vec<Vec<Outside>>,
+    pub hops: Vec<Vec<OuterHop>>,
     /// The factors outside, innermost last.
     pub factors: Vec<Vec<f64>>,
     /// Part and time, not yet known to count.
@@ -192,7 +192,7 @@ const NEW: Branch = Branch {
     member: 0,
     tag: 0,
     epoch: 0,
-    parent: NOBODY,
+    parent: NONE,
     index: 0,
     floor_stage: 0,
     floor_depth: 0,
@@ -209,9 +209,9 @@ const NEW: Branch = Branch {
     second_half: false,
     wanted: true,
     live: true,
-    tries_of: NOBODY,
-    cell: NOBODY,
-    spot: NOBODY,
+    tries_of: NONE,
+    cell: NONE,
+    spot: NONE,
     order: 0,
     rank: 1,
     ranks: RANKS,
@@ -220,11 +220,11 @@ const NEW: Branch = Branch {
     attempts_before: 0,
     shape: 0,
     key: None,
-    check: NOBODY,
-    probe: NOBODY,
-    hedge_of: NOBODY,
+    check: NONE,
+    probe: NONE,
+    hedge_of: NONE,
     begun: 0,
-    user: NOBODY,
+    user: NONE,
     arrived: 0,
     since: 0,
     way: Key::from_bits(0),
@@ -279,7 +279,7 @@ impl Branches {
             member,
             parent,
             index: 0,
-            spot: NOBODY,
+            spot: NONE,
             floor_stage: stage,
             outer_retries: from.retries,
             tries,
@@ -320,7 +320,7 @@ impl Branches {
     #[cold]
     fn grow(&mut self) -> u32 {
         let slot = self.slots.len() as u32;
-        // The code that runs branches ends the run before that; see `crate::bounds`.
+        // The code that runs branches ends the run before that; see `crate::code::bounds`.
         assert!(slot < 1 << 28, "more branches in flight than can be numbered");
         self.slots.push(NEW);
         let n = self.slots.len();
@@ -332,7 +332,7 @@ impl Branches {
         self.attempts.resize(n * self.attempts_each, outside);
         self.visits.grow(n, self.attempts.len());
         self.tried.push(Tried::default());
-        self.child.push(NOBODY);
+        self.child.push(NONE);
         self.groups.push(Group::default());
         self.hops.push(Vec::new());
         self.factors.push(Vec::new());

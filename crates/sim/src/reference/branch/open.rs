@@ -1,13 +1,13 @@
 //! Targets at which attempts of a hedge are open.
 
 use super::Branches;
-use crate::reference::build::NOBODY;
+use crate::reference::build::NONE;
 
 impl Branches {
     /// A hedged attempt picked a target.
     pub fn note_open(&mut self, slot: u32, balancer: u32, target: u32) {
         let mut at = slot;
-        while let Some(branch) = self.slots.get(at as usize).filter(|b| b.hedge_of != NOBODY) {
+        while let Some(branch) = self.slots.get(at as usize).filter(|b| b.hedge_of != NONE) {
             let hedge = branch.hedge_of;
             if let Some(index) = self.attempt_of(at, hedge) {
                 self.groups[hedge as usize].picks.push((balancer, target, index));
@@ -19,7 +19,7 @@ impl Branches {
     /// The targets of a balancer at which other attempts of the same hedges are open.
     pub fn open_elsewhere(&self, slot: u32, balancer: u32, out: &mut Vec<u32>) {
         let mut at = slot;
-        while let Some(branch) = self.slots.get(at as usize).filter(|b| b.hedge_of != NOBODY) {
+        while let Some(branch) = self.slots.get(at as usize).filter(|b| b.hedge_of != NONE) {
             let hedge = branch.hedge_of;
             if let Some(index) = self.attempt_of(at, hedge) {
                 let others = self.groups[hedge as usize].picks.iter();

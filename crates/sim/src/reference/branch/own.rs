@@ -1,7 +1,7 @@
 //! The properties of a single branch: its answer, its place among others at one instant, its way.
 
 use super::Branch;
-use crate::again::further;
+use weir_model::way::further;
 use weir_policy::Kind;
 
 impl Branch {

@@ -1,11 +1,11 @@
 //! Compiles the blocks of a scenario to what each of their stages does.
 
+mod nodes;
 mod sites;
 
-use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset, spare};
-use crate::code::Code;
-use crate::loops::Loops;
-pub(crate) use sites::*;
+use crate::code::{Code, NOT};
+use crate::compile::blocks::{Draft, End, Layout, MOST, inside, offset, spare};
+use crate::compile::loops::Loops;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
@@ -13,6 +13,8 @@ use weir_model::sampler::Sampler;
 use weir_model::{concurrent, warmup};
 use weir_plan::rewriting::Kinds;
 use weir_plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
+
+pub(crate) use sites::*;
 
 /// Builds the tables of stages. With `members`, statistics are kept for every member.
 pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Result<(Code, Tables), String> {
@@ -23,7 +25,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
         _ => None,
     });
     let (blocks, lines, warm_nodes) = (blocks.collect(), BTreeMap::new(), BTreeMap::new());
-    let (tables, instances) = (Tables { loops: Loops::of(&layout), ..Tables::default() }, BTreeMap::new());
+    let (tables, instances) = (Tables { loops: Loops::new(&layout), ..Tables::default() }, BTreeMap::new());
     let kinds =
         Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
     let mut b = Builder { layout, code, tables, lines, blocks, warm_nodes, instances, scenario, kinds };
@@ -105,11 +107,7 @@ impl Builder<'_> {
                 self.tables.hops.push(HopSite { loops: listen.loops.unwrap_or(1), key });
                 Act::Hop { hop: self.tables.hops.len() as u32 - 1 }
             }
-            Spec::Rewrite(_) => {
-                let all = 0..self.kinds.shapes.len() as u32;
-                self.tables.rewrites.push(all.map(|kind| self.kinds.behind(spec, kind)).collect());
-                Act::Rewrite { rewrite: self.tables.rewrites.len() as u32 - 1 }
-            }
+            Spec::Rewrite(_) => self.rewrite(spec),
             Spec::Redirect { status, .. } => Act::Answer { status: *status },
             Spec::Respond { status, .. } => Act::Answer { status: *status },
             Spec::Timeout { time_ns: Some(ns) } => Act::Timeout { ns: *ns },
@@ -118,54 +116,21 @@ impl Builder<'_> {
                 self.tables.draws.push(draw);
                 Act::Work { draw: self.tables.draws.len() as u32 - 1 }
             }
-            Spec::Cable { time, loss, resend_ns } => {
-                let site = CableSite {
-                    out: self.draw(time, purpose::OUT, place),
-                    back: self.draw(time, purpose::BACK, place),
-                    loss: *loss,
-                    resend_ns: *resend_ns,
-                    lost_out: self.key(purpose::LOSS_OUT, place),
-                    lost_back: self.key(purpose::LOSS_BACK, place),
-                };
-                self.tables.loses |= *loss > 0.0 && resend_ns.is_none();
-                self.tables.cables.push(site);
-                Act::Cable { cable: self.tables.cables.len() as u32 - 1 }
-            }
+            Spec::Cable { time, loss, resend_ns } => self.cable(time, *loss, *resend_ns, place),
             Spec::Queue { concurrency, capacity, timeout_ns, on_cancel } => {
-                let gauge = self.gauge(stage, draft, f64::from(*concurrency));
                 if capacity.is_some() {
                     self.layout.add_refusals(&mut self.code, stage, draft);
                 }
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
-                let offset = self.tables.queue_count.wrapping_sub(draft.base);
-                let (base, members) = (draft.base, draft.nodes[0].len() as u32);
-                self.tables.queue_count += members;
-                let (timeout_ns, on_cancel) = (*timeout_ns, *on_cancel);
-                let site = QueueSite { limits, timeout_ns, on_cancel, offset, gauge, base, members };
-                self.tables.queues.push(site);
-                Act::Queue { queue: self.tables.queues.len() as u32 - 1 }
+                self.queue(limits, *timeout_ns, *on_cancel, stage, draft)
             }
             Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
                 let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
                 let gauge = self.gauge(stage, draft, *cores);
-                let (offset, server) =
-                    (self.tables.server_count.wrapping_sub(draft.base), self.tables.servers.len() as u32);
-                let members = draft.nodes[0].len() as u32;
-                self.tables.server_count += members;
-                self.tables.server_sites.extend((draft.base..draft.base + members).map(|m| (server, m)));
                 let work = self.draw(work, purpose::WORK, place);
-                self.tables.servers.push(ShareSite { law, work, on_cancel: *on_cancel, offset, gauge });
-                Act::Share { server }
+                self.share(law, work, *on_cancel, gauge, draft)
             }
-            Spec::Retry(config) => {
-                self.code.excludes |= config.exclude != weir_policy::config::Exclude::None;
-                let offset = (self.tables.retry_nodes.len() as u32).wrapping_sub(draft.base);
-                let numbered = draft.nodes[position].iter().map(|&n| (place, self.layout.number[n as usize]));
-                self.tables.retry_nodes.extend(numbered);
-                let budget = self.budget(config.budget.as_ref(), draft);
-                self.tables.retries.push(RetrySite { retry: config.clone(), budget, offset });
-                Act::Retry { retry: self.tables.retries.len() as u32 - 1 }
-            }
+            Spec::Retry(config) => self.retry(config, draft, position),
             Spec::Faulty(fault) => self.fault(fault, stage, draft, position),
             Spec::Flaky { p, kind } => {
                 let key = self.key(purpose::FAILURE, place);
@@ -173,17 +138,7 @@ impl Builder<'_> {
                 Act::Flaky { flaky: self.tables.flaky.len() as u32 - 1 }
             }
             Spec::Warmup { factor, requests, time_ns } => {
-                let law = warmup::Law::new(*factor, *requests, *time_ns);
-                let offset = self.tables.warmup_count.wrapping_sub(draft.base);
-                let warmup = self.tables.warmups.len() as u32;
-                for &node in &draft.nodes[position] {
-                    self.warm_nodes.insert(node, self.tables.warmup_count);
-                    self.tables.warmup_sites.push(warmup);
-                    self.tables.warmup_count += 1;
-                }
-                self.tables.scales = true;
-                self.tables.warmups.push(WarmupSite { law, offset });
-                Act::Warmup { warmup }
+                self.warmup(warmup::Law::new(*factor, *requests, *time_ns), draft, position)
             }
             Spec::Lb(lb) => self.balance(lb, draft, position),
             Spec::Route { .. } | Spec::Split { .. } => {
@@ -365,4 +320,4 @@ impl Builder<'_> {
 }
 
 /// No branch, cell or stage.
-pub(crate) const NOBODY: u32 = NOT;
+pub(crate) const NONE: u32 = NOT;

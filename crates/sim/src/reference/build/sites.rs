@@ -1,8 +1,8 @@
 //! What each stage of a scenario does, and the tables of the sites.
 
 use crate::code::Target;
-use crate::loops::Loops;
-use crate::probes::ProbeWays;
+use crate::code::probe_ways::ProbeWays;
+use crate::compile::loops::Loops;
 use crate::reference::around::{ChoiceSite, HedgeSite, LbSite, LimitSite, Shape};
 use std::collections::BTreeMap;
 use weir_model::mix::Mix;

@@ -1,20 +1,20 @@
 //! The state of a replication before its first event.
 
 use super::Reference;
+use crate::account::ledger::Ledger;
 use crate::code::Code;
-use crate::guards::COOKIES;
-use crate::ledger::Ledger;
-use crate::meter::Meter;
-use crate::order::Class;
-use crate::pending::Pending;
-use crate::probes::Probes;
+use crate::code::order::Class;
 use crate::reference::balance::Instance;
 use crate::reference::branch::Branches;
 use crate::reference::build::Tables;
 use crate::reference::clients::Clients;
 use crate::reference::faults::Cells;
 use crate::reference::servers::Server;
-use crate::work_left::WorkLeft;
+use crate::state::guards::COOKIES;
+use crate::state::meter::Meter;
+use crate::state::pending::Pending;
+use crate::state::probes::Probes;
+use crate::state::work_left::WorkLeft;
 use std::sync::atomic::AtomicBool;
 use weir_model::concurrent::Jobs;
 use weir_model::draws::purpose;
@@ -31,35 +31,16 @@ use weir_workload::Load;
 
 impl<'a> Reference<'a> {
     /// `key` is the replication's.
-    pub fn new(
-        code: &'a Code,
-        tables: &'a Tables,
-        load: Load,
-        key: Key,
-        stop: &'a AtomicBool,
-    ) -> Reference<'a> {
+    pub fn new(code: &'a Code, tables: &'a Tables, load: Load, key: Key, stop: &'a AtomicBool) -> Self {
         let place = |i: u32| code.place_keys[i as usize];
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
-        let instance = |(i, names): (&crate::code::Instance, &Vec<String>)| {
-            let own = node.with(place(i.place)).with(u64::from(i.number));
-            let site = &tables.lbs[i.lb as usize];
-            let (weights, balance) = (&code.weights[i.list as usize], &site.balance);
-            let mut upstream = Upstream::new(balance, site.around.clone(), weights, names, 0, own);
-            for meets in 1..if site.shared { 1 } else { tables.loops.most } {
-                upstream.add_loop(balance, weights, names, 0, crate::loops::of_loop(own, meets));
-            }
-            let picks = choice.with(place(i.place)).with(u64::from(i.number));
-            let cookie = site.sticky.as_ref();
-            let sticky = cookie.map(|(name, file)| Simulated::new(name, file.as_deref(), names));
-            Instance::new(upstream, sticky, picks, code.lists[i.list as usize], i.lb)
-        };
         let backoff = |&(at, number): &(u32, u32)| choice.with(place(at)).with(u64::from(number));
         let chooses = |&(_, at, number): &(u32, u32, u32)| choice.with(place(at)).with(u64::from(number));
         let probed = if tables.probes { code.members as usize } else { 0 };
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
         let request_key = key.with(purpose::REQUEST);
-        let mut reference = Reference {
+        Reference {
             code,
             tables,
             clients: Clients::new(load),
@@ -69,7 +50,7 @@ impl<'a> Reference<'a> {
             links: Links::default(),
             servers: vec![Server::default(); tables.server_count as usize],
             jobs: Jobs::default(),
-            balancers: code.instances.iter().zip(&tables.names).map(instance).collect(),
+            balancers: balancers(code, tables, key),
             choices: tables.choice_nodes.iter().map(chooses).collect(),
             limits: tables.rates.iter().map(RateLimit::new).collect(),
             budgets: tables.budgets.iter().map(|b| Tokens::new(b, 0)).collect(),
@@ -101,15 +82,41 @@ impl<'a> Reference<'a> {
             scratch: Vec::new(),
             excluded: Vec::new(),
             hopped: 0,
-            ledger: Ledger::new(code),
+            ledger: ledger(code, tables),
             #[cfg(test)]
             sabotage: None,
             #[cfg(test)]
             seen: Default::default(),
-        };
-        reference.ledger.entries = vec![0; tables.entry_count as usize];
-        reference.ledger.spent = vec![0; code.part_count as usize];
-        reference.ledger.behind = vec![0; code.gauge_count as usize];
-        reference
+        }
+    }
+}
+
+/// The balancers at their start; `key` is the replication's.
+fn balancers(code: &Code, tables: &Tables, key: Key) -> Vec<Instance> {
+    let start = |(i, names): (&crate::code::Instance, &Vec<String>)| {
+        let numbered =
+            |purpose| key.with(purpose).with(code.place_keys[i.place as usize]).with(u64::from(i.number));
+        let own = numbered(purpose::NODE);
+        let site = &tables.lbs[i.lb as usize];
+        let (weights, balance) = (&code.weights[i.list as usize], &site.balance);
+        let mut upstream = Upstream::new(balance, site.around.clone(), weights, names, 0, own);
+        for meets in 1..if site.shared { 1 } else { tables.loops.most } {
+            upstream.add_loop(balance, weights, names, 0, crate::compile::loops::of_loop(own, meets));
+        }
+        let cookie = site.sticky.as_ref();
+        let sticky = cookie.map(|(name, file)| Simulated::new(name, file.as_deref(), names));
+        let picks = numbered(purpose::CHOICE);
+        Instance::new(upstream, sticky, picks, code.lists[i.list as usize], i.lb)
+    };
+    code.instances.iter().zip(&tables.names).map(start).collect()
+}
+
+/// A ledger with the sums that only the reference keeps.
+fn ledger(code: &Code, tables: &Tables) -> Ledger {
+    Ledger {
+        entries: vec![0; tables.entry_count as usize],
+        spent: vec![0; code.part_count as usize],
+        behind: vec![0; code.gauge_count as usize],
+        ..Ledger::new(code)
     }
 }

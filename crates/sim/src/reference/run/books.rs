@@ -3,9 +3,10 @@
 use super::Reference;
 #[cfg(test)]
 use super::Sabotage;
-use crate::check::{Left, violations};
+use crate::account::invariants::Remainder;
+use crate::account::invariants::violations;
 use crate::reference::branch::{Branch, Phase};
-use crate::reference::build::NOBODY;
+use crate::reference::build::NONE;
 use crate::reference::recorder::{stay_of, what};
 use weir_policy::history::What;
 use weir_policy::{Outcome, Release};
@@ -50,7 +51,7 @@ impl Reference<'_> {
     pub(in crate::reference) fn charge_behind(&mut self, slot: u32, ns: u64) {
         let Branch { stage, member, .. } = self.branches.slots[slot as usize];
         let mut top = slot;
-        while self.branches.slots[top as usize].parent != NOBODY {
+        while self.branches.slots[top as usize].parent != NONE {
             top = self.branches.slots[top as usize].parent;
         }
         #[cfg(test)]
@@ -112,7 +113,7 @@ impl Reference<'_> {
         self.ledger.outages = flips.map(|flips| flips.div_ceil(2)).sum();
         self.ledger.ejections = self.balancers.iter().map(|lb| lb.upstream.health().ejections()).sum();
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
-        let left = Left { at_balancers, in_queues, on_the_way: self.branches.live };
+        let left = Remainder { at_balancers, in_queues, on_the_way: self.branches.live };
         violations(self.code, &self.ledger, &left, requests, selected, self.tables.loses)
     }
 

@@ -10,18 +10,18 @@ mod moves;
 
 use super::balance::Instance;
 use super::branch::{Branch, Branches, Phase};
-use super::build::{NOBODY, Tables};
+use super::build::{NONE, Tables};
 use super::clients::Clients;
 use super::faults::Cells;
 use super::servers::Server;
-use crate::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
+use crate::account::ledger::Ledger;
 use crate::code::Code;
-use crate::ledger::Ledger;
-use crate::meter::Meter;
-use crate::order::{Class, Entry, order_key, ranked};
-use crate::pending::Pending;
-use crate::probes::Probes;
-use crate::work_left::WorkLeft;
+use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
+use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::state::meter::Meter;
+use crate::state::pending::Pending;
+use crate::state::probes::Probes;
+use crate::state::work_left::WorkLeft;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::concurrent::Jobs;
 use weir_model::faulty::Faulty;
@@ -86,7 +86,7 @@ pub(super) mod what {
 
     /// The event that wakes a branch.
     pub fn going_on(branch: &super::Branch) -> u32 {
-        if branch.check == super::NOBODY { GO_ON } else { CHECK_ON }
+        if branch.check == super::NONE { GO_ON } else { CHECK_ON }
     }
 
     /// Whether such events are scheduled for ever, so that a run does not wait for them.
@@ -98,7 +98,7 @@ pub(super) mod what {
 /// Where a branch goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// Into the stage where it stands.
+    /// Into its stage.
     In,
     /// Past it, to what is behind.
     On,
@@ -106,7 +106,7 @@ pub(super) enum Flow {
     Back,
     /// Out of it.
     Out,
-    /// Another branch goes on, out of the stage where it stands.
+    /// Another branch goes on, out of its stage.
     Switch(u32),
     /// Another branch begins.
     Begin(u32),
@@ -174,7 +174,7 @@ pub(crate) struct Reference<'a> {
     pub sabotage: Option<Sabotage>,
     /// What tests inspect beside the ledger.
     #[cfg(test)]
-    pub seen: super::tests::Seen,
+    pub seen: super::tests::Observations,
 }
 
 impl<'a> Reference<'a> {
@@ -379,7 +379,7 @@ impl<'a> Reference<'a> {
 
     /// The kind of error of a branch whose time limit has passed.
     fn limit(&mut self, slot: u32) {
-        if self.branches.slots[slot as usize].parent == NOBODY {
+        if self.branches.slots[slot as usize].parent == NONE {
             if self.branches.slots[slot as usize].wanted {
                 self.leave_client(slot);
             }

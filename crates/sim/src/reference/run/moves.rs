@@ -4,7 +4,8 @@
 use super::Sabotage;
 use super::{Flow, Reference};
 use crate::reference::branch::Frame;
-use crate::reference::build::{Act, NOBODY, Next};
+use crate::reference::build::NONE;
+use crate::reference::build::{Act, Next};
 
 impl Reference<'_> {
     /// Runs a branch, and those that it sends in or that waited for it, until all must wait.
@@ -60,7 +61,7 @@ impl Reference<'_> {
             let part = node.part.wrapping_add(branch.member & self.code.mask);
             self.ledger.error_at(part as usize, kind);
         }
-        if let (Act::Hop { .. }, NOBODY) = (node.act, branch.check) {
+        if let (Act::Hop { .. }, NONE) = (node.act, branch.check) {
             // It knows by itself what went wrong; the side before it is answered.
             self.leave_hop(slot);
         }
@@ -87,10 +88,10 @@ impl Reference<'_> {
         if self.sabotage == Some(Sabotage::LoseBranch) && self.clients.issued >= 100 {
             return Flow::Stop;
         }
-        if parent != NOBODY {
+        if parent != NONE {
             return self.child_ends(slot, parent);
         }
-        if branch.check != NOBODY {
+        if branch.check != NONE {
             self.leave_cell(slot);
             let check = self.branches.slots[slot as usize];
             self.stops(slot);

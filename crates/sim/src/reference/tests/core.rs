@@ -10,23 +10,23 @@ const FILES: u64 = 500;
 /// What may surround a balancer.
 pub(super) fn around(d: &mut Draws, spare: &str) -> String {
     let k = 1 + d.number(3);
-    let limits = d.of(&[
+    let limits = d.choose(&[
         "",
         ", max_in_flight = 1",
         ", max_in_flight = 2, max_waiting = 1",
         ", max_in_flight = 1, wait_timeout = 4 * ms",
         ", max_connections = 3, max_waiting = 0",
     ]);
-    let health = d.of(&[
+    let health = d.choose(&[
         "",
         ", health = health.http(\"/\", interval = 20 * ms, timeout = 5 * ms, fall = 1, rise = 1)",
         ", health = health.tcp(interval = 30 * ms, timeout = 9 * ms, initial = \"checked\", cost = 3 * ms)",
         ", eject = eject(consecutive = 2, base = 10 * ms, max = 40 * ms)",
         ", eject = outlier(consecutive_5xx = 2, interval = 20 * ms, base_ejection_time = 20 * ms, max_ejection_percent = 100)",
     ]);
-    let empty = d.of(&["", ", on_empty = \"any\"", ", panic = 0.0", ""]);
+    let empty = d.choose(&["", ", on_empty = \"any\"", ", panic = 0.0", ""]);
     let empty = if empty.is_empty() && k == 1 { format!(", on_empty = {spare}") } else { empty.to_owned() };
-    let more = d.of(&[
+    let more = d.choose(&[
         "",
         ", sticky = \"c\"",
         ", slow_start = slow_start(30 * ms)",
@@ -53,19 +53,25 @@ fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
             "retry(2, {a}, on = [\"refused\", \"reset\", \"timeout\"], budget = budget(ratio = 0.2, min_per_s = 5, window = 1 * s))"
         ),
         9 => {
-            let policy =
-                d.of(&["lb.least_conn", "lb.p2c", "lb.random", "lb.round_robin", "lb.first", "lb.peak_ewma"]);
+            let policy = d.choose(&[
+                "lb.least_conn",
+                "lb.p2c",
+                "lb.random",
+                "lb.round_robin",
+                "lb.first",
+                "lb.peak_ewma",
+            ]);
             format!("{policy}([{a}, {b}, cable(1 * ms, {a})]{around})")
         }
         10 => {
-            let policy = d.of(&["lb.ring_hash", "lb.maglev"]);
-            let bound = d.of(&["", ", bound = 1.25"]);
+            let policy = d.choose(&["lb.ring_hash", "lb.maglev"]);
+            let bound = d.choose(&["", ", bound = 1.25"]);
             format!("{policy}([{a}, {b}], key = key.header(\"x-user\"){bound}{around})")
                 .replace(", slow_start = slow_start(30 * ms)", "")
         }
         11 => {
-            let cost = d.of(&["", "", ", probe_cost = 1 * ms", ", probe_cost = 3 * ms, age = 20 * ms"]);
-            let far = d.of(&[
+            let cost = d.choose(&["", "", ", probe_cost = 1 * ms", ", probe_cost = 3 * ms, age = 20 * ms"]);
+            let far = d.choose(&[
                 "{}",
                 "cable(2 * ms, {})",
                 "cable(e(2), {}, loss = 0.1, resend = 9 * ms)",
@@ -73,7 +79,7 @@ fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
             ]);
             format!("lb.prequal([{a}, {}, {a}]{cost}{around})", far.replace("{}", b))
         }
-        12 => d.of(&["respond(503)", "respond(404)", "redirect(\"/\")"]).to_owned(),
+        12 => d.choose(&["respond(503)", "respond(404)", "redirect(\"/\")"]).to_owned(),
         13 => format!("rewrite({a}, path = (\"/a/\", \"/c/{k}\"), set = {{\"x-user\": \"u{k}{{uri}}\"}})"),
         14 => format!("buffered({a}, {k} * KiB)"),
         _ => format!(

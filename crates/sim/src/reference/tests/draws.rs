@@ -3,7 +3,7 @@
 use super::Case;
 
 fn result(source: &str) -> crate::ScenarioResult {
-    Case::of(source).run().result
+    Case::from_file(source).run().result
 }
 
 /// The draws of a hedge's first attempt are not repeated behind the hedge: the sum of two independent exponentials of

@@ -3,15 +3,15 @@
 use super::core::random_file;
 use super::random::{Draws, random_plan, traffic};
 use super::{options, plan};
-use crate::Results;
-use crate::run::{Options, run_with};
+use crate::results::result::Results;
+use crate::results::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 
 /// A node of a kind that many topologies have, over two existing ones.
 pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
-    let cancel = d.of(&["stop", "skip", "finish"]);
+    let cancel = d.choose(&["stop", "skip", "finish"]);
     match d.number(30) {
         0 => format!("cable({k} * ms, {a})"),
         1 => format!("cable(e({k}), {a})"),
@@ -21,8 +21,10 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
         5 => format!("delay(e({k}), {a})"),
         6 | 7 if *retries > 0 => {
             *retries -= 1;
-            let (work, exclude) = (d.of(&["redraw", "same"]), d.of(&["tried", "connect_failed", "none"]));
-            let backoff = d.of(&["", ", backoff = 9 * ms", ", budget = budget(ratio = 0.5, min_per_s = 5)"]);
+            let (work, exclude) =
+                (d.choose(&["redraw", "same"]), d.choose(&["tried", "connect_failed", "none"]));
+            let backoff =
+                d.choose(&["", ", backoff = 9 * ms", ", budget = budget(ratio = 0.5, min_per_s = 5)"]);
             let on = "[\"refused\", \"overloaded\", \"timeout\"]";
             format!(
                 "retry({}, {a}, on = {on}, work = \"{work}\", exclude = \"{exclude}\"{backoff})",
@@ -30,7 +32,7 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
             )
         }
         8 => {
-            let clock = d.of(&["eager", "lazy"]);
+            let clock = d.choose(&["eager", "lazy"]);
             format!("faulty({l}0 * ms, {k} * ms, {a}, clock = \"{clock}\")")
         }
         9 => format!("lb.least_conn([{a}, {b}], error_hold = {} * ms)", k - 1),
@@ -39,7 +41,7 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
         12 => format!(
             "lb.random([weight({k}, {a}), {b}] + pool({k}, lambda: queue(delay({k} * ms, server()))))"
         ),
-        13 => format!("flaky(0.2, {a}, kind = \"{}\")", d.of(&["status_5xx", "reset"])),
+        13 => format!("flaky(0.2, {a}, kind = \"{}\")", d.choose(&["status_5xx", "reset"])),
         14 => format!("limit.rate({a}, {}, burst = {k})", 100 * l),
         15 => format!(
             "lb.random([concurrent(e({k}), cores = {l} / 4, threads = {}, on_cancel = \"{cancel}\"), {a}])",

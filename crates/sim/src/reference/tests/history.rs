@@ -2,8 +2,10 @@
 
 use super::random::random_plan;
 use super::{Case, engine, options, plan};
-use crate::record::{History, Looks, Recording, Selection, record};
-use crate::run::{Options, run_with};
+use crate::record::{History, Selection};
+use crate::results::rerun::RecordOptions;
+use crate::results::rerun::{Recording, record};
+use crate::results::run::{Options, run_with};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
@@ -11,7 +13,7 @@ use weir_policy::Kind;
 use weir_policy::history::What;
 
 fn recorded<'p>(plan: &'p Plan, options: &Options, trace: Selection) -> Recording<'p> {
-    let looks = Looks { trace: Some(trace), explain: true };
+    let looks = RecordOptions { trace: Some(trace), explain: true };
     record(plan, options, &looks, &|_, _| {}, &AtomicBool::new(false)).unwrap().unwrap().remove(0)
 }
 

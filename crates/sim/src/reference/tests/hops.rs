@@ -5,7 +5,7 @@ use super::engine::{agree, file};
 use super::loops::any_file;
 use super::random::{Draws, random_plan};
 use super::{Case, options, plan};
-use crate::run::{Options, run_with};
+use crate::results::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
 use weir_policy::Kind;
 

@@ -4,8 +4,8 @@ use super::core::around;
 use super::engine::{agree, node};
 use super::random::{Draws, traffic};
 use super::{options, plan};
-use crate::run::{Options, run_with};
-use crate::{Results, ScenarioResult};
+use crate::results::result::{Results, ScenarioResult};
+use crate::results::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 
@@ -18,7 +18,7 @@ fn run(plan: &Plan, fast: bool) -> ScenarioResult {
 
 /// Which state of balancers may differ from loop to loop.
 #[derive(Clone, Copy, PartialEq)]
-enum OfLoop {
+enum LoopState {
     Anything,
     /// Policies without state, and no target is passed over.
     Nothing,
@@ -26,11 +26,11 @@ enum OfLoop {
     ScopeProcess,
 }
 
-impl OfLoop {
+impl LoopState {
     fn policies(self) -> &'static [&'static str] {
         match self {
-            OfLoop::Nothing => &["lb.random", "lb.first"],
-            OfLoop::Anything | OfLoop::ScopeProcess => &[
+            LoopState::Nothing => &["lb.random", "lb.first"],
+            LoopState::Anything | LoopState::ScopeProcess => &[
                 "lb.least_conn",
                 "lb.p2c",
                 "lb.random",
@@ -45,24 +45,26 @@ impl OfLoop {
 
     /// A balancer over two nodes, with anything that can surround it.
     fn balancer(self, d: &mut Draws, a: &str, b: &str) -> String {
-        let (policy, weight) = (d.of(self.policies()), 1 + d.number(2));
+        let (policy, weight) = (d.choose(self.policies()), 1 + d.number(2));
         let mut around = around(d, "server(\"spare\")").replace(", scope = \"process\"", "");
         if policy.contains("hash") {
             around = around.replace(", slow_start = slow_start(30 * ms)", "");
             around += ", key = key.header(\"x-user\"), bound = 1.25";
         }
         match self {
-            OfLoop::Anything => {}
-            OfLoop::Nothing => around = around.replace(", pass_over = 3 * ms", "") + ", pass_over = 0 * ms",
-            OfLoop::ScopeProcess => around += ", scope = \"process\"",
+            LoopState::Anything => {}
+            LoopState::Nothing => {
+                around = around.replace(", pass_over = 3 * ms", "") + ", pass_over = 0 * ms"
+            }
+            LoopState::ScopeProcess => around += ", scope = \"process\"",
         }
         let far = match d.number(4) {
             0 => a.to_owned(),
             1 => format!(
                 "faulty(30 * ms, 9 * ms, {a}, mode = \"{}\")",
-                d.of(&["refuse", "crash", "blackhole"])
+                d.choose(&["refuse", "crash", "blackhole"])
             ),
-            2 => format!("flaky(0.3, {a}, kind = \"{}\")", d.of(&["status_5xx", "connect_failed"])),
+            2 => format!("flaky(0.3, {a}, kind = \"{}\")", d.choose(&["status_5xx", "connect_failed"])),
             _ => format!("queue(delay(e(3), {a}), concurrency = 2)"),
         };
         format!("{policy}([{far}, weight({weight}, {b}), cable(1 * ms, {a})]{around})")
@@ -79,7 +81,7 @@ impl OfLoop {
             let mut child = |far: u64| format!("n{}", i - 1 - d.number(far).min(i - 1));
             let (a, b) = (child(3), child(4));
             let other = (i < nodes && d.number(5) < 2).then(|| node(&mut d, &a, &b, &mut retries));
-            let other = other.filter(|node| self == OfLoop::Anything || !node.starts_with("lb."));
+            let other = other.filter(|node| self == LoopState::Anything || !node.starts_with("lb."));
             let made = other.unwrap_or_else(|| self.balancer(&mut d, &a, &b));
             text += &format!("n{i} = {made}\n");
         }
@@ -99,7 +101,7 @@ impl OfLoop {
 
 /// A topology with balancers behind a listener of `loops` loops.
 pub(super) fn any_file(seed: u64, loops: u64) -> String {
-    OfLoop::Anything.file(seed).replace("LOOPS", &loops.to_string())
+    LoopState::Anything.file(seed).replace("LOOPS", &loops.to_string())
 }
 
 /// Both engines agree on balancers of several loops, however they are surrounded.
@@ -116,7 +118,7 @@ fn both_engines_share_what_is_the_process_s() {
 fn where_nothing_is_a_loop_s_own_their_number_is_no_matter() {
     let mut failed = 0;
     for seed in 0..500 {
-        let kind = if seed % 2 == 0 { OfLoop::Nothing } else { OfLoop::ScopeProcess };
+        let kind = if seed % 2 == 0 { LoopState::Nothing } else { LoopState::ScopeProcess };
         let source = kind.file(seed);
         for fast in [false, true] {
             let of = |loops: &str| {

@@ -17,14 +17,15 @@ mod served;
 use super::branch::Phase;
 use super::build::Act;
 use super::run::{Reference, Sabotage};
-use crate::ScenarioResult;
-use crate::bounds::Cut;
-use crate::run::{Options, load, program, run_with};
+use crate::code::bounds::Cut;
+use crate::results::replicate::program;
+use crate::results::result::ScenarioResult;
+use crate::results::run::{Options, run_with};
+use crate::state::source::load;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use weir_model::Traffic;
-use weir_plan::Mode;
-use weir_plan::Plan;
+use weir_plan::{Mode, Plan};
 use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
 use weir_topology::{Request, evaluate};
@@ -34,7 +35,7 @@ type Place = (&'static str, &'static str, bool);
 
 /// What a replication exposes to tests only.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct Observations {
     /// Request (its place in the order of events), arrival, latency (none if lost) and outcome, in order of their ends.
     pub answers: Vec<(u64, u64, Option<u64>, Outcome)>,
     /// How many branches were cut off at each place.
@@ -50,7 +51,7 @@ impl Reference<'_> {
             return;
         }
         let waits = |b: &&super::branch::Branch| {
-            b.live && b.wanted && b.phase != Phase::Children && b.check == super::build::NOBODY
+            b.live && b.wanted && b.phase != Phase::Children && b.check == super::build::NONE
         };
         let mut ranks: Vec<_> = self.branches.slots.iter().filter(waits).map(|b| (b.order, b.rank)).collect();
         ranks.sort_unstable();
@@ -124,7 +125,11 @@ fn options() -> Options {
 
 /// One replication of a plan's only scenario, seed 1. A run of more than 65,536 events is an error: no case here is
 /// that long, unless it does not end.
-fn run_reference(plan: &Plan, members: bool, sabotage: Option<Sabotage>) -> Result<(Seen, Vec<String>), Cut> {
+fn run_reference(
+    plan: &Plan,
+    members: bool,
+    sabotage: Option<Sabotage>,
+) -> Result<(Observations, Vec<String>), Cut> {
     let (point, scenario) = (&plan.points[0], &plan.points[0].scenarios[0]);
     let program = program(point, scenario, members, false).unwrap();
     let key = Key::new(1).with(0);
@@ -145,7 +150,7 @@ struct Case {
 }
 
 /// The outcome of a case: the answer of each request, in order of arrival, and the figures.
-struct Went {
+struct CaseOutcome {
     answers: Vec<String>,
     result: ScenarioResult,
 }
@@ -158,7 +163,7 @@ impl Case {
 
     /// The same with further arguments of the scenario.
     fn with(at_ms: &[u64], source: &str, more: &str) -> Case {
-        let mut case = Case::of(&format!(
+        let mut case = Case::from_file(&format!(
             "{source}\nscenario(\"s\", root, traffic.constant(every = 1 * ms), requests = {}, window = \"all\"{more})\n",
             at_ms.len()
         ));
@@ -168,11 +173,11 @@ impl Case {
     }
 
     /// A whole file with one scenario.
-    fn of(source: &str) -> Case {
+    fn from_file(source: &str) -> Case {
         Case { plan: plan(source) }
     }
 
-    fn run(&self) -> Went {
+    fn run(&self) -> CaseOutcome {
         let (seen, violations) = run_reference(&self.plan, false, None).expect("it ends");
         assert_eq!(violations, Vec::<String>::new());
         let run = |fast| run_with(&self.plan, &options(), &|_, _| {}, &AtomicBool::new(false), fast).unwrap();
@@ -189,19 +194,19 @@ impl Case {
                 None => said.to_owned(),
             }
         });
-        Went { answers: answers.collect(), result }
+        CaseOutcome { answers: answers.collect(), result }
     }
 
     /// Checks the answer of every request: "latency in ms, outcome".
     #[track_caller]
-    fn gives(&self, answers: &[&str]) -> Went {
+    fn gives(&self, answers: &[&str]) -> CaseOutcome {
         let went = self.run();
         assert_eq!(went.answers, answers);
         went
     }
 }
 
-impl Went {
+impl CaseOutcome {
     /// The node of that kind (the outermost, if there are several) or name.
     #[track_caller]
     fn node(&self, which: &str) -> &crate::NodeResult {

@@ -66,7 +66,7 @@ root = fanout([{first}, sequence([delay(10 * ms, server()), q, delay(100 * ms, s
 #[test]
 fn a_closed_loop() {
     let closed = |users: u32, more: &str| {
-        Case::of(&format!(
+        Case::from_file(&format!(
             "scenario(\"s\", queue(delay(10 * ms, server())), traffic.closed({users}, 10 * ms), {more})\n"
         ))
     };
@@ -86,7 +86,7 @@ fn a_closed_loop() {
     let went = closed(2, "requests = 8").run();
     assert_eq!((went.result.requests.total, went.result.requests.selected), (8, 4));
     // A user that leaves thinks again: the client's patience ends, not the work at the server.
-    let went = Case::of(
+    let went = Case::from_file(
         "scenario(\"s\", delay(30 * ms, server()), traffic.closed(1, 10 * ms), requests = 3, window = \"all\", patience = 20 * ms)\n",
     )
     .gives(&["20 cancelled"; 3]);
@@ -98,7 +98,7 @@ fn a_closed_loop() {
 #[test]
 fn duration() {
     let of = |more: &str| {
-        Case::of(&format!(
+        Case::from_file(&format!(
             "scenario(\"s\", timeout(1 * hours, delay(15 * ms, server())), traffic.constant(every = 10 * ms), window = \"all\", {more})\n"
         ))
         .run()
@@ -113,13 +113,13 @@ fn duration() {
 #[test]
 fn runs_end_though_nodes_go_on_failing() {
     let crash = "faulty(5 * ms, 1 * ms, delay(2 * ms, server()), mode = \"crash\")";
-    Case::of(&format!(
+    Case::from_file(&format!(
         "scenario(\"s\", {crash}, traffic.closed(2, 3 * ms), duration = 500 * ms, window = \"all\")\n"
     ))
     .run();
     // All users are lost.
     let hole = "faulty(1 * ms, 100000 * hours, server(), mode = \"blackhole\", starts = \"down\")";
-    Case::of(&format!(
+    Case::from_file(&format!(
         "scenario(\"s\", sequence([{crash}, {hole}]), traffic.closed(2, 3 * ms), requests = 100, window = \"all\")\n"
     ))
     .run();

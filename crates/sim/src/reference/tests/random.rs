@@ -2,8 +2,8 @@
 //! everywhere.
 
 use super::{options, plan, run_reference};
-use crate::run::{Options, run_with};
-use crate::{NodeResult, Results};
+use crate::results::result::{NodeResult, Results};
+use crate::results::run::{Options, run_with};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use weir_model::Traffic;
@@ -27,7 +27,7 @@ impl Draws {
         self.0.with(self.1).bits() % n
     }
 
-    pub(super) fn of<'t>(&mut self, words: &[&'t str]) -> &'t str {
+    pub(super) fn choose<'t>(&mut self, words: &[&'t str]) -> &'t str {
         words[self.number(words.len() as u64) as usize]
     }
 }
@@ -39,8 +39,8 @@ const ON_CANCEL: [&str; 3] = ["stop", "skip", "finish"];
 /// One node over two existing ones, and possibly the list of a shared pool.
 pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
-    let (cancel, clock) = (d.of(&ON_CANCEL), d.of(&["eager", "lazy"]));
-    let mode = d.of(&["refuse", "crash", "crash", "blackhole", "slow"]);
+    let (cancel, clock) = (d.choose(&ON_CANCEL), d.choose(&["eager", "lazy"]));
+    let mode = d.choose(&["refuse", "crash", "crash", "blackhole", "slow"]);
     match d.number(27) {
         0 => format!("cable({k} * ms, {a})"),
         1 => format!("cable(e({k}), {a}, loss = 0.1)"),
@@ -60,8 +60,9 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
         ),
         9 | 10 if *retries > 0 => {
             *retries -= 1;
-            let (work, exclude) = (d.of(&["redraw", "same"]), d.of(&["tried", "connect_failed", "none"]));
-            let backoff = d.of(&["", ", backoff = 9 * ms", ", backoff = 1 * ms, backoff_max = 3 * ms"]);
+            let (work, exclude) =
+                (d.choose(&["redraw", "same"]), d.choose(&["tried", "connect_failed", "none"]));
+            let backoff = d.choose(&["", ", backoff = 9 * ms", ", backoff = 1 * ms, backoff_max = 3 * ms"]);
             format!("retry(2, {a}, on = {KINDS}, work = \"{work}\", exclude = \"{exclude}\"{backoff})")
         }
         23 if *retries > 0 => {
@@ -86,7 +87,7 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
         16 => format!(
             "lb.random([weight({k}, {a}), {b}] + pool({k}, lambda: queue(delay({k} * ms, server()), on_cancel = \"{cancel}\")))"
         ),
-        17 => format!("flaky(0.2, {a}, kind = \"{}\")", d.of(&["status_5xx", "reset", "connect_failed"])),
+        17 => format!("flaky(0.2, {a}, kind = \"{}\")", d.choose(&["status_5xx", "reset", "connect_failed"])),
         18 => format!("warmup({a}, 3.0, requests = {l}, time = {l}0 * ms)"),
         19 | 20 => format!("sequence([{a}, {b}])"),
         21 => format!("fanout([{a}, {b}], need = {})", 1 + k % 2),
@@ -108,7 +109,7 @@ fn known_work(d: &mut Draws, retries: &mut u32) -> String {
         targets.push(format!("weight({weight}, {})", known(d, 1, retries)));
     }
     let all = targets.join(", ");
-    let more = d.of(&["", "", ", max_in_flight = 1", ", max_in_flight = 2, wait_timeout = 5 * ms"]);
+    let more = d.choose(&["", "", ", max_in_flight = 1", ", max_in_flight = 2, wait_timeout = 5 * ms"]);
     match d.number(3) {
         0 => format!("[lb.random([lb.least_work(t{more}), lb.random(t)]) for t in [[{all}]]][0]"),
         _ => format!("lb.least_work([{all}]{more})"),
@@ -123,14 +124,14 @@ fn known(d: &mut Draws, deep: u64, retries: &mut u32) -> String {
             0 => format!(
                 "concurrent(e({k}), cores = {l} / 4, threads = {}, on_cancel = \"{}\")",
                 1 + k % 2,
-                d.of(&ON_CANCEL)
+                d.choose(&ON_CANCEL)
             ),
             1 => format!("delay({k} * ms, server())"),
             _ => format!("delay(e({k}), server())"),
         };
     }
     let inner = known(d, deep - 1, retries);
-    let cancel = d.of(&ON_CANCEL);
+    let cancel = d.choose(&ON_CANCEL);
     match d.number(12) {
         0 => format!("cable({k} * ms, {inner})"),
         1..=3 => format!("queue({inner}, on_cancel = \"{cancel}\")"),
@@ -140,13 +141,13 @@ fn known(d: &mut Draws, deep: u64, retries: &mut u32) -> String {
         5 => format!("delay(e({k}), {inner})"),
         6 => format!("timeout({} * ms, {inner})", k * l),
         7 => {
-            let mode = d.of(&["refuse", "crash", "crash", "blackhole", "slow"]);
+            let mode = d.choose(&["refuse", "crash", "crash", "blackhole", "slow"]);
             format!("faulty({l}0 * ms, {k} * ms, {inner}, mode = \"{mode}\")")
         }
         8 => format!("sequence([{inner}, delay({k} * ms, server())])"),
         9 if *retries > 0 => {
             *retries -= 1;
-            let work = d.of(&["redraw", "same"]);
+            let work = d.choose(&["redraw", "same"]);
             format!("retry(2, flaky(0.3, {inner}), on = {KINDS}, work = \"{work}\", backoff = {k} * ms)")
         }
         10 => format!("warmup({inner}, 3.0, requests = {l})"),
@@ -163,7 +164,7 @@ pub(super) fn traffic(d: &mut Draws) -> (String, &'static str) {
         5 => format!("traffic.closed({}, e(9))", 2 + d.number(9)),
         _ => "traffic.renewal(e(3))".into(),
     };
-    let more = d.of(&[
+    let more = d.choose(&[
         "requests = 150",
         "requests = 150, window = \"all\"",
         "requests = 150, patience = 12 * ms",

@@ -1,7 +1,7 @@
 //! Nodes for the proxy, in virtual time: fixed answers and their statuses, rewriting, listeners with several loops.
 
 use super::{Case, plan, run_reference};
-use crate::run::{Options, run_with};
+use crate::results::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
 use weir_policy::Kind;
 
@@ -61,7 +61,7 @@ fn retries_see_the_status_of_an_answer() {
 #[test]
 fn a_post_is_not_tried_again_for_its_status() {
     for (methods, attempts) in [("idempotent", 1.0), ("any", 2.0)] {
-        let case = Case::of(&format!(
+        let case = Case::from_file(&format!(
             "root = retry(2, respond(503), on=[503], methods=\"{methods}\")\n\
              scenario(\"s\", root, traffic.mix(traffic.constant(every=1*ms), [(1, request(method=\"POST\"))]), requests=1, window=\"all\")\n"
         ));
@@ -96,7 +96,7 @@ def routed(name):
 /// Behind a `rewrite` routes see the rewritten path, and beside it the original one.
 #[test]
 fn what_is_rewritten_is_routed_so() {
-    let case = Case::of(&format!(
+    let case = Case::from_file(&format!(
         "{ROUTED}\n\
          inner = rewrite(routed(\"two\"), path=(\"/b/\", \"/c/\"), set={{\"x-t\": \"g{{uri}}\"}})\n\
          outer = rewrite(sequence([routed(\"one\"), inner, routed(\"three\")]), path=(\"/a/\", \"/b/\"))\n\
@@ -117,7 +117,7 @@ fn what_is_rewritten_is_routed_so() {
 #[test]
 fn keys_read_what_is_rewritten() {
     let used = |set: &str| {
-        let case = Case::of(&format!(
+        let case = Case::from_file(&format!(
             "root = rewrite(lb.ring_hash(pool(20, lambda i: server(\"s%d\" % i)), key=key.header(\"x-user\")), set={set})\n\
              scenario(\"s\", root, traffic.mix(traffic.constant(every=1*ms), [(1, request(key=keys.uniform(5), headers={{\"x-user\": \"u\"}}))]), \
              requests=200, window=\"all\")\n"

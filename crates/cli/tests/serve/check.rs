@@ -1,0 +1,116 @@
+//! `weir check --serve`, and what `weir serve` refuses before it binds anything.
+
+use crate::shared::common::{Scratch, run, run_with_input};
+
+const EDGE: &str = "app = queue(delay(5*ms, server(\"app\")))\nlisten(\"127.0.0.1:1\", app, name=\"public\")\n\
+                    scenario(\"s\", app, traffic.poisson(every=10*ms), requests=1000)\n";
+
+#[test]
+fn a_file_that_can_be_served_is_said_to_be() {
+    let ran = run_with_input(&["check", "--serve", "-"], EDGE);
+    assert!(ran.succeeds().contains("app   s "), "{}", ran.out);
+    assert_eq!(ran.err, "");
+}
+
+#[test]
+fn what_is_left_out_is_a_line_on_standard_error() {
+    let source = "listen(\":1\", cable(1*ms, server(addr=\"x:1\", model=1*ms)))\n";
+    let ran = run_with_input(&["check", "--serve", "-"], source);
+    ran.succeeds();
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    assert!(ran.err.contains("left out") && ran.err.contains("<stdin>:1:14"), "{}", ran.err);
+    assert_eq!(run_with_input(&["check", "--serve", "--quiet", "-"], source).err, "");
+}
+
+/// A server that is the file's own listener, directly or by way of another; chains and other machines are none.
+#[test]
+fn a_listener_that_reaches_itself_is_a_warning() {
+    let warned = |source: &str| {
+        let ran = run_with_input(&["check", "--serve", "-"], source);
+        ran.succeeds();
+        ran.err
+    };
+    let own = warned("x = 1\nlisten(\":1\", server(\"me\", addr=\"localhost:1\"), name=\"front\")\n");
+    for word in ["warning: ", "<stdin>:2:14", "localhost:1", "`front`", "508", "= help: "] {
+        assert!(own.contains(word), "{word}: {own}");
+    }
+    let two = |b: &str| {
+        warned(&format!(
+            "listen(\"127.0.0.1:1\", lb.random([server(addr=\"127.0.0.1:2\"), server(addr=\"127.0.0.1:9\")]), name=\"a\")\n\
+             listen(\"0.0.0.0:2\", lb.first([server(addr=\"x:9\")], on_empty={b}), name=\"b\")\n"
+        ))
+    };
+    let round = two("server(addr=\"127.0.0.1:1\")");
+    assert_eq!(round.matches("warning: ").count(), 2, "both close the circle: {round}");
+    assert!(round.contains("<stdin>:1:34") && round.contains("<stdin>:2:61"), "{round}");
+    assert_eq!(two("server(addr=\"127.0.0.1:3\")"), "", "a chain");
+    assert_eq!(two("respond(404)"), "");
+    assert_eq!(warned("listen(\"127.0.0.1:0\", server(addr=\"127.0.0.1:1\"))\n"), "");
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_its_place() {
+    for (source, says) in [
+        ("server()\n", "no `listen`"),
+        ("x = 1\nlisten(\":1\", concurrent(5*ms))\n", "<stdin>:2:14"),
+        (
+            "n = param(\"n\", 1, sweep=[1, 2])\nlisten(\":1\", server())\n",
+            "choose it with -p, such as `-p n=...`",
+        ),
+        ("listen(\":1\", server(), protocol=\"tcp\")\n", "not built yet"),
+    ] {
+        for command in [&["check", "--serve", "-"][..], &["serve", "-"]] {
+            run_with_input(command, source).fails(2, says);
+        }
+    }
+    run_with_input(
+        &["serve", "-", "-p", "n=2", "nobody"],
+        "param(\"n\", 1, sweep=[1, 2])\nlisten(\":1\", server())\n",
+    )
+    .fails(2, "no listener is called `nobody`; the file has listen");
+}
+
+#[test]
+fn a_plan_is_served_as_its_file() {
+    let scratch = Scratch::new("serve-plan");
+    let plan = scratch.file("plan.json", run_with_input(&["plan", "-"], EDGE).succeeds());
+    let of_plan = run(&["check", "--serve", &plan]);
+    assert!(of_plan.succeeds().contains("app   s "));
+    let wrong = "listen(\":1\", concurrent(5*ms))\n";
+    let plan = scratch.file("wrong.json", run_with_input(&["plan", "-"], wrong).succeeds());
+    run(&["check", "--serve", &plan]).fails(2, "<stdin>:1:14");
+}
+
+/// What one loop hides, a status that nobody gives, a trace that is too short: each is a warning.
+#[test]
+fn simulations_warn_of_what_serving_would_change() {
+    let warned = |source: &str| {
+        let ran = run_with_input(&["sim", "-", "--replications", "2"], source);
+        ran.succeeds();
+        format!("{}{}", ran.out, ran.err)
+    };
+    let of = |node: &str, root: &str| {
+        warned(&format!(
+            "app = {node}\nfront = listen(\":1\", app{root})\n\
+             scenario(\"s\", front, traffic.poisson(every=10*ms), requests=200)\n"
+        ))
+        .replace('\n', " ")
+    };
+    assert!(of("lb.least_conn([server(), server()])", "").contains("one loop"));
+    assert!(!of("lb.least_conn([server(), server()])", ", loops=1").contains("one loop"));
+    assert!(!of("lb.least_conn([server(), server()])", ", loops=4").contains("one loop"));
+    assert!(!of("lb.random([server(), server()])", "").contains("one loop"));
+    assert!(!of("lb.least_conn([server(), server()], scope=\"process\")", "").contains("one loop"));
+    let behind = "app = lb.least_conn([server(), server()])\nlisten(\":1\", app, loops=2)\n\
+                  scenario(\"s\", app, traffic.poisson(every=10*ms), requests=200)\n";
+    assert!(warned(behind).contains("one loop"));
+
+    let scratch = Scratch::new("trace");
+    scratch.file("t.csv", "arrival_ms,path,size\n1,/,2\n2,/,2\n");
+    let source = "scenario(\"s\", server(), traffic.trace(\"t.csv\"), requests=5)\n";
+    let ran = run(&["sim", &scratch.file("t.star", source)]);
+    ran.succeeds();
+    assert!(ran.err.contains("has 2 arrivals, fewer than the 5 requests"), "{}", ran.err);
+    // The path is read; another column is nobody's business.
+    assert_eq!(ran.err.matches("warning:").count(), 1, "{}", ran.err);
+}

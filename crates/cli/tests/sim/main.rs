@@ -1,0 +1,19 @@
+//! `weir sim` and the commands beside it: the command line, results, and figures against the formulas.
+
+mod any_libm;
+mod bounded;
+mod compare;
+mod expect;
+mod explain;
+mod failing;
+mod failing_fast;
+mod metastable;
+mod nodes;
+mod parts;
+#[path = "../shared/mod.rs"]
+mod shared;
+mod sharing;
+mod streams;
+mod traffic;
+mod usage;
+mod wrong_lines;

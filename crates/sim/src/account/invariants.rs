@@ -1,0 +1,97 @@
+//! The self-checks of a replication: laws that hold exactly in any run. A violation is a fault of weir, never of the
+//! file.
+
+use crate::account::ledger::Ledger;
+use crate::code::Code;
+use weir_policy::Kind;
+
+/// What remains when the run is over; all of it should be zero.
+pub(crate) struct Remainder {
+    /// Requests that balancers count in flight.
+    pub at_balancers: u64,
+    /// Slots taken and requests waiting at queues and servers.
+    pub in_queues: u64,
+    /// Requests still in flight.
+    pub on_the_way: u64,
+}
+
+/// The laws that the finished replication breaks, in words. `selected` is how many requests should have been
+/// selected, if that is known beforehand; `loses`: whether requests can be lost.
+pub(crate) fn violations(
+    code: &Code,
+    ledger: &Ledger,
+    left: &Remainder,
+    requests: Option<u64>,
+    selected: Option<u64>,
+    loses: bool,
+) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut law = |holds: bool, says: &dyn Fn() -> String| {
+        if !holds {
+            broken.push(says());
+        }
+    };
+    law(!ledger.time_went_back, &|| "time went back".into());
+    let requests = requests.unwrap_or(ledger.arrived);
+    law(ledger.arrived == requests && ledger.ended == requests && ledger.inside == 0, &|| {
+        let Ledger { arrived, ended, inside, .. } = ledger;
+        format!("conservation: of {requests} requests {arrived} arrived, {ended} ended, {inside} are inside")
+    });
+    let Remainder { at_balancers, in_queues, on_the_way } = left;
+    law(*in_queues == 0, &|| format!("conservation: {in_queues} requests are left in queues"));
+    law(*at_balancers == 0, &|| {
+        format!("conservation: balancers still count {at_balancers} requests in flight")
+    });
+    law(*on_the_way == 0, &|| format!("conservation: {on_the_way} are still on their way"));
+    let lost = ledger.errors[Kind::Lost as usize];
+    law(lost == 0 || loses, &|| format!("conservation: {lost} requests were lost, and nothing loses any"));
+    let counted = ledger.ok.count() + ledger.failed.count() + lost;
+    let selected = selected.unwrap_or(counted);
+    law(counted == selected, &|| {
+        format!("conservation: {counted} of {selected} selected requests were counted")
+    });
+    let area = ledger.area.wrapping_add(ledger.ahead);
+    law(area == ledger.latency_sum, &|| {
+        format!(
+            "Little's law: requests in flight integrate to {area} ns, latencies add up to {} ns",
+            ledger.latency_sum
+        )
+    });
+    let parts = ledger.parts.iter().fold(0, |sum: u64, p| sum.wrapping_add(*p));
+    let latencies = (ledger.ok.sum() + ledger.failed.sum()) as u64;
+    law(parts == latencies, &|| format!("the parts of the latency add up to {parts} ns, not {latencies} ns"));
+    for (gauge, (served, inner)) in utilisation(code, ledger).into_iter().enumerate() {
+        law(served == inner, &|| {
+            format!("utilisation law: queue {gauge} was busy for {served} ns with {inner} ns of work")
+        });
+    }
+    broken
+}
+
+/// For each queue that ends at a server: the time in its slots and the time spent at the nodes inside, of selected
+/// requests.
+fn utilisation(code: &Code, ledger: &Ledger) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    for block in code.blocks.iter().filter(|b| b.leaf) {
+        for index in block.stages.clone() {
+            let stage = &code.stages[index as usize];
+            let Some(gauge) = stage.gauge.filter(|_| index + 1 < block.stages.end) else { continue };
+            // Parallel work adds up to more than the time in which it is done.
+            if (index + 1..block.stages.end).any(|s| code.stages[s as usize].parallel) {
+                continue;
+            }
+            let members = if code.mask == 0 { 1 } else { block.members };
+            for member in block.base..block.base + members {
+                let at = |offset: u32| offset.wrapping_add(member & code.mask) as usize;
+                let inner = (index + 1..block.stages.end).map(|s| {
+                    let part = at(code.stages[s as usize].part);
+                    ledger.parts[part].wrapping_add(ledger.spent.get(part).copied().unwrap_or(0))
+                });
+                let behind = ledger.behind.get(at(gauge)).copied().unwrap_or(0);
+                let inner = inner.fold(0, u64::wrapping_add).wrapping_sub(behind);
+                found.push((ledger.gauges[at(gauge)].served, inner));
+            }
+        }
+    }
+    found
+}

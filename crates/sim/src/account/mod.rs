@@ -1,0 +1,7 @@
+//! What a replication adds up, and the laws that it must obey.
+//!
+//! The engines and the features add to the ledger while they run; `results` reads it at the end.
+
+pub(crate) mod invariants;
+pub(crate) mod ledger;
+pub(crate) mod settle;

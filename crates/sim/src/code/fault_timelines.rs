@@ -1,0 +1,74 @@
+//! The timelines of nodes that fail together, crash, vanish or slow down.
+
+use crate::code::Code;
+use std::collections::{BTreeMap, BTreeSet};
+use weir_model::draws::purpose;
+use weir_model::faulty::{Faulty, Law};
+use weir_plan::{Line, Mode};
+use weir_stats::Key;
+
+/// The site of nodes that fail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DownSite {
+    pub mode: Mode,
+    /// The factor of work while it is down.
+    pub slow: f64,
+    /// Whether checks pass while it is down.
+    pub checks_pass: bool,
+    /// Member to [`LineTables::of_node`].
+    pub offset: u32,
+    pub stage: u32,
+    /// Where a request goes on that it refuses, or that a crash cuts off.
+    pub skip: u32,
+}
+
+/// The timeline of a faulty node, or of several.
+#[derive(Clone, Debug)]
+pub(crate) struct LineSite {
+    pub law: Law,
+    pub key: LineKey,
+    /// Whether it flips by events, because a flip cuts requests off.
+    pub eager: bool,
+    /// Warm-ups that begin anew when it comes up again.
+    pub warmups: Vec<u32>,
+}
+
+/// The key of the periods of a timeline.
+#[derive(Clone, Debug)]
+pub(crate) enum LineKey {
+    /// Site, and number among its members.
+    Node(u32, u32),
+    Name(String),
+}
+
+/// The tables of a scenario's timelines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LineTables {
+    pub sites: Vec<DownSite>,
+    pub lines: Vec<LineSite>,
+    /// The timeline of each faulty node.
+    pub of_node: Vec<u32>,
+    /// Nodes of processes that crash, each with its timeline.
+    pub crashing: Vec<(u32, u32)>,
+    /// Timelines that several nodes share.
+    pub shared: BTreeMap<Line, u32>,
+    /// Site and number of every `block(...)` that requests can reach.
+    pub blocks: BTreeSet<(u32, u32)>,
+}
+
+impl LineTables {
+    /// All timelines at their start.
+    pub fn start(&self, code: &Code, key: Key) -> Vec<Faulty> {
+        let node = key.with(purpose::NODE);
+        let start = |line: &LineSite| {
+            let key = match &line.key {
+                LineKey::Node(place, number) => {
+                    node.with(code.place_keys[*place as usize]).with(u64::from(*number))
+                }
+                LineKey::Name(name) => node.with(purpose::TOGETHER).with_text(name),
+            };
+            Faulty::new(&line.law, key)
+        };
+        self.lines.iter().map(start).collect()
+    }
+}

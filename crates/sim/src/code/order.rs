@@ -1,0 +1,108 @@
+//! The order of events: by time, then by class, request, attempt and branch, all but the time in one number. It is
+//! defined only here.
+//!
+//! | at one instant (`docs/spec/language.md#order-at-one-instant`) | [`Class`] |
+//! |---|---|
+//! | ends of work, crossings and answers | `Step` |
+//! | then faults | `Fault` |
+//! | then health checks (by target), ends of holds, ejections and pass-overs | `Hold` |
+//! | then arrivals | `Arrival` |
+//! | then timeouts, patience, hedges, backoffs and waits that expire | `Limit` |
+//!
+//! Within a class by request, then attempt, then branch (the *rank*); never by when an event was scheduled.
+
+/// The classes of events at one instant, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// Ends of work, crossings, answers.
+    Step = 0,
+    /// Nodes that fail and come back.
+    Fault = 1,
+    /// Health checks, ends of holds, ejections and pass-overs.
+    Hold = 2,
+    /// Arrivals.
+    Arrival = 3,
+    /// Timeouts, patience, hedges, backoffs and waits that expire.
+    Limit = 4,
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub at: u64,
+    /// See [`order_key`].
+    pub key: u64,
+    pub who: u32,
+    /// Distinguishes a live event from a stale one: the state's tag when it was scheduled.
+    pub tag: u32,
+}
+
+/// Bits that distinguish events of one request; they are the lowest.
+pub(crate) const RANK_BITS: u32 = 21;
+/// Bits of a request's number: more than a file may ask for.
+pub(crate) const REQUEST_BITS: u32 = 40;
+const CLASS_SHIFT: u32 = RANK_BITS + REQUEST_BITS;
+/// Bits of a rank that distinguish the branches of one request, in any attempt; the higher ones distinguish attempts,
+/// which come first.
+pub(crate) const BRANCH_BITS: u32 = 16;
+/// Ranks that the branches of a request share: its own is the first.
+pub(crate) const RANKS: u32 = (1 << BRANCH_BITS) - 1;
+const _: () = assert!(BRANCH_BITS < RANK_BITS);
+
+/// The rank of the same branch in its next attempt.
+pub(crate) fn later_attempt(rank: u32) -> u32 {
+    const ATTEMPT: u32 = 1 << BRANCH_BITS;
+    if rank >= (1 << RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
+}
+
+/// The order of events at one instant: class, then request, then rank among the request's own.
+#[inline]
+pub(crate) fn order_key(class: Class, request: u64) -> u64 {
+    (class as u64) << CLASS_SHIFT | request << RANK_BITS
+}
+
+/// That order for one of the request's attempts and branches.
+#[inline]
+pub(crate) fn ranked(key: u64, rank: u32) -> u64 {
+    key | u64::from(rank)
+}
+
+impl Entry {
+    /// Its class.
+    #[inline]
+    pub fn class(&self) -> Class {
+        match self.key >> CLASS_SHIFT {
+            0 => Class::Step,
+            1 => Class::Fault,
+            2 => Class::Hold,
+            3 => Class::Arrival,
+            _ => Class::Limit,
+        }
+    }
+
+    /// Its class as part of a key.
+    #[inline]
+    pub fn class_key(&self) -> u64 {
+        self.key >> CLASS_SHIFT << CLASS_SHIFT
+    }
+
+    /// Time and order in one number.
+    #[inline]
+    pub fn order(&self) -> u128 {
+        u128::from(self.at) << 64 | u128::from(self.key)
+    }
+
+    #[inline]
+    pub fn before(&self, other: &Entry) -> bool {
+        self.at < other.at || self.at == other.at && self.key < other.key
+    }
+
+    /// Whether faults of its instant have happened when it happens.
+    #[inline]
+    pub fn after_faults(&self) -> bool {
+        self.key >> CLASS_SHIFT != 0
+    }
+}
+
+/// An entry that comes after all others.
+pub(crate) const NOTHING: Entry = Entry { at: u64::MAX, key: u64::MAX, who: 0, tag: 0 };

@@ -1,0 +1,43 @@
+//! The ends of the paths from targets: two targets with cables of their own before one server are two nodes, and yet
+//! that server's work and requests in flight are one. A probe and `lb.least_work` look past the cables.
+
+use crate::code::Code;
+use crate::code::ends::Ends;
+use crate::compile::blocks::{Layout, inside};
+use weir_plan::{Spec, To};
+
+impl Ends {
+    /// Finds the ends of all members, once it is known where calls lead.
+    pub fn find(&mut self, layout: &Layout, code: &Code) {
+        let specs = &layout.point.specs;
+        let crosses = |spec: u32| matches!(specs[spec as usize], Spec::Cable { .. } | Spec::Weight { .. });
+        (self.server, self.work) = ((0..code.members).collect(), (0..code.members).collect());
+        // Blocks come after those that they lead to.
+        for block in &code.blocks {
+            let Some(call) = block.calls else { continue };
+            let stages = &code.stages[block.stages.start as usize..block.stages.end as usize];
+            let only_crosses = stages.iter().all(|stage| crosses(stage.spec));
+            for member in block.base..block.base + block.members {
+                let site = code.calls[call as usize];
+                let to = code.call_targets[member.wrapping_add(site.offset) as usize].member as usize;
+                self.work[member as usize] = self.work[to];
+                if only_crosses {
+                    self.server[member as usize] = self.server[to];
+                }
+            }
+        }
+    }
+}
+
+/// By node: where the only path from there ends, at a server or at a node that leads to several.
+pub(crate) fn ends_of_nodes(layout: &Layout) -> Vec<u32> {
+    let mut ends: Vec<u32> = Vec::with_capacity(layout.point.nodes.len());
+    // Nodes come after all that they lead to.
+    for id in 0..layout.point.nodes.len() as u32 {
+        ends.push(match inside(layout.point, id) {
+            To::Node(child) => ends[child as usize],
+            To::None | To::List(_) => id,
+        });
+    }
+    ends
+}

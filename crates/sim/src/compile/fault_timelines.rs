@@ -1,0 +1,100 @@
+//! Compiles nodes that fail in other ways than by refusing.
+
+use crate::code::fault_timelines::DownSite;
+use crate::code::fault_timelines::LineKey;
+use crate::code::fault_timelines::LineSite;
+use crate::code::{NOT, Op};
+use crate::compile::blocks::{Draft, inside, spare};
+use crate::compile::{Compiler, Post};
+use std::collections::BTreeSet;
+use weir_plan::{Clock, Faulty as Spec, Line, Mode, To};
+
+impl Compiler<'_> {
+    /// The blocks of nodes that fail together.
+    pub(crate) fn find_failing_blocks(&mut self) {
+        let blocks = self.layout.reached().filter_map(|(id, spec)| match spec {
+            weir_plan::Spec::Faulty(Spec { line: Line::Block(block), .. }) => {
+                Some((self.layout.place(id), *block))
+            }
+            _ => None,
+        });
+        self.code.lines.blocks = blocks.collect();
+    }
+
+    pub(crate) fn down(&mut self, stage: u32, fault: &Spec, draft: &Draft, position: usize) -> Option<Post> {
+        let offset = (self.code.lines.of_node.len() as u32).wrapping_sub(draft.base);
+        for &node in &draft.nodes[position] {
+            let line = self.line(fault, node);
+            let crashes = fault.mode == Mode::Crash;
+            self.code.lines.lines[line as usize].eager |= crashes && fault.clock == Clock::Eager;
+            self.code.lines.of_node.push(line);
+            if crashes {
+                self.code.lines.crashing.push((node, line));
+            }
+        }
+        if matches!(fault.mode, Mode::Refuse | Mode::Crash) {
+            self.layout.add_refusals(&mut self.code, stage, draft);
+        }
+        self.code.details = true;
+        let (mode, slow, checks_pass) = (fault.mode, fault.slow, fault.checks_pass);
+        self.code.lines.sites.push(DownSite { mode, slow, checks_pass, offset, stage, skip: NOT });
+        let down = self.code.lines.sites.len() as u32 - 1;
+        self.op(Op::Down { down }, &[]);
+        Some(Post::Op(match mode {
+            Mode::Refuse | Mode::Blackhole => Op::Pass,
+            Mode::Slow => Op::Cool { slow: true },
+            Mode::Crash => Op::Survived { down },
+        }))
+    }
+
+    /// The timeline of a faulty node.
+    fn line(&mut self, fault: &Spec, node: u32) -> u32 {
+        if let Some(&known) = self.code.lines.shared.get(&fault.line) {
+            return known;
+        }
+        let place = self.layout.place(node);
+        let tables = &mut self.code.lines;
+        let key = match &fault.line {
+            Line::Own => LineKey::Node(place, self.layout.number[node as usize]),
+            Line::Together(name) => LineKey::Name(name.clone()),
+            // Numbered among those of their site: what the file creates elsewhere changes nothing.
+            Line::Block(block) => {
+                LineKey::Node(place, tables.blocks.range((place, 0)..(place, *block)).count() as u32)
+            }
+        };
+        let law = fault.law();
+        let line = tables.lines.len() as u32;
+        tables.lines.push(LineSite { law, key, eager: false, warmups: Vec::new() });
+        if fault.line != Line::Own {
+            tables.shared.insert(fault.line.clone(), line);
+        }
+        line
+    }
+
+    /// Finds the warm-ups that begin anew when a process restarts.
+    pub(crate) fn find_restarts(&mut self) {
+        if self.warm_nodes.is_empty() {
+            return;
+        }
+        let point = self.layout.point;
+        for (node, line) in std::mem::take(&mut self.code.lines.crashing) {
+            let (mut seen, mut stack) = (BTreeSet::new(), vec![node]);
+            while let Some(id) = stack.pop() {
+                if !seen.insert(id) {
+                    continue;
+                }
+                self.code.lines.lines[line as usize].warmups.extend(self.warm_nodes.get(&id));
+                stack.extend(spare(point, id));
+                match inside(point, id) {
+                    To::None => {}
+                    To::Node(child) => stack.push(child),
+                    To::List(l) => stack.extend(&point.lists[l as usize]),
+                }
+            }
+        }
+        for line in &mut self.code.lines.lines {
+            line.warmups.sort_unstable();
+            line.warmups.dedup();
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Compiles balancers with something around them: health, limits, keys, spare nodes, probes.
+
+use crate::code::guards::BalancerNesting;
+use crate::code::guards::GuardSite;
+use crate::code::{LbSite, NOT, Op};
+use crate::compile::blocks::{Draft, Layout, inside};
+use crate::compile::ends::ends_of_nodes;
+use crate::compile::{Compiler, Post};
+use std::collections::BTreeMap;
+use weir_plan::{Lb, NodeId, Point, Scope, Spec, To};
+use weir_policy::config::{Balance, OnEmpty};
+use weir_policy::health::HealthConfig;
+use weir_policy::upstream::Around;
+
+impl BalancerNesting {
+    /// Finds them for `n` balancers with known nodes.
+    pub fn new(point: &Point, balancers: &BTreeMap<NodeId, u32>, n: usize) -> BalancerNesting {
+        let mut behind = BalancerNesting { outside: vec![Vec::new(); n], inside: BTreeMap::new() };
+        for (&node, &outer) in balancers {
+            let To::List(list) = point.nodes[node as usize].to else { continue };
+            for (&target, index) in point.lists[list as usize].iter().zip(0u32..) {
+                let first = first_balancers(point, target);
+                let found: Vec<u32> = first.iter().filter_map(|id| balancers.get(id).copied()).collect();
+                // A plain balancer always has a target left.
+                if found.is_empty() || found.len() < first.len() {
+                    continue;
+                }
+                found.iter().for_each(|&inner| behind.outside[inner as usize].push((outer, index)));
+                behind.inside.insert((outer, index), found);
+            }
+        }
+        behind
+    }
+}
+
+/// The balancers and listeners in which the paths from a node end.
+fn first_balancers(point: &Point, from: NodeId) -> std::collections::BTreeSet<NodeId> {
+    let (mut found, mut seen) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
+    let mut stack = vec![from];
+    while let Some(id) = stack.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        // A listener answers by itself, whatever is left behind it.
+        if let Spec::Lb(_) | Spec::Listen(_) = &point.specs[point.nodes[id as usize].spec as usize] {
+            found.insert(id);
+            continue;
+        }
+        match inside(point, id) {
+            To::None => {}
+            To::Node(child) => stack.push(child),
+            To::List(l) => stack.extend(&point.lists[l as usize]),
+        }
+    }
+    found
+}
+
+/// The name by which a target is hashed: the address of the first server or listener on its path, else that server's
+/// name.
+pub(crate) fn name_of(point: &Point, target: NodeId) -> String {
+    let mut at = target;
+    loop {
+        let node = &point.nodes[at as usize];
+        match &point.specs[node.spec as usize] {
+            Spec::Server { addr, .. } => {
+                return addr.clone().or_else(|| node.name.clone()).unwrap_or_else(|| "server".into());
+            }
+            Spec::Listen(listen) => return listen.addr.clone(),
+            _ => {}
+        }
+        at = match inside(point, at) {
+            To::Node(child) => child,
+            To::List(l) => match point.lists[l as usize].first() {
+                Some(&first) => first,
+                None => return String::new(),
+            },
+            To::None => return node.name.clone().unwrap_or_default(),
+        };
+    }
+}
+
+/// What surrounds a balancer.
+pub(crate) fn around(lb: &Lb) -> Around {
+    let health = HealthConfig {
+        check: lb.health.as_ref().map(|h| h.check.clone()),
+        eject: lb.eject.clone(),
+        outlier: lb.outlier.clone(),
+        slow_start: lb.slow_start.clone().filter(|_| !lb.balance.traits().hashes),
+        panic: lb.panic,
+        on_empty: lb.on_empty,
+    };
+    let most = lb.max_in_flight.into_iter().chain(lb.max_connections).min();
+    Around { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false }
+}
+
+/// Whether nothing surrounds a balancer, so that a request may pass it ahead of its turn.
+pub(crate) fn is_plain(lb: &Lb) -> bool {
+    let simple = lb.balance.traits().is_inlined;
+    let healthy = lb.health.is_none() && lb.eject.is_none() && lb.outlier.is_none();
+    let unlimited = lb.max_in_flight.is_none() && lb.max_connections.is_none();
+    simple && healthy && unlimited && lb.sticky.is_none() && lb.on_empty != OnEmpty::Node
+}
+
+/// Whether a balancer probes its targets, or uses the work left at them.
+pub(crate) fn looks_past_cables(spec: &Spec) -> bool {
+    matches!(spec, Spec::Lb(lb) if lb.balance.traits().probes || lb.balance == Balance::LeastWork)
+}
+
+/// The nodes that some balancer probes, or whose work it uses; and all nodes whose path ends where theirs does.
+pub(crate) fn probed(layout: &Layout) -> Vec<bool> {
+    let point = layout.point;
+    let asked = layout.reached().filter(|(_, spec)| looks_past_cables(spec));
+    let lists = asked.filter_map(|(id, _)| match point.nodes[id as usize].to {
+        To::List(list) => Some(list),
+        _ => None,
+    });
+    let targets: Vec<u32> = lists.flat_map(|list| &point.lists[list as usize]).copied().collect();
+    if targets.is_empty() {
+        return Vec::new();
+    }
+    let ends = ends_of_nodes(layout);
+    let mut asked = vec![false; ends.len()];
+    targets.iter().for_each(|&target| asked[ends[target as usize] as usize] = true);
+    ends.iter().map(|&end| asked[end as usize]).collect()
+}
+
+impl Compiler<'_> {
+    /// The number of a balancer's guard, if it has one.
+    pub(crate) fn guard(&mut self, stage: u32, config: &Lb, draft: &Draft, position: usize) -> Option<Post> {
+        let lb = self.code.lbs.len() as u32;
+        let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
+        let point = self.layout.point;
+        for (&node, member) in draft.nodes[position].iter().zip(draft.base..) {
+            self.code.guards.of_node.insert(node, member.wrapping_add(offset));
+            let To::List(list) = point.nodes[node as usize].to else { continue };
+            if config.balance.traits().probes {
+                self.code.guards.probe_ways.add(point, list);
+            }
+            if config.balance.traits().hashes || config.sticky.is_some() {
+                let names = point.lists[list as usize].iter().map(|&t| name_of(point, t)).collect();
+                self.code.guards.names.insert(member.wrapping_add(offset), names);
+            }
+        }
+        let spares = config.spare.map(|spare| {
+            let offset = (self.code.guards.spare_nodes.len() as u32).wrapping_sub(draft.base);
+            self.code.guards.spare_nodes.extend(draft.nodes[position].iter().map(|_| spare));
+            offset
+        });
+        let key = config.key.as_ref().map(|key| self.key_source(key));
+        self.code.guards.probes |= config.balance.traits().probes;
+        self.code.kinds.reads_keys |= config.sticky.is_some();
+        self.code.details = true;
+        let around = around(config);
+        let health = &around.health;
+        let watches = health.check.is_some() || health.eject.is_some() || health.outlier.is_some();
+        self.code.guards.sites.push(GuardSite {
+            around,
+            key,
+            sticky: config.sticky.clone().map(|name| (name, config.sticky_key.clone())),
+            spares,
+            max_waiting: config.max_waiting.unwrap_or(u64::MAX),
+            wait_timeout_ns: config.wait_timeout_ns,
+            watches,
+            check_timeout_ns: config.health.as_ref().map_or(0, |h| h.timeout_ns),
+            check_cost_ns: config.health.as_ref().map_or(0, |h| h.cost_ns),
+            probe_cost_ns: config.probe_cost_ns,
+            check_expects: {
+                let http = config.health.as_ref().and_then(|h| h.http.as_ref());
+                http.map_or_else(Vec::new, |http| http.expect.clone())
+            },
+        });
+        self.code.lbs.push(LbSite {
+            balance: config.balance.clone(),
+            offset,
+            stage,
+            skip: NOT,
+            ordered: true,
+            counts: true,
+            can_be_cut: self.here,
+            shared: config.scope == Scope::Process,
+            guard: Some(self.code.guards.sites.len() as u32 - 1),
+        });
+        self.op(Op::Ask { lb }, &[]);
+        Some(Post::Op(Op::Told { lb }))
+    }
+}

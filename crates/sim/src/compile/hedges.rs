@@ -1,0 +1,26 @@
+//! Compiles hedges: further attempts while the first is open.
+
+use crate::code::HedgeSite;
+use crate::code::{NOT, Op};
+use crate::compile::blocks::Draft;
+use crate::compile::{Compiler, Post};
+use weir_plan::Hedged;
+
+impl Compiler<'_> {
+    pub(crate) fn hedge(&mut self, stage: u32, hedged: &Hedged, draft: &Draft) -> Option<Post> {
+        let code = &mut self.code;
+        let budget = hedged.budget.as_ref().map(|budget| {
+            let offset = (code.budgets.len() as u32).wrapping_sub(draft.base);
+            code.budgets.extend(draft.nodes[0].iter().map(|_| budget.clone()));
+            offset
+        });
+        let repeats = code.repeat_count.wrapping_sub(draft.base);
+        code.repeat_count += draft.nodes[0].len() as u32;
+        code.stages[stage as usize].repeats = Some(repeats);
+        code.stages[stage as usize].parallel = true;
+        code.hedges.push(HedgeSite { config: hedged.hedge.clone(), budget, stage, repeats, end: NOT });
+        let hedge = code.hedges.len() as u32 - 1;
+        self.op(Op::Hedge { hedge }, &[]);
+        Some(Post::Op(Op::Hedged { hedge }))
+    }
+}

@@ -1,0 +1,18 @@
+//! Compiles listeners behind others.
+
+use crate::code::HopSite;
+use crate::code::{NOT, Op};
+use crate::compile::{Compiler, Post};
+use weir_model::draws::of_place as purpose;
+
+impl Compiler<'_> {
+    /// Emits a listener behind another.
+    pub(crate) fn hop(&mut self, loops: u32, place: u32) -> Option<Post> {
+        let key = self.layout.draw_key(&mut self.code, purpose::HOP, place);
+        self.code.details = true;
+        self.code.hops.push(HopSite { loops, key, visits: None, end: NOT });
+        let hop = self.code.hops.len() as u32 - 1;
+        self.op(Op::Hop { hop }, &[]);
+        Some(Post::Op(Op::Hopped { hop }))
+    }
+}

@@ -1,0 +1,346 @@
+//! Cancellation: limits, the position of a request that may not finish, and giving back what it holds.
+//!
+//! A limit is a scope of the request's own code, a row of fixed size in a stack beside its state; nothing is copied
+//! as one begins. Its event names an entry of a table with a tag, so an event whose limit is over is recognised at
+//! once. When it strikes, the request unwinds: from its step to the end of the limit, by the innermost step that
+//! gives something back ([`Code::gives_back`]) and the frames on the way.
+//!
+//! Consecutive waits are one event here too. Their time is added up as they begin; when a request is cut off between
+//! them, they are walked through again and what had not passed is taken back.
+
+mod take_back;
+
+use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::code::{NOT, Op};
+use crate::engine::{END_OF_TIME, Engine, HOLD, LIMIT};
+use crate::state::holds::Hold;
+use crate::state::holds::HoldKind;
+use crate::state::request_state::{FAN, FLAGS, IDLE, LINE, PARKED};
+use crate::state::scopes::WaitEnd;
+use crate::state::scopes::{CHECKED, Limit, Remnant, WHOLE};
+use weir_policy::Kind;
+
+impl Engine<'_> {
+    /// Limits a new request to its client's patience.
+    pub(crate) fn be_patient(&mut self, slot: u32, now: u64, ns: u64) {
+        let key = order_key(Class::Limit, self.states.slots[slot as usize].ordinal);
+        let at = now.saturating_add(ns).min(END_OF_TIME);
+        let (live, tag) = self.scopes.enter(slot, Limit { end: WHOLE, rank: 1, ..Limit::default() }, at);
+        self.schedule_limit(at - now, Entry { at, key, who: LIMIT | live, tag });
+    }
+
+    /// A limit begins for what is behind.
+    #[inline(always)]
+    pub(crate) fn begin_limit(&mut self, slot: u32, limit: u32, member: u32, depth: usize, now: u64) {
+        let site = self.code.limits[limit as usize];
+        let state = &self.states.slots[slot as usize];
+        let rank = self.scopes.slots[slot as usize].rank;
+        let (retries, depth) = (state.retries, depth as u16);
+        let key = ranked(order_key(Class::Limit, state.ordinal), rank);
+        let details = if self.code.details { self.details.outside(slot) } else { (0, 0) };
+        let row = Limit { live: 0, end: site.end, member, rank, depth, retries, details, until: 0 };
+        let at = now.saturating_add(site.ns).min(END_OF_TIME);
+        let (live, tag) = self.scopes.enter(slot, row, at);
+        // Its children come after it where both end at one instant.
+        let scope = &mut self.scopes.slots[slot as usize];
+        scope.rank = rank + u32::from(scope.ranks() > 1);
+        self.schedule_limit(at - now, Entry { at, key, who: LIMIT | live, tag });
+    }
+
+    /// Schedules the end of a limit; ends of limits that are over can be dropped.
+    #[inline(always)]
+    fn schedule_limit(&mut self, delay: u64, entry: Entry) {
+        let scopes = &self.scopes;
+        let is_over = |e: &Entry| e.who & (LIMIT | HOLD) == LIMIT && scopes.is_over(e.who & !LIMIT, e.tag);
+        self.pending.push_limit(delay, entry, is_over);
+    }
+
+    /// The time of a limit has passed.
+    #[cold]
+    pub(crate) fn strike(&mut self, live: u32, tag: u32, now: u64) {
+        let Some((slot, at)) = self.scopes.struck(live, tag) else { return };
+        let limit = self.scopes.limits[slot as usize * self.scopes.each + usize::from(at)];
+        if limit.end == CHECKED {
+            return self.check_times_out(slot, &limit, now);
+        }
+        let slot = self.cut_off(slot, at, &limit, now);
+        self.back_to(slot, at, &limit);
+        let state = &mut self.states.slots[slot as usize];
+        if limit.end == WHOLE {
+            state.set_outcome(Some(Kind::Cancelled));
+            return self.end_early(slot, now);
+        }
+        state.set_outcome(Some(Kind::Timeout));
+        state.pc = limit.end;
+        state.member = limit.member;
+        state.depth = limit.depth;
+        self.go_on(slot, now, now, true);
+    }
+
+    /// Restores the state of a request outside of a limit.
+    pub(crate) fn back_to(&mut self, slot: u32, at: u16, limit: &Limit) {
+        self.cut_hops(slot, limit);
+        self.states.drop_attempts(slot, limit.retries);
+        self.scopes.leave(slot, at);
+        if self.code.details {
+            self.details.cut(slot, limit.details);
+        }
+        let state = &mut self.states.slots[slot as usize];
+        state.tag = state.tag.wrapping_add(1);
+    }
+
+    /// Gives back everything that a request holds up to the end of a limit, even where queues or servers would go on.
+    pub(crate) fn cut_to(&mut self, slot: u32, limit: &Limit, now: u64) {
+        let holds = self.holds_of(slot, limit);
+        self.work_is_cut(slot, limit);
+        let selected = self.states.slots[slot as usize].mask();
+        self.take_back(slot, None, now);
+        let counts = !self.states.slots[slot as usize].is_unwanted();
+        self.cut_branches(slot, true, counts, now);
+        holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+    }
+
+    /// Cuts off what is behind a limit, which gives back what it holds, from the inside out, unless a queue or server
+    /// on its way goes on. Then everything outside of that is given back, and the rest goes on unwanted. Returns the
+    /// slot that the request itself is in now.
+    fn cut_off(&mut self, slot: u32, at: u16, limit: &Limit, now: u64) -> u32 {
+        let holds = self.holds_of(slot, limit);
+        let state = &self.states.slots[slot as usize];
+        let selected = state.mask();
+        let floor = holds.iter().rposition(|hold| self.goes_on(hold));
+        let Some(floor) = floor else {
+            self.work_is_cut(slot, limit);
+            self.take_back(slot, None, now);
+            self.cut_branches(slot, false, true, now);
+            holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+            return slot;
+        };
+        holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+        let request = self.states.fork(slot);
+        self.clients.copy(slot, request);
+        if self.code.details {
+            self.details.copy(slot, request);
+        }
+        self.hops.copy(slot, request);
+        if self.work_left.is_kept() {
+            self.work_goes_on(slot, request, limit);
+        }
+        // A request whose client has gone has failed, as everything it passes must see.
+        let failed = limit.end == WHOLE && self.scopes.slots[slot as usize].limits == at + 1;
+        self.scopes.split(slot, request, at, &holds[floor]);
+        let mut beyond = Vec::new();
+        let mut stands = failed.then_some(None);
+        self.take_back(slot, Some(Remnant { request, beyond: &mut beyond, stands: stands.as_mut() }), now);
+        for &(stage, member, ns) in &beyond {
+            self.charge(slot, stage, member, ns.wrapping_neg());
+        }
+        let scope = &mut self.scopes.slots[slot as usize];
+        (scope.floor, scope.floor_depth) = (holds[floor].pc, holds[floor].depth as u16);
+        self.scopes.hand_notes(slot, request);
+        self.part_from(slot, request, now);
+        self.states.slots[slot as usize].set_unwanted();
+        if failed {
+            self.states.slots[slot as usize].set_outcome(Some(Kind::Cancelled));
+        }
+        if let Some(Some(stands)) = stands {
+            self.stop_at(slot, &stands, now);
+        }
+        for (stage, member, ns) in beyond {
+            self.charge(slot, stage, member, ns);
+        }
+        request
+    }
+
+    /// Whether requests in a place go on after they are cancelled.
+    pub(crate) fn goes_on(&self, hold: &Hold) -> bool {
+        let (queues, shares) = (&self.code.queues, &self.code.shares);
+        match hold.what {
+            HoldKind::Line { queue } => queues[queue as usize].on_cancel.goes_on(false),
+            HoldKind::Slot { queue } => queues[queue as usize].on_cancel.goes_on(true),
+            HoldKind::ShareLine { share } => shares[share as usize].on_cancel.goes_on(false),
+            HoldKind::Share { share } => shares[share as usize].on_cancel.goes_on(true),
+            HoldKind::Picked { .. }
+            | HoldKind::GuardLine { .. }
+            | HoldKind::Sent { .. }
+            | HoldKind::Lost { .. } => false,
+        }
+    }
+
+    /// The balancer of which a request holds something, on the loop that it used there.
+    fn instance_of(&self, slot: u32, lb: u32, hold: &Hold) -> u32 {
+        let meets = self.scopes.slots[slot as usize].meets;
+        let meets = self.hops.met_at(slot, hold.pc, hold.depth, meets);
+        self.on_loop(&self.code.lbs[lb as usize], hold.member, meets)
+    }
+
+    pub(crate) fn give_back(&mut self, slot: u32, hold: &Hold, selected: u64, now: u64) {
+        let member = hold.member;
+        match hold.what {
+            HoldKind::Line { queue } => self.leave_line(slot, queue, member, now),
+            HoldKind::Slot { queue } => self.give_back_slot(queue, member, selected, now),
+            HoldKind::ShareLine { share } => {
+                self.charge(slot, self.code.shares[share as usize].stage, member, now);
+                self.leave_share_line(slot, share, member, now);
+            }
+            HoldKind::Share { share } => {
+                self.charge(slot, self.code.shares[share as usize].stage, member, now);
+                self.leave_share(slot, share, member, selected, now);
+            }
+            HoldKind::Picked { lb, target } => {
+                let instance = self.instance_of(slot, lb, hold);
+                self.balancers[instance as usize].balancer.cancelled(now, target, 0);
+            }
+            HoldKind::GuardLine { lb } => {
+                let index = self.instance_of(slot, lb, hold);
+                self.leave_guard_line(slot, index, now);
+            }
+            HoldKind::Lost { stage } => self.charge(slot, stage, member, now),
+            HoldKind::Sent { lb, ticket } => {
+                let index = self.instance_of(slot, lb, hold);
+                self.guard_is_cut(index, ticket, now);
+            }
+        }
+    }
+
+    /// What a request holds, from its step to the end of a limit.
+    pub(crate) fn holds_of(&self, slot: u32, limit: &Limit) -> Vec<Hold> {
+        let code = self.code;
+        let state = &self.states.slots[slot as usize];
+        let (mut pc, mut member) = ((state.pc & !FLAGS) as usize, state.member);
+        let mut depth = usize::from(state.depth);
+        let mut holds = Vec::new();
+        if let (Op::Part { .. }, 0) = (code.steps[pc].op, state.pc & FAN) {
+            // It has returned, and what is around that step is not its own.
+            return holds;
+        }
+        let before = if state.pc & PARKED == 0 && pc > 0 { Some(code.steps[pc - 1].op) } else { None };
+        let waits = state.pc & LINE != 0;
+        let own = match before {
+            Some(Op::Enter { queue }) if waits => {
+                pc -= 1;
+                Some((HoldKind::Line { queue }, code.queues[queue as usize].skip - 1))
+            }
+            Some(Op::Ask { lb }) if waits => {
+                pc -= 1;
+                Some((HoldKind::GuardLine { lb }, pc as u32))
+            }
+            Some(Op::Share { share }) if waits => Some((HoldKind::ShareLine { share }, pc as u32)),
+            Some(Op::Share { share }) => Some((HoldKind::Share { share }, pc as u32)),
+            Some(op) => self.lost_at(op).map(|(stage, _)| (HoldKind::Lost { stage }, pc as u32)),
+            _ => None,
+        };
+        holds.extend(own.map(|(what, pc)| Hold { what, member, pc, depth }));
+        // Back at a balancer, or from a call, the frame is its own.
+        let mut popped =
+            matches!(code.steps[pc].op, Op::Done { .. } | Op::Told { .. } | Op::Back | Op::Next { .. });
+        loop {
+            if std::mem::take(&mut popped) {
+                let what = match code.steps[pc].op {
+                    Op::Done { lb } => {
+                        let [_, _, target] = self.states.frame(slot, depth - 1);
+                        Some(HoldKind::Picked { lb, target })
+                    }
+                    Op::Told { lb } => {
+                        let ticket = self.ticket(slot, depth).1;
+                        depth -= 1;
+                        Some(HoldKind::Sent { lb, ticket })
+                    }
+                    _ => None,
+                };
+                depth -= 1;
+                holds.extend(what.map(|what| Hold { what, member, pc: pc as u32, depth }));
+            }
+            let outermost = depth == usize::from(limit.depth);
+            let at = code.gives_back[pc];
+            if at != NOT && !(outermost && at >= limit.end) {
+                if let Op::Leave { queue } = code.steps[at as usize].op {
+                    holds.push(Hold { what: HoldKind::Slot { queue }, member, pc: at, depth });
+                }
+                pc = at as usize + 1;
+                continue;
+            }
+            if outermost {
+                return holds;
+            }
+            let [back, caller, _] = self.states.frame(slot, depth - 1);
+            pc = (back & !IDLE) as usize;
+            member = caller;
+            popped = true;
+        }
+    }
+
+    /// A request left behind goes on from the end of its wait.
+    fn stop_at(&mut self, slot: u32, stands: &WaitEnd, now: u64) {
+        self.scopes.slots[slot as usize].drawn = stands.drawn;
+        let state = &mut self.states.slots[slot as usize];
+        state.tag = state.tag.wrapping_add(1);
+        (state.pc, state.member, state.depth) =
+            (stands.pc as u32 | PARKED, stands.member, stands.depth as u16);
+        let (at, tag) = (stands.at.min(END_OF_TIME), state.tag);
+        self.pending.push(now, Entry { at, key: self.step_key(slot), who: slot, tag });
+    }
+
+    /// Whether a request that goes on unwanted ends at a step.
+    pub(crate) fn is_left_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
+        self.states.slots[slot as usize].is_unwanted() && self.scopes.ends_at(slot, pc, depth)
+    }
+
+    /// Ends a request that went on unwanted.
+    #[cold]
+    pub(crate) fn vanish(&mut self, slot: u32, now: u64) {
+        self.ledger.last_stop = self.ledger.last_stop.max(now);
+        if self.work_left.is_kept() {
+            self.work_left.drop(slot);
+        }
+        self.scopes.end(slot);
+        self.branches.clear(slot);
+        self.states.remove(slot);
+    }
+
+    /// Books time of a request that goes on unwanted. It passes outside of the slots around the place where the
+    /// request was left behind: those were given back.
+    #[cold]
+    pub(crate) fn spend(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
+        let ns = ns & self.states.slots[slot as usize].mask();
+        let at = |offset: u32| offset.wrapping_add(member & self.code.mask) as usize;
+        let here = &self.code.stages[stage as usize];
+        let spent = &mut self.ledger.spent[at(here.part)];
+        *spent = spent.wrapping_add(ns);
+        let top = self.branches.top(slot);
+        let floor = self.scopes.slots[top as usize].floor;
+        if floor == NOT {
+            return;
+        }
+        let floor = match self.code.steps[floor as usize].op {
+            Op::Leave { queue } => self.code.queues[queue as usize].stage,
+            Op::Shared { share } => self.code.shares[share as usize].stage,
+            _ => return,
+        };
+        let first = self.code.blocks[here.block as usize].stages.start;
+        if !(first..=stage).contains(&floor) {
+            return;
+        }
+        for around in &self.code.stages[first as usize..floor as usize] {
+            if let Some(gauge) = around.gauge {
+                let behind = &mut self.ledger.behind[at(gauge)];
+                *behind = behind.wrapping_add(ns);
+            }
+        }
+    }
+
+    /// A request leaves the line without being served.
+    pub(crate) fn leave_line(&mut self, slot: u32, queue: u32, member: u32, now: u64) {
+        let site = &self.code.queues[queue as usize];
+        let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
+        gauge.waiting = gauge.waiting.wrapping_add(now);
+        self.members[member.wrapping_add(site.offset) as usize].queue.abandon(&mut self.links, slot);
+        self.charge(slot, site.stage, member, now);
+    }
+
+    /// Counts a request that is cut off on its way in: it has not reached what is behind.
+    pub(crate) fn count_cut(&mut self, stage: u32, member: u32, selected: u64) {
+        if let Some(offset) = self.code.stages[stage as usize].cuts {
+            self.ledger.cuts[member.wrapping_add(offset) as usize] += selected & 1;
+        }
+    }
+}

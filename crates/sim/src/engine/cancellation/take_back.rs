@@ -1,0 +1,142 @@
+//! Takes back what a request that is cut off had booked ahead of its time.
+
+use crate::code::order::{Class, order_key, ranked};
+use crate::code::{NOT, Op};
+use crate::engine::Engine;
+use crate::state::request_state::{BEGINS, FLAGS, IDLE, LINE, PARKED};
+use crate::state::scopes::Passing;
+use crate::state::scopes::Remnant;
+
+impl Engine<'_> {
+    /// Takes back what was added up for waits, entries and visits that a request will not reach. A part that it
+    /// leaves behind will reach them, and its time is part of no latency from now on.
+    pub(crate) fn take_back(&mut self, slot: u32, left: Option<Remnant>, now: u64) {
+        let code = self.code;
+        let state = self.states.slots[slot as usize];
+        let selected = state.mask();
+        let stop = (state.pc & !FLAGS) as usize;
+        let mut passing = Passing { at: 0, key: self.step_key(slot), found: false, slot, left };
+        if state.pc & PARKED == 0 {
+            // It was sent on, and has not arrived there.
+            if state.pc & BEGINS != 0 || stop == 0 {
+                return;
+            }
+            // In line, at work, lost, or called from there and not yet gone on.
+            let mut inwards = true;
+            let (stage, since) = match code.steps[stop.saturating_sub(1)].op {
+                Op::Enter { queue } => (code.queues[queue as usize].stage, state.pc & LINE != 0),
+                Op::Ask { lb } if state.pc & LINE != 0 => (code.lbs[lb as usize].stage, true),
+                Op::Share { share } => (code.shares[share as usize].stage, true),
+                op => match self.lost_at(op) {
+                    Some((stage, in_vain)) => {
+                        inwards = in_vain;
+                        (stage, true)
+                    }
+                    None => return,
+                },
+            };
+            match passing.left {
+                None if !inwards => {}
+                None => self.count_cut(stage, state.member, selected),
+                Some(left) if since => left.beyond.push((stage, state.member, now.wrapping_neg())),
+                Some(_) => {}
+            }
+            return;
+        }
+        let scope = self.scopes.slots[slot as usize];
+        let (mut pc, mut member, mut depth) = (scope.pc as usize, scope.member, usize::from(scope.depth));
+        let mut drawn = scope.waits[..usize::from(scope.drawn)].iter();
+        passing.at = scope.since;
+        if let Op::Again { retry } = code.steps[stop].op {
+            let stage = code.retries[retry as usize].stage;
+            let ns = drawn.next().copied().unwrap_or(0);
+            passing.key = ranked(order_key(Class::Limit, state.ordinal), scope.rank);
+            return self.pass(&mut passing, ns, now, (stage, member, true));
+        }
+        while pc != stop || depth != usize::from(state.depth) {
+            match code.steps[pc].op {
+                Op::Stand { wait } => {
+                    let site = code.waits[wait as usize];
+                    self.pass(&mut passing, site.ns, now, (site.stage, member, site.inwards));
+                    pc += 1;
+                    passing.note_stop(pc, member, depth, scope.drawn - drawn.len() as u8);
+                }
+                Op::StandDrawn { draw } => {
+                    let site = &code.draws[draw as usize];
+                    if let (true, Some(counter)) = (passing.found, site.visits) {
+                        self.forget_visit(&passing, counter);
+                    }
+                    let lost = site.loss.and_then(|loss| code.losses[loss as usize].visits);
+                    if let (true, Some(counter)) = (passing.found, lost) {
+                        self.forget_visit(&passing, counter);
+                    }
+                    let ns = drawn.next().copied().unwrap_or(0);
+                    self.pass(&mut passing, ns, now, (site.stage, member, site.inwards));
+                    pc += 1;
+                    passing.note_stop(pc, member, depth, scope.drawn - drawn.len() as u8);
+                }
+                Op::Call { call } => {
+                    let site = code.calls[call as usize];
+                    let target = code.call_targets[member.wrapping_add(site.offset) as usize];
+                    if passing.found && (passing.left.is_none() || passing.is_to_stop()) {
+                        self.members[target.member as usize].entries -= selected as i32 & 1;
+                    }
+                    depth += 1;
+                    pc = target.pc as usize;
+                    member = target.member;
+                }
+                Op::Return => {
+                    let [back, caller, _] = self.states.frame(slot, depth - 1);
+                    let behind = usize::from(back & IDLE != 0 && state.outcome().is_none());
+                    pc = (back & !IDLE) as usize + behind;
+                    depth -= behind;
+                    member = caller;
+                }
+                Op::Back | Op::Done { .. } => {
+                    depth -= 1;
+                    pc += 1;
+                }
+                Op::Try { .. } => {
+                    if passing.found && passing.is_to_stop() {
+                        self.states.end_attempts(slot, false);
+                    }
+                    pc += 1;
+                }
+                _ => pc += 1,
+            }
+        }
+    }
+
+    /// Takes back a visit that did not take place, of the request and of a part that goes no further.
+    fn forget_visit(&mut self, passing: &Passing, counter: u32) {
+        let of = passing.left.as_ref().map_or(passing.slot, |left| left.request);
+        if of != NOT {
+            self.states.forget_visit(of, counter);
+        }
+        if passing.is_to_stop() {
+            self.states.forget_visit(passing.slot, counter);
+        }
+    }
+
+    /// Passes one wait: takes back the part of it that is still to come.
+    pub(super) fn pass(&mut self, passing: &mut Passing, ns: u64, now: u64, at: (u32, u32, bool)) {
+        let (stage, member, inwards) = at;
+        let end = passing.at.saturating_add(ns);
+        if (end, passing.key) > (now, self.turn.1) {
+            let beyond = end - passing.at.max(now);
+            if passing.found && passing.is_to_stop() {
+                self.charge(passing.slot, stage, member, ns.wrapping_neg());
+            } else if let Some(left) = &mut passing.left {
+                left.beyond.push((stage, member, beyond));
+            } else {
+                self.charge(passing.slot, stage, member, beyond.wrapping_neg());
+                if !passing.found && inwards {
+                    let selected = self.states.slots[passing.slot as usize].mask();
+                    self.count_cut(stage, member, selected);
+                }
+            }
+            passing.found = true;
+        }
+        passing.at = end;
+    }
+}

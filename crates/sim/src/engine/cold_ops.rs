@@ -1,0 +1,134 @@
+//! Steps that only some topologies have, each in its turn: the request's position goes through its state, so the hot
+//! path holds none of it.
+
+use crate::code::LossSite;
+use crate::code::{Code, Op};
+use crate::engine::Engine;
+use crate::state::request_details::scaled;
+use crate::state::request_state::BEGINS;
+use weir_model::crossing;
+use weir_policy::Kind;
+use weir_stats::Key;
+
+impl Engine<'_> {
+    /// Runs a step that only some topologies have. Where the request goes on is in its state afterwards; false: it
+    /// stops.
+    #[inline(never)]
+    pub(crate) fn detour(
+        &mut self,
+        slot: u32,
+        pc: usize,
+        member: u32,
+        depth: usize,
+        now: u64,
+        after_faults: bool,
+    ) -> bool {
+        let code: &Code = self.code;
+        self.leave_at(slot, pc as u32 + 1, member, depth);
+        match code.steps[pc].op {
+            Op::Ask { .. } => return self.ask_guard(slot, pc, member, depth, now),
+            Op::Down { .. } => return self.come_to_fault(slot, pc, member, depth, now, after_faults),
+            Op::Lossy { lossy } => return self.crosses(slot, lossy, member, now),
+            Op::Told { lb } => {
+                self.told_guard(slot, lb, member, depth, now);
+                self.states.slots[slot as usize].depth -= 2;
+                self.count_errors(slot, member, pc);
+            }
+            Op::Choose { choice } => self.choose(slot, choice, pc, member, depth),
+            Op::Sequence { group } => self.go_to_next(slot, group, pc + 1, 0),
+            Op::Next { group } => self.go_on_in_sequence(slot, group, pc),
+            Op::Come { retry } => self.comes_to_retry(slot, retry, member),
+            Op::Fan { group } => {
+                self.fan_out(slot, group, pc, member, depth, now);
+                return false;
+            }
+            Op::Part { .. } => {
+                self.part_ends(slot, now);
+                return false;
+            }
+            Op::Hedge { hedge } => {
+                self.start_hedge(slot, hedge, pc, member, depth, now);
+                return false;
+            }
+            Op::Hedged { hedge } => {
+                self.count_errors(slot, member, pc);
+                self.hedge_ends(slot, hedge, now);
+                return false;
+            }
+            Op::Rewrite { rewrite } => {
+                let shape = &mut self.details.slots[slot as usize].shape;
+                *shape = code.kinds.rewrites[rewrite as usize][*shape as usize];
+            }
+            Op::Unrewrite => {
+                self.count_errors(slot, member, pc);
+                let shape = &mut self.details.slots[slot as usize].shape;
+                *shape = code.kinds.before[*shape as usize];
+            }
+            Op::Answer { status } => {
+                self.details.slots[slot as usize].status = status as u16;
+                let outcome = (status >= 500).then_some(Kind::Status5xx);
+                self.states.slots[slot as usize].set_outcome(outcome);
+            }
+            Op::Hop { hop } => self.enter_hop(slot, hop, depth),
+            Op::Hopped { .. } => {
+                self.count_errors(slot, member, pc);
+                self.leave_hop(slot);
+            }
+            Op::Warm { warmup } => {
+                let site = &code.warmups[warmup as usize];
+                let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now);
+                self.details.scale(slot, factor);
+            }
+            Op::Work { work } => self.begin_known_work(slot, work, now),
+            Op::Worked => self.work_left.stop(slot),
+            Op::Cool { .. } => {
+                self.count_errors(slot, member, pc);
+                self.details.unscale(slot);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn choose(&mut self, slot: u32, choice: u32, pc: usize, member: u32, depth: usize) {
+        let site = &self.code.kinds.choices[choice as usize];
+        let came = self.comes_to_choice(slot, member.wrapping_add(site.offset));
+        let Some(index) = self.chosen(slot, choice, member, came) else {
+            self.refuse(slot, member, site.stage, Kind::NoRoute);
+            self.states.slots[slot as usize].pc = site.skip;
+            return;
+        };
+        let list = self.code.kinds.nodes[member.wrapping_add(site.offset) as usize].0;
+        let target = self.code.lists[list as usize].get(self.code, index);
+        self.states.set_frame(slot, depth, [pc as u32 + 1, member, index]);
+        self.leave_at(slot, target.pc, target.member, depth + 1);
+        let selected = self.states.slots[slot as usize].selected();
+        self.members[target.member as usize].entries += i32::from(selected);
+    }
+
+    /// The drawn wait of a request, with everything that lengthens it.
+    #[cold]
+    pub(crate) fn longer(&mut self, slot: u32, draw: u32, ns: u64) -> u64 {
+        let site = &self.code.draws[draw as usize];
+        let ns = if site.scaled { scaled(ns, self.details.slots[slot as usize].factor) } else { ns };
+        let Some(loss) = site.loss else { return ns };
+        let LossSite { loss, resend_ns, key, visits } = self.code.losses[loss as usize];
+        let key: Key = self.draw_key(slot, key, visits);
+        ns.saturating_add(crossing::extra_ns(loss, resend_ns, key).unwrap_or(0))
+    }
+
+    /// A request begins where it was sent.
+    #[cold]
+    pub(crate) fn begins(&mut self, slot: u32, now: u64) {
+        let state = &mut self.states.slots[slot as usize];
+        state.pc &= !BEGINS;
+        if self.code.branches {
+            self.branch_begins(slot, now);
+            if self.attempt_begins(slot) {
+                return;
+            }
+        }
+        let state = &self.states.slots[slot as usize];
+        self.members[state.member as usize].entries += i32::from(state.selected());
+    }
+}

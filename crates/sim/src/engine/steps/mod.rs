@@ -1,0 +1,399 @@
+//! The step loop of a request: it runs through its code until it reaches a step whose turn has not come.
+
+mod cold_steps;
+mod waiting;
+
+pub(crate) use cold_steps::on_visit;
+
+use crate::code::Op;
+use crate::engine::Engine;
+#[cfg(test)]
+use crate::engine::Sabotage;
+use crate::state::request_state::{BEGINS, CHECK, FAN, IDLE, LINE, PARKED};
+use weir_model::queue::Entry as QueueEntry;
+use weir_policy::Kind;
+use weir_policy::config::{Exclude, Work};
+
+impl Engine<'_> {
+    /// Runs a request from its step. `now` is the clock, `time` the request's own, which may be ahead or, on arrival,
+    /// behind by the prefix.
+    ///
+    /// Never inlined: inside the loop over events its registers end up on the stack, which costs a fifth.
+    #[inline(never)]
+    pub(crate) fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
+        let code = self.code;
+        // Held as long as nothing else may change it: borrowed again after each call that could.
+        let mut state = &mut self.states.slots[slot as usize];
+        macro_rules! again {
+            () => {
+                state = &mut self.states.slots[slot as usize]
+            };
+        }
+        if state.pc & (LINE | BEGINS | CHECK | FAN) != 0 {
+            if self.begin_or_go(slot, now) {
+                return;
+            }
+            again!();
+        }
+        let (mut pc, mut member, mut depth) =
+            ((state.pc & !PARKED) as usize, state.member, usize::from(state.depth));
+        // Whether it is selected, and has failed, is read from the state each time: a local would be spilled.
+        let (mut time, mut drawn) = (time, false);
+        let mut step = code.steps[pc];
+        if state.pc & PARKED == 0 {
+            time = time.saturating_add(step.wait_ns);
+        }
+        // A step in turn whose time has not come.
+        macro_rules! in_turn {
+            () => {
+                if time != now {
+                    break;
+                }
+            };
+        }
+        macro_rules! count_errors {
+            () => {
+                if state.has_failed() {
+                    if code.can_be_cut[pc] {
+                        in_turn!();
+                    }
+                    self.count_errors(slot, member, pc);
+                    again!();
+                }
+            };
+        }
+        // Time at a stage; as `book`.
+        macro_rules! charge {
+            ($site:expr, $ns:expr) => {
+                if code.charges {
+                    self.charge(slot, $site.stage, member, $ns);
+                    again!();
+                } else {
+                    let part = &mut self.ledger.parts[$site.part.wrapping_add(member & code.mask) as usize];
+                    *part = part.wrapping_add($ns & state.mask());
+                }
+            };
+        }
+        macro_rules! instance {
+            ($site:expr) => {{
+                let first = member.wrapping_add($site.offset);
+                if $site.shared {
+                    first
+                } else {
+                    first + u32::from(self.scopes.slots[slot as usize].meets) * code.instances.len() as u32
+                }
+            }};
+        }
+        macro_rules! draw {
+            ($site:expr) => {{
+                let mut key = self.draw_keys[$site.key as usize].with(state.way.bits());
+                if let Some(counter) = $site.visits {
+                    key = on_visit(key, self.states.rows.visits.count(slot, counter));
+                }
+                $site.sampler.draw(key)
+            }};
+        }
+        loop {
+            match step.op {
+                Op::Draw { draw } => {
+                    let site = &code.draws[draw as usize];
+                    let ns = draw!(site);
+                    let booked = ns & state.mask();
+                    #[cfg(test)]
+                    let booked = {
+                        let broken = self.breaks(Sabotage::MiscountWork);
+                        again!();
+                        if broken { 0 } else { booked }
+                    };
+                    let part = &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
+                    *part = part.wrapping_add(booked);
+                    time = time.saturating_add(ns);
+                    drawn = true;
+                    pc += 1;
+                }
+                Op::Stand { wait } => {
+                    let site = &code.waits[wait as usize];
+                    if time == now {
+                        self.scopes.stand(slot, now, pc, member, depth);
+                    }
+                    time = time.saturating_add(site.ns);
+                    charge!(site, site.ns);
+                    pc += 1;
+                }
+                Op::StandDrawn { draw } => {
+                    if time == now {
+                        self.scopes.stand(slot, now, pc, member, depth);
+                    } else if self.scopes.is_full(slot) {
+                        break;
+                    }
+                    let site = &code.draws[draw as usize];
+                    let mut ns = draw!(site);
+                    if site.scaled || site.loss.is_some() {
+                        ns = self.longer(slot, draw, ns);
+                        again!();
+                    }
+                    charge!(site, ns);
+                    self.scopes.drew(slot, ns);
+                    time = time.saturating_add(ns);
+                    drawn = true;
+                    pc += 1;
+                }
+                Op::Limit { limit } => {
+                    in_turn!();
+                    self.begin_limit(slot, limit, member, depth, now);
+                    again!();
+                    if state.has_failed() {
+                        // Left behind by a client that has gone: the nodes behind know nothing of that.
+                        state.set_outcome(None);
+                    }
+                    pc += 1;
+                }
+                Op::Limited => {
+                    if time != now && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
+                        break;
+                    }
+                    count_errors!();
+                    self.scopes.leave_innermost(slot);
+                    pc += 1;
+                }
+                Op::Pick { lb } => {
+                    let site = &code.lbs[lb as usize];
+                    if site.ordered {
+                        in_turn!();
+                    }
+                    let instance = instance!(site);
+                    let of = &mut self.balancers[instance as usize];
+                    if site.counts {
+                        of.take_returns(self.turn);
+                    }
+                    let draw = of.picks.with(self.states.rows.tries(state, slot).bits());
+                    let rule = state.exclude();
+                    let picked = if rule == Exclude::None || self.states.tried[slot as usize].is_empty() {
+                        of.balancer.pick(draw, &[])
+                    } else {
+                        let own = self.hops.tag(slot, instance);
+                        of.pick_anew(draw, &self.states.tried[slot as usize], own, &mut self.excluded)
+                    };
+                    match picked {
+                        Some(index) => {
+                            if rule != Exclude::None {
+                                let own = self.hops.tag(slot, instance);
+                                self.states.tried[slot as usize].picked(rule, own, index);
+                            }
+                            let target = of.targets.get(code, index);
+                            let back = (pc as u32 + 1) | if site.counts { 0 } else { IDLE };
+                            self.states.rows.set_frame(state, slot, depth, [back, member, index]);
+                            depth += 1;
+                            pc = target.pc as usize;
+                            member = target.member;
+                            self.members[member as usize].entries += i32::from(state.selected());
+                        }
+                        None => {
+                            self.refuse(slot, member, site.stage, Kind::NoTarget);
+                            again!();
+                            pc = site.skip as usize;
+                        }
+                    }
+                }
+                Op::Done { lb } => {
+                    let site = &code.lbs[lb as usize];
+                    let failed = state.has_failed();
+                    if site.can_be_cut && time != now && (failed || self.scopes.may_be_cut(slot, time)) {
+                        break;
+                    }
+                    if site.counts || failed {
+                        let target = self.states.rows.frame(state, slot, depth - 1)[2];
+                        let instance = instance!(site);
+                        if !site.counts {
+                            self.came_back(slot, instance, target);
+                            again!();
+                        } else if time != now {
+                            let noted = !failed && self.done_late(slot, instance, target, time);
+                            again!();
+                            if !noted {
+                                break;
+                            }
+                        } else if failed {
+                            self.done(slot, instance, target, now);
+                            again!();
+                        } else {
+                            self.balancers[instance as usize].balancer.succeeded(target);
+                        }
+                    }
+                    count_errors!();
+                    depth -= 1;
+                    pc += 1;
+                }
+                Op::Enter { queue } => {
+                    let site = &code.queues[queue as usize];
+                    let at = &mut self.members[member.wrapping_add(site.offset) as usize];
+                    if time == now {
+                        at.coming -= u32::from(site.ahead);
+                    } else if site.ahead && at.coming == 0 && at.queue.is_idle() {
+                        // No other request can come in between: it enters at its time, which is known.
+                        at.since = time;
+                    } else {
+                        at.coming += u32::from(site.ahead);
+                        break;
+                    }
+                    let queue = &mut at.queue;
+                    let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & code.mask) as usize];
+                    match queue.enter(site.limits, &mut self.links, slot) {
+                        QueueEntry::Inside => {
+                            gauge.busy = gauge.busy.wrapping_sub(time);
+                            gauge.served = gauge.served.wrapping_sub(time & state.mask());
+                            gauge.started += u64::from(state.selected());
+                            pc += 1;
+                        }
+                        QueueEntry::Waits => {
+                            gauge.waiting = gauge.waiting.wrapping_sub(now);
+                            gauge.most = gauge.most.max(queue.waiting());
+                            return self.stand_in_line(site, slot, pc, member, depth, now);
+                        }
+                        QueueEntry::Full => {
+                            self.count_refusal(slot, member, site.stage);
+                            self.refuse(slot, member, site.stage, Kind::Overloaded);
+                            again!();
+                            pc = site.skip as usize;
+                        }
+                    }
+                }
+                Op::Leave { queue } => {
+                    in_turn!();
+                    let selected = state.mask();
+                    self.leave(queue, member, selected, now);
+                    again!();
+                    count_errors!();
+                    if code.goes_on {
+                        if self.is_left_at(slot, pc, depth) {
+                            return self.vanish(slot, now);
+                        }
+                        again!();
+                    }
+                    pc += 1;
+                }
+                Op::Share { .. } | Op::Shared { .. } | Op::Token { .. } | Op::Flaky { .. } => {
+                    in_turn!();
+                    match self.rare(slot, pc, member, depth, now) {
+                        Some(next) => pc = next,
+                        None => return,
+                    }
+                    again!();
+                }
+                Op::Survived { .. } => {
+                    if time != now && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
+                        break;
+                    }
+                    self.survived(slot, pc, member);
+                    again!();
+                    pc += 1;
+                }
+                Op::Try { retry } => {
+                    if let Some(budget) = code.retries[retry as usize].budget {
+                        in_turn!();
+                        self.earn(slot, member.wrapping_add(budget), now);
+                        again!();
+                    }
+                    let exclude = code.retries[retry as usize].config.exclude;
+                    self.states.rows.begin_attempts(state, slot, exclude);
+                    pc += 1;
+                }
+                Op::Again { .. } | Op::Serve => pc += 1,
+                Op::Tried { retry } => {
+                    let site = &code.retries[retry as usize];
+                    let failed = state.has_failed();
+                    if failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
+                        in_turn!();
+                    }
+                    if site.in_turn
+                        && time != now
+                        && (failed || code.details || self.scopes.may_be_cut(slot, time))
+                    {
+                        break;
+                    }
+                    count_errors!();
+                    // An answer's status may be retried although it is not a failure.
+                    if !failed && !code.details {
+                        let redraw = site.config.work == Work::Redraw;
+                        self.states.rows.end_attempts(state, slot, redraw);
+                        pc += 1;
+                    } else {
+                        match self.next_attempt(slot, member, retry, now) {
+                            None => pc += 1,
+                            Some(0) => pc = site.again as usize,
+                            Some(ns) => return self.back_off(slot, site.again, member, depth, now, ns),
+                        }
+                        again!();
+                    }
+                }
+                Op::Fault { fault } => {
+                    in_turn!();
+                    let site = &code.faults[fault as usize];
+                    let node = &mut self.faults[member.wrapping_add(site.offset) as usize];
+                    if node.is_up(&site.law, now, after_faults) {
+                        pc += 1;
+                    } else {
+                        self.count_refusal(slot, member, site.stage);
+                        self.refuse(slot, member, site.stage, Kind::Refused);
+                        again!();
+                        pc = site.skip as usize;
+                    }
+                }
+                Op::Pass => {
+                    count_errors!();
+                    pc += 1;
+                }
+                Op::Call { call } => {
+                    let site = code.calls[call as usize];
+                    let target = code.call_targets[member.wrapping_add(site.offset) as usize];
+                    let frame = [(pc as u32 + 1) | IDLE, member, 0];
+                    self.states.rows.set_frame(state, slot, depth, frame);
+                    depth += 1;
+                    pc = target.pc as usize;
+                    member = target.member;
+                    self.members[member as usize].entries += i32::from(state.selected());
+                }
+                Op::Back => {
+                    depth -= 1;
+                    pc += 1;
+                }
+                Op::Return => {
+                    count_errors!();
+                    let [back, caller, _] = self.states.rows.frame(state, slot, depth - 1);
+                    let behind = usize::from(back & IDLE != 0 && !state.has_failed());
+                    pc = (back & !IDLE) as usize + behind;
+                    depth -= behind;
+                    member = caller;
+                }
+                Op::End => {
+                    if code.ends_in_turn
+                        || code.patience_ns.is_some() && time != now && self.scopes.may_be_cut(slot, time)
+                    {
+                        in_turn!();
+                    }
+                    if state.has_failed() {
+                        if code.can_be_cut[pc] {
+                            in_turn!();
+                        }
+                        self.count_errors(slot, member, pc);
+                    }
+                    return self.end(slot, now, time);
+                }
+                // Steps that only some topologies have: in turn, and out of line.
+                _ => {
+                    in_turn!();
+                    if !self.detour(slot, pc, member, depth, now, after_faults) {
+                        return;
+                    }
+                    again!();
+                    (pc, member, depth) = (state.pc as usize, state.member, usize::from(state.depth));
+                }
+            }
+            step = code.steps[pc];
+            time = time.saturating_add(step.wait_ns);
+        }
+        // It has reached a step whose time has not come.
+        state.stop_at(pc as u32 | PARKED, member, depth);
+        self.come_back_at(slot, now, time, drawn);
+    }
+}

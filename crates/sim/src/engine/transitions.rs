@@ -1,0 +1,320 @@
+//! The actions of steps: draws, targets, slots, attempts, errors, and the end of a request.
+
+use crate::code::bounds::HORIZON_NS;
+use crate::code::order::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
+#[cfg(test)]
+use crate::engine::Sabotage;
+use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE};
+use crate::state::request_state::LINE;
+use std::sync::atomic::Ordering;
+use weir_model::draws::purpose;
+use weir_model::flaky;
+use weir_policy::config::{Exclude, Work};
+use weir_policy::{Kind, Release};
+use weir_stats::Key;
+
+/// The status of an answer that a `flaky` node turned into a `status_5xx`.
+const FLAKY_STATUS: u16 = 500;
+
+impl Engine<'_> {
+    /// The key of a request's draw at a place on this visit.
+    #[inline(always)]
+    pub(crate) fn draw_key(&mut self, slot: u32, key: u32, visits: Option<u32>) -> Key {
+        let key = self.draw_keys[key as usize].with(self.states.slots[slot as usize].way.bits());
+        let Some(counter) = visits else { return key };
+        match self.states.visit(slot, counter) {
+            0 => key,
+            again => key.with(purpose::VISIT).with(u64::from(again)),
+        }
+    }
+
+    /// What a request draws at a place, ns.
+    #[inline(never)]
+    pub(crate) fn drawn(&mut self, slot: u32, draw: u32) -> u64 {
+        let site = &self.code.draws[draw as usize];
+        let ns = site.sampler.draw(self.draw_key(slot, site.key, site.visits));
+        if site.scaled || site.loss.is_some() { self.longer(slot, draw, ns) } else { ns }
+    }
+
+    /// Whether an answer fails at random on its way back.
+    pub(crate) fn fails(&mut self, slot: u32, flaky: u32) {
+        let site = self.code.flaky[flaky as usize];
+        if flaky::fails(site.p, self.draw_key(slot, site.key, site.visits)) {
+            self.states.slots[slot as usize].set_outcome(Some(site.kind));
+            if self.code.details {
+                let detail = &mut self.details.slots[slot as usize];
+                (detail.status, detail.relayed) = (FLAKY_STATUS, false);
+            }
+        }
+    }
+
+    /// The balancer that a request uses at a place, on its loop.
+    #[inline]
+    pub(crate) fn instance(&self, slot: u32, site: &crate::code::LbSite, member: u32) -> u32 {
+        self.on_loop(site, member, self.scopes.slots[slot as usize].meets)
+    }
+
+    /// The balancer at a place on a loop.
+    #[inline]
+    pub(crate) fn on_loop(&self, site: &crate::code::LbSite, member: u32, meets: u16) -> u32 {
+        let first = member.wrapping_add(site.offset);
+        if site.shared { first } else { first + u32::from(meets) * self.code.instances.len() as u32 }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn done(&mut self, slot: u32, instance: u32, target: u32, now: u64) {
+        let state = &self.states.slots[slot as usize];
+        let (outcome, ordinal) = (state.outcome(), state.ordinal);
+        self.came_back(slot, instance, target);
+        if let Release::After(hold) = self.balancers[instance as usize].balancer.done(target, outcome) {
+            self.hold(instance, target, now, hold, ordinal);
+        }
+    }
+
+    /// The targets that a retry excludes next may depend on how the request returned.
+    #[inline(never)]
+    pub(crate) fn came_back(&mut self, slot: u32, instance: u32, target: u32) {
+        let state = &self.states.slots[slot as usize];
+        let (outcome, exclude) = (state.outcome(), state.exclude());
+        if exclude != Exclude::None {
+            let own = self.hops.tag(slot, instance);
+            self.states.tried[slot as usize].came_back(exclude, own, target, outcome);
+        }
+    }
+
+    /// Notes that a request will return at `time`, which nothing can prevent any more. Only the balancer's own picks
+    /// depend on it, so they look it up; no event is needed. False if an event is needed all the same.
+    #[inline(always)]
+    pub(crate) fn done_late(&mut self, slot: u32, instance: u32, target: u32, time: u64) -> bool {
+        #[cfg(test)]
+        if self.breaks(Sabotage::ForgetReturn) {
+            return true;
+        }
+        let key = self.step_key(slot);
+        self.balancers[instance as usize].deferred.note(time, key, target)
+    }
+
+    #[cold]
+    pub(crate) fn hold(&mut self, instance: u32, target: u32, now: u64, hold: u64, ordinal: u64) {
+        let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
+        if index as usize == self.holds.len() {
+            self.holds.push((0, 0));
+        }
+        self.holds[index as usize] = (instance, target);
+        let key = order_key(Class::Hold, ordinal);
+        let at = now.saturating_add(hold).min(END_OF_TIME);
+        self.pending.push_constant(at - now, Entry { at, key, who: HOLD | index, tag: 0 });
+    }
+
+    pub(crate) fn end_hold(&mut self, index: u32, now: u64) {
+        let (instance, target) = self.holds[index as usize];
+        self.spare_holds.push(index);
+        if self.guards.release(instance, target) {
+            self.admit(instance, now);
+        } else {
+            self.balancers[instance as usize].balancer.release(target);
+        }
+    }
+
+    /// The same for a request that is cut off; separate, so that the other is inlined where it is used.
+    #[cold]
+    pub(crate) fn give_back_slot(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
+        self.leave(queue, member, selected, now);
+    }
+
+    /// Gives a slot back; the request that has waited longest takes it.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
+        let site = &self.code.queues[queue as usize];
+        let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
+        gauge.busy = gauge.busy.wrapping_add(now);
+        gauge.served = gauge.served.wrapping_add(now & selected);
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::LeakSlot) && self.issued >= 100 {
+            return;
+        }
+        if let Some(next) =
+            self.members[member.wrapping_add(site.offset) as usize].queue.leave(&mut self.links)
+        {
+            let woken = &mut self.states.slots[next as usize];
+            woken.pc &= !LINE;
+            // The event that would have ended its wait is stale.
+            woken.tag = woken.tag.wrapping_add(u32::from(site.timeout_ns.is_some()));
+            gauge.started += woken.mask() & 1;
+            gauge.waiting = gauge.waiting.wrapping_add(now);
+            gauge.busy = gauge.busy.wrapping_sub(now);
+            gauge.served = gauge.served.wrapping_sub(now & woken.mask());
+            let mask = woken.mask();
+            if self.code.charges {
+                self.charge(next, site.stage, member, now);
+            } else {
+                let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
+                *part = part.wrapping_add(now & mask);
+            }
+            self.wake(next, now);
+        }
+    }
+
+    /// The delay before another attempt, if there is one; otherwise the retry is left.
+    #[inline(never)]
+    pub(crate) fn next_attempt(&mut self, slot: u32, member: u32, retry: u32, now: u64) -> Option<u64> {
+        let site = &self.code.retries[retry as usize];
+        let redraw = site.config.work == Work::Redraw;
+        let outcome = self.states.slots[slot as usize].outcome();
+        let attempt = self.states.attempt(slot);
+        let (status, idempotent) = if self.code.details { self.said(slot) } else { (None, true) };
+        let mut next = site.config.next(attempt, outcome, status, idempotent);
+        if let (Some(_), Some(budget)) = (next, site.budget)
+            && !self.budgets[member.wrapping_add(budget) as usize].take(now)
+        {
+            next = None;
+        }
+        // No event separates attempts of one instant, and there may be millions: once stopped, no more are made.
+        self.attempts += u64::from(next.is_some());
+        if next.is_some() && self.attempts & PATIENCE == 0 {
+            self.stopped |= self.stop.load(Ordering::Relaxed);
+            self.carry_entries();
+        }
+        let Some(next) = next.filter(|_| !self.stopped) else {
+            self.states.end_attempts(slot, redraw);
+            return None;
+        };
+        if self.code.takes_as_get && site.config.next(attempt, outcome, status, false).is_none() {
+            self.ledger.as_get += u64::from(self.states.slots[slot as usize].selected());
+        }
+        self.states.try_again(slot, next, redraw, purpose::ATTEMPT);
+        let selected = self.states.slots[slot as usize].selected();
+        self.ledger.extra_attempts += u64::from(selected);
+        self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u64::from(selected);
+        if self.code.cuts {
+            let rank = &mut self.scopes.slots[slot as usize].rank;
+            *rank = later_attempt(*rank);
+            if self.code.details {
+                self.details.try_again(slot);
+            }
+        }
+        if site.config.backoff_ns == 0 {
+            return Some(0);
+        }
+        let own = self.backoffs[member.wrapping_add(site.nodes) as usize];
+        let ns = site.config.backoff_ns(next, self.choice_key(slot, own, self.states.came_to_retry(slot)));
+        self.charge(slot, site.stage, member, ns);
+        Some(ns)
+    }
+
+    /// A request goes on at this instant, in its turn.
+    #[inline]
+    pub(crate) fn wake(&mut self, slot: u32, now: u64) {
+        let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 1 };
+        let state = &self.states.slots[slot as usize];
+        let key = ranked(self.class_key | order_key(Class::Step, state.ordinal), rank);
+        self.pending.wake(Entry { at: now, key, who: slot, tag: state.tag });
+    }
+
+    /// Books time of a request to a stage; a wrapped negative time is taken back.
+    #[inline(never)]
+    pub(crate) fn charge(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
+        let state = &self.states.slots[slot as usize];
+        if state.is_unwanted() {
+            return self.spend(slot, stage, member, ns);
+        }
+        let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
+        if self.code.notes {
+            // Checks and requests outside of the window count nowhere.
+            if state.selected() {
+                self.scopes.notes[slot as usize].push((part, ns));
+            }
+            return;
+        }
+        let sum = &mut self.ledger.parts[part as usize];
+        *sum = sum.wrapping_add(ns & state.mask());
+    }
+
+    /// Earns the budget of a first attempt, for further ones.
+    #[inline(never)]
+    pub(crate) fn earn(&mut self, slot: u32, budget: u32, now: u64) {
+        let before = self.hops.attempts_before(slot);
+        if !self.code.cuts || self.scopes.slots[slot as usize].rank >> BRANCH_BITS == before {
+            self.budgets[budget as usize].earn(now);
+        }
+    }
+
+    /// A stage refuses a request, which returns from there.
+    #[cold]
+    pub(crate) fn refuse(&mut self, slot: u32, member: u32, stage: u32, kind: Kind) {
+        let state = &mut self.states.slots[slot as usize];
+        state.set_outcome(Some(kind));
+        if state.selected() {
+            let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
+            self.ledger.error_at(part as usize, kind);
+        }
+        if self.code.details {
+            self.details.slots[slot as usize].status = 0;
+        }
+    }
+
+    #[cold]
+    pub(crate) fn count_refusal(&mut self, slot: u32, member: u32, stage: u32) {
+        if let Some(offset) = self.code.stages[stage as usize].refusals {
+            let selected = self.states.slots[slot as usize].selected();
+            self.ledger.refusals[member.wrapping_add(offset) as usize] += u64::from(selected);
+        }
+    }
+
+    /// An error passes the stages that end at this step.
+    #[cold]
+    pub(crate) fn count_errors(&mut self, slot: u32, member: u32, pc: usize) {
+        let state = &self.states.slots[slot as usize];
+        let Some(kind) = state.outcome().filter(|_| state.selected()) else { return };
+        let (from, to) = self.code.covers[pc];
+        for &stage in &self.code.cover_list[from as usize..to as usize] {
+            let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
+            self.ledger.error_at(part as usize, kind);
+        }
+    }
+
+    /// Ends a request whose client has gone.
+    #[cold]
+    pub(crate) fn end_early(&mut self, slot: u32, now: u64) {
+        self.end(slot, now, now);
+    }
+
+    #[inline(always)]
+    pub(crate) fn end(&mut self, slot: u32, now: u64, time: u64) {
+        let state = &self.states.slots[slot as usize];
+        let latency = time - state.arrived;
+        self.beyond_horizon |= time > HORIZON_NS;
+        #[cfg(test)]
+        let latency =
+            latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency) && self.issued >= 100);
+        let ledger = &mut self.ledger;
+        ledger.ended += 1;
+        ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);
+        ledger.step(now, false);
+        ledger.ahead = ledger.ahead.wrapping_add(time - now);
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::SkipRecord) && self.issued >= 100 {
+            return;
+        }
+        if state.selected() {
+            let second_half = state.ordinal >= self.half;
+            ledger.record(latency, state.outcome(), time, second_half, self.source.load.deadline_ns);
+            if let Some(series) = &mut ledger.series {
+                series.record(state.ordinal, latency);
+            }
+        }
+        if self.code.cuts {
+            if self.clients.are_users() {
+                self.user_is_answered(slot, now, time);
+            }
+            self.scopes.end(slot);
+            self.lines.request_ends(time);
+            if self.code.notes {
+                self.ledger.last_stop = self.ledger.last_stop.max(time);
+                self.count_notes(slot);
+            }
+        }
+        self.states.remove(slot);
+    }
+}

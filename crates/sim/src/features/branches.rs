@@ -1,0 +1,308 @@
+//! Branches of one request: each that a `fanout` or a `hedge` sends in is a state in a slot of its own, with a row
+//! beside it. Meanwhile its parent waits without an event. Nothing is kept where no such node exists.
+//!
+//! A branch that is cut off gives back what it holds ([`Engine::cancel`]); one that is in a queue or server whose
+//! requests go on is left behind there, without a parent. The time of a branch is noted with it, and counts if that
+//! branch decided, or if its answer was the one waited for when all were cut off.
+
+use crate::code::bounds::Cut;
+use crate::code::order::RANKS;
+use crate::code::{NOT, Op};
+use crate::engine::Engine;
+use crate::state::branches::ALONE;
+use crate::state::branches::Row;
+use crate::state::holds::Hold;
+use crate::state::request_state::IDLE;
+use crate::state::scopes::{Limit, Remnant, WHOLE};
+use weir_policy::Outcome;
+
+impl Engine<'_> {
+    /// Runs the request that was to go on at once, and then its parents.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn go_on_then(&mut self, now: u64, after_faults: bool) {
+        while self.branches.then != NOT {
+            let slot = std::mem::replace(&mut self.branches.then, NOT);
+            self.go_on(slot, now, now, after_faults);
+        }
+    }
+
+    /// Creates a branch of a waiting request; the caller sets where it goes.
+    pub(crate) fn send_in(&mut self, parent: u32, index: u32, len: u32, now: u64) -> u32 {
+        let child = self.states.branch(parent);
+        self.scopes.begin(child);
+        let from = self.scopes.slots[parent as usize];
+        let each = (from.ranks() - 1) / len.max(1);
+        if each == 0 {
+            self.cut = Some(Cut::TooManyBranches);
+        }
+        let scope = &mut self.scopes.slots[child as usize];
+        scope.rank = from.rank + 1 + index * each;
+        scope.ranks_end = (scope.rank & RANKS) + each;
+        (scope.meets, scope.floor) = (from.meets, NOT);
+        self.details.branch(parent, child);
+        self.hops.branch(parent, child);
+        let retries = self.states.slots[parent as usize].retries;
+        let tries_of = if retries > 0 { self.branches.tried_of(parent) } else { NOT };
+        let hedge_of = self.branches.row(parent).hedge_of;
+        *self.branches.row_mut(child) =
+            Row { parent, index, hedge: NOT, hedge_of, tries_of, begun: now, group: NOT };
+        if let Some(group) = self.branches.group(parent) {
+            group.branches.push(child);
+        }
+        child
+    }
+
+    /// Marks a branch as an attempt of the hedge where `parent` waits.
+    pub(crate) fn mark_attempt(&mut self, child: u32, parent: u32, hedge: u32) {
+        let row = self.branches.row_mut(child);
+        (row.hedge_of, row.hedge) = (parent, hedge);
+    }
+
+    /// How many frames a request has within the part that can be cut off by itself.
+    pub(crate) fn frames_within(&self, slot: u32, depth: usize) -> u64 {
+        let floor = self.scopes.depth_of_innermost(slot);
+        let (mut at, mut frames) = (depth, 0);
+        while at > floor {
+            let [back, _, _] = self.states.frame(slot, at - 1);
+            let pc = (back & !IDLE) as usize;
+            at -= 1;
+            match (self.code.steps[pc].op, self.code.steps[pc - 1].op) {
+                // It has two frames.
+                (Op::Told { .. }, _) => at -= 1,
+                (Op::Back, Op::Call { call }) if self.code.calls[call as usize].sends_in => frames -= 1,
+                _ => {}
+            }
+            frames += 1;
+        }
+        frames as u64
+    }
+
+    /// Removes a branch for which nothing waits any more.
+    pub(crate) fn remove_branch(&mut self, slot: u32, now: u64) {
+        self.ledger.last_stop = self.ledger.last_stop.max(now);
+        self.scopes.end(slot);
+        self.branches.clear(slot);
+        self.states.remove(slot);
+    }
+
+    /// Moves the notes of one branch to another.
+    pub(crate) fn move_notes(&mut self, from: u32, to: u32) {
+        let mut notes = std::mem::take(&mut self.scopes.notes[from as usize]);
+        self.scopes.notes[to as usize].append(&mut notes);
+        self.scopes.notes[from as usize] = notes;
+    }
+
+    /// Resumes a parent at a step with the answer of a branch that has ended.
+    pub(crate) fn resume(&mut self, slot: u32, pc: u32, outcome: Outcome, said: (u16, bool)) {
+        let turn = self.states.rows.turns.count(slot);
+        self.states.rows.turns.set(slot, turn + 1);
+        let detail = &mut self.details.slots[slot as usize];
+        (detail.status, detail.relayed) = said;
+        let state = &mut self.states.slots[slot as usize];
+        state.set_outcome(outcome);
+        state.tag = state.tag.wrapping_add(1);
+        state.pc = pc;
+        self.branches.then = slot;
+    }
+
+    /// Ends the wait for branches: those still open are cut off. With `force`, no request behind goes on. If it
+    /// `counts`, the time of the one whose answer was waited for is its parent's.
+    pub(crate) fn cut_branches(&mut self, slot: u32, force: bool, counts: bool, now: u64) {
+        if self.branches.row(slot).group == NOT {
+            return;
+        }
+        self.hand_visits_of_first(slot, slot, now);
+        if counts {
+            self.book_until_begun(slot, slot);
+        }
+        let mut heir = counts.then_some(slot);
+        let (group, open) = self.branches.close_group(slot);
+        for &branch in open.iter().filter(|b| **b != NOT) {
+            self.cancel(branch, force, heir.take(), now);
+        }
+        self.branches.spare_group(group, open);
+    }
+
+    /// Books the time before the attempt that counts began at the hedge itself.
+    fn book_until_begun(&mut self, slot: u32, heir: u32) {
+        let Some(group) = self.branches.group(slot) else { return };
+        if let (Some(first), Some(_)) = (group.first_open(), group.hedging) {
+            let begun = self.branches.begun(first);
+            self.book_start(slot, heir, begun);
+        }
+    }
+
+    /// The same for an attempt that began at `begun`.
+    pub(crate) fn book_start(&mut self, slot: u32, heir: u32, begun: u64) {
+        let member = self.states.slots[slot as usize].member;
+        let Some(group) = self.branches.group(slot) else { return };
+        // If it was left behind since, its time up to then is booked.
+        let (site, ns) = (group.site, begun.saturating_sub(group.since));
+        if ns > 0 {
+            self.charge(heir, self.code.hedges[site as usize].stage, member, ns);
+        }
+    }
+
+    /// Cuts a branch off; its time up to now counts for `heir`, if there is one.
+    pub(crate) fn cancel(&mut self, slot: u32, force: bool, heir: Option<u32>, now: u64) {
+        let whole = self.whole(slot);
+        let holds = self.holds_of(slot, &whole);
+        let floor = if force { None } else { holds.iter().rposition(|hold| self.goes_on(hold)) };
+        if let Some(floor) = floor {
+            return self.leave_behind(slot, &holds, floor, heir, now);
+        }
+        let selected = self.states.slots[slot as usize].mask();
+        if self.work_left.is_kept() {
+            self.work_left.drop(slot);
+        }
+        self.take_back(slot, None, now);
+        self.cut_branches(slot, force, heir.is_some(), now);
+        holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+        self.settle_notes(slot, heir);
+        self.remove_branch(slot, now);
+    }
+
+    fn settle_notes(&mut self, slot: u32, heir: Option<u32>) {
+        match heir {
+            Some(heir) => self.move_notes(slot, heir),
+            None => self.spend_notes(slot),
+        }
+    }
+
+    /// The whole branch, as a limit around it would be.
+    fn whole(&self, slot: u32) -> Limit {
+        match self.branches.row(slot).hedge {
+            NOT => Limit { end: WHOLE, depth: 1, ..Limit::default() },
+            hedge => Limit { end: self.code.hedges[hedge as usize].end, ..Limit::default() },
+        }
+    }
+
+    /// Leaves a branch behind in a place whose requests go on.
+    fn leave_behind(&mut self, slot: u32, holds: &[Hold], floor: usize, heir: Option<u32>, now: u64) {
+        let selected = self.states.slots[slot as usize].mask();
+        holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+        let lines = self.lines_around(slot);
+        self.scopes.leave_behind(slot, &holds[floor], &lines);
+        self.loses_its_own(slot);
+        self.turn_away(slot, heir, Some(&holds[floor]), now);
+    }
+
+    /// A request went on in another slot and left this one behind: the branch is in that slot from now on.
+    pub(crate) fn part_from(&mut self, slot: u32, request: u32, now: u64) {
+        if !self.code.branches {
+            return;
+        }
+        let row = self.branches.row(slot);
+        *self.branches.row_mut(request) = Row { group: NOT, ..row };
+        if let Some(group) = self.branches.group(row.parent) {
+            group.branches[row.index as usize] = request;
+        }
+        let lines = self.lines_around(slot);
+        self.scopes.haunt(slot, &lines);
+        self.hand_visits_of_first(slot, request, now);
+        self.loses_its_own(slot);
+        self.turn_away_behind(slot, Some(request), now);
+    }
+
+    /// Nothing waits for a branch left behind any more. It and its children keep the list of targets that the request
+    /// has tried.
+    fn loses_its_own(&mut self, top: u32) {
+        let Row { tries_of, hedge_of, group, .. } = self.branches.row(top);
+        if tries_of != NOT {
+            self.states.inherit_tried(tries_of, top);
+        }
+        *self.branches.row_mut(top) = Row { group, ..ALONE };
+        let mut stack = self.open_of(top);
+        while let Some(slot) = stack.pop() {
+            let row = self.branches.row_mut(slot);
+            if row.hedge_of == hedge_of {
+                row.hedge_of = NOT;
+            }
+            if tries_of != NOT && row.tries_of == tries_of {
+                row.tries_of = top;
+            }
+            stack.extend(self.open_of(slot));
+        }
+    }
+
+    fn open_of(&mut self, slot: u32) -> Vec<u32> {
+        let group = self.branches.group(slot);
+        group.map_or_else(Vec::new, |group| group.branches.iter().copied().filter(|b| *b != NOT).collect())
+    }
+
+    /// From now on the time of a branch counts for no latency.
+    fn turn_away(&mut self, slot: u32, heir: Option<u32>, floor: Option<&Hold>, now: u64) {
+        let mut beyond = Vec::new();
+        self.take_back(slot, Some(Remnant { request: NOT, beyond: &mut beyond, stands: None }), now);
+        for &(stage, member, ns) in &beyond {
+            self.charge(slot, stage, member, ns.wrapping_neg());
+        }
+        self.turn_away_behind(slot, heir, now);
+        self.settle_notes(slot, heir);
+        let scope = &mut self.scopes.slots[slot as usize];
+        scope.floor = floor.map_or(NOT, |floor| floor.pc);
+        scope.floor_depth = floor.map_or(0, |floor| floor.depth as u16);
+        self.states.slots[slot as usize].set_unwanted();
+        for (stage, member, ns) in beyond {
+            self.charge(slot, stage, member, ns);
+        }
+    }
+
+    /// The same for all branches that one waits for.
+    fn turn_away_behind(&mut self, slot: u32, heir: Option<u32>, now: u64) {
+        if let Some(heir) = heir {
+            self.book_until_begun(slot, heir);
+        }
+        if let Some(group) = self.branches.group(slot) {
+            group.since = now;
+        }
+        let mut heir = heir;
+        for branch in self.open_of(slot) {
+            self.turn_away(branch, heir.take(), None, now);
+        }
+    }
+
+    /// The timelines of crashable processes around the parents of a branch.
+    fn lines_around(&self, slot: u32) -> Vec<u32> {
+        let (mut lines, mut at) = (Vec::new(), self.branches.parent(slot));
+        while at != NOT {
+            self.scopes.lines_of(at, &mut lines);
+            at = self.branches.parent(at);
+        }
+        lines
+    }
+
+    /// The first attempt of a hedge is on the way of the request itself: copies its visits up to now.
+    fn hand_visits_of_first(&mut self, slot: u32, to: u32, now: u64) {
+        if self.code.visits == 0 {
+            return;
+        }
+        let first = self.branches.group(slot).filter(|group| group.hedging.is_some());
+        let first = first.and_then(|group| group.branches.first().copied()).filter(|b| *b != NOT);
+        let Some(first) = first else { return };
+        self.hand_visits_of_first(first, first, now);
+        let outer = self.states.slots[slot as usize].retries;
+        if !self.states.hand_visits(first, outer, to) {
+            // Visits of waits that have not begun are to be forgotten.
+            let mut beyond = Vec::new();
+            self.take_back(first, Some(Remnant { request: to, beyond: &mut beyond, stands: None }), now);
+        }
+    }
+
+    /// Whether some parent waits for branches of which another may begin.
+    pub(crate) fn will_send_in(&mut self, slot: u32) -> bool {
+        let group = self.branches.group(slot);
+        group.and_then(|group| group.hedging).is_some_and(|hedging| hedging.next_deadline().is_some())
+    }
+
+    /// A branch begins where it was sent, in its turn: then the next of its fan-out may.
+    pub(crate) fn branch_begins(&mut self, slot: u32, now: u64) {
+        let Row { parent, index, .. } = self.branches.row(slot);
+        let Some(group) = self.branches.group(parent) else { return };
+        let last = group.branches.len() as u32 == index + 1;
+        if group.hedging.is_none() && last && index + 1 < group.len {
+            self.send_part(parent, index + 1, now);
+        }
+    }
+}

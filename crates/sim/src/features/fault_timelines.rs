@@ -1,0 +1,180 @@
+//! Nodes that fail and are repaired in other ways than plain refusal: several on one timeline, processes that crash,
+//! black holes, slow nodes.
+//!
+//! - In virtual time: none. A crash is a scope like a limit without an event of its own: requests inside when the
+//!   timeline goes down are cut off at once and fail with `reset`, and so do those that went on there only because no
+//!   cancellation reached them.
+//! - Given back when cut off: everything that is held inside, whatever `on_cancel` a queue has.
+//! - Draws: the periods of each timeline, by node or name.
+
+use crate::code::Op;
+use crate::code::order::{Class, Entry, order_key};
+use crate::engine::{END_OF_TIME, Engine, FLIP};
+use crate::state::request_state::{CHECK, PARKED};
+use crate::state::scopes::{GHOST, Limit};
+use weir_plan::Mode;
+use weir_policy::Kind;
+
+impl Engine<'_> {
+    /// Schedules the first flips of the timelines that flip by events.
+    pub(crate) fn schedule_flips(&mut self) {
+        for line in 0..self.lines.state.len() as u32 {
+            if self.code.lines.lines[line as usize].eager {
+                self.schedule_flip(line, 0);
+            }
+        }
+    }
+
+    fn schedule_flip(&mut self, line: u32, now: u64) {
+        let at = self.lines.state[line as usize].next_flip_ns().min(END_OF_TIME);
+        let key = order_key(Class::Fault, u64::from(line));
+        self.pending.push(now, Entry { at, key, who: FLIP | line, tag: 0 });
+    }
+
+    /// A timeline flips.
+    pub(crate) fn flip(&mut self, line: u32, now: u64) {
+        let state = &mut self.lines.state[line as usize];
+        state.flip_due(&self.code.lines.lines[line as usize].law);
+        let is_up = state.is_up_now();
+        self.lines.flip(line, 1, now);
+        self.schedule_flip(line, now);
+        self.flipped(line, is_up, now);
+    }
+
+    fn flipped(&mut self, line: u32, is_up: bool, now: u64) {
+        if !is_up {
+            return self.crash(line, now);
+        }
+        for &warmup in &self.code.lines.lines[line as usize].warmups {
+            self.warmups[warmup as usize].restart(now);
+        }
+    }
+
+    /// Whether the nodes of a timeline are up for a request that enters now.
+    fn line_is_up(&mut self, line: u32, now: u64, after_faults: bool) -> bool {
+        let site = &self.code.lines.lines[line as usize];
+        let state = &mut self.lines.state[line as usize];
+        if site.eager {
+            return state.is_up_now();
+        }
+        let before = state.flips();
+        let is_up = state.is_up(&site.law, now, after_faults);
+        let flips = state.flips() - before;
+        if flips > 0 {
+            if self.code.loses {
+                self.lines.flip(line, flips, now);
+            }
+            self.flipped(line, is_up, now);
+        }
+        is_up
+    }
+
+    /// Whether the node of a member is up.
+    pub(crate) fn is_up(&mut self, down: u32, member: u32, now: u64, after_faults: bool) -> bool {
+        let site = self.code.lines.sites[down as usize];
+        self.line_is_up(self.code.lines.of_node[member.wrapping_add(site.offset) as usize], now, after_faults)
+    }
+
+    /// A request arrives at a node that may be down; false: it goes no further now.
+    pub(crate) fn come_to_fault(
+        &mut self,
+        slot: u32,
+        pc: usize,
+        member: u32,
+        depth: usize,
+        now: u64,
+        after_faults: bool,
+    ) -> bool {
+        let Op::Down { down } = self.code.steps[pc].op else { return false };
+        let site = self.code.lines.sites[down as usize];
+        let (tag, check) =
+            (self.states.slots[slot as usize].tag, self.states.slots[slot as usize].pc & CHECK);
+        let selected = self.states.slots[slot as usize].mask();
+        // It may be inside a process that is now found dead: another node on that timeline.
+        self.leave_at(slot, pc as u32 | PARKED | check, member, depth);
+        self.scopes.stand(slot, now, pc, member, depth);
+        let is_up = self.is_up(down, member, now, after_faults);
+        if self.states.slots[slot as usize].tag != tag {
+            // It arrived here, and goes no further.
+            self.count_cut(site.stage, member, selected);
+            return false;
+        }
+        self.leave_at(slot, (pc as u32 + 1) | check, member, depth);
+        let refused = match (site.mode, is_up) {
+            (Mode::Slow, _) => {
+                self.details.scale(slot, if is_up { 1.0 } else { site.slow });
+                return true;
+            }
+            (Mode::Crash, true) => {
+                let line = self.code.lines.of_node[member.wrapping_add(site.offset) as usize];
+                self.enter_process(slot, line, site.skip, member, depth);
+                return true;
+            }
+            (_, true) => return true,
+            (Mode::Blackhole, false) => {
+                self.lose(slot, site.stage, member, now);
+                return false;
+            }
+            (Mode::Refuse, false) => Kind::Refused,
+            (Mode::Crash, false) => Kind::ConnectFailed,
+        };
+        self.count_refusal(slot, member, site.stage);
+        if site.mode == Mode::Crash {
+            // A request that leaves a process, or is not let in, passes the stage behind it.
+            self.states.slots[slot as usize].set_outcome(Some(refused));
+        } else {
+            self.refuse(slot, member, site.stage, refused);
+        }
+        self.details.slots[slot as usize].relayed = false;
+        self.states.slots[slot as usize].pc = site.skip;
+        true
+    }
+
+    /// A request enters a process that can crash.
+    fn enter_process(&mut self, slot: u32, line: u32, end: u32, member: u32, depth: usize) {
+        let rank = self.scopes.slots[slot as usize].rank;
+        let (retries, depth) = (self.states.slots[slot as usize].retries, depth as u16);
+        let details = self.details.outside(slot);
+        let row = Limit { live: 0, end, member, rank, depth, retries, details, until: 0 };
+        let (live, _) = self.scopes.enter(slot, row, self.lines.state[line as usize].next_flip_ns());
+        self.scopes.register(live, line);
+        // Left behind by a client that has gone: the nodes behind know nothing of that.
+        self.states.slots[slot as usize].set_outcome(None);
+    }
+
+    /// A request leaves a process that can crash.
+    #[inline(never)]
+    pub(crate) fn survived(&mut self, slot: u32, pc: usize, member: u32) {
+        self.count_errors(slot, member, pc);
+        self.scopes.leave_innermost(slot);
+    }
+
+    /// Kills the processes of a timeline.
+    fn crash(&mut self, line: u32, now: u64) {
+        let mut inside = self.scopes.inside(line, |slot| self.states.slots[slot as usize].ordinal);
+        inside.sort_unstable();
+        for (_, _, live, tag) in inside {
+            let Some((slot, at)) = self.scopes.struck(live, tag) else { continue };
+            let limit = self.scopes.limits[slot as usize * self.scopes.each + usize::from(at)];
+            if limit.end == GHOST {
+                self.kill(slot, now);
+                continue;
+            }
+            self.cut_to(slot, &limit, now);
+            self.back_to(slot, at, &limit);
+            let token = &mut self.states.slots[slot as usize];
+            token.set_outcome(Some(Kind::Reset));
+            let end = limit.end | token.pc & CHECK;
+            (token.pc, token.member, token.depth) = (end, limit.member, limit.depth);
+            self.wake(slot, now);
+        }
+    }
+
+    /// Cuts off a request that goes on unwanted, with all that it holds.
+    pub(crate) fn kill(&mut self, slot: u32, now: u64) {
+        let scope = &self.scopes.slots[slot as usize];
+        let whole = Limit { end: scope.floor + 1, depth: scope.floor_depth, ..Limit::default() };
+        self.cut_to(slot, &whole, now);
+        self.vanish(slot, now);
+    }
+}

@@ -1,0 +1,311 @@
+//! Balancers with something around them: health, ejection, full targets, pass-over of unreachable targets, keys,
+//! spare nodes.
+//!
+//! - In virtual time: no time, except for waits while all targets are full. Requests are picked for and come back in
+//!   their turn, and the balancer is examined when something changes by itself.
+//! - Given back when cut off: the place in line; the target, which counts as no outcome.
+//! - Draws: what the policy draws, by node and way.
+
+use crate::code::Op;
+use crate::code::bounds::MOST_IN_VAIN;
+use crate::code::order::{Class, Entry, order_key};
+use crate::engine::{END_OF_TIME, Engine, WATCH};
+use crate::state::guards::SPARE;
+use crate::state::request_state::{BEGINS, LINE, PARKED};
+use weir_policy::config::Exclude;
+use weir_policy::{Ask, Kind, Picked, Release, Ticket};
+
+impl Engine<'_> {
+    /// A request arrives at a balancer. Where it goes on is in its state afterwards; false: it waits.
+    pub(crate) fn ask_guard(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now: u64) -> bool {
+        let lb = match self.code.steps[pc].op {
+            Op::Ask { lb } => lb,
+            _ => return false,
+        };
+        let site = &self.code.lbs[lb as usize];
+        let index = self.instance(slot, site, member);
+        self.leave_at(slot, pc as u32, member, depth);
+        self.comes_to_balancer(slot, lb, member);
+        if self.code.guards.probes {
+            self.probe(slot, index, now);
+        }
+        match self.ask(slot, index, now) {
+            Picked::Target(ticket) => {
+                self.send_to(slot, index, ticket);
+                true
+            }
+            Picked::Full => self.wait_for_target(slot, index, now),
+            Picked::Empty => {
+                self.nobody_left(slot, lb, index, now);
+                true
+            }
+        }
+    }
+
+    #[inline]
+    fn ask(&mut self, slot: u32, index: u32, now: u64) -> Picked {
+        self.left_out(slot, index);
+        let detail = self.details.slots[slot as usize];
+        let Some(guard) = self.guards.get(index) else { return Picked::Empty };
+        let (picks, site) = (guard.picks, guard.site);
+        let draw = self.choice_key(slot, picks, detail.came);
+        let key = self.code.guards.sites[site as usize].key.and_then(|key| self.key(slot, key));
+        if self.work_left.is_kept() {
+            self.tell_work_left(index, now);
+        }
+        let Some((guard, on)) = self.guards.on_loop(index) else { return Picked::Empty };
+        let sticky =
+            guard.sticky.as_ref().zip(detail.key).and_then(|(sticky, key)| sticky.target(&self.jar, key));
+        let ask = Ask { draw, key, now_ns: now, exclude: &self.excluded, sticky };
+        guard.upstream.on(on).pick(&ask)
+    }
+
+    /// Sends a request to a target, from the step of its balancer.
+    fn send_to(&mut self, slot: u32, index: u32, ticket: Ticket) {
+        let (exclude, own) = (self.states.slots[slot as usize].exclude(), self.hops.tag(slot, index));
+        if exclude != Exclude::None {
+            let list = self.branches.tried_of(slot);
+            self.states.tried[list as usize].picked(exclude, own, ticket.target);
+        }
+        self.branches.note_open(slot, own, ticket.target);
+        let Some(targets) = self.guards.get(index).map(|guard| guard.targets) else { return };
+        let to = targets.get(self.code, ticket.target);
+        if let Some(busy) = self.guards.busy.get_mut(self.code.ends.server(to.member) as usize) {
+            busy.entered();
+        }
+        self.step_to(slot, to, ticket);
+        if self.work_left.is_kept() {
+            self.bring_work(slot, to);
+        }
+    }
+
+    /// Sends a request to a node behind a balancer; two frames record how it comes back.
+    fn step_to(&mut self, slot: u32, to: crate::code::Target, ticket: Ticket) {
+        let state = &self.states.slots[slot as usize];
+        let (depth, member, selected) = (usize::from(state.depth), state.member, state.selected());
+        let back = (state.pc & !(PARKED | LINE)) + 1;
+        let at = ticket.at_ns;
+        self.states.set_frame(slot, depth, [at as u32, (at >> 32) as u32, u32::from(ticket.probe)]);
+        self.states.set_frame(slot, depth + 1, [back, member, ticket.target]);
+        self.leave_at(slot, to.pc, to.member, depth + 2);
+        self.members[to.member as usize].entries += i32::from(selected);
+    }
+
+    /// No target is left: an error, or the spare node.
+    fn nobody_left(&mut self, slot: u32, lb: u32, index: u32, now: u64) {
+        let site = &self.code.lbs[lb as usize];
+        let member = self.states.slots[slot as usize].member;
+        let spares = self.guards.get(index).and_then(|g| self.code.guards.sites[g.site as usize].spares);
+        let Some(spares) = spares else {
+            self.refuse(slot, member, site.stage, Kind::NoTarget);
+            self.states.slots[slot as usize].pc = site.skip;
+            return;
+        };
+        let to = self.code.guards.spares[member.wrapping_add(spares) as usize];
+        self.step_to(slot, to, Ticket { target: SPARE, probe: false, at_ns: now });
+    }
+
+    /// All targets are full; true: it is refused.
+    fn wait_for_target(&mut self, slot: u32, index: u32, now: u64) -> bool {
+        let code = self.code;
+        let Some(guard) = self.guards.get(index) else { return false };
+        let (lb, site) = (&code.lbs[guard.lb as usize], &code.guards.sites[guard.site as usize]);
+        let member = self.states.slots[slot as usize].member;
+        if u64::from(guard.line.len()) >= site.max_waiting {
+            self.refuse(slot, member, lb.stage, Kind::Overloaded);
+            self.states.slots[slot as usize].pc = lb.skip;
+            return true;
+        }
+        guard.line.join(&mut self.links, slot);
+        guard.vain = 0;
+        self.stops(slot, lb.stage, member, now);
+        let state = &mut self.states.slots[slot as usize];
+        state.pc = (state.pc + 1) | LINE;
+        if let Some(ns) = site.wait_timeout_ns {
+            self.end_wait_after(slot, now, ns);
+        }
+        false
+    }
+
+    /// The longest permitted wait for a target has passed.
+    pub(crate) fn wait_for_target_no_longer(&mut self, slot: u32, lb: u32, member: u32, now: u64) -> bool {
+        let site = &self.code.lbs[lb as usize];
+        let index = self.instance(slot, site, member);
+        self.leave_guard_line(slot, index, now);
+        self.refuse(slot, member, site.stage, Kind::Timeout);
+        self.states.slots[slot as usize].pc = site.skip;
+        false
+    }
+
+    /// Lets waiting requests go on, as far as there is room, each by the state of its own loop.
+    pub(crate) fn admit(&mut self, index: u32, now: u64) {
+        while let Some((slot, lb)) =
+            self.guards.get(index).and_then(|guard| Some((guard.line.peek()?, guard.lb)))
+        {
+            let member = self.states.slots[slot as usize].member;
+            let index = self.instance(slot, &self.code.lbs[lb as usize], member);
+            let picked = self.ask(slot, index, now);
+            if picked == Picked::Full {
+                return;
+            }
+            self.leave_guard_line(slot, index, now);
+            if let Some(guard) = self.guards.get(index) {
+                guard.vain = 0;
+            }
+            let state = &mut self.states.slots[slot as usize];
+            // The event that would have ended its wait is stale.
+            state.tag = state.tag.wrapping_add(1);
+            state.pc = (state.pc & !LINE) - 1;
+            match picked {
+                Picked::Target(ticket) => {
+                    self.send_to(slot, index, ticket);
+                    self.begins_later(slot);
+                }
+                _ => {
+                    state.pc |= PARKED;
+                    // It is there since now.
+                    let (pc, member, depth) = (state.pc & !PARKED, state.member, usize::from(state.depth));
+                    self.scopes.stand(slot, now, pc as usize, member, depth);
+                    self.will_retake(slot);
+                }
+            }
+            self.wake(slot, now);
+        }
+    }
+
+    /// The same, after health was looked at.
+    pub(crate) fn admit_by_health(&mut self, index: u32, now: u64) {
+        if let Some(guard) = self.guards.get(index) {
+            guard.vain += u32::from(guard.vain < MOST_IN_VAIN);
+        }
+        self.admit(index, now);
+    }
+
+    /// A request that was sent on begins there in its turn; if it is cut off before that, it did not arrive there.
+    pub(crate) fn begins_later(&mut self, slot: u32) {
+        let state = &mut self.states.slots[slot as usize];
+        self.members[state.member as usize].entries -= i32::from(state.selected());
+        state.pc |= BEGINS;
+    }
+
+    /// A request leaves the line for a target, and the balancer's place is free.
+    pub(crate) fn leave_guard_line(&mut self, slot: u32, index: u32, now: u64) {
+        let member = self.states.slots[slot as usize].member;
+        let Some(guard) = self.guards.get(index) else { return };
+        guard.line.take_out(&mut self.links, slot);
+        let stage = self.code.lbs[guard.lb as usize].stage;
+        self.charge(slot, stage, member, now);
+    }
+
+    /// A request has returned from where a balancer sent it.
+    pub(crate) fn told_guard(&mut self, slot: u32, lb: u32, member: u32, depth: usize, now: u64) {
+        let index = self.instance(slot, &self.code.lbs[lb as usize], member);
+        let (target, ticket) = self.ticket(slot, depth);
+        let state = &self.states.slots[slot as usize];
+        let (outcome, exclude, ordinal) = (state.outcome(), state.exclude(), state.ordinal);
+        if target == SPARE {
+            return;
+        }
+        if self.work_left.is_kept() {
+            self.work_left.drop(slot);
+        }
+        let (status, detail) = (self.answered_with(slot), self.details.slots[slot as usize]);
+        if exclude != Exclude::None {
+            let reached = outcome.filter(|_| !detail.relayed);
+            let list = self.branches.tried_of(slot);
+            let own = self.hops.tag(slot, index);
+            self.states.tried[list as usize].came_back(exclude, own, target, reached);
+        }
+        let Some((guard, on)) = self.guards.on_loop(index) else { return };
+        if let (Some(key), Some(sticky)) = (detail.key, &guard.sticky) {
+            sticky.answered(&mut self.jar, key, target, outcome);
+        }
+        let (targets, upstream) = (guard.targets, guard.upstream.on(on));
+        let release = if detail.relayed {
+            upstream.relayed(now, ticket, outcome, status)
+        } else {
+            upstream.done(now, ticket, outcome, status)
+        };
+        let watches = self.code.guards.sites[guard.site as usize].watches;
+        self.guards.left_target(self.code, targets, &ticket, now);
+        if let Release::After(ns) = release {
+            self.hold(index, target, now, ns, ordinal);
+        }
+        if watches || outcome == Some(Kind::ConnectFailed) {
+            self.watch(index, now);
+        }
+        self.details.slots[slot as usize].relayed = outcome.is_some();
+        self.admit(index, now);
+    }
+
+    /// What a request must return to the balancer that sent it, whose frames are below that depth.
+    pub(crate) fn ticket(&self, slot: u32, depth: usize) -> (u32, Ticket) {
+        let [_, _, target] = self.states.frame(slot, depth - 1);
+        let [low, high, probe] = self.states.frame(slot, depth - 2);
+        let at_ns = u64::from(high) << 32 | u64::from(low);
+        (target, Ticket { target, probe: probe != 0, at_ns })
+    }
+
+    /// A request that a balancer sent on is cut off.
+    pub(crate) fn guard_is_cut(&mut self, index: u32, ticket: Ticket, now: u64) {
+        if ticket.target == SPARE {
+            return;
+        }
+        let Some((guard, on)) = self.guards.on_loop(index) else { return };
+        let (targets, watches) = (guard.targets, self.code.guards.sites[guard.site as usize].watches);
+        guard.upstream.on(on).cancelled(now, ticket);
+        self.guards.left_target(self.code, targets, &ticket, now);
+        if watches {
+            self.watch(index, now);
+        }
+        self.admit(index, now);
+    }
+
+    /// Schedules the next examination of a balancer for when its health, or the targets it passes over, change by
+    /// themselves.
+    pub(crate) fn watch(&mut self, index: u32, now: u64) {
+        let index = self.guards.place(index).0 as u32;
+        self.tell_outside(index, now);
+        let Some(guard) = self.guards.get(index) else { return };
+        let Some(at) = guard.upstream.next_deadline() else { return };
+        let at = at.max(now);
+        if at >= guard.watched {
+            return;
+        }
+        guard.watched = at;
+        let key = order_key(Class::Hold, u64::from(index));
+        self.pending.push(now, Entry { at: at.min(END_OF_TIME), key, who: WATCH | index, tag: 0 });
+    }
+
+    /// Examines the health of a balancer.
+    pub(crate) fn look_at_guard(&mut self, index: u32, now: u64) {
+        let Some(guard) = self.guards.get(index).filter(|guard| guard.watched == now) else { return };
+        guard.watched = u64::MAX;
+        guard.upstream.tick(now);
+        self.watch(index, now);
+        self.admit_by_health(index, now);
+    }
+
+    /// Reports to the balancers outside whether one inside has a usable target left.
+    fn tell_outside(&mut self, index: u32, now: u64) {
+        let tables = &self.code.guards;
+        let Some(outside) = tables.behind.outside.get(index as usize).filter(|o| !o.is_empty()) else {
+            return;
+        };
+        let Some(guard) = self.guards.get(index) else { return };
+        let site = &tables.sites[guard.site as usize];
+        let alive = site.spares.is_some() || guard.upstream.health().has_anyone();
+        if std::mem::replace(&mut guard.alive, alive) == alive {
+            return;
+        }
+        for &(outer, target) in outside {
+            let inner = &tables.behind.inside[&(outer, target)];
+            let up = inner.iter().any(|&i| self.guards.get(i).is_none_or(|guard| guard.alive));
+            if let Some(guard) = self.guards.get(outer) {
+                guard.upstream.set_behind(now, target, up);
+            }
+            self.watch(outer, now);
+            self.admit(outer, now);
+        }
+    }
+}

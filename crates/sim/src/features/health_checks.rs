@@ -1,0 +1,340 @@
+//! Active health checks: they cross a target's cables, queues and faults as requests do, and cost its server work.
+//!
+//! - In virtual time: crossings, waits and the cost. A check is a request that is not counted, with a slot of its
+//!   own; it runs through the same code, with a different action at each kind of step, always in its turn.
+//! - Given back when it times out: what it holds.
+//! - Draws: crossings, by balancer, target and number of the check.
+
+use crate::code::order::{Class, Entry, order_key};
+use crate::code::{NOT, Op};
+use crate::engine::{CHECKS_DUE, END_OF_TIME, Engine};
+use crate::state::probes::NONE;
+use crate::state::request_details::{Detail, scaled};
+use crate::state::request_state::{BEGINS, CHECK, IDLE, LINE, PARKED};
+use crate::state::scopes::{CHECKED, Limit};
+use weir_model::draws::purpose;
+use weir_model::queue::Entry as QueueEntry;
+use weir_plan::Mode;
+use weir_policy::Kind;
+
+/// The number of checks in the order of events: they come after all requests, by balancer and target.
+const CHECKS: u64 = 1 << (crate::code::order::REQUEST_BITS - 1);
+
+impl Engine<'_> {
+    /// Schedules the first checks.
+    pub(crate) fn schedule_checks(&mut self) {
+        for index in 0..self.code.instances.len() as u32 {
+            self.watch(index, 0);
+            self.schedule_check(index, 0);
+        }
+    }
+
+    fn schedule_check(&mut self, index: u32, now: u64) {
+        let Some(guard) = self.guards.get(index) else { return };
+        let Some(at) = guard.upstream.next_check() else { return };
+        let at = at.max(now).min(END_OF_TIME);
+        if at >= guard.check_due {
+            return;
+        }
+        guard.check_due = at;
+        let key = order_key(Class::Hold, CHECKS | u64::from(index));
+        self.pending.push(now, Entry { at, key, who: CHECKS_DUE | index, tag: 0 });
+    }
+
+    /// Begins the checks of a balancer.
+    pub(crate) fn begin_checks(&mut self, index: u32, now: u64) {
+        let Some(guard) = self.guards.get(index).filter(|guard| guard.check_due == now) else { return };
+        guard.check_due = u64::MAX;
+        let (picks, targets, site) = (guard.picks, guard.targets, guard.site);
+        let timeout_ns = self.code.guards.sites[site as usize].check_timeout_ns;
+        while let Some(target) = self.guards.get(index).and_then(|guard| guard.upstream.start_check(now)) {
+            let to = targets.get(self.code, target);
+            let way = picks.with(purpose::CHECK).with(u64::from(target)).with(self.guards.checks_begun);
+            self.guards.checks_begun += 1;
+            let order = CHECKS | u64::from(index);
+            let slot = self.states.add(order, now, way, false);
+            self.states.checks += 1;
+            self.scopes.begin(slot);
+            self.hops.begin(slot);
+            self.details.begin(slot, 0, None);
+            self.details.slots[slot as usize].check = (index, target);
+            let (live, tag) = self.scopes.enter(slot, Limit { end: CHECKED, rank: 0, ..Limit::default() }, 0);
+            let rank = target.min((1 << 14) - 1);
+            self.scopes.slots[slot as usize].rank = rank;
+            let key = crate::code::order::ranked(order_key(Class::Limit, order), rank);
+            let at = now.saturating_add(timeout_ns).min(END_OF_TIME);
+            self.pending.push(now, Entry { at, key, who: crate::engine::LIMIT | live, tag });
+            self.leave_at(slot, to.pc | CHECK, to.member, 0);
+            self.check_goes_on(slot, now);
+        }
+        self.schedule_check(index, now);
+    }
+
+    /// Runs a check until it must wait.
+    pub(crate) fn check_goes_on(&mut self, slot: u32, now: u64) {
+        if self.states.slots[slot as usize].pc & LINE != 0 && !self.check_leaves_line(slot, now) {
+            return;
+        }
+        while self.check_steps(slot, now) {}
+    }
+
+    /// The longest permitted wait of a check in line has passed.
+    fn check_leaves_line(&mut self, slot: u32, now: u64) -> bool {
+        let state = &self.states.slots[slot as usize];
+        let (enter, member) = ((state.pc & !(LINE | CHECK)) as usize - 1, state.member);
+        let Op::Enter { queue } = self.code.steps[enter].op else { return false };
+        self.leave_line(slot, queue, member, now);
+        self.check_fails(slot, Kind::Timeout, self.code.queues[queue as usize].skip);
+        true
+    }
+
+    fn check_fails(&mut self, slot: u32, kind: Kind, skip: u32) {
+        let state = &mut self.states.slots[slot as usize];
+        state.set_outcome(Some(kind));
+        state.pc = skip | CHECK;
+    }
+
+    /// One step of a check; false: it waits, or has ended.
+    fn check_steps(&mut self, slot: u32, now: u64) -> bool {
+        let code = self.code;
+        let state = self.states.slots[slot as usize];
+        let pc = (state.pc & !(CHECK | PARKED | LINE | BEGINS)) as usize;
+        let (member, depth) = (state.member, usize::from(state.depth));
+        self.leave_at(slot, (pc as u32 + 1) | CHECK, member, depth);
+        match code.steps[pc].op {
+            Op::Stand { wait } if code.waits[wait as usize].crosses => {
+                return self.check_sleeps(slot, now, code.waits[wait as usize].ns);
+            }
+            Op::StandDrawn { draw } if code.draws[draw as usize].crosses => {
+                let ns = self.drawn(slot, draw);
+                return self.check_sleeps(slot, now, ns);
+            }
+            Op::Lossy { lossy } => return self.crosses(slot, lossy, member, now),
+            Op::Serve => {
+                self.check_arrives(slot);
+                let ns = self.check_cost_ns(slot);
+                return self.check_sleeps(slot, now, ns);
+            }
+            Op::Answer { status } => {
+                self.check_arrives(slot);
+                self.details.slots[slot as usize].status = status as u16;
+                let ns = self.check_cost_ns(slot);
+                return self.check_sleeps(slot, now, ns);
+            }
+            Op::Enter { queue } => return self.check_enters(slot, queue, pc, member, depth, now),
+            Op::Leave { queue } => self.give_back_slot(queue, member, 0, now),
+            Op::Share { share } => {
+                self.check_arrives(slot);
+                let waits = self.enter_share(slot, share, member, 0, now);
+                self.leave_at(slot, (pc as u32 + 1) | CHECK | if waits { LINE } else { 0 }, member, depth);
+                return false;
+            }
+            Op::Shared { share } => self.leave_share(slot, share, member, 0, now),
+            Op::Fault { fault } => {
+                let site = &code.faults[fault as usize];
+                let node = &mut self.faults[member.wrapping_add(site.offset) as usize];
+                let after = self.class_key >= order_key(Class::Fault, 0);
+                if !node.is_up(&site.law, now, after) {
+                    let back = if site.checks_pass { None } else { Some(Kind::Refused) };
+                    self.states.slots[slot as usize].set_outcome(back);
+                    self.states.slots[slot as usize].pc = site.skip | CHECK;
+                }
+            }
+            Op::Down { down } => return self.check_meets_fault(slot, down, pc, member, depth, now),
+            Op::Survived { .. } => {
+                let limits = self.scopes.slots[slot as usize].limits;
+                self.scopes.leave(slot, limits - 1);
+            }
+            Op::Cool { slow: true } => self.details.unscale(slot),
+            // A node that balances is alive: the targets behind it have checks of their own.
+            Op::Pick { lb } | Op::Ask { lb } => {
+                self.check_arrives(slot);
+                self.states.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
+            }
+            // A connection to a listener succeeds whatever is behind it.
+            Op::Hop { hop } if self.connects_only(slot) => {
+                self.states.slots[slot as usize].pc = (code.hops[hop as usize].end - 1) | CHECK;
+            }
+            Op::Sequence { .. } | Op::Fan { .. } => {
+                self.check_arrives(slot);
+                self.states.slots[slot as usize].pc += 1;
+            }
+            Op::Choose { choice } => {
+                self.check_arrives(slot);
+                let skip = code.kinds.choices[choice as usize].skip;
+                self.states.slots[slot as usize].pc = skip | CHECK;
+            }
+            Op::Call { call } => {
+                let target =
+                    code.call_targets[member.wrapping_add(code.calls[call as usize].offset) as usize];
+                self.states.set_frame(slot, depth, [pc as u32 + 1, member, 0]);
+                self.leave_at(slot, target.pc | CHECK, target.member, depth + 1);
+            }
+            Op::Back => self.states.slots[slot as usize].depth -= 1,
+            Op::Return if depth == 0 => {
+                self.check_ends(slot, now);
+                return false;
+            }
+            Op::Return => {
+                let [back, caller, _] = self.states.frame(slot, depth - 1);
+                self.leave_at(slot, (back & !IDLE) | CHECK, caller, depth);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn check_enters(
+        &mut self,
+        slot: u32,
+        queue: u32,
+        pc: usize,
+        member: u32,
+        depth: usize,
+        now: u64,
+    ) -> bool {
+        let site = &self.code.queues[queue as usize];
+        let at = &mut self.members[member.wrapping_add(site.offset) as usize];
+        let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
+        match at.queue.enter(site.limits, &mut self.links, slot) {
+            QueueEntry::Inside => {
+                gauge.busy = gauge.busy.wrapping_sub(now);
+                true
+            }
+            QueueEntry::Waits => {
+                gauge.waiting = gauge.waiting.wrapping_sub(now);
+                gauge.most = gauge.most.max(at.queue.waiting());
+                self.leave_at(slot, (pc as u32 + 1) | LINE | CHECK, member, depth);
+                if let Some(ns) = site.timeout_ns {
+                    self.end_wait_after(slot, now, ns);
+                }
+                false
+            }
+            QueueEntry::Full => {
+                self.check_fails(slot, Kind::Overloaded, site.skip);
+                true
+            }
+        }
+    }
+
+    fn check_meets_fault(
+        &mut self,
+        slot: u32,
+        down: u32,
+        pc: usize,
+        member: u32,
+        depth: usize,
+        now: u64,
+    ) -> bool {
+        let site = self.code.lines.sites[down as usize];
+        let after = self.class_key >= order_key(Class::Fault, 0);
+        if site.checks_pass && !self.is_up(down, member, now, after) && site.mode != Mode::Slow {
+            // The node answers checks although it is down.
+            self.states.slots[slot as usize].pc = site.skip | CHECK;
+            return true;
+        }
+        let goes_on = self.come_to_fault(slot, pc, member, depth, now, after);
+        self.states.slots[slot as usize].pc |= CHECK;
+        goes_on
+    }
+
+    /// The work of a check at a server, with everything that lengthens its work.
+    pub(crate) fn check_cost_ns(&mut self, slot: u32) -> u64 {
+        let detail = self.details.slots[slot as usize];
+        let site = self.guards.get(detail.check.0).map_or(0, |guard| guard.site);
+        let site = &self.code.guards.sites[site as usize];
+        let cost_ns = if detail.probe == NONE { site.check_cost_ns } else { site.probe_cost_ns };
+        scaled(cost_ns, detail.factor)
+    }
+
+    /// A check has arrived as far in as it goes: a probe reads how busy its target is.
+    fn check_arrives(&mut self, slot: u32) {
+        let probe = self.details.slots[slot as usize].probe;
+        if probe != NONE {
+            self.probe_looks(probe);
+        }
+    }
+
+    /// Whether a check only connects.
+    fn connects_only(&mut self, slot: u32) -> bool {
+        let Detail { check: (index, _), probe, .. } = self.details.slots[slot as usize];
+        let site = self.guards.get(index).map(|guard| guard.site).filter(|_| probe == NONE);
+        site.is_some_and(|site| self.code.guards.sites[site as usize].check_expects.is_empty())
+    }
+
+    fn check_sleeps(&mut self, slot: u32, now: u64, ns: u64) -> bool {
+        if ns == 0 {
+            return true;
+        }
+        let state = &mut self.states.slots[slot as usize];
+        // Its waits are not walked through again when it is cut off.
+        state.pc |= PARKED;
+        let (pc, member, depth) = (state.pc & !(PARKED | CHECK), state.member, usize::from(state.depth));
+        self.scopes.stand(slot, now, pc as usize, member, depth);
+        let at = now.saturating_add(ns).min(END_OF_TIME);
+        let state = &self.states.slots[slot as usize];
+        let rank = self.scopes.slots[slot as usize].rank;
+        let key = crate::code::order::ranked(order_key(Class::Step, state.ordinal), rank);
+        self.pending.push(now, Entry { at, key, who: slot, tag: state.tag });
+        false
+    }
+
+    fn check_ends(&mut self, slot: u32, now: u64) {
+        let Detail { check: (index, target), probe, .. } = self.details.slots[slot as usize];
+        if probe != NONE {
+            if self.states.slots[slot as usize].outcome().is_some() {
+                self.probes.of[probe as usize].found = None;
+            }
+            self.check_is_gone(slot);
+            return self.probe_ends(probe, now);
+        }
+        let site = self.guards.get(index).map_or(NOT, |guard| guard.site);
+        let expects = &self.code.guards.sites[site as usize].check_expects;
+        let as_expected = |status| expects.iter().any(|(low, high)| (*low..=*high).contains(&status));
+        let fit = expects.is_empty() || self.answered_with(slot).is_none_or(as_expected);
+        let passed = self.states.slots[slot as usize].outcome().is_none() && fit;
+        self.check_is_gone(slot);
+        self.result_of_check(index, target, passed, now);
+    }
+
+    /// A check timed out.
+    pub(crate) fn check_times_out(&mut self, slot: u32, limit: &Limit, now: u64) {
+        let Detail { check: (index, target), probe, .. } = self.details.slots[slot as usize];
+        self.cut_to(slot, &Limit { end: u32::MAX, ..*limit }, now);
+        self.check_is_gone(slot);
+        if probe != NONE {
+            self.probes.remove(probe);
+            return;
+        }
+        self.result_of_check(index, target, false, now);
+    }
+
+    /// The run is over: drops the checks in flight.
+    pub(crate) fn end_checks(&mut self, now: u64) {
+        if self.states.checks == 0 {
+            return;
+        }
+        let free = self.states.free();
+        for slot in 0..self.states.slots.len() as u32 {
+            if !free[slot as usize] && self.states.slots[slot as usize].pc & CHECK != 0 {
+                self.cut_to(slot, &Limit { end: u32::MAX, ..Limit::default() }, now);
+                self.check_is_gone(slot);
+            }
+        }
+    }
+
+    fn check_is_gone(&mut self, slot: u32) {
+        self.states.checks -= 1;
+        self.scopes.end(slot);
+        self.states.remove(slot);
+    }
+
+    fn result_of_check(&mut self, index: u32, target: u32, passed: bool, now: u64) {
+        if let Some(guard) = self.guards.get(index) {
+            guard.upstream.check_result(now, target, passed);
+        }
+        self.schedule_check(index, now);
+        self.watch(index, now);
+        self.admit_by_health(index, now);
+    }
+}

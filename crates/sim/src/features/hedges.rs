@@ -1,0 +1,147 @@
+//! Further attempts of a request while the first is still open.
+//!
+//! - In virtual time: the first attempt begins at once; the instant at which another may begin is an event of the
+//!   waiting request. The first good answer, or the last error, decides.
+//! - Given back when cut off: what the attempts hold that are still open.
+//! - Draws: the first attempt is on the way of the request itself, each further one on a way of its own.
+
+use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
+use crate::code::{NOT, Op};
+use crate::engine::{END_OF_TIME, Engine, HOLD, LIMIT, TICK};
+use crate::state::request_state::{BEGINS, FAN};
+use weir_model::draws::purpose;
+use weir_model::way::further;
+use weir_policy::hedge::{Hedging, Step};
+
+impl Engine<'_> {
+    /// A request enters a hedge: its first attempt begins at once.
+    pub(crate) fn start_hedge(
+        &mut self,
+        slot: u32,
+        hedge: u32,
+        pc: usize,
+        member: u32,
+        depth: usize,
+        now: u64,
+    ) {
+        let site = &self.code.hedges[hedge as usize];
+        if let Some(budget) = site.budget {
+            self.earn(slot, member.wrapping_add(budget), now);
+        }
+        let hedging = Hedging::new(&site.config, now, self.said(slot).1);
+        let frames = self.frames_within(slot, depth);
+        self.leave_at(slot, (pc as u32 + 1) | FAN, member, depth);
+        let group = self.branches.open_group(slot);
+        (group.site, group.pc, group.len) = (hedge, pc as u32 + 1, site.config.attempts);
+        (group.since, group.depth, group.hedging) = (now, frames, Some(hedging));
+        let child = self.send_attempt(slot, now);
+        self.watch_hedge(slot, now);
+        self.branches.then = child;
+    }
+
+    /// Sends in another attempt.
+    fn send_attempt(&mut self, parent: u32, now: u64) -> u32 {
+        let Some(group) = self.branches.group(parent) else { return NOT };
+        let (pc, len, depth, index) = (group.pc, group.len, group.depth, group.branches.len() as u32);
+        let hedge = group.site;
+        let child = self.send_in(parent, index, len, now);
+        self.mark_attempt(child, parent, hedge);
+        let member = self.states.slots[parent as usize].member;
+        self.leave_at(child, pc, member, 0);
+        self.scopes.slots[child as usize].base_depth = 0;
+        let turn = self.states.rows.turns.count(parent);
+        if index == 0 {
+            self.states.rows.visits.copy(parent, child);
+            self.states.rows.turns.set(child, turn);
+        } else {
+            let position = depth << 32 | u64::from(index);
+            self.states.begin_way(child, |key| further(key, purpose::HEDGE, position, turn));
+            let rank = &mut self.scopes.slots[child as usize].rank;
+            (0..index).for_each(|_| *rank = later_attempt(*rank));
+        }
+        child
+    }
+
+    /// Schedules the instant at which the next attempt may begin. Events of hedges that are over can be dropped.
+    fn watch_hedge(&mut self, slot: u32, now: u64) {
+        let deadline = self.branches.group(slot).and_then(|group| group.hedging?.next_deadline());
+        let Some(at) = deadline else { return };
+        let at = at.min(END_OF_TIME);
+        let state = &self.states.slots[slot as usize];
+        let rank = self.scopes.slots[slot as usize].rank;
+        let key = ranked(order_key(Class::Limit, state.ordinal), rank);
+        let entry = Entry { at, key, who: slot, tag: state.tag };
+        let (scopes, slots) = (&self.scopes, &self.states.slots);
+        let is_over = |e: &Entry| match e.who {
+            who if who < TICK => slots[who as usize].tag != e.tag,
+            who => who & (LIMIT | HOLD | TICK) == LIMIT && scopes.is_over(who & !LIMIT, e.tag),
+        };
+        self.pending.push_limit(at - now, entry, is_over);
+    }
+
+    /// The delay before a further attempt has passed.
+    pub(crate) fn hedge_is_due(&mut self, slot: u32, now: u64) {
+        let hedging = self.branches.group(slot).and_then(|group| group.hedging);
+        if hedging.is_some_and(|hedging| hedging.due(now) == Step::Start) {
+            self.hedge_again(slot, now);
+        }
+    }
+
+    /// Begins a further attempt in its turn, if the budget permits.
+    fn hedge_again(&mut self, slot: u32, now: u64) -> Step {
+        let (member, selected) =
+            (self.states.slots[slot as usize].member, self.states.slots[slot as usize].selected());
+        let Some(group) = self.branches.group(slot) else { return Step::Wait };
+        let budget = self.code.hedges[group.site as usize].budget;
+        let may = budget.is_none_or(|b| self.budgets[member.wrapping_add(b) as usize].take(now));
+        let Some(hedging) = &mut group.hedging else { return Step::Wait };
+        if !may {
+            return hedging.refused();
+        }
+        hedging.started(now);
+        self.ledger.extra_attempts += u64::from(selected);
+        let child = self.send_attempt(slot, now);
+        self.watch_hedge(slot, now);
+        self.states.slots[child as usize].pc |= BEGINS;
+        self.wake(child, now);
+        Step::Wait
+    }
+
+    /// Begins a further attempt at its hedge; false: the slot is not at a hedge.
+    pub(crate) fn attempt_begins(&mut self, slot: u32) -> bool {
+        let state = &self.states.slots[slot as usize];
+        let before = (state.pc as usize).checked_sub(1).map(|pc| self.code.steps[pc].op);
+        let Some(Op::Hedge { hedge }) = before else { return false };
+        let at = state.member.wrapping_add(self.code.hedges[hedge as usize].repeats);
+        self.ledger.repeats[at as usize] += u64::from(state.selected());
+        true
+    }
+
+    /// An attempt has returned.
+    pub(crate) fn hedge_ends(&mut self, slot: u32, hedge: u32, now: u64) {
+        let outcome = self.states.slots[slot as usize].outcome();
+        let detail = self.details.slots[slot as usize];
+        let (parent, begun) = (self.branches.parent(slot), self.branches.begun(slot));
+        if self.branches.index(slot) == 0 {
+            // It is on the way of the request itself.
+            self.states.rows.visits.copy(slot, parent);
+        }
+        self.branches.strike(slot);
+        let hedging = self.branches.group(parent).and_then(|group| group.hedging.as_mut());
+        let Some(hedging) = hedging else { return };
+        let mut step = hedging.came_back(outcome);
+        if step == Step::Start {
+            step = self.hedge_again(parent, now);
+        }
+        let Step::Answer(outcome) = step else {
+            self.spend_notes(slot);
+            return self.remove_branch(slot, now);
+        };
+        self.book_start(parent, parent, begun);
+        self.move_notes(slot, parent);
+        self.remove_branch(slot, now);
+        self.cut_branches(parent, false, false, now);
+        let end = self.code.hedges[hedge as usize].end;
+        self.resume(parent, end, outcome, (detail.status, detail.relayed));
+    }
+}

@@ -1,0 +1,73 @@
+//! Listeners behind other listeners: each begins a hop of its own, as if it were another process.
+//!
+//! Behind one a request is a new one: it has tried no target and opened none, each first attempt there is a first,
+//! and it uses one of that listener's loops. The side before it gets the answer that a client of weir gets.
+//!
+//! - In virtual time: none.
+//! - Given back when cut off: the state outside is restored.
+//! - Draws: the loop of a request among several, by request, way and place.
+
+use crate::code::order::BRANCH_BITS;
+use crate::engine::Engine;
+use crate::state::hops::Hop;
+use crate::state::hops::Row;
+use crate::state::scopes::Limit;
+use weir_model::loops::met;
+use weir_policy::config::Exclude;
+use weir_policy::outcome::answered;
+
+impl Engine<'_> {
+    /// A request enters a listener behind another.
+    pub(crate) fn enter_hop(&mut self, slot: u32, hop: u32, depth: usize) {
+        let site = self.code.hops[hop as usize];
+        let met =
+            if site.loops == 1 { 0 } else { met(site.loops, self.draw_key(slot, site.key, site.visits)) };
+        let state = &mut self.states.slots[slot as usize];
+        let scope = &mut self.scopes.slots[slot as usize];
+        let hops = &mut self.hops;
+        hops.entered = hops.entered.wrapping_add(1).max(1);
+        let now = &mut hops.now[slot as usize];
+        let row = Row {
+            inside: *now,
+            meets: scope.meets,
+            exclude: state.exclude(),
+            depth: depth as u16,
+            end: site.end,
+            retries: state.retries,
+        };
+        hops.rows[slot as usize].push(row);
+        *now = Hop { serial: hops.entered, attempts: scope.rank >> BRANCH_BITS };
+        scope.meets = met as u16;
+        state.set_exclude(Exclude::None);
+    }
+
+    /// A request returns from one.
+    pub(crate) fn leave_hop(&mut self, slot: u32) {
+        if let Some(row) = self.hops.rows[slot as usize].pop() {
+            self.leave_to(slot, row);
+        }
+        let state = &mut self.states.slots[slot as usize];
+        let detail = &mut self.details.slots[slot as usize];
+        let (outcome, status) = answered(state.outcome(), detail.status);
+        state.set_outcome(outcome);
+        (detail.status, detail.relayed) = (status, false);
+    }
+
+    fn leave_to(&mut self, slot: u32, row: Row) {
+        self.hops.now[slot as usize] = row.inside;
+        self.scopes.slots[slot as usize].meets = row.meets;
+        self.states.slots[slot as usize].set_exclude(row.exclude);
+    }
+
+    /// Restores the hop that was current at a limit, after the request was cut off.
+    pub(crate) fn cut_hops(&mut self, slot: u32, limit: &Limit) {
+        if !self.hops.kept {
+            return;
+        }
+        let behind = |row: &Row| row.depth > limit.depth || row.depth == limit.depth && row.end < limit.end;
+        while let Some(row) = self.hops.rows[slot as usize].pop_if(|row| behind(row)) {
+            self.states.drop_attempts(slot, row.retries);
+            self.leave_to(slot, row);
+        }
+    }
+}

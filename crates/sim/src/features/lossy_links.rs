@@ -1,0 +1,191 @@
+//! Requests that will never be answered: lost messages that are not sent again, and black holes.
+//!
+//! - In virtual time: for ever, or until a limit, a crash or the client's patience cuts them off. When no other
+//!   request is in flight the run is over, and they are lost.
+//! - Given back when cut off: what is held around. Time counts for a latency only once there is one: until then it is
+//!   noted with the request, at all places where a request that may be lost can have been.
+//! - Draws: whether a message is lost, by place, request and way.
+
+use crate::code::order::{Class, Entry};
+use crate::code::{NOT, Op};
+use crate::engine::{CHECKS_DUE, Engine, FLIP, WATCH};
+use crate::state::request_state::{BEGINS, CHECK, FAN, FLAGS, LINE, PARKED};
+use crate::state::scopes::{Limit, WHOLE};
+use weir_model::crossing;
+use weir_policy::Kind;
+
+/// Consecutive events that concern no waiting request, before it is examined whether any request waits for more.
+const IDLE_EVENTS: u64 = 1024;
+
+impl Engine<'_> {
+    /// A request crosses a cable that may lose it; false: it is lost.
+    pub(crate) fn crosses(&mut self, slot: u32, lossy: u32, member: u32, now: u64) -> bool {
+        let site = self.code.lossy[lossy as usize];
+        let key = self.draw_key(slot, site.key, site.visits);
+        if crossing::extra_ns(site.loss, None, key).is_some() {
+            return true;
+        }
+        if let Some(counter) = site.time.and_then(|draw| self.code.draws[draw as usize].visits) {
+            self.states.visit(slot, counter);
+        }
+        self.lose(slot, site.stage, member, now);
+        false
+    }
+
+    /// Loses a request: it is past the step that lost it.
+    pub(crate) fn lose(&mut self, slot: u32, stage: u32, member: u32, now: u64) {
+        self.stops(slot, stage, member, now);
+    }
+
+    /// A request waits for others, or for nothing, from now on.
+    pub(crate) fn stops(&mut self, slot: u32, stage: u32, member: u32, now: u64) {
+        self.charge(slot, stage, member, now.wrapping_neg());
+        if self.states.slots[slot as usize].pc & CHECK != 0 {
+            return;
+        }
+        self.ledger.last_stop = self.ledger.last_stop.max(now);
+    }
+
+    /// The stage where a request behind such a step was lost, and whether on its way in.
+    pub(crate) fn lost_at(&self, op: Op) -> Option<(u32, bool)> {
+        match op {
+            Op::Lossy { lossy } => {
+                let site = &self.code.lossy[lossy as usize];
+                Some((site.stage, site.inwards))
+            }
+            Op::Down { down } => Some((self.code.lines.sites[down as usize].stage, true)),
+            _ => None,
+        }
+    }
+
+    /// The time that a request has noted counts.
+    pub(crate) fn count_notes(&mut self, slot: u32) {
+        for (part, ns) in self.scopes.notes[slot as usize].drain(..) {
+            let sum = &mut self.ledger.parts[part as usize];
+            *sum = sum.wrapping_add(ns);
+        }
+    }
+
+    /// The time that a request has noted is part of no latency.
+    pub(crate) fn spend_notes(&mut self, slot: u32) {
+        for (part, ns) in self.scopes.notes[slot as usize].drain(..) {
+            let spent = &mut self.ledger.spent[part as usize];
+            *spent = spent.wrapping_add(ns);
+        }
+    }
+
+    /// An event that no request waits for: flips and the like go on for ever. False: no request waits for more, and
+    /// the run ends.
+    #[cold]
+    pub(crate) fn goes_on_alone(&mut self) -> bool {
+        self.alone += u64::from(self.over);
+        let look = self.alone >= IDLE_EVENTS && self.alone.is_power_of_two();
+        if look && !self.anybody_moves() {
+            self.pending = crate::state::pending::Pending::new();
+            return false;
+        }
+        true
+    }
+
+    /// Whether an event never ends.
+    pub(crate) fn never_ends(event: &Entry) -> bool {
+        let what = event.who & !(crate::engine::TICK - 1);
+        event.class() != Class::Arrival && (what == FLIP || what == WATCH || what == CHECKS_DUE)
+    }
+
+    /// Requests in flight.
+    fn live(&self) -> Vec<u32> {
+        let free = self.states.free();
+        let checks = |slot: u32| self.states.slots[slot as usize].pc & CHECK != 0;
+        (0..self.states.slots.len() as u32).filter(|&slot| !free[slot as usize] && !checks(slot)).collect()
+    }
+
+    /// Whether anything will happen to any request, other than endless events.
+    fn anybody_moves(&mut self) -> bool {
+        // A request may wait behind a health check, but only behind this many.
+        if self.states.checks > 0 && self.alone < 16 * IDLE_EVENTS {
+            return true;
+        }
+        if self.guards.anyone_waits_for_health(self.code) {
+            return true;
+        }
+        self.live().into_iter().any(|slot| {
+            let state = self.states.slots[slot as usize];
+            let before = self.code.steps[((state.pc & !FLAGS) as usize).saturating_sub(1)].op;
+            let waits_for_others = state.pc & FAN != 0;
+            let waits = match before {
+                _ if waits_for_others => self.will_send_in(slot),
+                _ if state.pc & (PARKED | BEGINS) != 0 => true,
+                Op::Enter { queue } if state.pc & LINE != 0 => {
+                    self.code.queues[queue as usize].timeout_ns.is_some()
+                }
+                Op::Ask { lb } if state.pc & LINE != 0 => {
+                    let guard = self.code.lbs[lb as usize].guard;
+                    guard.is_some_and(|site| self.code.guards.sites[site as usize].wait_timeout_ns.is_some())
+                }
+                _ if state.pc & LINE != 0 => false,
+                op => self.lost_at(op).is_none(),
+            };
+            waits || self.scopes.will_be_cut(slot, &self.code.lines)
+        })
+    }
+
+    /// The run is over: gives up all requests still in flight. Those in line got no further. Returns when that was.
+    pub(crate) fn give_up(&mut self) -> u64 {
+        let now = self.ledger.last_step.max(self.ledger.last_stop);
+        let live = self.live();
+        for &slot in &live {
+            if self.states.slots[slot as usize].pc & LINE != 0 {
+                self.leave_lines(slot, now);
+            }
+        }
+        // Requests that others wait for end with these.
+        let tops: Vec<u32> = live.into_iter().filter(|&slot| self.branches.parent(slot) == NOT).collect();
+        for slot in tops {
+            if self.states.slots[slot as usize].is_unwanted() {
+                self.kill(slot, now);
+                continue;
+            }
+            self.lose_request(slot, now);
+            self.spend_notes(slot);
+            self.scopes.slots[slot as usize].floor = NOT;
+            self.states.slots[slot as usize].set_unwanted();
+            self.cut_to(slot, &Limit { end: WHOLE, ..Limit::default() }, now);
+            self.vanish(slot, now);
+        }
+        now
+    }
+
+    /// A request leaves its line; from now on it is before that step.
+    fn leave_lines(&mut self, slot: u32, now: u64) {
+        let state = self.states.slots[slot as usize];
+        let (pc, member) = ((state.pc & !LINE) as usize - 1, state.member);
+        match self.code.steps[pc].op {
+            Op::Enter { queue } => {
+                self.leave_line(slot, queue, member, now);
+                self.count_cut(self.code.queues[queue as usize].stage, member, state.mask());
+            }
+            Op::Share { share } => {
+                let stage = self.code.shares[share as usize].stage;
+                self.charge(slot, stage, member, now);
+                self.leave_share_line(slot, share, member, now);
+            }
+            Op::Ask { lb } => {
+                let index = self.instance(slot, &self.code.lbs[lb as usize], member);
+                self.leave_guard_line(slot, index, now);
+            }
+            _ => return,
+        }
+        self.leave_at(slot, pc as u32 | PARKED, member, usize::from(state.depth));
+        self.scopes.stand(slot, now, pc, member, usize::from(state.depth));
+    }
+
+    fn lose_request(&mut self, slot: u32, now: u64) {
+        let state = &self.states.slots[slot as usize];
+        let ledger = &mut self.ledger;
+        ledger.ended += 1;
+        ledger.latency_sum = ledger.latency_sum.wrapping_add(now - state.arrived);
+        ledger.step(now, false);
+        ledger.errors[Kind::Lost as usize] += u64::from(state.selected());
+    }
+}

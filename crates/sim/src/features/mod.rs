@@ -1,0 +1,19 @@
+//! Features that only some topologies have, a file each: the engine calls them at its operations and events.
+//!
+//! A feature uses the engine, the state and the code, and implements what the engine calls it for.
+
+pub(crate) mod branches;
+pub(crate) mod clients;
+pub(crate) mod fanout;
+pub(crate) mod fault_timelines;
+pub(crate) mod guards;
+pub(crate) mod health_checks;
+pub(crate) mod hedges;
+pub(crate) mod hops;
+pub(crate) mod lossy_links;
+pub(crate) mod probes;
+pub(crate) mod processor_sharing;
+pub(crate) mod request_kinds;
+pub(crate) mod revisits;
+pub(crate) mod sequence;
+pub(crate) mod work_ahead;

@@ -1,0 +1,87 @@
+//! Builds the sites of nodes that take time, hold requests or try again.
+
+use super::{Act, Builder, CableSite, Draw, QueueSite, RetrySite, ShareSite, WarmupSite};
+use crate::compile::blocks::Draft;
+use weir_model::draws::of_place as purpose;
+use weir_model::queue::Limits;
+use weir_model::{Dist, OnCancel, concurrent, warmup};
+use weir_policy::config::{Exclude, Retry};
+
+impl Builder<'_> {
+    pub(super) fn rewrite(&mut self, spec: u32) -> Act {
+        let all = 0..self.kinds.shapes.len() as u32;
+        self.tables.rewrites.push(all.map(|kind| self.kinds.behind(spec, kind)).collect());
+        Act::Rewrite { rewrite: self.tables.rewrites.len() as u32 - 1 }
+    }
+
+    pub(super) fn cable(&mut self, time: &Dist, loss: f64, resend_ns: Option<u64>, place: u32) -> Act {
+        let site = CableSite {
+            out: self.draw(time, purpose::OUT, place),
+            back: self.draw(time, purpose::BACK, place),
+            loss,
+            resend_ns,
+            lost_out: self.key(purpose::LOSS_OUT, place),
+            lost_back: self.key(purpose::LOSS_BACK, place),
+        };
+        self.tables.loses |= loss > 0.0 && resend_ns.is_none();
+        self.tables.cables.push(site);
+        Act::Cable { cable: self.tables.cables.len() as u32 - 1 }
+    }
+
+    pub(super) fn queue(
+        &mut self,
+        limits: Limits,
+        timeout_ns: Option<u64>,
+        on_cancel: OnCancel,
+        stage: u32,
+        draft: &Draft,
+    ) -> Act {
+        let gauge = self.gauge(stage, draft, f64::from(limits.concurrency));
+        let offset = self.tables.queue_count.wrapping_sub(draft.base);
+        let (base, members) = (draft.base, draft.nodes[0].len() as u32);
+        self.tables.queue_count += members;
+        self.tables.queues.push(QueueSite { limits, timeout_ns, on_cancel, offset, gauge, base, members });
+        Act::Queue { queue: self.tables.queues.len() as u32 - 1 }
+    }
+
+    pub(super) fn share(
+        &mut self,
+        law: concurrent::Law,
+        work: Draw,
+        on_cancel: OnCancel,
+        gauge: u32,
+        draft: &Draft,
+    ) -> Act {
+        let (offset, server) =
+            (self.tables.server_count.wrapping_sub(draft.base), self.tables.servers.len() as u32);
+        let members = draft.nodes[0].len() as u32;
+        self.tables.server_count += members;
+        self.tables.server_sites.extend((draft.base..draft.base + members).map(|m| (server, m)));
+        self.tables.servers.push(ShareSite { law, work, on_cancel, offset, gauge });
+        Act::Share { server }
+    }
+
+    pub(super) fn retry(&mut self, config: &Retry, draft: &Draft, position: usize) -> Act {
+        self.code.excludes |= config.exclude != Exclude::None;
+        let offset = (self.tables.retry_nodes.len() as u32).wrapping_sub(draft.base);
+        let layout = &self.layout;
+        let numbered = draft.nodes[position].iter().map(|&n| (layout.place(n), layout.number[n as usize]));
+        self.tables.retry_nodes.extend(numbered);
+        let budget = self.budget(config.budget.as_ref(), draft);
+        self.tables.retries.push(RetrySite { retry: config.clone(), budget, offset });
+        Act::Retry { retry: self.tables.retries.len() as u32 - 1 }
+    }
+
+    pub(super) fn warmup(&mut self, law: warmup::Law, draft: &Draft, position: usize) -> Act {
+        let offset = self.tables.warmup_count.wrapping_sub(draft.base);
+        let warmup = self.tables.warmups.len() as u32;
+        for &node in &draft.nodes[position] {
+            self.warm_nodes.insert(node, self.tables.warmup_count);
+            self.tables.warmup_sites.push(warmup);
+            self.tables.warmup_count += 1;
+        }
+        self.tables.scales = true;
+        self.tables.warmups.push(WarmupSite { law, offset });
+        Act::Warmup { warmup }
+    }
+}

@@ -1,0 +1,82 @@
+//! What there is to run: the selected scenarios, at each point of the sweep.
+
+use crate::results::replicate::{Program, program};
+use crate::results::run::{Error, Options};
+use std::sync::OnceLock;
+use weir_plan::{Plan, Point, Scenario};
+
+/// One scenario at one sweep point, with its code once a thread has compiled it.
+pub(crate) struct Job<'a> {
+    pub point: &'a Point,
+    pub scenario: &'a Scenario,
+    pub requests: Option<u64>,
+    compiled: OnceLock<Result<Program, String>>,
+}
+
+/// How many requests were requested.
+#[derive(Clone, Copy)]
+pub(crate) struct JobOptions {
+    pub requests: Option<u64>,
+    /// Whether the command line said so.
+    pub overridden: bool,
+}
+
+impl Job<'_> {
+    /// Its code.
+    pub fn program(&self, members: bool, fast: bool) -> Result<&Program, String> {
+        let compiled = self.compiled.get_or_init(|| {
+            program(self.point, self.scenario, members, fast)
+                .map_err(|e| format!("scenario \"{}\": {e}", self.scenario.name))
+        });
+        compiled.as_ref().map_err(Clone::clone)
+    }
+
+    /// The same for the reference, which notes the request to which each time belongs.
+    pub fn noted_program(&self) -> Result<&Program, String> {
+        let compiled = self.compiled.get_or_init(|| {
+            let mut program = program(self.point, self.scenario, false, false)
+                .map_err(|e| format!("scenario \"{}\": {e}", self.scenario.name))?;
+            program.tables.iter_mut().for_each(|tables| tables.notes = true);
+            Ok(program)
+        });
+        compiled.as_ref().map_err(Clone::clone)
+    }
+}
+
+/// The jobs of a run, in the order of the file, then sweep point.
+pub(crate) fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>, Error> {
+    let known = |name: &String| plan.points.iter().any(|p| p.scenarios.iter().any(|s| s.name == *name));
+    if let Some(unknown) = options.scenarios.iter().find(|n| !known(n)) {
+        let mut names: Vec<String> =
+            plan.points.iter().flat_map(|p| p.scenarios.iter().map(|s| s.name.clone())).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|n| seen.insert(n.clone()));
+        return Err(Error::UnknownScenario(unknown.clone(), names));
+    }
+    let longest = plan.points.iter().map(|p| p.scenarios.len()).max().unwrap_or(0);
+    let mut names: Vec<&str> = Vec::new();
+    for i in 0..longest {
+        for point in &plan.points {
+            if let Some(s) = point.scenarios.get(i)
+                && !names.contains(&s.name.as_str())
+            {
+                names.push(&s.name);
+            }
+        }
+    }
+    names.retain(|n| options.scenarios.is_empty() || options.scenarios.iter().any(|s| s == n));
+    let mut jobs = Vec::new();
+    for name in names {
+        for point in &plan.points {
+            let Some(scenario) = point.scenarios.iter().find(|s| s.name == name) else { continue };
+            let requests = options.requests.or(scenario.requests);
+            if requests.is_none() && scenario.duration_ns.is_none() {
+                return Err(Error::Plan(format!(
+                    "scenario \"{name}\" has neither requests= nor duration=: set one of them"
+                )));
+            }
+            jobs.push(Job { point, scenario, requests, compiled: OnceLock::new() });
+        }
+    }
+    Ok(jobs)
+}

@@ -1,0 +1,191 @@
+//! The results of a simulation: one entry per scenario and sweep point, as the JSON of
+//! `docs/spec/language.md#sim-json` has it.
+
+use crate::record::Series;
+use crate::record::Typical;
+use crate::results::precision::Shortfall;
+use std::collections::BTreeMap;
+use weir_plan::{Metric, Value};
+use weir_policy::Kind;
+use weir_stats::{Estimate, Latency};
+
+/// The values of single replications, in order, by the estimate's path in the JSON (`success`, `latency_ms.all.p99`);
+/// for quantiles, each replication's own. Empty unless requested; estimates that cannot be computed are missing.
+pub type ReplicationValues = BTreeMap<&'static str, Vec<f64>>;
+
+/// A finished simulation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    /// The version of weir.
+    pub version: String,
+    /// The topology file's name.
+    pub file: String,
+    /// The plan's hash.
+    pub plan: String,
+    /// The seed.
+    pub seed: u64,
+    /// Replications of each scenario.
+    pub replications: u32,
+    /// In the order of the file, then sweep point.
+    pub scenarios: Vec<ScenarioResult>,
+    /// Events that the finished scenarios processed, in all replications.
+    pub events: u64,
+    /// Figures that are not known as well as requested; empty where no precision was requested.
+    pub shortfalls: Vec<Shortfall>,
+    /// Whether the run was stopped; then `scenarios` has only those that were finished.
+    pub interrupted: bool,
+}
+
+/// One scenario at one sweep point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScenarioResult {
+    /// Its name.
+    pub name: String,
+    /// All parameters of the file at this point.
+    pub params: Vec<(String, Value)>,
+    /// Counts, summed over replications.
+    pub requests: Requests,
+    /// Share of selected requests that succeeded.
+    pub success: Estimate,
+    /// Successes within the deadline per second.
+    pub goodput_per_s: Estimate,
+    /// Selected requests over last less first arrival.
+    pub request_rate_per_s: Estimate,
+    /// Selected requests over last less first end.
+    pub response_rate_per_s: Estimate,
+    /// 1, and every attempt beyond the first.
+    pub attempts_per_request: Estimate,
+    /// How often balancers ejected a target, summed over replications, from the start to the last end: the window
+    /// does not matter.
+    pub ejections: u64,
+    /// Latencies of all selected requests.
+    pub latency_all: Latency,
+    /// Latencies of the selected requests that succeeded.
+    pub latency_ok: Latency,
+    /// Latencies of all selected requests at more quantiles, for drawing a curve.
+    pub curve_all: Vec<AtQuantile>,
+    /// The same of those that succeeded.
+    pub curve_ok: Vec<AtQuantile>,
+    /// One entry per site (or member), in order of the request's path.
+    pub nodes: Vec<NodeResult>,
+    /// Warnings about figures that would mislead, in words.
+    pub warnings: Vec<String>,
+    /// The file's expectations about it, and whether they hold.
+    pub expectations: Vec<ExpectationResult>,
+    /// The values of single replications.
+    pub each: ReplicationValues,
+    /// What typical requests consist of, and how the run went over time; only on request.
+    pub explained: Option<Explanation>,
+}
+
+/// What a second run of the first replication found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// By quantile; quantiles with too few requests are missing.
+    pub typical: Vec<Typical>,
+    /// How the replication went over time.
+    pub series: Series,
+}
+
+/// A condition of `expect(...)`, and whether it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectationResult {
+    /// The condition: `p99<300ms`.
+    pub expect: String,
+    /// The value, in the unit of the JSON.
+    pub value: Estimate,
+    /// The metric, which implies the unit.
+    pub metric: Metric,
+    /// Whether the whole interval meets the condition, or none of it does; `None`: that cannot be decided.
+    pub holds: Option<bool>,
+    /// Where the file states it, `file:line:column`.
+    pub span: String,
+}
+
+impl ScenarioResult {
+    /// The estimate of a metric that needs nothing but its name; empty for others.
+    pub fn estimate(&self, metric: Metric) -> Estimate {
+        let (all, ok) = (&self.latency_all, &self.latency_ok);
+        match metric {
+            Metric::Mean => all.mean,
+            Metric::P50 => all.p50,
+            Metric::P90 => all.p90,
+            Metric::P95 => all.p95,
+            Metric::P99 => all.p99,
+            Metric::P999 => all.p999,
+            Metric::OkMean => ok.mean,
+            Metric::OkP50 => ok.p50,
+            Metric::OkP90 => ok.p90,
+            Metric::OkP95 => ok.p95,
+            Metric::OkP99 => ok.p99,
+            Metric::OkP999 => ok.p999,
+            Metric::Success => self.success,
+            Metric::GoodputPerS => self.goodput_per_s,
+            Metric::AttemptsPerRequest => self.attempts_per_request,
+            Metric::Errors(_) | Metric::Utilisation | Metric::WaitMs => Estimate::default(),
+        }
+    }
+}
+
+/// A point of a latency curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AtQuantile {
+    /// The quantile: 0.5 is the median.
+    pub q: f64,
+    /// The latency, ms.
+    pub ms: Estimate,
+}
+
+/// Counts of requests, summed over replications.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// All that were issued.
+    pub total: u64,
+    /// Those that the window selects.
+    pub selected: u64,
+    /// Selected and succeeded.
+    pub ok: u64,
+    /// Selected and failed.
+    pub failed: u64,
+    /// The failed by kind, in the order of [`Kind::ALL`]; only kinds that occurred.
+    pub errors: Vec<(Kind, u64)>,
+}
+
+/// What happened at one site (or at one member of it).
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeResult {
+    /// The node's id in the plan; `None` where `count` is above 1.
+    pub id: Option<u32>,
+    /// Its name, or its kind's.
+    pub name: String,
+    /// The function's name: `server`, `lb.least_conn`.
+    pub kind: String,
+    /// The site in words.
+    pub place: String,
+    /// How many members.
+    pub count: u64,
+    /// Entries of selected requests, each attempt.
+    pub requests: u64,
+    /// Entries that ended in an error, by kind.
+    pub errors: Vec<(Kind, u64)>,
+    /// Slots or cores busy, averaged over members and time; queues only.
+    pub utilisation: Estimate,
+    /// Mean number waiting at a member.
+    pub queue_mean: Estimate,
+    /// The longest line at any one member.
+    pub queue_max: Option<u64>,
+    /// Mean wait per entry, ms; queues only.
+    pub wait_ms: Estimate,
+    /// Mean time in service per entry, ms: in a slot of a queue, or the work of a delay.
+    pub service_ms: Estimate,
+    /// Its part of the mean latency of all requests, ms; the parts of all sites add up to it.
+    pub latency_part_ms: Estimate,
+    /// Requests per member: least, most (over all replications), coefficient of variation.
+    pub spread_min: Option<f64>,
+    /// See `spread_min`.
+    pub spread_max: Option<f64>,
+    /// See `spread_min`.
+    pub spread_cv: Estimate,
+    /// The values of single replications.
+    pub each: ReplicationValues,
+}

@@ -1,0 +1,216 @@
+//! Warnings about figures that would mislead a reader; those about growth and drift are in `warnings/growth.rs`.
+
+mod growth;
+
+use crate::code::{Code, Stage};
+use crate::results::job::JobOptions;
+use crate::results::replicate::Program;
+use crate::results::summary::Replication;
+use weir_model::Traffic;
+use weir_plan::{Listen, Point, Scenario, Scope, Spec, To, listeners};
+
+/// What the warnings about a finished scenario are derived from.
+pub(crate) struct Finished<'a> {
+    pub point: &'a Point,
+    pub scenario: &'a Scenario,
+    pub program: &'a Program,
+    pub runs: &'a [Replication],
+    pub asked: JobOptions,
+    /// Quantiles for which single replications are too short.
+    pub too_short: Vec<&'static str>,
+}
+
+/// The warnings of a finished scenario, the gravest first: what happened in the run, then what was known before.
+pub(crate) fn find(finished: &Finished) -> Vec<String> {
+    let Finished { point, scenario, program, runs, .. } = finished;
+    let mut warnings = Vec::new();
+    warnings.extend(nothing_selected(finished));
+    warnings.extend(ended_early(finished));
+    warnings.extend(unsettled(runs));
+    let known = point.warnings_of(scenario);
+    let grows = growth::find(finished);
+    let overloaded = grows.iter().any(|w| w.starts_with("overloaded"))
+        || known.iter().any(|w| w.contains("the run will not settle"));
+    warnings.extend(grows);
+    // A longer run does not help where latencies grow with it.
+    if !overloaded {
+        warnings.extend(too_short(finished));
+    }
+    warnings.extend(inexact(runs));
+    warnings.extend(lost(runs));
+    warnings.extend(few_outages(point, scenario, &program.code, runs));
+    warnings.extend(taken_as_get(runs));
+    warnings.extend(one_loop(point, scenario, &program.code));
+    warnings.extend(known.into_iter().map(str::to_string));
+    warnings.dedup();
+    warnings
+}
+
+/// The window contains no request.
+fn nothing_selected(finished: &Finished) -> Option<String> {
+    let Finished { scenario, runs, .. } = finished;
+    if runs.iter().any(|r| r.selected > 0) {
+        return None;
+    }
+    let total: u64 = runs.iter().map(|r| r.total).sum();
+    let why = match (total, scenario.duration_ns, &scenario.traffic) {
+        (0, Some(_), Traffic::Closed { .. }) => {
+            "no user had thought before its duration ended; a longer `duration`, or less `think`, lets some send"
+        }
+        (0, Some(_), _) => {
+            "its duration ended before the first arrival; give it a longer `duration`, or `requests`"
+        }
+        (0, None, _) => "its traffic has no arrivals",
+        (_, _, _) => {
+            "no request that was sent is in the window; run longer (--requests), or set window=\"all\""
+        }
+    };
+    Some(format!("nothing selected: no request counts, so there are no figures: {why}"))
+}
+
+/// Fewer requests were simulated than requested.
+fn ended_early(finished: &Finished) -> Option<String> {
+    let Finished { scenario, runs, asked, .. } = finished;
+    let wanted = asked.requests?;
+    let fewest = runs.iter().map(|r| r.total).min().filter(|n| *n < wanted)?;
+    let why = match (&scenario.traffic, scenario.duration_ns) {
+        (Traffic::Closed { .. }, None) => {
+            "its users wait for answers that never come; a `timeout` around what loses them, or `patience`, lets them go on"
+        }
+        // The file limits both, and gets what it says.
+        (_, Some(_)) if !asked.overridden => return None,
+        (_, Some(_)) => "the scenario's `duration` ended first; give it a longer one",
+        (Traffic::Trace { .. }, _) => "its trace has no more",
+        _ => "its traffic ends before",
+    };
+    Some(format!("ended early: of {wanted} requests {fewest} were sent in a replication: {why}"))
+}
+
+/// Runs that never settle.
+fn unsettled(runs: &[Replication]) -> Option<String> {
+    let asked = runs.iter().filter(|r| r.settled.is_some()).count();
+    let never = runs.iter().filter(|r| r.settled.is_some_and(|s| !s.settled)).count();
+    (never > 0).then(|| {
+        format!(
+            "not settled: window=\"auto\" finds no end of the warm-up within the first half of {never} of {asked} replications, \
+             so their second half is taken; run longer (--requests) until it does. Where it never does, the system is overloaded"
+        )
+    })
+}
+
+/// Quantiles for which a single replication has too few samples.
+fn too_short(finished: &Finished) -> Option<String> {
+    let quantiles = &finished.too_short;
+    (!quantiles.is_empty()).then(|| {
+        format!(
+            "too short for {}: single replications see too few samples, so the interval may miss the true value; make \
+             replications longer (--requests), not more of them",
+            listed(quantiles)
+        )
+    })
+}
+
+/// `a, b and c`.
+fn listed(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// Sums of times too large to be exact.
+fn inexact(runs: &[Replication]) -> Option<String> {
+    (!runs.iter().all(Replication::is_exact)).then(|| {
+        "too long to add up: the times of all requests together may be more than 584 years, which is more than is added up \
+         exactly; waits, service and parts of the latency are left out"
+            .to_string()
+    })
+}
+
+/// Requests without an answer have no latency, so the figures leave them out.
+fn lost(runs: &[Replication]) -> Option<String> {
+    let lost: u64 = runs.iter().map(Replication::lost).sum();
+    let selected: u64 = runs.iter().map(|r| r.selected).sum();
+    (lost > 0).then(|| {
+        format!(
+            "lost: {lost} of {selected} requests got no answer and never will; they have no latency and are in none of these \
+             quantiles. A `timeout` around what loses them, or `patience`, says when their clients give up"
+        )
+    })
+}
+
+/// Attempts that a POST would not have had.
+fn taken_as_get(runs: &[Replication]) -> Option<String> {
+    let attempts: u64 = runs.iter().map(|r| r.as_get).sum();
+    (attempts > 0).then(|| {
+        format!(
+            "taken as GET: {attempts} further attempts were made only because all requests are taken as GET; a POST would not \
+             have been tried again, as `traffic.mix` with `request(method=\"POST\")` shows"
+        )
+    })
+}
+
+/// In the proxy, a listener on the path would have several event loops, and their balancers would each see fewer
+/// requests.
+fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
+    let spec = |id: u32| &point.specs[point.nodes[id as usize].spec as usize];
+    // Requests enter at a listener or right behind one, and pass others.
+    let on_the_way = || {
+        let stages = code.order.iter().map(|s| &code.stages[*s as usize]);
+        let says_nothing = |stage: &&Stage| {
+            matches!(point.specs[stage.spec as usize], Spec::Listen(Listen { loops: None, .. }))
+        };
+        stages.filter(says_nothing).find_map(|stage| stage.nodes.first().copied())
+    };
+    let before = listeners(point).into_iter().find(|&id| match spec(id) {
+        Spec::Listen(Listen { loops, .. }) => {
+            point.nodes[id as usize].to == To::Node(scenario.root) && *loops != Some(1)
+        }
+        _ => false,
+    });
+    let listener = before.or_else(on_the_way)?;
+    // A policy that remembers its own picks knows less where other loops pick too.
+    let remembers = |stage: &&Stage| match &point.specs[stage.spec as usize] {
+        Spec::Lb(lb) => {
+            lb.scope == Scope::Loop && (lb.balance.traits().counts || lb.balance.traits().remembers)
+        }
+        _ => false,
+    };
+    let balancer = code.order.iter().map(|s| &code.stages[*s as usize]).find(remembers)?;
+    Some(format!(
+        "one loop: here one event loop meets all requests; served, `{}` has {}, and {} keeps a state on each. `loops=` in \
+         `listen`, with the listener as the scenario's node, simulates several",
+        point.nodes[listener as usize].name.as_deref().unwrap_or("listen"),
+        match spec(listener) {
+            Spec::Listen(Listen { loops: Some(loops), .. }) => format!("{loops}"),
+            _ => "one per core".to_string(),
+        },
+        point.sites[balancer.site as usize].label
+    ))
+}
+
+/// With fewer outages per replication the figures say little about outages.
+const FEW: f64 = 20.0;
+
+/// Too few outages: replications differ by chance more than their interval shows.
+fn few_outages(point: &Point, scenario: &Scenario, code: &Code, runs: &[Replication]) -> Option<String> {
+    let longest_ns = scenario.duration_ns.or_else(|| {
+        let rate = scenario.traffic.rate_per_s()?;
+        Some((runs.first()?.total as f64 / rate * 1e9) as u64)
+    });
+    // A node that never comes back within the run is not an outage, but the state of the system.
+    let comes_back = |mttr_ns: u64| longest_ns.is_none_or(|run| mttr_ns / 2 < run);
+    let fails = code.stages.iter().any(|s| match &point.specs[s.spec as usize] {
+        Spec::Faulty(fault) => comes_back(fault.mttr_ns),
+        _ => false,
+    });
+    let seen: u64 = runs.iter().map(|r| r.outages).sum();
+    let each = seen as f64 / runs.len().max(1) as f64;
+    (fails && each < FEW).then(|| {
+        format!(
+            "few outages: {seen} were seen in {} replications, {each:.1} in each; success and high quantiles depend on when \
+             they happened, and their intervals may be too narrow. Make replications longer (--requests), not more of them",
+            runs.len()
+        )
+    })
+}

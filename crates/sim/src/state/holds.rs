@@ -1,0 +1,24 @@
+//! What a request occupies and gives back.
+
+use weir_policy::Ticket;
+
+/// Something that a request holds.
+pub(crate) struct Hold {
+    pub what: HoldKind,
+    pub member: u32,
+    /// The step that gives it back.
+    pub pc: u32,
+    pub depth: usize,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum HoldKind {
+    Line { queue: u32 },
+    Slot { queue: u32 },
+    ShareLine { share: u32 },
+    Share { share: u32 },
+    Picked { lb: u32, target: u32 },
+    GuardLine { lb: u32 },
+    Sent { lb: u32, ticket: Ticket },
+    Lost { stage: u32 },
+}

@@ -1,0 +1,48 @@
+//! The engine's state of a balancer and of a member of a pool.
+
+use crate::code::Targets;
+use crate::state::deferred::Deferred;
+use weir_model::queue::Queue;
+use weir_policy::Balancer;
+use weir_policy::retry::Tried;
+use weir_stats::Key;
+
+/// A balancer in virtual time.
+pub(crate) struct Instance {
+    pub balancer: Balancer,
+    /// The key of its picks.
+    pub picks: Key,
+    pub targets: Targets,
+    /// Requests that will have returned before its next pick.
+    pub deferred: Deferred,
+}
+
+impl Instance {
+    /// Processes all returns before a turn.
+    #[inline(always)]
+    pub fn take_returns(&mut self, turn: (u64, u64)) {
+        while let Some(target) = self.deferred.before(turn) {
+            self.balancer.release(target);
+        }
+    }
+
+    /// A pick for a request that has tried targets before.
+    #[cold]
+    #[inline(never)]
+    pub fn pick_anew(&mut self, draw: Key, tried: &Tried, own: u32, excluded: &mut Vec<u32>) -> Option<u32> {
+        tried.at(own, excluded);
+        self.balancer.pick(draw, excluded)
+    }
+}
+
+/// A member of a block, and its first queue: a pick touches what the entry will need.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+pub(crate) struct Member {
+    pub queue: Queue,
+    /// Entries of selected requests since they were carried over to [`Engine::entered`].
+    pub entries: i32,
+    /// Requests on their way to the queue, where some enter ahead of time; and when the last of them enters.
+    pub coming: u32,
+    pub since: u64,
+}

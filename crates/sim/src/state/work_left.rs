@@ -1,0 +1,258 @@
+//! The work left at targets, which `lb.least_work` uses, exact to the nanosecond.
+//!
+//! - Counted: the work of a request from its pick until it is done, whichever balancer picked it and across whichever
+//!   cable. Other time on its way to the server and back (cables, lines, backoffs) is not work.
+//! - Foreseen at the pick: each `delay` and `concurrent` behind the target once, as the first attempt of a `retry`
+//!   would meet it, and at its usual pace. A further attempt, and what a slow or cold server adds, counts as it
+//!   begins.
+//! - Work that is foreseen and not done (behind a node that refused) counts until the request returns from the
+//!   target.
+//! - Work of requests that go on unwanted still has to be done: it counts to its end.
+//!
+//! Work in progress ends at a known time, so the rest of it is the sum of those ends less `now` times their number: a
+//! request costs a few additions, and nothing is scheduled.
+
+use crate::code::Code;
+
+/// No account, or no server.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The relation of a request to the work left at a target.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Burden {
+    /// The target that it was sent to: a member.
+    pub account: u32,
+    /// Where it was picked, in the terms of the caller.
+    pub mark: u16,
+    /// Work that it will bring and has not begun, ns.
+    ahead_ns: u64,
+    /// When its current work ends.
+    until: Option<u64>,
+    /// The server that shares its cores with it.
+    server: u32,
+}
+
+const NO_BURDEN: Burden = Burden { account: NONE, mark: 0, ahead_ns: 0, until: None, server: NONE };
+
+/// The work left at a target.
+#[derive(Clone, Debug, Default)]
+struct Account {
+    ahead_ns: u64,
+    /// The sum of the ends of work in progress, and their number.
+    ends: u128,
+    busy: u32,
+    /// Servers with the requests that share their cores or wait there.
+    sharing: Vec<(u32, u32)>,
+}
+
+/// The work left at all targets, and the requests that brought it.
+#[derive(Debug, Default)]
+pub(crate) struct WorkLeft {
+    /// By member; empty where no balancer uses it.
+    accounts: Vec<Account>,
+    /// Which members are targets of a balancer that uses it.
+    asked: Vec<bool>,
+    /// By slot.
+    burdens: Vec<Burden>,
+}
+
+impl WorkLeft {
+    /// Creates accounts for the targets of the balancers that use them.
+    pub fn new(code: &Code, asks: impl Fn(u32) -> bool) -> WorkLeft {
+        let mut work = WorkLeft::default();
+        for instance in code.instances.iter().filter(|instance| asks(instance.lb)) {
+            for target in 0..code.weights[instance.list as usize].len() as u32 {
+                let target = code.lists[instance.list as usize].get(code, target);
+                work.ask_about(code.ends.work(target.member), code.members as usize);
+            }
+        }
+        work
+    }
+
+    fn ask_about(&mut self, member: u32, members: usize) {
+        self.accounts.resize(members, Account::default());
+        self.asked.resize(members, false);
+        self.asked[member as usize] = true;
+    }
+
+    /// Whether any balancer uses it.
+    #[inline]
+    pub fn is_kept(&self) -> bool {
+        !self.accounts.is_empty()
+    }
+
+    /// Whether any balancer uses the work left at a target.
+    pub fn is_asked(&self, member: u32) -> bool {
+        self.asked.get(member as usize).is_some_and(|asked| *asked)
+    }
+
+    /// The work left at a target. `shared` is the remaining work of a request at a server that shares its cores.
+    pub fn amount(&self, account: u32, now: u64, shared: impl Fn(u32, u32) -> u64) -> u64 {
+        let account = &self.accounts[account as usize];
+        let under_way = account.ends - u128::from(now) * u128::from(account.busy);
+        let shared: u64 = account.sharing.iter().map(|&(server, slot)| shared(server, slot)).sum();
+        account.ahead_ns.saturating_add(u64::try_from(under_way).unwrap_or(u64::MAX)).saturating_add(shared)
+    }
+
+    /// The burden of a request.
+    pub fn burden(&self, slot: u32) -> Burden {
+        self.burdens.get(slot as usize).copied().unwrap_or(NO_BURDEN)
+    }
+
+    fn set(&mut self, slot: u32, burden: Burden) {
+        if slot as usize >= self.burdens.len() {
+            self.burdens.resize(slot as usize + 1, NO_BURDEN);
+        }
+        self.burdens[slot as usize] = burden;
+    }
+
+    /// A request is sent to a target, to which it brings work of `ns`.
+    #[cold]
+    #[inline(never)]
+    pub fn bring(&mut self, slot: u32, account: u32, mark: u16, ns: u64) {
+        self.drop(slot);
+        let ahead = &mut self.accounts[account as usize].ahead_ns;
+        *ahead = ahead.saturating_add(ns);
+        self.set(slot, Burden { account, mark, ahead_ns: ns, ..NO_BURDEN });
+    }
+
+    /// Work begins of which `foreseen_ns` were foreseen: that is not ahead any more.
+    fn begins(&mut self, slot: u32, foreseen_ns: u64) -> Option<&mut Account> {
+        let burden = self.burdens.get_mut(slot as usize).filter(|burden| burden.account != NONE)?;
+        let account = &mut self.accounts[burden.account as usize];
+        let begun = burden.ahead_ns.min(foreseen_ns);
+        burden.ahead_ns -= begun;
+        account.ahead_ns -= begun;
+        Some(account)
+    }
+
+    /// A request begins work that ends at `until`.
+    #[cold]
+    #[inline(never)]
+    pub fn work(&mut self, slot: u32, foreseen_ns: u64, until: u64) {
+        let Some(account) = self.begins(slot, foreseen_ns) else { return };
+        account.ends += u128::from(until);
+        account.busy += 1;
+        self.burdens[slot as usize].until = Some(until);
+    }
+
+    /// A request enters a server that shares its cores.
+    #[cold]
+    #[inline(never)]
+    pub fn share(&mut self, slot: u32, foreseen_ns: u64, server: u32) {
+        let Some(account) = self.begins(slot, foreseen_ns) else { return };
+        account.sharing.push((server, slot));
+        self.burdens[slot as usize].server = server;
+    }
+
+    /// A request has finished its work, or is cut off from it.
+    #[cold]
+    #[inline(never)]
+    pub fn stop(&mut self, slot: u32) {
+        let Some(burden) = self.burdens.get_mut(slot as usize).filter(|b| b.account != NONE) else { return };
+        let account = &mut self.accounts[burden.account as usize];
+        if let Some(until) = burden.until.take() {
+            account.ends -= u128::from(until);
+            account.busy -= 1;
+        }
+        let server = std::mem::replace(&mut burden.server, NONE);
+        if server != NONE {
+            account.sharing.retain(|at| *at != (server, slot));
+        }
+    }
+
+    /// A request has left its target.
+    #[cold]
+    #[inline(never)]
+    pub fn drop(&mut self, slot: u32) {
+        let burden = self.burden(slot);
+        if burden.account == NONE {
+            return;
+        }
+        self.stop(slot);
+        self.accounts[burden.account as usize].ahead_ns -= burden.ahead_ns;
+        self.burdens[slot as usize] = NO_BURDEN;
+    }
+
+    /// Another slot goes on at the target for a request; foreseen work stays with the old one.
+    pub fn go_on_in(&mut self, slot: u32, other: u32) {
+        let Burden { account, mark, .. } = self.burden(slot);
+        self.set(other, Burden { account, mark, ..NO_BURDEN });
+    }
+
+    /// Passes the work ahead of one request to another that arrives or goes on for it at the same target.
+    pub fn hand(&mut self, from: u32, to: u32) {
+        let account = self.burden(from).account;
+        if account == NONE {
+            return;
+        }
+        if self.burden(to).account == NONE {
+            self.set(to, Burden { account, ..NO_BURDEN });
+        }
+        assert_eq!(self.burden(to).account, account);
+        let ahead_ns = std::mem::take(&mut self.burdens[from as usize].ahead_ns);
+        self.burdens[to as usize].ahead_ns += ahead_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(members: usize) -> WorkLeft {
+        let mut work = WorkLeft::default();
+        work.ask_about(1, members);
+        work
+    }
+
+    fn alone(work: &WorkLeft, now: u64) -> u64 {
+        work.amount(1, now, |_, _| 0)
+    }
+
+    #[test]
+    fn work_counts_from_the_pick_until_it_is_done() {
+        let mut work = kept(3);
+        work.bring(7, 1, 0, 30);
+        work.bring(2, 1, 0, 5);
+        assert_eq!((alone(&work, 0), work.amount(0, 0, |_, _| 0)), (35, 0));
+        work.work(7, 20, 120);
+        assert_eq!((alone(&work, 100), alone(&work, 115)), (35, 20), "what has been served is gone");
+        work.stop(7);
+        assert_eq!(alone(&work, 120), 15);
+        // Slower than foreseen, and beyond that.
+        work.work(7, 10, 220);
+        assert_eq!(alone(&work, 120), 105);
+        work.stop(7);
+        work.work(7, 8, 240);
+        assert_eq!(alone(&work, 230), 15);
+        work.drop(7);
+        work.drop(2);
+        assert_eq!(alone(&work, 240), 0);
+    }
+
+    #[test]
+    fn those_at_a_shared_server_are_asked_there() {
+        let mut work = kept(2);
+        work.bring(0, 1, 0, 30);
+        work.share(0, 30, 4);
+        assert_eq!(work.amount(1, 9, |server, slot| u64::from(10 * server + slot)), 40);
+        work.stop(0);
+        assert_eq!(work.amount(1, 9, |_, _| 99), 0);
+        // A request whose target no balancer asks about has no burden.
+        work.share(5, 30, 4);
+        work.work(5, 30, 70);
+        assert_eq!(work.amount(1, 9, |_, _| 99), 0);
+    }
+
+    #[test]
+    fn what_is_left_behind_keeps_its_work() {
+        let mut work = kept(2);
+        work.bring(0, 1, 0, 30);
+        work.work(0, 10, 10);
+        work.go_on_in(0, 3);
+        work.drop(3);
+        assert_eq!(alone(&work, 4), 26);
+        work.drop(0);
+        assert_eq!(alone(&work, 4), 0);
+    }
+}
