@@ -16,7 +16,7 @@ pub(crate) enum Stop {
 }
 
 /// The outcome of a recipe.
-pub(crate) type Done = Result<(), Stop>;
+pub(crate) type Outcome = Result<(), Stop>;
 
 /// The cargo that runs this.
 pub(crate) fn cargo_path() -> PathBuf {
@@ -24,12 +24,12 @@ pub(crate) fn cargo_path() -> PathBuf {
 }
 
 /// Runs cargo in the folder of the workspace.
-pub(crate) fn cargo(root: &Path, args: &[&str]) -> Done {
+pub(crate) fn cargo(root: &Path, args: &[&str]) -> Outcome {
     run(Command::new(cargo_path()).args(args).current_dir(root))
 }
 
 /// Runs a program to its end.
-pub(crate) fn run(command: &mut Command) -> Done {
+pub(crate) fn run(command: &mut Command) -> Outcome {
     let shown = show(command);
     eprintln!("$ {shown}");
     match command.status() {

@@ -1,7 +1,7 @@
 //! What is given to people: `cargo xtask dist` makes the release binary stripped, with its debug lines in a file beside it that debuggers
 //! find, completions and man pages; `cargo xtask static` the same without any library of the system, for images that have nothing else.
 
-use crate::command::{Done, Stop, answers, cargo_path, output, run};
+use crate::command::{Outcome, Stop, answers, cargo_path, output, run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -9,12 +9,12 @@ use std::process::Command;
 /// The target of the static binary.
 const MUSL: &str = "x86_64-unknown-linux-musl";
 
-pub(crate) fn dist(root: &Path) -> Done {
+pub(crate) fn dist(root: &Path) -> Outcome {
     build(root, &[])?;
     strip(&root.join("target/release/weir"), &root.join("target/dist"))
 }
 
-pub(crate) fn static_binary(root: &Path) -> Done {
+pub(crate) fn static_binary(root: &Path) -> Outcome {
     let skipped = |why: &str| Err(Stop::Skipped("static".into(), why.into()));
     if !answers(root, Path::new("musl-gcc"), &["--version"]) {
         return skipped("there is no musl-gcc, which builds the C of TLS (Debian: musl-tools)");
@@ -26,13 +26,13 @@ pub(crate) fn static_binary(root: &Path) -> Done {
     strip(&root.join("target").join(MUSL).join("release/weir"), &root.join("target/static"))
 }
 
-fn build(root: &Path, more: &[&str]) -> Done {
+fn build(root: &Path, more: &[&str]) -> Outcome {
     let mut command = Command::new(cargo_path());
     run(command.args(["build", "--release", "--locked", "--package", "weir"]).args(more).current_dir(root))
 }
 
 /// What the binary says of itself, for shells and for `man`.
-fn beside(weir: &Path, folder: &Path) -> Done {
+fn beside(weir: &Path, folder: &Path) -> Outcome {
     let failed = |e: std::io::Error| Stop::Failed(format!("dist: {}: {e}", folder.display()));
     let (completions, man) = (folder.join("completions"), folder.join("man"));
     fs::create_dir_all(&completions).map_err(failed)?;
@@ -46,7 +46,7 @@ fn beside(weir: &Path, folder: &Path) -> Done {
 }
 
 /// The binary without debug lines in a folder, and these in a file beside it.
-fn strip(binary: &Path, folder: &Path) -> Done {
+fn strip(binary: &Path, folder: &Path) -> Outcome {
     let failed = |e: std::io::Error| Stop::Failed(format!("dist: {}: {e}", folder.display()));
     fs::create_dir_all(folder).map_err(failed)?;
     let (to, debug) = (folder.join("weir"), folder.join("weir.debug"));

@@ -19,7 +19,7 @@ Usage: cargo xtask RECIPE
   test    all tests, optimised; a suite that fails stops no other
   lint    formatting, and clippy without warnings
   deps    dependencies point downwards only, between crates and between the rooms of a crate
-  rooms   [CRATE]: the rooms inside a crate, whom each knows, and the largest knot of files
+  rooms   [CRATE]: the rooms inside a crate, which others each uses, and the largest knot of files
   tidy    the lints of the tree: headers, sizes, bans, words that do not belong
   words   [CRATE]: names and words of comments that break the rules of CONTRIBUTING.md, and their counts
   deny    licences, bans and sources of all dependencies (cargo-deny)

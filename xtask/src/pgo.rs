@@ -4,7 +4,7 @@
 //! `xtask/profile`, where the compiler of weir's own crates finds it (`xtask/profile/rustc`). In a release what runs often then
 //! lies together, and what never ran lies apart. bench/README.md has what it gains; without the tools the recipe is skipped.
 
-use crate::command::{Done, Stop, answers, cargo_path, output, run};
+use crate::command::{Outcome, Stop, answers, cargo_path, output, run};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ struct Tools {
     profdata: PathBuf,
 }
 
-pub(crate) fn pgo(root: &Path) -> Done {
+pub(crate) fn pgo(root: &Path) -> Outcome {
     let tools = tools(root)?;
     let profile = root.join("xtask/profile");
     let raw = root.join("target/counts");
@@ -31,7 +31,7 @@ pub(crate) fn pgo(root: &Path) -> Done {
     // What never ran needs no place in the file.
     let (counts, merged) = (profile.join("weir.profdata"), root.join("target/weir.profdata"));
     run(Command::new(&tools.profdata).args(["merge", "--sparse", "-o"]).arg(&merged).arg(&raw))?;
-    can_be(&output(Command::new(&tools.profdata).arg("show").arg(&merged)).unwrap_or_default())?;
+    check_counts(&output(Command::new(&tools.profdata).arg("show").arg(&merged)).unwrap_or_default())?;
     let failed = |e: std::io::Error| Stop::Failed(format!("pgo: {}: {e}", profile.display()));
     fs::copy(&merged, &counts).map_err(failed)?;
     fs::write(profile.join("llvm"), format!("{}\n", tools.llvm)).map_err(failed)?;
@@ -50,7 +50,7 @@ pub(crate) fn pgo(root: &Path) -> Done {
 
 /// Whether counts can be those of half a minute. One that is beyond all others makes all others look rare, and a release that
 /// takes a quarter more instructions for each request (2026-11-23).
-fn can_be(said: &str) -> Done {
+fn check_counts(said: &str) -> Outcome {
     const MOST: u64 = 100_000_000_000;
     let most =
         said.lines().find_map(|l| l.strip_prefix("Maximum internal block count: ")?.trim().parse().ok());
@@ -64,7 +64,7 @@ fn can_be(said: &str) -> Done {
 }
 
 /// Builds the release.
-fn build(root: &Path, env: &[(&str, &PathBuf)]) -> Done {
+fn build(root: &Path, env: &[(&str, &PathBuf)]) -> Outcome {
     let mut command = Command::new(cargo_path());
     command.args(["build", "--release", "--locked", "--package", "weir"]).envs(env.iter().copied());
     run(command.current_dir(root))
@@ -119,8 +119,8 @@ mod tests {
     #[test]
     fn counts_that_cannot_be_are_refused() {
         let said = |n: &str| format!("Total functions: 5004\nMaximum internal block count: {n}\n");
-        assert!(can_be(&said("17453595")).is_ok());
-        assert!(can_be(&said("19797745690478")).is_err() && can_be("").is_err());
+        assert!(check_counts(&said("17453595")).is_ok());
+        assert!(check_counts(&said("19797745690478")).is_err() && check_counts("").is_err());
     }
 
     #[test]

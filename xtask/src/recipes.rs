@@ -1,6 +1,6 @@
 //! What each recipe runs. A recipe ends well, fails, or is skipped with a reason.
 
-use crate::command::{Done, Stop, answers, cargo, cargo_path, run, run_and_read};
+use crate::command::{Outcome, Stop, answers, cargo, cargo_path, run, run_and_read};
 use crate::{deps, rooms, tidy};
 use std::cell::RefCell;
 use std::io::IsTerminal;
@@ -11,15 +11,15 @@ use std::process::Command;
 const CARGO_DENY: &str = "0.20.2";
 
 /// All suites, also behind one that fails; those that failed are named.
-pub(crate) fn test(root: &Path) -> Done {
+pub(crate) fn test(root: &Path) -> Outcome {
     match tests_failed(root, &[])? {
         None => Ok(()),
         Some(failures) => Err(Stop::Failed(named("test", &failures.suites))),
     }
 }
 
-/// What failed: suites as cargo names them (`-p weir --test serve`), and tests. Both are empty where something did not compile, `tests` also where
-/// a suite does not say which.
+/// What failed: suites as cargo names them (`-p weir --test serve`), and tests. Both are empty where something did
+/// not compile, `tests` also where a suite does not say which.
 struct Failures {
     suites: Vec<String>,
     tests: Vec<String>,
@@ -27,7 +27,7 @@ struct Failures {
 
 /// All suites, and then the tests that failed once more, one after another. A test that passes only then depends on time: the
 /// host took the cores away. It is named beside what was skipped.
-fn test_and_again(root: &Path, leaning: &mut Vec<String>) -> Done {
+fn test_and_again(root: &Path, leaning: &mut Vec<String>) -> Outcome {
     let Some(failures) = tests_failed(root, &[])? else { return Ok(()) };
     if failures.suites.is_empty() {
         return Err(Stop::Failed(named("test", &[])));
@@ -68,7 +68,7 @@ fn tests_failed(root: &Path, which: &[&str]) -> Result<Option<Failures>, Stop> {
 }
 
 /// The ignored tests of a module of the suite `slow`, which take long or need the machine for themselves.
-fn alone(root: &Path, step: &str, module: &str) -> Done {
+fn alone(root: &Path, step: &str, module: &str) -> Outcome {
     match tests_failed(root, &["--test", "slow", "--", module, "--ignored", "--test-threads", "1"])? {
         None => Ok(()),
         Some(failures) => Err(Stop::Failed(named(step, &failures.suites))),
@@ -98,12 +98,12 @@ fn failed_tests(stdout: &str) -> Vec<String> {
     names
 }
 
-pub(crate) fn lint(root: &Path) -> Done {
+pub(crate) fn lint(root: &Path) -> Outcome {
     fmt(root)?;
     clippy(root)
 }
 
-pub(crate) fn bench(root: &Path) -> Done {
+pub(crate) fn bench(root: &Path) -> Outcome {
     let run_all = root.join("bench/run");
     if !run_all.exists() {
         return Err(Stop::Skipped("bench".into(), "there is no bench/run".into()));
@@ -112,19 +112,19 @@ pub(crate) fn bench(root: &Path) -> Done {
 }
 
 /// Prints the rooms of a crate, or of all.
-pub(crate) fn rooms(root: &Path, wanted: Option<&str>) -> Done {
+pub(crate) fn rooms(root: &Path, wanted: Option<&str>) -> Outcome {
     print!("{}", rooms::show(root, wanted).map_err(|why| Stop::Failed(format!("rooms: {why}")))?);
     Ok(())
 }
 
 /// Prints the names and the words of comments that break a rule, in a crate or in all.
-pub(crate) fn words(root: &Path, wanted: Option<&str>) -> Done {
+pub(crate) fn words(root: &Path, wanted: Option<&str>) -> Outcome {
     print!("{}", tidy::words(root, wanted).map_err(|why| Stop::Failed(format!("words: {why}")))?);
     Ok(())
 }
 
-/// Licences, bans and sources; advisories need a database from the network and are left to whoever has it.
-pub(crate) fn deny(root: &Path) -> Done {
+/// Licences, bans and sources; advisories need a database from the network, which is not part of the clone.
+pub(crate) fn deny(root: &Path) -> Outcome {
     let binary = cargo_deny(root)?;
     // The three that need nothing but the lock file and the sources that cargo has fetched anyway.
     run(Command::new(binary).args(["--locked", "check", "licenses", "bans", "sources"]).current_dir(root))
@@ -132,7 +132,7 @@ pub(crate) fn deny(root: &Path) -> Done {
 
 /// The short rows of bench/applications, with what they need installed under `target/applications`. Once more where one fails, since
 /// real clients have deadlines of their own.
-fn applications(root: &Path) -> Done {
+fn applications(root: &Path) -> Outcome {
     let script = root.join("bench/applications");
     let install = run(Command::new(&script).arg("--install").current_dir(root));
     install.map_err(|_| Stop::Skipped("applications".into(), "their packages are not to be had".into()))?;
@@ -155,9 +155,9 @@ fn target_directory(root: &Path) -> PathBuf {
 
 /// All that must hold before a change lands: every step, also behind one that fails; what failed is said last, with its
 /// suites. The tests come last, so that their own summary is what one sees.
-pub(crate) fn ci(root: &Path) -> Done {
+pub(crate) fn ci(root: &Path) -> Outcome {
     let leaning = RefCell::new(Vec::new());
-    let steps: [(&str, &dyn Fn() -> Done); 9] = [
+    let steps: [(&str, &dyn Fn() -> Outcome); 9] = [
         ("fmt", &|| fmt(root)),
         ("deps", &|| report("deps", &deps::check(root))),
         ("tidy", &|| report("tidy", &tidy::check(root))),
@@ -193,7 +193,7 @@ pub(crate) fn ci(root: &Path) -> Done {
 }
 
 /// Prints the problems of a check.
-pub(crate) fn report(name: &str, problems: &[String]) -> Done {
+pub(crate) fn report(name: &str, problems: &[String]) -> Outcome {
     for p in problems {
         eprintln!("{p}");
     }
@@ -204,18 +204,18 @@ pub(crate) fn report(name: &str, problems: &[String]) -> Done {
     }
 }
 
-fn fmt(root: &Path) -> Done {
+fn fmt(root: &Path) -> Outcome {
     component(root, "fmt", "rustfmt")?;
     cargo(root, &["fmt", "--all", "--check"])
 }
 
-fn clippy(root: &Path) -> Done {
+fn clippy(root: &Path) -> Outcome {
     component(root, "clippy", "clippy")?;
     cargo(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
 }
 
 /// Skips what a toolchain without that component cannot do.
-fn component(root: &Path, subcommand: &str, name: &str) -> Done {
+fn component(root: &Path, subcommand: &str, name: &str) -> Outcome {
     if answers(root, &cargo_path(), &[subcommand, "--version"]) {
         return Ok(());
     }

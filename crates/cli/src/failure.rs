@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked: the exit codes of `docs/spec/language.md#output`, each with what to say.
+//! Failures of a command: the exit codes of `docs/spec/language.md#output`, each with its message.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ pub(crate) enum Failure {
     Worded(String),
     /// 3: the environment failed.
     Environment(String),
-    /// 4: weir found a fault in itself.
+    /// 4: weir found a bug in itself.
     Fault(String),
     /// 130: interrupted; what was finished has been printed.
     Interrupted,
@@ -36,7 +36,7 @@ impl Failure {
         }
     }
 
-    /// What is wrong, for whoever reads it elsewhere.
+    /// The message, for other places than standard error.
     pub(crate) fn words(self) -> String {
         match self {
             Failure::No(text)
@@ -48,7 +48,7 @@ impl Failure {
         }
     }
 
-    /// Says it on standard error; where that is closed, nobody is left to hear.
+    /// Prints the message on standard error; a closed one is ignored.
     pub(crate) fn tell(&self) {
         let text = match self {
             Failure::No(text) | Failure::Usage(text) | Failure::Environment(text) => {
@@ -56,7 +56,7 @@ impl Failure {
             }
             Failure::Worded(text) => text.clone(),
             Failure::Fault(text) => format!(
-                "error: weir found a fault in itself: {text}\n\
+                "error: weir found a bug in itself: {text}\n\
                  This is not your mistake. Please report it with the command, the topology file and this version: weir {}\n",
                 env!("CARGO_PKG_VERSION")
             ),
@@ -71,7 +71,7 @@ impl Failure {
     }
 }
 
-/// What the system says, without Rust's `(os error 2)`.
+/// The system's message, without Rust's `(os error 2)`.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Mutex;
 
-/// What the first panic said, and where.
+/// The message and location of the first panic.
 static FIRST: Mutex<Option<String>> = Mutex::new(None);
 
 /// Runs `work`; a panic in it, on this thread or on one it waits for, becomes [`Failure::Fault`].

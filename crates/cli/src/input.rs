@@ -25,13 +25,13 @@ pub(crate) fn load(args: &File) -> Result<Plan, Failure> {
 /// What becomes of the lines that a file prints.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Printed {
-    /// Nobody sees them.
+    /// They are discarded.
     Dropped,
     /// They go to standard error.
     Told,
 }
 
-/// The same; what the file prints is told or not.
+/// The same; prints what the file prints, or discards it.
 pub(crate) fn load_and(args: &File, printed: Printed) -> Result<Plan, Failure> {
     for (i, (name, _)) in args.sweeps.iter().enumerate() {
         if args.params.iter().any(|(n, _)| n == name) {

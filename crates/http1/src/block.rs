@@ -15,7 +15,7 @@ pub(crate) struct Line {
     /// Behind the line's CR LF.
     pub(crate) end: u32,
     pub(crate) known: Name,
-    /// `Name: value` with one space and nothing behind: may be copied as it stands.
+    /// `Name: value` with one space and nothing behind: may be copied unchanged.
     pub(crate) canonical: bool,
     /// Connection names it: it ends here.
     pub(crate) named: bool,

@@ -1,12 +1,12 @@
 //! Classes of bytes, as tables.
 
 pub(crate) const TOKEN: u8 = 1;
-/// May stand in a target.
+/// Allowed in a target.
 pub(crate) const URI: u8 = 2;
 const VALUE: u8 = 4;
 const HOST: u8 = 8;
 const HEX: u8 = 16;
-/// May stand in a target's query, and not in its path.
+/// Allowed in a target's query, but not in its path.
 pub(crate) const QUERY_ONLY: u8 = 32;
 pub(crate) const PERCENT: u8 = 64;
 pub(crate) const QUERY: u8 = 128;
@@ -72,7 +72,7 @@ pub(crate) fn is_token(b: u8) -> bool {
 }
 
 /// What a target may have: of RFC 3986 §2 the unreserved bytes, the reserved ones without `#`, and the percent sign; and what
-/// browsers send as it stands (WHATWG URL, percent-encode sets): `[` `]` `|` `^` anywhere, `{` `}` `\` and the backtick
+/// browsers send unescaped (WHATWG URL, percent-encode sets): `[` `]` `|` `^` anywhere, `{` `}` `\` and the backtick
 /// ([`QUERY_ONLY`]) in a query.
 pub(crate) fn is_uri(b: u8) -> bool {
     is(b, URI)
@@ -113,7 +113,7 @@ static FOLDED: [u8; 256] = {
     folded
 };
 
-/// Without blanks and tabs around it (RFC 9110 §5.6.3: OWS).
+/// Trims blanks and tabs (RFC 9110 §5.6.3: OWS).
 pub(crate) fn trim(mut v: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = v {
         v = rest;

@@ -1,4 +1,4 @@
-//! What an intermediary asks of a request before any node is asked.
+//! The checks that an intermediary makes on a request before any node sees it.
 
 use crate::byte::{decimal, elements};
 use crate::forwarded;
@@ -12,7 +12,7 @@ use crate::target::has_encoded_control;
 use crate::trace_context::{self, Trace};
 use std::net::IpAddr;
 
-/// What weir knows of the client's hop.
+/// The properties of the client's hop.
 #[derive(Clone, Copy, Debug)]
 pub struct Hop<'a> {
     /// The other end of the connection (or what PROXY protocol says of it); `None`: a Unix socket.
@@ -23,7 +23,7 @@ pub struct Hop<'a> {
     pub port: Option<u16>,
     /// Peers whose X-Forwarded-* are believed.
     pub trusted: &'a Networks,
-    /// Protocols that may be upgraded to, in lower case. `h2c` never is, even if it stands here (RFC 9113 §3.1).
+    /// Protocols that may be upgraded to, in lower case. `h2c` is never allowed, even if it is listed here (RFC 9113 §3.1).
     pub upgrades: &'a [String],
     /// Authorities that CONNECT may ask for: `host:port`, `*.example.com:port`, or with `*` for the port.
     pub connect: &'a [String],
@@ -33,7 +33,7 @@ pub struct Hop<'a> {
     pub own: bool,
 }
 
-/// What was found out once, before any node is asked.
+/// The results of these checks, made once per request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
     /// The rightmost untrusted address; `None`: a Unix socket without trusted fields.
@@ -54,7 +54,7 @@ pub struct Checked {
     pub(crate) invalid: Names,
 }
 
-/// What weir answers itself.
+/// An answer that weir gives itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Here {
     /// OPTIONS that may go no further: `Max-Forwards: 0` (RFC 9110 §7.6.2).
@@ -149,7 +149,7 @@ fn own_hops(request: &Request) -> usize {
     count
 }
 
-/// Whether a request for this authority may be passed on: `*.` stands for one or more labels, `:*` for any port.
+/// Whether a request for this authority may be passed on: `*.` matches one or more labels, `:*` any port.
 fn allows(connect: &[String], authority: &[u8]) -> bool {
     let host = authority.iter().rposition(|&b| b == b':').map_or(authority, |i| &authority[..i]);
     connect.iter().any(|allowed| {

@@ -5,10 +5,10 @@
 use crate::byte::{is_hex, is_quoted, is_token, is_value};
 use crate::rule::{Id, Refusal, refuse};
 
-/// Where in the line the reader stands.
+/// The reader's position in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// Digits; so many have come.
+    /// Digits, with the number that have arrived.
     Size(u8),
     /// Behind `;`.
     NameStart,

@@ -1,5 +1,5 @@
 //! Messages that came by HTTP/2, as the same objects as those by HTTP/1.1: their parts are written as a head, which then goes
-//! through the one parser. So targets, hosts, names and values meet one strictness, whatever they came by.
+//! through the one parser. So targets, hosts, names and values are checked equally strictly in all versions of HTTP.
 
 use crate::byte::trim;
 use crate::limits::Limits;
@@ -8,7 +8,7 @@ use crate::response::{Asked, Response};
 use crate::rule::{Id, Refusal, refuse};
 use crate::write::{field, number};
 
-/// What HTTP/2 says beside the fields (RFC 9113 §8.3.1).
+/// The pseudo-header fields of HTTP/2 (RFC 9113 §8.3.1).
 #[derive(Clone, Copy, Debug)]
 pub struct Pseudo<'a> {
     /// `:method`, a token.
@@ -17,7 +17,7 @@ pub struct Pseudo<'a> {
     pub path: &'a [u8],
     /// `:authority`, if it was sent.
     pub authority: Option<&'a [u8]>,
-    /// Whether the stream goes on behind the head.
+    /// Whether the stream continues after the head.
     pub has_body: bool,
 }
 
@@ -57,7 +57,7 @@ impl Request {
 }
 
 impl Response {
-    /// Reads the head of a response that came by HTTP/2, as [`Request::convert`] does. `has_body`: the stream goes on behind it.
+    /// Reads the head of a response that came by HTTP/2, as [`Request::convert`] does. `has_body`: the stream continues after it.
     pub fn convert<'f>(
         &mut self,
         status: u16,

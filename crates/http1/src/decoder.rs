@@ -1,4 +1,4 @@
-//! Reads a body from a stream of bytes, in whatever pieces they come.
+//! Reads a body from a stream of bytes that arrives in pieces of any size.
 
 use crate::chunk::ChunkLine;
 use crate::framing::Framing;
@@ -6,7 +6,7 @@ use crate::limits::Limits;
 use crate::rule::{Id, Refusal, refuse};
 use crate::trailers::Trailers;
 
-/// What [`Decoder::next`] found.
+/// A result of [`Decoder::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// `input[from..to]` is data, never empty.
@@ -36,10 +36,10 @@ struct Tail {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// So much of the body is left.
+    /// The bytes of the body that are left.
     Length(u64),
     Line(ChunkLine),
-    /// So much of the chunk is left.
+    /// The bytes of the chunk that are left.
     Chunk(u64),
     /// The CR, then the LF behind a chunk's data.
     ChunkCr,
@@ -50,7 +50,7 @@ enum State {
 }
 
 impl Decoder {
-    /// For a body framed so. Sizes and trailers are limited by `limits`.
+    /// A decoder for a body with this framing. Sizes and trailers are limited by `limits`.
     pub fn new(framing: Framing, limits: &Limits) -> Decoder {
         let state = match framing {
             Framing::None | Framing::Length(0) => State::End,
@@ -138,7 +138,7 @@ impl Decoder {
         }
     }
 
-    /// What is left of a body with a length, in bytes.
+    /// The bytes that are left of a body with a length.
     pub fn remaining(&self) -> Option<u64> {
         match self.state {
             State::Length(left) => Some(left),
@@ -146,7 +146,7 @@ impl Decoder {
         }
     }
 
-    /// Whether so many bytes of input hold all that is left of a body, as far as its length tells.
+    /// Whether `n` bytes of input contain the rest of a body of known length.
     pub fn would_end_within(&self, bytes: usize) -> bool {
         match self.state {
             State::End => true,
@@ -186,7 +186,7 @@ impl Decoder {
     }
 }
 
-/// As much as is there and left.
+/// The bytes that are both available and part of the body.
 fn take(left: &mut u64, input: &[u8], at: &mut usize) -> (usize, usize) {
     let from = *at;
     let there = (input.len() - from) as u64;

@@ -5,7 +5,7 @@ use crate::limits::Limits;
 use crate::rule::{Id, Refusal, refuse};
 use crate::seek::Seek;
 
-/// What is wrong with a request head.
+/// Finds the error in a request head.
 #[cold]
 pub(crate) fn request_fault(head: &[u8], limits: &Limits) -> Refusal {
     if let Some(early) = Seek::early_fault(head, limits, true) {
@@ -14,13 +14,13 @@ pub(crate) fn request_fault(head: &[u8], limits: &Limits) -> Refusal {
     refuse(walk(head, |line| request_line(line, limits)).unwrap_or(Id::HeadUnfinished))
 }
 
-/// What is wrong with a response head.
+/// Finds the error in a response head.
 #[cold]
 pub(crate) fn response_fault(head: &[u8]) -> Refusal {
     refuse(walk(head, status_line).unwrap_or(Id::HeadUnfinished))
 }
 
-/// What is wrong with field lines that end with an empty one.
+/// Finds the error in field lines that end with an empty one.
 #[cold]
 pub(crate) fn fields_fault(lines: &[u8]) -> Refusal {
     refuse(ends(lines).or_else(|| fields(lines)).unwrap_or(Id::HeadUnfinished))
@@ -91,7 +91,7 @@ fn fields(mut rest: &[u8]) -> Option<Id> {
     while let Some((line, after)) = next_line(rest) {
         rest = after;
         if line.is_empty() {
-            // Whatever follows belongs to no head.
+            // The bytes that follow do not belong to a head.
             return None;
         }
         if matches!(line[0], b' ' | b'\t') {

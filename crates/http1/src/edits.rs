@@ -5,7 +5,7 @@
 pub struct Edits {
     /// The whole new path and query of a request.
     pub target: Option<Vec<u8>>,
-    /// Fields that replace all of their name, of whatever origin: weir's own (`X-Forwarded-Host`) and Host included.
+    /// Fields that replace all of their name, including weir's own (`X-Forwarded-Host`) and Host included.
     pub set: Vec<(Vec<u8>, Vec<u8>)>,
     /// Names of fields that do not go on.
     pub remove: Vec<Vec<u8>>,

@@ -4,12 +4,12 @@ use crate::framing::Framing;
 use crate::trailers::Trailers;
 use crate::write::field;
 
-/// How a request's body goes on to the origin.
+/// How a request's body is sent to the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyOut {
     /// No body.
     None,
-    /// So many bytes.
+    /// A body of this many bytes.
     Length(u64),
     /// Chunks.
     Chunked,
@@ -28,7 +28,7 @@ impl From<BodyOut> for Framing {
 /// Writes a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoder {
-    /// Bytes as they are, so many as were announced.
+    /// Bytes unchanged, as many as were announced.
     Length,
     /// Chunks.
     Chunked,
@@ -39,7 +39,7 @@ pub enum Encoder {
 }
 
 impl Encoder {
-    /// For a [`Framing`] or a [`BodyOut`].
+    /// An encoder for a [`Framing`] or a [`BodyOut`].
     pub fn new(framing: impl Into<Framing>) -> Encoder {
         match framing.into() {
             Framing::None => Encoder::None,
@@ -49,7 +49,7 @@ impl Encoder {
         }
     }
 
-    /// Appends what stands before `len` bytes of data: the chunk's line. Nothing for no bytes, whose chunk would be the
+    /// Appends the chunk's line, which precedes `len` bytes of data. Nothing for no bytes, whose chunk would be the
     /// last.
     pub fn before(&self, len: usize, out: &mut Vec<u8>) {
         if *self != Encoder::Chunked || len == 0 {
@@ -66,7 +66,7 @@ impl Encoder {
         out.extend_from_slice(&line[at..]);
     }
 
-    /// Appends what stands after the data of a chunk that was not empty.
+    /// Appends the line end after the data of a chunk that is not empty.
     pub fn after(&self, out: &mut Vec<u8>) {
         if *self == Encoder::Chunked {
             out.extend_from_slice(b"\r\n");

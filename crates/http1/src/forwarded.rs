@@ -1,4 +1,4 @@
-//! Who the client is behind trusted peers: X-Forwarded-For, read from the right.
+//! The client's address behind trusted peers: X-Forwarded-For, read from the right.
 
 use crate::byte::elements;
 use crate::check::Hop;
@@ -7,7 +7,7 @@ use crate::request::Request;
 use std::net::{IpAddr, SocketAddr};
 
 /// The rightmost untrusted address over the peer and all lines of X-Forwarded-For, which trusted peers append to. What
-/// is no address ends the walk: nobody vouches for what stands left of it.
+/// is not an address ends the walk: the entries to its left are not trustworthy.
 pub(crate) fn client(request: &Request, hop: &Hop<'_>, trusted: bool) -> Option<IpAddr> {
     let mut client = hop.peer.map(|a| a.to_canonical());
     if !trusted {

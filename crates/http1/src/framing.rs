@@ -23,7 +23,7 @@ pub enum Framing {
     /// There is no body.
     #[default]
     None,
-    /// So many bytes.
+    /// A body of this many bytes.
     Length(u64),
     /// Chunks, with their own end.
     Chunked,
@@ -31,7 +31,7 @@ pub enum Framing {
     Close,
 }
 
-/// What the framing fields say; `None` if there are none. Exactly one of both, once, in its one form.
+/// Reads the framing fields; `None` if there are none. Exactly one of both, once, in its one form.
 pub(crate) fn framing(block: &Block, version: Version) -> Result<Option<Framing>, Refusal> {
     let mut codings = block.known(Name::TransferEncoding);
     let mut lengths = block.known(Name::ContentLength);

@@ -16,11 +16,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// [`Limits::max_target`], where nobody wants another.
+    /// The default of [`Limits::max_target`].
     pub const TARGET: usize = 8 * 1024;
-    /// [`Limits::max_method`], where nobody wants another.
+    /// The default of [`Limits::max_method`].
     pub const METHOD: usize = 32;
-    /// Bytes of chunk extensions that a whole body may carry: nobody uses them, and each costs the reader time
+    /// Bytes of chunk extensions that a whole body may carry: they are not used in practice, and each costs the reader time
     /// (CVE-2023-39326).
     pub const EXTENSIONS: usize = 16 * 1024;
     /// Empty lines before a request line that are skipped (RFC 9112 §2.2 asks for at least one).

@@ -65,7 +65,7 @@ impl Names {
     }
 }
 
-/// Of this hop, named by Connection or not (RFC 9110 §7.6.1); what goes on is made anew.
+/// Fields of this hop, named by Connection or not (RFC 9110 §7.6.1); they are replaced in the forwarded message.
 pub(crate) const HOP: Names = Names::of(&[
     Name::Connection,
     Name::KeepAlive,
@@ -76,7 +76,7 @@ pub(crate) const HOP: Names = Names::of(&[
     Name::Http2Settings,
 ]);
 
-/// What tells of earlier hops and what an attacker would like to forge (`docs/spec/background.md#hop-by-hop-fields`).
+/// Fields that describe earlier hops, which an attacker would like to forge (`docs/spec/background.md#hop-by-hop-fields`).
 pub(crate) const FORWARDED: Names = Names::of(&[
     Name::Forwarded,
     Name::RealIp,
@@ -88,7 +88,7 @@ pub(crate) const FORWARDED: Names = Names::of(&[
     Name::Proxy,
 ]);
 
-/// What Connection cannot take away: framing, routing and the count of hops.
+/// Fields that Connection cannot remove: framing, routing and the count of hops.
 pub(crate) const PROTECTED: Names = Names::of(&[
     Name::Host,
     Name::ContentLength,
@@ -98,7 +98,7 @@ pub(crate) const PROTECTED: Names = Names::of(&[
     Name::MaxForwards,
 ]);
 
-/// What never travels in a trailer, as far as it has a name of its own here (RFC 9110 §6.5.1).
+/// Fields that are forbidden in a trailer, of those that have a name here (RFC 9110 §6.5.1).
 pub(crate) const NO_TRAILER: Names = HOP.with(FORWARDED).with(PROTECTED).with(Names::of(&[
     Name::Cookie,
     Name::Date,

@@ -10,7 +10,7 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// What stands in a list for the peers of Unix sockets, which have no address.
+    /// The entry of a list that means the peers of Unix sockets, which have no address.
     pub const UNIX: &str = "unix:";
 
     /// Reads addresses (`::1`), networks (`10.0.0.0/8`) and `unix:`. Bits behind the prefix do not count. The error is
@@ -23,7 +23,7 @@ impl Networks {
                 continue;
             }
             let wrong =
-                || format!("{text:?} is no network; write an address, or address/bits, as in 10.0.0.0/8");
+                || format!("{text:?} is not a network; write an address, or address/bits, as in 10.0.0.0/8");
             let (address, bits) = match text.split_once('/') {
                 Some((address, bits)) => (address, Some(bits)),
                 None => (text.as_str(), None),

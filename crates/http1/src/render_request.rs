@@ -64,7 +64,7 @@ pub fn render_request(
     out.extend_from_slice(b"\r\n");
 }
 
-/// What [`own`] writes in the usual case, in fewer pieces.
+/// Writes the same as [`own`] in the usual case, in fewer pieces.
 fn own_plain(request: &Request, hop: &Hop<'_>, peer: IpAddr, out: &mut Vec<u8>) {
     out.extend_from_slice(match request.version() {
         Version::H10 => b"Via: 1.0 weir\r\nX-Forwarded-For: ",
@@ -97,7 +97,7 @@ fn own(request: &Request, hop: &Hop<'_>, trusted: bool, edits: &Edits, out: &mut
             Version::H2 => b"Via: 2.0 weir\r\n",
         });
     }
-    // What a trusted peer said stays; what Connection named went.
+    // Fields of a trusted peer stay; fields named by Connection are removed.
     let said = |name: Name| trusted && request.lines().iter().any(|l| l.known == name && !l.named);
     if may(b"x-forwarded-for") {
         let chain = said(Name::ForwardedFor);

@@ -6,7 +6,7 @@ use crate::name::{HOP, Name, Names};
 use crate::response::Response;
 use crate::write::{field, kept, number, set};
 
-/// Whom a response goes to.
+/// The client that a response is sent to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Client {
     /// The client's version: HTTP/1.0 gets no chunks and no interim responses.
@@ -21,7 +21,7 @@ pub struct Client {
     pub keep_alive_10: bool,
 }
 
-/// How a response's body goes on to this client, given the origin's framing, the client's version, HEAD and the status.
+/// How a response's body is sent to this client, given the origin's framing, the client's version, HEAD and the status.
 pub fn body_to_client(response: &Response, to: Client) -> Framing {
     match response.framing() {
         _ if to.head => Framing::None,
@@ -33,7 +33,7 @@ pub fn body_to_client(response: &Response, to: Client) -> Framing {
 
 /// Appends the head as the client gets it; `body` is how the body will be written (`Close`: until the connection ends,
 /// which the head then says). `add` are fields of weir's own (`Set-Cookie`), after the origin's. `date` are the 29 bytes
-/// of a Date field, used if the origin sent none (RFC 9110 §6.6.1). Framing is written anew; a length is told of HEAD
+/// of a Date field, used if the origin sent none (RFC 9110 §6.6.1). Framing is written anew; a length is announced for HEAD
 /// and 304, which have no body.
 pub fn render_response(
     response: &Response,

@@ -43,7 +43,7 @@ impl Request {
         Some(end)
     }
 
-    /// What the lines of a head mean.
+    /// Interprets the lines of a head.
     fn understand(&mut self, head: &[u8], line: &RequestLine, limits: &Limits) -> Result<(), Refusal> {
         if line.method > limits.max_method {
             return Err(refuse(Id::MethodTooLong));
@@ -221,7 +221,7 @@ impl Request {
     }
 }
 
-/// Without the empty lines that stood before the request line (RFC 9112 §2.2).
+/// Skips the empty lines before the request line (RFC 9112 §2.2).
 fn skip_empty_lines(mut head: &[u8]) -> Result<&[u8], Refusal> {
     for _ in 0..=Limits::EMPTY_LINES {
         match head.strip_prefix(b"\r\n") {

@@ -8,7 +8,7 @@ use crate::name::Name;
 use crate::rule::{Id, Refusal, refuse};
 use crate::split::{self, StatusLine};
 
-/// What the request was that a response answers.
+/// The properties of the request that a response answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// HEAD: the response has no body.
@@ -51,13 +51,14 @@ impl Response {
         Some(end)
     }
 
-    /// What the lines of a head mean.
+    /// Interprets the lines of a head.
     fn understand(&mut self, line: &StatusLine, asked: Asked) -> Result<(), Refusal> {
         self.status = line.status;
         self.version = line.version;
         self.reason = line.reason as u32;
         self.options = options(&mut self.block)?;
-        // A 1xx ends at its empty line whatever its fields say (RFC 9112 §6.3); a body behind it is no response, and refused.
+        // A 1xx ends at its empty line regardless of its fields (RFC 9112 §6.3); bytes after it that are not a response
+        // are refused.
         let said = if line.status < 200 { None } else { framing(&self.block, line.version)? };
         self.length = match said {
             Some(Framing::Length(n)) => Some(n),
@@ -135,7 +136,7 @@ impl Response {
             })
     }
 
-    /// What Content-Length said, with or without a body.
+    /// The value of Content-Length, with or without a body.
     pub(crate) fn length(&self) -> Option<u64> {
         self.length
     }

@@ -7,11 +7,11 @@ use std::fmt;
 pub struct Rule {
     /// Short and stable, for logs and metrics: `bare-lf`.
     pub name: &'static str,
-    /// What a client is answered; for what an origin sent, 502.
+    /// The status that a client receives; 502 for a message of an origin.
     pub status: u16,
     /// Where it comes from.
     pub section: &'static str,
-    /// What is wrong with the message, one sentence without a full stop.
+    /// The error in the message, one sentence without a full stop.
     pub text: &'static str,
 }
 
@@ -56,13 +56,13 @@ rules! {
     // Lines.
     BareLf "bare-lf" 400 "RFC 9112 §2.2" "A line ends in LF without CR";
     BareCr "bare-cr" 400 "RFC 9112 §2.2" "A CR is not followed by LF";
-    EmptyLines "empty-lines" 400 "RFC 9112 §2.2" "Too many empty lines stand before the request line";
+    EmptyLines "empty-lines" 400 "RFC 9112 §2.2" "There are too many empty lines before the request line";
     HeadTooLarge "head-too-large" 431 "RFC 6585 §5" "The head is longer than the limit";
     TooManyFields "too-many-fields" 431 "RFC 6585 §5" "There are more field lines than the limit";
     HeadUnfinished "head-unfinished" 400 "RFC 9112 §2.1" "The head does not end with its blank line";
     // Request line.
     RequestLine "request-line" 400 "RFC 9112 §3" "The request line is not method, target and version with one space between";
-    MethodInvalid "method-invalid" 400 "RFC 9110 §9.1" "The method is no token";
+    MethodInvalid "method-invalid" 400 "RFC 9110 §9.1" "The method is not a token";
     MethodTooLong "method-too-long" 400 "RFC 9112 §3" "The method is longer than the limit";
     VersionInvalid "version-invalid" 400 "RFC 9112 §2.3" "The version is not HTTP/ and two digits with a point between";
     VersionUnknown "version-unknown" 505 "RFC 9110 §15.6.6" "The version is neither HTTP/1.0 nor HTTP/1.1";
@@ -76,13 +76,13 @@ rules! {
     HostMissing "host-missing" 400 "RFC 9112 §3.2" "An HTTP/1.1 request has no Host";
     HostTwice "host-twice" 400 "RFC 9112 §3.2" "There is more than one Host";
     HostInvalid "host-invalid" 400 "RFC 9112 §3.2" "The host is not a name or address with an optional port";
-    AuthorityDiffers "authority-differs" 400 "RFC 9113 §8.3.1" "Host says another authority than :authority";
+    AuthorityDiffers "authority-differs" 400 "RFC 9113 §8.3.1" "Host and :authority name different authorities";
     // Fields.
     Fold "fold" 400 "RFC 9112 §5.2" "A line begins with a blank: folded or before the first field";
     NoColon "no-colon" 400 "RFC 9112 §5" "A field line has no colon";
     NameEmpty "name-empty" 400 "RFC 9110 §5.1" "A field has no name";
-    NameSpace "name-space" 400 "RFC 9112 §5.1" "A blank stands between a field's name and its colon";
-    NameInvalid "name-invalid" 400 "RFC 9110 §5.1" "A field's name is no token";
+    NameSpace "name-space" 400 "RFC 9112 §5.1" "There is a blank between a field's name and its colon";
+    NameInvalid "name-invalid" 400 "RFC 9110 §5.1" "A field's name is not a token";
     NameAlias "name-alias" 400 "docs/spec/serving.md#refused-messages" "A field's name, with _ read as -, is one that weir frames, routes by or sets";
     ValueInvalid "value-invalid" 400 "RFC 9110 §5.5" "A field's value has a control character";
     ValueBlank "value-blank" 400 "RFC 9113 §8.2.1" "A field's value begins or ends with a blank, which HTTP/2 does not trim";
@@ -90,9 +90,9 @@ rules! {
     // Framing.
     LengthInvalid "length-invalid" 400 "RFC 9110 §8.6" "Content-Length is not one decimal number without sign, list or leading zero";
     LengthTwice "length-twice" 400 "RFC 9112 §6.3" "There is more than one Content-Length";
-    LengthAndCoding "length-and-coding" 400 "RFC 9112 §6.3" "Content-Length and Transfer-Encoding stand together";
-    CodingUnknown "coding-unknown" 400 "RFC 9112 §6.1" "Transfer-Encoding is not exactly one chunked";
-    CodingVersion "coding-version" 400 "RFC 9112 §6.1" "Transfer-Encoding stands in an HTTP/1.0 message";
+    LengthAndCoding "length-and-coding" 400 "RFC 9112 §6.3" "Content-Length and Transfer-Encoding are both present";
+    CodingUnknown "coding-unknown" 400 "RFC 9112 §6.1" "Transfer-Encoding is not a single `chunked`";
+    CodingVersion "coding-version" 400 "RFC 9112 §6.1" "Transfer-Encoding is present in an HTTP/1.0 message";
     CodingHere "coding-here" 400 "RFC 9110 §9.3.6" "A CONNECT request, which has no body, has a length or a coding";
     // What an intermediary refuses.
     Expectation "expectation" 417 "RFC 9110 §10.1.1" "Expect is not exactly 100-continue";
@@ -108,7 +108,7 @@ rules! {
     BodyCut "body-cut" 400 "RFC 9112 §8" "The connection ended before the body did";
     // Responses.
     StatusLine "status-line" 502 "RFC 9112 §4" "The status line is not version, three digits and a reason";
-    Unasked "unasked-101" 502 "RFC 9110 §15.2.2" "101 answers a request that asked for no upgrade";
+    Unasked "unasked-101" 502 "RFC 9110 §15.2.2" "101 answers a request that did not ask for an upgrade";
 }
 
 /// The same table for what an origin sent.

@@ -16,9 +16,9 @@ pub struct Seek {
     lined: bool,
     /// The method has its end.
     spaced: bool,
-    /// As long as there are no more bytes than this, new ones that end no line change nothing.
+    /// As long as there are no more bytes than this, new bytes that do not end a line change nothing.
     calm: usize,
-    /// What it cost: bytes looked at, and looks that were not quick.
+    /// The cost of the search: bytes inspected, and inspections that were not quick.
     #[cfg(test)]
     cost: (usize, usize),
 }
@@ -27,7 +27,7 @@ pub struct Seek {
 const FEW: usize = 8;
 
 impl Seek {
-    /// Looks for the end of a request head in all that has come of it. `Some(n)`: the head is `bytes[..n]`, blank line
+    /// Looks for the end of a request head in the bytes that have arrived. `Some(n)`: the head is `bytes[..n]`, blank line
     /// and skipped empty lines before it included (RFC 9112 §2.2). What can become no head is refused at once.
     pub fn request(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
         if self.is_calm(bytes) {
@@ -50,7 +50,7 @@ impl Seek {
         self.find(bytes, limits, true)
     }
 
-    /// Looks for the end of a response head, as [`Seek::request`] does; no empty line may stand before it.
+    /// Looks for the end of a response head, as [`Seek::request`] does; no empty line may precede it.
     pub fn response(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
         const BEGIN: &[u8] = b"HTTP/1.";
         if self.at >= BEGIN.len() {
@@ -156,7 +156,7 @@ impl Seek {
         Ok(())
     }
 
-    /// What would have been refused of this head, had it come byte by byte.
+    /// The refusal that this head would have got if it had arrived byte by byte.
     pub(crate) fn early_fault(head: &[u8], limits: &Limits, request: bool) -> Option<Refusal> {
         Seek::default().look(head, limits, request).err()
     }

@@ -16,7 +16,7 @@ use crate::seek::Seek;
 pub(crate) struct RequestLine {
     pub(crate) method: usize,
     pub(crate) target: usize,
-    /// All classes that any byte of the target has.
+    /// The classes of all bytes of the target.
     pub(crate) classes: u8,
     pub(crate) version: Version,
 }
@@ -80,7 +80,7 @@ pub(crate) fn response(head: &[u8], limits: &Limits, block: &mut Block) -> Resul
     check_size(head, limits)?;
     let (line, at) = status_line(head).ok_or_else(|| response_fault(head))?;
     match take_lines(head, at, limits, block) {
-        // It is origins that read `_` as `-`: in responses such a name is just another one.
+        // Only origins read `_` as `-`: in responses such a name has no special meaning.
         Taken::Whole(end) | Taken::Aliased(end) if end == head.len() => {}
         Taken::Whole(_) | Taken::Aliased(_) | Taken::Malformed => return Err(response_fault(head)),
         Taken::TooMany => return Err(too_many(head, limits, false)),
@@ -223,7 +223,7 @@ fn line_end(head: &[u8], at: usize) -> Option<usize> {
     (head.get(at..at + 2)? == b"\r\n").then_some(at + 2)
 }
 
-/// Where the value from `at` on ends, and its line: at the first CR LF. No control but tab may stand before it.
+/// Where the value from `at` on ends, and its line: at the first CR LF. The only control character allowed before it is a tab.
 fn value_end(head: &[u8], mut at: usize) -> Option<(usize, usize)> {
     loop {
         at += control(&head[at..])?;

@@ -9,15 +9,15 @@ use crate::rule::{Id, Refusal, refuse};
 pub(crate) struct Target {
     /// The authority of an absolute-form or of CONNECT.
     pub(crate) authority: Option<(usize, usize)>,
-    /// Where path and query begin; what goes on.
+    /// Where path and query begin, which are forwarded.
     pub(crate) path: usize,
     /// Where the path ends: at `?` or at the target's end.
     pub(crate) path_end: usize,
-    /// What goes on lacks its beginning: `http://h?q` means `/?q`, `OPTIONS http://h` means `*`.
+    /// The forwarded target needs a prefix: `http://h?q` means `/?q`, `OPTIONS http://h` means `*`.
     pub(crate) lacks: &'static [u8],
 }
 
-/// Reads the target of a request with this method. All its bytes may stand in one; `classes` are all that any of them has.
+/// Reads the target of a request with this method. All its bytes are allowed in one; `classes` is the union of their classes.
 pub(crate) fn read(method: &[u8], target: &[u8], classes: u8) -> Result<Target, Refusal> {
     let form = || refuse(Id::TargetForm);
     if method == b"CONNECT" {

@@ -1,4 +1,5 @@
-//! Trace Context (W3C, level 1): `traceparent` and `tracestate` are read, and pass unchanged or, where they are invalid, not at all.
+//! Trace Context (W3C, level 1): `traceparent` and `tracestate` are read, and pass unchanged or, where they are invalid,
+//! not at all.
 
 use crate::block::Block;
 use crate::byte::elements;
@@ -87,7 +88,7 @@ mod tests {
 
     const ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
-    /// What is read of these lines, and which of the two fields goes on.
+    /// The context that is read from these lines, and which of the two fields is forwarded.
     fn read_of(lines: &str) -> (Option<Trace>, (bool, bool)) {
         let mut request = Request::default();
         let head = format!("GET / HTTP/1.1\r\nHost: x\r\n{lines}\r\n");

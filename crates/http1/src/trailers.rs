@@ -42,7 +42,7 @@ impl Trailers {
         block: Block { bytes: Vec::new(), lines: Vec::new(), seen: crate::name::Names::of(&[]) },
     };
 
-    /// All fields in order, those that will not go on included.
+    /// All fields in order, including those that are not forwarded.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.block.fields()
     }

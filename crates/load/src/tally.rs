@@ -139,7 +139,7 @@ impl Tally {
     pub fn void(&self) -> Option<String> {
         if let Some(why) = &self.exhausted {
             return Some(format!(
-                "this machine could make no more connections ({why}); see --connections and `ulimit -n`"
+                "this machine could not open more connections ({why}); see --connections and `ulimit -n`"
             ));
         }
         let (lag, p50) = (self.lag.of_all(0.99)?, self.all.of_all(0.5)?);
@@ -175,7 +175,7 @@ impl Tally {
         if let Some(status) = self.first_refused.filter(|_| to_url && self.refused * 2 > self.requests.total)
         {
             warnings.push(format!(
-                "{} of {} requests were answered by 4xx, the first by {status}, and count as answered; is it the right URL?",
+                "{} of {} requests were answered by 4xx, the first by {status}, and count as answered; is the URL right?",
                 self.refused, self.requests.total
             ));
         }

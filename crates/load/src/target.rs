@@ -47,8 +47,8 @@ impl Target {
         let https = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,
-            Some(other) => return Err(wrong(&format!("`{other}` is not spoken here; write http or https"))),
-            None => return Err(wrong("it says no scheme; write http://HOST:PORT or https://HOST:PORT")),
+            Some(other) => return Err(wrong(&format!("`{other}` is not supported; write http or https"))),
+            None => return Err(wrong("it has no scheme; write http://HOST:PORT or https://HOST:PORT")),
         };
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(wrong(
@@ -65,7 +65,7 @@ impl Target {
         let says_port =
             authority.as_str().rsplit_once(']').map_or(authority.as_str(), |(_, rest)| rest).contains(':');
         if says_port && authority.port_u16().is_none() {
-            return Err(wrong("its port is none: write a number from 1 to 65535"));
+            return Err(wrong("its port is not valid: write a number from 1 to 65535"));
         }
         let port = authority.port_u16().unwrap_or(if https { 443 } else { 80 });
         let found = (host, port).to_socket_addrs();
@@ -94,13 +94,13 @@ mod tests {
         for (url, says) in [
             ("127.0.0.1:8080", "write http"),
             ("localhost", "no scheme"),
-            ("ftp://a", "not spoken here"),
+            ("ftp://a", "not supported"),
             ("http://a/b", "paths come from the scenario"),
             ("http://a/?q", "paths come from the scenario"),
             ("http://u:p@127.0.0.1", "user and password"),
             ("http://", "write http"),
-            ("http://127.0.0.1:99999", "its port is none"),
-            ("http://[::1]:x", "its port is none"),
+            ("http://127.0.0.1:99999", "its port is not valid"),
+            ("http://[::1]:x", "its port is not valid"),
         ] {
             let why = Target::resolve(url).unwrap_err().to_string();
             assert!(why.contains(says), "{url}: {why}");

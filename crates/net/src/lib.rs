@@ -1,6 +1,5 @@
-//! What a thread of weir's works with when it speaks to others: tasks, sockets, timers and buffers; connections as streams of
-//! bytes, in the clear or over TLS. Knows no node and no traffic: of the plan it takes the limits that no file sets and what a file
-//! says of TLS, and of messages nothing.
+//! The runtime of an event loop and its connections: tasks, sockets, timers and buffers; streams of bytes, in
+//! cleartext or over TLS. It knows no node, no traffic, no plan and no messages: limits and files are given to it.
 #![forbid(unsafe_code)]
 
 pub mod io;

@@ -40,15 +40,15 @@ impl Address {
     }
 }
 
-/// Where a listener may stand.
+/// The addresses a listener may have.
 pub fn listener(text: &str) -> Result<(), Wrong> {
     parse(text).map(|_| ())
 }
 
-/// Where a server may stand.
+/// The addresses a server may have.
 pub fn server(text: &str) -> Result<(), Wrong> {
     let no = |why: &str, help: Option<String>| {
-        Err((format!("\"{}\" is no address of a server: {why}", short(text)), help))
+        Err((format!("\"{}\" is not the address of a server: {why}", short(text)), help))
     };
     match parse(text)? {
         address if address.is_free_port() => no("there is no port 0", None),
@@ -59,23 +59,28 @@ pub fn server(text: &str) -> Result<(), Wrong> {
     }
 }
 
-/// What CONNECT may ask for: a host, or `*.example.com`, and its port.
+/// An authority that CONNECT may name: a host, or `*.example.com`, and its port.
 pub fn authority(text: &str) -> Result<(), Wrong> {
-    let no =
-        || (format!("\"{}\" is nothing to connect to, such as \"db.example.com:5432\"", short(text)), None);
+    let no = || {
+        (
+            format!("\"{}\" is not an address to connect to, such as \"db.example.com:5432\"", short(text)),
+            None,
+        )
+    };
     let (host, port) = text.rsplit_once(':').ok_or_else(no)?;
     number(port).filter(|p| *p > 0).ok_or_else(no)?;
     http::host_pattern(host).map_err(|_| no())
 }
 
 fn parse(text: &str) -> Result<Address, Wrong> {
-    let no =
-        |why: &str, help: Option<String>| Err((format!("\"{}\" is no address: {why}", short(text)), help));
+    let no = |why: &str, help: Option<String>| {
+        Err((format!("\"{}\" is not an address: {why}", short(text)), help))
+    };
     if let Some(path) = text.strip_prefix("unix:") {
         return match path {
-            "" => no("it lacks the path of the socket", Some("write \"unix:/run/weir.sock\"".to_owned())),
+            "" => no("the path of the socket is missing", Some("write \"unix:/run/weir.sock\"".to_owned())),
             _ if path.len() > MOST_PATH => no(&format!("a path has {MOST_PATH} bytes at most"), None),
-            _ if path.chars().any(char::is_control) => no("a path has no control characters", None),
+            _ if path.chars().any(char::is_control) => no("a path cannot have control characters", None),
             _ => Ok(Address::Unix(path.to_owned())),
         };
     }
@@ -100,14 +105,14 @@ fn parse(text: &str) -> Result<Address, Wrong> {
     if let Some(inner) = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
         return match inner.parse::<Ipv6Addr>() {
             Ok(ip) => Ok(Address::Ip(SocketAddr::new(IpAddr::V6(ip), port))),
-            Err(_) => no("between brackets stands an IPv6 address", None),
+            Err(_) => no("only an IPv6 address can be in brackets", None),
         };
     }
     if host.contains(':') {
         let whole = host.parse::<Ipv6Addr>().is_err() && text.parse::<Ipv6Addr>().is_ok();
         let (ip, port) = if whole { (text, 80) } else { (host, port) };
         let help = Some(format!("write \"[{}]:{port}\"", short(ip)));
-        return no("an IPv6 address stands in brackets", help);
+        return no("an IPv6 address must be in brackets", help);
     }
     if let Ok(ip) = host.parse::<Ipv4Addr>() {
         return Ok(Address::Ip(SocketAddr::new(IpAddr::V4(ip), port)));

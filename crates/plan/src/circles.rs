@@ -43,10 +43,11 @@ fn finding(point: &Point, server: NodeId, listener: NodeId) -> Diagnostic {
         _ => "",
     };
     let finding = Diagnostic::error(format!(
-        "this server's address, {addr}, is that of the listener `{name}`, from which requests come back here: they may go round in circles until weir answers 508"
+        "this server's address, {addr}, is that of the listener `{name}`, which leads back here: requests \
+            may loop until weir answers 508"
     ));
     let finding = Diagnostic { severity: Severity::Warning, ..finding };
-    finding.help("write the address of the origin that is meant, or let the listener have another port")
+    finding.help("write the address of the origin, or give the listener another port")
 }
 
 fn spec_of(point: &Point, id: NodeId) -> Option<&Spec> {
@@ -94,11 +95,11 @@ fn leads(links: &[Link], from: usize, to: usize) -> bool {
     false
 }
 
-/// What `localhost` is everywhere.
+/// The addresses of `localhost` on every machine.
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Whether whoever connects there comes to a listener here. Only what is certain counts: of this machine's addresses the file
-/// names none but those that loop back.
+/// Whether a connection to that address reaches a listener of this plan. Only what is certain counts: of this machine's
+/// addresses the file names none but those that loop back.
 fn hears(listener: &Address, there: &Address) -> bool {
     let looks_back = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
     if there.port() != listener.port() || listener.is_free_port() {

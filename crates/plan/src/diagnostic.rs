@@ -1,4 +1,4 @@
-//! What is wrong with a file, where, and what to do about it.
+//! Diagnostics: what is wrong with a file, where, and what to do about it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,11 +9,11 @@ use std::fmt;
 pub enum Severity {
     /// The file cannot be run.
     Error,
-    /// It can be run, but is surely not what was meant.
+    /// It can be run, but is almost certainly a mistake.
     Warning,
-    /// It may well be meant, but is worth a look; no result mentions it.
+    /// It may be intended, but is worth a look; results do not mention it.
     Hint,
-    /// What the file prints; shown by `weir check` alone.
+    /// Output of the file's `print`; shown by `weir check` alone.
     Printed,
 }
 
@@ -30,9 +30,9 @@ pub struct Diagnostic {
     pub column: u32,
     /// The column after its last character on that line.
     pub end_column: u32,
-    /// What is wrong, one sentence without a full stop.
+    /// The message, one sentence without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
     /// The line of source.
     pub snippet: Option<String>,
@@ -53,7 +53,7 @@ impl Diagnostic {
         }
     }
 
-    /// What a file prints: a thousand characters at most, for a terminal.
+    /// Output of a file's `print`: at most a thousand characters, safe for a terminal.
     pub fn printed(text: &str) -> Diagnostic {
         let shown = text.chars().take(1000).map(|c| if c.is_control() && c != '\n' { ' ' } else { c });
         Diagnostic { severity: Severity::Printed, ..Diagnostic::error(shown.collect::<String>()) }
@@ -159,11 +159,11 @@ fn shortened(line: &str, from: usize, upto: usize) -> (String, usize, usize) {
 /// A place in a file, with its line of source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct At {
-    /// As the user named it.
+    /// The file, as the user named it.
     pub file: String,
-    /// From 1.
+    /// The line, from 1.
     pub line: u32,
-    /// From 1, in characters.
+    /// The column, from 1, in characters.
     pub column: u32,
     /// The column after the last character on that line.
     pub end_column: u32,

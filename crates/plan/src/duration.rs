@@ -43,7 +43,7 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
         .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | '_')))
         .unwrap_or(trimmed.len());
     let (number, unit) = (trimmed[..split].replace('_', ""), trimmed[split..].trim());
-    let wrong = |why: String| format!("\"{text}\" is no duration: {why}");
+    let wrong = |why: String| format!("\"{text}\" is not a duration: {why}");
     if number.is_empty() {
         return Err(wrong("it does not start with a number".to_owned()));
     }
@@ -53,22 +53,22 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
     let unit = if unit == "µs" || unit == "μs" { "us" } else { unit };
     let Some((_, each)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         let names: Vec<&str> = UNITS.iter().rev().map(|u| u.0).collect();
-        return Err(wrong(format!("`{unit}` is no unit; take {}", suggest::either(&names))));
+        return Err(wrong(format!("`{unit}` is not a unit; use {}", suggest::either(&names))));
     };
     let ns = if let Ok(whole) = number.parse::<i64>() {
         whole.checked_mul(*each)
     } else if let Ok(real) = number.parse::<f64>() {
         rounded(real * *each as f64)
     } else {
-        return Err(wrong(format!("`{number}` is no number")));
+        return Err(wrong(format!("`{number}` is not a number")));
     };
     ns.ok_or_else(|| wrong(TOO_LONG.to_owned()))
 }
 
-/// What is wrong with a duration that is out of range.
+/// The message for a duration that is out of range.
 pub const TOO_LONG: &str = "a duration this long is out of range (292 years at most)";
 
-/// To the nearest ns, halves away from zero; `None` out of range and for NaN.
+/// Rounds to the nearest ns, halves away from zero; `None` out of range and for NaN.
 pub fn rounded(ns: f64) -> Option<i64> {
     let ns = ns.round();
     (ns.abs() < 9.2e18).then_some(ns as i64)
@@ -77,7 +77,7 @@ pub fn rounded(ns: f64) -> Option<i64> {
 /// A duration as the language writes it, `30s` or `1.5 ms`, ns.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The error in it, in words.
 pub fn positive_duration_ns(text: &str) -> Result<u64, String> {
     let ns = parse_duration(text)?;
     u64::try_from(ns).ok().filter(|ns| *ns > 0).ok_or_else(|| "write a time above 0, such as 30s".to_owned())

@@ -1,4 +1,4 @@
-//! What a file expects of its scenarios: conditions on figures of the result.
+//! Expectations of a file about its scenarios: conditions on figures of the result.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,9 +12,9 @@ pub struct Expectation {
     /// The name of the node that the conditions are about; `None`: the requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// All of which must hold; at least one.
+    /// The conditions, all of which must hold; at least one.
     pub conditions: Vec<Condition>,
-    /// Where the call stands, `file:line:column`; not part of the hash.
+    /// The call's location, `file:line:column`; not part of the hash.
     pub span: String,
 }
 
@@ -112,7 +112,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All that need no more than their name, of requests.
+    /// The metrics of requests that need only a name.
     pub const OF_REQUESTS: [Metric; 15] = [
         Metric::Mean,
         Metric::P50,
@@ -131,10 +131,10 @@ impl Metric {
         Metric::AttemptsPerRequest,
     ];
 
-    /// Those of a node.
+    /// The metrics of a node.
     pub const OF_NODES: [Metric; 2] = [Metric::Utilisation, Metric::WaitMs];
 
-    /// As the language writes it.
+    /// Its form in the language.
     pub fn name(self) -> &'static str {
         match self {
             Metric::Mean => "mean",

@@ -1,11 +1,12 @@
-//! What no file can set: limits and times that are the same for every topology (the first lines of `docs/spec/serving.md`).
+//! Constants that no file can set: limits and times that are the same for every topology (the first lines of
+//! `docs/spec/serving.md`).
 //!
-//! Whatever serves runs by these constants, and `weir plan` prints the very same ones ([`LIMITS`]): who reads a plan sees what
+//! The proxy runs by these constants, and `weir plan` prints the very same ones ([`LIMITS`]): a reader of a plan sees what
 //! is set and what is fixed. They belong to this version of weir, not to the topology, so they are in no plan's hash, and a plan
 //! that is read back need not have them; what it says of them is passed over.
 //!
-//! Only what can be seen from outside stands here. Sizes of buffers, how much is done in one turn, and the like are tunings,
-//! and stay where they are used.
+//! Only values with an effect visible from outside are here. Sizes of buffers, how much is done in one turn, and the like
+//! are tunings, and stay where they are used.
 
 use weir_http1::Limits;
 
@@ -63,7 +64,7 @@ limits! {
     "idle_before_room_ns" IDLE_BEFORE_ROOM_NS: u64 = 100 * MS;
     /// How long a request waits for the thread that has the process's balancers; then it is 503.
     "owner_answer_ns" OWNER_ANSWER_NS: u64 = S;
-    /// How long an event loop may stand still before that is said.
+    /// How long an event loop may be stuck before that is reported.
     "loop_stall_ns" LOOP_STALL_NS: u64 = S;
     /// Bytes of further requests that are read while one is answered, to see whether the client has gone
     /// (`docs/spec/serving.md#client-leaves`).
@@ -76,7 +77,7 @@ limits! {
     "linger_ns" LINGER_NS: u64 = 10 * S;
     /// Connections of one loop that linger; further ones close at once (`docs/spec/serving.md#lingering-close`).
     "max_lingering" MAX_LINGERING: u32 = 1000;
-    /// For so long after it was accepted a drain waits for a connection's first request (`docs/spec/serving.md#drain`
+    /// How long after accepting a connection a drain waits for its first request (`docs/spec/serving.md#drain`
     /// empties the accept queues).
     "drain_new_client_ns" DRAIN_NEW_CLIENT_NS: u64 = S;
 
@@ -91,18 +92,18 @@ limits! {
     /// The part of the memory (or of the control group's limit) that bytes of HTTP/2 bodies may take while they wait: above it no
     /// window is given, nothing is read for slow readers, and accepting pauses.
     "h2_buffered_part" H2_BUFFERED_PART: u64 = 4;
-    /// Above that, a client that takes nothing of an answer for so long loses it.
+    /// Above that, how long a client may read nothing of an answer before the answer is aborted.
     "h2_stalled_ns" H2_STALLED_NS: u64 = S;
     /// Frames that bring nothing (PING, SETTINGS, PRIORITY, resets, empty DATA) before a connection ends (ENHANCE_YOUR_CALM).
     "max_idle_frames" MAX_IDLE_FRAMES: u32 = 1000;
-    /// Within so long.
+    /// The period in which they are counted.
     "max_idle_frames_ns" MAX_IDLE_FRAMES_NS: u64 = 10 * S;
 
     // Origins.
 
-    /// After so long without success the next address of a name is tried beside the last (RFC 8305 §5).
+    /// How long an attempt to connect may take before the next address of a name is tried beside it (RFC 8305 §5).
     "next_address_ns" NEXT_ADDRESS_NS: u64 = 250 * MS;
-    /// Bytes to a peer, client or origin, stay unacknowledged for so long before it has vanished
+    /// How long bytes to a peer (client or origin) may stay unacknowledged before it counts as vanished
     /// (`docs/spec/serving.md#sockets-and-signals`; TCP_USER_TIMEOUT).
     "tcp_user_timeout_ns" TCP_USER_TIMEOUT_NS: u64 = 30 * S;
     /// Silence of a peer before it is probed (TCP_KEEPIDLE).
@@ -121,10 +122,10 @@ limits! {
     /// A client that expects a 100 gets it from weir after this silence of the origin (`docs/spec/serving.md#expect`; RFC 9110
     /// §10.1.1).
     "continue_after_ns" CONTINUE_AFTER_NS: u64 = S;
-    /// An exchange that `on_cancel` lets go on without its client ends after so long without a byte
+    /// How long an exchange that `on_cancel` continues without its client may go without a byte
     /// (`docs/spec/serving.md#on-cancel`).
     "on_cancel_silence_ns" ON_CANCEL_SILENCE_NS: u64 = 30 * S;
-    /// It ends after so long in all, from its head on (`docs/spec/serving.md#on-cancel`).
+    /// How long it may last in total, from its head on (`docs/spec/serving.md#on-cancel`).
     "on_cancel_drain_ns" ON_CANCEL_DRAIN_NS: u64 = 300 * S;
 
     // Health checks and rate limits.
@@ -133,14 +134,15 @@ limits! {
     "max_check_head" MAX_CHECK_HEAD_BYTES: usize = 64 * KIB;
     /// Bytes behind that head which are read, so that the check's end is no reset to the server.
     "max_check_drain" MAX_CHECK_DRAIN_BYTES: usize = 256 * KIB;
-    /// For how long they are.
+    /// How long they are read.
     "check_drain_ns" CHECK_DRAIN_NS: u64 = S;
     /// Keys that a `limit.rate` remembers; beyond it the fullest buckets go.
     "max_rate_keys" MAX_RATE_KEYS: usize = weir_policy::rate::KEYS;
 
     // Names of origins.
 
-    /// How long a start waits for first answers; who has none by then is down until it comes (`docs/spec/serving.md#targets`).
+    /// How long a start waits for first answers; a name without one by then is down until it arrives
+    /// (`docs/spec/serving.md#targets`).
     "dns_start_ns" DNS_START_NS: u64 = 3 * S;
     /// An answer holds for its TTL, but for this at least.
     "dns_min_ttl_ns" DNS_MIN_TTL_NS: u64 = S;
@@ -148,7 +150,7 @@ limits! {
     "dns_max_ttl_ns" DNS_MAX_TTL_NS: u64 = 60 * S;
     /// How long the last good answer is kept where there is none (RFC 8767 §5 allows days).
     "dns_stale_ns" DNS_STALE_NS: u64 = 3600 * S;
-    /// So many denials in a row are believed.
+    /// The number of consecutive denials after which a name counts as gone.
     "dns_denials" DNS_DENIALS: u32 = 3;
     /// The longest pause after a first failure; it doubles with each further one.
     "dns_min_backoff_ns" DNS_MIN_BACKOFF_NS: u64 = S;
@@ -170,7 +172,7 @@ limits! {
     "error_log_rate_per_s" ERROR_LOG_RATE_PER_S: u32 = 10;
     /// Between two lines there which say that no client can be accepted.
     "accept_log_pause_ns" ACCEPT_LOG_PAUSE_NS: u64 = 10 * S;
-    /// Lines that wait for whoever reads standard error.
+    /// Lines that may wait for the reader of standard error.
     "error_log_queue" ERROR_LOG_QUEUE: usize = 64;
     /// How long the end of the process waits for the last of them.
     "error_log_finish_ns" ERROR_LOG_FINISH_NS: u64 = S;

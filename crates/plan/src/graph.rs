@@ -57,12 +57,12 @@ pub struct Point {
     pub lists: Vec<Vec<NodeId>>,
     /// The graph. A node comes after all that it leads to.
     pub nodes: Vec<Node>,
-    /// What can be run.
+    /// The scenarios that can be run.
     pub scenarios: Vec<Scenario>,
-    /// What the file expects of them.
+    /// The file's expectations of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expectation>,
-    /// What is surely a mistake though it can be run, one sentence each with its place.
+    /// Warnings about probable mistakes, one sentence each with its location.
     pub warnings: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ pub struct Site {
     pub place: u32,
     /// The place in words, unique among sites: `dyno/cable`, `apps`, `apps/queue`, `lb.random#2`, after the calls where needed.
     pub label: String,
-    /// Where the call stands, `file:line:column`; not part of the hash.
+    /// The call's location, `file:line:column`; not part of the hash.
     pub span: String,
 }
 
@@ -118,7 +118,7 @@ pub struct Node {
     pub site: u32,
     /// Index in [`Point::specs`].
     pub spec: u32,
-    /// What it leads to.
+    /// The nodes that it leads to.
     #[serde(default, skip_serializing_if = "To::is_none")]
     pub to: To,
     /// Its `name=`; a server's first argument.
@@ -126,7 +126,7 @@ pub struct Node {
     pub name: Option<String>,
 }
 
-/// What a node leads to.
+/// The nodes that a node leads to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum To {
@@ -157,16 +157,16 @@ pub enum Clock {
     Lazy,
 }
 
-/// What a request finds, and what becomes of those inside, while a node is down.
+/// The effect of a node that is down on requests that enter and on those inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// What enters is `refused`; those inside finish.
+    /// Requests that enter are `refused`; those inside finish.
     #[default]
     Refuse,
     /// A killed process: what enters gets `connect_failed`, what is inside `reset`.
     Crash,
-    /// What enters is swallowed; those inside finish.
+    /// Requests that enter are swallowed; those inside finish.
     Blackhole,
     /// The work of what enters takes longer.
     Slow,
@@ -179,9 +179,9 @@ pub enum Line {
     /// Its own.
     #[default]
     Own,
-    /// That of all nodes with the same `together` (then clock, mtbf, mttr and starts are equal as well).
+    /// The timeline of all nodes with the same `together` (then clock, mtbf, mttr and starts are equal as well).
     Together(String),
-    /// That of the `block(...)` of this number, counted through the file as it is evaluated.
+    /// The timeline of the `block(...)` with this number, counted through the file as it is evaluated.
     Block(u32),
 }
 
@@ -200,7 +200,7 @@ pub struct Faulty {
     pub down: Option<Dist>,
     /// How its state follows time.
     pub clock: Clock,
-    /// What being down means.
+    /// The effect of being down.
     pub mode: Mode,
     /// How many times longer work takes while down, in mode `slow`; positive, finite.
     pub slow: f64,
@@ -236,7 +236,7 @@ pub enum Spec {
         #[serde(default)]
         origin: Origin,
     },
-    /// Where requests come in; behind another one it is a hop of its own.
+    /// Where requests enter; behind another listener it is a separate hop.
     #[serde(rename = "listen")]
     Listen(Listen),
     /// A fixed answer: a leaf.
@@ -291,7 +291,7 @@ pub enum Spec {
         capacity: Option<u64>,
         /// The longest wait, ns; `None`: any.
         timeout_ns: Option<u64>,
-        /// What becomes of a request whose client has gone.
+        /// What happens to a request whose client has gone.
         on_cancel: OnCancel,
     },
     /// The whole response comes within this time, or the request behind is cancelled.
@@ -303,17 +303,17 @@ pub enum Spec {
     /// A server that shares its cores among the requests inside: a leaf.
     #[serde(rename = "concurrent")]
     Concurrent {
-        /// What a request brings.
+        /// The work of a request.
         work: Dist,
         /// How many requests progress at full rate; positive, finite.
         cores: f64,
-        /// What each further request costs all (the Universal Scalability Law's sigma); not negative.
+        /// The cost of each further request to all of them (the Universal Scalability Law's sigma); not negative.
         contention: f64,
-        /// What each pair of requests costs all (its kappa); not negative.
+        /// The cost of each pair of requests to all of them (its kappa); not negative.
         coherency: f64,
         /// How many are inside at once, at least 1; `None`: all.
         threads: Option<u32>,
-        /// What becomes of a request whose client has gone.
+        /// What happens to a request whose client has gone.
         on_cancel: OnCancel,
     },
     /// The work behind it takes longer at first.
@@ -363,7 +363,7 @@ pub enum Spec {
     Split {
         /// Shares of the nodes; not negative, not all 0.
         weights: Vec<f64>,
-        /// What decides; `None`: a draw, afresh for each attempt.
+        /// The key that decides; `None`: a new draw for each attempt.
         key: Option<KeySource>,
     },
     /// A token bucket, full at the start.
@@ -380,7 +380,7 @@ pub enum Spec {
     /// Further attempts.
     #[serde(rename = "retry")]
     Retry(Retry),
-    /// Up and down by turns.
+    /// Alternates between up and down.
     #[serde(rename = "faulty")]
     Faulty(Faulty),
     /// A balancer.
@@ -393,9 +393,9 @@ pub enum Spec {
 pub struct Lb {
     /// Which target is picked.
     pub balance: Balance,
-    /// What is hashed; policies that hash only.
+    /// The key that is hashed; only for policies that hash.
     pub key: Option<KeySource>,
-    /// For how long a target to which a connection failed is passed over, ns; 0: not at all.
+    /// How long a target is passed over after a failed connection, ns; 0: not at all.
     pub pass_over_ns: u64,
     /// Active checks.
     pub health: Option<HealthCheck>,
@@ -425,9 +425,9 @@ pub struct Lb {
     pub max_connections: Option<u32>,
     /// Requests that wait while all targets are full at most; `None`: any number.
     pub max_waiting: Option<u64>,
-    /// For how long, ns; `None`: any time.
+    /// How long, ns; `None`: without limit.
     pub wait_timeout_ns: Option<u64>,
-    /// What a probe costs a target's server, ns; `lb.prequal` in simulation only.
+    /// The cost of a probe to a target's server, ns; `lb.prequal` in simulation only.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub probe_cost_ns: u64,
 }
@@ -492,17 +492,17 @@ pub enum Scope {
 pub struct HealthCheck {
     /// When checks begin and what their results change.
     pub check: Check,
-    /// What is asked; `None`: a connection is enough (`health.tcp`).
+    /// The request; `None`: a connection is enough (`health.tcp`).
     pub http: Option<HttpCheck>,
     /// How long an answer may take, ns.
     pub timeout_ns: u64,
     /// Another port than the target's.
     pub port: Option<u16>,
-    /// What a check costs a modelled server, in place of its work, ns.
+    /// The cost of a check to a modelled server, in place of its work, ns.
     pub cost_ns: u64,
 }
 
-/// What an HTTP check asks and expects.
+/// The request of an HTTP check, and the expected answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HttpCheck {
     /// The path.
@@ -535,7 +535,7 @@ pub struct When {
 pub struct Hedged {
     /// When attempts begin, and how many.
     pub hedge: Hedge,
-    /// What further attempts are charged to; `None`: nothing.
+    /// The budget that further attempts are charged to; `None`: none.
     pub budget: Option<Budget>,
     /// Bytes of a request's body that are kept for further attempts.
     pub replay_bytes: u64,
@@ -554,20 +554,20 @@ pub struct RequestShape {
     pub host: Option<String>,
     /// Names (lower case) and values.
     pub headers: Vec<(String, String)>,
-    /// Its key (who sends it); `None`: every request is a client of its own.
+    /// Its key (the user that sends it); `None`: every request is a separate client.
     pub key: Option<Keys>,
     /// Bytes of its body.
     pub body_bytes: u64,
 }
 
-/// What a trace says of its requests, row by row.
+/// A trace's description of its requests, row by row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
     /// Which of the scenario's `mix` each arrival is.
     pub kinds: Vec<u32>,
     /// The keys, each once.
     pub keys: Vec<String>,
-    /// Whose each arrival is, as an index of `keys`; `None`: a client of its own. Empty: all of them are.
+    /// The key of each arrival, as an index of `keys`; `None`: a separate client. Empty: every arrival is.
     pub senders: Vec<Option<u32>>,
 }
 
@@ -575,9 +575,9 @@ pub struct Recorded {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keys {
-    /// Each of so many alike.
+    /// Each of `n` keys equally often.
     Uniform(u64),
-    /// Key k of so many with a share in proportion to 1/(k+1)^s.
+    /// Key k of `n` with a share in proportion to 1/(k+1)^s.
     Zipf(u64, f64),
 }
 
@@ -590,22 +590,22 @@ pub struct Scenario {
     pub root: NodeId,
     /// When they arrive.
     pub traffic: Traffic,
-    /// What they are, each by its share; empty: GET requests for `/`, each a client of its own.
+    /// The kinds of requests with their shares; empty: GET requests for `/`, each a separate client.
     pub mix: Vec<RequestShape>,
     /// Which of them each arrival is, where a trace says so; else it is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
     /// How many; `None`: as many as arrive in `duration_ns`.
     pub requests: Option<u64>,
-    /// For how long requests arrive, ns; `None`: until there are `requests`. At least one of the two is given.
+    /// How long requests arrive, ns; `None`: until there are `requests`. At least one of the two is given.
     pub duration_ns: Option<u64>,
     /// Which of them count.
     pub window: Window,
-    /// What counts as goodput, ns.
+    /// The latency up to which a success counts as goodput, ns.
     pub deadline_ns: u64,
     /// When clients leave (`cancelled`), ns after their request began; `None`: never.
     pub patience_ns: Option<u64>,
-    /// Where the call stands, `file:line:column`; not part of the hash.
+    /// The call's location, `file:line:column`; not part of the hash.
     pub span: String,
 }
 
@@ -616,7 +616,7 @@ pub enum Window {
     /// Without the first and the last quarter (n/4, rounded down) in order of arrival.
     #[default]
     Middle,
-    /// Those after the run has settled (MSER-5), told in each replication.
+    /// The requests after the run has settled (MSER-5), determined in each replication.
     Auto,
     /// All.
     All,

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 use weir_http1::Networks;
 
-/// What is wrong, and what to write.
+/// A message and its remedy.
 pub type Wrong = (String, Option<String>);
 
 /// The methods that one may have meant.
@@ -37,13 +37,13 @@ pub fn method(text: &str) -> Result<(), Wrong> {
         Ok(())
     } else if METHODS.contains(&upper.as_str()) {
         Err((
-            format!("\"{text}\" is no method: they are written in capitals"),
+            format!("\"{text}\" is not a method: methods are written in capitals"),
             Some(format!("write \"{upper}\"")),
         ))
     } else if is_token(text) {
         Ok(())
     } else {
-        wrong(format!("\"{}\" is no method: a word such as \"GET\" is wanted", short(text)))
+        wrong(format!("\"{}\" is not a method: write a word such as \"GET\"", short(text)))
     }
 }
 
@@ -66,7 +66,7 @@ pub fn host(text: &str) -> Result<(), Wrong> {
             !text.is_empty() && text.len() <= 255 && text.bytes().all(sign)
         }
     };
-    if fit { Ok(()) } else { wrong(format!("\"{shown}\" is no host, such as \"www.example.com\"")) }
+    if fit { Ok(()) } else { wrong(format!("\"{shown}\" is not a host, such as \"www.example.com\"")) }
 }
 
 /// A host to match: exact, or `*.example.com`.
@@ -74,7 +74,7 @@ pub fn host_pattern(text: &str) -> Result<(), Wrong> {
     match text.strip_prefix("*.") {
         Some(rest) => host(rest),
         None if text.contains('*') => {
-            wrong(format!("\"{}\" is no host to match: take one host, or \"*.example.com\"", short(text)))
+            wrong(format!("\"{}\" is not a host to match: write one host, or \"*.example.com\"", short(text)))
         }
         None => host(text),
     }
@@ -85,7 +85,7 @@ pub fn field_name(text: &str) -> Result<(), Wrong> {
     if is_token(text) {
         Ok(())
     } else {
-        wrong(format!("\"{}\" is no name: letters, digits and signs such as `-` make one", short(text)))
+        wrong(format!("\"{}\" is not a name: use letters, digits and signs such as `-`", short(text)))
     }
 }
 
@@ -111,7 +111,7 @@ pub fn own_field(text: &str) -> Result<(), Wrong> {
     let plain = text.to_ascii_lowercase().replace('_', "-");
     if FRAMING.contains(&plain.as_str()) {
         return wrong(format!(
-            "\"{}\" is for weir alone to set: messages and connections are framed by it",
+            "\"{}\" is set by weir alone: it frames messages and connections",
             short(text)
         ));
     }
@@ -124,7 +124,7 @@ pub fn upgrade(text: &str) -> Result<(), Wrong> {
         return wrong("\"h2c\" is never upgraded to: requests would pass weir unseen");
     }
     let fit = text.split('/').count() <= 2 && text.split('/').all(is_token);
-    if fit { Ok(()) } else { wrong(format!("\"{}\" is no protocol, such as \"websocket\"", short(text))) }
+    if fit { Ok(()) } else { wrong(format!("\"{}\" is not a protocol, such as \"websocket\"", short(text))) }
 }
 
 /// The value of a header.
@@ -133,7 +133,8 @@ pub fn field_value(text: &str) -> Result<(), Wrong> {
         Ok(())
     } else {
         wrong(format!(
-            "\"{}\" is no value of a header: no control characters, and {MOST_BYTES} bytes at most",
+            "\"{}\" is not a header's value: it must have no control characters and at most {MOST_BYTES} \
+                bytes",
             short(&text.escape_debug().to_string())
         ))
     }
@@ -145,7 +146,8 @@ pub fn network(text: &str) -> Result<(IpAddr, u32), Wrong> {
         Some((address, bits)) => (address, Some(bits)),
         None => (text, None),
     };
-    let no = || (format!("\"{}\" is no address, nor a network such as \"10.0.0.0/8\"", short(text)), None);
+    let no =
+        || (format!("\"{}\" is neither an address nor a network such as \"10.0.0.0/8\"", short(text)), None);
     let address: IpAddr = address.parse().map_err(|_| no())?;
     let most = if address.is_ipv4() { 32 } else { 128 };
     match bits.map(str::parse::<u32>) {
@@ -162,16 +164,16 @@ pub fn peers(text: &str) -> Result<(), Wrong> {
         return Ok(());
     }
     let message =
-        format!("\"{}\" is no address, no network such as \"10.0.0.0/8\", and not \"{UNIX}\"", short(text));
+        format!("\"{}\" is not an address, a network such as \"10.0.0.0/8\" or \"{UNIX}\"", short(text));
     let help = text.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("unix"));
-    Err((message, help.then(|| format!("write \"{UNIX}\": it stands for all peers of a Unix socket"))))
+    Err((message, help.then(|| format!("write \"{UNIX}\": it means all peers of a Unix socket"))))
 }
 
 /// Ranges of status numbers, as in `200-299,304`.
 pub fn statuses(text: &str) -> Result<Vec<(u16, u16)>, Wrong> {
     let no = || {
         (
-            format!("\"{}\" are no status numbers", short(text)),
+            format!("\"{}\" are not status numbers", short(text)),
             Some("write them as \"200-399\", \"200\" or \"200-299,404\"".to_owned()),
         )
     };

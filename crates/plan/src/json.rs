@@ -159,7 +159,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Plain<V> {
         if first.as_deref() == Some(NUMBER) {
             let digits: String = map.next_value()?;
             let number: f64 =
-                digits.parse().map_err(|_| A::Error::custom(format!("{digits} is no number")))?;
+                digits.parse().map_err(|_| A::Error::custom(format!("{digits} is not a number")))?;
             if !number.is_finite() {
                 return Err(A::Error::custom(format!("the number {digits} is out of range")));
             }

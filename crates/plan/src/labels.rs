@@ -1,15 +1,16 @@
-//! What people, metrics and the admin interface call nodes: a `name=`, else the address, else the site with the number there.
+//! The names of nodes for people, metrics and the admin interface: a `name=`, else the address, else the site with the
+//! number there.
 
 use crate::{NodeId, Point, Spec, To};
 
-/// What a node is called: its `name=`, else its site.
+/// A node's name: its `name=`, else its site.
 pub fn label(point: &Point, id: NodeId) -> String {
     let Some(node) = point.nodes.get(id as usize) else { return String::new() };
     let site = point.sites.get(node.site as usize);
     node.name.clone().or_else(|| site.map(|site| site.label.clone())).unwrap_or_default()
 }
 
-/// What the targets of a balancer are called, in their order: by the first of these that no other target of it has: the name of the
+/// The names of a balancer's targets, in their order: by the first of these that no other target of it has: the name of the
 /// server or listener that its only way leads to, that one's address, its own site and number.
 pub fn target_labels(point: &Point, lb: NodeId) -> Vec<String> {
     let Some(To::List(list)) = point.nodes.get(lb as usize).map(|node| node.to) else { return Vec::new() };
@@ -45,7 +46,7 @@ fn end(point: &Point, mut id: NodeId) -> Option<NodeId> {
     }
 }
 
-/// Those of which there is one; the others become `None`.
+/// Keeps the items that occur once; the others become `None`.
 fn unique(all: impl Iterator<Item = Option<String>>) -> Vec<Option<String>> {
     let all: Vec<Option<String>> = all.collect();
     let mut seen = std::collections::BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The listeners of a point, and what stands before what: listeners behind others, and the only way to a server.
+//! The order of the listeners of a point: listeners behind others, and the only path to a server.
 
 use crate::{NodeId, Point, Spec, To};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +56,7 @@ pub fn only_way(point: &Point, node: NodeId) -> impl Iterator<Item = NodeId> + '
     std::iter::successors(Some(node), next)
 }
 
-/// These listeners and all that stand behind them, in the order of the file.
+/// These listeners and all listeners behind them, in the order of the file.
 pub fn with_inner(point: &Point, chosen: &[NodeId]) -> Vec<NodeId> {
     let (mut seen, mut lists) = (BTreeSet::new(), BTreeSet::new());
     let mut stack = chosen.to_vec();

@@ -1,4 +1,4 @@
-//! What of a plan is for serving: listeners with their HTTP settings, how a server's origin is spoken to, fixed answers,
+//! The parts of a plan for serving: listeners with their HTTP settings, how weir connects to a server's origin, fixed answers,
 //! redirects and rewriting. Durations are ns, sizes bytes; `None` is no limit, unless something else is said.
 
 use crate::{TlsClient, TlsServer};
@@ -11,9 +11,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub struct Listen {
     /// `:443`, `host:port`, `[::1]:80` or `unix:/path`; port 0 is a free one.
     pub addr: String,
-    /// What is spoken there.
+    /// The protocol that is spoken there.
     pub protocol: ListenProtocol,
-    /// On how many event loops (the first so many), at least 1; `None`: on all when served, on one when simulated.
+    /// On how many event loops (the first ones), at least 1; `None`: on all when served, on one when simulated.
     pub loops: Option<u32>,
     /// TLS; `None`: cleartext.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,14 +23,14 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// HTTP in cleartext there, with all that a file need not say.
+    /// HTTP in cleartext at this address, with default settings.
     pub fn at(addr: &str) -> Listen {
         let (protocol, http) = (ListenProtocol::Http, Http::default());
         Listen { addr: addr.to_owned(), protocol, loops: None, tls: None, http }
     }
 }
 
-/// What a listener speaks.
+/// The protocol of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListenProtocol {
@@ -49,7 +49,7 @@ pub enum HttpVersion {
     H2,
 }
 
-/// What the end of a client's stream means after a whole request.
+/// The meaning of the end of a client's stream after a whole request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HalfClose {
@@ -60,7 +60,7 @@ pub enum HalfClose {
     Answer,
 }
 
-/// What becomes of paths that mean one thing raw and another normalised.
+/// The treatment of paths whose meaning changes when they are normalised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Paths {
@@ -93,11 +93,11 @@ pub struct Http {
     pub max_headers: u32,
     /// The longest body of a request, bytes.
     pub max_body: Option<u64>,
-    /// From the first byte of a head to its end.
+    /// The time from the first byte of a head to its end.
     pub head_timeout_ns: Option<u64>,
     /// Silence between two bytes of a body.
     pub body_timeout_ns: Option<u64>,
-    /// For how long a client may take nothing of its response.
+    /// How long a client may read nothing of its response.
     pub write_timeout_ns: Option<u64>,
     /// Between two requests of a connection.
     pub idle_timeout_ns: Option<u64>,
@@ -113,21 +113,21 @@ pub struct Http {
     pub max_clients_per_address: Option<u64>,
     /// Protocols that may be upgraded to, lower case; never `h2c`.
     pub upgrade: Vec<String>,
-    /// What CONNECT may ask for: `host:port`, or `*.example.com:port`; hosts in lower case.
+    /// The authorities that CONNECT may name: `host:port`, or `*.example.com:port`; hosts in lower case.
     pub connect: Vec<String>,
     /// Silence in both directions of a tunnel.
     pub tunnel_idle_ns: Option<u64>,
-    /// What the end of a client's stream means.
+    /// The meaning of the end of a client's stream.
     pub half_close: HalfClose,
-    /// Addresses and networks (CIDR) whose `X-Forwarded-*` are believed; `unix:` stands for the peers of a Unix socket.
+    /// Addresses and networks (CIDR) whose `X-Forwarded-*` fields are trusted; `unix:` means the peers of a Unix socket.
     pub trusted: Vec<String>,
     /// Addresses and networks (CIDR), or `unix:`, that send the PROXY protocol.
     pub proxy_from: Vec<String>,
-    /// What becomes of ambiguous paths.
+    /// The treatment of ambiguous paths.
     pub paths: Paths,
-    /// From the signal to the first closed socket; 0: none.
+    /// The time from the signal to the first closed socket; 0: none.
     pub drain_delay_ns: u64,
-    /// For how long what is in flight may go on when draining; 0: it is cut off at once.
+    /// How long open requests may continue when draining; 0: they are cut off at once.
     pub drain_timeout_ns: u64,
     /// `stdout`, `stderr` or a path; `None`: no log.
     pub access_log: Option<String>,
@@ -136,7 +136,8 @@ pub struct Http {
     /// The field that names a request, from here to the origin and back; `None`: requests have no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The share of requests whose history is written down; 0 to 1. With 0 none is, else those that `traceparent` samples as well.
+    /// The share of requests whose history is written down; 0 to 1. With 0 none is, else those that `traceparent` samples
+    /// as well.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub trace: f64,
 }
@@ -190,7 +191,7 @@ impl Default for Http {
     }
 }
 
-/// What is spoken to an origin.
+/// The protocol to an origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OriginProtocol {
@@ -203,7 +204,7 @@ pub enum OriginProtocol {
     H2,
 }
 
-/// The version of the PROXY protocol that tells an origin who its client is.
+/// The version of the PROXY protocol that announces the client's address to an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SendProxy {
@@ -221,7 +222,7 @@ pub struct Origin {
     /// TLS; `None`: cleartext.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsClient>,
-    /// How long a connection may take to stand (TCP and TLS each).
+    /// How long a connection may take to establish (TCP and TLS each).
     pub connect_timeout_ns: Option<u64>,
     /// From the last byte of the request to the final head; none for built-in servers.
     pub response_timeout_ns: Option<u64>,
@@ -233,7 +234,7 @@ pub struct Origin {
     pub max_age_ns: Option<u64>,
     /// Requests of a connection at most, at least 1.
     pub max_requests: Option<u64>,
-    /// What a connection begins with; then each belongs to one client.
+    /// The header that a connection begins with; such a connection belongs to one client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_proxy: Option<SendProxy>,
 }
@@ -262,7 +263,7 @@ impl Origin {
     }
 }
 
-/// `rewrite(...)`: fields have lower-case names and stand in the order of the file; none that weir frames by.
+/// `rewrite(...)`: fields have lower-case names and keep the order of the file; fields for framing are excluded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rewrite {
     /// A prefix of the path (in normal form, [`crate::path`]), and what takes its place; both begin with `/`.

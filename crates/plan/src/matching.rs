@@ -1,4 +1,4 @@
-//! Which request a condition of a `route` matches: pure, for whoever has a request in hand.
+//! Which requests a condition of a `route` matches: pure functions, shared by the simulator and the proxy.
 
 use crate::http;
 use crate::path;
@@ -21,7 +21,7 @@ pub struct Asked<'a> {
 }
 
 impl RequestShape {
-    /// What a request is where nothing is said of it: GET for `/`, a client of its own.
+    /// The default request: GET for `/`, from a separate client.
     pub fn plain() -> RequestShape {
         RequestShape {
             weight: 1.0,
@@ -49,7 +49,7 @@ impl RequestShape {
         }
     }
 
-    /// As a condition sees it.
+    /// The request as a condition sees it.
     pub fn asked(&self) -> Asked<'_> {
         Asked {
             method: &self.method,
@@ -62,7 +62,7 @@ impl RequestShape {
 }
 
 impl Scenario {
-    /// What its requests are, each with its share of all: the mix, or plain requests.
+    /// The kinds of its requests with their shares: the mix, or plain requests.
     pub fn shares(&self) -> Vec<(f64, RequestShape)> {
         let total: f64 = self.mix.iter().map(|s| s.weight).sum();
         if self.mix.is_empty() || total <= 0.0 {
@@ -109,7 +109,7 @@ impl Matched for Asked<'_> {
 }
 
 impl When {
-    /// Whether all that is given matches.
+    /// Whether all conditions that are given match.
     pub fn matches(&self, asked: &impl Matched) -> bool {
         any(&self.path, |p| path::matches(p, asked.path()))
             && any(&self.method, |m| m.as_bytes() == asked.method())

@@ -21,7 +21,7 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl Plan {
-    /// What the schema of a plan is called.
+    /// The name of a plan's schema.
     pub const SCHEMA: &str = "weir.plan/1";
 
     /// The plan as JSON, UTF-8, one item of each list per line, a line feed at the end. Beside the plan it shows what no file
@@ -42,7 +42,7 @@ impl Plan {
         rest.next() == Some(&b'{') && rest.next() == Some(&b'"')
     }
 
-    /// Reads a plan. Its hash is computed anew: a plan edited by hand has one of its own. What it says is fixed is passed over:
+    /// Reads a plan. Its hash is recomputed: a plan edited by hand has a different one. What it says is fixed is passed over:
     /// another version may have written it.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ fn write_plan(plan: &Plan, out: &mut Vec<u8>) -> io::Result<()> {
     out.write_all(b"\n]\n}\n")
 }
 
-/// What no file can set. It is this program's, not the plan's: reading passes it over.
+/// The constants that no file can set. They belong to this program, not to the plan: reading ignores them.
 fn write_fixed(out: &mut Vec<u8>) -> io::Result<()> {
     out.write_all(b",\n\"fixed\": {")?;
     for (i, (name, value)) in fixed::LIMITS.iter().enumerate() {

@@ -33,7 +33,7 @@ pub const MOST_BODY: usize = 1 << 20;
 /// Bytes that `buffered` takes at most: they stay in memory.
 pub const MOST_BUFFERED: u64 = 1 << 30;
 
-/// Users of `traffic.closed` at most: each has a state of its own in the simulator.
+/// Users of `traffic.closed` at most: each has its own state in the simulator.
 pub const MOST_USERS: u32 = 10_000_000;
 
 /// Attempts of one request at once, at most.
@@ -80,12 +80,12 @@ pub fn lacks_body(status: u16) -> bool {
 /// Why no request ever arrives under these points, if so.
 pub fn never(points: &[(u64, f64)], repeat: bool) -> Option<&'static str> {
     let (last_ns, last_rate) = *points.last()?;
-    // Between two points at different times of which one has a rate, requests arrive.
+    // Requests arrive between two points at different times if one of them has a rate.
     let within = points.windows(2).any(|w| w[0].0 < w[1].0 && (w[0].1 > 0.0 || w[1].1 > 0.0));
     if within || (!repeat && last_rate > 0.0) {
         None
     } else if repeat && last_ns == 0 {
-        Some("with `repeat` it begins anew at the last point's time, and that is 0")
+        Some("with `repeat` it starts again at the last point's time, which is 0")
     } else {
         Some("its rate is 0 all the time")
     }
@@ -117,7 +117,7 @@ pub fn log(text: &str) -> Result<(), Wrong> {
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
         let help = "write \"stdout\", \"stderr\" or a path";
         return Err((
-            format!("\"{}\" is no place for a log", short(&text.escape_debug().to_string())),
+            format!("\"{}\" is not a place for a log", short(&text.escape_debug().to_string())),
             Some(help.to_owned()),
         ));
     }
@@ -131,16 +131,16 @@ pub fn tls_name(text: &str) -> Result<(), Wrong> {
     if is_ip || (address::server(&format!("{text}:443")).is_ok() && is_host()) {
         return Ok(());
     }
-    let help = "write the name that the origin's certificate is for, as in `name=\"app.example.com\"`";
-    Err((format!("\"{}\" is no name of a host", short(text)), Some(help.to_owned())))
+    let help = "write the name in the origin's certificate, as in `name=\"app.example.com\"`";
+    Err((format!("\"{}\" is not the name of a host", short(text)), Some(help.to_owned())))
 }
 
 /// Whether it may be the path of a PEM file.
 pub fn tls_path(text: &str) -> Result<(), Wrong> {
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
         let shown = short(&text.escape_debug().to_string());
-        let help = "write the path of a PEM file; it begins in the folder of the file that names it";
-        return Err((format!("\"{shown}\" is no path of a file"), Some(help.to_owned())));
+        let help = "write the path of a PEM file, relative to the folder of the file that names it";
+        return Err((format!("\"{shown}\" is not the path of a file"), Some(help.to_owned())));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What requests look like behind the `rewrite` nodes of a scenario: each kind that the traffic sends, and each that
+//! The requests behind the `rewrite` nodes of a scenario: each kind that the traffic sends, and each that
 //! rewriting makes of one. Routes and keys behind see these.
 
 use crate::path::{self, Rewritten};
@@ -12,11 +12,11 @@ const MOST_KINDS: usize = 1 << 16;
 /// The kinds of a scenario's requests, rewritten or not.
 #[derive(Clone, Debug)]
 pub struct Kinds {
-    /// Those of the traffic first, in the order of the mix.
+    /// The kinds; those of the traffic come first, in the order of the mix.
     pub shapes: Vec<RequestShape>,
-    /// What each was before it was rewritten last; those of the traffic: themselves.
+    /// The kind that each was before its last rewriting; kinds of the traffic: themselves.
     pub before: Vec<u32>,
-    /// By spec and kind: what rewriting makes of it.
+    /// By spec and kind: the kind after rewriting.
     made: BTreeMap<(u32, u32), u32>,
 }
 
@@ -32,7 +32,7 @@ impl Kinds {
         Some(kinds)
     }
 
-    /// What the rewriting of that spec makes of a kind.
+    /// The kind that the rewriting of that spec turns a kind into.
     pub fn behind(&self, spec: u32, kind: u32) -> u32 {
         self.made.get(&(spec, kind)).copied().unwrap_or(kind)
     }
@@ -109,7 +109,7 @@ fn leading(point: &Point) -> Vec<bool> {
     leads
 }
 
-/// What rewriting makes of a request.
+/// Rewrites a request.
 fn rewritten(rewrite: &Rewrite, shape: &RequestShape) -> RequestShape {
     let mut made = shape.clone();
     if let Some((from, to)) = &rewrite.path

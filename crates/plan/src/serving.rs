@@ -1,4 +1,4 @@
-//! What each node is when its topology is served: something that weir does, a model of the world around it, or a part of a
+//! The role of each node when its topology is served: something that weir does, a model of the world around it, or a part of a
 //! server that weir itself is.
 //!
 //! A *built-in server* is read from the leaves outwards: a node behind which all ends in servers without address, by way of
@@ -12,12 +12,12 @@ use crate::{ClientAuth, NodeId, Point, Spec, TlsServer, To, levels, listeners};
 use std::collections::BTreeSet;
 use weir_policy::config::Balance;
 
-/// What a node is when served.
+/// A node's role when it is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// weir does it.
     Proxy,
-    /// A model that acts: built-in servers are all that is behind it, or `--inject` was given.
+    /// A model that acts: only built-in servers are behind it, or `--inject` was given.
     Model,
     /// A model before real servers: requests pass.
     LeftOut,
@@ -31,13 +31,13 @@ pub enum Role {
 /// How a point is served.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Serving {
-    /// By node; what no listener reaches is [`Role::Inside`].
+    /// The roles by node; nodes that no listener reaches are [`Role::Inside`].
     pub roles: Vec<Role>,
-    /// What is to be said of it, a line each: models that are left out, hints with their place.
+    /// Notes for the user, one line each: models that are left out, hints with their place.
     pub notes: Vec<String>,
 }
 
-/// What each node of a point is when served. With `inject` models act before real servers too.
+/// The roles of the nodes of a point when it is served. With `inject` models act before real servers too.
 ///
 /// # Errors
 /// All nodes that cannot be served, with their places; or that there is no listener.
@@ -48,13 +48,11 @@ pub fn serving(point: &Point, inject: bool) -> Result<Serving, Vec<Diagnostic>> 
 /// The same for what these listeners lead to.
 ///
 /// # Errors
-/// As [`serving`].
+/// See [`serving`].
 pub fn serving_of(point: &Point, roots: &[NodeId], inject: bool) -> Result<Serving, Vec<Diagnostic>> {
     if roots.is_empty() {
         let none = Diagnostic::error("nothing is served: the file has no `listen`");
-        return Err(vec![
-            none.help("write `listen(\":8080\", node)`, with the node where requests are to enter"),
-        ]);
+        return Err(vec![none.help("write `listen(\":8080\", node)`, with the node that requests enter")]);
     }
     let behind = behind(point);
     let mut walk = Walk { point, behind: &behind, inject, roles: vec![Role::Inside; point.nodes.len()] };
@@ -71,7 +69,7 @@ pub fn serving_of(point: &Point, roots: &[NodeId], inject: bool) -> Result<Servi
     Ok(Serving { roles, notes })
 }
 
-/// What is behind a node, itself included; a server's model is its own affair.
+/// The nodes behind a node, itself included, without the models of servers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Behind {
     /// Nothing but what a built-in server may be made of.
@@ -106,7 +104,7 @@ fn is_model(spec: &Spec) -> bool {
     )
 }
 
-/// What is simulated only, outside of built-in servers and models.
+/// The node kinds that can only be simulated, outside of built-in servers and models.
 fn is_never_served(spec: &Spec) -> bool {
     match spec {
         Spec::Sequence | Spec::Fanout { .. } | Spec::Concurrent { .. } => true,
@@ -120,7 +118,7 @@ fn spec_of(point: &Point, id: NodeId) -> Option<&Spec> {
     point.specs.get(node.spec as usize)
 }
 
-/// Of each node. A node comes after all that it leads to, so one pass will do.
+/// Computed for each node. A node comes after all that it leads to, so one pass will do.
 fn behind(point: &Point) -> Vec<Behind> {
     let mut all: Vec<Behind> = Vec::with_capacity(point.nodes.len());
     let mut lists: Vec<Option<Behind>> = vec![None; point.lists.len()];
@@ -172,7 +170,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Gives their roles to all that the listeners reach outside of built-in servers; these nodes, in order.
+    /// Assigns roles to the nodes that the listeners reach outside of built-in servers; returns these nodes, in order.
     fn down(&mut self, roots: &[NodeId]) -> BTreeSet<NodeId> {
         let (mut reached, mut lists) = (BTreeSet::new(), BTreeSet::new());
         let mut stack: Vec<(NodeId, bool)> = roots.iter().map(|root| (*root, false)).collect();
@@ -184,7 +182,7 @@ impl Walk<'_> {
             self.roles[id as usize] = role;
             let Some(spec) = spec_of(self.point, id).filter(|_| role != Role::BuiltIn) else { continue };
             let balancer = matches!(spec, Spec::Lb(_));
-            // A server's model is asked for by nobody here: the real one is, if it has an address.
+            // A server's model is not used here: the real server is, if it has an address.
             if let Spec::Lb(lb) = spec {
                 stack.extend(lb.spare.map(|spare| (spare, false)));
             }
@@ -219,7 +217,7 @@ impl Walk<'_> {
     }
 }
 
-/// Errors at nodes that are never served where they stand, once for each site.
+/// Errors at nodes that cannot be served at their position, once for each site.
 fn refused(point: &Point, roles: &[Role], reached: &BTreeSet<NodeId>) -> Vec<Diagnostic> {
     let mut sites = BTreeSet::new();
     let mut wrong = Vec::new();
@@ -230,15 +228,15 @@ fn refused(point: &Point, roles: &[Role], reached: &BTreeSet<NodeId>) -> Vec<Dia
         }
         let (why, help) = match spec {
             Spec::Lb(_) => (
-                "it knows the work left at each target, which nobody does",
-                "take `lb.least_conn`, `lb.p2c` or `lb.peak_ewma` to serve",
+                "it needs the work left at each target, which only a simulation knows",
+                "use `lb.least_conn`, `lb.p2c` or `lb.peak_ewma` to serve",
             ),
             Spec::Concurrent { .. } => (
-                "it models a server, and stands for none",
+                "it is the model of a server, not a server",
                 "make it the model of one: `server(\"app\", model=concurrent(...))`",
             ),
             _ => (
-                "weir sends a request to one origin, and there is more behind it than a built-in server",
+                "weir sends a request to one origin, and more than a built-in server is behind it",
                 "keep it for `weir sim`, or put it into the `model` of a server",
             ),
         };
@@ -257,13 +255,13 @@ fn unreachable(point: &Point) -> Vec<Diagnostic> {
         let wants = |tls: &TlsServer| tls.client_ca.is_some() && tls.client_auth == ClientAuth::Require;
         let (what, help) = if listen.tls.as_ref().is_some_and(wants) {
             (
-                "requires certificates of clients, and weir, which reaches it itself, has none",
+                "requires certificates of clients, but weir connects to it itself and has none",
                 "write `client_auth=\"request\"`, or leave `client_ca` out",
             )
         } else if !listen.http.proxy_from.is_empty() {
             (
-                "waits for the PROXY protocol, and weir reaches it itself, by plain HTTP",
-                "leave `proxy_from` out: who the client is weir tells itself",
+                "expects the PROXY protocol, but weir connects to it itself, by plain HTTP",
+                "leave `proxy_from` out: weir passes the client's address on by itself",
             )
         } else {
             continue;
@@ -272,7 +270,10 @@ fn unreachable(point: &Point) -> Vec<Diagnostic> {
             continue;
         }
         let message = format!("a `listen` behind another {what}");
-        let help = format!("{help}; for clients from outside let a second `listen` lead to the same node");
+        let help = format!(
+            "{help}; for clients from outside add a second `listen` that leads to the same \
+            node"
+        );
         wrong.push(at(point, id, Diagnostic::error(message).help(help)));
     }
     wrong
@@ -299,13 +300,13 @@ fn left_out(point: &Point, roles: &[Role]) -> Option<String> {
     }
     (!names.is_empty()).then(|| {
         format!(
-            "note: left out, since real servers are behind: {} (`--inject` switches models on)",
+            "note: left out in front of real servers: {} (`--inject` switches models on)",
             names.join(", ")
         )
     })
 }
 
-/// What may not be meant, though it can be served.
+/// Hints about probable mistakes that can still be served.
 fn hints(point: &Point, roles: &[Role]) -> Vec<Diagnostic> {
     let mut sites = BTreeSet::new();
     let mut found = Vec::new();
@@ -318,10 +319,12 @@ fn hints(point: &Point, roles: &[Role]) -> Vec<Diagnostic> {
         }
         let kind = spec_of(point, model).map_or("model", Spec::kind);
         let finding = Diagnostic::error(format!(
-            "this `queue` stands before a `{kind}` that is left out when served, and is a limit that weir itself keeps"
+            "this `queue` is in front of a `{kind}` that is left out when served, so weir itself keeps \
+                the limit"
         ));
         let finding = Diagnostic { severity: Severity::Hint, ..finding };
-        let help = "if it is the server's own, put both into its model: `server(addr=..., model=queue(...))`";
+        let help = "if the limit is the server's own, put both into its model: `server(addr=..., \
+            model=queue(...))`";
         found.push(at(point, id, finding.help(help)));
     }
     found

@@ -1,8 +1,9 @@
 //! The key under which the cookies of `sticky=` are made: of the file `sticky_key=`, or of the cookie's name.
 //!
-//! A cookie's value is a hash of its target's name under this key (`policy::sticky`). Whoever knows the key can send a
-//! request to the target of their choice. Of a file, nobody outside knows it; of the cookie's name anyone can compute it.
-//! Either is the same after a restart and on every instance with the same file or name, so this derivation never changes.
+//! A cookie's value is a hash of its target's name under this key (`policy::sticky`). A client that knows the key can send a
+//! request to the target of its choice. A key in a file is secret; a key derived from the cookie's name can be computed
+//! by anyone. Either is the same after a restart and on every instance with the same file or name, so this derivation
+//! never changes.
 
 use crate::diagnostic::Diagnostic;
 use crate::http::{Wrong, short};
@@ -18,29 +19,29 @@ pub const LEAST_BYTES: usize = 16;
 /// Bytes that it has at most: what is longer is surely another file.
 pub const MOST_BYTES: u64 = 64 << 10;
 
-/// What to do about a file that is no key.
-pub const REMEDY: &str = "its path begins in the folder of the file that names it; `head -c 32 /dev/urandom > sticky.key` makes one, the same for every instance";
+/// The remedy for a file that is not a key.
+pub const REMEDY: &str = "its path is relative to the folder of the file that names it; `head -c 32 /dev/urandom > sticky.key` makes one, the same for every instance";
 
 /// Whether it may be the path of a key's file.
 pub fn path(text: &str) -> Result<(), Wrong> {
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
         let shown = short(&text.escape_debug().to_string());
-        return Err((format!("\"{shown}\" is no path of a file"), Some(REMEDY.to_owned())));
+        return Err((format!("\"{shown}\" is not the path of a file"), Some(REMEDY.to_owned())));
     }
     Ok(())
 }
 
-/// What the two kinds of keys are derived for, so that a file with a cookie's name in it is no guessable key.
+/// The contexts of the two kinds of keys, so that a file that contains a cookie's name is not a guessable key.
 const OF_FILE: &str = "weir 2026-11 sticky cookies, key of a file";
 const OF_NAME: &str = "weir 2026-11 sticky cookies, key of the cookie's name";
 
 /// The key of a file's bytes, all of them, a line end too.
 ///
 /// # Errors
-/// What is wrong with them: they are too few.
+/// The message for a key that is too short.
 pub fn of_file(bytes: &[u8]) -> Result<[u64; 2], String> {
     match bytes.len() {
-        n if n < LEAST_BYTES => Err(format!("has {n} bytes, and a key needs {LEAST_BYTES} or more")),
+        n if n < LEAST_BYTES => Err(format!("has {n} bytes, but a key needs at least {LEAST_BYTES}")),
         _ => Ok(derived(OF_FILE, bytes)),
     }
 }
@@ -53,17 +54,17 @@ pub fn of_name(cookie: &str) -> [u64; 2] {
 /// The key of a file: looked at when a topology file is evaluated, read when it is served and at each reload.
 ///
 /// # Errors
-/// Why it is none, to stand behind its name: `cannot be read: there is no such file`.
+/// Why it is not a key, to follow the file's name: `cannot be read: there is no such file`.
 pub fn read(path: &Path) -> Result<[u64; 2], String> {
     let wrong = |e: std::io::Error| format!("cannot be read: {}", crate::diagnostic::plainly(&e));
     // Before it is opened: a pipe would wait for its writer.
     if !std::fs::metadata(path).map_err(wrong)?.is_file() {
-        return Err("is no regular file".to_owned());
+        return Err("is not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes)).map_err(wrong)?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("is larger than {} KiB, and surely no key", MOST_BYTES >> 10));
+        return Err(format!("is larger than {} KiB: it cannot be a key", MOST_BYTES >> 10));
     }
     of_file(&bytes)
 }
@@ -120,6 +121,6 @@ mod tests {
         assert_ne!(of_file(&[7; 16]), of_file(&[7; 17]));
         assert_ne!(of_name("srv"), of_name("srw"));
         let why = of_file(&[7; 15]).unwrap_err();
-        assert!(why.contains("15 bytes") && why.contains("16 or more"), "{why}");
+        assert!(why.contains("15 bytes") && why.contains("at least 16"), "{why}");
     }
 }

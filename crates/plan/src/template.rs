@@ -1,12 +1,12 @@
-//! Texts with `{host}`, `{uri}` and `{client}` in them: where `redirect` leads, what `rewrite` sets. `{{` and `}}` stand
-//! for the braces themselves.
+//! Texts with `{host}`, `{uri}` and `{client}` in them: where `redirect` leads, what `rewrite` sets. `{{` and `}}` are
+//! literal braces.
 
 use crate::http::{self, Wrong, short};
 
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// As it stands.
+    /// Literal text.
     Text(&'a str),
     /// The request's host, as it came.
     Host,
@@ -20,7 +20,7 @@ pub enum Piece<'a> {
 const NAMES: [(&str, Piece<'static>); 3] =
     [("{host}", Piece::Host), ("{uri}", Piece::Uri), ("{client}", Piece::Client)];
 
-/// The parts of a template; what a plan holds has been checked, so a brace that means nothing stands for itself.
+/// The parts of a template; a plan's templates have been checked, so an unknown brace is literal text.
 pub fn pieces(template: &str) -> Vec<Piece<'_>> {
     let (mut parts, mut rest) = (Vec::new(), template);
     while !rest.is_empty() {
@@ -54,8 +54,8 @@ pub fn check(template: &str) -> Result<(), Wrong> {
         if !known && !rest.starts_with("{{") && !rest.starts_with("}}") {
             let shown = short(rest.split_inclusive('}').next().unwrap_or(rest));
             let message =
-                format!("`{shown}` means nothing there: there are {{host}}, {{uri}} and {{client}}");
-            return Err((message, Some("a brace itself is written twice: `{{` or `}}`".to_owned())));
+                format!("`{shown}` has no meaning here: there are {{host}}, {{uri}} and {{client}}");
+            return Err((message, Some("write a literal brace twice: `{{` or `}}`".to_owned())));
         }
         rest = next(rest).1;
     }
@@ -76,7 +76,7 @@ pub fn location(template: &str) -> Result<(), Wrong> {
     let scheme = ["http://", "https://"].iter().any(|s| template.len() > s.len() && template.starts_with(s));
     if !rooted && !scheme {
         let help = format!("write \"https://{{host}}{{uri}}\", or a path such as \"/{}\"", short(template));
-        return Err((format!("\"{}\" leads nowhere: it is no path and no URL", short(template)), Some(help)));
+        return Err((format!("\"{}\" is neither a path nor a URL", short(template)), Some(help)));
     }
     if template.bytes().any(|b| !b.is_ascii_graphic()) {
         let why = "has a character that a URL does not have: write such as %20";

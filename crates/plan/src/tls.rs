@@ -1,5 +1,5 @@
-//! What of a plan is for TLS: which certificates a listener shows, whom it asks for one, how an origin is verified. Files
-//! stand here by their paths and are read when the plan is served: a simulation needs no keys.
+//! The parts of a plan for TLS: a listener's certificates, which clients it asks for one, how an origin is verified. Files
+//! are named here by their paths and are read when the plan is served: a simulation needs no keys.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct CertificateFiles {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuth {
-    /// It is not.
+    /// It is not asked for one.
     #[default]
     Require,
     /// It is asked for one; if it has one, that must be good.
@@ -42,7 +42,7 @@ pub struct TlsClient {
     pub ca: Option<String>,
     /// The name that the origin's certificate must cover; `None`: the host of its address.
     pub name: Option<String>,
-    /// What weir shows where it is asked for a certificate.
+    /// The certificate that weir shows if it is asked for one.
     pub certificate: Option<CertificateFiles>,
 }
 

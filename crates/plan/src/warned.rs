@@ -18,7 +18,7 @@ impl Point {
         self.warnings.iter().map(String::as_str).filter(concerns).map(|w| self.without_place(w)).collect()
     }
 
-    /// What is said, without ` (file:line:column)`.
+    /// The message, without ` (file:line:column)`.
     fn without_place<'a>(&self, warning: &'a str) -> &'a str {
         let spans = || {
             let sites = self.sites.iter().map(|s| &s.span);
@@ -30,7 +30,7 @@ impl Point {
         }
     }
 
-    /// Where in the text the nodes stand that a scenario reaches.
+    /// The locations of the nodes that a scenario reaches.
     fn spans(&self, scenario: &Scenario) -> BTreeSet<&str> {
         let mut sites = vec![false; self.sites.len()];
         self.reached(scenario).for_each(|node| sites[node.site as usize] = true);

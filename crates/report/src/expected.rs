@@ -145,10 +145,10 @@ pub(crate) fn shortfalls(results: &Results) -> Vec<String> {
                 results.replications
             ),
             Some(_) => format!(
-                "{of}: {metric} is 0, and not in all replications, so that no share of it can be told"
+                "{of}: {metric} is 0, and not in all replications, so its relative precision is undefined"
             ),
             None => format!(
-                "{of}: {metric} cannot be told at all; run longer (--requests) rather than more often"
+                "{of}: {metric} cannot be estimated at all; run longer (--requests) rather than more often"
             ),
         }
     };

@@ -17,7 +17,7 @@ pub(crate) fn write(results: &Results, each: bool, out: &mut dyn Write) -> io::R
     out.write_all(b"\n")
 }
 
-/// What is told, and whether what single replications say is told as well.
+/// A value to serialise, and whether the values by replication are included.
 struct Listing<'a, T> {
     it: &'a T,
     each: bool,
@@ -88,7 +88,7 @@ impl<'a> Listing<'a, NodeResult> {
     }
 }
 
-/// What single replications say of an estimate; none where nothing can be said of it; `None`: it is not told.
+/// The values of an estimate by replication; empty if there is no estimate; `None`: not included.
 fn each_of<'a>(values: &'a ReplicationValues, listed: bool, path: &str) -> Option<&'a [f64]> {
     listed.then(|| values.get(path).map_or(&[][..], Vec::as_slice))
 }
@@ -152,7 +152,7 @@ object!(Spread(Listing<'a, NodeResult>), n, {
     "cv": n.e(&n.it.spread_cv, "spread.cv"),
 });
 
-/// An estimate, and what single replications say where that is told.
+/// An estimate, with the values by replication if they are included.
 struct E<'a>(&'a Estimate, Option<&'a [f64]>);
 
 impl Serialize for E<'_> {
@@ -228,7 +228,7 @@ impl Serialize for Param<'_> {
 /// Lines that a person can read and a `diff` can show: one per key of the document and of a scenario, one per node.
 #[derive(Default)]
 struct Lines {
-    /// For each open bracket, whether its members stand on lines of their own.
+    /// For each open bracket, whether its members are on lines of their own.
     open: Vec<bool>,
     empty: bool,
 }
@@ -270,7 +270,7 @@ impl Lines {
 
 impl Formatter for Lines {
     fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        // Numbers of one thing stand in one line.
+        // An array of numbers is on one line.
         self.begin(self.open.len() <= Self::SCENARIO_DEPTH);
         out.write_all(b"[")
     }

@@ -85,7 +85,7 @@ pub fn text(results: &Results, sites: Sites, width: usize, out: &mut dyn Write) 
     text::write(results, sites, width, out)
 }
 
-/// Writes the histories of requests. `selection`: which they are, in the words of whoever asked.
+/// Writes the histories of requests. `selection`: which they are, as the user wrote it.
 ///
 /// # Errors
 /// What `out` says.

@@ -63,7 +63,7 @@ fn success(outcome: &Outcome) -> Option<f64> {
 pub(crate) fn table(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io::Result<()> {
     if let Some(why) = &outcome.void {
         let line =
-            format!("void: {why}; this machine was too busy for this rate, so that the figures mean nothing");
+            format!("void: {why}; this machine was too busy for this rate, so the figures mean nothing");
         write!(out, "{}", text::wrapped_to(&line, width))?;
     }
     for warning in &outcome.warnings {

@@ -11,7 +11,7 @@ const DIGITS_OF_A_HISTOGRAM: i32 = 3;
 /// An interval that is narrower than this share of its value is the rounding of equal figures, and none.
 const ROUNDING: f64 = 1e-13;
 
-/// What stands where nothing can be said.
+/// The placeholder for an unknown value.
 pub(crate) const UNKNOWN: &str = "–";
 
 /// `141.7 ±0.5`: the value rounded to the precision of its interval, and half of the interval's width.
@@ -55,7 +55,7 @@ pub(crate) fn percentage(e: &Estimate) -> String {
     }
 }
 
-/// What is known of a share that was 100 % in all of so many: with 95 % it is at least this, in per cent, rounded down. Nothing
+/// The lower bound (95 %) of a share that was 100 % in all of `n` samples, in per cent, rounded down. Nothing
 /// is said where it is as good as all.
 pub(crate) fn at_least(n: u64) -> Option<String> {
     const AS_GOOD_AS_ALL: f64 = 1e-4;
@@ -69,7 +69,7 @@ pub(crate) fn at_least(n: u64) -> Option<String> {
     Some(format!("{:.places$} %", ((100.0 - percent) * unit).floor() / unit))
 }
 
-/// A number without an interval, or what stands for none.
+/// A number without an interval, or the placeholder.
 pub(crate) fn plain(x: Option<f64>) -> String {
     x.map_or_else(|| UNKNOWN.into(), |x| significant(x, DIGITS_WITHOUT_INTERVAL))
 }

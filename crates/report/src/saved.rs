@@ -32,7 +32,7 @@ pub struct SavedResult {
     pub file: String,
     /// The seed.
     pub seed: u64,
-    /// How many replications.
+    /// The number of replications.
     pub replications: u64,
     /// Its scenarios, in its order.
     pub designs: Vec<Design>,
@@ -55,11 +55,11 @@ pub struct Design {
 pub(crate) struct Statistic {
     pub name: &'static str,
     pub estimate: Estimate,
-    /// What each replication says; empty where nothing can be said.
+    /// The value of each replication; empty if there are none.
     pub each: Vec<f64>,
 }
 
-/// Why a file is no result that could be compared.
+/// Why a file is not a comparable result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAResult(String);
 
@@ -82,10 +82,10 @@ impl SavedResult {
     /// Reads a result.
     ///
     /// # Errors
-    /// JSON that is none, or lacks what is compared.
+    /// The text is not JSON, or lacks a statistic that is compared.
     pub fn read(bytes: &[u8]) -> Result<SavedResult, NotAResult> {
         let document: Value =
-            serde_json::from_slice(bytes).map_err(|e| NotAResult(format!("it is no JSON: {e}")))?;
+            serde_json::from_slice(bytes).map_err(|e| NotAResult(format!("it is not JSON: {e}")))?;
         let lacks = |what: &str| NotAResult(format!("it lacks `{what}`, which every result has"));
         let scenarios = document["scenarios"].as_array().ok_or_else(|| lacks("scenarios"))?;
         Ok(SavedResult {
@@ -96,7 +96,7 @@ impl SavedResult {
         })
     }
 
-    /// The same of a result that is at hand; it has what single replications say.
+    /// Converts a result in memory, which has the values by replication.
     ///
     /// # Errors
     /// As [`SavedResult::read`].

@@ -44,7 +44,7 @@ pub(crate) fn table(s: &ScenarioResult) -> Table {
     t.without_empty_columns(UNKNOWN)
 }
 
-/// What the columns mean, for those who do not know them yet.
+/// The legend of the columns.
 pub(crate) const LEGEND: [&str; 4] = [
     "busy: utilisation of its slots · waiting: mean number at a member",
     "most: most that ever waited at one member · wait, service: mean ms per entry",
@@ -73,7 +73,7 @@ impl<'a> Names<'a> {
         Names(given)
     }
 
-    /// What the site of this place is called.
+    /// The name of the site at this place.
     pub(crate) fn name<'b>(&self, place: &'b str) -> &'b str
     where
         'a: 'b,
@@ -82,7 +82,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// A name that was given wins; where several places have it, its place stands before it.
+/// A given name is preferred; if several places have it, its place precedes it.
 fn name(n: &NodeResult, shared: bool, one_of_many: bool) -> String {
     let s = match (n.name == n.kind, shared) {
         (true, _) => n.place.clone(),

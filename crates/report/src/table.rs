@@ -152,7 +152,7 @@ fn span(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// Which columns stand together: the first ones with as many of the others as have room, then they with the next ones.
+/// The groups of columns: the first ones with as many of the others as have room, then they with the next ones.
 fn parts(widths: &[usize], keys: usize, width: usize) -> Vec<Vec<usize>> {
     let keys: Vec<usize> = (0..keys.min(widths.len())).collect();
     let first = keys.iter().map(|&i| widths[i] + GAP).sum::<usize>().saturating_sub(GAP);
@@ -239,7 +239,7 @@ mod tests {
         }
         t.row(vec!["app".into(), "100".into(), "7".into(), "0.5".into()]);
         assert_eq!(t.text(22), "site  requests  failed\napp        100       7\n\nsite  busy\napp    0.5\n");
-        // One that has no room anywhere stands alone.
+        // A column that fits nowhere is alone.
         assert!(t.text(3).lines().all(|l| l.starts_with("site") || l.starts_with("app") || l.is_empty()));
     }
 

@@ -76,7 +76,7 @@ fn scenario(
     Ok(())
 }
 
-/// Counts and rates in sentences; what is told of quantiles fits this width.
+/// Counts and rates in sentences; the sentence about quantiles fits this width.
 pub(crate) fn summary(s: &ScenarioResult, results: &Results, width: usize) -> Vec<String> {
     let r = &s.requests;
     let times = if results.replications == 1 { "replication" } else { "replications" };

@@ -110,7 +110,7 @@ pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) ->
         let name = called(s, &swept);
         for why in &s.void {
             let line =
-                format!("{name}: a run is void: {why}; this machine was too busy, so that it does not count");
+                format!("{name}: a run is void: {why}; this machine was too busy, so it does not count");
             write!(out, "{}", text::wrapped_to(&line, width))?;
         }
         for warning in &s.warnings {
@@ -159,10 +159,10 @@ pub(crate) fn replay(replay: &Replay, as_json: bool, out: &mut dyn Write) -> io:
         return out.write_all(b"\n");
     }
     let same = number::count(picks - others);
-    writeln!(out, "{file}: {same} of {} picks are the same again ({runs} runs)", number::count(*picks))
+    writeln!(out, "{file}: {same} of {} picks are the same ({runs} runs)", number::count(*picks))
 }
 
-/// What is told and not judged.
+/// Figures that are reported without a verdict.
 pub(crate) fn beside(s: &ScenarioVerified) -> Vec<String> {
     let both = |what: &str, BothWorlds { simulated, real }: &BothWorlds| {
         format!("{what} in a run: {} simulated, {} real", with_interval(simulated), with_interval(real))
@@ -196,9 +196,9 @@ pub(crate) fn sentence(s: &ScenarioVerified) -> String {
         s.statistics.iter().filter(|s| s.verdict == verdict).map(|s| s.name).collect::<Vec<_>>().join(", ")
     };
     match s.verdict {
-        Verdict::Agrees => format!("both worlds agree ({runs})"),
-        Verdict::Differs => format!("the worlds differ in {} ({runs})", of(Verdict::Differs)),
-        Verdict::Undecided if s.statistics.is_empty() => "nothing can be said: every run is void".to_owned(),
+        Verdict::Agrees => format!("simulation and reality agree ({runs})"),
+        Verdict::Differs => format!("simulation and reality differ in {} ({runs})", of(Verdict::Differs)),
+        Verdict::Undecided if s.statistics.is_empty() => "undecided: every run is void".to_owned(),
         Verdict::Undecided => {
             let needed = s.statistics.iter().filter_map(|s| s.runs_needed).max();
             let needed = needed.map_or(String::new(), |n| format!("; {n} runs would decide: --runs {n}"));

@@ -1,4 +1,4 @@
-//! What an evaluation gathers on its way: findings, the graph, scenarios, parameters. The evaluator carries a reference.
+//! The state of an evaluation: findings, the graph, scenarios, parameters. The evaluator carries a reference.
 
 use crate::data::Trace;
 use crate::graph::Graph;
@@ -41,13 +41,13 @@ pub(crate) struct State {
     pub(crate) models: HashMap<u32, String>,
     /// The first node of each name in `together`.
     pub(crate) together: HashMap<String, Shared>,
-    /// What the listeners have.
+    /// The names and addresses that the listeners have taken.
     pub(crate) listening: Listening,
     /// How many blocks there are.
     blocks: u32,
 }
 
-/// What listeners share with no other: where each of it was first taken (`file:line:column`).
+/// Names and addresses that must be unique among listeners: where each was first taken (`file:line:column`).
 #[derive(Default)]
 pub(crate) struct Listening {
     pub(crate) addresses: HashMap<Address, String>,
@@ -56,7 +56,7 @@ pub(crate) struct Listening {
     pub(crate) unnamed: u32,
 }
 
-/// A time-line that nodes share: as the first of them has it.
+/// A timeline that nodes share: as the first of them has it.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) law: Faulty,
@@ -106,7 +106,7 @@ pub(crate) struct Files {
     by_codemap: HashMap<CodeMapId, File>,
 }
 
-/// A topology file: its number, and where its calls stand.
+/// A topology file: its number, and the locations of its calls.
 pub(crate) struct File {
     /// 0: the topology file; loaded ones in order of their first `load`.
     pub(crate) number: u32,
@@ -181,7 +181,7 @@ impl Context {
     pub(crate) fn of<'a>(eval: &Evaluator<'_, 'a, '_>) -> starlark::Result<&'a Context> {
         eval.extra
             .and_then(|e| e.downcast_ref::<Context>())
-            .ok_or_else(|| crate::value::stop("weir's context is missing (a fault in weir)"))
+            .ok_or_else(|| crate::value::stop("weir's context is missing (a bug in weir)"))
     }
 
     /// Keeps a finding.

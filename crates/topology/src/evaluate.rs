@@ -1,4 +1,4 @@
-//! From a request (a file and its parameters) to a plan, in this process.
+//! Evaluates a request (a file and its parameters) to a plan, in this process.
 
 use crate::context::{Context, State};
 use crate::load::{Runner, Source};
@@ -12,7 +12,7 @@ use weir_plan::ranges::MOST_POINTS;
 use weir_plan::warn;
 use weir_plan::{DataFile, Plan, Point};
 
-/// An evaluation has a stack of its own: the parser and the interpreter are recursive.
+/// The stack size of an evaluation: the parser and the interpreter are recursive.
 const STACK_BYTES: usize = 64 << 20;
 
 /// A file to evaluate.
@@ -30,7 +30,7 @@ pub struct Request {
     pub sweeps: Vec<(String, Vec<String>)>,
 }
 
-/// What a file evaluates to.
+/// The result of evaluating a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluated {
     /// The plan.
@@ -39,14 +39,14 @@ pub struct Evaluated {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Evaluates a file in this process, on a thread of its own.
+/// Evaluates a file in this process, on a separate thread.
 ///
 /// # Errors
 /// Every error that can be known, and the warnings beside them, in the order of the text. Nothing limits memory here:
 /// for files that are not trusted use [`crate::sandbox::evaluate_in_child`].
 pub fn evaluate(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
     evaluate_or_panic(request).unwrap_or_else(|| {
-        let message = "weir failed while it evaluated the file (a fault in weir)";
+        let message = "weir failed while it evaluated the file (a bug in weir)";
         Err(vec![Diagnostic::error(message).in_file(&request.name)])
     })
 }
@@ -58,7 +58,7 @@ pub(crate) fn evaluate_or_panic(request: &Request) -> Option<Result<Evaluated, V
         match builder.spawn_scoped(scope, || evaluate_here(request)) {
             Ok(thread) => thread.join().ok(),
             Err(e) => {
-                let message = format!("no thread to evaluate the file: {e}");
+                let message = format!("cannot start a thread to evaluate the file: {e}");
                 Some(Err(vec![Diagnostic::error(message).in_file(&request.name)]))
             }
         }

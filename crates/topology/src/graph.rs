@@ -11,7 +11,7 @@ use weir_plan::{Node, NodeId, Place, Site, Spec, To};
 /// A call by its file and span.
 type CallKey = (CodeMapId, u32, u32);
 
-/// What is made of one evaluation.
+/// The graph made by one evaluation.
 #[derive(Default)]
 pub(crate) struct Graph {
     places: Vec<Place>,
@@ -25,7 +25,7 @@ pub(crate) struct Graph {
     nodes: Vec<Node>,
 }
 
-/// What makes a site: the function, a part of it, and the calls that led there.
+/// The identity of a site: the function, a part of it, and the calls that led there.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct SiteKey {
     kind: &'static str,
@@ -37,7 +37,7 @@ struct SiteKey {
 struct Made {
     place: u32,
     at: Option<At>,
-    /// What the call that makes the node is bound to.
+    /// The variable that the call's value is bound to.
     bound: Option<Bound>,
     /// The calls that led there in words, the outermost first, without the one that makes the node.
     chain: Vec<Called>,
@@ -187,13 +187,13 @@ impl Graph {
         &self.lists
     }
 
-    /// The kind of a site's nodes, and where it stands. The kind is empty for a part of another node.
+    /// The kind of a site's nodes, and its location. The kind is empty for a part of another node.
     pub(crate) fn describe(&self, site: u32) -> (&str, Option<&At>) {
         let Some(site) = self.sites.get(site as usize) else { return ("", None) };
         (self.places.get(site.place as usize).map_or("", |p| p.kind.as_str()), site.at.as_ref())
     }
 
-    /// Where the sites stand, for what is found once the plan's point is made.
+    /// The sites' locations, for findings that need the finished point of the plan.
     pub(crate) fn standing(&self) -> Vec<Option<At>> {
         self.sites.iter().map(|s| s.at.clone()).collect()
     }
@@ -220,7 +220,7 @@ fn index(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// What a call is called: the name that its value gets, else its function and number; a pool what it stands in.
+/// A call's label: the name that its value gets, else its function and number; a pool's is that of the call around it.
 fn named(call: &CallSite) -> String {
     match &call.bound {
         Some(Bound { name, how }) if *how != How::Inside || call.callee == "pool" => name.to_string(),
@@ -228,7 +228,7 @@ fn named(call: &CallSite) -> String {
     }
 }
 
-/// The `def` of what stands in none.
+/// The `def` of a call outside any `def`.
 const OUTSIDE: &str = "<file>";
 
 /// A place in words, in two parts: its function (nothing outside of any), and there the variable that the node is bound to

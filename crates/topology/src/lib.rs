@@ -1,4 +1,4 @@
-//! From a topology file to a plan (`weir-plan`), the only thing that everything downstream sees.
+//! Turns a topology file into a plan (`weir-plan`), the only thing that everything downstream sees.
 //!
 //! A file is Starlark. [`evaluate`] runs it in this process; [`sandbox::evaluate_in_child`] runs it in a child process
 //! under limits, which is what the command line does. Functions of the language are listed in one registry

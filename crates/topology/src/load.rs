@@ -33,7 +33,7 @@ pub(crate) struct Runner<'a> {
     files: u32,
 }
 
-/// What `load` finds: the modules that this file names, by the name in the text.
+/// The modules that `load` finds: the modules that this file names, by the name in the text.
 struct Loaded(HashMap<String, FrozenModule>);
 
 impl FileLoader for Loaded {
@@ -42,7 +42,7 @@ impl FileLoader for Loaded {
     }
 }
 
-/// What a file prints is a finding like others, so that it comes out of the child in the order of the text.
+/// Output of `print` is a finding like others, so that it leaves the child process in the order of the text.
 struct Printer<'a> {
     context: &'a Context,
     file: &'a str,
@@ -57,7 +57,7 @@ impl PrintHandler for Printer<'_> {
 
 /// A file to run.
 pub(crate) struct Source {
-    /// As the user names it, for messages.
+    /// The file's name as the user gave it, for messages.
     pub(crate) name: String,
     /// Where it lies; `None` for standard input.
     pub(crate) path: Option<PathBuf>,
@@ -84,7 +84,7 @@ impl<'a> Runner<'a> {
         self.run(source, false);
     }
 
-    /// Parses and runs a file; its frozen module, if it is wanted and there is one.
+    /// Parses and runs a file; returns its frozen module, if it is requested and exists.
     fn run(&mut self, source: &Source, freeze: bool) -> Option<FrozenModule> {
         let ast = self.parse(source)?;
         let number = self.files;
@@ -103,7 +103,7 @@ impl<'a> Runner<'a> {
         names.findings.into_iter().for_each(|f| self.context.find(f));
         let loader = self.loads(&ast, source, &folder);
         if names.shadowed {
-            // What such a name means to the file is not what it means here: running it would find what is not wrong.
+            // The file gives such a name another meaning: running it would report false errors.
             return None;
         }
         let globals = globals(&names.unknown);
@@ -150,7 +150,7 @@ impl<'a> Runner<'a> {
             Err(e) => {
                 let line = source.bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
                 let mut finding = whole(format!(
-                    "the file is not UTF-8: byte {} (line {line}) belongs to no character",
+                    "the file is not UTF-8: byte {} (line {line}) is not part of a character",
                     e.valid_up_to()
                 ));
                 finding.help = Some("save it as UTF-8".to_owned());
@@ -268,7 +268,7 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
     let (message, help) = match error.kind() {
         ErrorKind::StackOverflow(_) => (
             format!("endless recursion: calls are nested more than {MOST_FRAMES} deep"),
-            Some("let the function end, or build the nodes in a `for` loop".to_owned()),
+            Some("make the recursion end, or build the nodes in a `for` loop".to_owned()),
         ),
         ErrorKind::Parser(_) => {
             let line = error.span().map(|s| at_of(s).snippet).unwrap_or_default();
@@ -297,7 +297,7 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
     }
 }
 
-/// A number with its unit behind it, as in `20ms`, of which the parser sees a number and a name.
+/// A number followed by its unit, as in `20ms`, which the parser sees as a number and a name.
 fn unit_alone(text: &str) -> Option<(String, Option<String>)> {
     let unit = text.split_once("unexpected identifier '")?.1.split('\'').next()?;
     let known =
@@ -305,11 +305,11 @@ fn unit_alone(text: &str) -> Option<(String, Option<String>)> {
     known.then(|| {
         let help =
             if matches!(unit, "KiB" | "MiB") { "write `64*KiB`" } else { "write `20*ms` or `\"20ms\"`" };
-        (format!("syntax error: `{unit}` stands behind a number"), Some(help.to_owned()))
+        (format!("syntax error: `{unit}` follows a number"), Some(help.to_owned()))
     })
 }
 
-/// What is wrong with a line that is Python and no Starlark, and what to write.
+/// The error and the remedy for a line that is Python but not Starlark.
 fn not_starlark(line: &str) -> Option<(String, Option<String>)> {
     let line = line.trim_start();
     let first = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
@@ -317,7 +317,7 @@ fn not_starlark(line: &str) -> Option<(String, Option<String>)> {
     let (message, help) = match first {
         "load" if rest.starts_with('=') && !rest.starts_with("==") => (
             "`load` is a keyword (it loads another file) and cannot be a name",
-            "take another name, such as `my_load`",
+            "use another name, such as `my_load`",
         ),
         "import" | "from" => (
             "there is no `import` in a topology file",

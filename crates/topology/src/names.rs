@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashSet};
 use weir_plan::diagnostic::Diagnostic;
 use weir_plan::suggest;
 
-/// What the pass found.
+/// The result of the pass.
 pub(crate) struct Names {
     /// Errors.
     pub(crate) findings: Vec<Diagnostic>,
@@ -65,9 +65,9 @@ impl Pass<'_> {
             let what = if nodes::UNITS.contains(&name) { "a unit" } else { "weir's own name" };
             let other = format!("my_{name}");
             self.findings.push(
-                Diagnostic::error(format!("`{name}` is {what} and cannot be bound anew"))
+                Diagnostic::error(format!("`{name}` is {what} and cannot be redefined"))
                     .at(&at_of(&self.ast.file_span(span)))
-                    .help(format!("take another name, such as `{other}`")),
+                    .help(format!("use another name, such as `{other}`")),
             );
         }
     }

@@ -13,7 +13,7 @@ pub(crate) struct Params {
     swept: BTreeMap<String, Vec<String>>,
     /// Swept parameters in the order in which the file names them, the first varying slowest.
     position: Vec<Wheel>,
-    /// What this evaluation asked for: name, default, value.
+    /// The parameters that this evaluation requested: name, default, value.
     asked: Vec<(String, Value, Value)>,
     /// Every name that any evaluation asked for.
     known: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) enum Asked {
 }
 
 impl Params {
-    /// What the command line sets.
+    /// The values set on the command line.
     ///
     /// # Errors
     /// A parameter given twice, or both set and swept, or swept over nothing.
@@ -122,7 +122,7 @@ impl Params {
         std::mem::take(&mut self.asked).into_iter().map(|(name, _, value)| (name, value)).collect()
     }
 
-    /// Goes on to the next combination; false after the last.
+    /// Advances to the next combination; false after the last.
     pub(crate) fn advance(&mut self) -> bool {
         while let Some(wheel) = self.position.last_mut() {
             if wheel.at + 1 < wheel.values.len() {
@@ -193,7 +193,7 @@ pub(crate) fn fit(value: &Value, default: &Value) -> Option<Value> {
 
 /// A text of the command line as the type of the default.
 fn parse(text: &str, default: &Value) -> Result<Value, String> {
-    let wrong = || format!("{} is wanted", kind(default));
+    let wrong = || format!("it must be {}", kind(default));
     let trimmed = text.trim();
     match default {
         Value::Bool(_) => match trimmed {

@@ -1,4 +1,4 @@
-//! Where calls stand in the text: the `def` around each, its callee as written, and its number among its like.
+//! The locations of calls in the text: the `def` around each, its callee as written, and its number among its like.
 //!
 //! A place must survive comments and other functions, so calls are numbered per `def` and callee, in the order of the
 //! text, whether they are ever evaluated or not.
@@ -28,7 +28,7 @@ pub(crate) struct CallSite {
     pub(crate) callee: String,
     /// Its number among calls of that callee in that `def`, from 1.
     pub(crate) number: u32,
-    /// What it is called in the text, if anything is.
+    /// Its name in the text, if it has one.
     pub(crate) bound: Option<Bound>,
 }
 
@@ -42,11 +42,11 @@ pub(crate) struct Bound {
 /// How a call belongs to a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum How {
-    /// It is what the variable means.
+    /// It is the whole value of the variable.
     Whole,
     /// It is an argument of the scenario.
     Argument,
-    /// It stands somewhere inside.
+    /// It is nested inside another expression.
     Inside,
 }
 

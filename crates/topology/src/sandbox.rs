@@ -1,6 +1,6 @@
 //! Evaluation in a child process under limits: memory, time, steps, depth of calls.
 //!
-//! The parent runs its own program with the single argument [`CHILD`], sends the request and reads the answer. Whatever
+//! The parent runs its own program with the single argument [`CHILD`], sends the request and reads the answer. Anything
 //! the file does to the child (exhausts memory, overflows the stack, runs for ever), the parent answers with one
 //! finding that names the file.
 
@@ -28,7 +28,7 @@ const TIME: Duration = Duration::from_secs(60);
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// The file is wrong (exit code 2): all that could be found, warnings included.
+    /// The file is wrong (exit code 2): all findings, warnings included.
     Wrong(Vec<Diagnostic>),
     /// The child could not be run (exit code 3).
     Environment(String),
@@ -59,8 +59,9 @@ impl std::error::Error for Failure {}
 /// # Errors
 /// [`Failure::Wrong`] where the file is wrong or passes a limit, [`Failure::Environment`] where no child can be run.
 pub fn evaluate_in_child(request: &Request, exe: &Path) -> Result<Evaluated, Failure> {
-    let environment =
-        |why: String| Failure::Environment(format!("no process to evaluate {}: {why}", request.name));
+    let environment = |why: String| {
+        Failure::Environment(format!("cannot start a process to evaluate {}: {why}", request.name))
+    };
     let bytes = wire::request(request).map_err(environment)?;
     let mut child = Command::new(exe)
         .arg(CHILD)
@@ -154,7 +155,7 @@ pub fn child_main() -> ExitCode {
 
 fn child() -> Result<(), String> {
     let limit = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
-    // Whoever asked may be interrupted: nobody would read the answer.
+    // The parent may have been interrupted, so that the answer has no reader.
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| e.to_string())?;
     limit(Resource::Core, 0).map_err(|e| e.to_string())?;

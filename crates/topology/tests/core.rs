@@ -1,4 +1,4 @@
-//! What files with policies, health, limits, routes and request mixes evaluate to, and the plan read back.
+//! Files with policies, health, limits, routes and request mixes: the plan, and the plan read back.
 
 mod common;
 

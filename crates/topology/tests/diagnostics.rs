@@ -45,7 +45,7 @@ fn bytes_that_are_no_text_are_refused() {
     let said = evaluate(&request).expect_err("refused");
     assert_eq!(
         said[0].to_string(),
-        "error: the file is not UTF-8: byte 11 (line 2) belongs to no character\n --> t.star\n  = help: save it as UTF-8"
+        "error: the file is not UTF-8: byte 11 (line 2) is not part of a character\n --> t.star\n  = help: save it as UTF-8"
     );
 }
 

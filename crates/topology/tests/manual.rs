@@ -1,4 +1,4 @@
-//! Every function and every argument is explained, every example runs, and every default is the one that is told.
+//! Every function and every argument is explained, every example runs, and every default is the documented one.
 
 use std::path::PathBuf;
 use std::sync::Once;
@@ -90,7 +90,7 @@ fn every_default_is_the_one_that_is_told() {
     assert!(compared > 250, "{compared}");
 }
 
-/// Where the arguments of the first call of a function stand.
+/// The location of the arguments of the first call of a function.
 fn call(source: &str, name: &str) -> Option<(usize, usize)> {
     let wanted = format!("{name}(");
     let starts = |at: &usize| {

@@ -1,4 +1,4 @@
-//! What files with models of failing, sharing and bursts evaluate to, and the plan read back.
+//! Files with models of failing, sharing and bursts: the plan, and the plan read back.
 
 mod common;
 
@@ -213,7 +213,7 @@ fn a_scenario_ends_by_number_by_time_or_by_whichever_comes_first() {
     assert_eq!(of("requests=9, duration=None"), (Some(9), None, None));
 }
 
-/// A folder of its own for files that a test writes.
+/// A separate folder for files that a test writes.
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -255,7 +255,7 @@ fn traces_are_read_beside_the_file_and_hashed_by_their_instants() {
     assert_eq!(both.data_files.len(), 1);
 }
 
-/// What rows say counts; how the file and its other columns are called does not.
+/// The plan depends on the rows' content, not on the names of the file and of its other columns.
 #[test]
 fn traces_say_what_their_requests_are() {
     let folder = folder("traces-rows");
@@ -281,10 +281,10 @@ fn traces_say_what_their_requests_are() {
         let mut plan = a.clone();
         edit(plan.points[0].scenarios[0].recorded.as_mut().expect("rows"));
         let why = Plan::from_json(&plan.to_json()).expect_err("no such").to_string();
-        assert!(why.contains("a row names a kind or a key that there is none of"), "{why}");
+        assert!(why.contains("a row names a kind or a key that does not exist"), "{why}");
     }
     let twice = of("traffic.mix(traffic.trace(\"a.csv\"), [(1, request())])").expect_err("two say it");
-    assert!(format!("{twice:?}").contains("says what its requests are"), "{twice:?}");
+    assert!(format!("{twice:?}").contains("already describes its requests"), "{twice:?}");
 }
 
 #[test]
@@ -370,8 +370,8 @@ fn malformed_traces_are_refused_with_row_and_column() {
     };
     let instant = "an instant must be finite, not negative and at most 292 years";
     for (csv, said) in [
-        ("", "is empty: a header and values are wanted".to_owned()),
-        ("arrival_s\n", "has no values below its header: at least one is wanted".to_owned()),
+        ("", "is empty: it needs a header and values".to_owned()),
+        ("arrival_s\n", "has no values below its header: it needs at least one".to_owned()),
         ("1\n2\n", "has no column `arrival_ms` (or `_s`, `_us`, `_ns`); its columns are 1".to_owned()),
         (
             "arrival,path\n1,/\n",
@@ -382,7 +382,7 @@ fn malformed_traces_are_refused_with_row_and_column() {
             "arrival_min\n1\n",
             "has no column `arrival_ms` (or `_s`, `_us`, `_ns`); its columns are arrival_min".to_owned(),
         ),
-        ("arrival_s,arrival_ms\n1,1000\n", "has several columns `arrival_...`: one is wanted".to_owned()),
+        ("arrival_s,arrival_ms\n1,1000\n", "has several columns `arrival_...`: keep one".to_owned()),
         (
             "path,arrival_s\n/,1\n/,3\n/,2\n",
             "holds 2 in row 4, column `arrival_s`, which is before the instant above it: sort the rows by `arrival_s`"
@@ -390,14 +390,14 @@ fn malformed_traces_are_refused_with_row_and_column() {
         ),
         ("arrival_s\n-1\n", format!("holds -1 in row 2, column `arrival_s`: {instant}")),
         ("arrival_s\nnan\n", format!("holds nan in row 2, column `arrival_s`: {instant}")),
-        ("arrival_s\nsoon\n", "holds \"soon\" in row 2, column `arrival_s`: a number is wanted".to_owned()),
+        ("arrival_s\nsoon\n", "holds \"soon\" in row 2, column `arrival_s`: it must be a number".to_owned()),
         ("path,arrival_s\n/,1\n/\n", "has no column `arrival_s` in row 3".to_owned()),
-        // A row is known by the line that it begins in, whatever lines lie above it.
+        // A row is known by the line that it begins in, regardless of the lines above it.
         (
             "note,arrival_s\r\n\"a\r\nb\",1\r\n\r\n  \r\nc,x\r\n",
-            "holds \"x\" in row 6, column `arrival_s`: a number is wanted".to_owned(),
+            "holds \"x\" in row 6, column `arrival_s`: it must be a number".to_owned(),
         ),
-        ("arrival_s\n\"1\n2\"\n", "holds \"1\\n2\" in row 2, column `arrival_s`: a number is wanted".to_owned()),
+        ("arrival_s\n\"1\n2\"\n", "holds \"1\\n2\" in row 2, column `arrival_s`: it must be a number".to_owned()),
         (
             "arrival_s,path\n0,/\n1,\"/a\n2,/\n",
             "has a quote that does not close in row 3: close it, and double the quotes inside".to_owned(),
@@ -432,7 +432,7 @@ fn wrong_plans_are_refused() {
         ("\"mode\":\"crash\"", "\"mode\":\"burn\"", "unknown variant"),
         ("\"mttr_ns\":10000000000", "\"mttr_ns\":0", "mtbf and mttr must be above 0"),
         ("\"slow\":3.0", "\"slow\":-3.0", "slow must be finite and above 0"),
-        ("\"mttr_ns\":1000000000,", "\"mttr_ns\":2000000000,", "it shares the time-line of specs["),
+        ("\"mttr_ns\":1000000000,", "\"mttr_ns\":2000000000,", "it shares the timeline of specs["),
         ("{\"together\":\"power\"}", "{\"together\":\"\"}", "together must be 1 to 200"),
         ("\"loss\":0.01", "\"loss\":1.01", "loss must be between 0 and 1"),
         ("\"loss\":0.01", "\"loss\":1", "never arrives"),

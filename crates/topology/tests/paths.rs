@@ -1,4 +1,4 @@
-//! Paths that a file names: how they stand in its plan, and what a plan refuses.
+//! Paths that a file names: their form in its plan, and what a plan refuses.
 
 #[allow(dead_code, reason = "each test binary uses some of it")]
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::plan;
 use weir_plan::{Plan, Spec};
 
-/// Patterns are compared in their normal form, and stand so in a plan.
+/// Patterns are compared in their normal form, which is also their form in a plan.
 #[test]
 fn patterns_stand_in_their_normal_form() {
     let source = "a = rewrite(server(), path=(\"/%7eapi/\", \"/%7ev1/\"))\n\

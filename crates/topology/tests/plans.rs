@@ -1,4 +1,4 @@
-//! What a file evaluates to: places, sites, hash, parameters, and the plan read back.
+//! The plan of a file: locations, sites, hash, parameters, and the plan read back.
 
 use std::path::PathBuf;
 use weir_plan::{Diagnostic, Plan, Spec, Value, label, offered_load, target_labels};
@@ -145,15 +145,15 @@ fn parameters_of_the_command_line_are_checked() {
     );
     assert_eq!(
         ask(&[("size", "2.5")], &[]),
-        "error: the parameter \"size\" cannot be \"2.5\": a whole number is wanted"
+        "error: the parameter \"size\" cannot be \"2.5\": it must be a whole number"
     );
     assert_eq!(
         ask(&[("mode", "yes")], &[]),
-        "error: the parameter \"mode\" cannot be \"yes\": true or false is wanted"
+        "error: the parameter \"mode\" cannot be \"yes\": it must be true or false"
     );
     assert_eq!(
         ask(&[], &[("size", &["1", "two"])]),
-        "error: the sweep of \"size\" cannot hold \"two\": a whole number is wanted"
+        "error: the sweep of \"size\" cannot hold \"two\": it must be a whole number"
     );
     assert!(ask(&[("size", "1")], &[("size", &["1"])]).contains("both set and swept"));
 }
@@ -194,7 +194,7 @@ fn wrong_plans_are_refused_and_never_panic() {
     for end in (0..json.trim_ascii_end().len()).step_by(7) {
         assert!(Plan::from_json(&json[..end]).is_err());
     }
-    // Single bytes changed: whatever is still taken is written and read as itself.
+    // Single bytes changed: a plan that is still accepted is written and read back unchanged.
     let mut state = 1u64;
     for _ in 0..3000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -307,7 +307,7 @@ fn an_excess_is_overload_only_where_nothing_relieves_it() {
     let found = said(&done.warnings);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
-        found[0].starts_with("scenario \"full\"") && found[0].ends_with("full is turned away"),
+        found[0].starts_with("scenario \"full\"") && found[0].ends_with("full is rejected"),
         "{}",
         found[0]
     );
@@ -318,7 +318,7 @@ fn an_excess_is_overload_only_where_nothing_relieves_it() {
     );
 }
 
-/// A folder of its own for files that a test writes.
+/// A separate folder for files that a test writes.
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -386,7 +386,7 @@ fn data_files_are_read_and_hashed_by_content() {
     let findings = of("bad.csv").expect_err("refused");
     assert_eq!(
         said(&findings),
-        ["the data file \"bad.csv\" holds \"x\" in row 3, column `duration_ms`: a number is wanted"]
+        ["the data file \"bad.csv\" holds \"x\" in row 3, column `duration_ms`: it must be a number"]
     );
 }
 

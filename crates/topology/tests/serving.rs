@@ -1,4 +1,4 @@
-//! What nodes are when served, the defaults of serving, and plans that hold it all.
+//! The roles of nodes when served, the defaults of serving, and plans that contain all of it.
 
 use weir_plan::fixed::LIMITS;
 use weir_plan::serving::{Role, Serving, serving};
@@ -108,7 +108,7 @@ fn what_is_simulated_only_is_refused_with_its_place() {
         ("sequence([server(), server(addr=\"x:1\")])", "`sequence` cannot be served"),
         ("concurrent(5*ms)", "server(\"app\", model=concurrent(...))"),
         ("lb.random([queue(concurrent(5*ms)), server()])", "`concurrent` cannot be served"),
-        ("lb.least_work([server()])", "take `lb.least_conn`"),
+        ("lb.least_work([server()])", "use `lb.least_conn`"),
     ] {
         let said = refused(&format!("a = 1\nlisten(\":80\", {node})\n"));
         assert!(said.contains(says) && said.contains("--> t.star:2:"), "{node}: {said}");
@@ -127,7 +127,7 @@ fn what_is_left_out_and_queues_before_it_are_said() {
     assert!(said[0].contains("left out") && said[0].contains("cable (t.star:1:15)"), "{}", said[0]);
     assert!(said[0].contains("--inject") && !said[0].contains('\n'));
     assert!(
-        said[1].starts_with("hint: this `queue` stands before a `delay`") && said[1].contains("t.star:1:27")
+        said[1].starts_with("hint: this `queue` is in front of a `delay`") && said[1].contains("t.star:1:27")
     );
     assert!(notes(node, true).is_empty());
     assert!(notes("queue(server(addr=\"x:1\", model=1*ms))", false).is_empty());
@@ -218,7 +218,7 @@ fn a_plan_with_all_of_it_is_read_back_as_itself() {
     let Spec::Rewrite(rewrite) = spec("rewrite") else { panic!("a rewrite") };
     assert_eq!(rewrite.remove, ["cookie"]);
     assert_eq!(rewrite.set, [("x-a".to_owned(), "{host}{{}}".to_owned())]);
-    // What is meant is in the hash.
+    // The meaning is part of the hash.
     for (from, to) in [
         ("64*KiB", "65*KiB"),
         ("status=308", "status=307"),
@@ -250,10 +250,10 @@ fn wrong_plans_are_refused() {
         ("db.example:5432", "db.example", "connect"),
         ("10.0.0.0/8", "10.0.0.0/99", "trusted"),
         ("\"status\":503", "\"status\":99", "status"),
-        ("\"retry-after\"", "\"content-length\"", "framed"),
+        ("\"retry-after\"", "\"content-length\"", "frames messages"),
         ("\"status\":308", "\"status\":304", "status"),
-        ("https://{host}{uri}", "https://{hots}", "means nothing"),
-        ("\"cookie\"", "\"host\"", "framed"),
+        ("https://{host}{uri}", "https://{hots}", "has no meaning"),
+        ("\"cookie\"", "\"host\"", "frames messages"),
         ("{host}{{}}", "a\\nb", "value"),
         ("\"bytes\":65536", "\"bytes\":0", "bytes"),
         ("\"max_requests\":6", "\"max_requests\":0", "max_requests"),
@@ -286,7 +286,7 @@ e = listen(\":85\", server(), name=\"e\")
 f = listen(\":86\", sequence([c, d]), name=\"f\")
 ";
 
-/// How many listeners stand before each, and which are behind which.
+/// How many listeners are in front of each, and which are behind which.
 #[test]
 fn listeners_behind_others() {
     let plan = plan(LAYERS);
@@ -300,7 +300,7 @@ fn listeners_behind_others() {
     assert_eq!([of(0), of(1), of(2), of(3), of(4)], ["a", "ab", "abc", "ad", "e"]);
 }
 
-/// A listener behind another is weir's to reach, which has no certificate of a client, and no client to tell of before HTTP.
+/// Weir itself connects to a listener behind another: it has no client certificate, and no client to announce before HTTP.
 #[test]
 fn an_inner_listener_that_weir_cannot_reach_is_refused() {
     let refused = |more: &str, outer: &str| {
@@ -317,7 +317,7 @@ fn an_inner_listener_that_weir_cannot_reach_is_refused() {
     ] {
         let said = refused(more, outer);
         assert!(said.contains(says) && said.contains("t.star:1:5") && said.contains("leave `"), "{said}");
-        assert!(said.contains("let a second `listen` lead to the same node"), "{said}");
+        assert!(said.contains("add a second `listen` that leads to the same node"), "{said}");
         assert_eq!(refused(more, ""), "");
     }
     let requests = tls(", client_ca=\"ca.pem\", client_auth=\"request\"");

@@ -5,7 +5,7 @@ use weir_plan::{Diagnostic, sticky};
 use weir_plan::{Plan, Spec};
 use weir_topology::{Request, evaluate};
 
-/// A folder of its own, removed at the end.
+/// A separate folder, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -99,9 +99,9 @@ fn a_file_that_is_no_key_is_an_error_with_its_place() {
     folder.file("short.key", &[7; 15]);
     folder.file("long.key", &[7; 65_537]);
     for (name, says) in [
-        ("short.key", "has 15 bytes, and a key needs 16 or more"),
+        ("short.key", "has 15 bytes, but a key needs at least 16"),
         ("long.key", "is larger than 64 KiB"),
-        ("sub", "is no regular file"),
+        ("sub", "is not a regular file"),
         ("no.key", "cannot be read: there is no such file"),
     ] {
         let source = format!("x = 1\nlb.random([server()], sticky=\"a\", sticky_key=\"{name}\")\n");

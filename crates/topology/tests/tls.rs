@@ -1,4 +1,4 @@
-//! `tls.server(...)` and `tls.client(...)`: what the plan keeps of them, and what is wrong where it stands.
+//! `tls.server(...)` and `tls.client(...)`: what the plan keeps of them, and which errors are reported at their location.
 
 use weir_plan::{CertificateFiles, ClientAuth, Plan, Point, Spec, TlsClient, TlsServer};
 use weir_topology::{Request, evaluate};
@@ -70,7 +70,7 @@ fn an_origin_is_verified_by_the_system_unless_the_file_says_by_whom() {
     }
 }
 
-/// A plan means the same wherever its files lie; who is verified by what is in its meaning.
+/// A plan's meaning does not depend on where its files are, but does depend on what verifies which peer.
 #[test]
 fn paths_are_not_hashed_and_the_rest_is() {
     let of = |tls: &str| {

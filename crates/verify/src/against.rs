@@ -1,4 +1,4 @@
-//! Another proxy in the place of weir's own: its configuration for the same topology, or what of the topology it cannot say.
+//! Another proxy in place of weir: its configuration for the same topology, or what it cannot express.
 
 use crate::prepare::{Arrangement, CannotVerify};
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use weir_plan::{Lb, NodeId, Spec, To};
 use weir_policy::config::{Balance, LeastConnArgs, P2cArgs, RoundRobinArgs, Start, Ties};
 
-/// Who routes.
+/// The load balancer that routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Router {
     /// weir.
@@ -22,7 +22,7 @@ pub enum Router {
 }
 
 impl Router {
-    /// Its name, which is its command too.
+    /// Its name, which is also its command.
     pub fn name(self) -> &'static str {
         match self {
             Router::Weir => "weir",
@@ -32,29 +32,29 @@ impl Router {
     }
 }
 
-/// How long another proxy may take to listen.
+/// The time within which another proxy must listen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What another proxy is to do: one balancer over servers.
+/// The configuration of another proxy: one balancer over servers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProxySetup {
     router: Router,
-    /// The policy in its words.
+    /// The policy in its terms.
     policy: String,
     /// The servers, in the order of the balancer, by their roots.
     servers: Vec<NodeId>,
-    /// Requests in flight at each of them at most.
+    /// The most requests in flight at each of them.
     most: Option<u32>,
 }
 
 impl ProxySetup {
-    /// Of a scenario.
+    /// Translates a scenario.
     ///
     /// # Errors
-    /// What it cannot say, in words.
+    /// What the proxy cannot express.
     pub fn new(prepared: &Arrangement, router: Router) -> Result<ProxySetup, CannotVerify> {
         let cannot =
-            |what: &str| CannotVerify(format!("{} cannot be told this topology: {what}", router.name()));
+            |what: &str| CannotVerify(format!("{} cannot express this topology: {what}", router.name()));
         if prepared.listen().is_some_and(|listen| listen.tls.is_some() || listen.loops.unwrap_or(1) > 1) {
             return Err(cannot("the listener has TLS, or several event loops; leave both out"));
         }
@@ -68,7 +68,7 @@ impl ProxySetup {
         };
         let servers = point.lists[list as usize].clone();
         if servers.iter().any(|server| prepared.servers.binary_search(server).is_err()) {
-            return Err(cannot("a target of the balancer is no server, or has a weight"));
+            return Err(cannot("a target of the balancer is not a server, or has a weight"));
         }
         let more = lb.health.is_some()
             || lb.eject.is_some()
@@ -84,12 +84,12 @@ impl ProxySetup {
         }
         if lb.max_waiting.is_some() || lb.wait_timeout_ns.is_some() {
             return Err(cannot(
-                "`max_waiting` and `wait_timeout` are not translated: its line before full servers has other limits",
+                "`max_waiting` and `wait_timeout` are not translated: its queue before full servers has other limits",
             ));
         }
         let policy = policy(lb, router).map_err(|what| cannot(&what))?;
         if lb.max_in_flight.is_some() && router == Router::Nginx {
-            return Err(cannot("it has no line in which requests wait for `max_in_flight`"));
+            return Err(cannot("it has no queue in which requests wait for `max_in_flight`"));
         }
         Ok(ProxySetup { router, policy, servers, most: lb.max_in_flight })
     }
@@ -103,7 +103,7 @@ impl ProxySetup {
              backend servers\n  balance {}\n",
             self.policy
         );
-        // It draws on a ring of hashes, with sixteen points for each unit of weight: so few are far from even.
+        // It draws on a ring of hashes with sixteen points for each unit of weight, which is too few for an even share.
         let weight = if self.policy.starts_with("random") { " weight 256" } else { "" };
         for (number, address) in addresses.iter().enumerate() {
             let most = self.most.map_or_else(String::new, |most| format!(" maxconn {most}"));
@@ -135,10 +135,10 @@ impl ProxySetup {
         text
     }
 
-    /// Begins it before servers that are reached there.
+    /// Starts it in front of servers at these addresses.
     ///
     /// # Errors
-    /// It is not on this machine, or does not listen: in words.
+    /// It is not installed, or does not listen.
     pub fn begin(&self, servers: &[(NodeId, SocketAddr)]) -> Result<ProxyProcess, String> {
         let mut last = String::new();
         for _ in 0..TRIES {
@@ -152,7 +152,7 @@ impl ProxySetup {
         Err(last)
     }
 
-    /// Begins it on a port that is free at this moment: it cannot be told to take one and say which.
+    /// Starts it on a port that is free at this moment: it cannot choose one and report it.
     fn spawn(&self, servers: &[(NodeId, SocketAddr)]) -> Result<ProxyProcess, String> {
         let name = self.router.name();
         let failed = |e: std::io::Error| format!("{name} cannot be run: {e}");
@@ -183,7 +183,7 @@ impl ProxySetup {
         command.env("PATH", path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         other.child = Some(command.spawn().map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => {
-                format!("{name} is not on this machine; install it (apt install {name})")
+                format!("{name} is not installed; install it (apt install {name})")
             }
             _ => failed(e),
         })?);
@@ -191,24 +191,22 @@ impl ProxySetup {
     }
 }
 
-/// How often it is begun where it does not listen.
+/// The number of attempts to start it.
 const TRIES: u32 = 5;
 
-/// A policy in a proxy's words; else why it has none.
+/// A policy in a proxy's terms, or why it has none.
 fn policy(lb: &Lb, router: Router) -> Result<String, String> {
-    let rotates = "of targets with equally many it takes the next in turn: say ties = \"rotate\"";
+    let rotates = "among equally loaded targets it takes the next in turn: write ties = \"rotate\"";
     let words =
         match (&lb.balance, router) {
             (Balance::LeastConn(LeastConnArgs { error_hold_ns: 1.., .. }), _) => {
-                return Err("it knows no `error_hold`".to_owned());
+                return Err("it does not support `error_hold`".to_owned());
             }
-            (Balance::LeastConn(LeastConnArgs { ties, .. }), _) if *ties != Ties::Rotate => {
-                return Err(rotates.to_owned());
-            }
+            (Balance::LeastConn(LeastConnArgs { ties, .. }), _) if *ties != Ties::Rotate => return Err(rotates.to_owned()),
             (Balance::LeastConn(_), Router::Haproxy) => "leastconn",
             (Balance::LeastConn(_), _) => "least_conn",
             (Balance::RoundRobin(RoundRobinArgs { start: Start::Random }), _) => {
-                return Err("its cycle begins with the first: say start = \"first\"".to_owned());
+                return Err("its cycle begins with the first target: write start = \"first\"".to_owned());
             }
             (Balance::RoundRobin(_), Router::Haproxy) => "roundrobin",
             (Balance::RoundRobin(_), _) => "",
@@ -223,14 +221,14 @@ fn policy(lb: &Lb, router: Router) -> Result<String, String> {
                 "random two least_conn"
             }
             _ => return Err(
-                "it has no such policy; lb.least_conn, lb.round_robin, lb.random and lb.p2c are translated"
+                "it has no equivalent of this policy; lb.least_conn, lb.round_robin, lb.random and lb.p2c are translated"
                     .to_owned(),
             ),
         };
     Ok(words.to_owned())
 }
 
-/// Another proxy that runs; dropped, it is ended.
+/// A running proxy; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct ProxyProcess {
     child: Option<Child>,
@@ -241,7 +239,7 @@ pub(crate) struct ProxyProcess {
 
 impl ProxyProcess {
     /// Waits until it listens.
-    #[expect(clippy::disallowed_methods, reason = "it tells nobody when it listens")]
+    #[expect(clippy::disallowed_methods, reason = "it does not report when it listens")]
     fn wait(&mut self, name: &str) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         while TcpStream::connect(self.address).is_err() {
@@ -254,7 +252,7 @@ impl ProxyProcess {
         Ok(())
     }
 
-    /// What it says on standard error, once it has ended.
+    /// Ends it, and returns its standard error.
     fn said(&mut self) -> String {
         let Some(mut child) = self.child.take() else { return String::new() };
         let _ = child.kill();

@@ -1,8 +1,8 @@
-//! How busy the machine is: for how long threads were ready and waited for a core, and what the host took.
+//! The load of the machine: the time that ready threads waited for a core, and the share that the host took.
 
 use std::fs;
 
-/// For how long all threads of this process that live have waited for a core, ns; `None`: the system does not say.
+/// The time that all live threads of this process have waited for a core, ns; `None`: the system does not report it.
 pub(crate) fn waited_ns() -> Option<u64> {
     let threads = fs::read_dir("/proc/self/task").ok()?;
     let waited = threads.filter_map(|thread| {
@@ -12,7 +12,7 @@ pub(crate) fn waited_ns() -> Option<u64> {
     Some(waited.sum())
 }
 
-/// The same of this thread alone.
+/// The same for this thread alone.
 pub(crate) fn own_waited_ns() -> Option<u64> {
     fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().nth(1)?.parse().ok()
 }

@@ -11,7 +11,7 @@ use weir_load::Row;
 use weir_plan::{Plan, Point, Scenario};
 use weir_topology::{Request, evaluate};
 
-/// The scenarios: a router alone, a server behind it that takes a known time, one that always has somebody waiting, one at the end
+/// The scenarios: a router alone, a server behind it that takes a known time, one at which a request always waits, one at the end
 /// of a cable, and as much as there can be.
 const SCENARIOS: &str = r#"
 def app():
@@ -32,13 +32,13 @@ scenario("cable", lb.random(pool(8, far)), traffic.constant(rate = 400), request
 scenario("most", lb.random(pool(8, idle)), traffic.closed(users = 64, think = 0 * ms), duration = 0.5 * s, window = "all")
 "#;
 
-/// What the servers of the second and the third scenario take, ns.
+/// The service time in the second and the third scenario, ns.
 const TAKES_NS: f64 = 5e6;
 
-/// How long the fourth scenario's cable is, ns.
+/// The latency of the fourth scenario's cable, ns.
 const WAY_NS: f64 = 2e6;
 
-/// How many users ask the third scenario's server.
+/// The users of the third scenario.
 const USERS: f64 = 3.0;
 
 /// What this machine adds.
@@ -50,7 +50,8 @@ pub struct Calibration {
     pub client_deciles_ns: [f64; 9],
     /// The same from a router to a server, ns.
     pub server_hop_ns: f64,
-    /// How much longer than it should any work takes at a server, ns: its timer rings late, and who waits for its place gets that
+    /// The time by which any work at a server exceeds its model, ns: its timer fires late, and a request that
+    /// waits for its place gets that
     /// a little later.
     pub work_ns: f64,
     /// How much longer than they should the two crossings of a cable take together, ns: a timer each rings late.
@@ -81,7 +82,7 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
         most_per_s = real.load.rate_per_s.unwrap_or_default();
     }
     let [client_hop_ns, one_ns, busy_ns, far_ns, _] = medians;
-    // Somebody always waits there: a user comes round when it has worked for each.
+    // A request always waits there: a user returns after each other one was served.
     let work_ns = (busy_ns / USERS - TAKES_NS).clamp(0.0, TAKES_NS);
     let server_hop_ns = (one_ns - TAKES_NS - client_hop_ns - work_ns).max(0.0);
     let cable_ns = (far_ns - 2.0 * WAY_NS - client_hop_ns - server_hop_ns).clamp(0.0, WAY_NS);

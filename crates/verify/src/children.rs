@@ -1,5 +1,5 @@
-//! The processes of a run: each is this program with the argument [`CHILD`], told by lines on its standard input and ended by
-//! the end of that, so that none outlives who began it.
+//! The processes of a run: each is this program with the argument [`CHILD`], controlled by lines on its standard
+//! input and ended by the end of that, so that none outlives its parent.
 
 use crate::busy::waited_ns;
 use crate::part::{ChildAddresses, ChildReport, Part, Setup};
@@ -24,16 +24,16 @@ use weir_stats::Key;
 /// The argument that makes the program a process of a run.
 pub const CHILD: &str = "__part";
 
-/// The line that ends a process: it tells what happened, and exits.
+/// The line that ends a process: it reports what happened, and exits.
 const END: &str = "end\n";
 
-/// How long a process may take to begin, and to tell what happened.
+/// The time in which a process must start, and must report at its end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Of what a process says on standard error so much is kept, bytes.
+/// The part of standard error that is kept, bytes.
 const MOST_SAID: usize = 4096;
 
-/// A process of a run; dropped, it is ended.
+/// A process of a run; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Child {
     what: &'static str,
@@ -44,17 +44,17 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Begins a process; what it said once it had begun comes back. From when it has ended `gone` is true.
+    /// Starts a process and returns its addresses. `gone` becomes true when it has ended.
     pub fn begin(
         exe: &Path,
         what: &'static str,
         setup: &Setup,
         gone: &Arc<AtomicBool>,
     ) -> Result<(Child, ChildAddresses), String> {
-        let failed = |why: String| format!("the {what} of the run cannot begin: {why}");
+        let failed = |why: String| format!("the {what} of the run cannot start: {why}");
         let mut child = Command::new(exe)
             .arg(CHILD)
-            // Ctrl-C is for who began it.
+            // Ctrl-C is for the parent.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -87,7 +87,7 @@ impl Child {
         Ok((child, begun))
     }
 
-    /// Tells it a line. One that has ended reads nothing: that shows when it should speak.
+    /// Sends it a line. If it has ended, reading its answer fails.
     fn tell(&mut self, line: &[u8]) {
         if let Some(stdin) = &mut self.stdin {
             let _ = stdin.write_all(line);
@@ -96,20 +96,19 @@ impl Child {
 
     fn hear<T: DeserializeOwned>(&mut self) -> Result<T, String> {
         match self.lines.recv_timeout(PATIENCE) {
-            Ok(line) => {
-                json::from_slice(line.as_bytes()).map_err(|e| format!("the {} says nonsense: {e}", self.what))
-            }
+            Ok(line) => json::from_slice(line.as_bytes())
+                .map_err(|e| format!("the {} sent an invalid message: {e}", self.what)),
             Err(RecvTimeoutError::Timeout) => Err(format!("the {} of the run does not answer", self.what)),
             Err(RecvTimeoutError::Disconnected) => {
                 let status = self.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
                 let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
                 let said = String::from_utf8_lossy(&said);
-                Err(format!("the {} of the run has ended ({status}) {}", self.what, said.trim()))
+                Err(format!("the {} of the run exited early ({status}) {}", self.what, said.trim()))
             }
         }
     }
 
-    /// Ends it; what happened.
+    /// Ends it, and returns its report.
     pub fn end(mut self) -> Result<ChildReport, String> {
         self.tell(END.as_bytes());
         self.hear()
@@ -124,7 +123,7 @@ impl Drop for Child {
     }
 }
 
-/// That a process has ended, once it is dropped.
+/// Sets a flag when dropped: the process has ended.
 struct EndFlag(Arc<AtomicBool>);
 
 impl Drop for EndFlag {
@@ -133,7 +132,7 @@ impl Drop for EndFlag {
     }
 }
 
-/// Keeps the end of what a process says.
+/// Keeps the end of the standard error of a process.
 fn keep(mut from: impl Read, said: &Mutex<Vec<u8>>) {
     let mut some = [0; 1024];
     while let Ok(n @ 1..) = from.read(&mut some) {
@@ -167,7 +166,7 @@ fn part() -> Result<(), String> {
     line.clear();
     input.read_line(&mut line).map_err(|e| e.to_string())?;
     if line != END {
-        // Nobody is left to hear what happened.
+        // The parent is gone: no report.
         return Ok(());
     }
     let waited_ns = waited_ns().zip(before).map(|(now, before)| now.saturating_sub(before));
@@ -180,7 +179,7 @@ fn part() -> Result<(), String> {
     say(&ChildReport { waited_ns, opened, connecting_s, ..heard.try_iter().collect() })
 }
 
-/// What a family of metrics adds up to.
+/// The sum of a family of metrics.
 fn sum(metrics: &str, family: &str) -> f64 {
     let of_family = |line: &&str| line.strip_prefix(family).is_some_and(|rest| rest.starts_with(['{', ' ']));
     let value = |line: &str| line.rsplit(' ').next()?.parse::<f64>().ok();
@@ -204,7 +203,7 @@ fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, C
     let options =
         Options { quiet: true, loops: Some(1), paired: Some(Arc::new(paired)), ..Options::default() };
     let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &options).map_err(|e| e.to_string())?;
-    // Those behind it that are no processes of their own are reached from here alone.
+    // Inner listeners without their own process are reached only from here.
     let outermost = running.listening.iter().map(|l| l.level).min().unwrap_or(0);
     let own = running.listening.iter().filter(|l| l.level == outermost);
     let loops = own.map(|l| l.addr.parse().map_err(|_| "no address of TCP".to_owned()));

@@ -1,7 +1,7 @@
-//! How many connections a run should need: from its clients to the router's loops, and from each loop to each server.
+//! The number of connections that a run should need: from its clients to the router's loops, and from each loop to each server.
 //!
 //! Nothing that a request waits for hangs on them but the opening itself, which takes a tenth of a millisecond on loopback. So
-//! they follow from when exchanges begin and end in the simulation, and what opening them takes is told beside the statistics.
+//! they follow from when exchanges begin and end in the simulation, and the time to open them is reported beside the statistics.
 
 use crate::hops::CalibratedPoint;
 use crate::prepare::Arrangement;
@@ -18,14 +18,14 @@ use weir_workload::{Requests, reached_from};
 /// Connections that were opened in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConnectionCounts {
-    /// By clients, and by routers; `None`: that cannot be said.
+    /// By clients, and by routers; `None`: unknown.
     pub client: Option<u64>,
     pub server: Option<u64>,
-    /// Of both, those that were opened by requests that count.
+    /// Those of both that were opened by requests that count.
     pub selected: u64,
 }
 
-/// Those of a replication (with this key), as its histories have it.
+/// Predicts them for a replication (with this key) from its histories.
 pub(crate) fn predicted(
     (point, scenario): (&Point, &Scenario),
     (prepared, slowed): (&Arrangement, &CalibratedPoint),
@@ -69,7 +69,7 @@ pub(crate) fn predicted(
 /// What opening connections takes is not simulated: that is said where it is more than this share of the mean latency.
 const MATTERS: f64 = 0.005;
 
-/// Whether it matters, in words: of requests that count so many opened one, each of which took so long.
+/// A warning if it matters: the share of requests that count that opened a connection, and the time of each.
 pub(crate) fn matter(
     (opened, selected): (u64, u64),
     takes_ms: Option<f64>,
@@ -97,7 +97,7 @@ fn servers(point: &Point, slowed: &CalibratedPoint, prepared: &Arrangement) -> V
     reached_from(point, slowed.nodes.iter().map(with_hop))
 }
 
-/// A visit of a request at a server: of which attempt and branch, and who sent it there.
+/// A visit of a request at a server: its attempt and branch, and its sender.
 type Visit = (NodeId, u32, u32, Option<(NodeId, u32)>);
 
 /// From when until when a request was at servers, ns after it arrived, and whether its connections there can be used again.

@@ -1,4 +1,5 @@
-//! A point with what a machine adds: a delay before the scenario's first node, one before each server, one before whatever waits
+//! A point with what a machine adds: a delay before the scenario's first node, one before each server, one before each
+//! node at which requests wait
 //! for a timer. They are nodes at places of their own, so they change no draw.
 //!
 //! How long a hop to a server takes, and how late a timer is, is drawn, afresh in each *turn*: where requests choose by what others
@@ -12,7 +13,7 @@ use weir_model::Dist;
 use weir_plan::{Lb, Mode, Node, NodeId, Place, Point, Scenario, Site, Spec, To};
 use weir_workload::reachable;
 
-/// The `def` in which such a node stands: no file can have it.
+/// The `def` of such a node: no file can have it.
 const DEF: &str = "<machine>";
 
 /// A point whose hops are drawn otherwise; the first turn is the point as it is.
@@ -102,7 +103,7 @@ fn timers(point: &Point, root: NodeId, calibration: &Calibration) -> Vec<(NodeId
     (0..).zip(reachable(point, &[root])).filter_map(waits).collect()
 }
 
-/// A delay before each of these, whoever leads there. It stands right behind what it leads to, which comes before who leads to it.
+/// Adds a delay before each of these nodes. It is right behind the node it leads to, which precedes those that lead to it.
 fn before(point: &Point, nodes: &[(NodeId, Spec)]) -> CalibratedPoint {
     let own = |id: NodeId| id + nodes.partition_point(|(node, _)| *node < id) as NodeId;
     let at = |id: NodeId| nodes.binary_search_by_key(&id, |(node, _)| *node).ok();
@@ -138,7 +139,7 @@ fn before_root(point: &mut Point, scenario: &str, spec: Spec) {
     }
 }
 
-/// Whoever leads to a node leads to its new number.
+/// Redirects all edges to the new numbers of nodes.
 fn renumber(point: &mut Point, new: impl Fn(NodeId) -> NodeId) {
     point.lists.iter_mut().flatten().for_each(|id| *id = new(*id));
     for spec in &mut point.specs {

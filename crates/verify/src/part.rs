@@ -1,4 +1,4 @@
-//! What the processes of a run are told and what they tell: lines of JSON, the setup in, the addresses and then what happened out.
+//! The messages between the processes of a run: lines of JSON; the setup in, the addresses and then the report out.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use weir_plan::{NodeId, Point};
 use weir_policy::{Deed, Kind};
 use weir_serve::{BalancerCreated, RequestEnded};
 
-/// What a process is told first.
+/// The first message to a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub point: Point,
@@ -21,7 +21,7 @@ pub(crate) struct Setup {
     pub secret: u64,
     /// The instant 0 of the run, as `CLOCK_MONOTONIC` tells it, ns.
     pub begins_ns: u64,
-    /// Whether all that is done to balancers is told.
+    /// Whether operations on balancers are reported.
     pub records: bool,
     pub part: Part,
 }
@@ -58,7 +58,7 @@ pub(crate) struct ChildReport {
     pub waited_ns: Option<u64>,
     /// How much later than wanted its timers rang, ns.
     pub late_ns: Vec<u64>,
-    /// Of requests that count, those that it sent to servers that are not weir's own: to each so many.
+    /// The number of requests that count which it sent to each server that is not weir's own.
     pub sent: Vec<(NodeId, u64)>,
     /// How often its balancers ejected a target.
     pub ejections: u64,

@@ -1,4 +1,4 @@
-//! What of a scenario is served: where its requests enter, which nodes route, which are built-in servers.
+//! Prepares a scenario to be served: where its requests enter, which nodes route, which are built-in servers.
 
 use crate::against::{ProxySetup, Router};
 use std::fmt;
@@ -10,7 +10,7 @@ use weir_plan::address::Address;
 use weir_plan::serving::{Role, serving_of};
 use weir_plan::{Listen, Node, NodeId, Point, Scenario, Spec, To, with_inner};
 
-/// A scenario made ready.
+/// A scenario prepared to be served.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrangement {
     /// The plan's point; behind its nodes comes the listener, where the scenario has none.
@@ -39,7 +39,7 @@ impl fmt::Display for CannotVerify {
 
 impl std::error::Error for CannotVerify {}
 
-/// How long a real server may take to take a connection.
+/// The time in which a real server must accept a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Any free port.
 const ADDRESS: &str = "127.0.0.1:0";
@@ -55,7 +55,7 @@ impl Arrangement {
         let listener = enter(&mut point, root);
         let serving = serving_of(&point, &[listener], true).map_err(|wrong| {
             let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-            // Whoever says this says first that it is an error.
+            // The caller prefixes `error: `.
             let said = wrong.join("\n\n");
             CannotVerify(said.strip_prefix("error: ").map_or(said.clone(), str::to_owned))
         })?;
@@ -140,7 +140,7 @@ impl Arrangement {
     }
 }
 
-/// Whether somebody listens at a real server's address; else why not, in words.
+/// Checks that a real server's address accepts connections; the error says why not.
 pub(crate) fn listens(addr: &str) -> Result<(), String> {
     let failed = |e: std::io::Error| {
         format!("nothing listens at the server {addr}: {e}; start it, or take it out of the file")
@@ -150,8 +150,8 @@ pub(crate) fn listens(addr: &str) -> Result<(), String> {
         _ => {
             let all: Vec<SocketAddr> = addr.to_socket_addrs().map_err(failed)?.collect();
             let reached = all.iter().map(|one| TcpStream::connect_timeout(one, PATIENCE));
-            let nobody = || std::io::Error::other("its name has no address");
-            let first = reached.reduce(Result::or).unwrap_or_else(|| Err(nobody()));
+            let no_address = || std::io::Error::other("its name has no address");
+            let first = reached.reduce(Result::or).unwrap_or_else(|| Err(no_address()));
             first.map(drop).map_err(failed)
         }
     }

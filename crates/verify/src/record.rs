@@ -1,4 +1,4 @@
-//! What happened in the runs of a verification, kept as lines of JSON (`weir.record/1`), and acted again: the picks must be the
+//! Records of the runs of a verification as lines of JSON (`weir.record/1`), and their replay: the picks must be the
 //! same, since the simulator's own objects made them.
 
 use crate::trial::RunOutcome;
@@ -17,19 +17,19 @@ pub const SCHEMA: &str = "weir.record/1";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
-    /// What it is, and of which file.
+    /// The schema and the topology file.
     Schema(String, String),
     /// A run begins: its scenario and its number, from 0.
     Run(String, u32),
     /// A balancer was made.
     Made(BalancerCreated),
-    /// Something was done to a balancer, on a loop.
+    /// An operation on a balancer, on a loop.
     Did(NodeId, u32, Deed),
     /// A request, as its client saw it.
     Asked(ClientRequest),
     /// A request, as a server saw it.
     Served(ServerRequest),
-    /// That was all: so many runs.
+    /// The end of the record, with the number of runs.
     End(u32),
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn write_last(runs: u32, out: &mut dyn Write) -> std::io::Result<()> 
     out.write_all(b"\n")
 }
 
-/// What came of acting a record again.
+/// The result of replaying a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replay {
     /// The topology file's name.
@@ -113,16 +113,16 @@ pub struct Replay {
     pub balancers: u32,
     /// Picks.
     pub picks: u64,
-    /// Picks that are others now.
+    /// Picks that differ.
     pub others: u64,
-    /// The first of them, in words.
+    /// A description of the first of them.
     pub first: Option<String>,
 }
 
-/// Acts a record again.
+/// Replays a record.
 ///
 /// # Errors
-/// What cannot be read, in words with the line.
+/// A line that cannot be read: its number and why.
 pub fn replay(from: impl BufRead) -> Result<Replay, String> {
     let mut replay = Replay::default();
     let mut balancers: BTreeMap<(NodeId, u32), Upstream> = BTreeMap::new();
@@ -133,10 +133,10 @@ pub fn replay(from: impl BufRead) -> Result<Replay, String> {
         match line {
             Line::Schema(schema, file) if schema == SCHEMA => replay.file = file,
             Line::Schema(schema, _) => {
-                return Err(format!("line {number}: it is `{schema}`, and {SCHEMA} is read here"));
+                return Err(format!("line {number}: its schema must be {SCHEMA}, not `{schema}`"));
             }
             _ if replay.file.is_empty() => {
-                return Err(format!("line {number}: this is no record: it does not begin with {SCHEMA}"));
+                return Err(format!("line {number}: this is not a record: it does not begin with {SCHEMA}"));
             }
             Line::Run(..) => {
                 replay.runs += 1;
@@ -149,7 +149,7 @@ pub fn replay(from: impl BufRead) -> Result<Replay, String> {
             Line::Did(lb, on_loop, deed) => {
                 let upstream = balancers.get_mut(&(lb, on_loop));
                 let upstream =
-                    upstream.ok_or_else(|| format!("line {number}: nothing made that balancer"))?;
+                    upstream.ok_or_else(|| format!("line {number}: that balancer was never created"))?;
                 let now = upstream.act(&deed);
                 if let (Some(now), Deed::Pick { picked, .. }) = (now, &deed) {
                     replay.count(number, *picked, now);
@@ -163,9 +163,10 @@ pub fn replay(from: impl BufRead) -> Result<Replay, String> {
         _ if replay.file.is_empty() => Err("it is empty".to_owned()),
         Some(runs) if runs == replay.runs && replay.picks > 0 => Ok(replay),
         Some(runs) if runs == replay.runs => {
-            Err("there is no pick in it: another proxy does not say how it picks".to_owned())
+            Err("it contains no picks: it was recorded with another proxy, which does not report them"
+                .to_owned())
         }
-        _ => Err("it is cut: its last line is missing, or runs are".to_owned()),
+        _ => Err("it is truncated: its last line or some runs are missing".to_owned()),
     }
 }
 
@@ -174,7 +175,7 @@ impl Replay {
         self.picks += 1;
         if then != now {
             self.others += 1;
-            let what = || format!("line {line}: {then:?} was picked, and {now:?} is now");
+            let what = || format!("line {line}: {then:?} was recorded, the replay picks {now:?}");
             self.first.get_or_insert_with(what);
         }
     }

@@ -38,15 +38,15 @@ pub struct Options {
     pub scenarios: Vec<String>,
     /// What may differ.
     pub tolerances: Tolerances,
-    /// All runs together may take about so long, ns: fewer requests are sent where they would take longer.
+    /// The approximate time for all runs, ns: fewer requests are sent if they would take longer.
     pub within_ns: Option<u64>,
-    /// What is served, where that is another plan than what is simulated: to see that a difference is told.
+    /// What is served, where that is another plan than what is simulated: to check that a difference is reported.
     pub reality: Option<Plan>,
     /// Whether servers that are not weir's own may be loaded.
     pub real: bool,
     /// Whether each `listen` is a process of its own.
     pub processes: bool,
-    /// Who routes in reality.
+    /// The load balancer that routes in reality.
     pub against: Router,
     /// Whether what happens is recorded.
     pub records: bool,
@@ -85,7 +85,7 @@ pub enum Error {
     System(String),
     /// What happened cannot be written.
     Record(io::Error),
-    /// It was told to stop.
+    /// It was stopped.
     Interrupted,
 }
 
@@ -103,7 +103,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// How far a verification is.
+/// Progress of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress<'a> {
     /// The scenario that runs.
@@ -117,7 +117,7 @@ pub struct Progress<'a> {
 /// What a verification found.
 #[derive(Clone, Debug)]
 pub struct Verification {
-    /// Who routed.
+    /// The load balancer that routed.
     pub against: Router,
     /// The topology file's name.
     pub file: String,
@@ -180,7 +180,7 @@ pub struct Connections {
     pub server_takes_ms: Option<f64>,
 }
 
-/// Something that is told of both worlds, and not judged.
+/// A figure of simulation and reality that is reported without a verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BothWorlds {
     /// As simulated.
@@ -606,7 +606,7 @@ mod tests {
         (Verdict::of_all(statistics.iter().map(|s| s.verdict)), statistics)
     }
 
-    /// Verification can fail: what is not what was simulated is told apart at a utilisation of 0.8.
+    /// Verification can fail: a topology other than the simulated one is recognised at a utilisation of 0.8.
     #[test]
     fn a_wrong_pairing_is_told_apart() {
         let least = |more: &str| format!("lb.least_conn(apps{more})");

@@ -12,11 +12,11 @@ use weir_workload::load_unless;
 const MOST_SHARE: f64 = 0.6;
 /// Runs that go on beside each other may want this share together, so that their requests meet rarely.
 const SHARE_BESIDE: f64 = 0.1;
-/// So many at most: the timers of each stay awake for a part of the time (`net/io/timers`), which more would wait for.
+/// The most parallel runs: the timers of each stay awake for a part of the time (`net/io/timers`), which more would wait for.
 const MOST_BESIDE: u32 = 2;
 /// What a run takes beside its requests, ns.
 const BESIDE_NS: u64 = 600_000_000;
-/// However many runs there are, each takes so long at least, ns.
+/// The least time of a run, ns.
 const LEAST_NS: u64 = 300_000_000;
 /// With fewer runs nothing can be decided.
 const LEAST_RUNS: u32 = 3;
@@ -28,7 +28,7 @@ pub(crate) struct Schedule {
     pub runs: u32,
     /// With those that are void: for each of these another is made, if there is time for it.
     pub most_runs: u32,
-    /// So many go on beside each other: processes of their own, with clocks of their own.
+    /// The number of parallel runs, each with its own processes and clocks.
     pub at_once: u32,
     /// Requests of each; `None`: as many as the options or the file say.
     pub requests: Option<u64>,
@@ -68,7 +68,7 @@ pub(crate) fn schedules<'a>(
     scenarios.map(of_one).collect()
 }
 
-/// How many runs of one of so many scenarios there can be within a time for all, and for how long requests of each may arrive.
+/// The number of runs per scenario that fit in the time for all scenarios, and how long requests may arrive in each.
 fn spread(within_ns: u64, scenarios: u64, at_once: u32, runs: u32) -> Result<(u32, u64), Error> {
     let own_ns = within_ns / scenarios.max(1);
     let waves = u32::try_from(own_ns / (BESIDE_NS + LEAST_NS)).unwrap_or(u32::MAX);
@@ -83,7 +83,7 @@ fn spread(within_ns: u64, scenarios: u64, at_once: u32, runs: u32) -> Result<(u3
     Ok((runs, (own_ns / u64::from(waves)).saturating_sub(BESIDE_NS)))
 }
 
-/// How many runs of so many requests a second may go on beside each other.
+/// The number of runs at this request rate that can be in parallel.
 fn at_once(rate_per_s: f64, calibration: &Calibration) -> u32 {
     let fit = calibration.most_per_s * SHARE_BESIDE / rate_per_s.max(1.0);
     (fit as u32).clamp(1, MOST_BESIDE)

@@ -29,7 +29,7 @@ pub enum Verdict {
     Agrees,
     /// It is outside.
     Differs,
-    /// Neither: more runs would tell.
+    /// Neither; more runs may decide.
     Undecided,
 }
 
@@ -57,7 +57,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tolerances {
     all: Vec<(String, f64)>,
-    /// Those that somebody has set.
+    /// The names of those that were set.
     asked: Vec<String>,
 }
 
@@ -90,12 +90,12 @@ impl Tolerances {
         found.map(|(_, own)| *own = tolerance).is_some()
     }
 
-    /// Whether somebody has set that of a statistic: what cannot be said of it then does not agree.
+    /// Whether that of a statistic was set: if the statistic is unknown then, it does not agree.
     pub fn is_set(&self, name: &str) -> bool {
         self.asked.iter().any(|asked| asked == name)
     }
 
-    /// That of a statistic.
+    /// The tolerance of a statistic.
     pub fn tolerance(&self, name: &str) -> f64 {
         self.all.iter().find(|(known, _)| known == name).map_or(0.0, |(_, tolerance)| *tolerance)
     }
@@ -124,9 +124,9 @@ pub struct Statistic {
     pub runs_needed: Option<u32>,
 }
 
-/// Differences below this agree, whatever share they are, ms.
+/// Differences below this agree at any share, ms.
 const NO_MATTER_MS: f64 = 1.0;
-/// Nobody is asked for more runs.
+/// More runs than this are not suggested.
 const MOST_RUNS: u32 = 10_000;
 
 /// A statistic that is compared: what it is called and how.

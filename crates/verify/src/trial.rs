@@ -1,4 +1,4 @@
-//! One run for real: processes begin, the load is sent, processes end and tell.
+//! One run in reality: processes start, the load is sent, processes end and report.
 
 use crate::against::ProxyProcess;
 use crate::busy;
@@ -16,14 +16,14 @@ use weir_policy::Deed;
 use weir_serve::BalancerCreated;
 use weir_stats::{Histogram, Key};
 
-/// The run begins so long after its first process, ns, for the first time; longer where that was too short.
+/// The time between the start of the first process and time 0, ns; doubled if it was too short.
 const LEAD_NS: u64 = 300_000_000;
-/// All must be ready so long before, ns.
+/// All processes must be ready this long before time 0, ns.
 const SPARE_NS: u64 = 20_000_000;
-/// Beyond this the machine is too busy to begin anything in time, ns.
+/// The longest lead; beyond it the machine is too busy, ns.
 const MOST_LEAD_NS: u64 = 20_000_000_000;
 
-/// A run as it went.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct RunOutcome {
     /// As the client saw it.
@@ -51,13 +51,13 @@ pub(crate) struct RunOutcome {
     pub did: Vec<(NodeId, u32, Deed)>,
 }
 
-/// Threads may wait so long for a core, ns a request, and this share of the median latency.
+/// The most that threads may wait for a core: ns per request, and share of the median latency.
 const MOST_WAITED: (f64, f64) = (300_000.0, 0.02);
-/// However few requests there are, waiting for less than this share of the time says nothing.
+/// Waiting for less than this share of the time is ignored, even with few requests.
 const LEAST_WAITED: f64 = 0.05;
 /// The host may take this share of the cores.
 const MOST_STOLEN: f64 = 0.1;
-/// One timer of ten of the servers may ring so much later than as this machine was calibrated, ns, or by this share of the median
+/// The most by which the p90 lateness of servers' timers may exceed the calibrated one: ns, or by this share of the median
 /// latency: a queue at three quarters makes four times as much of it.
 const MOST_LATE: (f64, f64) = (200_000.0, 0.01);
 
@@ -97,27 +97,27 @@ struct Processes {
     loops: Vec<SocketAddr>,
     secret: u64,
     begins_ns: u64,
-    /// That one of them has ended before its time.
+    /// Whether one of them has ended early.
     gone: Arc<AtomicBool>,
 }
 
 impl Processes {
-    /// Which process has ended before its time, and what it said.
-    fn who_ended(self) -> Error {
+    /// The error of the process that ended early.
+    fn early_end(self) -> Error {
         let servers = self.servers.map(Child::end).and_then(Result::err);
         let ended = servers.map(Error::System).or_else(|| self.router.end().err());
         ended.unwrap_or_else(|| Error::System("a process of the run has ended".to_owned()))
     }
 }
 
-/// Who routes.
+/// The processes that route.
 enum Routes {
     Weir(Vec<Child>),
     Proxy(ProxyProcess),
 }
 
 impl Routes {
-    /// Ends it; what happened there, if it says so.
+    /// Ends it, and returns its report, if it makes one.
     fn end(self) -> Result<ChildReport, Error> {
         match self {
             Routes::Weir(children) => {
@@ -144,7 +144,7 @@ impl Routes {
     }
 }
 
-/// Runs a scenario for real; `None`: told to stop, or a run beside it has `failed`.
+/// Runs a scenario in reality; `None`: stopped, or a parallel run has `failed`.
 pub(crate) fn trial(
     prepared: &Arrangement,
     scenario: &Scenario,
@@ -191,8 +191,8 @@ pub(crate) fn trial(
         return Ok(None);
     }
     let outcome = match outcome {
-        Ok(outcome) if outcome.interrupted => return Err(processes.who_ended()),
-        Err(weir_load::Error::Interrupted) => return Err(processes.who_ended()),
+        Ok(outcome) if outcome.interrupted => return Err(processes.early_end()),
+        Err(weir_load::Error::Interrupted) => return Err(processes.early_end()),
         Ok(outcome) => outcome,
         Err(e) => return Err(Error::System(e.to_string())),
     };
@@ -223,14 +223,14 @@ pub(crate) fn trial(
     }))
 }
 
-/// Begins the processes of a run: the servers first, who routes knows them then.
+/// Starts the processes of a run: the servers first, so that routers have their addresses.
 fn begin(prepared: &Arrangement, options: &Options, replication: u32) -> Result<Processes, Error> {
     let key = Key::new(options.seed).with(u64::from(replication)).bits();
     let secret = getrandom::u64().map_err(|e| Error::System(e.to_string()))?;
     let mut lead_ns = LEAD_NS;
     loop {
         let begins_ns = monotonic_ns() + lead_ns;
-        // Those of an attempt that came too late end as well, and matter to nobody.
+        // The processes of an attempt that was too late end as well; their flag is not used.
         let gone = Arc::new(AtomicBool::new(false));
         let setup = |part: Part| Setup {
             point: (*prepared.point).clone(),
@@ -260,7 +260,7 @@ fn begin(prepared: &Arrangement, options: &Options, replication: u32) -> Result<
                 let mut routers = Vec::new();
                 let mut listeners: Vec<(NodeId, SocketAddr)> = Vec::new();
                 let apart = if options.processes { prepared.inner() } else { Vec::new() };
-                // Whoever stands behind others comes before them.
+                // Inner listeners start before those in front of them.
                 for listener in apart.into_iter().chain([prepared.listener]) {
                     let part = Part::Routes { servers: addresses.clone(), listeners: listeners.clone() };
                     let routes = Setup { listener, ..setup(part) };
@@ -278,7 +278,7 @@ fn begin(prepared: &Arrangement, options: &Options, replication: u32) -> Result<
         }
         lead_ns *= 2;
         if lead_ns > MOST_LEAD_NS {
-            return Err(Error::System("this machine is too busy to begin a run in time".to_owned()));
+            return Err(Error::System("this machine is too busy to start a run in time".to_owned()));
         }
     }
 }

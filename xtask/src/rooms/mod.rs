@@ -1,8 +1,8 @@
-//! Rooms: the folders inside a crate's `src` know only whom the table lets them, and no large set of files knows itself.
+//! Rooms: the folders inside a crate's `src` use only those that the table lists, and no large set of files depends on itself.
 //!
-//! A file knows another if it names something in it: in a `use`, or by a path in its code. Names are followed through those
-//! who hand them on (`pub use`) to the file that has them. What is compiled for tests does not count. Read as text, so a
-//! method called on a value that came from elsewhere is not seen: its type was named by somebody.
+//! A file knows another if it names something in it: in a `use`, or by a path in its code. Names are followed through
+//! re-exports (`pub use`) to the file that declares them. What is compiled for tests does not count. A method called on a value
+//! from elsewhere is not found; the file that names its type is.
 
 mod knot;
 mod names;
@@ -14,10 +14,10 @@ mod tree;
 pub(crate) use show::show;
 
 use std::path::Path;
-use table::{Few, Held, Room, TABLE};
+use table::{Layout, Restriction, Room, TABLE};
 use tree::{Edge, Tree};
 
-/// More files than this that all know each other are understood by nobody.
+/// A larger set of files that all know each other cannot be understood file by file.
 const LARGEST_KNOT: usize = 10;
 
 /// Whether a crate without an entry in the table is a problem.
@@ -38,7 +38,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
 }
 
 /// A crate that the table leaves out.
-fn absent(folder: &str, table: &[Held]) -> Option<String> {
+fn absent(folder: &str, table: &[Layout]) -> Option<String> {
     let is_held = table.iter().any(|held| held.folder == folder);
     (!is_held).then(|| {
         format!(
@@ -47,7 +47,7 @@ fn absent(folder: &str, table: &[Held]) -> Option<String> {
     })
 }
 
-fn judge(held: &Held, tree: &Tree) -> Vec<String> {
+fn judge(held: &Layout, tree: &Tree) -> Vec<String> {
     let mut problems = order(held);
     problems.extend(presence(held, tree));
     problems.extend(tree.edges.iter().filter_map(|e| forbidden(held, tree, e)));
@@ -58,7 +58,7 @@ fn judge(held: &Held, tree: &Tree) -> Vec<String> {
 }
 
 /// The table itself: each room once, with a purpose, over all that it knows.
-fn order(held: &Held) -> Vec<String> {
+fn order(held: &Layout) -> Vec<String> {
     let mut problems = Vec::new();
     for (level, room) in held.rooms.iter().enumerate() {
         let at = format!("{WHERE}: {}: the room `{}`", held.folder, room.name);
@@ -84,7 +84,7 @@ fn order(held: &Held) -> Vec<String> {
 }
 
 /// Rooms without a line, and lines without a room.
-fn presence(held: &Held, tree: &Tree) -> Vec<String> {
+fn presence(held: &Layout, tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     let mut unlisted: Vec<&str> = Vec::new();
     for file in &tree.files {
@@ -106,7 +106,7 @@ fn presence(held: &Held, tree: &Tree) -> Vec<String> {
 }
 
 /// What is wrong with a file knowing another.
-fn forbidden(held: &Held, tree: &Tree, edge: &Edge) -> Option<String> {
+fn forbidden(held: &Layout, tree: &Tree, edge: &Edge) -> Option<String> {
     let (from, to) = (&tree.files[edge.from], &tree.files[edge.to]);
     let room = find(held, &from.room)?;
     if from.room == to.room || may_know(room, &to.room) {
@@ -124,7 +124,7 @@ fn may_know(room: &Room, other: &str) -> bool {
 }
 
 /// Exceptions that nothing needs.
-fn unused(held: &Held, tree: &Tree, room: &Room) -> Vec<String> {
+fn unused(held: &Layout, tree: &Tree, room: &Room) -> Vec<String> {
     let needed = |over: &str| {
         tree.edges.iter().any(|e| tree.files[e.from].room == room.name && tree.files[e.to].room == over)
     };
@@ -141,7 +141,7 @@ fn unused(held: &Held, tree: &Tree, room: &Room) -> Vec<String> {
         .collect()
 }
 
-fn too_well_known(held: &Held, tree: &Tree, few: &Few) -> Option<String> {
+fn too_well_known(held: &Layout, tree: &Tree, few: &Restriction) -> Option<String> {
     let Some(file) = tree.file(few.file) else {
         return Some(format!(
             "{WHERE}: {} has no file `{}` any more; take its line out",
@@ -165,14 +165,14 @@ fn too_well_known(held: &Held, tree: &Tree, few: &Few) -> Option<String> {
     })
 }
 
-fn knotted(held: &Held, tree: &Tree) -> Option<String> {
+fn knotted(held: &Layout, tree: &Tree) -> Option<String> {
     let knot = knot::largest(tree);
     let src = format!("{}/src/", held.folder);
     (knot.len() > LARGEST_KNOT)
         .then(|| format!("{src}: {}; {LARGEST_KNOT} files at most may", show::knot(tree, &knot, &src)))
 }
 
-fn find<'a>(held: &'a Held, room: &str) -> Option<&'a Room> {
+fn find<'a>(held: &'a Layout, room: &str) -> Option<&'a Room> {
     held.rooms.iter().find(|r| r.name == room)
 }
 

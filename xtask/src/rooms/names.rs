@@ -2,10 +2,10 @@
 
 use super::tokens::{Token, text};
 
-/// A path as it stands in a source.
+/// A path as the source writes it.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
-    /// The module that it stands in, from the root of the crate.
+pub(super) struct Mention {
+    /// The module around it, from the root of the crate.
     pub(super) within: Vec<String>,
     /// Its segments; `crate`, `self` and `super` are some.
     pub(super) path: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) struct Import {
 }
 
 /// All that the source of a module names, and the modules that it has inline.
-pub(super) fn names(all: &[Token], module: &[String]) -> (Vec<Named>, Vec<Vec<String>>) {
+pub(super) fn names(all: &[Token], module: &[String]) -> (Vec<Mention>, Vec<Vec<String>>) {
     let mut reader = Reader { all, at: 0, within: module.to_vec(), found: Vec::new() };
     let mut inline = Vec::new();
     // The depths of braces at which inline modules end.
@@ -60,7 +60,7 @@ struct Reader<'a> {
     all: &'a [Token],
     at: usize,
     within: Vec<String>,
-    found: Vec<Named>,
+    found: Vec<Mention>,
 }
 
 impl Reader<'_> {
@@ -82,7 +82,7 @@ impl Reader<'_> {
         }
         if self.at > begin && !continues && !is_visibility {
             let path = self.all[begin..=self.at].iter().step_by(2).map(|t| t.text.clone()).collect();
-            self.found.push(Named {
+            self.found.push(Mention {
                 within: self.within.clone(),
                 path,
                 line: self.all[begin].line,
@@ -135,7 +135,7 @@ impl Reader<'_> {
                         break;
                     }
                 }
-                // Not a tree; the next word is somebody else's.
+                // Not a tree; the next word belongs to other code.
                 _ => {
                     self.at += 1;
                     break;
@@ -160,7 +160,7 @@ impl Reader<'_> {
 
     fn leaf(&mut self, path: Vec<String>, name: Option<String>, line: usize, is_public: bool) {
         let import = Some(Import { name, is_public });
-        self.found.push(Named { within: self.within.clone(), path, line, import });
+        self.found.push(Mention { within: self.within.clone(), path, line, import });
     }
 }
 
@@ -171,7 +171,7 @@ mod tests {
 
     fn named(text: &str) -> Vec<String> {
         let (found, _) = names(&tokens(text).0, &["m".into()]);
-        let name = |n: &Named| match &n.import {
+        let name = |n: &Mention| match &n.import {
             Some(Import { name: Some(name), .. }) => format!(" = {name}"),
             Some(_) => " = *".into(),
             None => String::new(),

@@ -1,7 +1,7 @@
-//! The rooms of a crate as text: who knows whom, how often, and the largest knot.
+//! The rooms of a crate as text: which knows which, how often, and the largest knot.
 
 use super::knot;
-use super::table::{Held, TABLE};
+use super::table::{Layout, TABLE};
 use super::tree::{Edge, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -37,7 +37,7 @@ pub(super) fn folders(root: &Path) -> Vec<String> {
 }
 
 /// A crate's rooms: those of the table in its order, from the lowest, then the others.
-pub(super) fn of_crate(folder: &str, held: Option<&Held>, tree: &Tree) -> String {
+pub(super) fn of_crate(folder: &str, held: Option<&Layout>, tree: &Tree) -> String {
     let all: BTreeSet<&str> = tree.files.iter().map(|f| f.room.as_str()).collect();
     let listed = held.map_or(&[][..], |held| held.rooms);
     let mut names: Vec<&str> = listed.iter().map(|r| r.name).filter(|name| all.contains(name)).collect();
@@ -92,7 +92,7 @@ fn most_known(tree: &Tree) -> String {
     known.map(|(count, path)| format!("{path} {count}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A knot in words: its files, and the edge that would loosen it most; `src` stands before that one's place.
+/// A knot in words: its files, and the edge whose removal would loosen it most, its location prefixed by `src`.
 pub(super) fn knot(tree: &Tree, knot: &[usize], src: &str) -> String {
     let Some((cut, left)) = knot::best_cut(tree, knot) else {
         return "none".into();

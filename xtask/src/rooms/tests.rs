@@ -4,10 +4,10 @@ use super::table::room;
 use super::*;
 
 /// `low` lies below `high`, which may know it.
-const TWO: Held = Held {
+const TWO: Layout = Layout {
     folder: "crates/x",
     rooms: &[room("low", "what lies below all", &[]), room("high", "what stands on it", &["low"])],
-    few: &[Few { file: "low/hub.rs", most: 1, why: "all hangs on it" }],
+    few: &[Restriction { file: "low/hub.rs", most: 1, why: "all hangs on it" }],
 };
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -103,7 +103,7 @@ fn a_knot_of_eleven_is_found_and_one_of_ten_is_not() {
 
 #[test]
 fn the_table_lists_the_lowest_first() {
-    const HELD: Held = Held {
+    const HELD: Layout = Layout {
         folder: "crates/x",
         rooms: &[
             room("low", "what lies below all", &["high"]),
@@ -122,7 +122,7 @@ fn the_table_lists_the_lowest_first() {
 
 #[test]
 fn an_exception_has_a_reason_and_a_use() {
-    const HELD: Held = Held {
+    const HELD: Layout = Layout {
         rooms: &[
             Room { despite: &[("high", "until it is cut")], ..room("low", "what lies below all", &[]) },
             room("high", "what stands on it", &["low"]),

@@ -61,7 +61,7 @@ fn flatten(stream: TokenStream, all: &mut Vec<Token>) {
     }
 }
 
-/// Leaves out what stands behind `#[cfg(test)]`, `#[cfg(all(test, ..))]` and `#[test]`.
+/// Leaves out the items behind `#[cfg(test)]`, `#[cfg(all(test, ..))]` and `#[test]`.
 fn without_tests(all: Vec<Token>) -> (Vec<Token>, BTreeSet<String>) {
     let (mut kept, mut modules) = (Vec::new(), BTreeSet::new());
     let mut at = 0;

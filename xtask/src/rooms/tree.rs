@@ -1,6 +1,6 @@
 //! The files of a crate and which of them know which: every name is followed to the file that has it.
 
-use super::names::{Named, names};
+use super::names::{Mention, names};
 use super::tokens::{Token, tokens};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ const LONGEST_CHAIN: usize = 16;
 pub(super) struct File {
     /// From `src`, with `/`.
     pub(super) path: String,
-    /// The first folder, or the name of a file that stands in `src` itself.
+    /// The first folder, or the name of a file in `src` itself.
     pub(super) room: String,
     pub(super) lines: usize,
     module: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct File {
 pub(super) struct Edge {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// The first line that says so, and the path as it stands there.
+    /// The first line that names it, and the path as written there.
     pub(super) line: usize,
     pub(super) path: String,
     /// Whether it only hands the name on (`pub use`), and has no use for it.
@@ -114,7 +114,7 @@ impl Tree {
     }
 
     /// Whether a name is only made public here: nothing else in the file says it.
-    fn only_hands_on(&self, file: usize, named: &Named) -> bool {
+    fn only_hands_on(&self, file: usize, named: &Mention) -> bool {
         let Some(import) = named.import.as_ref().filter(|i| i.is_public) else { return false };
         let Some(name) = &import.name else { return true };
         self.files[file].tokens.iter().filter(|t| t.text == *name).count() == 1
@@ -150,7 +150,7 @@ impl Tree {
         self.modules.get(&module).copied()
     }
 
-    /// The file that has what a module took from elsewhere under this name, or what stands behind that.
+    /// The file that declares what a module imports under this name, or what `rest` names inside that.
     fn imported(&self, within: &[String], name: &str, rest: &[String], chain: usize) -> Option<usize> {
         let path = self.imports.get(&(within.to_vec(), name.to_owned()))?;
         // `use name::..` of something of the same name would ask for itself.

@@ -1,4 +1,4 @@
-//! A crate's `clippy.toml` replaces the root's: whatever the root bans, each of them bans too.
+//! A crate's `clippy.toml` replaces the root's, so it has to repeat all bans of the root.
 
 use std::collections::BTreeSet;
 use std::fs;

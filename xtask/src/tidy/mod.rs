@@ -130,7 +130,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Its lines with their numbers, without what stands after `//`.
+    /// Its lines with their numbers, without what follows `//`.
     pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(i, line)| (i + 1, line.split("//").next().unwrap_or(line)))
     }

@@ -79,7 +79,7 @@ pub(super) fn count(files: &[Source]) -> (usize, Vec<usize>) {
     (total, counts)
 }
 
-/// Where a source has literals; what stands in them is not a comment.
+/// Where a source has literals, which contain no comments.
 fn literals(text: &str) -> Vec<Range<usize>> {
     fn collect(stream: TokenStream, text: &str, found: &mut Vec<Range<usize>>) {
         for token in stream {

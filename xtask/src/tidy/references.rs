@@ -139,7 +139,7 @@ fn heading(line: &str) -> Option<&str> {
     line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))
 }
 
-/// The anchor that stands alone on a line.
+/// The anchor that a line consists of.
 fn anchor(line: &str) -> Option<&str> {
     line.strip_prefix("<a id=\"")?.strip_suffix("\"></a>")
 }

@@ -2,7 +2,7 @@
 
 use super::Source;
 
-/// More lines than this is more than one subject, unless a reason stands below.
+/// A longer file has more than one subject, unless `LONG` gives a reason.
 const LONGEST: usize = 700;
 
 /// Longer files, and why.

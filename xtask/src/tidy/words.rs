@@ -51,14 +51,14 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Promises that need a name beside them: `WORD(who)`.
+/// Promises that need a name beside them: `WORD(name)`.
 const PROMISES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 
 pub(super) fn check(files: &[Source]) -> Vec<String> {
     let mut problems = Vec::new();
     for file in files {
         let banned: Vec<_> = BANNED.iter().filter(|(at, ..)| file.path.starts_with(at)).collect();
-        // Tests stand at the end of a file; there only what is banned everywhere counts.
+        // Tests are at the end of a file; there only what is banned everywhere counts.
         let tests = file.text.lines().position(|l| l == "#[cfg(test)]").unwrap_or(usize::MAX);
         for (line, code) in file.code() {
             for (_, words, why) in banned.iter().filter(|(at, ..)| at.is_empty() || line <= tests) {

@@ -12,12 +12,12 @@ pub(crate) struct Laboratory {
     /// In JSON, each estimate's values by replication too
     #[arg(long)]
     pub(crate) each: bool,
-    /// Replicate until half-widths are so small
+    /// Replicate until half-widths are this small
     ///
     /// `1%` is for mean and p99, `p99=2%` for one of them; can be given several times.
     #[arg(long, value_name = "[NAME=]X%", value_parser = precision)]
     precision: Vec<PrecisionGoals>,
-    /// With --precision: no more than that
+    /// With --precision: the most replications
     #[arg(long, value_name = "R", default_value_t = 1000, requires = "precision", value_parser = clap::value_parser!(u32).range(2..))]
     max_replications: u32,
     /// Save only the k-th of n parts, for `weir merge`
@@ -138,7 +138,7 @@ pub(crate) struct Merge {
     /// Show each scenario site by site
     #[arg(long, value_name = "sites|all", hide_possible_values = true)]
     pub(crate) nodes: Option<Nodes>,
-    /// Form of what goes to standard output
+    /// Format of the result on standard output
     #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
     pub(crate) output: SimFormat,
     /// In JSON, each estimate's values by replication too
@@ -167,10 +167,10 @@ pub(crate) struct Compare {
     /// The same, to compare it with
     #[arg(value_name = "B")]
     pub(crate) b: Option<PathBuf>,
-    /// Taken so that whoever names scenarios here is told how to name them.
+    /// Accepted so that an error can say how scenarios are named.
     #[arg(hide = true)]
     pub(crate) more: Vec<String>,
-    /// Of one file, the first of these with each other
+    /// In one file: compare the first of these with the others
     #[arg(long, value_name = "X,Y", value_delimiter = ',', conflicts_with = "b")]
     pub(crate) scenarios: Vec<String>,
     /// Set a parameter of the files (also switches its sweep off)
@@ -191,10 +191,10 @@ pub(crate) struct Compare {
     /// Threads to use [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// Form of what goes to standard output
+    /// Format of the result on standard output
     #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
     pub(crate) output: ReportFormat,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

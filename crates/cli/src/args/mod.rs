@@ -27,10 +27,10 @@ Examples:
   weir compare bamboo.star --scenarios a,b         whether two of them differ
   weir serve edge.star                             run it as a load balancer
   weir load bamboo.star --to http://127.0.0.1:8080 send its requests there
-  weir verify bamboo.star                          whether what was predicted happens
+  weir verify bamboo.star                          whether the predictions hold
 
 Exit codes: 0 done; 1 the answer is no; 2 wrong usage or a wrong topology; 3 the environment failed;
-4 weir found a fault in itself; 130 interrupted.
+4 weir found a bug in itself; 130 interrupted.
 
 Not built yet: fit, profile."
 )]
@@ -78,7 +78,7 @@ pub(crate) enum Command {
     /// From an access log to a model
     #[command(hide = true, disable_help_flag = true)]
     Fit(NotBuilt),
-    /// What each place is worth
+    /// How much each site contributes to latency
     #[command(hide = true, disable_help_flag = true)]
     Profile(NotBuilt),
 }
@@ -86,7 +86,7 @@ pub(crate) enum Command {
 /// The arguments of a command that is not built yet.
 #[derive(Args, Debug)]
 pub(crate) struct NotBuilt {
-    /// Whatever it is.
+    /// Any arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) rest: Vec<OsString>,
 }
@@ -103,7 +103,7 @@ pub(crate) struct File {
     /// Run once for each of these values
     #[arg(long = "sweep", value_name = "NAME=A,B,...", value_parser = list)]
     pub(crate) sweeps: Vec<(String, Vec<String>)>,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -160,8 +160,8 @@ Prints `listening NAME ADDRESS` for each listener once it accepts, then `admin A
 SIGTERM and SIGINT drain and exit with 0; a second one ends at once. SIGHUP reads the file again,
 SIGUSR1 opens log files anew.
 
-Standard error tells of targets that go up and down, of names, and why requests failed, ten lines a second
-of either at most; with --quiet only why requests failed.")]
+Standard error reports target state changes, DNS problems and failed requests (at most ten lines per second
+each); with --quiet only failed requests.")]
 pub(crate) struct Serve {
     /// Topology file, or its plan (JSON); `-` is standard input
     #[arg(value_name = "FILE")]
@@ -178,20 +178,20 @@ pub(crate) struct Serve {
     /// Set a parameter of the file (also switches its sweep off)
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) params: Vec<(String, String)>,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
     /// Status page, metrics and health there: 127.0.0.1:9901, unix:/path
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<String>,
-    /// The admin page may be asked for by this name too
+    /// Also answer to this host name at the admin address
     #[arg(long, value_name = "NAME", requires = "admin")]
     pub(crate) admin_host: Vec<String>,
-    /// Who sends the token in this file may change things at the admin address
+    /// Allow changes at the admin address with the token in this file
     #[arg(long, value_name = "FILE", requires = "admin")]
     pub(crate) admin_token: Option<PathBuf>,
-    /// Unix socket of this user's: status, and all that changes things
+    /// Unix socket for this user: status and changes
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
     /// Take the place of the process at that socket, which drains
@@ -210,7 +210,7 @@ impl Serve {
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  weir admin status                                what runs, and what is not as it should be
+  weir admin status                                what is running, and any problems
   weir admin targets --control /run/weir.sock      every target with its state, and why
   weir admin set apps 10.0.0.1:80 --state drain --for 10m --control /run/weir.sock
   weir admin reload --url http://127.0.0.1:9901 --token admin.token
@@ -227,7 +227,7 @@ pub(crate) struct Admin {
     /// The address of `weir serve --admin` [default: http://127.0.0.1:9901]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// File with the token, where an address is to change something
+    /// File with the token, for changes at an address
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token: Option<PathBuf>,
     /// Format of the result on standard output
@@ -244,13 +244,13 @@ pub(crate) struct Admin {
 /// What `weir admin` does.
 #[derive(Subcommand, Debug)]
 pub(crate) enum AdminCommand {
-    /// What runs, and what is not as it should be
+    /// What is running, and any problems
     Status,
     /// Every target with its state, and why
     Targets,
     /// Read the file again, and serve it if nothing is wrong with it
     Reload,
-    /// End it, as SIGTERM does
+    /// Drain and stop, as SIGTERM does
     Drain,
     /// Set a target's state or weight by hand
     Set(SetTarget),
@@ -335,7 +335,7 @@ Examples:
   weir load quickstart.star --to http://10.0.0.7 --duration 60s --speed 2 --hgrm run.hgrm
 
 The requests are those of the simulation with the same seed: the same instants, kinds, keys and bodies.
-Each is sent at its instant, whatever has come back; its latency counts from there to the last byte.
+Each is sent at its instant, whether or not earlier ones were answered; latency counts from there.
 A run whose requests were sent too late is void (exit code 1).")]
 pub(crate) struct Load {
     /// Topology file, or its plan (JSON); `-` is standard input
@@ -380,7 +380,7 @@ pub(crate) struct Load {
     /// Set a parameter of the file (also switches its sweep off)
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) params: Vec<(String, String)>,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -401,7 +401,7 @@ Examples:
   weir verify quickstart.star --quick              within half a minute, for CI
 
 Each run is paired with a replication of the simulation: the same requests, the same work, the same choices.
-Servers of the file run as a process of their own, on loopback. Both worlds agree in a statistic where the
+Servers of the file run as a process of their own, on loopback. Simulation and reality agree in a statistic if the
 whole 95 % interval of its difference lies within the tolerance. Exit code 0 only if all agree.")]
 pub(crate) struct Verify {
     /// Topology file, or its plan (JSON); `-` is standard input
@@ -446,13 +446,13 @@ pub(crate) struct Verify {
     /// Replay what was recorded: the picks must be the same
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub(crate) replay: Option<PathBuf>,
-    /// Serve this file instead of the one that is simulated, to see that a difference is told
+    /// Serve this file instead of the one that is simulated, to check that a difference is reported
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) reality: Option<PathBuf>,
     /// Format of the result on standard output
     #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
     pub(crate) output: ReportFormat,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -521,7 +521,7 @@ Examples:
   weir completions zsh > ~/.zfunc/_weir
   weir completions fish > ~/.config/fish/completions/weir.fish")]
 pub(crate) struct Completions {
-    /// Whose: bash, zsh, fish, elvish or powershell
+    /// The shell: bash, zsh, fish, elvish or powershell
     #[arg(value_name = "SHELL", hide_possible_values = true)]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -534,7 +534,7 @@ pub(crate) struct ManPages {
     pub(crate) dir: PathBuf,
 }
 
-/// Who routes in a verification.
+/// The load balancer that routes in a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RouterArg {
     /// weir.

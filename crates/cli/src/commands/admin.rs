@@ -1,4 +1,4 @@
-//! `weir admin ...`: a running weir is asked, by its control socket or by its admin address.
+//! `weir admin ...`: queries and changes a running weir, through its control socket or its admin address.
 
 use crate::args::{Admin, AdminCommand, ReportFormat, SetTarget};
 use crate::failure::Failure;
@@ -56,11 +56,12 @@ fn good(reply: Reply) -> Result<Reply, Failure> {
 
 fn json(client: &Client, path: &str) -> Result<Value, Failure> {
     let reply = good(get(client, path)?)?;
-    serde_json::from_str(&reply.body)
-        .map_err(|e| Failure::Environment(format!("what answers {path} is no weir of this version: {e}")))
+    serde_json::from_str(&reply.body).map_err(|e| {
+        Failure::Environment(format!("the answer to {path} is not from a weir of this version: {e}"))
+    })
 }
 
-/// What became of something that was to change.
+/// Prints the result of a change.
 fn changed(reply: Reply, as_json: bool) -> Result<(), Failure> {
     let reply = good(reply)?;
     print(&if as_json { reply.body } else { reply.sentence() + "\n" })

@@ -69,14 +69,14 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
     })
 }
 
-/// What a path leads to.
+/// The contents of a path.
 enum Input {
     SavedResult(SavedResult),
     Plan(Plan),
 }
 
 fn read(args: &Compare, path: &Path) -> Result<Input, Failure> {
-    // Standard input is read once, by whoever evaluates it.
+    // Standard input is read once, where it is evaluated.
     if path.as_os_str() != "-" {
         let bytes = std::fs::read(path)
             .map_err(|e| Failure::Usage(format!("cannot read `{}`: {}", path.display(), reason(&e))))?;

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 
 /// Says that the command is not built yet.
 pub(crate) fn run(command: &str, args: &NotBuilt) -> Result<(), Failure> {
-    // Whatever its arguments are, they cannot be judged yet.
+    // Its arguments cannot be checked yet.
     let _ = &args.rest;
     Err(Failure::Usage(format!("`weir {command}` is not built yet")))
 }

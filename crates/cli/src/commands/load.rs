@@ -59,7 +59,7 @@ fn answer(outcome: &Outcome) -> Result<(), Failure> {
     match &outcome.void {
         _ if outcome.interrupted => Err(Failure::Interrupted),
         Some(why) => Err(Failure::No(format!(
-            "the run is void: {why}; send fewer requests a second, or free this machine of other work"
+            "the run is void: {why}; lower the rate, or stop other work on this machine"
         ))),
         None => Ok(()),
     }

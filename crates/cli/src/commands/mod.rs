@@ -1,4 +1,4 @@
-//! The commands, one file each; here each finds its file.
+//! The commands, one file each; dispatches to them.
 
 mod admin;
 mod calibrate;
@@ -22,7 +22,7 @@ mod watch;
 use crate::args::Command;
 use crate::failure::Failure;
 
-/// Does what was asked; `None` is a command line that has been answered already (help, version).
+/// Runs a command; `None` is a command line that has been answered already (help, version).
 pub(crate) fn run(command: Option<Command>) -> Result<(), Failure> {
     match command {
         None => Ok(()),

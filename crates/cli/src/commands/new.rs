@@ -43,7 +43,7 @@ fn list(out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The example of that name; the ending and a folder `examples/` may be there.
+/// The example of that name; the ending and a folder `examples/` are optional.
 fn find(name: &str) -> Result<&'static Example, Failure> {
     let plain = name.strip_suffix(".star").unwrap_or(name);
     let plain = plain.strip_prefix("examples/").unwrap_or(plain);
@@ -59,7 +59,7 @@ fn find(name: &str) -> Result<&'static Example, Failure> {
     Err(Failure::Usage(format!("there is no example `{name}`; {help}")))
 }
 
-/// Writes the example and what it needs. Nothing that is there is overwritten, and it is looked for before anything is
+/// Writes the example and what it needs. Existing files are not overwritten; they are checked before anything is
 /// written.
 fn to_file(example: &Example, path: &Path) -> Result<(), Failure> {
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -69,7 +69,7 @@ fn to_file(example: &Example, path: &Path) -> Result<(), Failure> {
     if let Some((path, _)) = missing.iter().find(|(path, _)| path.exists()) {
         return Err(exists(path));
     }
-    // What its first lines tell to run is the file that is written.
+    // The commands in its first lines name the written file.
     let shipped = format!("examples/{}.star", example.name);
     write(path, &example.text.replace(&shipped, &path.display().to_string()))?;
     for (path, text) in missing {

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     explain::check(args)?;
     let save_format = args.save.as_deref().map(format_of).transpose()?;
     if args.laboratory.shard.is_some() && save_format != Some(SimFormat::Json) {
-        return Err(Failure::Usage("a part is JSON: let the name in --save end in .json".to_owned()));
+        return Err(Failure::Usage("--shard needs --save FILE.json".to_owned()));
     }
     if args.laboratory.watch {
         return watch::run(args);

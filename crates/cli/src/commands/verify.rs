@@ -1,4 +1,4 @@
-//! `weir verify FILE`: scenarios in both worlds, and whether these agree.
+//! `weir verify FILE`: compares scenarios in simulation and in reality.
 
 use crate::args::{ReportFormat, Verify};
 use crate::failure::Failure;
@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use weir_plan::Plan;
 use weir_verify::{Error, Options, Progress, Tolerances, Verdict};
 
-/// Runs of a scenario, where nothing is said.
+/// The default number of runs of a scenario.
 const RUNS: u32 = 5;
-/// The same of `--quick`, whose runs are short; those of a low rate go on beside each other.
+/// The same for `--quick`, whose runs are short; those of a low rate run in parallel.
 const QUICK_RUNS: u32 = 8;
-/// What all runs of `--quick` may take together, ns: the rest of its half minute is for all else.
+/// The time for all runs of `--quick`, ns; the rest of its half minute is for everything else.
 const QUICK_NS: u64 = 22_000_000_000;
 
 pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
@@ -77,30 +77,32 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     })?;
     match found.verdict() {
         Verdict::Agrees => Ok(()),
-        Verdict::Differs => Err(Failure::No("the worlds differ".to_owned())),
+        Verdict::Differs => Err(Failure::No("simulation and reality differ".to_owned())),
         Verdict::Undecided if found.scenarios.iter().any(|s| s.runs == 0) => {
-            let all_void = "undecided: every run of a scenario is void; free this machine of other work";
+            let all_void = "undecided: every run of a scenario is void; stop other work on this machine";
             Err(Failure::No(all_void.to_owned()))
         }
         Verdict::Undecided
             if found.scenarios.iter().any(|s| s.statistics.iter().any(|s| s.simulated.value.is_none())) =>
         {
-            let unsaid = "undecided: a run has too few requests for what was asked (--requests)";
+            let unsaid =
+                "undecided: a run has too few requests for a tolerance that was set; raise --requests";
             Err(Failure::No(unsaid.to_owned()))
         }
-        Verdict::Undecided => Err(Failure::No("undecided: more runs would tell (--runs)".to_owned())),
+        Verdict::Undecided => Err(Failure::No("undecided; try more runs (--runs)".to_owned())),
     }
 }
 
 /// This program, whose copies are the processes of a run.
 pub(crate) fn exe() -> Result<PathBuf, Failure> {
-    std::env::current_exe().map_err(|e| Failure::Environment(format!("weir does not find itself: {e}")))
+    std::env::current_exe()
+        .map_err(|e| Failure::Environment(format!("cannot locate the weir executable: {e}")))
 }
 
-/// Acts a record again.
+/// Replays a record.
 fn replay(args: &Verify) -> Result<(), Failure> {
     let Some(path) = &args.replay else {
-        return Err(Failure::Usage("say which topology file, or with --replay which record".to_owned()));
+        return Err(Failure::Usage("name a topology file, or a record with --replay".to_owned()));
     };
     let file = File::open(path).map_err(|e| Failure::from_io(path, "read", &e))?;
     let replay = weir_verify::replay(BufReader::new(file))
@@ -108,7 +110,7 @@ fn replay(args: &Verify) -> Result<(), Failure> {
     output::to_stdout(|out| weir_report::replay(&replay, args.output == ReportFormat::Json, out))?;
     match replay.first {
         None => Ok(()),
-        Some(first) => Err(Failure::No(format!("{} picks are others: {first}", replay.others))),
+        Some(first) => Err(Failure::No(format!("{} picks differ; first: {first}", replay.others))),
     }
 }
 
@@ -119,7 +121,7 @@ fn failure(plan: &Plan, error: Error) -> Failure {
     }
 }
 
-/// Why nothing was run, or not to its end.
+/// Converts the error of a verification that did not finish.
 pub(crate) fn not_run(error: Error) -> Failure {
     match error {
         Error::Cannot(why) => Failure::Usage(why.to_string()),

@@ -12,10 +12,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 use weir_plan::Plan;
 
-/// How often files are looked at.
+/// The interval at which files are examined.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// When each file was last written, and how long it is; `None`: it is not there.
+/// When each file was last written, and its length; `None`: it does not exist.
 type FileStamps = BTreeMap<PathBuf, Option<(SystemTime, u64)>>;
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     }
 }
 
-/// Simulates once, and says all of it, or what is other than before.
+/// Simulates once, and prints the result, or what has changed.
 fn once(
     args: &Sim,
     before: &Option<compare::Side>,

@@ -1,9 +1,10 @@
 //! The examples say what they show: the tables and verdicts of `examples/README.md` come from their figures.
 //!
-//! What stands between `<!-- NAME -->` and `<!-- end -->` is written by `UPDATE=1 cargo test -p weir --test docs -- examples::`. Each
+//! The sections between `<!-- NAME -->` and `<!-- end -->` are written by
+//! `UPDATE=1 cargo test -p weir --test docs -- examples::`. Each
 //! word of a verdict hangs on a figure; where the figures no longer support any of the words, the test fails instead.
 
-use crate::shared::answers::{Shown, ms, name, percent, run_of, success};
+use crate::shared::answers::{Answer, ms, name, percent, run_of, success};
 use crate::shared::figures::{figure, named, root};
 use crate::shared::pages::{assert_shown, table};
 use serde_json::Value;
@@ -16,7 +17,7 @@ fn share_at(s: &Value, kind: &str) -> f64 {
     at["requests"].as_f64().expect("a number") / s["requests"]["selected"].as_f64().expect("a number")
 }
 
-fn lying() -> Shown {
+fn lying() -> Answer {
     let args = vec!["examples/lying.star"];
     let got = run_of(&args);
     let of = |liar: &str, how: &str| named(&got, &format!("{liar}_{how}")).clone();
@@ -49,10 +50,10 @@ fn lying() -> Shown {
         percent(success(&of("ill", "eject"))),
         percent(success(&of("ill", "outlier"))),
     );
-    Shown { name: "lying", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
+    Answer { name: "lying", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
 }
 
-fn spare() -> Shown {
+fn spare() -> Answer {
     let args = vec!["examples/spare.star"];
     let got = run_of(&args);
     let failed = |s: &str| 1.0 - success(named(&got, s));
@@ -84,10 +85,10 @@ fn spare() -> Shown {
         percent(at_spare("first")),
         percent(at_spare("as_a_peer")),
     );
-    Shown { name: "spare", commands: vec![args], table: table(heading, rows.collect()), verdict }
+    Answer { name: "spare", commands: vec![args], table: table(heading, rows.collect()), verdict }
 }
 
-fn panic() -> Shown {
+fn panic() -> Answer {
     let args = vec!["examples/panic.star"];
     let got = run_of(&args);
     let mut counts: Vec<u64> =
@@ -133,10 +134,10 @@ fn panic() -> Shown {
         two("far"),
         two("dead"),
     );
-    Shown { name: "panic", commands: vec![args], table, verdict }
+    Answer { name: "panic", commands: vec![args], table, verdict }
 }
 
-fn layers() -> Shown {
+fn layers() -> Answer {
     let args = vec!["examples/layers.star"];
     let got = run_of(&args);
     let of = |s: &str| success(named(&got, s));
@@ -156,10 +157,10 @@ fn layers() -> Shown {
         percent(of("edge_by_statuses")),
         percent(of("routers")),
     );
-    Shown { name: "layers", commands: vec![args], table: table(heading, rows.collect()), verdict }
+    Answer { name: "layers", commands: vec![args], table: table(heading, rows.collect()), verdict }
 }
 
-// One test, so that the files run one after another, each on all cores, and nobody else writes the page.
+// One test, so that the files run one after another, each on all cores, and no other test writes the page.
 #[test]
 fn tables_and_verdicts_are_those_of_the_figures() {
     for example in [lying, spare, panic, layers] {

@@ -3,7 +3,7 @@
 use crate::shared::common::{Scratch, run};
 use std::path::Path;
 
-/// The file as it stands after each block, with its section.
+/// The file as it is after each block, with its section.
 fn files(page: &str) -> Vec<(String, String)> {
     let (mut files, mut section, mut file) = (Vec::new(), String::new(), String::new());
     let mut inside = false;

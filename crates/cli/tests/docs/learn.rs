@@ -166,7 +166,7 @@ fn check_says_that_a_file_can_be_served() {
     assert!(!run(&["check", &file]).succeeds().contains("served"));
 }
 
-/// Errors that come at once make the latency of all requests look better: that of successes stands beside it.
+/// Errors that come at once make the latency of all requests look better, so that of successes is shown beside it.
 #[test]
 fn the_summary_shows_the_latency_of_successes_where_something_failed() {
     let scratch = Scratch::new("successes");

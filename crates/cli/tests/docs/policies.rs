@@ -1,6 +1,7 @@
 //! `docs/policies.md` says what `examples/policies.star`, `docs/probes.star` and `docs/failing.star` print, and advises what follows from it.
 //!
-//! What stands between `<!-- NAME -->` and `<!-- end -->` is written by `UPDATE=1 cargo test -p weir --test docs -- policies::`.
+//! The sections between `<!-- NAME -->` and `<!-- end -->` are written by
+//! `UPDATE=1 cargo test -p weir --test docs -- policies::`.
 
 use crate::shared::figures::{Estimate, figure, named, root, scenarios};
 use crate::shared::pages::{assert_shown, lower, shown, table};
@@ -89,17 +90,17 @@ fn faster(of: &[Value], a: &str, b: &str) -> bool {
     lower(figure(named(of, a), "p99"), figure(named(of, b), "p99")) == Some(true)
 }
 
-fn at(of: &[Value], load: f64) -> Vec<Value> {
+fn at_utilisation(of: &[Value], load: f64) -> Vec<Value> {
     of.iter().filter(|s| s["params"]["utilisation"] == load).cloned().collect()
 }
 
-// One test, so that nobody else writes the page.
+// One test, so that no other writes the page.
 #[test]
 fn the_page_says_what_the_file_prints() {
     let page = "docs/policies.md";
     let options = "--sweep utilisation=0.5,0.8,0.95 -p length=4000 --replications 5";
     let got = run_of(POLICIES, options);
-    let loads = [0.5, 0.8, 0.95].map(|load| at(&got, load));
+    let loads = [0.5, 0.8, 0.95].map(|load| at_utilisation(&got, load));
     let rows = ADVICE.iter().map(|Advice(name, knows, take, leave)| {
         let [a, b, c] = loads.each_ref().map(|of| both(named(of, name)));
         [format!("`{name}`"), a, b, c, knows.to_string(), take.to_string(), leave.to_string()]

@@ -3,7 +3,7 @@
 //! A block that begins with `$ weir ...` or `$ cargo run --release -- ...` shows what that prints, to the byte; a block of
 //! Starlark is an example without its comments. `UPDATE=1 cargo test -p weir --test docs -- readme::` writes the outputs anew.
 
-use crate::shared::common::{Ran, Scratch, run, weir};
+use crate::shared::common::{Execution, Scratch, run, weir};
 use crate::shared::figures::{figure, named, root, scenarios};
 use std::fs;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use weir_testkit::assert_frozen;
 
 const PAGES: [&str; 2] = ["README.md", "examples/timelike/README.md"];
 
-/// What stands between two fences, its language, and where in the page.
+/// The text between two fences, its language, and its position in the page.
 struct Block<'a> {
     language: &'a str,
     text: &'a str,
@@ -53,7 +53,7 @@ fn command(block: &Block<'_>) -> Option<Vec<String>> {
 /// What the command prints in the folder of the workspace.
 fn prints(args: &[String]) -> String {
     let output = weir().args(args).current_dir(root()).output().expect("the binary starts");
-    let ran = Ran {
+    let ran = Execution {
         code: output.status.code(),
         out: String::from_utf8(output.stdout).expect("UTF-8"),
         err: String::from_utf8(output.stderr).expect("UTF-8"),
@@ -174,7 +174,7 @@ fn the_story_of_the_ties_holds() {
     assert!((late / early - 1.0).abs() < 0.15, "{early} and {late} ms per router");
     assert!(p99("routers_2_first") < p99("random_router") && p99("random_router") < p99("routers_4_first"));
     assert!(p99("routers_16_random") < p99("random_router"));
-    // 2. Who is dead looks idle; held errors turn the order round.
+    // 2. A dead target looks idle; held errors turn the order round.
     assert!(of("faulty_first", "success") < 2.0 / 3.0 && of("faulty_random", "success") > 0.9);
     assert!(of("held_first", "success") > of("held_random", "success"));
     // 3. Nine times, or a fifth.
@@ -183,7 +183,7 @@ fn the_story_of_the_ties_holds() {
     assert!((0.17..0.25).contains(&gain), "{gain}");
 }
 
-/// What stands in backticks between two headings.
+/// The words in backticks between two headings.
 fn names(page: &str, heading: &str) -> Vec<String> {
     let (_, rest) = page.split_once(&format!("\n## {heading}\n")).expect("there is that heading");
     let section = rest.split("\n## ").next().unwrap_or_default();
@@ -191,7 +191,7 @@ fn names(page: &str, heading: &str) -> Vec<String> {
 }
 
 /// How `weir check` answers a use of that function without arguments.
-fn answer(scratch: &Scratch, function: &str) -> Ran {
+fn answer(scratch: &Scratch, function: &str) -> Execution {
     run(&["check", &scratch.file("use.star", format!("x = {function}()\n"))])
 }
 

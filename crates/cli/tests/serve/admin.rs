@@ -1,4 +1,4 @@
-//! The admin interface: what it tells, whom it obeys, and that nobody who asks is held up by another.
+//! The admin interface: what it reports, which clients may change something, and that no client holds up another.
 
 use crate::shared::common;
 use crate::shared::common::run;
@@ -151,7 +151,7 @@ fn only_those_who_may_are_obeyed() {
         one["admin"] == "drain" && one["why"][0].as_str().is_some_and(|why| why.contains("by hand")),
         "{one:#}"
     );
-    // Nobody is left behind the only listener.
+    // No target is left behind the only listener.
     let (status, says) = get(&admin, "/ready");
     assert!(status == 503 && says.contains("web has no target"), "{says}");
     let taken_back = ask(&control, "POST /targets/apps/app-0", "", "{\"state\":\"file\"}");
@@ -170,7 +170,7 @@ fn only_those_who_may_are_obeyed() {
         .replace('>', "%3E");
     assert_eq!(ask(&control, &format!("POST /targets/apps/{site}"), "", "{\"state\": \"up\"}").status(), 200);
     assert!(until(|| target(&admin, "apps", "app-0")["admin"] == "up"));
-    weir.is_well();
+    weir.assert_alive();
     let (_other, admin, _) = administered(&apps(&[&origin]), &[]);
     let answer = ask(&admin, "POST /drain", "Authorization: Bearer s3cret\r\n", "");
     assert!(answer.status() == 403 && answer.body_text().contains("--admin-token"), "{}", answer.body_text());
@@ -191,7 +191,7 @@ fn a_drain_shows_and_the_socket_goes() {
     assert!(get(&admin, "/").1.contains("draining"));
     // The second one ends it at once; two that come together are one.
     assert!(until(|| {
-        let ended = weir.has_ended().is_some();
+        let ended = weir.exit_code().is_some();
         if !ended {
             weir.signal(Signal::TERM);
         }
@@ -250,7 +250,7 @@ fn slow_readers_and_half_requests_hold_nobody_up() {
     assert_eq!(weir.get("/").body_text(), "here");
     drop(held);
     assert!(until(|| get(&admin, "/ready").0 == 200));
-    weir.is_well();
+    weir.assert_alive();
 }
 
 #[test]

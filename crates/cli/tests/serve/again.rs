@@ -74,7 +74,7 @@ fn a_cookie_is_the_same_among_instances_and_after_a_restart() {
     leads_there(&Weir::before(&other), &given);
 }
 
-/// Nobody who does not know the file can make a cookie; who has the same one makes the same.
+/// A cookie cannot be made without the file of the key; two processes with the same file make the same one.
 #[test]
 fn a_key_of_a_file_makes_other_cookies() {
     let origins = NAMES.map(Origin::named);
@@ -88,7 +88,7 @@ fn a_key_of_a_file_makes_other_cookies() {
     assert!(given.iter().all(|cookie| !none.contains(cookie)), "{given:?} {none:?}");
     assert!(cookies(&with(&two)).iter().all(|cookie| !given.contains(cookie) && !none.contains(cookie)));
     leads_there(&with(&one), &given);
-    // One that was made without the key is one of nobody: the client gets another.
+    // One that was made without the key is not valid: the client gets another.
     let (_, cookie) = ask(&first, &format!("Cookie: {}\r\n", none[0]));
     assert!(cookie.is_some_and(|cookie| given.contains(&cookie)));
 }
@@ -116,7 +116,7 @@ fn a_socket_that_a_killed_process_left_behind_is_bound_anew() {
     assert_eq!(scratch.names(), Vec::<String>::new(), "nothing of it is left, nor a lock");
 }
 
-/// Whoever starts at once finds one stale socket: one of them has it, the others say who.
+/// Processes that start at once find one stale socket: one of them takes it, the others name that one.
 #[test]
 fn one_of_many_takes_a_stale_socket() {
     let scratch = Scratch::new("stale-many");
@@ -146,19 +146,19 @@ fn one_of_many_takes_a_stale_socket() {
     assert_eq!(answer.expect("it accepts").expect("an answer").body_text(), "unix");
 }
 
-/// Whatever is no socket, and whatever listens, is another's: it stays, and the start fails.
+/// A file that is not a socket, or a socket on which a process listens, is left alone, and the start fails.
 #[test]
 fn what_else_is_in_the_way_stays() {
     let scratch = Scratch::new("in-the-way");
     let path = scratch.file("data.sock", "precious");
-    serve_fails(&listen(&path), 3, &[&path, "no socket left behind", "choose another path"]);
+    serve_fails(&listen(&path), 3, &[&path, "not a stale socket", "choose another path"]);
     assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "precious");
 
     let folder = scratch.path("folder.sock");
     std::fs::create_dir(&folder).expect("a folder can be made");
     serve_fails(&listen(&folder), 3, &[&folder]);
 
-    // A link to a stale socket is somebody's link.
+    // A link to a stale socket was made on purpose.
     let (stale, link) = (scratch.path("stale.sock"), scratch.path("link.sock"));
     drop(UnixListener::bind(&stale).expect("the path is free"));
     std::os::unix::fs::symlink(&stale, &link).expect("a link can be made");

@@ -81,7 +81,7 @@ fn a_plan_is_served_as_its_file() {
     run(&["check", "--serve", &plan]).fails(2, "<stdin>:1:14");
 }
 
-/// What one loop hides, a status that nobody gives, a trace that is too short: each is a warning.
+/// What one loop hides, a status that no node gives, a trace that is too short: each is a warning.
 #[test]
 fn simulations_warn_of_what_serving_would_change() {
     let warned = |source: &str| {
@@ -111,6 +111,6 @@ fn simulations_warn_of_what_serving_would_change() {
     let ran = run(&["sim", &scratch.file("t.star", source)]);
     ran.succeeds();
     assert!(ran.err.contains("has 2 arrivals, fewer than the 5 requests"), "{}", ran.err);
-    // The path is read; another column is nobody's business.
+    // The path is read; the other columns are not.
     assert_eq!(ran.err.matches("warning:").count(), 1, "{}", ran.err);
 }

@@ -1,4 +1,4 @@
-//! Clients at their worst: those who leave, stall, read nothing or send everything at once. Others are served meanwhile.
+//! Clients at their worst: they leave, stall, read nothing or send everything at once. Others are served meanwhile.
 
 use crate::shared::serve;
 use crate::shared::serve::{Fault, Origin, Peer, Stream, Weir, pause, reply, until};
@@ -62,7 +62,7 @@ fn a_client_that_leaves_while_it_waits_is_not_worked_for() {
     let origin = silent();
     let weir = Weir::before(&server(&origin));
     // What lies unread behind the request, and how the client leaves. 90,000 bytes are more than weir reads ahead, and the rest
-    // fits into any receive buffer: behind what does not fit, the system cannot tell of the end.
+    // fits into any receive buffer: behind what does not fit, the system cannot report the end.
     for (at, (unread, breaks)) in
         [(0, false), (0, true), (10, false), (10, true), (90_000, false), (90_000, true)]
             .into_iter()
@@ -125,7 +125,7 @@ fn a_client_that_leaves_amid_its_answer_or_its_body_is_not_worked_for() {
         }
     }
     assert_eq!(origin.arrivals().len(), 6);
-    weir.is_well();
+    weir.assert_alive();
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn heads_and_bodies_that_come_slowly_are_cut_off_and_others_are_served() {
                 took(begun, 0.9, LATE);
             });
         }
-        // Who has asked nothing gets no answer: from the start, and after an answer.
+        // A client without a request gets no answer: from the start, and after an answer.
         for first in [false, true] {
             scope.spawn(move || {
                 let mut client = weir.client();
@@ -191,7 +191,7 @@ fn heads_and_bodies_that_come_slowly_are_cut_off_and_others_are_served() {
         }
     });
     origin.read_only_http();
-    weir.is_well();
+    weir.assert_alive();
 }
 
 /// A client that takes nothing is let go, and its origin with it; one that takes little, but steadily, is not.
@@ -218,7 +218,7 @@ fn readers_that_read_nothing_are_let_go() {
     assert!(until(|| origin.open() == 0), "the origin waits for a client that reads nothing");
     took(begun, 1.4, LATE);
     drop(stalled);
-    // 24 MiB in 4 s. (The system tells of room only when a third of its buffer is free, so that "little" is relative.)
+    // 24 MiB in 4 s. (The system reports room only when a third of its buffer is free, so that "little" is relative.)
     let length = 24 << 20;
     let mut slow = ask(length);
     let mut read = 0;
@@ -252,7 +252,7 @@ fn answers_that_nobody_reads_hold_nothing() {
     // The write timeout, then at most two seconds of a lingering close; idle connections to the origin may be left.
     assert!(until(|| weir.descriptors() < before + 5 + origin.open()), "{} descriptors", weir.descriptors());
     drop(clients);
-    weir.is_well();
+    weir.assert_alive();
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn an_expectation_may_be_refused_and_silence_is_consent() {
     took(begun, 0.9, LATE);
     client.send("body").expect("it is sent");
     assert_eq!(client.response("POST").expect("an answer").body_text(), "body");
-    // Who does not wait for it is answered all the same.
+    // A client that does not wait for it is answered all the same.
     let asked = (0..3).map(|_| {
         let begun = Instant::now();
         let answer = weir.ask(&format!("{EXPECT}body")).expect("an answer");
@@ -363,7 +363,7 @@ fn an_expectation_may_be_refused_and_silence_is_consent() {
     assert!(quickest < ALONE, "it took {quickest} s");
 }
 
-/// An answer that comes while the client still sends is not destroyed by the bytes that nobody reads.
+/// An answer that comes while the client still sends is not destroyed by the bytes that are never read.
 #[test]
 fn an_early_answer_to_a_large_upload_arrives() {
     for length in [Some(32 << 20), None] {

@@ -31,7 +31,7 @@ fn slow() -> Slow {
     Slow { origin, may_end, has_sent }
 }
 
-/// A weir whose only client has left, and which was told to end while its request goes on.
+/// A weir whose only client has left, and which gets a signal to end while its request continues.
 fn left(slow: &Slow, on_cancel: &str, drain_timeout: &str) -> (Weir, Instant) {
     let node = format!("queue(server(addr = \"{}\"), on_cancel = \"{on_cancel}\")", slow.origin.addr());
     let weir = Weir::set(&format!("drain_timeout = {drain_timeout}"), &node);
@@ -51,7 +51,7 @@ fn what_goes_on_without_its_client_is_served_to_its_end() {
         let slow = slow();
         let (mut weir, _) = left(&slow, on_cancel, "30*s");
         pause(700);
-        assert_eq!(weir.has_ended(), None, "{on_cancel}: it ends before what it was asked for has");
+        assert_eq!(weir.exit_code(), None, "{on_cancel}: it ends before what it was asked for has");
         assert!(!slow.has_sent.load(SeqCst) && slow.origin.open() == 1, "{on_cancel}");
         slow.may_end.store(true, SeqCst);
         assert_eq!(weir.ends(), Some(0), "{on_cancel}: it does not end");
@@ -70,7 +70,7 @@ fn what_goes_on_for_too_long_ends_with_the_drain_timeout() {
     slow.may_end.store(true, SeqCst);
 }
 
-/// What ends with its client holds up nobody.
+/// Work that ends with its client delays no drain.
 #[test]
 fn what_was_cancelled_is_not_waited_for() {
     let slow = slow();

@@ -32,7 +32,7 @@ fn a_bound_connection_ends_though_its_client_stays() {
     }
 }
 
-/// As long as neither limit has come it is the same one, and nobody else's.
+/// As long as neither limit has come it is the same one, and no other client's.
 #[test]
 fn a_bound_connection_is_one_clients() {
     let origin = ntlm();

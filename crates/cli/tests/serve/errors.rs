@@ -1,4 +1,4 @@
-//! What is said on standard error of requests that failed, and of targets: who, where and why, never more than can be read.
+//! Messages on standard error about failed requests and targets: which, where and why, never more than can be read.
 
 use crate::shared::common::Scratch;
 use crate::shared::serve::{Origin, Weir, closed_port, until};

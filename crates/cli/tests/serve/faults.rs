@@ -1,6 +1,6 @@
 //! Origins at their worst, one script for each fault: nothing hangs, nothing is doubled, and the right one is blamed.
 //!
-//! Each fault is met twice: by a server that stands alone, and by `retry(3, lb.round_robin([bad, good], start="first"))`.
+//! Each fault is met twice: by a server without a balancer, and by `retry(3, lb.round_robin([bad, good], start="first"))`.
 
 use crate::shared::serve::{Fault, Origin, Peer, Weir, closed_port, origin, pause, reply, tell, until};
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 struct Case {
     name: &'static str,
     script: fn(&mut Peer) -> Result<(), Fault>,
-    /// What a client sees of a server that stands alone: the status, and how its body ends.
+    /// What a client sees of a server without a balancer: the status, and how its body ends.
     alone: (u16, Body),
     /// Whether a further attempt may follow: for GET, for POST.
     again: (bool, bool),
@@ -340,7 +340,7 @@ fn every_fault_comes_to_what_was_promised() {
             wrong.extend(one.join().expect("no panic"));
         }
     });
-    weir.is_well();
+    weir.assert_alive();
     good.read_only_http();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Of the 125 cases that are scored; the others are warnings for what the standard allows.
 const PASS: usize = 118;
 
-/// How long an answer may take before it counts as none. Only requests that are not whole wait so long.
+/// How long an answer may take before it counts as none. Only incomplete requests wait for all of it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +21,7 @@ enum Verdict {
 
 /// What came: the first final status, and whether the connection ended.
 #[derive(Debug)]
-struct Seen {
+struct Observation {
     status: Option<u16>,
     closed: bool,
 }
@@ -55,7 +55,7 @@ fn statuses(read: &[u8]) -> Vec<u16> {
     lines.filter(|s| (200..600).contains(s)).collect()
 }
 
-fn ask(weir: &Weir, request: &[u8]) -> Seen {
+fn ask(weir: &Weir, request: &[u8]) -> Observation {
     let mut client = weir.client();
     // It may be refused before it was sent whole.
     let _ = client.send(request);
@@ -70,10 +70,10 @@ fn ask(weir: &Weir, request: &[u8]) -> Seen {
             Err(fault) => break fault != Fault::Silence,
         }
     };
-    Seen { status: statuses(&read).first().copied(), closed }
+    Observation { status: statuses(&read).first().copied(), closed }
 }
 
-fn judge(expected: &str, seen: &Seen) -> Verdict {
+fn judge(expected: &str, seen: &Observation) -> Verdict {
     let of = |holds: bool| if holds { Verdict::Pass } else { Verdict::Fail };
     if let Some(not) = expected.strip_prefix('!') {
         return of(seen.status.is_none_or(|s| s.to_string() != not));
@@ -103,7 +103,7 @@ fn the_cases_of_http11probe() {
     let origin = Origin::answering(|request| reply(request.method()));
     let mut weir = Weir::before(&format!("server(addr = \"{}\")", origin.addr()));
     let next = AtomicUsize::new(0);
-    let seen: Arc<Mutex<Vec<(usize, Seen)>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<(usize, Observation)>>> = Arc::default();
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -132,8 +132,8 @@ fn the_cases_of_http11probe() {
         }
     }
     tell(&format!("http11probe: {passed} pass, {warned} warn, {} fail", failed.len()));
-    weir.is_well();
-    // What reached the origin is HTTP/1.1 without a doubt, whatever was sent.
+    weir.assert_alive();
+    // What reached the origin is HTTP/1.1 without a doubt, however odd the request.
     origin.read_only_http();
     assert_eq!(cases.len(), 143);
     assert!(failed.is_empty(), "{}", failed.join("\n"));

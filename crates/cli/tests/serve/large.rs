@@ -30,7 +30,7 @@ impl Pattern {
         }
     }
 
-    /// The next bytes, at most so many.
+    /// The next bytes, at most `most`.
     fn next(&mut self, most: u64) -> &[u8] {
         let from = (self.at % self.bytes.len() as u64) as usize;
         let n = (self.bytes.len() - from).min(65_537).min(usize::try_from(most).unwrap_or(usize::MAX));
@@ -167,7 +167,7 @@ fn gigabytes_pass_in_constant_memory() {
         assert!(growth < MORE_KIB, "{way}: {growth} KiB more");
     }
     origin.read_only_http();
-    weir.is_well();
+    weir.assert_alive();
 }
 
 /// Both ways at once: what comes back before all was sent is passed on as it comes.
@@ -212,7 +212,7 @@ fn an_echo_flows_both_ways_at_once() {
         sender.join().expect("no panic");
     });
     assert!(growth < MORE_KIB, "{growth} KiB more");
-    weir.is_well();
+    weir.assert_alive();
 }
 
 /// Readers that stall hold what fits into buffers, and no more.
@@ -232,7 +232,7 @@ fn stalled_readers_cost_little() {
     });
     tell(&format!("{READERS} stalled readers: {growth} KiB more"));
     assert!(growth < READERS * 320, "{growth} KiB more");
-    weir.is_well();
+    weir.assert_alive();
 }
 
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -308,7 +308,7 @@ fn websockets_pass_through() {
     says(&mut client, "bye");
     assert_eq!(client.ending(), Fault::End);
     assert!(until(|| origin.open() == 0));
-    weir.is_well();
+    weir.assert_alive();
 }
 
 #[test]

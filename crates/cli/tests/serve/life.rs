@@ -99,7 +99,7 @@ fn a_socket_file_that_exists_is_said_with_the_remedy() {
     );
 }
 
-/// As with a TCP port: whoever comes next need not wait for the drain, and is left alone by it.
+/// As with a TCP port: the next process need not wait for the drain, which leaves its socket alone.
 #[test]
 fn a_successor_takes_the_path_while_a_drain_lasts() {
     let (origin, may_answer) = held();
@@ -136,7 +136,7 @@ fn a_name_without_address_is_a_target_that_is_down() {
     let mut weir = Weir::before("server(\"app\", addr = \"no-such-name.invalid:80\")");
     assert_eq!(weir.get("/").status(), 503);
     assert!(until(|| weir.err().contains("no-such-name.invalid")), "no warning: {:?}", weir.err());
-    weir.is_well();
+    weir.assert_alive();
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn unix_sockets_and_ipv6_lead_to_origins() {
             peer.send(reply(&format!("unix {}", request.field("host").unwrap_or_default())))?;
         }
     });
-    let six = Origin::at("[::1]:0".parse().expect("an address"), |peer| {
+    let six = Origin::bind("[::1]:0".parse().expect("an address"), |peer| {
         loop {
             peer.request()?;
             peer.send(reply("six"))?;
@@ -231,7 +231,7 @@ fn too_many_clients_wait() {
         let weir = Weir::new(&format!(
             "listen(\"127.0.0.1:0\", respond(200), name = \"web\", loops = 1, http = http({limit} = 3))\n"
         ));
-        // Who has not asked yet is not idle, and makes no room.
+        // A client that has not asked yet is not idle, and makes no room.
         let mut three: Vec<Stream> = (0..3).map(|_| weir.client()).collect();
         // The fourth waits until one leaves.
         let mut fourth = weir.client();
@@ -260,10 +260,10 @@ fn without_descriptors_accepting_pauses() {
     pause(1000);
     let spent = weir.cpu_ms() - before;
     assert!(spent < 200, "{spent} ms of processor time in a second of waiting");
-    weir.is_well();
+    weir.assert_alive();
     drop(clients);
     assert!(until(|| weir.ask(GET).is_ok_and(|a| a.status() == 200)), "it does not recover");
-    weir.is_well();
+    weir.assert_alive();
     // It can be ended while it is full.
     let clients: Vec<Stream> = (0..80).map(|_| weir.client()).collect();
     assert!(until(|| weir.descriptors() >= 40));
@@ -272,12 +272,13 @@ fn without_descriptors_accepting_pauses() {
     drop(clients);
 }
 
-/// Who waits because descriptors have run out waits for a reason that somebody can read and mend; not ten times a second.
+/// Connections that wait because descriptors have run out wait for a reason that an operator can read and mend; it is not
+/// written ten times a second.
 #[test]
 fn without_descriptors_it_says_so() {
     let weir = Weir::with("listen(\"127.0.0.1:0\", respond(200), loops = 2)\n", &["--quiet"], 1);
     assert_eq!(weir.get("/").status(), 200);
-    weir.may_open(false);
+    weir.allow_descriptors(false);
     let mut waits = weir.client();
     waits.send(GET).expect("it is sent");
     let says = || weir.err().lines().filter(|l| l.contains("Too many open files")).count();
@@ -287,11 +288,11 @@ fn without_descriptors_it_says_so() {
     }
     pause(1000);
     assert_eq!(says(), 1, "{}", weir.err());
-    weir.may_open(true);
+    weir.allow_descriptors(true);
     assert_eq!(waits.response("GET").expect("an answer").status(), 200);
 }
 
-/// With few descriptors it serves, or says why not: whatever it is that finds none.
+/// With few descriptors it serves, or says why not, for every use of a descriptor.
 #[test]
 fn a_start_without_room_for_a_client_fails() {
     let origin = Origin::named("origin");
@@ -329,7 +330,7 @@ fn a_start_without_room_for_a_client_fails() {
     assert!((1..25).contains(&served), "{served}");
 }
 
-/// That this process has no descriptor to ask with says nothing of who would have been asked.
+/// That this process has no descriptor to check with says nothing about the target.
 #[test]
 fn without_descriptors_no_target_goes_down() {
     let origin = Origin::named("origin");
@@ -340,7 +341,7 @@ fn without_descriptors_no_target_goes_down() {
     ));
     let mut client = weir.client();
     assert_eq!(client.get("/").expect("an answer").status(), 200);
-    weir.may_open(false);
+    weir.allow_descriptors(false);
     let checks = || origin.arrivals().iter().filter(|a| a.contains("/check")).count();
     pause(100);
     let before = checks();
@@ -349,7 +350,7 @@ fn without_descriptors_no_target_goes_down() {
     assert_eq!(client.get("/").expect("an answer").status(), 200, "{}", weir.err());
     assert!(!weir.err().contains("is down"), "{}", weir.err());
     // Checks go on, and count again.
-    weir.may_open(true);
+    weir.allow_descriptors(true);
     assert!(until(|| checks() > before + 2));
     drop(origin);
     assert!(until(|| weir.err().contains("is down")), "{}", weir.err());
@@ -366,7 +367,7 @@ fn a_full_house_drains() {
     assert_eq!(weir.ends(), Some(0), "max_clients are connected, and it does not drain");
 }
 
-/// Who has come before the signal and waits for a place is served as places become free; who comes after it is not let in.
+/// A client that waits for a place since before the signal is served as places become free; a later one is not let in.
 #[test]
 fn those_who_wait_at_a_drain_are_served() {
     for loops in [1, 2] {
@@ -425,7 +426,7 @@ fn sigterm_drains() {
         busy.send(GET).expect("it is sent");
         assert!(until(|| origin.arrivals().len() == 2));
         weir.signal(signal);
-        // Who is idle is let go, in order; who has asked gets the answer, and is told that it is the last.
+        // Idle clients are let go, in order; a client that has asked gets its answer, marked as the last.
         assert_eq!(idle.ending(), Fault::End);
         // The loops close their doors one by one.
         assert!(until(|| Stream::connect(&weir.listening[0].1).is_err()), "it still accepts");
@@ -433,7 +434,7 @@ fn sigterm_drains() {
         let answer = busy.response("GET").expect("an answer");
         assert_eq!((answer.status(), answer.closes()), (200, true));
         assert_eq!(busy.ending(), Fault::End);
-        // Who has just come is thought to be about to ask, for a second: much less than the drain may take.
+        // A new client is expected to ask within a second: much less than the drain may take.
         assert_eq!(fresh.ending(), Fault::End);
         drop((busy, idle, fresh));
         assert_eq!(weir.ends(), Some(0));
@@ -472,7 +473,7 @@ fn a_drain_loses_no_request() {
     assert_eq!(weir.ends(), Some(0));
     let served: u32 = ended.iter().map(|(served, _)| served).sum();
     assert!(served > 100, "{ended:?}");
-    // What the system lets in between the last look and the close of a door, nobody can answer.
+    // What the system lets in between the last look and the close of a door, no process can answer.
     assert!(ended.iter().map(|(_, lost)| lost).sum::<u32>() <= 1, "{ended:?}");
 }
 
@@ -495,7 +496,7 @@ fn drain_timeout_cuts_and_drain_delay_waits() {
     assert!(busy.response("GET").is_err());
 }
 
-/// Whoever waits for it is told that it is no hang, and what to do.
+/// It tells a waiting operator that it does not hang, and what to do.
 #[test]
 fn a_drain_that_lasts_is_told() {
     let (origin, may_answer) = held();
@@ -523,13 +524,13 @@ fn a_second_signal_ends_at_once() {
     assert!(until(|| origin.arrivals().len() == 1));
     weir.signal(Signal::INT);
     pause(300);
-    assert_eq!(weir.has_ended(), None);
+    assert_eq!(weir.exit_code(), None);
     weir.signal(Signal::INT);
     assert_eq!(weir.ends(), Some(130));
     assert!(!std::fs::exists(&path).expect("readable"), "the next start would fail");
 }
 
-/// Origins are killed and come back while clients ask: with retries, nobody sees an error.
+/// Origins are killed and come back while clients ask: with retries, no client sees an error.
 #[test]
 fn origins_that_come_and_go_are_not_noticed() {
     let (one, two) = (free_port(), free_port());
@@ -539,7 +540,7 @@ fn origins_that_come_and_go_are_not_noticed() {
             peer.send(reply("fine"))?;
         }
     };
-    let mut origins = [Some(Origin::at(one, fine)), Some(Origin::at(two, fine))];
+    let mut origins = [Some(Origin::bind(one, fine)), Some(Origin::bind(two, fine))];
     let mut weir = Weir::before(&format!(
         "retry(3, lb.round_robin([server(\"one\", addr = \"{one}\"), server(\"two\", addr = \"{two}\")]))"
     ));
@@ -568,14 +569,14 @@ fn origins_that_come_and_go_are_not_noticed() {
             drop(origins[at].take());
             pause(100);
             went_on &= all_go_on();
-            origins[at] = Some(Origin::at(addr, fine));
+            origins[at] = Some(Origin::bind(addr, fine));
             pause(100);
             went_on &= all_go_on();
         }
         ends.store(true, SeqCst);
         assert!(went_on, "{asked:?}");
     });
-    weir.is_well();
+    weir.assert_alive();
 }
 
 /// The same without origins of the test: those that weir is itself.

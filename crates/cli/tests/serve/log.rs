@@ -64,7 +64,7 @@ fn every_line_is_json() {
     assert!(put["error"].is_null() && put["duration_ms"].as_f64().is_some_and(|ms| ms > 0.0 && ms < 5000.0));
 }
 
-/// What is refused for its head is told by its head: never by a body, which may hold a password or imitate a line.
+/// A request refused for its head is logged by its head: never by a body, which may hold a password or imitate a line.
 #[test]
 fn no_body_stands_in_a_line() {
     let scratch = Scratch::new("log-body");
@@ -405,7 +405,7 @@ fn what_a_drain_cuts_has_a_line() {
     assert_eq!(said, 2, "{}", weir.err());
 }
 
-/// Without any traffic: whoever rotates is to find the new file, and the old one free.
+/// Without any traffic: a rotating program finds the new file, and the old one free.
 #[test]
 fn sigusr1_needs_no_request() {
     let scratch = Scratch::new("log-idle");
@@ -479,7 +479,7 @@ fn a_file_that_cannot_be_opened_is_said_at_start() {
     serve::serve_fails(file, 3, &["/no/such/folder/x.log", "check its folder"]);
 }
 
-/// Nobody reads the pipe: requests are answered as before, and the process ends when it is told to.
+/// A pipe without a reader: requests are answered as before, and the process ends on a signal.
 #[test]
 fn a_full_pipe_is_in_nobodys_way() {
     let scratch = Scratch::new("log-pipe");

@@ -1,4 +1,4 @@
-//! Access logs that go to standard output, to pipes that nobody reads, and in the format that other programs read.
+//! Access logs that go to standard output, to pipes without a reader, and in the format that other programs read.
 
 use crate::shared::common;
 use crate::shared::common::Scratch;
@@ -44,7 +44,7 @@ fn ask_often(addr: &str, requests: usize) {
     });
 }
 
-/// Whoever reads the log from standard output gets nothing else there.
+/// A reader of the log on standard output gets nothing else there.
 #[test]
 fn standard_output_holds_only_lines_of_the_log() {
     let mut weir = Weir::new(&listen("stdout", "json"));
@@ -76,7 +76,7 @@ fn listening_lines_leave_standard_output_to_any_log() {
     assert!(!weir.err().contains("listening"), "{}", weir.err());
 }
 
-/// A weir whose standard output nobody has read so far.
+/// A weir whose standard output has not been read so far.
 struct Unread {
     child: Child,
     out: Option<std::process::ChildStdout>,
@@ -130,7 +130,7 @@ impl Drop for Unread {
     }
 }
 
-/// Every request has its line in the pipe or in the count of those that were lost, which is told while it runs.
+/// Every request has its line in the pipe or in the count of those that were lost, which is reported while it runs.
 #[test]
 fn lines_of_a_pipe_that_nobody_reads_are_lost_and_counted() {
     const REQUESTS: usize = 20_000;
@@ -202,7 +202,7 @@ fn a_fifo_without_a_reader_is_said_at_start() {
     let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
     assert!(made.success());
     serve_fails(&listen(&path, "json"), 3, &[&path, "nobody reads this FIFO", "start its reader first"]);
-    // With one it is a log as any other. Opened both ways first, so that opening waits for nobody.
+    // With one it is a log as any other. Opened both ways first, so that opening does not wait.
     let both = File::options().read(true).write(true).open(&path).expect("it is there");
     let mut reader = File::open(&path).expect("it is there");
     let mut weir = Weir::new(&listen(&path, "json"));
@@ -215,7 +215,7 @@ fn a_fifo_without_a_reader_is_said_at_start() {
     assert!(text.lines().count() == 1 && text.contains("\"/1\""), "{text}");
 }
 
-/// The user of Basic is named, and whatever clients send is escaped as nginx and Apache do: no byte looks like a column.
+/// The user of Basic is named, and all that clients send is escaped as nginx and Apache do: no byte looks like a column.
 #[test]
 fn combined_is_what_nginx_and_apache_write() {
     let scratch = Scratch::new("log-clf");
@@ -227,7 +227,7 @@ fn combined_is_what_nginx_and_apache_write() {
         let request = format!("GET /x HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
         assert_eq!(client.ask(&request).expect("an answer").status(), 200, "{fields}");
     };
-    // Aladdin:open sesame (RFC 7617); `a b"\<0a>:x`; no Basic; nobody.
+    // Aladdin:open sesame (RFC 7617); `a b"\<0a>:x`; no Basic; no user.
     ask("Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n");
     ask("Authorization: bAsIc YSBiIlwKOng=\r\n");
     ask("Authorization: Bearer QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n");

@@ -26,13 +26,13 @@ fn printed(method: &str, target: &str, nonce: &str, body: &[u8]) -> String {
 }
 
 /// A recorded connection: its bytes, and what our own reader found in them.
-struct Recorded {
+struct Recording {
     bytes: Vec<u8>,
     lines: Vec<String>,
 }
 
 /// Reads, keeps what it reads, and answers in several framings, sometimes late, sometimes for the last time.
-fn record(peer: &mut Peer, recorded: &Mutex<Vec<Recorded>>) -> Result<(), Fault> {
+fn record(peer: &mut Peer, recorded: &Mutex<Vec<Recording>>) -> Result<(), Fault> {
     let mut random = Random::new(peer.number as u64);
     peer.stream.record = Some(Vec::new());
     let (mut lines, mut whole) = (Vec::new(), 0);
@@ -61,7 +61,7 @@ fn record(peer: &mut Peer, recorded: &Mutex<Vec<Recorded>>) -> Result<(), Fault>
         _ if bytes.len() == whole => "end".to_owned(),
         _ => "cut".to_owned(),
     });
-    recorded.lock().expect("no panic").push(Recorded { bytes, lines });
+    recorded.lock().expect("no panic").push(Recording { bytes, lines });
     Err(ended)
 }
 
@@ -289,7 +289,7 @@ fn other(answer: &Message, to: &Sent) -> Option<String> {
 
 #[test]
 fn every_parser_finds_exactly_what_was_sent() {
-    let recorded: Arc<Mutex<Vec<Recorded>>> = Arc::default();
+    let recorded: Arc<Mutex<Vec<Recording>>> = Arc::default();
     let keeping = recorded.clone();
     let origin = Origin::new(move |peer| record(peer, &keeping));
     let weir = Weir::before(&format!("server(addr = \"{}\")", origin.addr()));
@@ -317,11 +317,11 @@ fn every_parser_finds_exactly_what_was_sent() {
     assert!(book.answered > CONNECTIONS, "{} answers are too few to say something", book.answered);
 }
 
-/// The same streams with bytes changed, left out and doubled: whatever weir makes of them, there is one way to read it.
+/// The same streams with bytes changed, left out and doubled: however weir forwards them, there is one way to read it.
 #[test]
 fn what_is_made_of_broken_requests_has_one_meaning() {
     const BYTES: &[u8] = b"\0\t\n\r :;,09afF\"#/?xX\x7f\x80\xff";
-    let recorded: Arc<Mutex<Vec<Recorded>>> = Arc::default();
+    let recorded: Arc<Mutex<Vec<Recording>>> = Arc::default();
     let keeping = recorded.clone();
     let origin = Origin::new(move |peer| record(peer, &keeping));
     let mut weir =
@@ -352,7 +352,7 @@ fn what_is_made_of_broken_requests_has_one_meaning() {
             });
         }
     });
-    weir.is_well();
+    weir.assert_alive();
     drop(weir);
     assert!(until(|| origin.open() == 0));
     let recorded = std::mem::take(&mut *recorded.lock().expect("no panic"));
@@ -364,8 +364,8 @@ fn what_is_made_of_broken_requests_has_one_meaning() {
     assert!(found > CONNECTIONS / 4, "{found}");
 }
 
-/// Every parser finds what our own has found, and nothing is malformed. What could not be run is told.
-fn parsers_agree(name: &str, recorded: &[Recorded], wrong: &mut Vec<String>) -> String {
+/// Every parser finds what our own has found, and nothing is malformed. What could not be run is reported.
+fn parsers_agree(name: &str, recorded: &[Recording], wrong: &mut Vec<String>) -> String {
     let scratch = Scratch::new(name);
     let files: Vec<String> =
         recorded.iter().enumerate().map(|(i, r)| scratch.file(&format!("{i}.bin"), &r.bytes)).collect();
@@ -411,7 +411,7 @@ fn is_unknown_method(found: &[&str], own: &[String]) -> bool {
 }
 
 /// What arrived against what was sent: each request once, unchanged; a GET may come twice, as it may be sent again.
-fn missing_or_more(sent: &HashMap<String, (String, Arrives)>, recorded: &[Recorded]) -> Vec<String> {
+fn missing_or_more(sent: &HashMap<String, (String, Arrives)>, recorded: &[Recording]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut arrived: HashMap<&str, Vec<&str>> = HashMap::new();
     for line in

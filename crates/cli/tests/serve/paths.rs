@@ -58,7 +58,7 @@ fn the_simulator_matches_as_it_is_served() {
     }
 }
 
-/// What browsers send unescaped (WHATWG URL), and what nobody may.
+/// What browsers send unescaped (WHATWG URL), and what is never allowed.
 #[test]
 fn targets_pass_as_they_came_or_not_at_all() {
     let origin = Origin::answering(|request| reply(request.target()));
@@ -77,7 +77,7 @@ fn targets_pass_as_they_came_or_not_at_all() {
     }
     assert_eq!(origin.take_arrivals(), Vec::<String>::new());
     origin.read_only_http();
-    weir.is_well();
+    weir.assert_alive();
 }
 
 /// A length in a 1xx, an expectation in any case, a trailer that resembles a length: all of them pass, and harm nothing.
@@ -122,7 +122,7 @@ fn what_other_proxies_take_is_taken() {
     assert_eq!((switched.status(), switched.field("content-length")), (101, None));
     assert_eq!(client.some().expect("the other protocol"), b"hello");
     origin.read_only_http();
-    weir.is_well();
+    weir.assert_alive();
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_sticky_key_is_looked_for_beside_its_file() {
     run(&["check", &path]).fails(2, "topology.star:2:1");
     scratch.file("srv.key", "too short");
     let ran = run(&["check", &path]);
-    ran.fails(2, "has 9 bytes, and a key needs 16 or more");
+    ran.fails(2, "has 9 bytes, but a key needs at least 16");
     assert!(ran.err.contains("/dev/urandom"), "{}", ran.err);
     scratch.file("srv.key", "long enough to be a key");
     run(&["check", &path]).succeeds();

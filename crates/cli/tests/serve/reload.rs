@@ -1,4 +1,4 @@
-//! The file is read again, another process takes over, and systemd is told: `weir serve` as an operator runs it.
+//! The file is read again, another process takes over, and systemd is notified: `weir serve` as an operator runs it.
 
 use crate::shared::common::{Scratch, run, weir};
 use crate::shared::serve::admin::{addr, get, json};
@@ -191,7 +191,7 @@ fn a_reload_that_waits_holds_nobody_up() {
             assert!(until(|| weir.get("/").body_text() == turn.to_string()), "{turn}: {}", weir.err());
         }
     }
-    // The ninth waits for an hour. Nobody else does.
+    // The ninth waits for an hour. No other does.
     for _ in 0..3 {
         assert_eq!(json(&admin, "/config")["generation"], 8);
         assert_eq!(get(&admin, "/ready").0, 200);
@@ -223,7 +223,7 @@ fn a_predecessor_that_is_stopped_is_said() {
     run(&["serve", &file, "--control", &control, "--replace"]).fails(3, "does not answer: end it");
     old.signal(Signal::CONT);
     assert_eq!(old.get("/").body_text(), "old");
-    // One that is killed leaves its socket's file, which is nobody's.
+    // One that is killed leaves its socket's file, on which no process listens.
     old.signal(Signal::KILL);
     old.ends();
     let new = Weir::with(&answers("new"), &["--control", &control, "--replace"], 1);

@@ -1,4 +1,4 @@
-//! Limits make room: at each of them whoever is idle goes, whoever is busy stays, and a newcomer waits if nobody is idle.
+//! Limits make room: at each of them idle clients go, busy ones stay, and a newcomer waits if none is idle.
 
 use crate::shared::serve::{Fault, Origin, Stream, Weir, pause, reply, until};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const IDLE_MS: u64 = 200;
 /// The two limits of a listener that make room among its clients.
 const LIMITS: [&str; 2] = ["max_clients", "max_clients_per_address"];
 
-/// A listener for two clients at most, by either limit, on so many loops.
+/// A listener for two clients at most, by either limit, on `loops` loops.
 fn for_two(limit: &str, node: &str, loops: u32) -> Weir {
     Weir::new(&format!(
         "listen(\"127.0.0.1:0\", {node}, name = \"web\", loops = {loops}, http = http({limit} = 2))\n"
@@ -95,7 +95,7 @@ fn a_busy_client_makes_no_room_and_the_newcomer_waits() {
     }
 }
 
-/// Whoever has not asked yet is no idle client: it has just come.
+/// A client that has not asked yet is not idle: it has just come.
 #[test]
 fn a_client_that_has_not_asked_yet_stays() {
     let weir = for_two("max_clients", "respond(200)", 1);
@@ -112,7 +112,7 @@ fn a_client_that_has_not_asked_yet_stays() {
     assert_eq!(third.response("GET").expect("an answer").status(), 200);
 }
 
-/// What a client asks just before it would be closed is answered: nobody who asks loses a request by it.
+/// What a client asks just before it would be closed is answered: no request is lost by it.
 #[test]
 fn a_request_that_comes_as_room_is_made_is_answered() {
     let weir = for_two("max_clients", "respond(200)", 1);
@@ -168,5 +168,5 @@ fn idle_origin_connections_make_room_for_descriptors() {
     }
     let opened: usize = origins.iter().map(Origin::accepted).sum();
     assert!(opened > 100, "{opened} connections: they never ran out");
-    weir.is_well();
+    weir.assert_alive();
 }

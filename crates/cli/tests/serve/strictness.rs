@@ -81,7 +81,7 @@ fn with(fields: &str) -> String {
 }
 
 /// A request for `h` with this target.
-fn to(target: &str) -> String {
+fn get_target(target: &str) -> String {
     get(target, "Host: h\r\n")
 }
 
@@ -109,28 +109,28 @@ fn hosts_and_targets() -> Vec<(&'static str, String)> {
         ("`Host: h/x`", get("/", "Host: h/x\r\n")),
         ("`Host: a,b`", get("/", "Host: a,b\r\n")),
         ("`Host: h:99999`", get("/", "Host: h:99999\r\n")),
-        ("`GET http://h:80/p` with `Host: h`", to("http://h:80/p")),
-        ("`GET http://other/p` with `Host: h`", to("http://other/p")),
-        ("`GET http://u:p@h/p`", to("http://u:p@h/p")),
-        ("`GET ftp://h/p`", to("ftp://h/p")),
+        ("`GET http://h:80/p` with `Host: h`", get_target("http://h:80/p")),
+        ("`GET http://other/p` with `Host: h`", get_target("http://other/p")),
+        ("`GET http://u:p@h/p`", get_target("http://u:p@h/p")),
+        ("`GET ftp://h/p`", get_target("ftp://h/p")),
         ("`GET http://h/p` without `Host`", get("http://h/p", "")),
-        ("`GET *`", to("*")),
-        ("`OPTIONS *`", to("*").replace("GET", "OPTIONS")),
-        ("`GET /{a}`", to("/{a}")),
-        ("`GET /a\\b`", to("/a\\b")),
-        ("`GET /\"a\"` or `GET /<a>`", to("/\"a\"")),
-        ("`GET /café` in raw UTF-8", to("/café")),
-        ("`GET /a#b`", to("/a#b")),
-        ("`GET /%zz`", to("/%zz")),
-        ("`GET /?100%`", to("/?100%")),
-        ("`GET /a%00b`", to("/a%00b")),
-        ("`GET /a%0ab`", to("/a%0ab")),
-        ("`GET /../b` without routes", to("/../b")),
-        ("`GET /a/../b`, a route for `/a/*`", to("/a/../b")),
-        ("`GET /a%2fb`, a route for `/a/*`", to("/a%2fb")),
-        ("two blanks in the request line", to(" /")),
-        ("`GET / HTTP/1.2`", to("/").replace("1.1", "1.2")),
-        ("a target over 8 KiB", to(&format!("/{}", "a".repeat(8192)))),
+        ("`GET *`", get_target("*")),
+        ("`OPTIONS *`", get_target("*").replace("GET", "OPTIONS")),
+        ("`GET /{a}`", get_target("/{a}")),
+        ("`GET /a\\b`", get_target("/a\\b")),
+        ("`GET /\"a\"` or `GET /<a>`", get_target("/\"a\"")),
+        ("`GET /café` in raw UTF-8", get_target("/café")),
+        ("`GET /a#b`", get_target("/a#b")),
+        ("`GET /%zz`", get_target("/%zz")),
+        ("`GET /?100%`", get_target("/?100%")),
+        ("`GET /a%00b`", get_target("/a%00b")),
+        ("`GET /a%0ab`", get_target("/a%0ab")),
+        ("`GET /../b` without routes", get_target("/../b")),
+        ("`GET /a/../b`, a route for `/a/*`", get_target("/a/../b")),
+        ("`GET /a%2fb`, a route for `/a/*`", get_target("/a%2fb")),
+        ("two blanks in the request line", get_target(" /")),
+        ("`GET / HTTP/1.2`", get_target("/").replace("1.1", "1.2")),
+        ("a target over 8 KiB", get_target(&format!("/{}", "a".repeat(8192)))),
         ("a head of 20 KiB", with(&format!("X-A: {}\r\n", "a".repeat(20_000)))),
         ("101 fields", with(&(0..100).map(|i| format!("X-{i}: 1\r\n")).collect::<String>())),
     ]
@@ -260,7 +260,7 @@ fn requests_are_treated_as_the_page_says() {
         }
     }
     assert!(wrong.is_empty(), "docs/strictness.md is not true:\n{wrong}");
-    weir.is_well();
+    weir.assert_alive();
 }
 
 fn answers() -> Vec<(&'static str, String)> {
@@ -342,5 +342,5 @@ fn answers_are_treated_as_the_page_says() {
         judge(row, &text, &mut wrong);
     }
     assert!(wrong.is_empty(), "docs/strictness.md is not true:\n{wrong}");
-    weir.is_well();
+    weir.assert_alive();
 }

@@ -1,4 +1,4 @@
-//! `weir serve` with TLS and real clients: curl and OpenSSL, who are passed over where they are not installed; what is said of
+//! `weir serve` with TLS and real clients: curl and OpenSSL, which are skipped where they are not installed; what is said of
 //! certificates that cannot be used, at start, on SIGHUP and of origins.
 
 use crate::shared::certificates::Authority;
@@ -56,7 +56,7 @@ fn curl_speaks_both_versions_and_sessions_are_resumed() {
         let args = [&["--cacert", &authority.file], version, &[&url[..]]].concat();
         assert_eq!(curl(addr, &args), ("hello".to_owned(), 0), "{version:?}");
     }
-    // Nobody speaks what is broken.
+    // No client speaks what is broken.
     assert_ne!(curl(addr, &["--cacert", &authority.file, "--tls-max", "1.1", &url]).1, 0);
     if has("openssl") {
         let shell =
@@ -88,10 +88,10 @@ fn who_speaks_the_wrong_language_is_told_in_its_own() {
         let _ = tcp.write_all(bytes).and_then(|()| tcp.shutdown(std::net::Shutdown::Write));
         let _ = tcp.read_to_end(&mut Vec::new());
     }
-    weir.is_well();
+    weir.assert_alive();
 }
 
-/// Whoever begins a handshake and does not go on has the time of a head.
+/// A client that begins a handshake and stops has the time of a head.
 #[test]
 fn a_handshake_that_does_not_go_on_ends() {
     let authority = Authority::new("slow");
@@ -124,12 +124,12 @@ fn clients_show_certificates_where_the_file_says_so() {
         assert_eq!(ask(&["--cert", &good.cert, "--key", &good.key]), ("hello".to_owned(), 0));
         assert_eq!(ask(&[]).1 == 0, without, "{auth}");
         assert_ne!(ask(&["--cert", &bad.cert, "--key", &bad.key]).1, 0);
-        assert!(until(|| weir.err().contains("signed by nobody in `client_ca`")), "{}", weir.err());
+        assert!(until(|| weir.err().contains("not signed by an authority in `client_ca`")), "{}", weir.err());
         assert!(without || until(|| weir.err().contains("it shows no certificate")), "{}", weir.err());
     }
 }
 
-/// Each way in which an origin's certificate can be wrong, and what the log and the client are told.
+/// Each way in which an origin's certificate can be wrong, and what the log and the client get.
 #[test]
 fn what_is_wrong_with_an_origin_is_said() {
     let (authority, other) = (Authority::new("origins"), Authority::new("nobody"));
@@ -144,8 +144,8 @@ fn what_is_wrong_with_an_origin_is_said() {
     let named = format!("{mine}, name = \"b.test\"");
     for (origin, tls, says) in [
         (&right, named.as_str(), "for another name"),
-        (&right, an_authority_that_has_not_signed.as_str(), "signed by nobody who is known"),
-        (&right, "", "signed by nobody who is known"),
+        (&right, an_authority_that_has_not_signed.as_str(), "not signed by a known authority"),
+        (&right, "", "not signed by a known authority"),
         (&asks, mine.as_str(), "wants a certificate of this side"),
         (&asks, &format!("{mine}, cert = {own}"), ""),
         (&right, mine.as_str(), ""),
@@ -205,9 +205,13 @@ fn what_cannot_be_used_ends_the_start_with_a_sentence() {
     };
     for (file, says, remedy) in [
         (two("/nowhere/a.pem", &good.key), "there is no such file", "folder of the file that names it"),
-        (two("/", &good.key), "is no regular file", "certificate"),
+        (two("/", &good.key), "is not a regular file", "certificate"),
         (two(&good.cert, "/nowhere/a.key"), "the key \"/nowhere/a.key\" cannot be read", "folder"),
-        (two(&good.cert, &second.key), "does not fit the certificate", "give the key that it was made with"),
+        (
+            two(&good.cert, &second.key),
+            "does not match the certificate",
+            "give the key that it was made with",
+        ),
         (two(&expired.cert, &expired.key), "has expired", "renew it"),
         (two(&empty.cert, &good.key), "has no certificate", "BEGIN CERTIFICATE"),
         (two(&good.cert, &empty.key), "has no private key", "BEGIN PRIVATE KEY"),
@@ -232,7 +236,7 @@ fn what_cannot_be_used_ends_the_start_with_a_sentence() {
     }
 }
 
-/// While clients come all the time, certificates change: nobody is refused, later clients see the new one, and one that cannot
+/// While clients come all the time, certificates change: no client is refused, later clients see the new one, and one that cannot
 /// be used changes nothing.
 #[test]
 fn certificates_change_while_clients_come() {
@@ -281,7 +285,7 @@ fn certificates_change_while_clients_come() {
     });
     let said = weir.err();
     assert!(
-        said.contains("does not fit the certificate") && said.contains("weir serves as before"),
+        said.contains("does not match the certificate") && said.contains("weir serves as before"),
         "{said}"
     );
     assert!(said.contains("certificates read again"), "{said}");

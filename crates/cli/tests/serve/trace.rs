@@ -1,4 +1,4 @@
-//! What the log tells of a request beyond its line's first fields: its name, its trace, how long its parts took, whom it tried; and the
+//! What the log records of a request beyond its line's first fields: its name, its trace, how long its parts took, its targets; and the
 //! histories that `http(trace=...)` writes.
 
 use crate::shared::common::Scratch;
@@ -171,7 +171,7 @@ fn a_line_tells_whom_it_tried_and_where_the_time_went() {
     assert_eq!((&own["tried"], &own["response"], &own["connect"]), (&tried(&[]), &Value::Null, &Value::Null));
 }
 
-/// The stages that count add up to the latency, whatever there was: a queue, attempts that failed, a hedge that lost.
+/// The stages that count add up to the latency, with a queue, attempts that failed, a hedge that lost.
 #[test]
 fn a_history_adds_up() {
     let scratch = Scratch::new("trace-history");
@@ -224,7 +224,7 @@ fn a_history_adds_up() {
     assert_eq!(backoff["member"], "again");
 }
 
-/// A small share is written, and whatever its caller records; without `trace` nothing is.
+/// A small share is written, and all that its caller records; without `trace` nothing is.
 #[test]
 fn what_the_caller_records_is_written() {
     let scratch = Scratch::new("trace-sampled");

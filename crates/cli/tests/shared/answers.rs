@@ -5,14 +5,14 @@ use crate::shared::pages::{shown, wrapped};
 use serde_json::Value;
 
 /// The part of a page about one file: its commands, a table, a verdict.
-pub(crate) struct Shown {
+pub(crate) struct Answer {
     pub(crate) name: &'static str,
     pub(crate) commands: Vec<Vec<&'static str>>,
     pub(crate) table: String,
     pub(crate) verdict: String,
 }
 
-impl Shown {
+impl Answer {
     pub(crate) fn text(&self) -> String {
         self.text_with(|_| String::new())
     }
@@ -53,7 +53,7 @@ pub(crate) fn name(scenario: &Value) -> &str {
 
 /// The scenario of that name at one point of a sweep.
 #[track_caller]
-pub(crate) fn at<'a>(of: &'a [Value], wanted: &str, param: &str, value: impl Into<Value>) -> &'a Value {
+pub(crate) fn find<'a>(of: &'a [Value], wanted: &str, param: &str, value: impl Into<Value>) -> &'a Value {
     let value = value.into();
     let found = of.iter().find(|s| name(s) == wanted && s["params"][param] == value);
     found.unwrap_or_else(|| panic!("no `{wanted}` where {param} is {value}"))

@@ -18,15 +18,15 @@ pub(crate) fn weir() -> Command {
 }
 
 /// One finished command.
-pub(crate) struct Ran {
+pub(crate) struct Execution {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Ran {
-    fn of(output: Output) -> Ran {
-        Ran {
+impl Execution {
+    fn new(output: Output) -> Execution {
+        Execution {
             code: output.status.code(),
             out: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
             err: String::from_utf8(output.stderr).expect("standard error is UTF-8"),
@@ -51,12 +51,12 @@ impl Ran {
 }
 
 /// Runs `weir` with these arguments.
-pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Ran {
-    Ran::of(weir().args(args).output().expect("the binary starts"))
+pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Execution {
+    Execution::new(weir().args(args).output().expect("the binary starts"))
 }
 
 /// The same with something on standard input.
-pub(crate) fn run_with_input(args: &[&str], input: &str) -> Ran {
+pub(crate) fn run_with_input(args: &[&str], input: &str) -> Execution {
     let mut child = weir()
         .args(args)
         .stdin(Stdio::piped())
@@ -65,7 +65,7 @@ pub(crate) fn run_with_input(args: &[&str], input: &str) -> Ran {
         .spawn()
         .expect("the binary starts");
     child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("it reads its input");
-    Ran::of(child.wait_with_output().expect("it ends"))
+    Execution::new(child.wait_with_output().expect("it ends"))
 }
 
 /// Sends the first Ctrl-C to a run, once its handler is in place: the process has marked the signal as caught.

@@ -62,17 +62,17 @@ pub(crate) fn kinds(s: &ScenarioResult) -> Vec<&'static str> {
 }
 
 /// What theory knows of a scenario: name of the figure, value.
-pub(crate) type Known = Vec<(&'static str, f64)>;
+pub(crate) type KnownFigures = Vec<(&'static str, f64)>;
 
 /// Every figure of theory is met, within 1 % or the 99.9 % interval (the reported 95 % interval, widened by Student's
 /// quantiles), which excuses nothing beyond 5 % of the figure. Of a success, 1 % means that of its failures.
 #[track_caller]
-pub(crate) fn judge(source: &str, theory: &[(&str, Known)]) {
+pub(crate) fn judge(source: &str, theory: &[(&str, KnownFigures)]) {
     judge_with(source, theory, &options());
 }
 
 #[track_caller]
-pub(crate) fn judge_with(source: &str, theory: &[(&str, Known)], options: &Options) {
+pub(crate) fn judge_with(source: &str, theory: &[(&str, KnownFigures)], options: &Options) {
     let got = simulate(source, options);
     let df = options.replications as i32 - 1;
     let widened = student(0.9995, df) / student(0.975, df);

@@ -197,7 +197,7 @@ fn what_cannot_be_compared_is_said() {
     run(&["compare", &file, &one, "-q"]).fails(2, "no scenario in common");
 }
 
-/// The values by replication stand in what is saved, and where they are asked for; nothing else changes.
+/// The values by replication are in what is saved, and in results that are asked for them; nothing else changes.
 #[test]
 fn values_by_replication_are_kept_where_they_are_asked_for() {
     let scratch = Scratch::new("compare-each");

@@ -1,6 +1,6 @@
 //! What fails, is tried again, cut off or takes several ways, against the formulas. Times in ms.
 
-use crate::shared::simulated::{Known, errors, judge, kinds, options, simulate};
+use crate::shared::simulated::{KnownFigures, errors, judge, kinds, options, simulate};
 
 /// A node that is up 90 ms and down 10 ms on average: each mode gives what it must. A request of 9 ms that enters a process
 /// is reset if it is killed meanwhile: exp(−9/90) of those that find it up go through.
@@ -189,7 +189,7 @@ fn what_a_queue_does_with_what_is_cancelled() {
     let e = (-d * limit).exp();
     let finish = 1.0 - e;
     let (mass, moment) = (rate * (1.0 - e) / d, rate * (1.0 - e * (1.0 + d * limit)) / d / d);
-    let cut = |late: f64| -> Known {
+    let cut = |late: f64| -> KnownFigures {
         let z = 1.0 + mass + late;
         let done =
             (1.0 - (-mu * limit).exp() + mass - (-mu * limit).exp() * ((rate * limit).exp() - 1.0)) / z;
@@ -212,7 +212,7 @@ def run(how):
     );
 }
 
-/// A line that is left after so long: M/M/c with impatient clients (Barrer 1957), by level crossing of the offered wait.
+/// A line that requests leave after a patience: M/M/c with impatient clients (Barrer 1957), by level crossing of the offered wait.
 #[test]
 fn waits_that_end() {
     let (c, gap, mean, patience) = (10, 8.0, 80.0, 20.0);

@@ -43,7 +43,7 @@ fn collapse_where_attempts_times_load_exceeds_one() {
     }
 }
 
-/// Servers that notice that their client has gone recover, whatever the product.
+/// Servers that notice that their client has gone recover for any product.
 #[test]
 fn servers_that_stop_recover() {
     for (on_cancel, recovers) in [("finish", false), ("stop", true), ("skip", true)] {

@@ -15,7 +15,7 @@ expect("random", p50=["<1s", "<1ms"])
 "#;
 
 /// Runs all parts and puts them together, in another order than they were made.
-fn merged(scratch: &Scratch, file: &str, n: usize, sim: &[&str], merge: &[&str]) -> common::Ran {
+fn merged(scratch: &Scratch, file: &str, n: usize, sim: &[&str], merge: &[&str]) -> common::Execution {
     let parts: Vec<String> = (1..=n).map(|k| scratch.path(&format!("{n}-{k}.json"))).collect();
     for (k, part) in parts.iter().enumerate() {
         let shard = format!("{}/{n}", k + 1);

@@ -2,7 +2,7 @@
 
 use crate::shared::figures::inverse;
 use crate::shared::simulated::{
-    Known, erlang_b, erlang_c, figure, judge, judge_with, many_servers, options, simulate,
+    KnownFigures, erlang_b, erlang_c, figure, judge, judge_with, many_servers, options, simulate,
 };
 
 /// Works of 20 ms on average that could hardly differ more.
@@ -13,7 +13,7 @@ const WORKS: [(&str, &str); 4] = [
     ("hyper", "dist.hyperexponential([(0.8, 10 * ms), (0.2, 60 * ms)])"),
 ];
 
-/// One core shared by all: s/(1−ρ), whatever the distribution. In line for it instead, the same means differ fivefold.
+/// One core shared by all: s/(1−ρ), for any distribution. In line for it instead, the same means differ fivefold.
 #[test]
 fn sharing_a_core_is_insensitive_to_the_distribution() {
     let source: String = WORKS
@@ -22,7 +22,7 @@ fn sharing_a_core_is_insensitive_to_the_distribution() {
             format!("scenario(\"{name}\", concurrent({work}), traffic.poisson(every = 25 * ms), requests = 40000)\n")
         })
         .collect();
-    let theory: Vec<(&str, Known)> =
+    let theory: Vec<(&str, KnownFigures)> =
         WORKS.iter().map(|(name, _)| (*name, vec![("mean", 20.0 / (1.0 - 0.8)), ("success", 1.0)])).collect();
     judge(&source, &theory);
 }
@@ -51,7 +51,7 @@ scenario("in line", queue(delay(x, server()), concurrency = 4), p, requests = 40
     judge(source, &[("shared", vec![("mean", mean)]), ("threads", all()), ("in line", all())]);
 }
 
-/// Servers without a line lose what Erlang's B says, whatever the distribution; with one, M/M/c.
+/// Servers without a line lose what Erlang's B says, for any distribution; with one, M/M/c.
 #[test]
 fn loss_is_insensitive_to_the_distribution() {
     let mut source: String = WORKS
@@ -64,13 +64,13 @@ fn loss_is_insensitive_to_the_distribution() {
         .collect();
     source += "scenario(\"waits\", queue(delay(dist.exponential(20 * ms), server()), concurrency = 10), traffic.poisson(every = 2500 * us), requests = 40000)\n";
     let served = 1.0 - erlang_b(5, 4.0);
-    let mut theory: Vec<(&str, Known)> =
+    let mut theory: Vec<(&str, KnownFigures)> =
         WORKS.iter().map(|(name, _)| (*name, vec![("success", served), ("ok_mean", 20.0)])).collect();
     theory.push(("waits", vec![("mean", many_servers(10, 2.5, 20.0))]));
     judge(&source, &theory);
 }
 
-/// N users who think Z: T = N·s/U − Z, U = 1 − p₀ of the finite queue; how thinking is spread does not matter. With U near
+/// N users that think Z: T = N·s/U − Z, U = 1 − p₀ of the finite queue; how thinking is spread does not matter. With U near
 /// 1/8 or 1 alike.
 #[test]
 fn a_closed_loop_is_the_finite_queue() {
@@ -124,7 +124,7 @@ fn the_universal_scalability_law() {
     let mut source: String = figures.iter().map(|(n, _)| run(*n, "", 40)).collect();
     source += &run(64, ", threads = 8", 40);
     let names: Vec<String> = figures.iter().map(|(n, _)| n.to_string()).collect();
-    let mut theory: Vec<(&str, Known)> = Vec::new();
+    let mut theory: Vec<(&str, KnownFigures)> = Vec::new();
     for (name, (n, said)) in names.iter().zip(figures) {
         let x = law(f64::from(n));
         assert!((x / said - 1.0).abs() < 5e-4, "{n}: {x} is not {said}");

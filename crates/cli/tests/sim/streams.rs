@@ -24,7 +24,7 @@ fn results_end_with_version_seed_and_plan() {
     let last = ran.succeeds().lines().last().unwrap().to_owned();
     let start = concat!("weir ", env!("CARGO_PKG_VERSION"), " · seed 7 · plan ");
     assert!(last.starts_with(start) && last.len() > start.len() + 8, "{last}");
-    // What it took is no result: it stands on standard error, in one line, and not at all with --quiet.
+    // Its cost is not a result: it is written to standard error, in one line, and not at all with --quiet.
     assert!(ran.err.contains(" events in ") && ran.err.lines().count() == 1, "{}", ran.err);
     assert_eq!(run(&["sim", &file, "--quiet"]).err, "");
 }
@@ -110,7 +110,7 @@ fn saved_files_are_what_standard_output_would_be() {
 fn files_that_cannot_be_written_are_found_before_the_run() {
     let (scratch, file) = good("nowhere");
     let nowhere = scratch.path("no-such-directory/run.json");
-    // So many requests that only a run that does not begin can end in time.
+    // With this number of requests only a run that does not begin can end in time.
     let endless = ["--requests", "1000000000000", "--replications", "1"];
     for (option, path) in [
         ("--save", nowhere.as_str()),

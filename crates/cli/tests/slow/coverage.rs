@@ -34,7 +34,7 @@ fn held(source: &str, theory: &[(&str, f64)]) -> Vec<u64> {
 }
 
 #[track_caller]
-fn is_honest(source: &str, theory: &[(&str, f64)]) {
+fn assert_honest(source: &str, theory: &[(&str, f64)]) {
     let held = held(source, theory);
     println!("{theory:?}: {held:?}");
     for ((stat, _), held) in theory.iter().zip(held) {
@@ -46,7 +46,7 @@ fn is_honest(source: &str, theory: &[(&str, f64)]) {
 #[test]
 fn intervals_of_a_queue() {
     let source = "scenario(\"x\", queue(delay(dist.exponential(10 * ms), server())), traffic.poisson(every = 20 * ms), requests = 16000)\n";
-    is_honest(source, &[("mean", 20.0), ("p99", 20.0 * 100f64.ln())]);
+    assert_honest(source, &[("mean", 20.0), ("p99", 20.0 * 100f64.ln())]);
 }
 
 /// What hundreds of short simulations of one queue say of its 99 % quantile.
@@ -66,7 +66,7 @@ fn names_p99(warning: &str) -> bool {
     names.split([' ', ',']).any(|name| name == "p99")
 }
 
-/// M/M/1 with a mean service of 10 ms at this load, ten replications of so many requests.
+/// M/M/1 with a mean service of 10 ms at this load, ten replications of `requests` requests.
 fn tail(load: f64, requests: u64, seeds: u64) -> Tail {
     let every = 10.0 / load;
     let plan = plan(&format!(
@@ -130,7 +130,7 @@ fn tails_of_short_runs_are_honest() {
 #[test]
 fn intervals_of_a_success_under_faults() {
     let source = "scenario(\"x\", faulty(450 * ms, 50 * ms, server()), traffic.poisson(every = 5 * ms), requests = 4000)\n";
-    is_honest(source, &[("success", 0.9)]);
+    assert_honest(source, &[("success", 0.9)]);
     let s = &simulate(source, &Options { replications: 10, ..options() })[0];
     assert!(!s.warnings.iter().any(|w| w.starts_with("few outages")), "{:?}", s.warnings);
 }

@@ -25,7 +25,7 @@ fn verified(file: &str, more: &[&str]) -> (String, String) {
 }
 
 /// Whether one of some tries ends so that it is no difference.
-fn is_no_difference(file: &str, more: &[&str]) {
+fn assert_no_difference(file: &str, more: &[&str]) {
     let tries = (0..TRIES).map(|_| verified(file, more));
     let differ: Vec<String> =
         tries.take_while(|(_, verdict)| verdict == "differs").map(|(text, _)| text).collect();
@@ -44,13 +44,13 @@ fn what_is_predicted_happens() {
         ("bench/fidelity/loops.star", "four_loops_shared"),
         ("bench/fidelity/transports.star", "http2_tls"),
     ] {
-        is_no_difference(file, &[scenario, "--runs", "4", "--requests", "3000"]);
+        assert_no_difference(file, &[scenario, "--runs", "4", "--requests", "3000"]);
     }
-    is_no_difference(
+    assert_no_difference(
         "examples/hops.star",
         &["random_ties_4", "--runs", "4", "--requests", "3000", "--processes"],
     );
-    is_no_difference("examples/quickstart.star", &["--quick"]);
+    assert_no_difference("examples/quickstart.star", &["--quick"]);
 }
 
 /// At a utilisation of 0.8 nothing but what was simulated passes for it.

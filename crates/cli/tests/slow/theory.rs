@@ -10,39 +10,39 @@ const REPLICATIONS: i32 = 10;
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)];
 
 /// The figures that theory knows of a scenario.
-type Known = Vec<(&'static str, f64)>;
+type KnownFigures = Vec<(&'static str, f64)>;
 
-fn mean(ms: f64) -> Known {
+fn mean(ms: f64) -> KnownFigures {
     vec![("mean", ms)]
 }
 
 /// A mean and the quantiles that a function gives.
-fn by_quantile(mean: f64, quantile: impl Fn(f64) -> f64) -> Known {
+fn by_quantile(mean: f64, quantile: impl Fn(f64) -> f64) -> KnownFigures {
     let quantiles = QUANTILES.iter().map(|&(stat, q)| (stat, quantile(q)));
     [("mean", mean)].into_iter().chain(quantiles).collect()
 }
 
 /// The same from a distribution function.
-fn by_cdf(mean: f64, cdf: impl Fn(f64) -> f64) -> Known {
+fn by_cdf(mean: f64, cdf: impl Fn(f64) -> f64) -> KnownFigures {
     by_quantile(mean, |q| inverse(&cdf, q, 0.0, 1e5))
 }
 
-fn exponential(mean: f64) -> Known {
+fn exponential(mean: f64) -> KnownFigures {
     by_quantile(mean, |q| -mean * (1.0 - q).ln())
 }
 
 /// Both crossings of a cable of 3 ms.
-fn over_cable(known: Known) -> Known {
+fn over_cable(known: KnownFigures) -> KnownFigures {
     known.into_iter().map(|(stat, ms)| (stat, ms + 6.0)).collect()
 }
 
 /// M/G/1 by Pollaczek and Khinchine: the work's mean and mean square, and the mean gap.
-fn one_queue(gap: f64, work: f64, square: f64) -> Known {
+fn one_queue(gap: f64, work: f64, square: f64) -> KnownFigures {
     mean(work + square / gap / (2.0 * (1.0 - work / gap)))
 }
 
 /// M/M/c by Erlang's C.
-fn many_servers(c: u32, gap: f64, work: f64) -> Known {
+fn many_servers(c: u32, gap: f64, work: f64) -> KnownFigures {
     let offered = work / gap;
     let blocked = (1..=c).fold(1.0, |b, k| offered * b / (f64::from(k) + offered * b));
     let c = f64::from(c);
@@ -51,13 +51,13 @@ fn many_servers(c: u32, gap: f64, work: f64) -> Known {
 }
 
 /// GI/M/1: T is exponential with mean work/(1−σ), σ the fixed point of the gaps' transform at (1−σ)/work.
-fn renewal_queue(work: f64, transform: impl Fn(f64) -> f64) -> Known {
+fn renewal_queue(work: f64, transform: impl Fn(f64) -> f64) -> KnownFigures {
     let sigma = (0..10_000).fold(0.5, |sigma, _| transform((1.0 - sigma) / work));
     exponential(work / (1.0 - sigma))
 }
 
-/// M/M/c with room for so many in all: the share that is served, and their mean latency.
-fn room_for(total: u32, c: u32, gap: f64, work: f64) -> Known {
+/// M/M/c with room for `total` in all: the share that is served, and their mean latency.
+fn room_for(total: u32, c: u32, gap: f64, work: f64) -> KnownFigures {
     let mut weights = vec![1.0];
     for k in 1..=total {
         weights.push(weights[k as usize - 1] * work / gap / f64::from(k.min(c)));
@@ -101,14 +101,14 @@ fn shorter_of_two(load: f64) -> f64 {
     states.iter().zip(&share).map(|(&(i, j), s)| (i + j) as f64 * s).sum::<f64>() / (2.0 * load)
 }
 
-fn retried(attempts: i32) -> Known {
+fn retried(attempts: i32) -> KnownFigures {
     let p: f64 = 0.3;
     let tries = (1.0 - p.powi(attempts)) / (1.0 - p);
     vec![("success", 1.0 - p.powi(attempts)), ("attempts_per_request", tries), ("mean", 4.0 * tries)]
 }
 
 /// k exponential stages, `mean` together.
-fn erlang(k: i32, mean: f64) -> Known {
+fn erlang(k: i32, mean: f64) -> KnownFigures {
     by_cdf(mean, |x| {
         let x = f64::from(k) * x / mean;
         let mut term = 1.0;
@@ -122,14 +122,14 @@ fn erlang(k: i32, mean: f64) -> Known {
     })
 }
 
-fn lognormal(mean: f64, cv: f64) -> Known {
+fn lognormal(mean: f64, cv: f64) -> KnownFigures {
     let variance = (1.0 + cv * cv).ln();
     let normal =
         |z: f64| 0.5 + integral(|x| (-x * x / 2.0).exp(), 0.0, z) / (2.0 * std::f64::consts::PI).sqrt();
     by_quantile(mean, |q| mean * (variance.sqrt() * inverse(normal, q, -8.0, 8.0) - variance / 2.0).exp())
 }
 
-fn theory() -> Vec<(&'static str, Known)> {
+fn theory() -> Vec<(&'static str, KnownFigures)> {
     let square = |values: &[f64]| values.iter().map(|x| x * x).sum::<f64>() / values.len() as f64;
     let empirical = [20.0, 40.0, 60.0, 160.0];
     let pareto = |alpha: f64, moment: f64| alpha * 40f64.powf(moment) / (alpha - moment);

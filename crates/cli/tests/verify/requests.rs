@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Six servers, and what stands before them.
+/// Six servers, and the nodes before them.
 const APPS: &str = "apps = pool(6, lambda: queue(delay(dist.exponential(4*ms), server(\"app\"))))\n";
 const PLAIN: &str = "traffic.poisson(rate = 900)";
 const TRACE: &str = "traffic.trace(\"clients.csv\")";
@@ -32,7 +32,7 @@ fn recorded(scratch: &Scratch, scenarios: &str) -> BTreeMap<String, Vec<Value>> 
     assert_eq!(found["schema"], "weir.verify/1");
     let replayed = run(&["verify", "--replay", &record]);
     assert_eq!(replayed.code, Some(0), "{}{}", replayed.out, replayed.err);
-    assert!(replayed.out.contains("picks are the same again"), "{}", replayed.out);
+    assert!(replayed.out.contains("picks are the same"), "{}", replayed.out);
     let text = std::fs::read_to_string(&record).expect("a record");
     let mut runs: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     let mut of = None;
@@ -87,14 +87,14 @@ fn picks_are_the_same_again() {
         let picks = runs[name].iter().filter(|line| line["did"][2].get("pick").is_some()).count();
         assert!(picks >= 400, "{name}: {picks}");
     }
-    // A record whose picks are others is told apart.
+    // A record with other picks is recognised.
     let text = std::fs::read_to_string(scratch.path("record")).expect("a record");
     let (from, to) = ("\"picked\":{\"target\":0}", "\"picked\":{\"target\":1}");
     let wrong = scratch.file("wrong.record", text.replacen(from, to, 1));
     run(&["verify", "--replay", &wrong]).code.map_or_else(|| panic!("it ends"), |code| assert_eq!(code, 1));
 }
 
-/// Without the end of a record nobody can say that all of its picks are the same; without picks nobody can either.
+/// Without the end of a record it is unknown whether all of its picks are the same; without picks it is unknown as well.
 #[test]
 fn a_record_is_whole_and_has_picks() {
     let scratch = Scratch::new("verify-cut");
@@ -108,9 +108,9 @@ fn a_record_is_whole_and_has_picks() {
         lines.iter().filter(|line| !line.contains(unwanted)).copied().collect::<Vec<_>>().join("\n")
     };
     for (name, text, says) in [
-        ("cut", lines[..lines.len() / 2].join("\n"), "it is cut"),
-        ("short", lines[..lines.len() - 1].join("\n"), "it is cut"),
-        ("picks", without("\"pick\""), "no pick in it"),
+        ("cut", lines[..lines.len() / 2].join("\n"), "it is truncated"),
+        ("short", lines[..lines.len() - 1].join("\n"), "it is truncated"),
+        ("picks", without("\"pick\""), "contains no picks"),
     ] {
         let replayed = run(&["verify", "--replay", &scratch.file(name, text)]);
         assert_eq!(replayed.code, Some(2), "{name}: {}{}", replayed.out, replayed.err);
@@ -177,7 +177,7 @@ fn requests_go_where_the_simulation_sends_them() {
         let scenarios = simulated["scenarios"].as_array().expect("scenarios");
         let of = scenarios.iter().find(|s| s["name"] == name).expect("it was simulated");
         let nodes = of["nodes"].as_array().expect("nodes").iter().filter(|n| n["kind"] == kind);
-        // What a built-in server begins with: the queue, or what stands before it.
+        // What a built-in server begins with: the queue, or the node before it.
         let want: Vec<u64> = nodes.filter_map(|n| n["requests"].as_u64()).filter(|n| *n > 0).collect();
         assert_eq!(served(&runs[name]), want, "{name}");
     }
@@ -207,7 +207,7 @@ fn connections_are_those_of_the_simulation() {
     }
 }
 
-/// An origin that answers whatever it is asked; its address.
+/// An origin that answers every request; its address.
 fn origin() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let addr = listener.local_addr().expect("its address");
@@ -256,7 +256,7 @@ fn real_servers_get_what_the_simulation_sends_them() {
     }
 }
 
-/// A server that is not there is told of before anything is measured, with its address.
+/// A server that is not there is reported before anything is measured, with its address.
 #[test]
 fn a_real_server_must_be_there() {
     let scratch = Scratch::new("verify-gone");
@@ -292,7 +292,7 @@ fn an_inner_listener_may_have_tls() {
     }
 }
 
-/// A pick and what was known of it from outside: who was asked first, and between which instants.
+/// A pick and what was known of it from outside: which was asked first, and between which instants.
 struct Flight {
     server: u64,
     /// It was picked between these instants: after its client sent it, before its server saw it.
@@ -321,7 +321,7 @@ fn flights(record: &[Value]) -> Vec<Flight> {
         .collect()
 }
 
-/// From the client's and the servers' own logs: whoever was picked may have had the fewest requests in flight. Not a line of
+/// From the client's and the servers' own logs: the picked server may have had the fewest requests in flight. Not a line of
 /// weir's policies is used here.
 #[test]
 fn a_naive_model_allows_every_pick() {
@@ -472,7 +472,7 @@ fn a_process_that_dies_is_told_of() {
         let ran = child.wait_with_output().expect("it ends");
         let err = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(ran.status.code(), Some(3), "{err}");
-        assert!(err.contains("of the run has ended (signal: 9"), "{err}");
+        assert!(err.contains("of the run exited early (signal: 9"), "{err}");
         have_ended(&of_run);
     }
 }

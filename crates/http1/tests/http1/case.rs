@@ -1,4 +1,4 @@
-//! A golden case: a file with why, what the codec is told, the bytes in and what comes of them.
+//! A golden case: a file with a reason, the codec's settings, the input bytes and the expected result.
 //!
 //! ```text
 //! # Why it is so (section)
@@ -65,7 +65,7 @@ impl Case {
     }
 }
 
-/// What came of a stream, as text.
+/// The result of a stream, as text.
 pub fn describe(events: &[Event]) -> String {
     let mut text = String::new();
     for event in events {

@@ -1,4 +1,4 @@
-//! In whatever pieces bytes come, the same comes of them; and what weir writes, it accepts unchanged.
+//! The result does not depend on how the input is cut into pieces, and weir accepts its own output unchanged.
 
 use crate::case::{all, describe};
 use crate::generate::{request, response};
@@ -47,7 +47,7 @@ fn random_messages_in_pieces() {
     }
 }
 
-/// Without what weir adds to or counts down in every request.
+/// Removes the fields that weir adds to or counts down in every request.
 fn without_own(out: &[u8]) -> Vec<u8> {
     let text: String = out.iter().map(|&b| char::from(b)).collect();
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
@@ -62,7 +62,7 @@ fn accepts_its_own(name: &str, setup: &Setup, responses: bool, bytes: &[u8]) -> 
     for event in at_once(setup, responses, bytes) {
         let Event::Whole { out, .. } = event else { continue };
         count += 1;
-        // What it adds may go beyond what it takes.
+        // The added fields may exceed the limits for incoming messages.
         let limits = Limits { max_headers: 110, max_head: 40_000, ..setup.limits };
         let again = at_once(&Setup { edits: Default::default(), limits, ..setup.clone() }, responses, &out);
         let (twice, end) = match again.first() {

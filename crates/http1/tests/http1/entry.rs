@@ -47,7 +47,7 @@ pub fn request_head(bytes: &[u8]) {
     }
 }
 
-/// A request target: only bytes that may stand where they stand go on, and they go on as they came.
+/// A request target: only bytes that are allowed at their position are forwarded, and they are forwarded unchanged.
 pub fn target(bytes: &[u8]) {
     let head = [b"GET ", bytes, b" HTTP/1.1\r\nHost: h\r\n\r\n"].concat();
     let mut request = Request::default();
@@ -66,7 +66,7 @@ pub fn target(bytes: &[u8]) {
     );
 }
 
-/// Field lines of an untrusted client: what goes on is clean.
+/// Field lines of an untrusted client: the forwarded lines are clean.
 pub fn sanitizer(bytes: &[u8]) {
     let head = [b"POST / HTTP/1.1\r\nHost: h\r\n", bytes, b"\r\n\r\n"].concat();
     let mut request = Request::default();
@@ -176,7 +176,7 @@ fn rendered(request: &Request) -> Vec<u8> {
     out
 }
 
-/// What weir adds may go beyond what it takes.
+/// The fields that weir adds may exceed its limits for incoming messages.
 fn roomy() -> Limits {
     Limits { max_headers: 120, max_head: 64 * 1024, max_target: 16 * 1024, ..Limits::default() }
 }

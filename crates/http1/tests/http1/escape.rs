@@ -1,6 +1,6 @@
 //! Bytes as text: one line each, `\r`, `\n`, `\t`, `\0`, `\\`, `\xHH`, and `\{text*times}` for many alike.
 
-/// The bytes that a text stands for; its own line ends mean nothing.
+/// The bytes that a text represents; its own line ends are ignored.
 pub fn unescape(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text;

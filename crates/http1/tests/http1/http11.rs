@@ -4,27 +4,27 @@ use crate::escape::unescape;
 use crate::way::{Event, Setup, at_once};
 use weir_http1::Here;
 
-/// What a client of the finished proxy sees.
-struct Seen {
+/// The answers that a client of the finished proxy receives.
+struct Observation {
     /// `None`: no answer in time.
     status: Option<u16>,
     closed: bool,
 }
 
-fn answer(bytes: &[u8]) -> Seen {
+fn answer(bytes: &[u8]) -> Observation {
     let setup = Setup { upgrades: vec!["websocket".into()], ..Setup::plain() };
     match at_once(&setup, false, bytes).first() {
-        Some(Event::Whole { kept, .. }) => Seen { status: Some(200), closed: !kept },
-        Some(Event::Tunnel { .. }) => Seen { status: Some(200), closed: false },
-        Some(Event::Refused(rule)) => Seen { status: Some(rule.status), closed: true },
-        Some(Event::Here(Here::Trace)) => Seen { status: Some(405), closed: false },
-        Some(Event::Here(Here::Options)) => Seen { status: Some(200), closed: false },
-        Some(Event::Open { .. }) | None => Seen { status: None, closed: false },
+        Some(Event::Whole { kept, .. }) => Observation { status: Some(200), closed: !kept },
+        Some(Event::Tunnel { .. }) => Observation { status: Some(200), closed: false },
+        Some(Event::Refused(rule)) => Observation { status: Some(rule.status), closed: true },
+        Some(Event::Here(Here::Trace)) => Observation { status: Some(405), closed: false },
+        Some(Event::Here(Here::Options)) => Observation { status: Some(200), closed: false },
+        Some(Event::Open { .. }) | None => Observation { status: None, closed: false },
     }
 }
 
 /// As `accept/proxy/http11` judges.
-fn verdict(expected: &str, seen: &Seen) -> &'static str {
+fn verdict(expected: &str, seen: &Observation) -> &'static str {
     let pass = |good: bool| if good { "pass" } else { "fail" };
     if let Some(not) = expected.strip_prefix('!') {
         return pass(seen.status.map(|s| s.to_string()).as_deref() != Some(not));

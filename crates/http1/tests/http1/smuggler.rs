@@ -2,7 +2,7 @@
 
 use crate::way::{Event, Setup, at_once};
 
-/// The lines that stand in for Transfer-Encoding: the tool's fixed ones, and its ten places with every byte (it takes
+/// Variants of a Transfer-Encoding line: the tool's fixed ones, and its ten places with every byte (it takes
 /// thirteen).
 fn gadgets() -> Vec<Vec<u8>> {
     let fixed: &[&[u8]] = &[
@@ -58,7 +58,7 @@ fn gadgets() -> Vec<Vec<u8>> {
     all
 }
 
-/// What a head says to a reader that knows only the strict grammar: whether it is chunked; `None`: no valid head.
+/// A head read by the strict grammar alone: whether it is chunked; `None`: not a valid head.
 fn strictly(head: &[u8]) -> Option<bool> {
     // One character for each byte, so that text methods serve.
     let text: String = head.iter().map(|&b| char::from(b)).collect();

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use weir_http1::*;
 
-/// What the codec is told about a stream.
+/// The codec's settings for a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     pub peer: Option<IpAddr>,
@@ -38,10 +38,10 @@ impl Setup {
     }
 }
 
-/// What came of a message.
+/// The result of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A whole message, head and body, as it goes on; whether the connection is kept, and where it ended in the stream.
+    /// A whole message, head and body, as it is forwarded; whether the connection is kept, and where it ended in the stream.
     Whole {
         out: Vec<u8>,
         kept: bool,

@@ -1,7 +1,8 @@
-//! Read buffers, owned by the loop and lent to whoever reads: idle connections hold none.
+//! Read buffers, owned by the loop and lent to connections that read: idle connections hold none.
 //!
-//! A buffer is as long as reads of large bodies want it (`docs/spec/background.md#read-size`) and has room before the data, so
-//! that a rewritten head is put directly before the body that came with the old one and both leave in one send.
+//! A buffer is as long as reads of large bodies need (`docs/spec/background.md#read-size`) and has room before the
+//! data, so that a rewritten head is put directly before the body that arrived with the old one and both leave in one
+//! send.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,8 +11,8 @@ use std::task::Poll;
 /// Bytes read at once at most.
 pub const READ: usize = 128 * 1024;
 
-/// What a buffer holds beside that of what is not used up yet: the largest head that a listener lets in, with what weir adds
-/// to it on the way to a built-in server.
+/// The room for data that is not consumed yet: the largest head that a listener accepts, with what weir adds to it on
+/// the way to a built-in server.
 const BEHIND: usize = 16 * 1024;
 
 /// Room before the data, for a head that grows.
@@ -20,7 +21,7 @@ pub const HEADROOM: usize = 8 * 1024;
 /// A whole buffer.
 const SIZE: usize = HEADROOM + READ + BEHIND;
 
-/// Buffers that are kept though nobody uses them.
+/// Free buffers that are kept.
 const KEPT: usize = 4;
 
 /// A small buffer to begin with: most heads of answers fit.
@@ -51,7 +52,7 @@ impl Buffers {
     }
 }
 
-/// Bytes that were read and not yet used up.
+/// Bytes that were read and not yet consumed.
 pub struct Chunk {
     data: Box<[u8]>,
     from: usize,
@@ -60,22 +61,22 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// What is there.
+    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.data[self.from..self.to]
     }
 
-    /// Whether nothing is left.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.from == self.to
     }
 
-    /// The first `n` bytes are used up.
+    /// Consumes the first `n` bytes.
     pub fn consume(&mut self, n: usize) {
         self.from = (self.from + n).min(self.to);
     }
 
-    /// Where to read to; never empty after [`Chunk::make_room`], unless [`Chunk::is_full`].
+    /// The space to read into; never empty after [`Chunk::make_room`], unless [`Chunk::is_full`].
     pub fn space(&mut self) -> &mut [u8] {
         let begin = if self.is_large() { HEADROOM } else { 0 };
         if self.from == self.to {
@@ -89,12 +90,12 @@ impl Chunk {
         &mut self.data[self.to..to]
     }
 
-    /// `n` bytes were read into [`Chunk::space`].
+    /// Adds `n` bytes that were read into [`Chunk::space`].
     pub fn filled(&mut self, n: usize) {
         self.to = (self.to + n).min(self.data.len());
     }
 
-    /// Whether no more can be read before something is used up.
+    /// Whether nothing more can be read before something is consumed.
     pub fn is_full(&self) -> bool {
         self.is_large() && self.to == self.data.len() && self.from <= HEADROOM
     }
@@ -103,8 +104,8 @@ impl Chunk {
         self.data.len() == SIZE
     }
 
-    /// A small copy that is full becomes larger by half, or a large buffer again: what comes byte by byte is copied a few times
-    /// in all, not at each byte.
+    /// Makes a full small copy larger by half, or a large buffer again: what arrives byte by byte is copied a few
+    /// times in all, not at each byte.
     pub fn make_room(&mut self) {
         let length = self.to - self.from;
         if self.is_large() || length < self.data.len() {
@@ -141,28 +142,28 @@ impl Chunk {
     }
 }
 
-/// What a connection has read and nobody has used up: nothing, or bytes in a lent buffer. Body data goes from one
-/// connection to another as the first bytes of this, so that a head can be put before it where it lies.
+/// The unconsumed input of a connection: nothing, or bytes in a lent buffer. Body data moves from one connection to
+/// another as the first bytes of this, so that a head can be put before it in place.
 #[derive(Default)]
 pub struct Input(Option<Chunk>);
 
 impl Input {
-    /// What is there.
+    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         self.0.as_ref().map_or(&[], Chunk::bytes)
     }
 
-    /// Whether nothing is.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether no more can be read before something is used up.
+    /// Whether nothing more can be read before something is consumed.
     pub fn is_full(&self) -> bool {
         self.0.as_ref().is_some_and(Chunk::is_full)
     }
 
-    /// The first `n` bytes are used up; with the last of them the buffer goes back.
+    /// Consumes the first `n` bytes; with the last of them the buffer is returned.
     pub fn consume(&mut self, n: usize) {
         if let Some(chunk) = &mut self.0 {
             chunk.consume(n);
@@ -172,7 +173,7 @@ impl Input {
         }
     }
 
-    /// Has `read` put bytes behind those that are there; it returns how many, as this does.
+    /// Lets `read` append bytes; returns their number, as `read` does.
     pub fn fill<E>(
         &mut self,
         buffers: &Rc<Buffers>,
@@ -181,7 +182,7 @@ impl Input {
         self.fill_from(|| buffers.take(), read)
     }
 
-    /// The same with a small buffer to begin with: what may wait for long holds no large one.
+    /// The same with a small buffer at first: data that may wait for long holds no large one.
     pub fn fill_small<E>(
         &mut self,
         buffers: &Rc<Buffers>,
@@ -212,12 +213,12 @@ impl Input {
         self.0.as_mut().is_some_and(|chunk| chunk.put_before(head))
     }
 
-    /// The memory that this takes.
+    /// The memory that this uses, bytes.
     pub fn kept(&self) -> usize {
         self.0.as_ref().map_or(0, |chunk| chunk.data.len())
     }
 
-    /// A few bytes that stay for long hold no large buffer.
+    /// Moves a few bytes that stay for long out of a large buffer.
     pub fn shrink(&mut self) {
         if let Some(chunk) = &mut self.0 {
             chunk.shrink();
@@ -234,12 +235,12 @@ fn with_room(bytes: &[u8]) -> Box<[u8]> {
 }
 
 impl Buffers {
-    /// A growing buffer for what is to be written.
+    /// Takes a growing buffer for output.
     pub fn small(&self) -> Vec<u8> {
         self.small.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// It is not needed any more.
+    /// Returns such a buffer.
     pub fn keep_small(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         let mut small = self.small.borrow_mut();
@@ -272,7 +273,7 @@ impl Drop for Chunk {
 mod tests {
     use super::*;
 
-    /// A head that comes byte by byte, between whose bytes the connection rests.
+    /// A head that arrives byte by byte, between whose bytes the connection rests.
     #[test]
     fn what_comes_byte_by_byte_is_copied_a_few_times() {
         let buffers: Rc<Buffers> = Rc::default();

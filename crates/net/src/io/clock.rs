@@ -2,20 +2,20 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Where time is read; one per process, copied to its loops.
+/// The source of time; one per process, copied to its loops.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start_ns: u64,
 }
 
 impl Clock {
-    /// Time begins now.
+    /// A clock that begins now.
     pub fn start() -> Clock {
         Clock { start_ns: monotonic_ns() }
     }
 
-    /// Time begins at this instant of `CLOCK_MONOTONIC`, ns, so that processes of one machine can agree on it; until then it
-    /// stands at 0.
+    /// A clock that begins at this instant of `CLOCK_MONOTONIC`, ns, so that processes of one machine can agree on
+    /// it; until then it shows 0.
     pub fn beginning(start_ns: u64) -> Clock {
         Clock { start_ns }
     }
@@ -26,7 +26,7 @@ impl Clock {
     }
 }
 
-/// What the system counts from some start of its own (`CLOCK_MONOTONIC`), ns.
+/// The system's `CLOCK_MONOTONIC`, ns.
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)

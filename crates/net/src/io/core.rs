@@ -1,4 +1,5 @@
-//! What every task of a thread works with: its clock, tasks and sockets, timers, buffers and randomness. It knows nobody.
+//! The core of a thread, which all its tasks use: clock, tasks and sockets, timers, buffers and randomness. It knows
+//! no user of it.
 
 use crate::io::buffers::Buffers;
 use crate::io::clock::Clock;
@@ -16,7 +17,7 @@ use weir_stats::Key;
 
 /// The core of one thread.
 pub struct Core {
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
     /// Tasks and sockets.
     pub runtime: Runtime,
@@ -26,13 +27,13 @@ pub struct Core {
     pub deadlines: Rc<Deadlines>,
     /// Options of the TCP connections that the thread makes.
     pub tcp: TcpSettings,
-    /// What is read into.
+    /// Read buffers.
     pub buffers: Rc<Buffers>,
     /// Memory of requests' futures.
     pub reuse: Reuse,
-    /// Whose turn it is to do what takes long.
+    /// Turns of long work.
     pub heavy: Heavy,
-    /// Connections that are being closed with care.
+    /// The number of connections in a lingering close.
     pub lingering: Cell<u32>,
     seed: Key,
     drawn: Cell<u64>,
@@ -42,7 +43,7 @@ pub struct Core {
     background: Cell<u32>,
 }
 
-/// Work that goes on without its client; dropped, it is done.
+/// Work that continues without its client; dropping this ends it.
 pub struct Background(Rc<Core>);
 
 impl Drop for Background {
@@ -52,10 +53,10 @@ impl Drop for Background {
 }
 
 impl Core {
-    /// A thread's core on this runtime; nobody else draws by `seed`.
+    /// The core of a thread on this runtime; `seed` must be its own.
     ///
     /// # Errors
-    /// When the system has no timer left.
+    /// The system has no timer left.
     pub fn new(runtime: Runtime, clock: Clock, seed: Key, tcp: TcpSettings) -> io::Result<Rc<Core>> {
         Ok(Rc::new(Core {
             clock,
@@ -83,12 +84,12 @@ impl Core {
         now
     }
 
-    /// What [`Core::now`] said last: for whoever is called right after something was read, since that asks for the time.
+    /// The last result of [`Core::now`]: for code that runs right after a read, which refreshes it.
     pub fn recent(&self) -> u64 {
         self.recent_ns.get()
     }
 
-    /// Randomness that nobody else has got.
+    /// A new key of random draws.
     pub fn draw(&self) -> Key {
         let n = self.drawn.get();
         self.drawn.set(n + 1);
@@ -100,7 +101,7 @@ impl Core {
         self.date.get()
     }
 
-    /// A second has passed.
+    /// Refreshes the time for `Date` fields; called once a second.
     pub fn renew_date(&self) {
         self.date.set(date::now());
     }
@@ -110,18 +111,18 @@ impl Core {
         self.draining.get()
     }
 
-    /// From now on it begins nothing new.
+    /// Stops beginning anything new.
     pub fn drain(&self) {
         self.draining.set(true);
     }
 
-    /// Work begins, or goes on, of which no client waits for the end: a drain waits for it.
+    /// Registers work whose end no client waits for: a drain waits for it.
     pub fn begin_background(self: &Rc<Self>) -> Background {
         self.background.set(self.background.get() + 1);
         Background(self.clone())
     }
 
-    /// Whether any such work goes on.
+    /// Whether any such work is running.
     pub fn has_background(&self) -> bool {
         self.background.get() > 0
     }

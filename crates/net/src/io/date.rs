@@ -31,9 +31,9 @@ fn two(at: &mut [u8], n: u64) {
     at[1] = b'0' + (n % 10) as u8;
 }
 
-/// A time as people write it, UTC.
+/// A calendar time, UTC.
 pub struct Civil {
-    /// As written.
+    /// The year.
     pub year: u64,
     /// 1 to 12.
     pub month: u64,
@@ -43,7 +43,7 @@ pub struct Civil {
     pub hour: u64,
     /// 0 to 59.
     pub minute: u64,
-    /// 0 to 59: UTC as the system counts it has no other.
+    /// 0 to 59: the system's UTC has no leap seconds.
     pub second: u64,
 }
 
@@ -66,7 +66,7 @@ impl Civil {
         }
     }
 
-    /// Three letters.
+    /// The first three letters of the month.
     pub fn month_name(&self) -> &'static str {
         MONTHS[(self.month as usize + 11) % 12]
     }

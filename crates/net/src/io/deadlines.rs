@@ -27,18 +27,18 @@ struct Slot {
 }
 
 impl Deadlines {
-    /// None yet.
+    /// Without deadlines.
     pub fn new(clock: Clock) -> Rc<Deadlines> {
         Rc::new(Deadlines { clock, slots: RefCell::default(), tick: Cell::new(0) })
     }
 
-    /// One that is off.
+    /// Adds a deadline that is off.
     pub fn add(self: &Rc<Self>) -> Deadline {
         let key = self.slots.borrow_mut().insert(Slot { at_tick: NEVER, waker: None });
         Deadline { all: self.clone(), key }
     }
 
-    /// Time has passed: those who are due are woken.
+    /// Wakes the tasks of deadlines that are due.
     pub fn sweep(&self) {
         let tick = u32::try_from(self.clock.now() / TICK_NS).unwrap_or(NEVER - 1);
         self.tick.set(tick);
@@ -51,7 +51,7 @@ impl Deadlines {
         }
     }
 
-    /// Wakes whoever waits for any, for another reason.
+    /// Wakes all tasks that wait for a deadline, for another reason.
     pub fn wake_all(&self) {
         let all: Vec<Waker> =
             self.slots.borrow_mut().iter_mut().filter_map(|(_, slot)| slot.waker.take()).collect();
@@ -59,14 +59,14 @@ impl Deadlines {
     }
 }
 
-/// One deadline; dropped, it is off.
+/// A deadline; dropping it turns it off.
 pub struct Deadline {
     all: Rc<Deadlines>,
     key: usize,
 }
 
 impl Deadline {
-    /// It ends after this time; `None`: never.
+    /// Sets it to this time from now; `None`: never.
     pub fn set(&self, after_ns: Option<u64>) {
         let at_tick = match after_ns {
             None => NEVER,
@@ -81,7 +81,7 @@ impl Deadline {
         }
     }
 
-    /// It ends after this time, if not before.
+    /// Sets it to this time from now, unless it is due sooner.
     pub fn set_sooner(&self, after_ns: u64) {
         let before = self.all.slots.borrow().get(self.key).map(|slot| slot.at_tick);
         self.set(Some(after_ns));
@@ -90,14 +90,14 @@ impl Deadline {
         }
     }
 
-    /// One more, for the same connection.
+    /// Adds another deadline of the same connection.
     pub fn another(&self, after_ns: Option<u64>) -> Deadline {
         let other = self.all.add();
         other.set(after_ns);
         other
     }
 
-    /// Wakes whoever waits for it, for another reason.
+    /// Wakes the task that waits for it, for another reason.
     pub fn wake(&self) {
         let waker = self.all.slots.borrow_mut().get_mut(self.key).and_then(|slot| slot.waker.take());
         if let Some(waker) = waker {
@@ -105,7 +105,7 @@ impl Deadline {
         }
     }
 
-    /// Whether it has ended; else the task is woken then.
+    /// Whether it has passed; otherwise wakes the task then.
     pub fn ended(&self, cx: &mut Context<'_>) -> bool {
         let mut slots = self.all.slots.borrow_mut();
         let Some(slot) = slots.get_mut(self.key) else { return true };

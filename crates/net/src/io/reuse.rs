@@ -1,5 +1,5 @@
-//! Memory of futures that are made for each request, used again: requests come in bursts, and the system's allocator keeps
-//! seven free pieces of a size at hand.
+//! Reused memory for futures that are made for each request: requests arrive in bursts, and the system's allocator
+//! keeps only seven free pieces of a size at hand.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -15,23 +15,23 @@ const KEPT: usize = 256;
 #[derive(Default)]
 pub struct Reuse(RefCell<Vec<Rc<dyn Any>>>);
 
-/// Those of one kind.
+/// The free pieces of one kind.
 struct Kind<F>(RefCell<Vec<Piece<F>>>);
 
 type Piece<F> = Pin<Box<Option<F>>>;
 
-/// A boxed future whose memory goes back when it is dropped.
+/// A boxed future whose memory is returned when it is dropped.
 pub struct ReusedBox<F> {
-    /// `None` once it was dropped only.
+    /// `None` only during the drop.
     piece: Option<Piece<F>>,
     home: Rc<Kind<F>>,
 }
 
-/// Where futures of one kind get their memory.
+/// The memory of futures of one kind.
 pub struct Memory<F>(Rc<Kind<F>>);
 
 impl Reuse {
-    /// Boxes a future; where its kind has memory is kept in mind.
+    /// Boxes a future; `memory` caches where its kind has memory.
     pub fn boxed<F: Future + 'static>(&self, memory: &mut Option<Memory<F>>, future: F) -> ReusedBox<F> {
         memory.get_or_insert_with(|| self.memory()).boxed(future)
     }
@@ -77,7 +77,7 @@ impl<F: Future> Future for ReusedBox<F> {
 impl<F> Drop for ReusedBox<F> {
     fn drop(&mut self) {
         let Some(mut piece) = self.piece.take() else { return };
-        // What it owned goes now, and may begin something of its kind itself.
+        // Drops what it owned, which may begin another future of its kind.
         piece.as_mut().set(None);
         let mut free = self.home.0.borrow_mut();
         if free.len() < KEPT {

@@ -1,4 +1,4 @@
-//! Making a connection: TCP to the first of several addresses that answers, or a Unix socket.
+//! Connecting: TCP to the first of several addresses that answers, or a Unix socket.
 
 use crate::io::Core;
 use crate::io::runtime::Stream;
@@ -8,10 +8,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// A Unix socket.
+/// Connects to a Unix socket.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub async fn unix(core: &Core, path: &Path) -> io::Result<Stream<UnixStream>> {
     let socket = socket(Domain::UNIX)?;
     Stream::connect(&core.runtime, socket, &SockAddr::unix(path)?).await
@@ -20,7 +20,7 @@ pub async fn unix(core: &Core, path: &Path) -> io::Result<Stream<UnixStream>> {
 /// Happy Eyeballs (RFC 8305): addresses in order, each begun when the one before has failed or taken too long.
 ///
 /// # Errors
-/// What the last one said.
+/// The error of the last attempt.
 pub async fn tcp(core: &Core, addresses: &[SocketAddr]) -> io::Result<Stream<TcpStream>> {
     if let [only] = addresses {
         return one(core, *only).await;

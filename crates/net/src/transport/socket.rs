@@ -20,10 +20,10 @@ pub enum Raw {
 }
 
 impl Raw {
-    /// Watched by this loop from now on.
+    /// Registers it with this loop.
     ///
     /// # Errors
-    /// When the system watches no more.
+    /// The system cannot watch more descriptors.
     pub fn watch(self, rt: &Runtime) -> io::Result<Socket> {
         Ok(match self {
             Raw::Tcp(stream) => Socket::Tcp(Stream::new(rt, stream)?),
@@ -32,7 +32,7 @@ impl Raw {
     }
 }
 
-/// A stream of bytes both ways.
+/// A stream of bytes in both directions.
 pub enum Socket {
     /// TCP, of either version of IP.
     Tcp(Stream<TcpStream>),
@@ -40,17 +40,17 @@ pub enum Socket {
     Unix(Stream<UnixStream>),
     /// TLS on one of them.
     Tls(Box<tls::Stream>),
-    /// It was closed, though somebody may still know it.
+    /// It was closed, though it may still have an owner.
     Closed,
 }
 
-/// What every use of a closed socket says.
+/// The result of using a closed socket.
 fn closed<T>() -> Poll<io::Result<T>> {
     Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
 }
 
 impl Socket {
-    /// Whether something may be read, an end or an error included; else the task is woken then.
+    /// Ready when something may be read, an end or an error included; otherwise wakes the task then.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Socket::Tcp(s) => s.poll_readable(cx),
@@ -60,7 +60,7 @@ impl Socket {
         }
     }
 
-    /// Reads what has come, at most as much as fits; 0 is the end of the stream.
+    /// Reads what has arrived, as much as fits; 0 is the end of the stream.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Tcp(s) => s.poll_read(cx, into),
@@ -70,7 +70,7 @@ impl Socket {
         }
     }
 
-    /// Writes as much as is taken.
+    /// Writes as much as the socket takes.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Tcp(s) => s.poll_write(cx, bytes),
@@ -80,7 +80,7 @@ impl Socket {
         }
     }
 
-    /// What was written has left this process. Plain sockets keep nothing back; TLS does.
+    /// Ready when everything written has left this process. Plain sockets hold nothing back; TLS does.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Socket::Tcp(_) | Socket::Unix(_) => Poll::Ready(Ok(())),
@@ -94,7 +94,7 @@ impl Socket {
         if let Socket::Tls(s) = self { s.held() } else { 0 }
     }
 
-    /// Reads what is there, in nobody's turn and without waiting; not for TLS, whose bytes mean nothing by themselves.
+    /// Reads what is there, outside of the budget and without waiting; not for TLS, whose raw bytes mean nothing.
     pub fn read_now(&self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Socket::Tcp(s) => s.read_now(into),
@@ -103,7 +103,7 @@ impl Socket {
         }
     }
 
-    /// Says that nothing more will be written.
+    /// Ends the stream in the direction of the peer.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Socket::Tcp(s) => Poll::Ready(s.io().shutdown(Shutdown::Write)),
@@ -113,7 +113,7 @@ impl Socket {
         }
     }
 
-    /// It is about to be closed in order. TLS says so, which a plain socket does by closing.
+    /// Announces an orderly close. TLS sends that, a plain socket shows it by closing.
     pub fn say_end(&mut self) {
         if let Socket::Tls(s) = self {
             s.say_end();
@@ -125,7 +125,7 @@ impl Socket {
         if let Socket::Tls(s) = self { s.failure() } else { None }
     }
 
-    /// Whether the other side has ended or broken the connection, though bytes may still lie unread.
+    /// Whether the other side has ended or broken the connection, though bytes may still be unread.
     pub fn is_hung_up(&self) -> bool {
         match self {
             Socket::Tls(s) => s.is_hung_up(),
@@ -133,7 +133,7 @@ impl Socket {
         }
     }
 
-    /// Whether something can be read, though no event may have told yet.
+    /// Whether something can be read, even before an event has reported it.
     pub fn has_input(&mut self) -> bool {
         match self {
             Socket::Tls(s) => s.has_input(),
@@ -182,12 +182,12 @@ impl Socket {
         }
     }
 
-    /// From now on closing it ends in a reset, or does not any more: only a reset cannot be taken for the end of a body that
-    /// ends with its connection.
+    /// Sets whether closing it sends a reset: only a reset cannot be taken for the end of a body that ends with its
+    /// connection.
     pub fn end_in_reset(&self, reset: bool) {
         if let Some(fd) = self.fd() {
             let linger = reset.then_some(std::time::Duration::ZERO);
-            // It fails for what is closed already, and for Unix sockets, which know no reset.
+            // It fails for closed sockets, and for Unix sockets, which have no reset.
             let _ = socket2::SockRef::from(&fd).set_linger(linger);
         }
     }
@@ -200,7 +200,7 @@ impl Socket {
             && limit_ns.is_none_or(|limit_ns| limit_ns.saturating_add(SLACK_NS) > least_ns)
         {
             let limit = limit_ns.map(|ns| Duration::from_nanos(ns.saturating_add(SLACK_NS)));
-            // A connection that has ended meanwhile takes no limit.
+            // It fails if the connection has ended meanwhile.
             let _ = SockRef::from(&fd).set_tcp_user_timeout(limit);
         }
     }
@@ -214,7 +214,7 @@ impl Socket {
         }
     }
 
-    /// A closed socket is whatever is asked.
+    /// A closed socket counts as ready for anything.
     fn events(&self, any: PollFlags) -> bool {
         let Some(fd) = self.fd() else { return true };
         let mut fds = [PollFd::from_borrowed_fd(fd, any)];

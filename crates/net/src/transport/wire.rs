@@ -1,4 +1,4 @@
-//! A connection with what was read and not used up, and what was written and not yet taken. Idle, it holds no buffer.
+//! A connection with its unconsumed input and unsent output. An idle one holds no buffer.
 
 use crate::io::buffers::{Buffers, Input};
 use crate::transport::socket::Socket;
@@ -6,53 +6,53 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-/// A socket and its bytes on the way.
+/// A socket and its buffered bytes.
 pub struct Wire {
-    /// What carries it.
+    /// The socket.
     pub socket: Socket,
     buffers: Rc<Buffers>,
     input: Input,
-    /// What the socket has not taken yet, from `sent` on.
+    /// Bytes that the socket has not taken yet, from `sent`.
     out: Vec<u8>,
     sent: usize,
     /// Bytes that the socket has taken, ever, with those that it holds.
     taken: u64,
-    /// The other side's end of stream was read.
+    /// Whether the other side's end of stream was read.
     ended: bool,
 }
 
 impl Wire {
-    /// Nothing read, nothing written.
+    /// A wire without buffered bytes.
     pub fn new(socket: Socket, buffers: Rc<Buffers>) -> Wire {
         Wire { socket, buffers, input: Input::default(), out: Vec::new(), sent: 0, taken: 0, ended: false }
     }
 
-    /// The socket, and what was read of it and not used up; nothing waits to be written.
+    /// Releases the socket and its unconsumed input; nothing may be unsent.
     pub fn into_parts(self) -> (Socket, Vec<u8>) {
         (self.socket, self.input.bytes().to_vec())
     }
 
-    /// What was read and not used up.
+    /// The input that was not consumed.
     pub fn input(&self) -> &[u8] {
         self.input.bytes()
     }
 
-    /// The same, to be passed on.
+    /// The same, to be forwarded.
     pub fn input_mut(&mut self) -> &mut Input {
         &mut self.input
     }
 
-    /// The first `n` bytes of the input are used up.
+    /// Consumes the first `n` bytes of the input.
     pub fn consume(&mut self, n: usize) {
         self.input.consume(n);
     }
 
-    /// Reads once; 0 is the end of the stream. With a full buffer it is `Ok(usize::MAX)`: use something up first.
+    /// Reads once; 0 is the end of the stream. With a full buffer it is `Ok(usize::MAX)`: consume something first.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.fill(cx, false)
     }
 
-    /// The same with a small buffer to begin with, which grows: what may wait for long holds no large one.
+    /// The same with a small buffer at first, which grows: data that may wait for long holds no large one.
     pub fn poll_fill_small(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.fill(cx, true)
     }
@@ -65,7 +65,7 @@ impl Wire {
         if self.input.is_full() {
             return Poll::Ready(Ok(usize::MAX));
         }
-        // Before a buffer is taken: most looks find nothing.
+        // Before a buffer is taken: most checks find nothing.
         ready!(self.socket.poll_readable(cx));
         let Wire { input, buffers, socket, ended, .. } = self;
         let read = match small {
@@ -78,22 +78,22 @@ impl Wire {
         read
     }
 
-    /// Bytes that the socket has taken, ever: as long as they become more, the other side reads.
+    /// The total of bytes that the socket has taken: while it grows, the other side reads.
     pub fn taken(&self) -> u64 {
         self.taken - self.socket.held() as u64
     }
 
-    /// What [`Wire::taken`] will be when the socket has taken all that waits.
+    /// The value of [`Wire::taken`] when the socket has taken everything.
     pub fn queued(&self) -> u64 {
         self.taken() + self.unsent() as u64
     }
 
-    /// What is left of the input moves to a buffer of its size.
+    /// Moves the rest of the input to a buffer of its size.
     pub fn shrink(&mut self) {
         self.input.shrink();
     }
 
-    /// More bytes of a tunnel; `false` is the end of the stream.
+    /// Reads more bytes of a tunnel; `false` is the end of the stream.
     pub fn poll_tunnel(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         if !self.input.is_empty() {
             return Poll::Ready(Ok(true));
@@ -101,7 +101,7 @@ impl Wire {
         self.poll_fill(cx).map_ok(|n| n > 0)
     }
 
-    /// The socket is closed, whoever else knows the wire.
+    /// Closes the socket, even if the wire has other owners.
     pub fn close(&mut self) {
         self.taken = self.taken();
         self.socket = Socket::Closed;
@@ -112,7 +112,7 @@ impl Wire {
         self.ended
     }
 
-    /// Writes these bytes; what the socket does not take waits. To be called with nothing waiting, or little.
+    /// Writes these bytes and queues those that the socket does not take. To be called with little or nothing queued.
     pub fn push(&mut self, cx: &mut Context<'_>, mut bytes: &[u8]) -> io::Result<()> {
         while self.unsent() == 0 && !bytes.is_empty() {
             match self.socket.poll_write(cx, bytes) {
@@ -129,7 +129,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Writes the first `n` bytes that another connection has read, with `head` before them, and uses them up.
+    /// Writes and consumes the first `n` bytes of another connection's input, with `head` before them.
     pub fn push_from(
         &mut self,
         cx: &mut Context<'_>,
@@ -155,7 +155,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The same, with what waits already before it: a head that was put together leaves with its body in one send.
+    /// The same after what is queued already: a prepared head leaves with its body in one send.
     pub fn push_behind(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         let mut before = std::mem::take(&mut self.out);
         let sent = std::mem::take(&mut self.sent);
@@ -167,19 +167,20 @@ impl Wire {
         Ok(())
     }
 
-    /// Bytes to be written with the next flush.
+    /// Queues bytes for the next flush.
     pub fn queue(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.queue_to().extend_from_slice(bytes);
         }
     }
 
-    /// Where bytes to be written with the next flush are appended.
+    /// The queue of the next flush, to append to.
     pub fn queue_to(&mut self) -> &mut Vec<u8> {
         if self.out.capacity() == 0 {
             self.out = self.buffers.small();
         }
-        // What was sent goes as soon as it is the larger part: a queue that never empties does not grow.
+        // Sent bytes are removed as soon as they are the larger part, so that a queue that never empties does not
+        // grow.
         if self.sent > 0 && self.sent >= self.out.len() / 2 {
             self.out.drain(..self.sent);
             self.sent = 0;
@@ -187,17 +188,17 @@ impl Wire {
         &mut self.out
     }
 
-    /// Bytes that the socket has not taken, or that wait inside it (TLS).
+    /// Bytes that the socket has not taken, or that it still holds (TLS).
     pub fn unsent(&self) -> usize {
         self.out.len() - self.sent + self.socket.held()
     }
 
-    /// The memory that this takes, or nothing if nothing waits.
+    /// The memory of the queue, bytes; 0 if it is empty.
     pub fn kept(&self) -> usize {
         if self.unsent() == 0 { 0 } else { self.out.capacity() + self.socket.held() }
     }
 
-    /// Writes what waits.
+    /// Writes what is queued.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.sent < self.out.len() {
             match self.socket.poll_write(cx, &self.out[self.sent..]) {
@@ -217,7 +218,7 @@ impl Wire {
         self.socket.poll_flush(cx)
     }
 
-    /// Gives back what an idle connection does not need.
+    /// Releases what an idle connection does not need.
     pub fn rest(&mut self) {
         if self.out.is_empty() && self.out.capacity() > 0 {
             self.buffers.keep_small(std::mem::take(&mut self.out));

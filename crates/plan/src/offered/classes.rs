@@ -1,5 +1,5 @@
 //! The requests of a scenario in classes: those of a class take the same branch at every `route`. Where requests are
-//! rewritten each of their kinds, rewritten or not, is a class of its own.
+//! rewritten each of their kinds, rewritten or not, is a separate class.
 
 use crate::rewriting::Kinds;
 use crate::{Point, RequestShape, Scenario, Spec, When};
@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 /// Numbers kept for all nodes and classes, at most; with more the loads are unknown.
 const MOST_NUMBERS: usize = 1 << 25;
 
-/// What requests of a class have in common: their kind where kinds are told apart (else 0), and the branch at each route.
+/// The common properties of the requests of a class: their kind where kinds are distinguished (else 0), and the branch at
+/// each route.
 type Alike = (usize, Vec<Option<usize>>);
 
 /// The classes of a scenario's requests.
@@ -18,7 +19,7 @@ pub(super) struct Classes {
     /// The kinds of each, as indices in [`Kinds::shapes`].
     pub(super) members: Vec<Vec<usize>>,
     pub(super) kinds: Kinds,
-    /// By the spec of a `route`: the index in its list that each class takes; `None`: no route.
+    /// The branches of each class by the spec of a `route`, as indexes in its list; `None`: not a route.
     branches: HashMap<u32, Vec<Option<usize>>>,
 }
 
@@ -56,7 +57,7 @@ impl Classes {
         Some(Classes { shares, members, kinds, branches })
     }
 
-    /// Which of its list a `route` with this spec takes for requests of this class.
+    /// The index of the branch that a `route` with this spec takes for requests of this class.
     pub(super) fn branch(&self, spec: u32, class: usize) -> Option<usize> {
         self.branches.get(&spec)?.get(class).copied().flatten()
     }
@@ -68,7 +69,7 @@ impl Classes {
     }
 }
 
-/// Which of its list a `route` takes for such a request.
+/// The index of the branch that a `route` takes for such a request.
 fn branch(rules: &[When], otherwise: bool, shape: &RequestShape) -> Option<usize> {
     let asked = shape.asked();
     rules.iter().position(|r| r.matches(&asked)).or(otherwise.then_some(rules.len()))

@@ -4,7 +4,7 @@ use crate::{Point, Scenario, Spec, To};
 use std::collections::HashMap;
 use weir_model::Traffic;
 
-/// What one replication of a scenario takes, as far as it is known beforehand.
+/// The effort of one replication of a scenario, estimated beforehand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
     /// Requests that are sent.
@@ -39,10 +39,10 @@ fn requests(scenario: &Scenario) -> Option<f64> {
     }
 }
 
-/// By node: how many nodes a request visits from there on, at least and at most.
+/// The least and greatest number of nodes that a request visits from each node on.
 fn visits(point: &Point) -> Vec<(f64, f64)> {
     let mut all: Vec<(f64, f64)> = Vec::with_capacity(point.nodes.len());
-    // Of a list: the longest way of one of its nodes, and all of them together.
+    // For a list: the longest path of one of its nodes, and the sum of all.
     let mut lists: HashMap<u32, [(f64, f64); 2]> = HashMap::new();
     let longer = |a: (f64, f64), b: (f64, f64)| (a.0.max(b.0), a.1.max(b.1));
     let together = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);

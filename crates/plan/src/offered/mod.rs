@@ -23,9 +23,9 @@ pub struct SiteLoad {
     pub utilisation: f64,
     /// Arrivals at all of them together, per second.
     pub rate_per_s: f64,
-    /// What all of them together can do, per second.
+    /// Their total capacity, per second.
     pub capacity_per_s: f64,
-    /// Whether something keeps their lines from growing without end: they turn requests away, or what stands around them caps
+    /// Whether something keeps their lines from growing without end: they reject requests, or a node around them caps
     /// or cuts off what waits.
     pub bounded: bool,
     /// Whether a balancer that looks at load splits the arrivals: then the split by weight is only where it begins.
@@ -89,8 +89,8 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
     sites.into_iter().flatten().collect()
 }
 
-/// By site: whether something keeps the lines of all its queues and shared servers from growing without end, whatever is
-/// offered. In a closed loop there are never more requests than users.
+/// For each site: whether something keeps the lines of all its queues and shared servers from growing without end at any
+/// rate. In a closed loop there are never more requests than users.
 pub fn bounded_sites(point: &Point, scenario: &Scenario) -> Vec<bool> {
     let mut bounded = vec![true; point.sites.len()];
     let Some(walk) = Walk::reaching(point, scenario) else { return vec![false; point.sites.len()] };

@@ -8,14 +8,14 @@ use weir_policy::config::Balance;
 
 /// A balancer that looks at load is on the way to a node.
 pub(super) const STEERED: u8 = 1;
-/// What lets through an unknown share is on the way to it.
+/// A node that lets through an unknown share is on the path to it.
 pub(super) const UNKNOWN: u8 = 2;
 /// There is a way to it on which nothing ends a request's time.
 const UNTIMED: u8 = 4;
 /// There is a way to it on which any number of requests may be.
 const UNCAPPED: u8 = 8;
 
-/// What comes to a list of nodes, by class; empty: nothing.
+/// The rate at which requests reach a list of nodes, by class; empty: none.
 #[derive(Clone, Default)]
 struct Flow {
     /// Requests per second that balancers split by weight.
@@ -33,12 +33,12 @@ struct Flow {
 /// The rates at all nodes of one scenario.
 pub(crate) struct Walk<'a> {
     point: &'a Point,
-    /// Whether spares get requests as well: only whether something comes to a node is asked then.
+    /// Whether spares get requests as well: then only whether a node is reached at all matters.
     everywhere: bool,
     classes: Classes,
     /// Arrivals per second, class by class for each node.
     rates: Vec<f64>,
-    /// What is known of the way to each node.
+    /// The properties of the path to each node.
     pub(super) marks: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Walk<'a> {
         Walk::new(point, scenario, per_s, false)
     }
 
-    /// What comes to which node at all, at whatever rate, once targets fail.
+    /// Which nodes are reached by which classes, at any rate, once targets fail.
     pub(crate) fn reaching(point: &'a Point, scenario: &Scenario) -> Option<Walk<'a>> {
         Walk::new(point, scenario, 1.0, true)
     }
@@ -89,7 +89,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds to what comes to a node.
+    /// Adds to the rate that reaches a node.
     fn add(&mut self, id: NodeId, rates: &[f64], share: f64, marks: u8) {
         if share <= 0.0 || rates.iter().all(|r| *r <= 0.0) {
             return;
@@ -135,7 +135,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What comes out of a node, by class: a `rewrite` makes other requests of what comes to it.
+    /// The rate that leaves a node, by class: a `rewrite` turns requests into ones of other classes.
     fn rewritten(&self, id: NodeId, rates: Vec<f64>) -> Vec<f64> {
         let spec = self.point.nodes[id as usize].spec;
         if !matches!(self.spec(id), Some(Spec::Rewrite(_))) {
@@ -150,7 +150,7 @@ impl<'a> Walk<'a> {
         out
     }
 
-    /// The share of what comes to a node with one node behind it that goes on, and what is to be marked.
+    /// The share of requests that a node with one node behind it passes on, and the flags to set.
     fn passing(&self, id: NodeId) -> (f64, u8) {
         let total = self.rate(id as usize);
         match self.spec(id) {
@@ -173,7 +173,7 @@ impl<'a> Walk<'a> {
                     || timeout_ns.is_some()
                     || timed && *on_cancel != OnCancel::Finish
             }
-            // What is inside goes on unless it is stopped, and without threads all are inside.
+            // Requests inside continue unless they are stopped, and without threads all are inside.
             Some(Spec::Concurrent { threads, on_cancel, .. }) => {
                 let leaves = match on_cancel {
                     OnCancel::Stop => true,
@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
         match self.spec(id) {
             Some(Spec::Timeout { time_ns: Some(_) }) => marks & !UNTIMED,
             Some(Spec::Queue { on_cancel, .. }) => {
-                // Only so many are inside at once, so what is too much stands in its line.
+                // The number inside is limited, so the excess waits in its line.
                 let marks = if self.is_bounded(id) { marks & !UNCAPPED } else { marks };
                 if *on_cancel == OnCancel::Stop { marks } else { marks | UNTIMED }
             }
@@ -205,7 +205,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What comes to a node goes to its list.
+    /// Passes the rate that reaches a node to its list.
     fn fan(&mut self, id: NodeId, list: u32, rates: &[f64], flow: &mut Flow) {
         let point = self.point;
         let nodes = &point.lists[list as usize];
@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Which of its list a `route` takes for a class.
+    /// The index of the branch that a `route` takes for a class.
     fn branch(&self, id: NodeId, class: usize) -> Option<usize> {
         self.classes.branch(self.point.nodes[id as usize].spec, class)
     }
@@ -257,12 +257,12 @@ impl<'a> Walk<'a> {
         rates.filter(|(_, rate)| **rate > 0.0).map(|(class, _)| class).collect()
     }
 
-    /// Whether a `route` has a way for any of what comes to it.
+    /// Whether a `route` has a branch for any class that reaches it.
     pub(crate) fn matches_any(&self, id: NodeId) -> bool {
         self.coming(id).into_iter().any(|class| self.branch(id, class).is_some())
     }
 
-    /// What comes to a list goes to its nodes.
+    /// Divides the rate that reaches a list among its nodes.
     fn share(&mut self, targets: &[NodeId], flow: &Flow) {
         if flow.split.is_empty() && flow.first.is_empty() && flow.each.is_empty() {
             return;
@@ -298,7 +298,7 @@ impl<'a> Walk<'a> {
             };
             let behind = match (node.to, model) {
                 (To::Node(next), _) | (To::None, Some(next)) => {
-                    // What is turned away takes no time (and 0 times an infinite mean is none).
+                    // Rejected requests take no time (and 0 times an infinite mean is not a number).
                     let (passing, _) = self.passing(id);
                     holds.get(next as usize).map_or(0.0, |h| if passing > 0.0 { h * passing } else { 0.0 })
                 }
@@ -315,7 +315,7 @@ impl<'a> Walk<'a> {
         holds
     }
 
-    /// The mean over what comes to a `route`.
+    /// The mean over the classes that reach a `route`.
     fn route_s(&self, id: NodeId, list: u32, holds: &[f64]) -> f64 {
         let Some(nodes) = self.point.lists.get(list as usize) else { return 0.0 };
         let taken = self.rates_of(id as usize).iter().enumerate().map(|(class, rate)| {
@@ -332,7 +332,7 @@ impl<'a> Walk<'a> {
         match self.point.specs.get(spec as usize) {
             Some(Spec::Sequence) => each.sum(),
             Some(Spec::Fanout { need }) => {
-                // The means in order: at least so long, on average, until enough have answered.
+                // The means in order: a lower bound of the mean time until enough have answered.
                 let mut each: Vec<f64> = each.collect();
                 each.sort_by(f64::total_cmp);
                 each.get((*need as usize).saturating_sub(1)).copied().unwrap_or(0.0)

@@ -1,15 +1,15 @@
 //! Paths as they are compared and rewritten: one place for simulated requests, served ones and what a file says.
 //!
 //! Two paths are one if only their writing differs: an unreserved character as %XX or as itself, the digits of another %XX
-//! in either case (RFC 3986 §6.2.2.1, §6.2.2.2). What a file says stands in a plan in its normal form, that without such
-//! %XX and with capitals; a request's path is compared as it came, without a copy, and goes on byte for byte.
+//! in either case (RFC 3986 §6.2.2.1, §6.2.2.2). A plan holds a file's pattern in its normal form, that without such
+//! %XX and with capitals; a request's path is compared as it came, without a copy, and is forwarded byte for byte.
 
 use std::borrow::Cow;
 use weir_http1::Limits;
 
 pub mod written;
 
-/// In normal form. A percent sign without two digits, which no request has, stays.
+/// Brings a path into normal form. A percent sign without two digits, which no request has, stays.
 pub fn normalised(path: &[u8]) -> Cow<'_, [u8]> {
     if !path.contains(&b'%') {
         return Cow::Borrowed(path);
@@ -30,7 +30,7 @@ pub fn matches(pattern: &str, path: &[u8]) -> bool {
     }
 }
 
-/// What follows a prefix in normal form, as it came; `None`: the target begins otherwise.
+/// The rest of a target after a prefix in normal form, unchanged; `None`: the target begins otherwise.
 pub fn behind<'a>(prefix: &str, target: &'a [u8]) -> Option<&'a [u8]> {
     let (mut prefix, mut rest) = (prefix.as_bytes(), target);
     while let Some((&wanted, more)) = prefix.split_first() {
@@ -48,10 +48,10 @@ pub fn behind<'a>(prefix: &str, target: &'a [u8]) -> Option<&'a [u8]> {
     Some(rest)
 }
 
-/// What a `rewrite(path=(from, to))` makes of a target.
+/// Applies `rewrite(path=(from, to))` to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rewritten {
-    /// It begins otherwise, and stays.
+    /// It begins differently, and stays unchanged.
     Same,
     /// The new path and query: a legal target, as `to` is one and what follows came in one.
     To(Vec<u8>),
@@ -68,7 +68,7 @@ pub fn rewritten(from: &str, to: &str, target: &[u8]) -> Rewritten {
     }
 }
 
-/// Without its dot segments, encoded ones too (RFC 3986 §5.2.4); `None`: it has none. With `open` its last segment may go
+/// Removes dot segments, including encoded ones (RFC 3986 §5.2.4); `None`: it has none. With `open` its last segment may go
 /// on, and is none yet.
 pub fn without_dots(path: &str, open: bool) -> Option<String> {
     let path = normal(path);
@@ -131,7 +131,7 @@ fn is_escape(text: &[u8]) -> bool {
     matches!(text, [b'%', high, low, ..] if byte(*high, *low).is_some())
 }
 
-/// What two hexadecimal digits say.
+/// The value of two hexadecimal digits.
 fn byte(high: u8, low: u8) -> Option<u8> {
     let digit = |d: u8| char::from(d).to_digit(16);
     Some((digit(high)? << 4 | digit(low)?) as u8)

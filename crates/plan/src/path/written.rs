@@ -15,7 +15,7 @@ pub fn pattern(text: &str) -> Result<(), Wrong> {
     let (stem, star) = text.strip_suffix('*').map_or((text, ""), |stem| (stem, "*"));
     let shown = shown(text);
     if stem.contains('*') {
-        return Err((format!("\"{shown}\" is no path to match: a `*` stands at its end only"), None));
+        return Err((format!("\"{shown}\" is not a path to match: a `*` can only be at its end"), None));
     }
     if let Some((path, _)) = stem.split_once('?') {
         let why = format!("\"{shown}\": paths are matched without their query");
@@ -28,7 +28,8 @@ pub fn pattern(text: &str) -> Result<(), Wrong> {
     if !star.is_empty() && cut(stem) {
         let whole = stem.get(..stem.rfind('%').unwrap_or(0)).unwrap_or_default();
         let why = format!(
-            "\"{shown}\" is no path to match: its `*` cuts a %XX, and a character matches whole or not"
+            "\"{shown}\" is not a path to match: its `*` cuts a %XX, and a character matches as a whole \
+                or not at all"
         );
         return Err((why, Some(format!("write both digits before the `*`, or \"{}*\"", short(whole)))));
     }
@@ -42,7 +43,10 @@ pub fn prefix(text: &str) -> Result<(), Wrong> {
         return Err((format!("\"{}\": a prefix of a path has no `?` and no `*`", shown(text)), None));
     }
     if matches!(text.as_bytes(), [.., b'%'] | [.., b'%', _]) {
-        let why = format!("\"{}\" ends amid a %XX, and a character is replaced whole or not", shown(text));
+        let why = format!(
+            "\"{}\" ends inside a %XX, and a character is replaced as a whole or not at all",
+            shown(text)
+        );
         return Err((why, Some("write both digits, or leave it out".to_owned())));
     }
     check(text, "")?;
@@ -53,7 +57,7 @@ pub fn prefix(text: &str) -> Result<(), Wrong> {
 fn check(text: &str, star: &str) -> Result<(), Wrong> {
     let both = shown(&format!("{text}{star}"));
     if !text.starts_with('/') {
-        let why = format!("\"{both}\" is no path: it begins with \"/\"");
+        let why = format!("\"{both}\" is not a path: a path begins with \"/\"");
         let rooted = encoded(&format!("/{text}"));
         return Err((why, Some(format!("write \"{}{star}\"", short(&rooted)))));
     }
@@ -63,18 +67,18 @@ fn check(text: &str, star: &str) -> Result<(), Wrong> {
     let why = first_wrong(text).unwrap_or_else(|| format!("a target has {} bytes at most", Limits::TARGET));
     let encoded = encoded(text);
     let help = (encoded != text).then(|| format!("write \"{}{star}\"", short(&encoded)));
-    Err((format!("\"{both}\" is no path: {why}"), help))
+    Err((format!("\"{both}\" is not a path: {why}"), help))
 }
 
 /// No dot segment, plain or encoded; with `open` the last segment may go on, and is none yet.
 fn no_dots(text: &str, star: &str, open: bool) -> Result<(), Wrong> {
     let Some(resolved) = without_dots(text, open) else { return Ok(()) };
     let both = shown(&format!("{text}{star}"));
-    let why = format!("\"{both}\" has a segment `.` or `..`, which clients resolve before they ask");
+    let why = format!("\"{both}\" has a segment `.` or `..`, which clients resolve before they send it");
     Err((why, Some(format!("write \"{}{star}\"", short(&resolved)))))
 }
 
-/// The first character that may not stand where it stands.
+/// The first character that is not allowed at its position.
 fn first_wrong(text: &str) -> Option<String> {
     let (_, c, query) = characters(text).find(|(at, c, query)| !stands(text, *at, *c, *query))?;
     Some(match c {
@@ -85,7 +89,7 @@ fn first_wrong(text: &str) -> Option<String> {
     })
 }
 
-/// With all that may not stand where it stands as %XX.
+/// The text with every character that is not allowed at its position as %XX.
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (at, c, query) in characters(text) {
@@ -101,7 +105,7 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// The characters, each with its place and whether it stands in the query.
+/// The characters, each with its position and whether it is in the query.
 fn characters(text: &str) -> impl Iterator<Item = (usize, char, bool)> {
     let query = text.find('?').unwrap_or(text.len());
     text.char_indices().map(move |(at, c)| (at, c, at > query))

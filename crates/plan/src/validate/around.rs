@@ -40,7 +40,7 @@ pub(super) fn check(lb: &Lb) -> Checked {
     lb.sticky.as_ref().map_or(Ok(()), |name| word("sticky", name, http::field_name))?;
     lb.sticky_key.as_ref().map_or(Ok(()), |name| word("sticky_key", name, sticky::path))?;
     if lb.sticky_key.is_some() && lb.sticky.is_none() {
-        return Err("sticky_key: it is the key of a cookie, and sticky names none".to_owned());
+        return Err("sticky_key is the key of a cookie, but sticky names no cookie".to_owned());
     }
     for (what, most) in [("max_in_flight", lb.max_in_flight), ("max_connections", lb.max_connections)] {
         most.map_or(Ok(()), |n| least_1(what, u64::from(n)))?;
@@ -69,13 +69,13 @@ fn policy(balance: &Balance) -> Checked {
             if is_table_size(*table_size) {
                 Ok(())
             } else {
-                Err(format!("table_size must be a prime up to {GREATEST_TABLE}, and is {table_size}"))
+                Err(format!("table_size must be a prime up to {GREATEST_TABLE}, not {table_size}"))
             }
         }
         Balance::Prequal(PrequalArgs { probes, pool, age_ns, q_rif, remove, delta }) => {
             positive("probes", *probes)?;
             if *probes > MOST_PROBES {
-                return Err(format!("probes must be at most {MOST_PROBES}, and is {probes}"));
+                return Err(format!("probes must be at most {MOST_PROBES}, not {probes}"));
             }
             between("pool", u64::from(*pool), 1, u64::from(MOST_KEPT))?;
             above_0("age_ns", *age_ns)?;
@@ -90,7 +90,7 @@ fn policy(balance: &Balance) -> Checked {
 fn bound(factor: Option<f64>) -> Checked {
     match factor {
         Some(x) if !(x.is_finite() && x >= 1.0) => {
-            Err(format!("bound must be finite and at least 1, and is {x}"))
+            Err(format!("bound must be finite and at least 1, not {x}"))
         }
         _ => Ok(()),
     }
@@ -174,7 +174,7 @@ pub(super) fn between(what: &str, n: u64, least: u64, most: u64) -> Checked {
     if (least..=most).contains(&n) {
         Ok(())
     } else {
-        Err(format!("{what} must be {least} to {most}, and is {n}"))
+        Err(format!("{what} must be {least} to {most}, not {n}"))
     }
 }
 
@@ -182,6 +182,6 @@ fn percent(what: &str, x: f64) -> Checked {
     if (0.0..=100.0).contains(&x) {
         Ok(())
     } else {
-        Err(format!("{what} must be between 0 and 100, and is {x}"))
+        Err(format!("{what} must be between 0 and 100, not {x}"))
     }
 }

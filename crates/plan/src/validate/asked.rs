@@ -1,4 +1,4 @@
-//! What requests are, and what looks at them: conditions, keys, budgets, further attempts.
+//! Checks of requests and of what depends on them: conditions, keys, budgets, further attempts.
 
 use super::around::{above_0, between};
 use super::spec::{duration, not_negative};
@@ -37,7 +37,7 @@ pub(super) fn key(source: &KeySource) -> Checked {
 /// The conditions of a route.
 pub(super) fn rules(rules: &[When]) -> Checked {
     if rules.is_empty() {
-        return Err("there must be a rule at least".to_owned());
+        return Err("there must be at least one rule".to_owned());
     }
     rules.iter().enumerate().try_for_each(|(i, r)| rule(r).map_err(|why| format!("rules[{i}].{why}")))
 }
@@ -58,7 +58,7 @@ pub(super) fn compared(text: &str, check: fn(&str) -> Result<(), Wrong>) -> Chec
     word("path", text, check)?;
     match path::normal(text) {
         normal if normal == text => Ok(()),
-        normal => Err(format!("path: \"{text}\" is compared as \"{normal}\", and is to be written so")),
+        normal => Err(format!("path: \"{text}\" is compared as \"{normal}\": write it like that")),
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn rate(rate: &Rate) -> Checked {
     if rate.burst.is_finite() && rate.burst >= 1.0 {
         Ok(())
     } else {
-        Err(format!("burst must be finite and at least 1, and is {}", rate.burst))
+        Err(format!("burst must be finite and at least 1, not {}", rate.burst))
     }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn retry(retry: &Retry) -> Checked {
         return Err("backoff_ns and backoff_max_ns must both be 0, or both above 0".to_owned());
     }
     if let Some(status) = retry.on_status.iter().find(|s| !can_retry_on(**s)) {
-        return Err(format!("on_status: {status} is no status of an error or redirection"));
+        return Err(format!("on_status: {status} is not the status of an error or a redirection"));
     }
     bytes("replay_bytes", retry.replay_bytes)?;
     budget(retry.budget.as_ref())
@@ -114,7 +114,7 @@ fn bytes(what: &str, n: u64) -> Checked {
     if i64::try_from(n).is_ok() { Ok(()) } else { Err(format!("{what}: {n} bytes are too many")) }
 }
 
-/// What arrives.
+/// Checks the arrivals.
 pub(super) fn mix(mix: &[RequestShape]) -> Checked {
     for (i, shape) in mix.iter().enumerate() {
         request(shape).map_err(|why| format!("[{i}].{why}"))?;
@@ -122,7 +122,7 @@ pub(super) fn mix(mix: &[RequestShape]) -> Checked {
     if mix.is_empty() { Ok(()) } else { weights(mix.iter().map(|s| s.weight)) }
 }
 
-/// What a trace says of its rows.
+/// Checks the rows of a trace.
 pub(super) fn recorded(recorded: &Recorded, scenario: &Scenario) -> Checked {
     let Traffic::Trace { arrivals_ns, .. } = &scenario.traffic else {
         return Err("only a trace has rows".to_owned());
@@ -136,7 +136,7 @@ pub(super) fn recorded(recorded: &Recorded, scenario: &Scenario) -> Checked {
     if kinds.iter().any(|k| outside(k, kinds_at_most))
         || senders.iter().flatten().any(|k| outside(k, keys.len() as u64))
     {
-        return Err("a row names a kind or a key that there is none of".to_owned());
+        return Err("a row names a kind or a key that does not exist".to_owned());
     }
     Ok(())
 }
@@ -158,7 +158,7 @@ fn request(shape: &RequestShape) -> Checked {
             if (0.0..=STEEPEST).contains(&s) {
                 Ok(())
             } else {
-                Err(format!("key: the exponent must be between 0 and {STEEPEST}, and is {s}"))
+                Err(format!("key: the exponent must be between 0 and {STEEPEST}, not {s}"))
             }
         }
     }

@@ -29,7 +29,7 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
 
 /// No model of a server leads to a listener.
 fn modelled(p: &Point) -> Result<(), String> {
-    // A node comes after all that it leads to: forwards, what is behind it is known.
+    // A node comes after all nodes that it leads to: forwards, what is behind it is known.
     let mut leads: Vec<bool> = Vec::with_capacity(p.nodes.len());
     let mut lists: Vec<Option<bool>> = vec![None; p.lists.len()];
     for (i, node) in p.nodes.iter().enumerate() {

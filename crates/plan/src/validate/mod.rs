@@ -21,7 +21,7 @@ pub(crate) fn plan(plan: &Plan) -> Result<(), String> {
         return Err(format!("schema: \"{}\" is not \"{}\"", plan.schema, Plan::SCHEMA));
     }
     if plan.points.is_empty() || plan.points.len() > MOST_POINTS {
-        return Err(format!("points: there must be 1 to {MOST_POINTS}, and are {}", plan.points.len()));
+        return Err(format!("points: there must be 1 to {MOST_POINTS}, not {}", plan.points.len()));
     }
     for (i, p) in plan.points.iter().enumerate() {
         point(p).map_err(|why| format!("points[{i}].{why}"))?;
@@ -76,7 +76,8 @@ fn time_lines(specs: &[Spec]) -> Result<(), String> {
         let (other, before) = *first.entry(&law.line).or_insert((i, law));
         if let Some((argument, theirs, ours)) = ranges::differs(before, law) {
             return Err(format!(
-                "specs[{i}]: it shares the time-line of specs[{other}], and its {argument} is {ours}, not {theirs}"
+                "specs[{i}]: it shares the timeline of specs[{other}], but its {argument} is {ours}, not \
+                    {theirs}"
             ));
         }
     }

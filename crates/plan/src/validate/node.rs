@@ -38,7 +38,7 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
     clairvoyant(p)
 }
 
-/// What a kind of node leads to.
+/// The nodes that a kind of node leads to.
 enum Leads {
     Nowhere,
     ToOne,
@@ -80,7 +80,7 @@ fn leads(spec: &Spec) -> Leads {
     }
 }
 
-/// What arguments say of the list that the node leads to.
+/// Checks the arguments that describe the list that a node leads to.
 fn of_list(p: &Point, spec: &Spec, list: &[NodeId]) -> Result<(), String> {
     match spec {
         Spec::Lb(lb) => targets(p, &lb.balance, list),
@@ -114,7 +114,7 @@ fn targets(p: &Point, balance: &Balance, targets: &[NodeId]) -> Result<(), Strin
             Err(format!("unequal weights of `lb.round_robin` must add up to at most {GREATEST_SUM}"))
         }
         Balance::Maglev(MaglevArgs { table_size, .. }) if (*table_size as usize) < targets.len() => {
-            Err(format!("a table of {table_size} slots has none for some of {} targets", targets.len()))
+            Err(format!("a table of {table_size} slots is too small for {} targets", targets.len()))
         }
         _ => Ok(()),
     }

@@ -61,7 +61,7 @@ fn expectation(e: &Expectation, scenarios: &HashSet<&str>) -> Result<(), String>
         |c: &Condition| Metric::OF_NODES.contains(&c.metric) == e.node.is_some() && c.bound.is_finite();
     match e.conditions.iter().find(|c| !fits(c)) {
         Some(c) => Err(format!(
-            "`{c}` is no condition {}",
+            "`{c}` is not a condition {}",
             if e.node.is_some() { "of a node" } else { "of requests" }
         )),
         None => Ok(()),
@@ -74,7 +74,7 @@ fn traffic(traffic: &Traffic) -> Result<(), String> {
             if *gap_ns > 0.0 && *gap_ns <= 1e19 {
                 Ok(())
             } else {
-                Err(format!("the gap must be above 0 and at most 1e19 ns, and is {gap_ns}"))
+                Err(format!("the gap must be above 0 and at most 1e19 ns, not {gap_ns}"))
             }
         }
         Traffic::Renewal { gap } => {
@@ -112,7 +112,7 @@ fn traffic(traffic: &Traffic) -> Result<(), String> {
             if (1..=ranges::MOST_USERS).contains(users) {
                 Ok(())
             } else {
-                Err(format!("users must be 1 to {}, and are {users}", ranges::MOST_USERS))
+                Err(format!("users must be 1 to {}, not {users}", ranges::MOST_USERS))
             }
         }
         Traffic::Trace { arrivals_ns, .. } => {
@@ -134,6 +134,6 @@ fn rate(per_s: f64) -> Result<(), String> {
     if per_s == 0.0 || (1e-10..=1e15).contains(&per_s) {
         Ok(())
     } else {
-        Err(format!("a rate must be 0, or between 1e-10 and 1e15 per second, and is {per_s}"))
+        Err(format!("a rate must be 0, or between 1e-10 and 1e15 per second, not {per_s}"))
     }
 }

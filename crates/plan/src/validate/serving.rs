@@ -1,4 +1,4 @@
-//! What is for serving: listeners, origins, fixed answers, redirects, rewriting.
+//! Checks of the parts for serving: listeners, origins, fixed answers, redirects, rewriting.
 
 use super::around::between;
 use super::asked::{compared, lower, word};
@@ -26,7 +26,7 @@ pub(super) fn server(addr: Option<&str>, origin: &Origin) -> Checked {
     .and_then(|()| counts(&[("max_requests", origin.max_requests)]))
     .and_then(|()| match (origin.send_proxy, origin.protocol) {
         (Some(_), OriginProtocol::H2) => {
-            Err("send_proxy: no connection of HTTP/2 belongs to one client".to_owned())
+            Err("send_proxy: a connection of HTTP/2 does not belong to one client".to_owned())
         }
         _ => Ok(()),
     })
@@ -66,7 +66,7 @@ fn certificate(files: &CertificateFiles) -> Checked {
 
 fn settings(h: &Http) -> Checked {
     if h.versions.is_empty() || !h.versions.is_sorted_by(|a, b| a < b) {
-        return Err("versions must be ascending, each once, and there must be one".to_owned());
+        return Err("versions must be ascending, without duplicates, and at least one".to_owned());
     }
     between("max_head", h.max_head, HEAD_BYTES.0, HEAD_BYTES.1)?;
     between("max_headers", u64::from(h.max_headers), 1, u64::from(MOST_FIELDS))?;
@@ -107,7 +107,7 @@ pub(super) fn respond(status: u16, body: &str, headers: &[(String, String)]) -> 
 /// A redirection.
 pub(super) fn redirect(to: &str, status: u16) -> Checked {
     word("to", to, template::location)?;
-    if ranges::redirects(status) { Ok(()) } else { Err(format!("status: {status} sends nobody elsewhere")) }
+    if ranges::redirects(status) { Ok(()) } else { Err(format!("status: {status} does not redirect")) }
 }
 
 /// Rewriting.

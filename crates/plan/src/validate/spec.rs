@@ -31,7 +31,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
             share("loss", *loss)?;
             optional(*resend_ns).map_err(|why| format!("resend_ns {why}"))?;
             if *loss == 1.0 && resend_ns.is_some() {
-                return Err("with a loss of 1 what is sent again never arrives".to_owned());
+                return Err("with a loss of 1 a message never arrives, however often it is sent".to_owned());
             }
             Ok(())
         }
@@ -87,16 +87,12 @@ fn faulty(law: &Faulty) -> Result<(), String> {
 
 /// A number from 0 to 1.
 pub(super) fn share(what: &str, p: f64) -> Result<(), String> {
-    if (0.0..=1.0).contains(&p) { Ok(()) } else { Err(format!("{what} must be between 0 and 1, and is {p}")) }
+    if (0.0..=1.0).contains(&p) { Ok(()) } else { Err(format!("{what} must be between 0 and 1, not {p}")) }
 }
 
 /// A finite number above 0.
 pub(super) fn positive(what: &str, x: f64) -> Result<(), String> {
-    if x.is_finite() && x > 0.0 {
-        Ok(())
-    } else {
-        Err(format!("{what} must be finite and above 0, and is {x}"))
-    }
+    if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("{what} must be finite and above 0, not {x}")) }
 }
 
 /// A finite number that is not negative.
@@ -104,7 +100,7 @@ pub(super) fn not_negative(what: &str, x: f64) -> Result<(), String> {
     if x.is_finite() && x >= 0.0 {
         Ok(())
     } else {
-        Err(format!("{what} must be finite and not negative, and is {x}"))
+        Err(format!("{what} must be finite and not negative, not {x}"))
     }
 }
 
@@ -138,27 +134,19 @@ pub(super) fn dist(d: &Dist) -> Result<(), String> {
         }
         Dist::Lognormal { mean_ns, cv } => {
             duration(*mean_ns)?;
-            if (0.0..=1e6).contains(cv) {
-                Ok(())
-            } else {
-                Err(format!("cv must be 0 to 1000000, and is {cv}"))
-            }
+            if (0.0..=1e6).contains(cv) { Ok(()) } else { Err(format!("cv must be 0 to 1000000, not {cv}")) }
         }
         Dist::Pareto { minimum_ns, alpha } => {
             duration(*minimum_ns)?;
             if alpha.is_finite() && *alpha > 0.0 {
                 Ok(())
             } else {
-                Err(format!("alpha must be finite and above 0, and is {alpha}"))
+                Err(format!("alpha must be finite and above 0, not {alpha}"))
             }
         }
         Dist::Erlang { k, mean_ns } => {
             duration(*mean_ns)?;
-            if (1..=1_000_000).contains(k) {
-                Ok(())
-            } else {
-                Err(format!("k must be 1 to 1000000, and is {k}"))
-            }
+            if (1..=1_000_000).contains(k) { Ok(()) } else { Err(format!("k must be 1 to 1000000, not {k}")) }
         }
         Dist::Hyperexponential { phases } => {
             phases.iter().try_for_each(|(_, mean)| duration(*mean))?;

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use weir_http1::Limits;
 use weir_model::Traffic;
 
-/// Warnings for nodes that look at what a scenario's requests do not have, once per place. `standing`: where the sites stand.
+/// Warnings for nodes that look at what a scenario's requests do not have, once per place. `standing`: the sites' locations.
 pub fn asked(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
     let looks = |spec: &Spec| match spec {
         Spec::Route { otherwise, .. } => !otherwise,
@@ -61,7 +61,7 @@ fn keyless(spec: &Spec, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Opt
     if matches!(scenario.traffic, Traffic::Closed { .. }) {
         return None;
     }
-    // Whose rows of a trace are, is not told by their kind.
+    // The kind of a trace's row does not determine its key.
     let senders = scenario.recorded.as_ref().map(|r| r.senders.as_slice()).unwrap_or_default();
     let some = senders.iter().any(Option::is_some);
     let all = some && senders.iter().all(Option::is_some);
@@ -76,14 +76,14 @@ fn keyless(spec: &Spec, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Opt
     })
 }
 
-const HELP: &str = "say who sends them, as in `traffic.mix(arrivals, [(1, request(key=keys.uniform(1000)))])`; in \
+const HELP: &str = "give them keys, as in `traffic.mix(arrivals, [(1, request(key=keys.uniform(1000)))])`; in \
                     `traffic.closed` the user is the key, in `traffic.trace` the column `key`";
 
-/// What a node looks at to tell requests apart.
+/// The property by which a node distinguishes requests.
 fn sources_of(spec: &Spec) -> Vec<KeySource> {
     match spec {
         Spec::Lb(lb) => {
-            // In simulation it is the key that returns.
+            // In simulation a returning client has the same key.
             let sticky = lb.sticky.as_ref().map(|_| KeySource::Client);
             lb.key.iter().cloned().chain(sticky).collect()
         }
@@ -92,19 +92,20 @@ fn sources_of(spec: &Spec) -> Vec<KeySource> {
     }
 }
 
-/// What is said; `with`: others have one.
+/// The text of the warning; `with`: other requests have one.
 fn without_key(spec: &Spec, source: &KeySource, with: bool, scenario: &Scenario) -> String {
     let which = if with { "some of the requests" } else { "requests" };
     let (by, end) = match spec {
         Spec::Lb(lb) if lb.key.as_ref() != Some(source) => {
             ("`sticky`".to_owned(), "none returns to its target")
         }
-        Spec::Lb(_) => (written(source), "they are spread as by chance"),
+        Spec::Lb(_) => (written(source), "they are spread at random"),
         Spec::Rate { .. } => (written(source), "each finds a full bucket"),
-        _ => (written(source), "they are split as by draw"),
+        _ => (written(source), "they are split at random"),
     };
     format!(
-        "{which} of scenario \"{}\" have no key for this `{}` to go by ({by}): each is a client of its own, so {end}",
+        "{which} of scenario \"{}\" have no key for this `{}` ({by}): each counts as a separate client, \
+            so {end}",
         scenario.name,
         spec.kind()
     )
@@ -126,15 +127,12 @@ fn too_long(rewrite: &Rewrite, walk: &Walk<'_>, id: NodeId, scenario: &Scenario)
     let long = |s: &RequestShape| path::rewritten(from, to, s.path.as_bytes()) == Rewritten::TooLong;
     walk.members(id).find(|s| s.weight > 0.0 && long(s))?;
     let message = format!(
-        "requests of scenario \"{}\" would be longer than {} bytes behind this `rewrite`: served, they are answered with 414, \
-         and here they keep their path",
+        "requests of scenario \"{}\" would be longer than {} bytes behind this `rewrite`: when served, \
+            they are answered with 414; in simulation they keep their path",
         scenario.name,
         Limits::TARGET
     );
-    Some(
-        warning(message)
-            .help("replace the prefix by a shorter one, or let `traffic.mix` ask for shorter paths"),
-    )
+    Some(warning(message).help("use a shorter prefix, or shorter paths in `traffic.mix`"))
 }
 
 /// A `route` that has no way for any of the requests that come to it.
@@ -143,14 +141,14 @@ fn unrouted(rules: &[When], walk: &Walk<'_>, id: NodeId, scenario: &Scenario) ->
         return None;
     }
     let help = if scenario.mix.is_empty() {
-        "without `traffic.mix` all requests are GET for \"/\": give it one, or the route `otherwise=`"
+        "without `traffic.mix` all requests are GET for \"/\": add one, or give the route `otherwise=`"
     } else if rules.iter().any(|r| !r.client.is_empty()) {
         "a simulated client has no address, so `client` matches none: give the route `otherwise=`"
     } else {
         "give the route `otherwise=`, or compare its rules with what `traffic.mix` sends"
     };
     let message = format!(
-        "no request of scenario \"{}\" matches a rule of this `route`: all that come here end as `no_route`",
+        "no request of scenario \"{}\" matches a rule of this `route`: all that reach it end as `no_route`",
         scenario.name
     );
     Some(warning(message).help(help))

@@ -1,4 +1,4 @@
-//! Faults, losses, timeouts and retries that do together what nobody wants: one function for each finding.
+//! Warnings about combinations of faults, losses, timeouts and retries: one function for each finding.
 
 use super::ways::down;
 use super::{Draft, Found, index};
@@ -15,7 +15,7 @@ const MANY_ATTEMPTS: u64 = 100;
 /// Nothing.
 const NONE: u32 = u32::MAX;
 
-/// The nodes of which a spec says something, by their index.
+/// The nodes whose spec satisfies a predicate, by their index.
 fn nodes<'g, T>(
     point: &'g Point,
     of: impl Fn(&'g Spec) -> Option<T>,
@@ -50,7 +50,8 @@ pub(super) fn lost(draft: &Draft<'_>, found: &mut Found) {
         let Some(scenario) = draft.point.scenarios.get(first[id as usize] as usize) else { continue };
         let kind = draft.describe(site).0;
         let message = format!(
-            "what this `{kind}` {does} ends as `lost`, without a latency: scenario \"{}\" comes here without a `timeout`",
+            "a request that this `{kind}` {does} ends as `lost`, without a latency: scenario \"{}\" \
+                reaches it without a `timeout`",
             scenario.name
         );
         let resend = if kind == "cable" { ", or let the cable send again: `resend=200*ms`" } else { "" };
@@ -92,11 +93,11 @@ pub(super) fn attempts(draft: &Draft<'_>, found: &mut Found) {
         found.warn(
             site,
             format!(
-                "one request may make {total} attempts here: this `retry` stands inside another, and their attempts \
-                 multiply ({})",
+                "one request may make {total} attempts here: this `retry` is inside another, and their \
+                    attempts multiply ({})",
                 factors.join(" x ")
             ),
-            "retry at one place of the way only, or fewer times",
+            "retry in one place on the path only, or fewer times",
         );
     }
 }
@@ -128,13 +129,13 @@ pub(super) fn repairs(draft: &Draft<'_>, found: &mut Found) {
         found.warn(
             site,
             format!(
-                "a node that goes down here will hardly come back within the run: repair takes {} on average, and \
-                 scenario \"{}\" lasts {}",
+                "a node that goes down here is unlikely to come back within the run: repair takes {} on \
+                    average, but scenario \"{}\" lasts {}",
                 roughly(mttr_ns),
                 scenario.name,
                 roughly(length)
             ),
-            "take a shorter `mttr`, or a longer run",
+            "use a shorter `mttr`, or a longer run",
         );
     }
 }
@@ -210,26 +211,26 @@ pub(super) fn late(draft: &Draft<'_>, found: &mut Found) {
         found.warn(
             site,
             format!(
-                "this `hedge` never sends a second attempt beside an open one: it waits {}, and the `timeout` around \
-                 it{there} ends all after {}",
+                "this `hedge` never sends a second attempt beside an open one: it waits {}, but the \
+                    `timeout` around it{there} ends everything after {}",
                 show(after),
                 show(limit)
             ),
-            "take a shorter `after`, or put the `timeout` inside the hedge",
+            "use a shorter `after`, or put the `timeout` inside the hedge",
         );
     }
 }
 
-/// What fails inside a `retry` that does not try again after it: a `timeout`, a `flaky`. A hint: it may be meant.
+/// Failures inside a `retry` that it does not retry: a `timeout`, a `flaky`. A hint: it may be meant.
 pub(super) fn untried(draft: &Draft<'_>, found: &mut Found) {
     let timeout = |spec: &Spec| matches!(spec, Spec::Timeout { time_ns: Some(_) }).then_some(());
-    untried_after(draft, found, Kind::Timeout, timeout, "what this `timeout` ends");
+    untried_after(draft, found, Kind::Timeout, timeout, "a request that this `timeout` ends");
     for kind in [Kind::Status5xx, Kind::Timeout, Kind::Overloaded, Kind::BadResponse] {
         let flaky = |spec: &Spec| match spec {
             Spec::Flaky { p, kind: fails_by } => (*p > 0.0 && *fails_by == kind).then_some(()),
             _ => None,
         };
-        untried_after(draft, found, kind, flaky, "what fails at this `flaky`");
+        untried_after(draft, found, kind, flaky, "a request that fails at this `flaky`");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Settings that do nothing where they stand.
+//! Warnings about settings that have no effect at their position.
 
 use super::{Draft, Found, index};
 use crate::{Lb, NodeId, Point, Spec, To};
@@ -23,30 +23,30 @@ pub(super) fn outliers(draft: &Draft<'_>, found: &mut Found) {
             found.hint(
                 site,
                 format!(
-                    "`outlier` does nothing here: one of {targets} is {:.0} % of them, and at most {max_ejection_percent} % may \
-                     be out",
+                    "`outlier` does nothing here: one of {targets} is {:.0} % of them, but at most \
+                        {max_ejection_percent} % may be ejected",
                     100.0 / n as f64
                 ),
-                "give it `always_eject_one_host=True`, or a `max_ejection_percent` that lets one go",
+                "give it `always_eject_one_host=True`, or a `max_ejection_percent` that allows one ejection",
             );
             continue;
         }
         let mut idle = |enforcing: f64, least: u32, does: &str, help: &str| {
             if enforcing > 0.0 && (n as u64) < u64::from(least) {
-                let why = format!("it does so among {least} targets or more, and here are {n}");
+                let why = format!("it does so only among at least {least} targets, and here are {n}");
                 found.hint(site, format!("this `outlier` {does}: {why}"), help);
             }
         };
         idle(
             outlier.enforcing_success_rate,
             outlier.success_rate_minimum_hosts,
-            "compares no success rates",
+            "does not compare success rates",
             "give it a smaller `success_rate_minimum_hosts`, or `enforcing_success_rate=0`",
         );
         idle(
             outlier.enforcing_failure_percentage,
             outlier.failure_percentage_minimum_hosts,
-            "looks at no failure percentage",
+            "does not check failure percentages",
             "give it a smaller `failure_percentage_minimum_hosts`",
         );
     }
@@ -58,9 +58,9 @@ pub(super) fn slow_starts(draft: &Draft<'_>, found: &mut Found) {
         let hashes = lb.balance.traits().hashes;
         if lb.slow_start.is_some() && (hashes || lb.balance == Balance::First) {
             let why = if hashes {
-                "keys stay with their targets, whatever their weights"
+                "keys stay with their targets, regardless of weights"
             } else {
-                "the first that is eligible is taken, whatever its weight"
+                "the first eligible target is picked, regardless of its weight"
             };
             found.hint(
                 site,

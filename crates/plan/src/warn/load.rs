@@ -41,7 +41,7 @@ pub fn overloaded(point: &Point) -> Vec<Diagnostic> {
     found
 }
 
-/// Arrivals over capacity: of the busiest, or of all together where balancers that look at load send them to who has time.
+/// Arrivals over capacity: of the busiest, or of all together where balancers that consider load send them to idle targets.
 fn share(load: &SiteLoad) -> f64 {
     if load.steered { load.rate_per_s / load.capacity_per_s } else { load.utilisation }
 }
@@ -64,21 +64,22 @@ fn varies(point: &Point, scenario: &Scenario) -> bool {
         })
 }
 
-/// What the nodes of a site are called, and what becomes of more than they can take.
+/// The name of a site's nodes, and what happens to an excess of requests.
 fn excess(point: &Point, load: &SiteLoad) -> (&'static str, &'static str) {
     let nodes = point.nodes.iter().filter(|n| n.site == load.site);
     let mut noun = "server";
     for spec in nodes.map(|n| point.specs.get(n.spec as usize)) {
         match spec {
             Some(Spec::Queue { capacity: Some(_), .. }) => {
-                return ("queue", "what finds them full is turned away");
+                return ("queue", "a request that finds them full is rejected");
             }
-            Some(Spec::Queue { timeout_ns: Some(_), .. }) => return ("queue", "what waits too long fails"),
+            Some(Spec::Queue { timeout_ns: Some(_), .. }) => {
+                return ("queue", "a request that waits too long fails");
+            }
             Some(Spec::Queue { .. }) => noun = "queue",
             _ => {}
         }
     }
-    let end =
-        if load.bounded { "what is too much is cut off or turned away" } else { "the run will not settle" };
+    let end = if load.bounded { "the excess is cut off or rejected" } else { "the run will not settle" };
     (noun, end)
 }

@@ -1,6 +1,6 @@
-//! What is surely a mistake though it can be run, one function for each: nodes nobody reaches, weights nobody reads; what
-//! concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests `warn/asked.rs`, settings that do nothing
-//! `warn/idle.rs`.
+//! Warnings about probable mistakes that can still be run, one function for each: nodes that no request reaches, weights
+//! that no balancer reads; what concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests
+//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`.
 
 use crate::diagnostic::{At, Diagnostic, Severity};
 use crate::{Node, NodeId, Point, Spec, To};
@@ -27,14 +27,14 @@ fn placed(mut finding: Diagnostic, at: Option<&At>) -> Diagnostic {
     finding
 }
 
-/// A point, and where in the text its sites stand.
+/// A point, and the locations of its sites in the text.
 struct Draft<'p> {
     point: &'p Point,
     standing: &'p [Option<At>],
 }
 
 impl Draft<'_> {
-    /// The kind of a site's nodes, and where it stands. The kind is empty for a part of another node.
+    /// The kind of a site's nodes, and its location. The kind is empty for a part of another node.
     fn describe(&self, site: u32) -> (&str, Option<&At>) {
         let Some(known) = self.point.sites.get(site as usize) else { return ("", None) };
         let place = self.point.places.get(known.place as usize);
@@ -43,7 +43,7 @@ impl Draft<'_> {
     }
 }
 
-/// What is found at which site.
+/// A finding and its site.
 #[derive(Default)]
 struct Found(Vec<(u32, Diagnostic)>);
 
@@ -57,7 +57,7 @@ impl Found {
     }
 }
 
-/// All that can be said of a graph without knowing its loads. `standing` is where in the text each of its sites stands.
+/// The findings about a graph that do not depend on its loads. `standing` holds the location of each site in the text.
 pub fn graph(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
     let draft = &Draft { point, standing };
     let mut findings = unreached(draft);
@@ -105,9 +105,9 @@ fn unmodelled(draft: &Draft<'_>, found: &mut Found) {
             found.warn(
                 node.site,
                 format!(
-                    "the server \"{name}\" has an address and no model: in simulation it answers at once"
+                    "the server \"{name}\" has an address but no model: in simulation it answers at once"
                 ),
-                "say how long it works, as in `model=dist.exponential(20*ms)`",
+                "give it one, as in `model=dist.exponential(20*ms)`",
             );
         }
     }
@@ -124,7 +124,7 @@ fn one_target(draft: &Draft<'_>, found: &mut Found) {
         if !others.is_empty() && others.iter().all(|other| other == first) {
             found.warn(
                 node.site,
-                format!("all {} targets of this balancer are one and the same node", others.len() + 1),
+                format!("all {} targets of this balancer are the same node", others.len() + 1),
                 "make a node in the function that `pool` calls, as in `pool(3, lambda: server())`",
             );
         }
@@ -170,8 +170,8 @@ fn unreached(draft: &Draft<'_>) -> Vec<Diagnostic> {
         let (kind, at) = draft.describe(index(site));
         if wrong {
             let finding =
-                warning("this `weight` has no effect: it is no direct target of a balancer".to_owned());
-            found.push(placed(finding.help("put it right inside the list of targets"), at));
+                warning("this `weight` has no effect: it is not a direct target of a balancer".to_owned());
+            found.push(placed(finding.help("put it directly into the list of targets"), at));
         }
         if idle > 0 && !kind.is_empty() {
             let message = match (all, idle) {
@@ -202,7 +202,7 @@ fn misplaced(draft: &Draft<'_>) -> Vec<bool> {
     };
     let join = |a: Above, b: Above| Above { reached: a.reached || b.reached, other: a.other || b.other };
     let mut at = ways::down(point, start, pass, join);
-    // What a balancer falls back to is no target of it either.
+    // The fallback of a balancer is not one of its targets either.
     for (id, spec) in (0..at.len()).filter_map(|id| Some((id, point.spec(index(id))?))).collect::<Vec<_>>() {
         if let Some(aside) = spec.aside().filter(|_| at[id].reached) {
             at[aside as usize].other = true;
@@ -213,7 +213,7 @@ fn misplaced(draft: &Draft<'_>) -> Vec<bool> {
         .collect()
 }
 
-/// What leads to a node.
+/// The nodes that lead to a node.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Above {
     /// A scenario, in the end.

@@ -1,4 +1,5 @@
-//! Retries that wait for the status of an answer which nobody gives in simulation, or do not wait for those that listeners give.
+//! Warnings about retries on a status that no node answers with in simulation, or without the statuses that listeners
+//! answer with.
 
 use super::ways::down;
 use super::{Draft, Found, index};
@@ -9,10 +10,10 @@ use weir_policy::Kind;
 /// The status of an answer that a `flaky` node makes a `status_5xx`.
 const FLAKY: u16 = 500;
 
-/// What a listener behind another answers where something fails behind it.
+/// The statuses that a listener behind another answers with when a request fails behind it.
 const HOP: [u16; 6] = [400, 404, 429, 502, 503, 504];
 
-/// Retries that a scenario reaches, with status numbers in `on` of which no node can answer any.
+/// Retries that a scenario reaches, with status numbers in `on` that no node can answer with.
 pub(super) fn unanswered(draft: &Draft<'_>, found: &mut Found) {
     let point = draft.point;
     let waits = |spec: &Spec| match spec {
@@ -39,16 +40,16 @@ pub(super) fn unanswered(draft: &Draft<'_>, found: &mut Found) {
         found.warn(
             node.site,
             format!(
-                "nothing answers with {} in simulation, so this `retry` does not try again then: a server answers 200, and \
-                 what fails has a kind",
+                "no node answers with {} in simulation, so this `retry` has no such answer to retry: a \
+                    server answers 200, and a failure has a kind",
                 never.join(" or ")
             ),
-            "for what fails name the kind, as in `on=[\"status_5xx\", 503]`; a fixed answer is `respond(503)`",
+            "for a failure name its kind, as in `on=[\"status_5xx\", 503]`; a fixed answer is `respond(503)`",
         );
     }
 }
 
-/// Retries before listeners, where all that fails behind is an answer, that try no such answer again. A hint: it may be meant.
+/// Retries in front of listeners, where every failure is an answer, that retry no such answer. A hint: it may be intended.
 pub(super) fn unheard(draft: &Draft<'_>, found: &mut Found) {
     let point = draft.point;
     if !point.specs.iter().any(|spec| matches!(spec, Spec::Listen(_))) {
@@ -76,10 +77,10 @@ pub(super) fn unheard(draft: &Draft<'_>, found: &mut Found) {
             let on: Vec<String> = retry.on.iter().map(|kind| format!("\"{}\", ", kind.name())).collect();
             found.hint(
                 node.site,
-                "what fails behind a `listen` is an answer for those before it (502, 503 or 504), and this `retry` tries \
-                 none again"
+                "a failure behind a `listen` is an answer to the nodes in front of it (502, 503 or 504), \
+                    and this `retry` retries none of those"
                     .to_owned(),
-                format!("if it shall, write `on=[{}502, 503, 504]`", on.concat()),
+                format!("if it should, write `on=[{}502, 503, 504]`", on.concat()),
             );
         }
         let passes = matches!(
@@ -90,7 +91,7 @@ pub(super) fn unheard(draft: &Draft<'_>, found: &mut Found) {
     }
 }
 
-/// Whether some listener stands behind a node.
+/// Whether a listener is behind a node.
 fn is_layered(draft: &Draft<'_>) -> bool {
     let point = draft.point;
     let start = vec![false; point.nodes.len()];

@@ -1,10 +1,10 @@
-//! What comes down the graph to each node, by all ways at once.
+//! Propagates properties down the graph to each node, over all paths at once.
 
 use super::index;
 use crate::{NodeId, Point, Spec, To};
 
-/// Fills in what reaches each node. `at` holds what begins there; `pass` says what a node hands on of what reached it; where
-/// several things reach a node, `join` makes one of them (it must not matter in which order).
+/// Fills in what reaches each node. `at` holds what begins there; `pass` says which part of what reached a node it passes
+/// on; where several things reach a node, `join` makes one of them (it must not matter in which order).
 pub(super) fn down<T: Copy + PartialEq>(
     point: &Point,
     mut at: Vec<T>,

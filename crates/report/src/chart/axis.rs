@@ -62,7 +62,7 @@ impl Axis {
         Axis { scale, ticks: ticks.map(|n| (scale.position(*n), plain(Some(*n)))).collect() }
     }
 
-    /// Where a value stands; what lies beyond the ends stands there.
+    /// The position of a value from 0 to 1; clamped to the ends.
     pub(crate) fn position(&self, value: f64) -> f64 {
         self.scale.position(value)
     }

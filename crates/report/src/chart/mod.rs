@@ -12,7 +12,7 @@ use crate::table::escaped;
 use std::fmt::Write as _;
 use weir_stats::Estimate;
 
-/// So many colours tell lines apart.
+/// The number of colours that distinguish lines.
 pub(crate) const COLOURS: usize = 12;
 /// Bands of more lines than this would hide each other.
 const CLEAR: usize = 6;
@@ -20,9 +20,9 @@ const CLEAR: usize = 6;
 /// A chart without its lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
-    /// What it shows, for those who do not see it.
+    /// A description for screen readers.
     pub label: String,
-    /// Where values may stand from left to right, and what is said of each.
+    /// Positions of values from left to right, each with its text.
     pub xs: Vec<(f64, String)>,
     /// Ticks from left to right.
     pub ticks: Vec<(f64, String)>,

@@ -1,8 +1,8 @@
-//! Chains become one box: where each node of a box leads to one of the next and nobody else does, both say what they do in one.
+//! Chains become one box: if each node of a box is the only one that leads to one of the next box, both become one.
 
 use super::fold::{Boxed, FoldedGraph};
 
-/// The same with every chain folded. Boxes stay in their order; a chain stands where it begins.
+/// The same with every chain folded. Boxes stay in their order; a chain takes the place of its first.
 pub(super) fn folded(folded: FoldedGraph) -> FoldedGraph {
     let FoldedGraph { boxes, edges } = folded;
     let count = boxes.len();

@@ -7,7 +7,7 @@ use weir_plan::{NodeId, Point, Spec, To};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Boxed {
     pub nodes: Vec<NodeId>,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// In a folded chain: what the nodes lead to, one by one, step by step.
     pub behind: Vec<Vec<NodeId>>,
@@ -15,7 +15,7 @@ pub(super) struct Boxed {
     pub what: String,
     /// The second line: what it is, and how many.
     pub kind: String,
-    /// What is shown when it is pointed at.
+    /// Its tooltip.
     pub title: String,
     /// The lines below the name where chains are folded, instead of the second one.
     pub lines: Option<Vec<String>>,
@@ -32,7 +32,7 @@ impl Boxed {
 #[derive(Clone, Debug, Default)]
 pub(super) struct FoldedGraph {
     pub boxes: Vec<Boxed>,
-    /// (from, to, whether only where nobody else is left).
+    /// (from, to, whether only as a fallback).
     pub edges: Vec<(usize, usize, bool)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn fold(point: &Point, roots: &[NodeId]) -> FoldedGraph {
         Walk { point, box_of_site: BTreeMap::new(), lists: BTreeSet::new(), folded: FoldedGraph::default() };
     let mut seen = vec![false; point.nodes.len()];
     let mut edges = BTreeSet::new();
-    // What is met first stands first: the next node is taken from the front.
+    // Breadth first: the next node is taken from the front.
     let mut open: std::collections::VecDeque<NodeId> = roots.iter().copied().collect();
     while let Some(id) = open.pop_front() {
         if (id as usize) >= seen.len() || std::mem::replace(&mut seen[id as usize], true) {

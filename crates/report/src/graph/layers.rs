@@ -1,4 +1,4 @@
-//! Layers by the longest way: a box stands to the right of all that lead to it.
+//! Layers by the longest way: a box is to the right of all boxes that lead to it.
 
 use super::fold::{Boxed, FoldedGraph, thousands};
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ pub(super) struct Layered {
     pub boxes: Vec<Boxed>,
     /// By box.
     pub layer: Vec<usize>,
-    /// (from, to, whether only where nobody else is left).
+    /// (from, to, whether only as a fallback).
     pub edges: Vec<(usize, usize, bool)>,
 }
 
-/// So many boxes stand one below another at most, as long as some of them can be told apart by their place in the text only.
+/// The most boxes in a layer, as long as some of them differ only by their place in the text.
 const MOST: usize = 40;
 
 /// The layers of what was folded.
@@ -68,7 +68,7 @@ pub(super) fn alike(folded: FoldedGraph) -> FoldedGraph {
     FoldedGraph { boxes: merged, edges }
 }
 
-/// Folding may close a circle, where nodes of one site stand behind each other: what leads back is turned round.
+/// Folding may close a circle, if nodes of one site lead to each other: edges that lead back are reversed.
 fn without_circles(folded: &FoldedGraph) -> Vec<(usize, usize, bool)> {
     let count = folded.boxes.len();
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); count];

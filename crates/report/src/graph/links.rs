@@ -10,10 +10,10 @@ pub(super) struct Link {
     /// Nodes of both boxes.
     pub from: usize,
     pub to: usize,
-    /// So many of `to` a node of `from` leads to: at least, at most.
+    /// The number of nodes of `to` that a node of `from` leads to: least and most.
     pub least: usize,
     pub most: usize,
-    /// So many of `from` lead to one node of `to` at most.
+    /// The most nodes of `from` that lead to one node of `to`.
     pub shared: usize,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn links(point: &Point, folded: &FoldedGraph) -> BTreeMap<(usize, usi
     links
 }
 
-/// A node there leads to so many here.
+/// The number of nodes here that a node there leads to.
 fn count(links: &mut BTreeMap<(usize, usize), Link>, at: (usize, usize), n: usize) {
     let link = links.entry(at).or_insert(Link { least: n, most: n, ..Link::default() });
     (link.least, link.most) = (link.least.min(n), link.most.max(n));

@@ -26,7 +26,7 @@ pub use pictures::{Form, Picture, pictures, write};
 use fold::Boxed;
 use weir_plan::{NodeId, Point, Spec};
 
-/// The style of a drawing, for the page that it stands on; it follows the page's colours.
+/// The style of a drawing, for the page that contains it; it follows the page's colours.
 pub const STYLE: &str = svg::STYLE;
 
 /// What is said of a box beside what the file says.
@@ -47,7 +47,7 @@ pub struct Drawing {
     height: f64,
 }
 
-/// A box at its place.
+/// A box with its position.
 #[derive(Clone, Debug)]
 struct PlacedBox {
     of: Boxed,
@@ -64,7 +64,7 @@ struct Way {
     from: usize,
     to: usize,
     points: Vec<(f64, f64)>,
-    /// Taken where nobody else is left.
+    /// A fallback, taken if no other edge can be.
     aside: bool,
     /// In a picture: the lines of a bundle, by how far from the middle each begins and ends. None: it is one line.
     lanes: Vec<(f64, f64)>,
@@ -81,7 +81,7 @@ const MARGIN: f64 = 6.0;
 /// A box with two lines, and what a third adds.
 const BOX: f64 = 42.0;
 const LINE: f64 = 15.0;
-/// By how much the cards of a stack stand out.
+/// The offset between the cards of a stack.
 const STACK: f64 = 7.0;
 /// What an edge takes that passes a layer.
 const PASSING: f64 = 8.0;

@@ -3,7 +3,7 @@
 
 use super::layers::Layered;
 
-/// What stands in a layer.
+/// The contents of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     /// A box.
@@ -12,7 +12,7 @@ pub(super) enum Item {
     Passes(usize),
 }
 
-/// The layers with all that stands in them.
+/// The layers with their contents.
 #[derive(Clone, Debug)]
 pub(super) struct Ordered {
     pub items: Vec<Item>,
@@ -80,7 +80,7 @@ fn items(layered: &Layered) -> Ordered {
     Ordered { items, layer, rows, before, behind, ways }
 }
 
-/// Orders a layer by where the neighbours stand in the layers before it, or behind it.
+/// Orders a layer by the positions of neighbours in the layers before it, or behind it.
 fn by_barycenter(all: &mut Ordered, layer: usize, forth: bool) {
     let at = places(all);
     let neighbours = if forth { &all.before } else { &all.behind };
@@ -94,7 +94,7 @@ fn by_barycenter(all: &mut Ordered, layer: usize, forth: bool) {
     all.rows[layer] = row.into_iter().map(|(_, item)| item).collect();
 }
 
-/// Where each item stands in its layer, from 0 to 1.
+/// The position of each item in its layer, from 0 to 1.
 fn places(all: &Ordered) -> Vec<f64> {
     let mut at = vec![0.0; all.items.len()];
     for row in &all.rows {

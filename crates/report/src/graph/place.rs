@@ -1,4 +1,4 @@
-//! Where each box stands: layers as wide as their widest box; heights follow the neighbours, as far as nothing overlaps.
+//! The position of each box: layers as wide as their widest box; heights follow the neighbours, as far as nothing overlaps.
 
 use super::fold::Boxed;
 use super::layers::Layered;
@@ -21,7 +21,7 @@ pub(super) fn placed(
         Item::Passes(_) => PASSING,
     };
     let sizes: Vec<f64> = laid.items.iter().map(height).collect();
-    // Where a stack is drawn, its cards stand out above.
+    // The cards of a stack extend above it.
     let stacked = layered.boxes.iter().any(|of| of.lines.is_some() && of.nodes.len() > 1);
     let stack = if stacked { STACK } else { 0.0 };
     let middle = heights(&laid, &sizes);
@@ -93,9 +93,9 @@ fn heights(laid: &Ordered, sizes: &[f64]) -> Vec<f64> {
 }
 
 /// Puts the items of a layer as near to where they are wanted as their order and sizes allow, by least squares: neighbours that would
-/// overlap become a block, which stands at the mean of what its members want (pool adjacent violators).
+/// overlap become a block, which is placed at the mean of the positions its members want (pool adjacent violators).
 fn stack(row: &[usize], wanted: &[f64], sizes: &[f64], middle: &mut [f64]) {
-    // How far below the first each would stand if all touched.
+    // The distance of each below the first if all touched.
     let mut below = Vec::with_capacity(row.len());
     let mut at = 0.0;
     for (n, item) in row.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The drawing as SVG, in pixels: a label is 11 of them high at least, wherever it stands. What holds it may scroll.
+//! The drawing as SVG, in pixels: a label is at least 11 high everywhere. Its container may scroll.
 
 use super::fold::Boxed;
 use super::{BETWEEN, BOX, Drawing, LINE, Note, PlacedBox, STACK, Way};
@@ -99,7 +99,7 @@ fn bundle(text: &mut String, class: &str, (from, to): ((f64, f64), (f64, f64)), 
     text.push_str("\"/>\n");
 }
 
-/// The cards behind the first one of a stack: what of them stands out.
+/// The visible parts of the cards behind the first one of a stack.
 fn stack(text: &mut String, of: &PlacedBox) {
     let PlacedBox { x, y, width, height, .. } = of;
     for out in [STACK / 2.0, STACK] {
@@ -148,7 +148,7 @@ fn boxed(text: &mut String, of: &PlacedBox, note: Option<Note>) {
     text.push_str("</g>\n");
 }
 
-/// At most so many characters.
+/// Shortens a text to `n` characters.
 fn shortened(words: &str, most: usize) -> String {
     if words.chars().count() <= most {
         return words.to_owned();

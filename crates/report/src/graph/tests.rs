@@ -1,4 +1,4 @@
-//! What every drawing must keep, whatever is drawn: nothing overlaps, edges lead to the right, the same file gives the same bytes.
+//! Properties of every drawing: nothing overlaps, edges lead to the right, the same file gives the same bytes.
 
 use super::order::{crossings, ordered};
 use super::{Drawing, fold, layers};

@@ -35,7 +35,7 @@ pub(super) fn write(results: &Results, shown: &Selection, out: &mut dyn Write) -
 /// More than this are looked for by name.
 const MANY: usize = 12;
 
-/// Who has which colour; where scripts run, a choice.
+/// The legend of colours; with scripts, a selection.
 fn keys(shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     let many = shown.labels.len() > MANY;
     writeln!(out, "<div class=\"choose\">")?;

@@ -41,7 +41,7 @@ pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::
     page::end(&signature(results), out)
 }
 
-/// Pictures that stand open; the next ones are folded, and of more it is said where they are.
+/// Pictures that are open; the next ones are folded, and a note names where further ones are.
 const OPEN: usize = 3;
 const FOLDED: usize = 12;
 
@@ -109,7 +109,7 @@ fn table(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Resul
     writeln!(out, "</section>")
 }
 
-/// Up to so many scenarios each one's tables stand open.
+/// Up to this number of scenarios all tables are open.
 const FEW: usize = 3;
 
 fn scenarios(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {

@@ -1,22 +1,22 @@
-//! Which scenarios are drawn at first, each in a colour of its own.
+//! Selects the scenarios that are drawn at first, each in its own colour.
 
 use crate::chart::COLOURS;
 use crate::entry;
 use weir_sim::{Results, ScenarioResult};
 
-/// Of more scenarios than this those that come later are in the tables only.
+/// The most scenarios that can be drawn; later ones are in the tables only.
 const MOST: usize = 500;
 
 /// The scenarios of a page.
 pub(super) struct Selection {
-    /// What each is called.
+    /// The label of each.
     pub labels: Vec<String>,
     /// The colour of each that is drawn at first.
     pub colours: Vec<Option<usize>>,
 }
 
 impl Selection {
-    /// All where there are colours enough, else as many from the lowest to the highest p99.
+    /// Selects all if there are enough colours, else a sample from the lowest to the highest p99.
     pub fn new(results: &Results) -> Selection {
         let swept = entry::swept(results);
         let labels: Vec<String> = results.scenarios.iter().map(|s| entry::label(s, &swept)).collect();
@@ -39,12 +39,12 @@ impl Selection {
         at < MOST || self.colours[at].is_some()
     }
 
-    /// How many can be.
+    /// The number of scenarios that can be drawn.
     pub fn drawn(&self) -> usize {
         (0..self.colours.len()).filter(|at| self.is_drawn(*at)).count()
     }
 
-    /// Those that are drawn at first, in their order.
+    /// The scenarios that are drawn at first, in their order.
     pub fn on(&self) -> impl Iterator<Item = usize> {
         self.colours.iter().enumerate().filter(|(_, colour)| colour.is_some()).map(|(at, _)| at)
     }

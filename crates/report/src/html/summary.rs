@@ -62,7 +62,7 @@ fn several(all: &[ScenarioResult], shown: &Selection) -> Vec<(String, String)> {
             tiles.push((words(&low), format!("lowest {what}: {}", shown.labels[least])));
             tiles.push((words(&high), format!("highest {what}: {}", shown.labels[most])));
         } else {
-            tiles.push((words(&low), format!("{what}: the same in all, as far as can be told")));
+            tiles.push((words(&low), format!("{what}: no measurable difference")));
         }
     };
     extremes("p50, ms", |s| s.latency_all.p50, quantile);

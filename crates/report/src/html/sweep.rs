@@ -110,7 +110,7 @@ pub(super) fn write(results: &Results, out: &mut dyn Write) -> io::Result<()> {
 /// A statistic of a scenario.
 type Figure = fn(&ScenarioResult) -> Estimate;
 
-/// Scenarios that have panels of their own at most.
+/// The most scenarios with their own panels.
 const PANELS: usize = 12;
 
 fn success(s: &ScenarioResult) -> Estimate {
@@ -161,9 +161,9 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// So many scenarios make a line, where only their names say what they differ by.
+/// The least number of scenarios in a line, if they differ only by a number in their names.
 const LINE: usize = 3;
-/// So many others are drawn beside the lines.
+/// The most other scenarios that are drawn beside the lines.
 const LEVELS: usize = 3;
 
 fn by_number(all: &[ScenarioResult]) -> Option<Sweep> {
@@ -236,7 +236,7 @@ fn keys(sweep: &Sweep, all: &[ScenarioResult], several: bool, out: &mut dyn Writ
     writeln!(out, "</div>")
 }
 
-/// Where the values stand. Those that grow by factors do so on the axis.
+/// The positions of the values; logarithmic if they grow by factors.
 fn places(values: &[(Option<f64>, String)]) -> Vec<f64> {
     let count = values.len();
     let inset = |share: f64| 0.02 + 0.96 * share;
@@ -253,7 +253,7 @@ fn places(values: &[(Option<f64>, String)]) -> Vec<f64> {
     numbers.iter().map(|x| inset(share(*x))).collect()
 }
 
-/// Whether values stand by their logarithms: where the largest is many times the least, and they do not grow by equal steps.
+/// Whether the axis is logarithmic: if the largest is many times the least, and they do not grow by equal steps.
 fn is_log(values: &[(Option<f64>, String)]) -> bool {
     let numbers: Option<Vec<f64>> = values.iter().map(|(x, _)| *x).collect();
     let Some([low, .., high]) = numbers.as_deref() else { return false };

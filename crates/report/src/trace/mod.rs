@@ -18,7 +18,7 @@ pub enum TraceForm {
     Events,
 }
 
-/// All that is written down.
+/// The histories to be written.
 pub(crate) struct Histories<'a> {
     pub results: &'a Results,
     pub recordings: &'a [Recording<'a>],
@@ -33,7 +33,7 @@ pub(crate) fn write(traced: &Histories<'_>, form: TraceForm, out: &mut dyn Write
     }
 }
 
-/// What nodes are called.
+/// The names of nodes.
 struct Names<'a> {
     point: &'a Point,
     /// By node: its number among those of its site; by site: how many there are.

@@ -16,7 +16,7 @@ use crate::graph::builder::{Builder, Thread};
 use crate::log::AccessLog;
 use crate::nodes::Id;
 use crate::nodes::lb::{HealthUpdate, Owner};
-use crate::transport::listener::{Listener, OwnProcessTrust};
+use crate::transport::listener::{Listener, ListenerConfig, ListenerLogs, OwnProcessTrust};
 use crate::transport::listening::LoopSocket;
 use crate::transport::own::InnerAddress;
 use crate::upstream::names::Names;
@@ -128,20 +128,19 @@ pub(super) fn listeners(lp: &Loop, generation: &Generation) -> BTreeMap<usize, (
             || listeners.values().flat_map(|(listener, _)| listener.log.iter().chain(&listener.traces));
         let log = conf.log.as_ref().map(|log| log.on_loop(lp.number, others()));
         let traces = conf.traces.as_ref().map(|to| to.on_loop(lp.number, others().chain(&log)));
-        let logs = (log, traces, lp.process.errors.clone());
-        let ends = (conf.port, conf.tls.clone());
+        let logs = ListenerLogs { access: log, traces, errors: lp.process.errors.clone() };
+        let config = ListenerConfig {
+            name: &conf.name,
+            addr: &conf.listen.addr,
+            http: &conf.listen.http,
+            port: conf.port,
+            tls: conf.tls.clone(),
+        };
         let listener = Listener {
             level: conf.level,
             inner: conf.inner.clone(),
             counts: lp.state.metrics.listener(&conf.name),
-            ..Listener::new(
-                *number,
-                (&conf.name, &conf.listen.addr),
-                &conf.listen.http,
-                ends,
-                logs,
-                lp.process.run.clone(),
-            )
+            ..Listener::new(*number, &config, logs, lp.process.run.clone())
         };
         listeners.insert(*number, (Rc::new(listener), conf.admission.clone()));
     }

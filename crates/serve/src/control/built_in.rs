@@ -35,7 +35,7 @@ pub(super) struct Arrivals {
 pub(super) fn bind(roots: &[NodeId]) -> Result<Vec<(NodeId, SocketAddr, LoopSocket)>, CannotListen> {
     let mut bound = Vec::with_capacity(roots.len());
     for root in roots {
-        if let Bound::Tcp(sockets, address) = bind::bind("127.0.0.1:0", 1, (0, &SocketFiles::default()))? {
+        if let Bound::Tcp(sockets, address) = bind::bind("127.0.0.1:0", 1, 0, &SocketFiles::default())? {
             bound.extend(sockets.into_iter().map(|socket| (*root, address, LoopSocket::Tcp(socket))));
         }
     }

@@ -63,7 +63,7 @@ impl Requests {
             let _carried = carried;
             // Nobody comes in before there is a graph.
             let Some((graph, node)) = graph else { return Disposition::Abort };
-            serve(core, (graph, node), (client, pinned), request, last).await
+            serve(core, graph, node, client, pinned, request, last).await
         }
     }
 }
@@ -104,10 +104,10 @@ pub(crate) fn begin(
     socket.extend_user_timeout(listener.http.write_timeout_ns, lp.core.tcp.user_timeout_ns);
     let deadline = core.deadlines.add();
     // Only who tells origins of it has to know where the client came to.
-    let ends = (accepted.peer, accepted.peer.and_then(|_| socket.local()));
+    let local = accepted.peer.and_then(|_| socket.local());
     // A listener behind others goes on until they are empty: HTTP/2 would refuse requests once told of the end.
     let ending = core.is_draining() && lp.closing.borrow().levels > listener.level;
-    let session = Rc::new(Session::new(listener.clone(), ends, deadline, ending, place));
+    let session = Rc::new(Session::new(listener.clone(), accepted.peer, local, deadline, ending, place));
     if is_own {
         session.mark_own();
     }

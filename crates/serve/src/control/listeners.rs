@@ -190,7 +190,7 @@ fn bind(
     let at_once = if options.paired.is_some() && level == 0 { 1 } else { loops };
     let (mut port, mut there) = (None, None);
     for first in (0..loops).step_by(at_once) {
-        let bound = bind::bind(at, at_once, (level, &opened.files)).map_err(Error::Listen)?;
+        let bound = bind::bind(at, at_once, level, &opened.files).map_err(Error::Listen)?;
         let addr = match &bound {
             Bound::Tcp(_, address) => address.to_string(),
             Bound::Unix(..) => listen.addr.clone(),
@@ -219,7 +219,7 @@ fn take(
     for at in given.len()..loops {
         more.push(given[at % given.len()].try_clone()?);
     }
-    let bound = bind::given(&listen.addr, given.into_iter().chain(more).collect(), (level, &opened.files))
+    let bound = bind::given(&listen.addr, given.into_iter().chain(more).collect(), level, &opened.files)
         .map_err(|e| Error::Listen(bind::CannotListen { addr: listen.addr.clone(), why: e.to_string() }))?;
     let (port, addr) = match &bound {
         Bound::Tcp(_, address) => (Some(address.port()), address.to_string()),

@@ -1,14 +1,14 @@
-//! What ends the requests of a target that was removed, `drain_timeout` later: a flag of the target, which its requests take
-//! along. So of a server that two targets share only those end that came by the one that is gone. A graph that is to end has one too.
+//! A flag that ends the requests of a removed target after `drain_timeout`, which its requests carry along: of a
+//! server that two targets share, only the requests of the removed target end. A graph that is to end has a flag too.
 
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Whether what is in flight at a target of one loop's balancer ends now.
+/// Whether the requests in flight at a target of one loop's balancer end now.
 pub(crate) type AbortFlag = Rc<Cell<bool>>;
 
-/// The graph that a request is in, and the targets that it was sent by: one for each balancer on its way.
+/// The flags of a request's graph and of its targets: one for each balancer on its path.
 #[derive(Clone, Default)]
 pub(crate) struct Abort {
     graph: Option<AbortFlag>,
@@ -16,27 +16,27 @@ pub(crate) struct Abort {
 }
 
 impl Abort {
-    /// Of a request in this graph.
+    /// The flags of a request in this graph.
     pub fn new(graph: AbortFlag) -> Abort {
         Abort { graph: Some(graph), ..Abort::default() }
     }
 
-    /// One balancer more.
+    /// Adds the target of one more balancer.
     pub fn push(&mut self, target: AbortFlag) {
         self.targets.push(target);
     }
 
-    /// It goes through no more nodes.
+    /// Removes the flag of the graph: the request passes no more nodes.
     pub fn leave_graph(&mut self) {
         self.graph = None;
     }
 
-    /// Whether no balancer is on its way.
+    /// Whether no balancer is on its path.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
 
-    /// Whether the request ends, since one of them is gone.
+    /// Whether one of the flags ends the request.
     pub fn is_set(&self) -> bool {
         self.targets.iter().chain(&self.graph).any(|flag| flag.get())
     }

@@ -1,4 +1,4 @@
-//! Answers of weir's own: refusals, failures, `respond`, `redirect`, built-in servers.
+//! Answers of weir itself: refusals, failures, `respond`, `redirect`, built-in servers.
 
 use super::reply::LocalAnswer;
 use super::serve::left;
@@ -13,10 +13,10 @@ use weir_http1::Request;
 use weir_net::io::Core;
 use weir_policy::Kind;
 
-/// What weir lets through, and says where a method is not among it.
+/// The methods that weir forwards, for Allow.
 const METHODS: &[u8] = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Refuses a request for what its head asks.
+/// Refuses a request because of its head.
 pub(super) async fn refuse(core: &Core, client: &ClientEnd, request: &Request, status: u16) -> Disposition {
     let text = error_page(status, None);
     let listener = &client.session().listener;
@@ -39,7 +39,7 @@ pub(super) async fn fail(ex: &Exchange, failure: Failure, close: bool, line: &mu
     if let Some(seconds) = &seconds {
         extra.push(("Retry-After", seconds.as_bytes()));
     }
-    // A status that a server answers is an answer.
+    // A status of a server is an answer, not a failure.
     if ex.is_built_in() && failure.kind != Kind::Status5xx {
         extra.push((built_in::KIND, failure.kind.name().as_bytes()));
     }
@@ -47,34 +47,35 @@ pub(super) async fn fail(ex: &Exchange, failure: Failure, close: bool, line: &mu
         extra.push(("Allow", METHODS));
     }
     let text = error_page(failure.status, failure.limit());
-    write(ex, (failure.status, &extra, text.as_bytes()), close, line).await
+    let message = Message { status: failure.status, fields: &extra, body: text.as_bytes() };
+    write(ex, message, close, line).await
 }
 
-/// Sends a response of weir's own.
+/// Sends a response of weir itself.
 pub(super) async fn own(ex: &Exchange, own: &LocalAnswer, close: bool, line: &mut Line) -> Disposition {
     let extra: Vec<(&str, &[u8])> = own.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
-    write(ex, (own.status, &extra, &own.body), close, line).await
+    write(ex, Message { status: own.status, fields: &extra, body: &own.body }, close, line).await
 }
 
-/// Status, fields and body.
-type Message<'a> = (u16, &'a [(&'a str, &'a [u8])], &'a [u8]);
+/// A whole answer of weir's own.
+struct Message<'a> {
+    status: u16,
+    fields: &'a [(&'a str, &'a [u8])],
+    body: &'a [u8],
+}
 
-/// Writes status, fields and body, and how much of a body there was into the log's line.
-async fn write(
-    ex: &Exchange,
-    (status, extra, body): Message<'_>,
-    close: bool,
-    line: &mut Line,
-) -> Disposition {
+/// Writes an answer, and notes for the log how much of its body was taken.
+async fn write(ex: &Exchange, message: Message<'_>, close: bool, line: &mut Line) -> Disposition {
     let complete = ex.is_complete();
-    let named = ex.with_name(extra);
-    let extra = named.as_deref().unwrap_or(extra);
-    let taken = ex.client.send_answer(status, extra, body, close || !complete, ex.core.date());
+    let Message { status, fields, body } = message;
+    let named = ex.with_name(fields);
+    let fields = named.as_deref().unwrap_or(fields);
+    let taken = ex.client.send_answer(status, fields, body, close || !complete, ex.core.date());
     let sent = send(&ex.client, &body[taken..]).await;
     line.sent = ex.client.sent();
     match sent {
         Ok(()) => return ex.client.finish(complete, !ex.request.keep_alive()),
-        // Of a failure the log has the cause already.
+        // The log already has the cause of the failure.
         Err(limit) if line.failure.is_some() => line.limit = line.limit.or(limit),
         Err(Some(limit)) => line.cut_off(limit),
         Err(None) => left(ex, line),
@@ -82,10 +83,10 @@ async fn write(
     Disposition::Abort
 }
 
-/// Writes what waits, and this rest of the body as there is room for it.
+/// Writes what is queued, and then this rest of the body as there is room.
 ///
 /// # Errors
-/// The client does not take it, for as long as this limit lets it or since it has gone.
+/// The client does not take it: for longer than this limit, or (`None`) because it has gone.
 async fn send(client: &ClientEnd, mut rest: &[u8]) -> Result<(), Option<RequestLimit>> {
     poll_fn(|cx| {
         if let Poll::Ready(done) = poll_send(cx, client, &mut rest) {

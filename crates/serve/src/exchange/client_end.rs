@@ -1,5 +1,5 @@
-//! The client's end of an exchange: one variant for each protocol that clients speak. What flushes or is readable is asked
-//! here, never of a socket.
+//! The client's end of an exchange: one variant for each protocol that clients speak. Callers ask it, never a socket,
+//! what can be read or flushed.
 
 use crate::h1::server;
 use crate::h2;
@@ -22,7 +22,7 @@ pub(crate) enum ClientEnd {
     H2(Box<h2::server::Stream>),
 }
 
-/// Each method asks the protocol's own.
+/// Each method calls that of the protocol.
 macro_rules! ask {
     ($self:ident, $stream:ident => $answer:expr) => {
         match $self {
@@ -39,7 +39,7 @@ macro_rules! ask {
 }
 
 impl ClientEnd {
-    /// The connection, as all protocols have it.
+    /// The part of the connection that all protocols share.
     pub fn session(&self) -> &Rc<Session> {
         ask!(self, stream => stream.session())
     }
@@ -49,17 +49,18 @@ impl ClientEnd {
         ask!(self, stream => stream.has_no_body())
     }
 
-    /// More of the request's body; `told`: the client knows that it is its turn, so that its silence counts.
+    /// Reads more of the request's body; `told`: the client knows that it is its turn, so its silence counts.
     pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, RequestBodyError>> {
         ask!(self, stream => stream.poll_body(cx, told))
     }
 
-    /// What was read and not used up: the data of a piece stands first.
+    /// What was read and not consumed; it begins with the data of a piece.
     pub fn input(&self) -> RefMut<'_, Input> {
         ask!(self, stream => stream.input())
     }
 
-    /// What was used up of the request's body was written on: more may come (HTTP/2; of HTTP/1.1 only what is wanted is read).
+    /// Reports that the consumed part of the request's body was forwarded, so more may arrive (HTTP/2; with HTTP/1.1
+    /// only what is wanted is read).
     pub fn release(&self) {
         if let ClientEnd::H2(stream) = self {
             stream.release();
@@ -71,17 +72,17 @@ impl ClientEnd {
         ask!(self, stream => stream.trailers())
     }
 
-    /// The silence of a client that is to send more counts from now on.
+    /// Starts to count the silence of a client that is to send more.
     pub fn expects_body(&self) {
         ask!(self, stream => stream.expects_body());
     }
 
-    /// Tells the client to go on (100).
+    /// Sends 100 (Continue).
     pub fn send_continue(&self, cx: &mut Context<'_>) {
         ask!(self, h1 => h1.send_continue(cx), h2 => h2.send_continue());
     }
 
-    /// Passes an interim response on. A client that is gone shows when it is read.
+    /// Forwards an interim response. A client that is gone is noticed when it is read.
     pub fn send_interim(&self, cx: &mut Context<'_>, response: &Response) {
         ask!(self, h1 => h1.send_interim(cx, response), h2 => h2.send_interim(response));
     }
@@ -96,7 +97,7 @@ impl ClientEnd {
         ask!(self, stream => stream.send_switch(response, edits, add));
     }
 
-    /// Begins a whole answer of weir's own; how much of the body was taken at once.
+    /// Begins a complete local answer; returns how much of the body was taken at once.
     pub fn send_answer(
         &self,
         status: u16,
@@ -112,23 +113,23 @@ impl ClientEnd {
         body.len()
     }
 
-    /// Sends more of the body of such an answer; how much of it was taken.
+    /// Sends more of the body of such an answer; returns how much was taken.
     pub fn send_more(&self, cx: &mut Context<'_>, rest: &[u8]) -> io::Result<usize> {
         ask!(self, _h1 => Ok(rest.len()), h2 => h2.send_more(cx, rest))
     }
 
-    /// Whether more may be written: not much waits, or no more than `ahead` bytes; and more may wait in this process, or it is
-    /// `counted` already.
+    /// Ready when more may be written: little or at most `ahead` bytes are unsent, and this process may buffer more,
+    /// or the data is `counted` already.
     pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize, counted: bool) -> Poll<io::Result<()>> {
         ask!(self, h1 => h1.poll_capacity(cx, ahead), h2 => h2.poll_capacity(cx, ahead, counted))
     }
 
-    /// Whether what waits for it counts (`net/io/held.rs`).
+    /// Whether its unsent bytes count as buffered (`sync/buffered.rs`).
     pub fn counts(&self) -> bool {
         matches!(self, ClientEnd::H2(_))
     }
 
-    /// Sends the first `n` bytes of what an origin's connection has read.
+    /// Sends the first `n` bytes of an origin's input.
     pub fn send_data(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         ask!(self, stream => stream.send_data(cx, from, n))
     }
@@ -138,70 +139,71 @@ impl ClientEnd {
         ask!(self, stream => stream.send_end(trailers, named));
     }
 
-    /// Whether the client's connection has taken all that was written; else the task is woken then.
+    /// Ready when the client's connection has taken everything that was written; otherwise wakes the task then.
     pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ask!(self, stream => stream.poll_flush(cx))
     }
 
-    /// Bytes that it has not taken.
+    /// Bytes that the client has not taken.
     pub fn unsent(&self) -> usize {
         ask!(self, stream => stream.unsent())
     }
 
-    /// Bytes of the response's body (or of a tunnel) that it has taken.
+    /// Bytes of the response's body (or of a tunnel) that the client has taken.
     pub fn sent(&self) -> u64 {
         ask!(self, stream => stream.sent())
     }
 
-    /// The limit that it has reached by taking nothing of what waits; else the task is woken then.
+    /// The limit that the client has reached by taking nothing of the unsent bytes; otherwise wakes the task then.
     pub fn poll_stalled(&self, cx: &mut Context<'_>) -> Option<RequestLimit> {
         ask!(self, stream => stream.poll_stalled(cx))
     }
 
-    /// The limit by which weir has ended the whole connection, if that is why the client is gone.
+    /// The limit for which weir has ended the whole connection, if it has.
     pub fn ended_by(&self) -> Option<RequestLimit> {
         ask!(self, _h1 => None, h2 => h2.ended_by())
     }
 
-    /// Whether the client has left; `complete`: the request was read whole.
+    /// Whether the client has left; `complete`: the request was read completely.
     pub fn is_gone(&self, cx: &mut Context<'_>, complete: bool) -> bool {
         ask!(self, h1 => h1.is_gone(cx, complete), h2 => h2.is_gone(cx))
     }
 
-    /// The answer was taken whole. `complete`: so was the request; `asked`: the client wants the connection to end.
+    /// Ends an exchange whose answer was taken completely. `complete`: the request was too; `asked`: the client wants
+    /// the connection to end.
     pub fn finish(&self, complete: bool, asked: bool) -> Disposition {
         ask!(self, h1 => h1.finish(complete, asked), h2 => h2.finish())
     }
 
-    /// A request was answered for its head: what comes of its body is dropped, so that the client can read the answer (HTTP/2; of
-    /// HTTP/1.1 the whole connection lingers).
+    /// Drops the rest of the body of a request that was answered for its head, so that the client can read the answer
+    /// (HTTP/2; with HTTP/1.1 the whole connection lingers).
     pub fn drop_upload(&self) {
         if let ClientEnd::H2(stream) = self {
             stream.drop_upload();
         }
     }
 
-    /// Resets the client's stream, where it has one (HTTP/2); what becomes of its connection.
+    /// Resets the client's stream if it has one (HTTP/2).
     pub fn reset(&self, reason: Reason) -> Disposition {
         ask!(self, h1 => h1.abort(), h2 => h2.reset(reason))
     }
 
-    /// The answer breaks off, which the client must see.
+    /// Breaks the answer off visibly.
     pub fn abort(&self) -> Disposition {
         ask!(self, stream => stream.abort())
     }
 
-    /// As a tunnel: more bytes; `false` is the client's end of stream.
+    /// As a tunnel: reads more bytes; `false` is the client's end of stream.
     pub fn poll_tunnel(&self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         ask!(self, stream => stream.poll_tunnel(cx))
     }
 
-    /// As a tunnel: sends the first `n` bytes of what the origin's connection has read.
+    /// As a tunnel: sends the first `n` bytes of the origin's input.
     pub fn send_tunnel(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         ask!(self, stream => stream.send_tunnel(cx, from, n))
     }
 
-    /// As a tunnel: nothing more will be sent to the client.
+    /// As a tunnel: ends the stream to the client.
     pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ask!(self, stream => stream.poll_shutdown(cx))
     }

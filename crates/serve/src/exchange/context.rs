@@ -1,4 +1,4 @@
-//! What a request carries along through the nodes: draws, exclusions, edits, and what it stands inside of.
+//! What a request carries through the nodes: draws, exclusions, edits, and the nodes around it that matter.
 
 use super::NodeId;
 use super::abort::Abort;
@@ -15,39 +15,39 @@ use weir_stats::Key;
 /// The attempts of a `hedge` that are open: number, balancer, target.
 pub(crate) type Open = Rc<RefCell<Vec<(u32, NodeId, u32)>>>;
 
-/// What a request carries along; cloned where ways part.
+/// What a request carries through the nodes; cloned where its path branches.
 #[derive(Clone)]
 pub(crate) struct RequestContext {
-    /// What is drawn by.
+    /// The draws of this path.
     pub way: Way,
-    /// Which targets were tried, with the rule of the `retry` around.
+    /// The targets that were tried, with the rule of the `retry` around.
     pub tried: Attempts,
     /// The attempts of the `hedge` around, and the number of this one.
     pub open: Option<(Open, u32)>,
-    /// The targets that it goes by.
+    /// The targets on its path.
     pub abort: Abort,
     /// Changes of the request's head by `rewrite`.
     pub edits: Option<Rc<Edits>>,
-    /// What work behind is multiplied by (`warmup`, `faulty` in mode `slow`).
+    /// The factor of the work behind (`warmup`, `faulty` in mode `slow`).
     pub factor: f64,
-    /// Whether no retry or hedge around has begun a further attempt: only such earn budget.
+    /// Whether no retry or hedge around has begun a further attempt: only first attempts earn budget.
     pub first: bool,
     /// Bytes of the request's body that are kept for further attempts.
     pub keep: usize,
-    /// A health check: what it costs a server in place of its work, ns.
+    /// For a health check: its cost for a server in place of work, ns.
     pub check: Option<u64>,
-    /// The process that dies in a crash, around here.
+    /// The process around it, which a crash ends.
     pub process: Option<Rc<Process>>,
-    /// What the `queue` around, whose request goes on when its client has gone, wants to know.
+    /// The state shared with the `queue` around, if its requests continue after their client has gone.
     pub detachable: Option<Rc<Detachable>>,
-    /// Which of several ways at once this is.
+    /// Which of several parallel branches this is.
     pub branch: Branch,
-    /// What it is told of this way.
+    /// The progress of this path's attempt.
     sent: Option<Rc<Attempt>>,
 }
 
 impl RequestContext {
-    /// A request's way before its first node.
+    /// The context of a request before its first node.
     pub fn new(request: Key) -> RequestContext {
         RequestContext {
             way: Way::new(request),
@@ -66,23 +66,23 @@ impl RequestContext {
         }
     }
 
-    /// Another on the same way, that knows what is drawn on either.
+    /// A second context on the same path; the two share their draws.
     pub fn beside(&mut self) -> RequestContext {
         let way = self.way.shared();
         self.with_way(way)
     }
 
-    /// The same on another way.
+    /// The same context with other draws.
     pub fn with_way(&self, way: Way) -> RequestContext {
         RequestContext { way, ..self.clone() }
     }
 
-    /// So long work takes behind what has warmed up or is slow.
+    /// The duration of work, scaled by warmup and slowness, ns.
     pub fn scaled(&self, ns: u64) -> u64 {
         if self.factor == 1.0 { ns } else { (ns as f64 * self.factor + 0.5) as u64 }
     }
 
-    /// An attempt at an origin begins on this way; `None`: nobody wants to know how far it is.
+    /// Begins an attempt at an origin; `None`: no `queue` follows its progress.
     pub fn begins(&mut self) -> Option<OpenAttempt> {
         let detachable = self.detachable.as_ref()?;
         let sent = Rc::new(Attempt::default());
@@ -91,14 +91,14 @@ impl RequestContext {
         Some(OpenAttempt::new(sent))
     }
 
-    /// How far the sending is, for whoever asks.
+    /// Records how much of the request was sent.
     pub fn sending(&self, now: Sending) {
         if let Some(sent) = &self.sent {
             sent.now.set(now);
         }
     }
 
-    /// Whether the client still waits for what comes on this way.
+    /// Whether the client still waits for the answer of this path.
     pub fn is_wanted(&self) -> bool {
         self.detachable.as_ref().is_none_or(|detachable| detachable.is_wanted())
     }

@@ -1,7 +1,8 @@
-//! A response that nobody wants any more is read to its end, while what goes on without a client is held (`on_cancel`).
+//! Reads a response that is no longer wanted to its end, while the holds that outlive the client remain
+//! (`on_cancel`).
 //!
-//! It ends with the response, with a limit of time or a crash inside of what is held, after 30 s without a byte, or after
-//! five minutes (`docs/spec/serving.md#on-cancel`). Before its head the attempt itself sees to the 30 s, and the `queue` to the
+//! It ends with the response, with a time limit or a crash inside the holds, after 30 s without a byte, or after five
+//! minutes (`docs/spec/serving.md#on-cancel`). Before the head, the attempt enforces the 30 s and the `queue` the
 //! five minutes.
 
 use super::failure::FailureCause;
@@ -17,7 +18,8 @@ use weir_net::io::timers::Sleep;
 use weir_plan::fixed::{ON_CANCEL_DRAIN_NS, ON_CANCEL_SILENCE_NS};
 use weir_policy::{Kind, Outcome};
 
-/// Drains. Nothing here keeps the client's connection. `in_all`: what is left of the five minutes, if they have begun.
+/// Drains a response, without keeping the client's connection. `in_all`: the rest of the five minutes, if they have
+/// begun.
 pub(crate) async fn drain(
     core: Rc<Core>,
     mut reply: Box<OriginReply>,
@@ -52,7 +54,7 @@ pub(crate) async fn drain(
     }
 }
 
-/// Reads and throws away; ready at the end.
+/// Reads and discards; ready at the end.
 fn poll(cx: &mut Context<'_>, reply: &mut OriginReply) -> Poll<Outcome> {
     loop {
         match reply.origin.poll_data(cx) {

@@ -1,4 +1,4 @@
-//! How a request failed: the kind that policies count, what the client is told, and what whoever runs weir is.
+//! How a request failed: the kind that policies count, what the client sees, and what the operator reads.
 
 use super::NodeId;
 use crate::h2::Reason;
@@ -11,48 +11,48 @@ use weir_http1::Refusal;
 use weir_net::transport::tls;
 use weir_policy::Kind;
 
-/// An error on the way of a request.
+/// The failure of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// What policies count.
+    /// The kind that policies count.
     pub kind: Kind,
     /// The status that the client sees.
     pub status: u16,
-    /// Seconds after which it may come again, where that is known.
+    /// Seconds after which the client may retry, if known.
     pub retry_after_s: Option<u32>,
     /// What happened.
     pub cause: FailureCause,
-    /// The server that it happened at, if it did at one.
+    /// The server at which it happened, if any.
     pub server: Option<NodeId>,
-    /// Whether a balancer has passed it on: whoever that balancer is a target of was reached, whatever could not be
-    /// behind it.
+    /// Whether a balancer has relayed it: then the target of any balancer in front was reached, even if something
+    /// behind that target was not.
     pub relayed: bool,
 }
 
-/// What happened, as far as the kind leaves it open.
+/// What happened, in more detail than the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCause {
-    /// The kind says all.
+    /// Nothing more than the kind is known.
     Kind(Kind),
-    /// The target was removed, and `drain_timeout` is over.
+    /// The target was removed, and `drain_timeout` has passed.
     Aborted,
-    /// The system says no to a connection: its number for why.
+    /// The system refused a connection, with this error number.
     Connect(i32),
     /// There is no address to connect to.
     Nowhere,
-    /// It stands, and TLS on it does not.
+    /// The connection was made, but TLS on it failed.
     Tls(tls::TlsError),
-    /// No connection stood in time.
+    /// No connection was made in time.
     ConnectLimit(Option<u64>),
     /// The thread of process-wide balancers does not answer.
     OwnerSilent,
-    /// As many connections as may be were busy all the time.
+    /// All connections that the limit allows stayed busy.
     NoRoom,
-    /// This process has nothing left to make a connection of: the system's number for what.
+    /// This process has run out of a resource for connections, with this error number.
     Exhausted(i32),
-    /// The connection ended before any byte of an answer.
+    /// The connection ended before the first byte of an answer.
     Silent,
-    /// The origin says no before any work: REFUSED_STREAM, or a GOAWAY below the stream.
+    /// The origin refused the request before any work: REFUSED_STREAM, or a GOAWAY below the stream.
     Refused,
     /// The origin has reset the stream before its answer.
     StreamReset(Reason),
@@ -70,21 +70,21 @@ pub(crate) enum FailureCause {
     UpgradeRuledOut,
     /// An upgrade needs HTTP/1.1, and the origin does not speak it.
     UpgradeUnspoken,
-    /// It ended in the answer's head.
+    /// The connection ended in the answer's head.
     HeadCut,
-    /// The answer's head fits no buffer.
+    /// The answer's head does not fit a buffer.
     HeadTooLong,
     /// Too many interim responses.
     Interims,
     /// The answer breaks a rule of HTTP.
     Rule(Refusal),
-    /// Nobody waits for the answer any more, and the origin was silent for too long.
+    /// The client has left, and the origin was silent for too long.
     Unwanted,
-    /// No head of an answer came in time.
+    /// No head of an answer arrived in time.
     ResponseLimit(Option<u64>),
     /// No byte of the request was taken in time.
     UploadLimit(Option<u64>),
-    /// No byte of the answer's body came in time.
+    /// No byte of the answer's body arrived in time.
     BodyLimit(Option<u64>),
     /// The connection ended in the answer's body.
     BodyCut,
@@ -92,26 +92,26 @@ pub(crate) enum FailureCause {
     QueueLimit,
     /// A `timeout` ended.
     Timeout(u64),
-    /// What ended an answer on its way: a `timeout`, or a crash of a `faulty` process.
+    /// A hold ended the answer: a `timeout`, or a crash of a `faulty` process.
     Held(Kind),
-    /// A model ended so.
+    /// A model ended in this kind.
     Model(Kind),
 }
 
 impl Failure {
-    /// Of this kind, with the status of the table in `docs/spec/language.md#kinds`.
+    /// A failure of this kind, with the status of the table in `docs/spec/language.md#kinds`.
     pub fn new(kind: Kind) -> Failure {
         let status = kind.status();
         let retry_after_s = (kind == Kind::Overloaded).then_some(1);
         Failure { kind, status, retry_after_s, cause: FailureCause::Kind(kind), server: None, relayed: false }
     }
 
-    /// The client's message is at fault: malformed, too large, or it stalls.
+    /// The client is at fault: its message is malformed or too large, or it stalls.
     pub fn client(status: u16) -> Failure {
         Failure { status, ..Failure::new(Kind::BadRequest) }
     }
 
-    /// An upgrade whose origin speaks HTTP/2 alone: that is no fault of the target, and no other attempt is worth it.
+    /// An upgrade whose origin speaks only HTTP/2: not a fault of the target, and no other attempt would help.
     pub fn no_upgrade(why: FailureCause) -> Failure {
         Failure::client(501).with_cause(why)
     }
@@ -121,39 +121,39 @@ impl Failure {
         Failure::new(Kind::Cancelled)
     }
 
-    /// The target was removed, and `drain_timeout` is over: nobody is to blame.
+    /// The target was removed, and `drain_timeout` has passed; no target is at fault.
     pub fn aborted() -> Failure {
         Failure::gone().with_cause(FailureCause::Aborted)
     }
 
-    /// The same, with what happened.
+    /// The same failure with this cause.
     pub fn with_cause(self, cause: FailureCause) -> Failure {
         Failure { cause, ..self }
     }
 
-    /// The same, at this server.
+    /// The same failure, at this server.
     pub fn with_server(self, server: NodeId) -> Failure {
         Failure { server: Some(server), ..self }
     }
 
-    /// Whether nobody behind weir is to blame: then no target's account is touched.
+    /// Whether the client caused it: then no target is charged.
     pub fn is_clients(&self) -> bool {
         matches!(self.kind, Kind::BadRequest | Kind::Cancelled)
     }
 
-    /// The limit of weir's own that ended it, if one did.
+    /// The limit of weir that caused it, if one did.
     pub fn limit(&self) -> Option<RequestLimit> {
         self.cause.limit()
     }
 
-    /// Whether it says nothing of other attempts of its request that are open.
+    /// Whether it says nothing about other open attempts of its request.
     pub fn is_aborted(&self) -> bool {
         self.cause == FailureCause::Aborted
     }
 }
 
 impl FailureCause {
-    /// The limit of weir's own that this is the end of.
+    /// The limit of weir that this is about, if any.
     pub fn limit(self) -> Option<RequestLimit> {
         match self {
             FailureCause::ConnectLimit(_) | FailureCause::NoRoom | FailureCause::Tls(tls::TlsError::Late) => {
@@ -170,7 +170,7 @@ impl FailureCause {
         }
     }
 
-    /// What a body of an answer that broke off is for policies, and why it did.
+    /// The kind and the cause of an answer's body that broke off.
     pub fn from_body_error(broken: ResponseBodyError) -> (Kind, FailureCause) {
         match broken {
             ResponseBodyError::Rule(refusal) => (Kind::BadResponse, FailureCause::Rule(refusal)),
@@ -181,7 +181,7 @@ impl FailureCause {
         }
     }
 
-    /// The sentence of a connection that the system refuses.
+    /// The cause of a connection that the system refused.
     pub fn from_io(e: &io::Error) -> FailureCause {
         e.raw_os_error().map_or(FailureCause::Nowhere, FailureCause::Connect)
     }
@@ -205,7 +205,7 @@ impl fmt::Display for FailureCause {
             }
             FailureCause::NoRoom => f.write_str("no connection was free within connect_timeout"),
             FailureCause::Exhausted(no) => {
-                write!(f, "cannot connect, since this process has no more: {}", system(no))
+                write!(f, "cannot connect: this process has run out: {}", system(no))
             }
             FailureCause::Silent => f.write_str("the connection ended before any byte of an answer"),
             FailureCause::Refused => f.write_str("the origin refused the stream (HTTP/2) before any work"),
@@ -251,7 +251,7 @@ impl fmt::Display for FailureCause {
     }
 }
 
-/// What a node says of itself, where nothing more is known.
+/// The text of a kind about which nothing more is known.
 fn of_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Overloaded => "a queue or limit is full",

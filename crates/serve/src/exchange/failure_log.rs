@@ -1,8 +1,8 @@
-//! Why requests failed, for whoever runs weir: a line of the error log for each that weir itself answers with 500 or above,
-//! or whose answer broke off, with the server, the reason and what became of the request.
+//! Why requests failed, for the operator: a line of the error log for each request that weir answers with 500 or
+//! above, or whose answer broke off, with the server, the reason and the result.
 //!
-//! No body stands in it, and nothing of a request that could end a line. All of it is off the good path, and nothing is put
-//! together that is not said.
+//! A line holds no body, and nothing of a request that could end a line. All of this is off the good path; a text is
+//! only built if it is written.
 
 use super::failure::{Failure, FailureCause};
 use super::{ClientEnd, Exchange, Upstream};
@@ -11,16 +11,16 @@ use crate::metrics::{LabelValue as _, RequestLimit};
 use crate::transport::listener::Listener;
 use weir_http1::{Refusal, Request};
 
-/// Bytes of a request's target that are told at most.
+/// Bytes of a request's target that are written at most.
 const TARGET: usize = 256;
 
-/// A request that weir answers with an error of its own.
+/// Logs a request that weir answers with an error.
 #[cold]
 pub(super) fn failed(ex: &Exchange, failure: &Failure) {
     let Some(log) = log(ex.listener()).filter(|_| failure.status >= 500) else { return };
     log.request_failed(|| {
         let at = failure.server.and_then(|id| ex.describe(id));
-        // What no server did may still have happened while one was waited for.
+        // A failure that no server caused may still have happened while weir waited for one.
         let last = match (&at, ex.origin.borrow().as_ref()) {
             (None, Some(upstream)) => format!(", last tried: {}", upstream.described()),
             _ => String::new(),
@@ -30,7 +30,7 @@ pub(super) fn failed(ex: &Exchange, failure: &Failure) {
     });
 }
 
-/// A request whose answer broke off after so many bytes of its body.
+/// Logs a request whose answer broke off after `passed` bytes of its body.
 #[cold]
 pub(super) fn broke_off(ex: &Exchange, upstream: &dyn Upstream, why: FailureCause, passed: u64) {
     let Some(log) = log(ex.listener()) else { return };
@@ -40,7 +40,7 @@ pub(super) fn broke_off(ex: &Exchange, upstream: &dyn Upstream, why: FailureCaus
     });
 }
 
-/// An answer that a limit of the client's side cut short after so many bytes of its body.
+/// Logs an answer that a limit of the client's side cut short after `sent` bytes of its body.
 #[cold]
 pub(super) fn cut_off(ex: &Exchange, limit: RequestLimit, sent: u64) {
     let Some(log) = log(ex.listener()) else { return };
@@ -50,7 +50,7 @@ pub(super) fn cut_off(ex: &Exchange, limit: RequestLimit, sent: u64) {
     });
 }
 
-/// A request that goes round in circles, or another that is refused by its head and is not the client's fault.
+/// Logs a request in a forwarding loop, or another that is refused for its head through no fault of the client.
 #[cold]
 pub(super) fn refused(client: &ClientEnd, request: &Request, refusal: Refusal) {
     let at = &client.session().listener;
@@ -59,7 +59,7 @@ pub(super) fn refused(client: &ClientEnd, request: &Request, refusal: Refusal) {
     }
 }
 
-/// What happens inside of built-in servers is told by the loop that asked.
+/// Failures inside of built-in servers are logged by the loop that asked.
 fn log(listener: &Listener) -> Option<&ErrorLog> {
     listener.errors.as_deref().filter(|_| !listener.is_built_in())
 }
@@ -68,7 +68,7 @@ fn listener(listener: &Listener) -> String {
     format!("listener {:?}", listener.name)
 }
 
-/// Method and target, as much of it as a line bears.
+/// Method and target, the target cut to what fits a line.
 fn asked(request: &Request) -> String {
     let mut text = String::new();
     escape(&mut text, request.method());

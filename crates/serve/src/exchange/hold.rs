@@ -1,6 +1,6 @@
-//! What nodes hold until a response has come back whole: a balancer's count, a queue's permit, a limit of time.
+//! What nodes hold until a response has come back completely: a balancer's count, a queue's permit, a time limit.
 //!
-//! Dropped unfinished, the request was cancelled; finished, a hold learns how it ended.
+//! A hold that is dropped unfinished was cancelled; a hold that is finished learns how the request ended.
 
 use super::drain;
 use super::origin_reply::OriginReply;
@@ -23,7 +23,7 @@ use weir_policy::{Kind, Outcome, Ticket};
 pub(crate) enum Hold {
     /// A balancer's count of a target.
     Target(TargetHold),
-    /// A limit of time.
+    /// A time limit.
     Timeout(TimeLimit),
     /// A queue's permit.
     Permit(HeldPermit),
@@ -31,45 +31,45 @@ pub(crate) enum Hold {
     Process(CrashWatch),
 }
 
-/// How a request came back.
+/// How a request ended.
 #[derive(Clone, Copy)]
 pub(crate) struct Completion {
     pub outcome: Outcome,
-    /// That of its answer, where there was one.
+    /// The status of its answer, if there was one.
     pub status: Option<u16>,
-    /// Whether a balancer further in has passed an error on ([`Failure::relayed`]).
+    /// Whether a balancer further in has relayed an error ([`Failure::relayed`]).
     pub relayed: bool,
 }
 
 /// A balancer that counts requests at its targets.
 pub(crate) trait InFlightCounter {
-    /// The head of an answer has come to a request that it picked for.
+    /// Called when the head of an answer to a counted request arrives.
     fn on_head(&self, ticket: Ticket);
 
-    /// A request that it picked for has come back so.
+    /// Called when a counted request has ended.
     fn on_completed(self: Rc<Self>, ticket: Ticket, end: Completion);
 
-    /// A request that it picked for was cancelled.
+    /// Called when a counted request was cancelled.
     fn on_cancelled(self: Rc<Self>, ticket: Ticket);
 }
 
-/// Which targets a request has tried, with the rule of the `retry` around.
+/// The targets that a request has tried, with the rule of the `retry` around.
 pub(crate) type Attempts = Option<(Exclude, Rc<RefCell<Tried>>)>;
 
 /// A request counted at a target.
 pub(crate) struct TargetHold {
-    /// The balancer; `None` once it was told.
+    /// The balancer; `None` once it was notified.
     balancer: Option<Rc<dyn InFlightCounter>>,
     /// Its number among the nodes.
     node: super::NodeId,
     ticket: Ticket,
     tried: Attempts,
-    /// Freed last: who waits for it finds the rest done.
+    /// Freed last: a request that waits for it finds the rest done.
     _permit: Option<Permit>,
 }
 
 impl TargetHold {
-    /// One that begins.
+    /// Begins to count a request.
     pub fn new(
         balancer: Rc<dyn InFlightCounter>,
         node: super::NodeId,
@@ -80,19 +80,19 @@ impl TargetHold {
         TargetHold { balancer: Some(balancer), node, ticket, tried, _permit: permit }
     }
 
-    /// Which one.
+    /// The index of the target.
     pub fn target(&self) -> u32 {
         self.ticket.target
     }
 
-    /// The head of its answer is there.
+    /// Reports that the head of its answer has arrived.
     fn headed(&self) {
         if let Some(balancer) = &self.balancer {
             balancer.on_head(self.ticket);
         }
     }
 
-    /// It came back so.
+    /// Reports how it ended.
     fn finish(mut self, end: Completion) {
         if let Some((rule, tried)) = &self.tried {
             let its_own = end.outcome.filter(|_| !end.relayed);
@@ -119,38 +119,38 @@ pub(crate) struct HeldPermit {
 }
 
 impl HeldPermit {
-    /// Of a queue whose requests do so when their client goes.
+    /// A permit of a queue with this rule for clients that leave.
     pub fn new(permit: Permit, on_cancel: OnCancel) -> HeldPermit {
         HeldPermit { _permit: permit, on_cancel }
     }
 
-    /// Whether the request goes on without its client.
+    /// Whether the request continues without its client.
     fn goes_on(&self) -> bool {
         self.on_cancel.goes_on(true)
     }
 }
 
-/// What is held, the innermost first.
+/// The holds of a request, the innermost first.
 #[derive(Default)]
 pub(crate) struct Holds(SmallVec<[Hold; 1]>);
 
 impl Holds {
-    /// One more, around all that are there.
+    /// Adds a hold around the others.
     pub fn push(&mut self, hold: Hold) {
         self.0.push(hold);
     }
 
-    /// One more, inside of all that are there: for who walks inwards.
+    /// Adds a hold inside of the others: for a walk inwards.
     pub fn push_inside(&mut self, hold: Hold) {
         self.0.insert(0, hold);
     }
 
-    /// The request ended so: innermost first.
+    /// Reports the end of the request to each hold, innermost first.
     pub fn finish(self, outcome: Outcome, status: Option<u16>) {
         self.finish_as(Completion { outcome, status, relayed: false });
     }
 
-    /// Whether a balancer has passed an error on by now.
+    /// The same; returns whether a balancer has relayed an error.
     fn finish_as(self, mut end: Completion) -> bool {
         for hold in self.0 {
             match hold {
@@ -164,7 +164,7 @@ impl Holds {
         end.relayed
     }
 
-    /// The answer from behind, with these holds around its own. Of what is there whole nothing is held any longer.
+    /// Puts these holds around those of an answer. A complete answer releases them at once.
     pub fn around(self, answer: Answer) -> Answer {
         if answer.is_ok() {
             self.headed();
@@ -183,7 +183,7 @@ impl Holds {
                 Ok(reply)
             }
             Err(mut failure) => {
-                // Where the client is to blame no target's account is touched.
+                // If the client is at fault no target is charged.
                 if !failure.is_clients() {
                     let end =
                         Completion { outcome: Some(failure.kind), status: None, relayed: failure.relayed };
@@ -194,7 +194,7 @@ impl Holds {
         }
     }
 
-    /// Each balancer among them learns that there is an answer.
+    /// Reports to each balancer that there is an answer.
     fn headed(&self) {
         for hold in &self.0 {
             if let Hold::Target(picked) = hold {
@@ -203,8 +203,8 @@ impl Holds {
         }
     }
 
-    /// Whether something among them ends the response before its time: a limit, or a crash. Which, and as what. Without an
-    /// exchange nobody waits for a client.
+    /// Returns the hold that ends the response early, a time limit or a crash, with the kind of failure. Without an
+    /// exchange there is no client to wait for.
     pub fn poll_broken(
         &mut self,
         cx: &mut Context<'_>,
@@ -218,8 +218,8 @@ impl Holds {
         })
     }
 
-    /// One of them has ended the response so: those around it learn that, and what is inside is cancelled. A crash takes
-    /// along what would go on.
+    /// Ends a response that hold `at` broke off: the holds around it learn the kind, those inside are cancelled. A
+    /// crash also ends what would continue without a client.
     pub fn broken(mut self, at: usize, kind: Kind, ex: &Exchange, reply: Box<OriginReply>) {
         let around: SmallVec<[Hold; 1]> = self.0.drain((at + 1).min(self.0.len())..).collect();
         let crashed = matches!(self.0.pop(), Some(Hold::Process(_)));
@@ -229,20 +229,20 @@ impl Holds {
         }
     }
 
-    /// From now on no limit of time holds: the connection is a tunnel.
+    /// Removes all time limits: the connection becomes a tunnel.
     pub fn end_timeouts(&mut self) {
         self.0.retain(|hold| !matches!(hold, Hold::Timeout(_)));
     }
 
-    /// Leaves what is inside of the outermost hold that goes on without a client, that one included; the rest is
-    /// cancelled. Whether there is any.
+    /// Keeps the outermost hold that continues without a client and those inside it; cancels the rest. Returns
+    /// whether there is such a hold.
     fn keep_what_goes_on(&mut self) -> bool {
         let last = self.0.iter().rposition(|hold| matches!(hold, Hold::Permit(permit) if permit.goes_on()));
         self.0.truncate(last.map_or(0, |at| at + 1));
         last.is_some()
     }
 
-    /// The client has gone: what goes on regardless does so in the background, the rest is cancelled.
+    /// Handles the loss of the client: what continues without it does so in the background, the rest is cancelled.
     pub fn cancel(mut self, ex: &Exchange, reply: Box<OriginReply>) {
         if reply.is_sent_whole() && ex.is_complete() && self.keep_what_goes_on() {
             let core = ex.core.clone();
@@ -250,7 +250,7 @@ impl Holds {
         }
     }
 
-    /// As [`Holds::around`], for a node's own failure.
+    /// The same as [`Holds::around`] for a failure of the node itself.
     pub fn fail(self, failure: Failure) -> Answer {
         self.around(Err(failure))
     }

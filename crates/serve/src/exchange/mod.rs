@@ -1,7 +1,9 @@
-//! One request in flight, with all that its attempts share: the graph that it began in, its head, what has come of its body,
-//! how long weir waited for the client. Its two ends ([`ClientEnd`], [`OriginEnd`]) know the protocols; here nobody does.
+//! One request in flight, with everything that its attempts share: the graph that it began in, its head, the part of
+//! its body that has arrived, how long weir waited for the client. Its two ends ([`ClientEnd`], [`OriginEnd`]) know
+//! the protocols; nothing else here does.
 //!
-//! [`serve`] runs a request from its head to the end of its answer; [`relay`] and [`upload`] pass bodies between the ends.
+//! [`serve`] runs a request from its head to the end of its answer; [`relay`] and [`upload`] pass bodies between the
+//! ends.
 
 pub(crate) mod abort;
 mod answer;
@@ -54,26 +56,26 @@ use weir_workload::RunRequest;
 /// Index of a node in the graph of a request; it means nothing in another graph.
 pub(crate) type NodeId = u32;
 
-/// A request on its way through nodes, as a future that owns what it needs.
+/// A request on its way through the nodes: a future that owns what it needs.
 pub(crate) type Run = Pin<Box<dyn Future<Output = Answer>>>;
 
-/// The nodes that a request runs through, from its beginning to its end. What nodes know of the graph that they are part of.
+/// The nodes that a request runs through, from its beginning to its end: what nodes know of their graph.
 pub(crate) trait Graph {
-    /// Runs a request from this node on.
+    /// Runs a request, beginning at this node.
     fn start(self: Rc<Self>, ex: Rc<Exchange>, ctx: RequestContext, node: NodeId) -> Run;
 
-    /// What a server is called, for whoever reads of it; `None`: that node is none.
+    /// A server's name for log lines; `None`: the node is not a server.
     fn describe(&self, node: NodeId) -> Option<String>;
 
-    /// A node's site and its own name, for whoever reads of it.
+    /// A node's site and its own name, for log lines.
     fn site(&self, node: NodeId) -> (String, String);
 
-    /// How many reloads were applied before it.
+    /// The number of reloads that were applied before it.
     fn generation(&self) -> u32;
 }
 
-/// What a client's connection keeps beyond one request: the origin connection that belongs to this client alone (NTLM,
-/// Negotiate), with the target that it leads to, and the limits that every idle one has.
+/// The origin connection that belongs to one client's connection alone (NTLM, Negotiate), kept beyond a request: with
+/// the target that it leads to, and the limits that every idle connection has.
 #[derive(Default)]
 pub(crate) struct PinnedConnection(RefCell<Option<PinnedConn>>);
 
@@ -87,56 +89,56 @@ struct PinnedConn {
 /// A request in progress.
 pub(crate) struct Exchange {
     pub core: Rc<Core>,
-    /// The nodes that it began in.
+    /// The graph that it began in.
     graph: RefCell<Option<Rc<dyn Graph>>>,
     /// The client.
     pub client: ClientEnd,
     pub pinned: Rc<PinnedConnection>,
     /// The head.
     pub request: Box<Request>,
-    /// What was found out about it.
+    /// The results of checking the head.
     pub checked: Checked,
-    /// What its choices are drawn by.
+    /// The key that its choices are drawn from.
     pub draw: Key,
-    /// What it is named by (`request_id`).
+    /// Its identifier (`request_id`).
     pub id: Option<Box<str>>,
     /// The generation of its graph.
     pub generation: u32,
-    /// What is written down of it; `None`: nobody writes it down.
+    /// Notes for its log line; `None`: it gets none.
     pub notes: Option<Box<Notes>>,
-    /// Which request of a verification it is.
+    /// Its number in a verification.
     pub of_run: Cell<RunRequest>,
-    /// When its head had come.
+    /// When its head was complete.
     pub begun_ns: u64,
-    /// Its body, as far as it was read.
+    /// The part of its body that was read.
     pub body: RefCell<Body>,
     /// Attempts beyond the first.
     further: Cell<u32>,
     waited_ns: Cell<u64>,
     waiting_since_ns: Cell<u64>,
-    /// The target that was tried last.
+    /// The target of the last attempt.
     pub origin: RefCell<Option<Rc<dyn Upstream>>>,
-    /// Whether an interim response of an origin went on to the client: no other origin may answer after that.
+    /// Whether an interim response was forwarded to the client: no other origin may answer after that.
     pub passed_interim: Cell<bool>,
-    /// Whether it was sent once more because its reused connection had ended.
+    /// Whether it was sent again because its reused connection had ended.
     pub resent: Cell<bool>,
-    /// Whether the last attempt used a connection that was used before.
+    /// Whether the last attempt reused a connection.
     pub reused: Cell<bool>,
-    /// Whether the head of its final answer has gone on.
+    /// Whether the head of its final answer was forwarded.
     answered: Cell<bool>,
 }
 
 /// The body of a request.
 pub(crate) struct Body {
-    /// Its bytes from the start, for further attempts.
+    /// Its first bytes, for further attempts.
     pub kept: Vec<u8>,
-    /// Whether `kept` is all that was read.
+    /// Whether `kept` holds everything that was read.
     pub is_kept: bool,
-    /// Whether it was read to its end.
+    /// Whether it was read completely.
     pub complete: bool,
     /// Bytes read.
     pub received: u64,
-    /// Whether the client was told to go on (100), or needs no word.
+    /// Whether the client has received 100 (Continue), or does not wait for it.
     pub told: bool,
 }
 
@@ -190,7 +192,7 @@ impl Exchange {
         }
     }
 
-    /// Runs it from a node of its graph on: for nodes that do something after what is behind them.
+    /// Runs it from a node of its graph: for nodes that act on the answer of what is behind them.
     pub fn start(self: &Rc<Self>, ctx: RequestContext, node: NodeId) -> Run {
         let graph = self.graph.borrow().clone();
         match graph {
@@ -199,75 +201,76 @@ impl Exchange {
         }
     }
 
-    /// What a server of its graph is called, for whoever reads of it.
+    /// The name of a server of its graph, for log lines.
     pub fn describe(&self, node: NodeId) -> Option<String> {
         self.graph.borrow().as_ref()?.describe(node)
     }
 
-    /// A node's site and its own name, for whoever reads of it.
+    /// A node's site and its own name, for log lines.
     pub fn site(&self, node: NodeId) -> Option<(String, String)> {
         Some(self.graph.borrow().as_ref()?.site(node))
     }
 
-    /// It goes through no more nodes: a tunnel may last for days, and its graph is not to.
+    /// Releases the graph: a tunnel may last for days and needs no more nodes.
     pub fn leave_graph(&self) {
         self.graph.borrow_mut().take();
     }
 
-    /// Where it came in.
+    /// The listener that it arrived at.
     pub fn listener(&self) -> &Listener {
         &self.client.session().listener
     }
 
-    /// Whether a loop has sent it to a built-in server of this process.
+    /// Whether it was sent to a built-in server of this process.
     pub fn is_built_in(&self) -> bool {
         self.listener().is_built_in()
     }
 
-    /// What the rules want to know of the client's hop.
+    /// The client's hop, as the rules of HTTP see it.
     pub fn hop(&self) -> Hop<'_> {
         hop(&self.client)
     }
 
-    /// Whether the body was read whole.
+    /// Whether the body was read completely.
     pub fn is_complete(&self) -> bool {
         self.body.borrow().complete
     }
 
-    /// Whether another attempt is possible: all that was read of the body is kept, and nothing of an answer went on.
+    /// Whether another attempt is possible: everything read of the body is kept, and nothing of an answer was
+    /// forwarded.
     pub fn can_send_again(&self) -> bool {
         self.body.borrow().is_kept && !self.passed_interim.get()
     }
 
-    /// Whether the whole body is at hand.
+    /// Whether the whole body is available.
     pub fn is_whole_and_kept(&self) -> bool {
         let body = self.body.borrow();
         body.complete && body.is_kept
     }
 
-    /// Whether no more of the body was read than so many bytes. (More may be kept, for other nodes or other reasons.)
+    /// Whether at most `replay` bytes of the body were read. (More may be kept, for other nodes or other reasons.)
     pub fn is_within(&self, replay: usize) -> bool {
         self.body.borrow().received <= replay as u64
     }
 
-    /// A further attempt began.
+    /// Counts a further attempt.
     pub fn count_attempt(&self) {
         self.further.set(self.further.get() + 1);
     }
 
-    /// Attempts so far.
+    /// The number of attempts so far.
     pub fn attempts(&self) -> u32 {
         self.further.get() + 1
     }
 
-    /// How long weir has waited for the client, ns: no `timeout` counts that.
+    /// How long weir has waited for the client, ns; `timeout` does not count that time.
     pub fn waited_for_client_ns(&self) -> u64 {
         let since = self.waiting_since_ns.get();
         let running = if since == NOT_WAITING { 0 } else { self.core.now().saturating_sub(since) };
         self.waited_ns.get() + running
     }
 
-    /// From now on weir waits for the client, or does not any more.
+    /// Starts or stops the clock of waiting for the client.
     pub fn set_waiting_for_client(&self, waits: bool) {
         match (self.waiting_since_ns.get() != NOT_WAITING, waits) {
             (false, true) => self.waiting_since_ns.set(self.core.now()),
@@ -279,7 +282,7 @@ impl Exchange {
         }
     }
 
-    /// The hash of the request's key; `None` where it has none.
+    /// The hash of the request's key; `None` if it has none.
     pub fn key(&self, source: &KeySource) -> Option<u64> {
         let sender = || self.of_run.get().sender;
         let bytes = match source {
@@ -297,7 +300,7 @@ impl Exchange {
         Some(key::hash(bytes))
     }
 
-    /// The client by its address, IPv6 by its /64.
+    /// The client's address as a key, IPv6 by its /64.
     fn client_key(&self) -> u64 {
         match self.checked.client.map(|ip| ip.to_canonical()) {
             Some(std::net::IpAddr::V4(ip)) => key::hash(&ip.octets()),
@@ -306,19 +309,19 @@ impl Exchange {
         }
     }
 
-    /// Tells the client to go on, once.
+    /// Sends 100 (Continue) to the client, once.
     pub fn say_continue(&self, cx: &mut Context<'_>) {
         let mut body = self.body.borrow_mut();
         if !body.told {
             body.told = true;
-            // Who reads the body waits for the client from now on.
+            // The task that reads the body waits for the client from now on.
             cx.waker().wake_by_ref();
             self.client.send_continue(cx);
         }
     }
 
-    /// A final answer goes on: the client, told to go on or not, does what it does in its own time. A client that asks once and
-    /// then listens is silent for as long as it is answered, so from now on no `body_timeout` of its side counts.
+    /// Marks that a final answer is forwarded. The client may be silent while it is answered, whether or not it got
+    /// 100 (Continue), so its `body_timeout` no longer counts.
     pub fn begin_answer(&self) {
         self.answered.set(true);
         let mut body = self.body.borrow_mut();
@@ -328,11 +331,11 @@ impl Exchange {
         }
     }
 
-    /// More of the body, from what was read or from the client's connection. Data stands first in the client's input, and is
-    /// to be used up by the caller.
+    /// Reads more of the body, from the buffer or from the client's connection. The client's input then begins with
+    /// the data, which the caller consumes.
     pub fn poll_body(&self, cx: &mut Context<'_>, body: &mut Body) -> Poll<Result<Piece, Failure>> {
         let polled = self.client.poll_body(cx, body.told && !self.answered.get());
-        // It is not the client's turn before it was told to go on.
+        // Before 100 (Continue) it is not the client's turn.
         self.set_waiting_for_client(polled.is_pending() && body.told);
         polled.map(|piece| match piece {
             Ok(Piece::Data(n)) => {
@@ -351,7 +354,7 @@ impl Exchange {
                 Ok(Piece::End)
             }
             Err(RequestBodyError::Refused(status)) => Err(Failure::client(status)),
-            // Behind the head of an answer there is no other: the client has left.
+            // After the head of an answer there can be no other: the client has left.
             Err(RequestBodyError::Cut) if self.answered.get() => Err(Failure::gone()),
             Err(RequestBodyError::Cut) => Err(Failure::client(400)),
             Err(RequestBodyError::Late) => {
@@ -361,8 +364,8 @@ impl Exchange {
         })
     }
 
-    /// Whether the client came by TLS, as far as a trusted peer says so in place of the connection: a proxy in front, or this
-    /// very process.
+    /// Whether the client uses TLS: a trusted peer (a proxy in front, or this process) may say so in place of the
+    /// connection.
     pub fn is_https(&self) -> bool {
         let said = self.checked.trusted.then(|| self.request.field("x-forwarded-proto")).flatten();
         match said {
@@ -371,7 +374,8 @@ impl Exchange {
         }
     }
 
-    /// Whether it asks for an upgrade that may pass, which only HTTP/1.1 carries. A CONNECT is none: HTTP/2 has it as well.
+    /// Whether it asks for an allowed upgrade, which only HTTP/1.1 carries. CONNECT does not count: HTTP/2 has it as
+    /// well.
     pub fn is_upgrade(&self) -> bool {
         self.checked.upgrade && !self.request.is_connect()
     }
@@ -382,7 +386,7 @@ impl Exchange {
     }
 }
 
-/// What the rules want to know of a client's hop.
+/// A client's hop, as the rules of HTTP see it.
 fn hop(client: &ClientEnd) -> Hop<'_> {
     let session = client.session();
     let listener = &session.listener;
@@ -400,21 +404,21 @@ fn hop(client: &ClientEnd) -> Hop<'_> {
 }
 
 impl PinnedConnection {
-    /// The connection to this target that only this client may use, if it is still good.
+    /// Takes the connection to this target that only this client may use, if it is still usable.
     pub fn take(&self, target: u32, now_ns: u64) -> Option<OriginConn> {
         let mut bound = self.0.borrow_mut();
         let mut bound = bound.take_if(|bound| bound.target == target)?;
         bound.conn.is_usable(now_ns, bound.since_ns, bound.idle_timeout_ns).then_some(bound.conn)
     }
 
-    /// Closes it if it has been idle for too long, is too old, or the origin has closed it.
+    /// Closes it if it was idle for too long, is too old, or was closed by the origin.
     pub fn sweep(&self, now_ns: u64) {
         self.0
             .borrow_mut()
             .take_if(|bound| !bound.conn.is_usable(now_ns, bound.since_ns, bound.idle_timeout_ns));
     }
 
-    /// From now on only this client may use it.
+    /// Keeps a connection that only this client may use.
     pub fn put(&self, upstream: &dyn Upstream, mut conn: OriginConn, now_ns: u64) {
         conn.rest();
         let (target, idle_timeout_ns) = (upstream.target(), upstream.origin().idle_timeout_ns);

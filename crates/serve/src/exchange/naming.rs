@@ -1,14 +1,14 @@
-//! What a request is named by (`http(request_id=...)`): a field that trusted peers give, or 128 bits of weir's own; it goes to the
-//! origin and back to the client. And which requests have their history written (`http(trace=...)`).
+//! Identifiers of requests (`http(request_id=...)`): a field that trusted peers set, or 128 random bits; it is sent
+//! to the origin and back to the client. Also: which requests have their history written (`http(trace=...)`).
 
 use super::Exchange;
 use weir_http1::{Checked, Edits, Request};
 use weir_net::io::Core;
 
-/// The longest that is taken from a peer, bytes.
+/// The longest identifier that is taken from a peer, bytes.
 const LONGEST: usize = 128;
 
-/// The name of a request: its own, where a trusted peer has given it one that can be read, or a new one.
+/// The identifier of a request: a legible one from a trusted peer, otherwise a new one.
 pub(super) fn id(core: &Core, request: &Request, checked: &Checked, field: &str) -> Box<str> {
     let is_name =
         |value: &&[u8]| (1..=LONGEST).contains(&value.len()) && value.iter().all(u8::is_ascii_graphic);
@@ -19,18 +19,18 @@ pub(super) fn id(core: &Core, request: &Request, checked: &Checked, field: &str)
     }
 }
 
-/// Whether the history of a request is written: it is one of this share, or its caller's trace is recorded.
+/// Whether the history of a request is written: by chance with this share, or because its caller's trace is recorded.
 pub(super) fn is_traced(core: &Core, share: f64, checked: &Checked) -> bool {
     checked.trace.is_some_and(|trace| trace.sampled) || core.draw().unit() < share
 }
 
 impl Exchange {
-    /// The field that names it, and the name.
+    /// The field of the identifier, and the identifier.
     fn named(&self) -> Option<(&str, &str)> {
         Some((self.listener().http.request_id.as_deref()?, self.id.as_deref()?))
     }
 
-    /// Has a message carry its name, and no other.
+    /// Sets the identifier in a message, in place of any other.
     pub(super) fn name(&self, edits: &mut Edits) {
         if let Some((field, id)) = self.named() {
             edits.set.retain(|(name, _)| !name.eq_ignore_ascii_case(field.as_bytes()));
@@ -38,7 +38,7 @@ impl Exchange {
         }
     }
 
-    /// The fields of an answer of weir's own, with its name.
+    /// The fields of a local answer, with the identifier.
     pub(super) fn with_name<'a>(
         &'a self,
         fields: &[(&'a str, &'a [u8])],

@@ -1,4 +1,4 @@
-//! Where an exchange notes what its line in the access log will tell of it. Of one that nobody writes down nothing is noted.
+//! Notes of an exchange for its line in the access log. Nothing is noted if no log is written.
 
 use super::failure::Failure;
 use super::reply::Answer;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use weir_policy::history::What;
 use weir_policy::{Kind, Outcome};
 
-/// One of several ways that a request takes at once (`hedge`); 0 is the request's own.
+/// One of several parallel branches of a request (`hedge`); 0 is the request's own path.
 pub(crate) type Branch = u32;
 
 impl<T: Upstream> Target for T {
@@ -17,20 +17,21 @@ impl<T: Upstream> Target for T {
     }
 }
 
-/// An attempt that is noted; dropped before its end, it was cancelled. Small, since a part of each request's future.
+/// An attempt that is noted; one that is dropped before its end was cancelled. Small, since it is part of each
+/// request's future.
 pub(crate) struct NotedAttempt<'a> {
     ex: &'a Exchange,
     from_ns: u64,
     node: NodeId,
     branch: Branch,
     attempt: u32,
-    /// Which of those that were tried.
+    /// Its index among the targets that were tried.
     tried: u32,
     ended: bool,
 }
 
 impl NotedAttempt<'_> {
-    /// It has a head, or has failed.
+    /// Notes the attempt's end: a head or a failure.
     pub fn ends(mut self, answer: &Answer) {
         let outcome = match answer {
             Ok(reply) => reply.outcome(),
@@ -67,38 +68,32 @@ impl Drop for NotedAttempt<'_> {
 }
 
 impl Exchange {
-    /// The time, where it is noted.
+    /// The time, if it is noted; otherwise 0.
     pub fn moment(&self) -> u64 {
         if self.notes.is_some() { self.core.now() } else { 0 }
     }
 
-    /// It has waited at a node since then.
+    /// Notes a wait at a node that began at `since_ns`.
     pub fn waited(&self, node: NodeId, branch: Branch, since_ns: u64) {
         let Some(notes) = &self.notes else { return };
         let to_ns = self.core.now();
         notes.queue_ns.set(notes.queue_ns.get() + to_ns.saturating_sub(since_ns));
-        self.spent(notes, (node, What::Wait), branch, (since_ns, to_ns));
+        self.spent(notes, node, What::Wait, branch, since_ns, to_ns);
     }
 
-    /// It has waited before a further attempt.
+    /// Notes a wait before a further attempt.
     pub fn backed_off(&self, node: NodeId, branch: Branch, since_ns: u64) {
         if let Some(notes) = &self.notes {
-            self.spent(notes, (node, What::Backoff), branch, (since_ns, self.core.now()));
+            self.spent(notes, node, What::Backoff, branch, since_ns, self.core.now());
         }
     }
 
-    fn spent(
-        &self,
-        notes: &Notes,
-        (node, what): (NodeId, What),
-        branch: Branch,
-        (from_ns, to_ns): (u64, u64),
-    ) {
+    fn spent(&self, notes: &Notes, node: NodeId, what: What, branch: Branch, from_ns: u64, to_ns: u64) {
         let attempt = self.attempts();
         notes.stage(|| Stage { node: Some(node), what, from_ns, to_ns, attempt, branch, tried: None });
     }
 
-    /// A target is tried.
+    /// Notes an attempt at a target.
     pub fn tries(
         &self,
         node: NodeId,
@@ -120,7 +115,7 @@ impl Exchange {
         })
     }
 
-    /// An attempt that began then has its connection: the instant.
+    /// Notes that an attempt has its connection; returns the time.
     pub fn connected(&self, since_ns: u64) -> u64 {
         let Some(notes) = &self.notes else { return 0 };
         let now_ns = self.core.now();
@@ -129,21 +124,21 @@ impl Exchange {
         now_ns
     }
 
-    /// The head of its answer is there.
+    /// Notes the head of an answer.
     pub fn headed(&self, since_ns: u64) {
         if let Some(notes) = &self.notes {
             notes.response_ns.set(Some(self.core.now().saturating_sub(since_ns)));
         }
     }
 
-    /// The request was read whole.
+    /// Notes that the request was read completely.
     pub fn note_request_read(&self) {
         if let Some(notes) = &self.notes {
             notes.request_ns.set(Some(self.core.now().saturating_sub(self.begun_ns)));
         }
     }
 
-    /// A branch of one of its ways.
+    /// Opens a branch of another branch.
     pub fn branches(&self, of: Branch) -> Branch {
         let Some(stages) = self.notes.as_ref().and_then(|notes| notes.stages.as_ref()) else { return 0 };
         let branches = &mut stages.borrow_mut().branches;
@@ -151,7 +146,7 @@ impl Exchange {
         branches.len() as Branch
     }
 
-    /// Another was faster than this branch.
+    /// Notes that another branch was faster.
     pub fn lost(&self, branch: Branch) {
         if let Some(stages) = self.notes.as_ref().and_then(|notes| notes.stages.as_ref())
             && let Some(at) = (branch as usize).checked_sub(1)

@@ -1,4 +1,5 @@
-//! The origin's end of an exchange, which mirrors the client's: one variant for each protocol that origins speak.
+//! The origin's end of an exchange, the counterpart of the client's: one variant for each protocol that origins
+//! speak.
 
 use crate::h1::client;
 use crate::h2;
@@ -15,7 +16,7 @@ use weir_net::io::buffers::Input;
 pub(crate) enum OriginConn {
     /// HTTP/1.1.
     H1(Box<client::Conn>),
-    /// A place for one request on a connection of HTTP/2.
+    /// A place for one request on an HTTP/2 connection.
     H2(h2::client::Handle),
 }
 
@@ -28,7 +29,7 @@ pub(crate) enum OriginEnd {
 }
 
 impl OriginConn {
-    /// Whether it may be used: open, nothing has come unasked, neither idle for too long nor too old.
+    /// Whether it may be used: open, no unexpected bytes, neither idle for too long nor too old.
     pub fn is_usable(&mut self, now_ns: u64, since_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
         let fresh = idle_timeout_ns.is_none_or(|most| now_ns.saturating_sub(since_ns) < most);
         match self {
@@ -46,21 +47,21 @@ impl OriginConn {
         }
     }
 
-    /// Should it end now, it is for that.
+    /// Sets the reason that is counted if the connection ends from now on.
     pub fn set_ending(&self, ending: Ending) {
         if let OriginConn::H1(conn) = self {
             conn.held.set_ending(ending);
         }
     }
 
-    /// It rests until it is used again.
+    /// Prepares it for being idle.
     pub fn rest(&mut self) {
         if let OriginConn::H1(conn) = self {
             conn.rest();
         }
     }
 
-    /// Requests that were begun on it.
+    /// The number of requests that were begun on it.
     pub fn requests(&self) -> u64 {
         match self {
             OriginConn::H1(conn) => conn.requests,
@@ -76,7 +77,7 @@ impl OriginConn {
         }
     }
 
-    /// The other end's address; `None`: a Unix socket.
+    /// The address of the other end; `None`: a Unix socket.
     pub fn peer(&self) -> Option<SocketAddr> {
         match self {
             OriginConn::H1(conn) => conn.socket().peer(),
@@ -98,7 +99,7 @@ impl OriginConn {
     }
 }
 
-/// Each method asks the protocol's own.
+/// Each method calls that of the protocol.
 macro_rules! ask {
     ($self:ident, $stream:ident => $answer:expr) => {
         match $self {
@@ -109,12 +110,12 @@ macro_rules! ask {
 }
 
 impl OriginEnd {
-    /// The limit of the origin's silence: it ends after this time.
+    /// Sets the limit of the origin's silence.
     pub fn set_deadline(&self, after_ns: Option<u64>) {
         ask!(self, stream => stream.set_deadline(after_ns));
     }
 
-    /// Whether that limit has ended; else the task is woken then.
+    /// Whether that limit has passed; otherwise wakes the task then.
     pub fn is_late(&self, cx: &mut Context<'_>) -> bool {
         ask!(self, stream => stream.is_late(cx))
     }
@@ -124,7 +125,7 @@ impl OriginEnd {
         ask!(self, stream => stream.unsent())
     }
 
-    /// Sends what waits; ready when the connection has taken it.
+    /// Sends what is queued; ready when the connection has taken it.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ask!(self, stream => stream.poll_flush(cx))
     }
@@ -134,7 +135,7 @@ impl OriginEnd {
         ask!(self, stream => stream.queue_data(bytes));
     }
 
-    /// Sends the first `n` bytes of what the client's connection has read.
+    /// Sends the first `n` bytes of the client's input.
     pub fn send_data(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         ask!(self, stream => stream.send_data(cx, from, n))
     }
@@ -144,7 +145,7 @@ impl OriginEnd {
         ask!(self, stream => stream.send_end(trailers, named));
     }
 
-    /// Reads up to the next head. `sparing`: with little of what comes behind it.
+    /// Reads up to the next head. `sparing`: with a small buffer, so that little of the body is read with it.
     pub fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -153,27 +154,27 @@ impl OriginEnd {
     ) -> Poll<Result<HeadKind, HeadError>> {
         match self {
             OriginEnd::H1(stream) => stream.poll_head(cx, core, sparing),
-            // Its window bounds what comes.
+            // Its window bounds what arrives.
             OriginEnd::H2(stream) => stream.poll_head(cx, core),
         }
     }
 
-    /// How often something of the answer's head has come.
+    /// How often a part of the answer's head has arrived.
     pub fn reads(&self) -> u32 {
         ask!(self, stream => stream.reads())
     }
 
-    /// The last head that came.
+    /// The last head that was read.
     pub fn response(&self) -> &Response {
         ask!(self, stream => &stream.response)
     }
 
-    /// More of the answer's body.
+    /// Reads more of the answer's body.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, ResponseBodyError>> {
         ask!(self, stream => stream.poll_data(cx))
     }
 
-    /// Throws away what is here already of the answer's body; whether that was all of it.
+    /// Discards the part of the answer's body that has arrived; returns whether that was all of it.
     pub fn skip_what_is_here(&mut self) -> bool {
         ask!(self, stream => loop {
             match stream.next_piece() {
@@ -184,12 +185,12 @@ impl OriginEnd {
         })
     }
 
-    /// Whether all that is left of the answer's body is here already, as far as that can be told.
+    /// Whether the rest of the answer's body has arrived, as far as the framing shows.
     pub fn has_come_whole(&mut self) -> bool {
         ask!(self, stream => stream.has_come_whole())
     }
 
-    /// A piece of the answer's body that was read already, to a lent buffer, where it counts nowhere.
+    /// The next piece of the answer's body that is already in a lent buffer, which counts nowhere.
     pub fn lent_piece(&mut self) -> Option<Result<Piece, ResponseBodyError>> {
         match self {
             OriginEnd::H1(stream) => stream.next_piece().map(|piece| piece.map_err(ResponseBodyError::Rule)),
@@ -197,17 +198,18 @@ impl OriginEnd {
         }
     }
 
-    /// Whether what may come counts before it is read: a stream's window.
+    /// Whether the body counts before it is read: by the stream's window.
     pub fn is_counted(&self) -> bool {
         matches!(self, OriginEnd::H2(_))
     }
 
-    /// What was read and not used up: the data of a piece stands first.
+    /// What was read and not consumed; it begins with the data of a piece.
     pub fn input(&mut self) -> &mut Input {
         ask!(self, stream => stream.input())
     }
 
-    /// What was used up of the answer was written on: more may come (HTTP/2; of HTTP/1.1 only what is wanted is read).
+    /// Reports that the consumed part of the answer was forwarded, so more may arrive (HTTP/2; with HTTP/1.1 only
+    /// what is wanted is read).
     pub fn release(&mut self) {
         if let OriginEnd::H2(stream) = self {
             stream.release();
@@ -219,12 +221,11 @@ impl OriginEnd {
         ask!(self, stream => stream.trailers())
     }
 
-    /// The exchange is over: the connection, if nothing speaks against its being used again. `sent`: the request was sent
-    /// whole.
+    /// Ends the exchange; returns the connection if it can be reused. `sent`: the request was sent completely.
     pub fn end(self, sent: bool) -> Option<OriginConn> {
         match self {
             OriginEnd::H1(stream) => stream.end(sent).map(OriginConn::H1),
-            // Its connection stays with the target.
+            // The connection stays with the target.
             OriginEnd::H2(stream) => {
                 stream.end();
                 None
@@ -232,12 +233,12 @@ impl OriginEnd {
         }
     }
 
-    /// As a tunnel: more bytes; `false` is the origin's end of stream.
+    /// As a tunnel: reads more bytes; `false` is the origin's end of stream.
     pub fn poll_tunnel(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         ask!(self, stream => stream.poll_tunnel(cx))
     }
 
-    /// As a tunnel: sends the first `n` bytes of what the client's connection has read.
+    /// As a tunnel: sends the first `n` bytes of the client's input.
     pub fn send_tunnel(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         match self {
             OriginEnd::H1(stream) => stream.send_tunnel(cx, from, n),
@@ -245,12 +246,12 @@ impl OriginEnd {
         }
     }
 
-    /// As a tunnel: nothing more will be sent to the origin.
+    /// As a tunnel: ends the stream to the origin.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ask!(self, stream => stream.poll_shutdown(cx))
     }
 
-    /// Bytes that were sent to the origin, or wait to be.
+    /// Bytes that were sent to the origin or are queued.
     pub fn queued(&self) -> u64 {
         ask!(self, stream => stream.queued())
     }

@@ -1,4 +1,4 @@
-//! A response's head that an origin has sent, with the connection on which the rest of it comes.
+//! The head of an origin's response, with the connection on which the rest arrives.
 
 use super::abort::Abort;
 use super::upload::{BrokenUpload, Upload};
@@ -9,29 +9,29 @@ use std::task::{Context, Poll};
 use weir_http1::{Edits, Response};
 use weir_net::io::Core;
 
-/// A response that comes from an origin.
+/// A response of an origin.
 pub(crate) struct OriginReply {
     pub upstream: Rc<dyn Upstream>,
     pub origin: OriginEnd,
     pub upload: Upload,
-    /// The targets by which the request came.
+    /// The targets on the request's path.
     pub abort: Abort,
-    /// Bytes of the body that were passed on.
+    /// Bytes of the body that were forwarded.
     pub passed: u64,
     /// Changes of its head (`rewrite`).
     pub edits: Edits,
-    /// Fields of weir's own beside those of the origin (`sticky`).
+    /// Fields that weir adds to those of the origin (`sticky`).
     pub add: Vec<(&'static str, Vec<u8>)>,
-    /// What was read with the head, until it goes on.
+    /// The bytes that were read with the head, counted until they are forwarded.
     pub held: BufferedBytes,
-    /// Bytes of the body that are read ahead of the client at most (`buffered`).
+    /// The limit of body bytes that are read ahead of the client (`buffered`).
     pub ahead: usize,
-    /// Bytes that the connection had taken when that was looked at last.
+    /// Bytes that the connection had taken at the last check.
     sent: u64,
 }
 
 impl OriginReply {
-    /// A request that was begun at its origin, and may come to be answered.
+    /// A request that was begun at its origin.
     pub fn new(upstream: Rc<dyn Upstream>, origin: OriginEnd, upload: Upload, abort: Abort) -> OriginReply {
         let edits = Edits::default();
         let held = BufferedBytes::default();
@@ -54,18 +54,18 @@ impl OriginReply {
         self.origin.response()
     }
 
-    /// Whether the origin was sent the whole request.
+    /// Whether the whole request was sent to the origin.
     pub fn is_sent_whole(&self) -> bool {
         self.upload.finished && !self.upload.broken && self.origin.unsent() == 0
     }
 
-    /// Whether the origin was sent more of the request since this was asked last.
+    /// Whether more of the request was sent since the last call.
     pub fn has_sent_more(&mut self) -> bool {
         let sent = self.origin.queued() - self.origin.unsent() as u64;
         std::mem::replace(&mut self.sent, sent) != sent
     }
 
-    /// Goes on with the request's body, if it is still under way: an origin may answer before it has come whole.
+    /// Continues to send the request's body: an origin may answer before it has received all of it.
     ///
     /// # Errors
     /// When the client breaks off.
@@ -83,15 +83,15 @@ impl OriginReply {
         }
     }
 
-    /// Nobody wants it. Its connection is kept for others if the rest of it is here already.
+    /// Discards the response. Its connection is kept if the rest has already arrived.
     pub fn discard(mut self: Box<Self>, ex: &Exchange) {
         if self.origin.skip_what_is_here() {
             self.give_back(ex);
         }
     }
 
-    /// The exchange is over: the connection is kept for the next one, if nothing speaks against it. This and
-    /// [`OriginReply::give_back_drained`] are the only ways into a pool.
+    /// Ends the exchange and keeps the connection if it can be reused. This and [`OriginReply::give_back_drained`]
+    /// are the only ways into a pool.
     pub fn give_back(self: Box<Self>, ex: &Exchange) {
         let sent = ex.is_complete() && self.is_sent_whole();
         let OriginReply { upstream, origin, .. } = *self;
@@ -103,7 +103,7 @@ impl OriginReply {
         }
     }
 
-    /// The same after a drain: the request was complete, and its client is not there any more.
+    /// The same after a drain: the request was complete, and its client is gone.
     pub fn give_back_drained(self: Box<Self>, core: &Core) {
         let sent = self.is_sent_whole();
         let OriginReply { upstream, origin, .. } = *self;

@@ -1,11 +1,11 @@
-//! How far a request is that may go on without its client (`on_cancel` of a `queue`): what the queue wants to know of the
-//! attempts behind it, and what they want to know of the client.
+//! The progress of a request that may continue without its client (`on_cancel` of a `queue`): what the queue needs to
+//! know about the attempts behind it, and what they need to know about the client.
 
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// How far one attempt is at its origin.
+/// The progress of one attempt at its origin.
 #[derive(Default)]
 pub(crate) struct Attempt {
     pub now: Cell<Sending>,
@@ -13,16 +13,16 @@ pub(crate) struct Attempt {
     over: Cell<bool>,
 }
 
-/// An attempt that is open; dropped, it was cancelled.
+/// An open attempt; one that is dropped was cancelled.
 pub(crate) struct OpenAttempt(Rc<Attempt>);
 
 impl OpenAttempt {
-    /// One that has begun.
+    /// An attempt that has begun.
     pub fn new(attempt: Rc<Attempt>) -> OpenAttempt {
         OpenAttempt(attempt)
     }
 
-    /// It is over. Where there is an answer what was sent counts on, until there is a further attempt.
+    /// Ends the attempt. If it was answered, what was sent still counts until there is a further attempt.
     pub fn ends(self, answered: bool) {
         self.0.over.set(true);
         if !answered {
@@ -39,24 +39,24 @@ impl Drop for OpenAttempt {
     }
 }
 
-/// How far a request is that may go on without its client.
+/// The progress of a request that may continue without its client.
 #[derive(Default)]
 pub(crate) struct Detachable {
     /// Its attempts: several may be open at once.
     attempts: RefCell<SmallVec<[Rc<Attempt>; 2]>>,
-    /// Nobody waits for the answer any more: the client's connection is not ours to write to.
+    /// The client has gone: nothing may be written to its connection.
     pub is_unwanted: Cell<bool>,
-    /// The same of another such node around.
+    /// The state of the next such node around.
     outer: Option<Rc<Detachable>>,
 }
 
 impl Detachable {
-    /// Of a node inside of another such one.
+    /// The state of a node inside of another such node.
     pub fn inside(outer: Option<Rc<Detachable>>) -> Detachable {
         Detachable { outer, ..Detachable::default() }
     }
 
-    /// One more attempt; those that are over count no longer.
+    /// Adds an attempt; finished ones no longer count.
     pub fn begins(&self, sent: &Rc<Attempt>) {
         let mut attempts = self.attempts.borrow_mut();
         attempts.retain(|one| !one.over.get());
@@ -66,24 +66,24 @@ impl Detachable {
         }
     }
 
-    /// Whether an origin is being sent the request, and whether one was sent all of it.
+    /// How much of the request was sent to an origin, over all attempts.
     pub fn sending(&self) -> Sending {
         self.attempts.borrow().iter().map(|one| one.now.get()).max().unwrap_or_default()
     }
 
-    /// Whether somebody still waits for the answer.
+    /// Whether a client still waits for the answer.
     pub fn is_wanted(&self) -> bool {
         !self.is_unwanted.get() && self.outer.as_ref().is_none_or(|outer| outer.is_wanted())
     }
 }
 
-/// How far the sending of a request is.
+/// How much of a request was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sending {
     /// No origin is involved.
     #[default]
     Nowhere,
-    /// A part of it may be under way.
+    /// A part of it may have been sent.
     Begun,
     /// All of it was sent.
     Whole,

@@ -1,4 +1,4 @@
-//! Passes an origin's response on to the client: the pump between the two ends.
+//! Forwards an origin's response to the client: the pump between the two ends.
 
 use super::failure::FailureCause;
 use super::hold::Holds;
@@ -15,24 +15,24 @@ use std::task::{Context, Poll, ready};
 use weir_net::io::runtime::AfterOthers;
 use weir_policy::Kind;
 
-/// How the relay of a body broke off.
+/// Why the relay of a body broke off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BrokenBody {
     /// The origin is to blame.
     Origin(Kind, FailureCause),
-    /// Something that is held says so: a limit of time, or a crash; the number of the hold.
+    /// A hold ended it, a time limit or a crash; the number of the hold.
     Held(usize, Kind),
     /// The client's request breaks a rule or a limit.
     Client(Failure),
-    /// The client takes nothing, for as long as this limit lets it.
+    /// The client takes nothing, for longer than this limit.
     Stalled(RequestLimit),
     /// The client has gone.
     Gone,
-    /// The target was removed, and its `drain_timeout` is over.
+    /// The target was removed, and its `drain_timeout` has passed.
     Aborted,
 }
 
-/// Passes a response on, from its head to its end.
+/// Forwards a response, from its head to its end.
 pub(super) async fn relay(
     ex: &Rc<Exchange>,
     mut reply: Box<OriginReply>,
@@ -43,7 +43,7 @@ pub(super) async fn relay(
     let session = ex.client.session();
     let close = close || !ex.is_complete() || ex.core.is_draining() || session.is_ending();
     ex.begin_answer();
-    // What was read with the head goes on at once.
+    // What was read with the head is forwarded at once.
     reply.held = BufferedBytes::default();
     ex.name(&mut reply.edits);
     ex.client.send_head(&ResponseHead {
@@ -59,29 +59,52 @@ pub(super) async fn relay(
         Ok(()) => {
             holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
             let complete = ex.is_complete();
-            // The origin and what is held for it are free, however slowly the client takes the rest.
+            // The origin and its holds are free, however slowly the client takes the rest.
             reply.give_back(ex);
-            match flush_quickly(ex).await {
-                Ok(()) => ex.client.finish(complete, !ex.request.keep_alive()),
-                Err(Some(limit)) => {
-                    line.cut_off(limit);
-                    failure_log::cut_off(ex, limit, ex.client.sent());
-                    ex.client.abort()
-                }
-                Err(None) => {
-                    left(ex, line);
-                    ex.client.abort()
-                }
-            }
+            finish(ex, complete, line).await
         }
-        Err(BrokenBody::Origin(kind, why)) => {
+        // Boxed, as it is rare: a whole answer need not carry its state.
+        Err(broken) => Box::pin(break_off(ex, reply, holds, broken, line)).await,
+    };
+    // Bytes that were read ahead and not taken by the client were not sent.
+    line.sent = passed.min(ex.client.sent());
+    after
+}
+
+/// Sends what is left of a complete answer and ends the exchange.
+async fn finish(ex: &Exchange, complete: bool, line: &mut Line) -> Disposition {
+    match flush_quickly(ex).await {
+        Ok(()) => ex.client.finish(complete, !ex.request.keep_alive()),
+        Err(Some(limit)) => {
+            line.cut_off(limit);
+            failure_log::cut_off(ex, limit, ex.client.sent());
+            ex.client.abort()
+        }
+        Err(None) => {
+            left(ex, line);
+            ex.client.abort()
+        }
+    }
+}
+
+/// Ends an exchange whose body broke off: in the log, in the holds, and towards the client.
+async fn break_off(
+    ex: &Rc<Exchange>,
+    reply: Box<OriginReply>,
+    holds: Holds,
+    broken: BrokenBody,
+    line: &mut Line,
+) -> Disposition {
+    let passed = reply.passed;
+    match broken {
+        BrokenBody::Origin(kind, why) => {
             send_what_there_is(ex).await;
             (line.failure, line.limit) = (Some(kind), why.limit());
             failure_log::broke_off(ex, &*reply.upstream, why, passed);
             holds.finish(Some(kind), None);
             ex.client.abort()
         }
-        Err(BrokenBody::Held(at, kind)) => {
+        BrokenBody::Held(at, kind) => {
             send_what_there_is(ex).await;
             let why = FailureCause::Held(kind);
             (line.failure, line.limit) = (Some(kind), why.limit());
@@ -89,13 +112,13 @@ pub(super) async fn relay(
             holds.broken(at, kind, ex, reply);
             ex.client.abort()
         }
-        Err(BrokenBody::Aborted) => {
+        BrokenBody::Aborted => {
             send_what_there_is(ex).await;
             line.give_up();
             holds.cancel(ex, reply);
             ex.client.abort()
         }
-        Err(BrokenBody::Client(failure)) => {
+        BrokenBody::Client(failure) => {
             (line.failure, line.limit) = (Some(failure.kind), failure.limit());
             if let Some(limit) = line.limit {
                 failure_log::cut_off(ex, limit, passed);
@@ -103,21 +126,18 @@ pub(super) async fn relay(
             holds.cancel(ex, reply);
             ex.client.abort()
         }
-        Err(BrokenBody::Stalled(limit)) => {
+        BrokenBody::Stalled(limit) => {
             line.cut_off(limit);
             failure_log::cut_off(ex, limit, ex.client.sent());
             holds.cancel(ex, reply);
             ex.client.abort()
         }
-        Err(BrokenBody::Gone) => {
+        BrokenBody::Gone => {
             left(ex, line);
             holds.cancel(ex, reply);
             ex.client.abort()
         }
-    };
-    // What was read ahead of the client and not taken by it was not sent.
-    line.sent = passed.min(ex.client.sent());
-    after
+    }
 }
 
 fn poll_relay(
@@ -144,15 +164,15 @@ fn poll_relay(
     if has_gone(cx, ex) { Poll::Ready(Err(BrokenBody::Gone)) } else { Poll::Pending }
 }
 
-/// Passes the body on, with its trailers if the client wants them; ready when all of it was read. What the client's
-/// connection has not taken waits there.
+/// Forwards the body, with its trailers if the client wants them; ready when everything was read. Bytes that the
+/// client's connection has not taken wait there.
 fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Poll<Result<(), BrokenBody>> {
     let client = |done: std::io::Result<()>| done.map_err(|_| BrokenBody::Gone);
     loop {
         if reply.abort.is_set() {
             return Poll::Ready(Err(BrokenBody::Aborted));
         }
-        // What counts nowhere goes on at once, to where it counts.
+        // Data that counts nowhere is forwarded at once, to where it counts.
         let lent = if ex.client.counts() { reply.origin.lent_piece() } else { None };
         let piece = match lent {
             Some(piece) => Poll::Ready(piece),
@@ -183,7 +203,7 @@ fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Po
                     return Poll::Ready(Err(BrokenBody::Gone));
                 }
                 let limit_ns = reply.upstream.origin().body_timeout_ns;
-                // Where the answer came before the request was whole, a byte of either counts.
+                // If the answer began before the request was complete, a byte of either counts.
                 if reply.has_sent_more() {
                     reply.origin.set_deadline(limit_ns);
                 }
@@ -199,20 +219,20 @@ fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Po
     }
 }
 
-/// Of an answer that breaks off the client gets what had come, as far as its connection takes that.
+/// Flushes the part of a broken answer that was received, without waiting.
 async fn send_what_there_is(ex: &Exchange) {
     poll_fn(|cx| {
-        // Whether it is taken makes no difference: the connection ends.
+        // The result makes no difference: the connection ends.
         let _ = ex.client.poll_flush(cx);
         Poll::Ready(())
     })
     .await;
 }
 
-/// Sends what is left of an answer. Nearly always one send does it.
+/// Sends the rest of an answer. One send nearly always suffices.
 ///
 /// # Errors
-/// The client does not take it, for as long as this limit lets it or since it has gone.
+/// The client does not take it: for longer than this limit, or (`None`) because it has gone.
 async fn flush_quickly(ex: &Exchange) -> Result<(), Option<RequestLimit>> {
     let mut turn = AfterOthers::default();
     let sent = poll_fn(|cx| {
@@ -232,7 +252,7 @@ async fn flush_quickly(ex: &Exchange) -> Result<(), Option<RequestLimit>> {
     }
 }
 
-/// Sends what the client has not taken yet; its errors are those of [`flush_quickly`].
+/// Sends what the client has not taken yet; the errors are those of [`flush_quickly`].
 async fn flush(ex: &Exchange) -> Result<(), Option<RequestLimit>> {
     let sent = poll_fn(|cx| {
         if let Poll::Ready(done) = ex.client.poll_flush(cx) {

@@ -1,4 +1,4 @@
-//! The head of a response on its way back, and what is held until its end.
+//! The head of a response on its way back, and the holds until its end.
 
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
@@ -6,10 +6,10 @@ use super::{Exchange, Failure};
 use std::rc::Rc;
 use weir_policy::{Kind, Outcome};
 
-/// What is behind a node, or how it failed.
+/// The result of running a node.
 pub(crate) type Answer = Result<Reply, Failure>;
 
-/// The head of a response and what is held until its end.
+/// The head of a response and the holds until its end.
 pub(crate) struct Reply {
     pub source: ReplySource,
     pub holds: Holds,
@@ -17,24 +17,24 @@ pub(crate) struct Reply {
 
 /// Where a response comes from.
 pub(crate) enum ReplySource {
-    /// weir's own: `respond`, `redirect`, a built-in server. It is there whole, so that nothing is held for it.
+    /// weir itself: `respond`, `redirect`, a built-in server. The answer is complete, so nothing is held for it.
     Local(Rc<LocalAnswer>),
     /// An origin.
     Origin(Box<OriginReply>),
 }
 
-/// A response of weir's own.
+/// A response of weir itself.
 #[derive(Clone)]
 pub(crate) struct LocalAnswer {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Rc<[u8]>,
-    /// Whether a built-in server says so, rather than a fixed answer.
+    /// Whether a built-in server gave it, rather than a fixed answer.
     pub by_server: bool,
 }
 
 impl LocalAnswer {
-    /// What a built-in server of that name answers.
+    /// The answer of a built-in server with this name.
     pub fn server(name: &str) -> LocalAnswer {
         LocalAnswer {
             status: 200,
@@ -46,7 +46,7 @@ impl LocalAnswer {
 }
 
 impl Reply {
-    /// A response of weir's own.
+    /// A response of weir itself.
     pub fn own(own: Rc<LocalAnswer>) -> Reply {
         Reply { source: ReplySource::Local(own), holds: Holds::default() }
     }
@@ -59,7 +59,7 @@ impl Reply {
         }
     }
 
-    /// Nobody wants it: another attempt follows. What is held learns how it ended.
+    /// Discards the reply, as another attempt follows. Its holds learn how it ended.
     pub fn discard(self, ex: &Exchange) {
         let (outcome, status) = (self.outcome(), self.status());
         self.holds.finish(outcome, Some(status));
@@ -68,8 +68,8 @@ impl Reply {
         }
     }
 
-    /// It leaves a place from which it is still a while on its way. If it has come back whole, nobody further in waits for that
-    /// way: what is held ends. A tunnel has only begun.
+    /// Releases the holds of a complete reply that still has a link to cross, so that requests further in do not wait
+    /// for that. A tunnel has only begun and keeps them.
     pub fn leaves(mut self, ex: &Exchange) -> Reply {
         let is_tunnel = self.status() == 101 || ex.request.is_connect();
         let is_whole = match &mut self.source {
@@ -85,7 +85,7 @@ impl Reply {
         self
     }
 
-    /// How policies see it.
+    /// The outcome that policies see.
     pub fn outcome(&self) -> Outcome {
         (self.status() >= 500).then_some(Kind::Status5xx)
     }

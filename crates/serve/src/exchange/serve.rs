@@ -1,4 +1,4 @@
-//! One request and its answer: the head is checked, the nodes find an answer, the relay passes it on.
+//! One request and its answer: the head is checked, the nodes find an answer, the relay forwards it.
 
 use super::abort::{Abort, AbortFlag};
 use super::built_in;
@@ -25,12 +25,12 @@ use weir_net::io::Core;
 use weir_policy::Kind;
 use weir_workload::{RequestDraws, RunRequest};
 
-/// To a host that the certificate of the handshake's name does not cover.
+/// The status of a request for a host that the certificate of the handshake does not cover.
 const MISDIRECTED: u16 = 421;
 
 /// A graph that requests may begin in.
 pub(crate) trait Serves: Graph + Sized + 'static {
-    /// Runs a request from this node on, without a place of its own in memory.
+    /// Runs a request from this node, without boxing the future.
     fn run(
         self: Rc<Self>,
         ex: Rc<Exchange>,
@@ -38,15 +38,17 @@ pub(crate) trait Serves: Graph + Sized + 'static {
         node: NodeId,
     ) -> impl Future<Output = Answer> + 'static;
 
-    /// What ends its requests.
+    /// The flag that ends its requests.
     fn ends(&self) -> AbortFlag;
 }
 
-/// Serves a request by its head, in this graph from this node on. `last`: the connection ends with it.
+/// Serves the request with this head in this graph, beginning at this node. `last`: the connection ends with it.
 pub(crate) async fn serve<G: Serves>(
     core: Rc<Core>,
-    (graph, node): (Rc<G>, NodeId),
-    (client, pinned): (ClientEnd, Rc<PinnedConnection>),
+    graph: Rc<G>,
+    node: NodeId,
+    client: ClientEnd,
+    pinned: Rc<PinnedConnection>,
     request: Box<Request>,
     last: bool,
 ) -> Disposition {
@@ -100,11 +102,11 @@ pub(crate) async fn serve<G: Serves>(
     after
 }
 
-/// An exchange that has no line in the access log yet; dropped, it gets it, however it ended.
+/// An exchange that has no line in the access log yet; dropping this writes it, however the exchange ended.
 struct Unlogged {
     ex: Rc<Exchange>,
     line: Line,
-    /// Else it was cut off where it stood, as by the end of a drain.
+    /// If not, it was cut off, for example by the end of a drain.
     has_ended: bool,
 }
 
@@ -118,9 +120,9 @@ impl Drop for Unlogged {
     }
 }
 
-/// Counts an exchange, and hands its line over.
+/// Counts an exchange and writes its line.
 fn log(ex: &Exchange, line: &Line) {
-    // Without a log the time at which something was read or sent last will do.
+    // Without a log the time of the last read or write is precise enough.
     let written = ex.listener().log.is_some() || ex.notes.is_some();
     let now_ns = if written { ex.core.now() } else { ex.core.recent() };
     if let (Some(notes), Some(kind)) = (&ex.notes, line.failure) {
@@ -130,7 +132,7 @@ fn log(ex: &Exchange, line: &Line) {
     let Line { status, failure, limit, sent, .. } = *line;
     let ended = Exchanged { status, failure, limit, received, sent, took_ns };
     ex.listener().counts.exchanged(ex.request.method(), ex.version(), &ended);
-    // Health checks, and whoever else comes by, are of no run.
+    // Health checks and foreign requests do not belong to a run.
     if let (Some(run), RunRequest { ordinal, selected, sender: Some(_) }) =
         (&ex.listener().run, ex.of_run.get())
     {
@@ -146,22 +148,7 @@ fn log(ex: &Exchange, line: &Line) {
             status: line.status,
         }));
     }
-    if let (Some(to), Some(notes)) = (&ex.listener().traces, &ex.notes)
-        && let Some(stages) = &notes.stages
-    {
-        to.history(&History {
-            listener: &ex.listener().name,
-            begun_ns: ex.begun_ns,
-            ended_ns: now_ns,
-            outcome: line.failure,
-            id: ex.id.as_deref(),
-            trace_id: ex.checked.trace.map(|trace| trace.id),
-            attempts: ex.attempts(),
-            notes,
-            stages: &stages.borrow(),
-            site: &|node| ex.site(node),
-        });
-    }
+    write_history(ex, line, now_ns);
     let Some(log) = &ex.listener().log else { return };
     let origin = ex.origin.borrow();
     log.write(&Entry {
@@ -170,7 +157,7 @@ fn log(ex: &Exchange, line: &Line) {
         request: &ex.request,
         line,
         target: origin.as_deref().map(|upstream| upstream.name()),
-        // What weir answered itself, or nobody, was no attempt.
+        // Without an origin there was no attempt.
         attempts: if origin.is_some() { ex.attempts() } else { 0 },
         reused: ex.reused.get(),
         resent: ex.resent.get(),
@@ -183,7 +170,27 @@ fn log(ex: &Exchange, line: &Line) {
     });
 }
 
-/// The status of what weir answers itself.
+/// Writes the history of an exchange, if its listener has a log for that and the exchange was chosen for it.
+fn write_history(ex: &Exchange, line: &Line, ended_ns: u64) {
+    if let (Some(traces), Some(notes)) = (&ex.listener().traces, &ex.notes)
+        && let Some(stages) = &notes.stages
+    {
+        traces.history(&History {
+            listener: &ex.listener().name,
+            begun_ns: ex.begun_ns,
+            ended_ns,
+            outcome: line.failure,
+            id: ex.id.as_deref(),
+            trace_id: ex.checked.trace.map(|trace| trace.id),
+            attempts: ex.attempts(),
+            notes,
+            stages: &stages.borrow(),
+            site: &|node| ex.site(node),
+        });
+    }
+}
+
+/// The status of an answer that weir gives without asking a node.
 fn status_here(here: Here) -> u16 {
     match here {
         Here::Options => 200,
@@ -191,7 +198,7 @@ fn status_here(here: Here) -> u16 {
     }
 }
 
-/// What weir answers itself without asking any node.
+/// Answers a request without asking a node.
 async fn answer_here(ex: &Exchange, here: Here, close: bool, line: &mut Line) -> Disposition {
     let status = status_here(here);
     match here {
@@ -205,7 +212,7 @@ async fn answer_here(ex: &Exchange, here: Here, close: bool, line: &mut Line) ->
     }
 }
 
-/// Runs the nodes, for as long as the client is there.
+/// Runs the nodes while the client is there.
 async fn find<G: Serves>(ex: &Rc<Exchange>, graph: Rc<G>, node: NodeId) -> Answer {
     let mut ctx = RequestContext::new(ex.draw);
     if ex.id.is_some() {
@@ -260,7 +267,7 @@ pub(super) fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
     ex.client.is_gone(cx, complete)
 }
 
-/// Sends the answer, whatever it is.
+/// Sends the answer or the failure.
 async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Line) -> Disposition {
     match answered {
         Err(failure) if failure.is_aborted() => {
@@ -301,8 +308,9 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
     }
 }
 
-/// Whether the client of gRPC learns of its origin's reset as that. A server resets a call with CANCEL at the deadline that the client
-/// has told it; an answer of 502 that is there first makes the deadline a fault of the server.
+/// Whether a client of gRPC receives its origin's reset as a reset. A server resets a call with CANCEL at the
+/// deadline that the client gave it; an answer of 502 that arrives first would make the deadline look like a fault of
+/// the server.
 fn passes_reset_on(ex: &Exchange, failure: &Failure) -> Option<Reason> {
     let is_grpc =
         || ex.request.field("content-type").is_some_and(|kind| kind.starts_with(b"application/grpc"));
@@ -316,7 +324,7 @@ fn passes_reset_on(ex: &Exchange, failure: &Failure) -> Option<Reason> {
     }
 }
 
-/// The client has gone: of itself, or since weir has ended its connection by a limit.
+/// Notes that the client has gone, by itself or because weir ended its connection by a limit.
 pub(super) fn left(ex: &Exchange, line: &mut Line) {
     match ex.client.ended_by() {
         Some(limit) => line.cut_off(limit),
@@ -324,7 +332,7 @@ pub(super) fn left(ex: &Exchange, line: &mut Line) {
     }
 }
 
-/// The connection belongs to what both sides agreed on.
+/// Turns the connection into a tunnel for the protocol that both sides agreed on.
 async fn upgrade(
     ex: &Exchange,
     mut reply: Box<OriginReply>,

@@ -1,4 +1,4 @@
-//! A limit of time whose clock stands still while weir waits for the client (`docs/spec/serving.md#timeouts`).
+//! A time limit whose clock is paused while weir waits for the client (`docs/spec/serving.md#timeouts`).
 
 use super::Exchange;
 use std::task::Context;
@@ -13,12 +13,12 @@ pub(crate) struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// From now on, ns.
+    /// A limit that begins now.
     pub fn new(ex: &Exchange, time_ns: u64) -> TimeLimit {
         TimeLimit { sleep: ex.core.timers.after(time_ns), waited_ns: ex.waited_for_client_ns() }
     }
 
-    /// Whether it has ended; else the task is woken when it does. Without an exchange nobody waits for a client.
+    /// Whether it has passed; otherwise wakes the task then. Without an exchange there is no client to wait for.
     pub fn has_ended(&mut self, cx: &mut Context<'_>, core: &Core, ex: Option<&Exchange>) -> bool {
         while self.sleep.poll_ended(cx).is_ready() {
             let waited_ns = ex.map_or(self.waited_ns, |ex| ex.waited_for_client_ns());

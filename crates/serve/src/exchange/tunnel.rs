@@ -6,10 +6,10 @@ use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 
-/// How a tunnel ended that did not break.
+/// How an unbroken tunnel ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Both sides had said their last.
+    /// Both sides have ended their streams.
     InOrder,
     /// Nothing moved for `tunnel_idle`.
     Idle,
@@ -18,13 +18,13 @@ pub(super) enum End {
 /// One direction.
 #[derive(Default)]
 struct Half {
-    /// The sender's end was read, and passed on.
+    /// The sender's end of stream was read.
     ended: bool,
     shut: bool,
 }
 
 impl Half {
-    /// From the client to the origin; `true` if anything moved.
+    /// Forwards bytes from the client to the origin; returns whether any moved.
     fn poll_up(
         &mut self,
         cx: &mut Context<'_>,
@@ -56,7 +56,7 @@ impl Half {
         Ok(moved)
     }
 
-    /// From the origin to the client.
+    /// Forwards bytes from the origin to the client; returns whether any moved.
     fn poll_down(
         &mut self,
         cx: &mut Context<'_>,
@@ -73,7 +73,7 @@ impl Half {
                 self.shut = client.poll_shutdown(cx).is_ready();
                 break;
             }
-            // What came with the head is here already.
+            // What was read with the head is already counted.
             let counted = origin.is_counted() || !origin.input().is_empty();
             match client.poll_capacity(cx, 0, counted) {
                 Poll::Ready(done) => done?,
@@ -94,8 +94,8 @@ impl Half {
     }
 }
 
-/// Runs until both halves have ended or nothing moved for `tunnel_idle`, which are ends in order, or until one side broke or
-/// the target's `drain_timeout` is over.
+/// Runs until both halves have ended or nothing moved for `tunnel_idle` (both are ends in order), or until one side
+/// broke or the target's `drain_timeout` has passed.
 pub(super) async fn tunnel(ex: &Exchange, reply: &mut OriginReply) -> io::Result<End> {
     let OriginReply { origin, abort, .. } = reply;
     abort.leave_graph();

@@ -1,4 +1,4 @@
-//! A request's body on its way to an origin: what is kept first, then what comes.
+//! A request's body on its way to an origin: the kept bytes first, then those that arrive.
 
 use super::{Exchange, Failure, OriginEnd};
 use crate::message::Piece;
@@ -7,17 +7,17 @@ use weir_plan::fixed;
 
 /// The upload of one attempt.
 pub(crate) struct Upload {
-    /// How much of the kept bytes was sent.
+    /// The number of kept bytes that were sent.
     at: usize,
     /// Bytes that may be kept.
     keep: usize,
-    /// Whether all waits for the connection, or was taken by it.
+    /// Whether everything was queued to the connection or taken by it.
     pub finished: bool,
-    /// Whether the origin has stopped taking it.
+    /// Whether the origin no longer takes it.
     pub broken: bool,
 }
 
-/// Who broke an upload.
+/// The side that broke an upload.
 pub(crate) enum BrokenUpload {
     /// The client: the exchange is over.
     Client(Failure),
@@ -26,12 +26,12 @@ pub(crate) enum BrokenUpload {
 }
 
 impl Upload {
-    /// An upload from the beginning, of which so many bytes are kept.
+    /// An upload from the beginning of the body; up to `keep` bytes are kept.
     pub fn new(keep: usize) -> Upload {
         Upload { at: 0, keep, finished: false, broken: false }
     }
 
-    /// Sends on; ready when all was taken by the connection.
+    /// Sends more; ready when the connection has taken everything.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -55,7 +55,7 @@ impl Upload {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(broken)) => return Poll::Ready(Err(broken)),
                 Poll::Pending => {
-                    // What was put together waits for no further byte.
+                    // What was queued does not wait for more bytes.
                     match origin.poll_flush(cx) {
                         Poll::Ready(Err(_)) => return Poll::Ready(Err(BrokenUpload::Origin)),
                         Poll::Ready(Ok(())) => ex.client.release(),

@@ -4,15 +4,15 @@ use super::OriginConn;
 use weir_net::io::Core;
 use weir_plan::Origin;
 
-/// Where an answer comes from.
+/// The source of an answer.
 pub(crate) trait Upstream {
-    /// Its identity, as a number that is the same in every graph.
+    /// Its identity, a number that is the same in every graph.
     fn target(&self) -> u32;
 
     /// Its name, for logs.
     fn name(&self) -> &str;
 
-    /// How it is called to a person.
+    /// Its description for messages.
     fn described(&self) -> String;
 
     /// Limits of its connections.
@@ -22,7 +22,7 @@ pub(crate) trait Upstream {
     fn put(&self, core: &Core, conn: OriginConn);
 }
 
-/// How a server is called: by its name and where it is.
+/// Describes a server by its name and address.
 pub(crate) fn described(name: &str, addr: Option<&str>) -> String {
     format!("server {name:?} ({})", addr.unwrap_or("built in"))
 }

@@ -16,7 +16,7 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// With these changes.
+    /// The request with these changes.
     pub fn new(ex: &'a Exchange, edits: Option<&'a Edits>) -> View<'a> {
         View { ex, edits }
     }
@@ -32,7 +32,7 @@ impl<'a> View<'a> {
         &target[..target.iter().position(|b| *b == b'?').unwrap_or(target.len())]
     }
 
-    /// Host as it goes on, with its port.
+    /// The Host that is forwarded, with its port.
     pub fn host(&self) -> &'a [u8] {
         self.edits.and_then(|e| value(e, b"host")).unwrap_or(self.ex.request.host())
     }
@@ -50,7 +50,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The hash of the request's key; `None` where it has none.
+    /// The hash of the request's key; `None` if it has none.
     pub fn key(&self, source: &KeySource) -> Option<u64> {
         let Some(edits) = self.edits else { return self.ex.key(source) };
         match source {
@@ -66,12 +66,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A template filled in.
+    /// Fills a template in.
     pub fn fill(&self, template: &str) -> Vec<u8> {
         self.fill_with(template, self.host())
     }
 
-    /// The same where somebody is sent elsewhere: a port belongs to a scheme, so that of the request is not one of another.
+    /// The same for a Location: a port belongs to a scheme, so the request's port is left out for another scheme.
     pub fn fill_location(&self, template: &str) -> Vec<u8> {
         let other = if self.ex.is_https() { "http://" } else { "https://" };
         let host = if template.starts_with(other) { without_port(self.host()) } else { self.host() };
@@ -95,12 +95,12 @@ impl<'a> View<'a> {
         text
     }
 
-    /// As a condition looks at it.
+    /// The request as conditions see it.
     pub fn matched(&'a self) -> ToMatch<'a> {
         ToMatch { view: self, path: Cow::Borrowed(self.path()) }
     }
 
-    /// The same, with the path as a file system would take it; `None` where that is the same path.
+    /// The same, with the path as a file system would resolve it; `None` if that is the same path.
     pub fn normalised(&'a self) -> Option<ToMatch<'a>> {
         let path = normalised(self.path())?;
         Some(ToMatch { view: self, path: Cow::Owned(path) })
@@ -160,7 +160,7 @@ fn without_port(host: &[u8]) -> &[u8] {
     }
 }
 
-/// The byte that a percent sign at the beginning stands for.
+/// The byte that the escape at the beginning encodes.
 fn percent(text: &[u8]) -> Option<u8> {
     let digits = std::str::from_utf8(text.get(1..3)?).ok()?;
     (text[0] == b'%').then_some(())?;
@@ -188,7 +188,7 @@ fn decode(path: &[u8], also: impl Fn(u8) -> bool) -> Vec<u8> {
     out
 }
 
-/// Dot segments, `//`, `\`, `%2f`, `%5c` and `%00` resolved, as what is behind might do; `None` where nothing changes.
+/// Resolves dot segments, `//`, `\`, `%2f`, `%5c` and `%00`, as a server behind might do; `None` if nothing changes.
 fn normalised(path: &[u8]) -> Option<Vec<u8>> {
     let suspicious = path.windows(2).any(|w| matches!(w, b"//" | b"/." | b"/\\"))
         || path.iter().any(|b| b"%\\".contains(b));

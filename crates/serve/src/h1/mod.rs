@@ -6,7 +6,7 @@ pub(crate) mod server;
 
 use weir_http1::{Client, Version};
 
-/// A whole answer of weir's own to who has asked nothing that could be read; the connection ends with it.
+/// Renders a complete answer to an unreadable request; the connection ends with it.
 pub(crate) fn render_alone(status: u16, text: &str, date: &[u8], out: &mut Vec<u8>) {
     let to =
         Client { version: Version::H11, head: false, te_trailers: false, close: true, keep_alive_10: false };

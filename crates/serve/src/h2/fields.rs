@@ -7,7 +7,7 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 use weir_http1::Trailers;
 
-/// The response whose rendered head this is, up to its blank line, and where its body begins.
+/// Converts a rendered head of a response; returns the index of its body.
 pub(crate) fn response(status: u16, rendered: &[u8]) -> (Response<()>, usize) {
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
@@ -19,7 +19,7 @@ pub(crate) fn response(status: u16, rendered: &[u8]) -> (Response<()>, usize) {
     (response, end)
 }
 
-/// The request whose rendered head this is; `None`: the library does not take its target or host.
+/// Converts a rendered head of a request; `None`: the library does not accept its target or host.
 pub(crate) fn request(rendered: &[u8], connect: bool, https: bool) -> Option<Request<()>> {
     let line = rendered.split(|b| *b == b'\r').next()?;
     let mut words = line.split(|b| *b == b' ');
@@ -51,7 +51,8 @@ pub(crate) fn request(rendered: &[u8], connect: bool, https: bool) -> Option<Req
     Some(request)
 }
 
-/// Reads the lines of a rendered head, without what is of an HTTP/1.1 hop (RFC 9113 §8.2.2); where the head ends.
+/// Reads the lines of a rendered head, without the fields of an HTTP/1.1 hop (RFC 9113 §8.2.2); returns the end of
+/// the head.
 fn read(rendered: &[u8], mut take: impl FnMut(HeaderName, HeaderValue)) -> usize {
     let end = rendered.windows(4).position(|w| w == b"\r\n\r\n").map_or(rendered.len(), |at| at + 4);
     let head = Bytes::copy_from_slice(&rendered[..end]);
@@ -60,7 +61,7 @@ fn read(rendered: &[u8], mut take: impl FnMut(HeaderName, HeaderValue)) -> usize
         let next = line_end(&head, at);
         let line = &head[at..next.saturating_sub(2).max(at)];
         let Some(colon) = line.iter().position(|b| *b == b':') else { return end };
-        // What was rendered was checked; what the library does not take nevertheless is left out.
+        // The rendered lines were checked; any that the library does not accept are left out.
         let name = HeaderName::from_bytes(&line[..colon]);
         let value = HeaderValue::from_maybe_shared(head.slice((at + colon + 2).min(next)..at + line.len()));
         if let (Ok(name), Ok(value)) = (name, value)
@@ -72,12 +73,12 @@ fn read(rendered: &[u8], mut take: impl FnMut(HeaderName, HeaderValue)) -> usize
     }
 }
 
-/// Behind the line that begins at `at`.
+/// The index after the line that begins at `at`.
 fn line_end(head: &[u8], at: usize) -> usize {
     head[at..].iter().position(|b| *b == b'\n').map_or(head.len(), |n| at + n + 1)
 }
 
-/// Trailers as the `h2` crate sends them: those that may go on; `None`: there are none.
+/// Converts trailers for the `h2` crate, without those that may not be forwarded; `None`: there are none.
 pub(crate) fn trailers(trailers: &Trailers, named: impl Fn(&[u8]) -> bool) -> Option<HeaderMap> {
     let mut map = HeaderMap::new();
     for (name, value) in trailers.passed_on(named) {
@@ -88,7 +89,7 @@ pub(crate) fn trailers(trailers: &Trailers, named: impl Fn(&[u8]) -> bool) -> Op
     (!map.is_empty()).then_some(map)
 }
 
-/// Trailers that have come.
+/// Converts received trailers.
 pub(crate) fn read_trailers(map: &HeaderMap) -> Trailers {
     let mut trailers = Trailers::default();
     for (name, value) in map {

@@ -1,5 +1,5 @@
-//! A connection's bytes as the `h2` crate wants them: its reads come from the wire, past the counter of frames; its writes go to
-//! the wire, so that many frames leave in one send.
+//! A connection's bytes for the `h2` crate: its reads come from the wire, through the counter of frames; its writes
+//! go to the wire, so that many frames leave in one send.
 
 use super::frames::Frames;
 use crate::sync::buffered::BufferedBytes;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use weir_net::io::Core;
 use weir_net::transport::wire::Wire;
 
-/// Bytes of frames that wait for the socket before no more are taken.
+/// The limit of frames' bytes that wait for the socket.
 const AHEAD: usize = 32 * 1024;
 
 /// A connection's wire with its counter, which the connection's owner sees as well.
@@ -38,7 +38,7 @@ impl Shared {
         })
     }
 
-    /// Whether the other side has sent too much that brings nothing.
+    /// Whether the other side has sent too many frames without progress.
     pub fn is_flooded(&self) -> bool {
         self.frames.borrow().is_over()
     }
@@ -52,7 +52,7 @@ impl Shared {
         let mut wire = self.wire.borrow_mut();
         if self.frames.borrow().is_between_frames() {
             wire.queue(&GOAWAY);
-            // An origin that does not take it will see the end.
+            // An origin that does not take it sees the end of the connection.
             let _ = wire.poll_flush(cx);
         }
     }
@@ -62,7 +62,7 @@ impl AsyncRead for Io {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let Shared { core, wire, frames, .. } = &*self.0;
         let mut wire = wire.borrow_mut();
-        // Whoever drives the connection ends it.
+        // The task that drives the connection ends it.
         if frames.borrow().is_over() {
             return Poll::Pending;
         }

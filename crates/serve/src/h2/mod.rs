@@ -13,15 +13,15 @@ mod stall;
 pub(crate) use h2::Reason;
 pub(crate) use io::{Io, Shared};
 
-/// Whether this is the `h2` crate's own verdict that the peer floods it.
+/// Whether this is an error by which the `h2` crate itself reports a flood.
 fn is_own_flood(e: &h2::Error) -> bool {
     e.is_library() && e.is_go_away() && e.reason() == Some(Reason::ENHANCE_YOUR_CALM)
 }
 
-/// What many small DATA frames that lie unread may cost a connection, by the `h2` crate's account: 256 bytes a frame, less what is
-/// in it. As much as a turn of a busy loop may bring, and far more than its default, which ends gRPC's connections: small
-/// messages of a hundred streams.
+/// The limit of unread small DATA frames of a connection, by the `h2` crate's account: 256 bytes a frame, less its
+/// content. As much as a turn of a busy loop may bring, and far more than its default, which ends gRPC's connections:
+/// small messages of a hundred streams.
 const SMALL_DATA_BUDGET: usize = 4 * 1024 * 1024;
 
-/// What a client says first that speaks HTTP/2 without being asked (RFC 9113 §3.4).
+/// The first bytes of a client that uses HTTP/2 with prior knowledge (RFC 9113 §3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -1,5 +1,5 @@
-//! A body that comes on a stream, of either side. Its bytes give window back only when they were written on, so that a sender is
-//! never more than a window ahead of whoever reads.
+//! A body that is received on a stream, of either side. Its bytes give window back only when they were forwarded, so
+//! that a sender is at most a window ahead of the reader.
 
 use crate::h2::fields;
 use crate::message::Piece;
@@ -14,34 +14,34 @@ use weir_net::io::buffers::{Buffers, Input};
 use weir_net::io::deadlines::{Deadline, TICK_NS};
 use weir_plan::fixed::H2_STREAM_WINDOW_BYTES;
 
-/// What has come of a body.
+/// The received part of a body.
 pub(crate) struct Incoming {
-    /// `None` once it was left ([`Incoming::leave`]).
+    /// `None` after [`Incoming::leave`].
     stream: Option<RecvStream>,
     buffers: Rc<Buffers>,
-    /// What was read and not used up: the data of a piece stands first.
+    /// What was read and not consumed; it begins with the data of a piece.
     pub input: Input,
     /// Once the body has ended.
     pub trailers: Trailers,
     /// Bytes of their names and values, until they are asked for.
     trailers_bytes: usize,
     ended: bool,
-    /// Bytes of it that have not come, where its length is known.
+    /// Bytes that have not arrived, if its length is known.
     missing: Option<u64>,
     /// Bytes that were read and gave no window back yet.
     unreleased: usize,
-    /// How much of that was written on while too much waited in this process.
+    /// The part of that which was forwarded while this process buffered too much.
     kept_back: usize,
-    /// What lies here at most: less than its window.
+    /// The limit of what is buffered here: less than its window.
     most: usize,
-    /// What may lie here unread, or read and not written on.
+    /// Counts what may be buffered here, unread or read and not forwarded.
     held: BufferedBytes,
-    /// When window is given again that was kept back.
+    /// When retained window is given back.
     pause: Deadline,
 }
 
 impl Incoming {
-    /// A body that comes on this stream, of this length if that is known. `ended`: there is none.
+    /// The body of this stream, of this length if it is known. `ended`: there is none.
     pub fn new(core: &Core, stream: RecvStream, length: Option<u64>, ended: bool) -> Incoming {
         let window = H2_STREAM_WINDOW_BYTES as usize;
         let most = length.map_or(window, |length| usize::try_from(length).unwrap_or(window).min(window));
@@ -62,14 +62,14 @@ impl Incoming {
         }
     }
 
-    /// Whether it was read to its end.
+    /// Whether it was read completely.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether all that is left of it is here already.
+    /// Whether the rest of it has arrived.
     pub fn has_come_whole(&mut self) -> bool {
-        // What lies in the connection first is read, so that the stream tells whether anything follows.
+        // Reads the connection first, so that the stream shows whether anything follows.
         let read = self.poll(&mut Context::from_waker(Waker::noop()));
         !matches!(read, Poll::Ready(Err(_)))
             && (self.ended || self.stream.as_ref().is_none_or(RecvStream::is_end_stream))
@@ -80,12 +80,12 @@ impl Incoming {
         self.stream.as_ref().map_or(0, |stream| stream.stream_id().as_u32())
     }
 
-    /// Bytes of the trailers that have come; once.
+    /// Bytes of the trailers that have arrived; returned once.
     pub fn take_trailers_bytes(&mut self) -> usize {
         std::mem::take(&mut self.trailers_bytes)
     }
 
-    /// More of it.
+    /// Reads more of it.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, h2::Error>> {
         if !self.input.is_empty() {
             return Poll::Ready(Ok(Piece::Data(self.input.bytes().len())));
@@ -93,7 +93,8 @@ impl Incoming {
         while !self.ended {
             let Some(stream) = &mut self.stream else { return Poll::Ready(Err(h2::Reason::CANCEL.into())) };
             let polled = stream.poll_data(cx);
-            // Nothing of it lies here. After a while it goes on, though others wait: they may wait for what it ends.
+            // Nothing of it is buffered here. After a while it continues although others wait: they may wait for what
+            // it ends.
             if polled.is_pending() && self.unreleased > 0 && self.pause.ended(cx) {
                 self.give(self.kept_back);
                 continue;
@@ -119,7 +120,7 @@ impl Incoming {
         Poll::Ready(Ok(Piece::End))
     }
 
-    /// Whether all bytes of its length have come, whatever says that it has ended.
+    /// Whether all bytes of its length have arrived, however the stream ended.
     pub fn has_its_length(&self) -> bool {
         self.missing == Some(0)
     }
@@ -135,7 +136,8 @@ impl Incoming {
         });
     }
 
-    /// All that was used up of it was written on: as much more may come; later, where too much waits in this process already.
+    /// Reports that everything consumed was forwarded: as much more may arrive; later if this process already buffers
+    /// too much.
     pub fn release(&mut self) {
         if self.stream.is_none() {
             return;
@@ -145,7 +147,7 @@ impl Incoming {
             if self.kept_back == 0 {
                 self.pause.set(Some(TICK_NS));
             }
-            // What was written on lies here no more, and no other comes instead.
+            // Forwarded bytes are no longer here, and no others replace them.
             self.kept_back = written;
             self.held.set(self.most.saturating_sub(written));
         } else if written > 0 {
@@ -153,19 +155,19 @@ impl Incoming {
         }
     }
 
-    /// So many bytes more may come.
+    /// Gives back this much window.
     fn give(&mut self, bytes: usize) {
         self.pause.set(None);
         self.kept_back = 0;
         self.unreleased -= bytes;
         self.held.set(self.most);
-        // It fails only where more is given back than came.
+        // It fails only if more is given back than arrived.
         if let Some(stream) = &mut self.stream {
             let _ = stream.flow_control().release_capacity(bytes);
         }
     }
 
-    /// Nothing of it is wanted any more: what still comes, to be taken and dropped; `None`: it has ended.
+    /// Stops reading the body; returns the rest, to be taken and dropped; `None`: it has ended.
     pub fn leave(&mut self) -> Option<UnwantedBody> {
         let stream = self.stream.take_if(|stream| !stream.is_end_stream())?;
         self.held.set(0);
@@ -173,19 +175,20 @@ impl Incoming {
     }
 }
 
-/// What comes of a body that is not wanted. While it is taken its sender can read the answer, which many do only then; dropped, the
-/// sender is told to stop (RST_STREAM with NO_ERROR, RFC 9113 §8.1).
+/// The rest of an unwanted body. While it is taken its sender can read the answer, which many do only then; dropping
+/// it tells the sender to stop (RST_STREAM with NO_ERROR, RFC 9113 §8.1).
 pub(crate) struct UnwantedBody(RecvStream);
 
 impl UnwantedBody {
-    /// Of this stream, on which this many bytes were read and gave no window back; `None`: all of it has come.
+    /// The rest of this stream, on which this many bytes were read without giving window back; `None`: all of it has
+    /// arrived.
     pub fn new(mut stream: RecvStream, unreleased: usize) -> Option<UnwantedBody> {
         let _ = stream.flow_control().release_capacity(unreleased);
         let mut rest = UnwantedBody(stream);
         rest.poll(&mut Context::from_waker(Waker::noop()), || {}).is_pending().then_some(rest)
     }
 
-    /// Drops what has come, and says so of each piece; ready once nothing more comes.
+    /// Drops what arrives, piece by piece; ready at the end.
     pub fn poll(&mut self, cx: &mut Context<'_>, mut came: impl FnMut()) -> Poll<()> {
         while let Some(Ok(data)) = ready!(self.0.poll_data(cx)) {
             let _ = self.0.flow_control().release_capacity(data.len());

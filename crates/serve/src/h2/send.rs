@@ -1,8 +1,8 @@
-//! A body that goes out on a stream, of either side: capacity is reserved before anything is handed to the connection, which
-//! holds no more of a stream than its peer's window takes. The rest waits here.
+//! A body that is sent on a stream, of either side: capacity is reserved before anything is handed to the connection,
+//! which holds no more of a stream than its peer's window takes. The rest waits here.
 //!
-//! Small pieces that come together leave together: peers count small DATA frames that nobody has read yet, and end a connection
-//! that has too many of them, with all that others have on it.
+//! Small pieces that arrive together leave together: peers count small DATA frames that were not read yet, and end a
+//! connection with too many of them, and so all of its streams.
 
 use crate::sync::buffered::BufferedBytes;
 use bytes::{Buf, Bytes, BytesMut};
@@ -17,7 +17,7 @@ const SMALL: usize = 4 * 1024;
 /// The largest piece of a body that is kept in one: what most peers take as a frame.
 pub(crate) const FRAME: usize = 16 * 1024;
 
-/// A piece of a body, which counts among what this process holds until the connection has written it.
+/// A piece of a body, which counts as buffered until the connection has written it.
 pub(crate) struct Data {
     bytes: Bytes,
     held: BufferedBytes,
@@ -54,7 +54,7 @@ impl Buf for Data {
     }
 }
 
-/// What waits of a body.
+/// The unsent part of a body.
 #[derive(Default)]
 pub(crate) struct Outgoing {
     /// Once the head was sent.
@@ -70,14 +70,13 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// The head was sent. `ended`: that was all.
+    /// Notes that the head was sent. `ended`: there is no body.
     pub fn begin(&mut self, stream: SendStream<Data>, ended: bool) {
         self.stream = Some(stream);
         self.ended = ended;
     }
 
-    /// These bytes wait to be flushed: each piece in memory of its own, so that what was sent is given back and not kept by what
-    /// was not.
+    /// Queues bytes: each piece in memory of its own, so that sent pieces are freed and not kept by unsent ones.
     pub fn queue(&mut self, bytes: &[u8]) {
         self.unsent += bytes.len();
         if bytes.len() < SMALL {
@@ -91,7 +90,7 @@ impl Outgoing {
         }
     }
 
-    /// The same, or as many of them as the other side takes, once there is enough for a frame.
+    /// The same for as many of them as the other side takes, once there is enough for a frame.
     pub fn push(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<()> {
         self.queue(bytes);
         if self.unsent < FRAME {
@@ -103,25 +102,25 @@ impl Outgoing {
         }
     }
 
-    /// Small pieces become one.
+    /// Joins small pieces.
     fn gather(&mut self) {
         if !self.small.is_empty() {
             self.waiting.push_back(self.small.split().freeze().into());
         }
     }
 
-    /// Nothing more comes.
+    /// Queues the end.
     pub fn finish(&mut self, trailers: Option<HeaderMap>) {
         if !self.ended && self.end.is_none() {
             self.end = Some(trailers);
             if self.unsent == 0 {
-                // What is broken shows when it is flushed.
+                // A broken stream is noticed when it is flushed.
                 let _ = self.send_end();
             }
         }
     }
 
-    /// Hands over what the other side has room for; ready when that was all.
+    /// Hands over what the other side has room for; ready when everything was.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.gather();
         while let Some(first) = self.waiting.front_mut() {
@@ -148,7 +147,7 @@ impl Outgoing {
         Poll::Ready(self.send_end())
     }
 
-    /// The end, where it waits for nothing more.
+    /// Sends the end if nothing is queued before it.
     fn send_end(&mut self) -> io::Result<()> {
         let (Some(end), Some(stream)) = (self.end.take(), &mut self.stream) else { return Ok(()) };
         self.ended = true;
@@ -159,12 +158,12 @@ impl Outgoing {
         sent.map_err(|_| broken())
     }
 
-    /// Bytes that wait.
+    /// Bytes that are queued.
     pub fn unsent(&self) -> usize {
         self.unsent
     }
 
-    /// Bytes that the other side has had room for.
+    /// Bytes that the other side had room for.
     pub fn sent(&self) -> u64 {
         self.sent
     }
@@ -176,7 +175,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether the other side has broken it off, and why; else the task is woken then.
+    /// The reason for which the other side has broken it off; otherwise wakes the task then.
     pub fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Option<Reason>> {
         match &mut self.stream {
             Some(stream) => stream.poll_reset(cx).map(|reason| reason.ok()),

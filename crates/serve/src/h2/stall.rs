@@ -1,5 +1,6 @@
-//! How long a client of HTTP/2 may take nothing of what waits for it: `write_timeout`, and a second while more waits in this
-//! process than may (`io/held.rs`): who holds without reading goes first, so that others have room.
+//! How long an HTTP/2 client may take nothing of the unsent bytes: `write_timeout`, or a second while this process
+//! buffers more than its limit (`sync/buffered.rs`): clients that hold without reading go first, so that others have
+//! room.
 
 use crate::metrics::RequestLimit;
 use crate::sync::buffered;
@@ -13,18 +14,20 @@ use weir_plan::fixed::H2_STALLED_NS;
 /// The limit of one stream, or of a connection's bytes.
 #[derive(Default)]
 pub(super) struct Stall {
-    /// What had been taken when some was last, and when; `None`: nothing waits.
+    /// The amount taken so far, and when it last grew; `None`: nothing is unsent.
     last: Cell<Option<(u64, u64)>>,
     deadline: OnceCell<Deadline>,
 }
 
 impl Stall {
-    /// The limit that has ended; else the task is woken to look again. `taken`: bytes, ever.
+    /// The limit that has passed; otherwise wakes the task to check again. `taken`: bytes, ever.
     pub fn poll_ended(
         &self,
         cx: &mut Context<'_>,
-        (core, session): (&Core, &Session),
-        (unsent, taken): (usize, u64),
+        core: &Core,
+        session: &Session,
+        unsent: usize,
+        taken: u64,
     ) -> Option<RequestLimit> {
         if unsent == 0 {
             self.last.set(None);
@@ -42,10 +45,10 @@ impl Stall {
         if left_ns == 0 {
             return Some(limit);
         }
-        // No later than that: nobody is told when too much begins to wait.
+        // No later than that, since passing the limit of buffered bytes wakes no task.
         let deadline = self.deadline.get_or_init(|| session.deadline.another(None));
         deadline.set(Some(left_ns.min(H2_STALLED_NS)));
-        // Which limit it was shows at the next look.
+        // Which limit it was shows at the next check.
         if deadline.ended(cx) { Some(limit) } else { None }
     }
 }

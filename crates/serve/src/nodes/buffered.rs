@@ -1,9 +1,9 @@
-//! `buffered(node, n)`: requests and responses up to n bytes are taken whole.
+//! `buffered(node, n)`: buffers requests and responses of up to n bytes.
 //!
-//! A request's body is read before the node behind runs, so that a slow client keeps no target busy; a larger one goes on
-//! streaming, with what was read kept. weir says 100 itself, and the origin is not asked for it. Up to n bytes of a response
-//! are read ahead of the client: where that is all of it, the origin's connection and what is held are free while a slow
-//! client still reads. Draws: nothing.
+//! A request's body is read before the node behind runs, so that a slow client keeps no target busy; a larger one is
+//! streamed, with what was read kept. weir sends 100 (Continue) itself, and does not ask the origin for it. Up to n
+//! bytes of a response are read ahead of the client: if that is all of it, the origin's connection and the holds are
+//! free while a slow client still reads. Draws: nothing.
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
@@ -16,14 +16,14 @@ use std::task::Poll;
 
 /// The node.
 pub(crate) struct Buffered {
-    /// How large, bytes.
+    /// The size up to which messages are buffered, bytes.
     pub bytes: usize,
     /// What is behind it.
     pub node: NodeId,
 }
 
 impl Buffered {
-    /// Takes the request, runs what is behind, takes the response.
+    /// Buffers the request, runs what is behind, buffers the response.
     pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         self.read(&ex).await?;
         if ex.checked.expect {
@@ -38,7 +38,7 @@ impl Buffered {
         Ok(reply)
     }
 
-    /// Reads the body, up to so many bytes.
+    /// Reads the body, up to the limit.
     async fn read(&self, ex: &Exchange) -> Result<(), Failure> {
         if ex.is_complete() || !ex.can_send_again() {
             return Ok(());

@@ -1,7 +1,7 @@
 //! `cable(time, node, loss=0.0, resend=None)`: a link, crossed by the request and by its response (its head).
 //!
-//! A crossing that is lost takes so much longer as sending again takes, or never ends: then nobody answers until somebody
-//! gives up. Draws: each crossing, and how often it is lost.
+//! A lost crossing takes the time of sending again in addition, or never ends: then there is no answer until a
+//! timeout or the client gives up. Draws: each crossing, and how often it is lost.
 
 use crate::exchange::Exchange;
 use crate::exchange::reply::Answer;
@@ -13,7 +13,7 @@ use weir_model::sampler::Sampler;
 use weir_net::io::Core;
 use weir_stats::Key;
 
-/// What a cable draws by.
+/// The keys of a cable's draws.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys {
     pub out: Key,
@@ -24,20 +24,20 @@ pub(crate) struct Keys {
 
 /// The node.
 pub(crate) struct Cable {
-    /// One crossing.
+    /// The time of one crossing.
     pub time: Sampler,
     /// The share of crossings that are lost.
     pub loss: f64,
-    /// A lost one is sent again after this, ns.
+    /// The time until a lost crossing is sent again, ns; `None`: never.
     pub resend_ns: Option<u64>,
-    /// What is drawn by: the times out and back, whether they are lost.
+    /// The keys of the draws: the times out and back, whether they are lost.
     pub keys: Keys,
     /// What is behind it.
     pub node: NodeId,
 }
 
 impl Cable {
-    /// There and back.
+    /// Crosses to the node behind, and back with its answer.
     pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         cross(&ex.core, self.out(&mut ctx)).await;
         let inner = ctx.beside();
@@ -46,12 +46,12 @@ impl Cable {
         answer
     }
 
-    /// How long it takes there; `None`: for ever.
+    /// The time of the crossing there, ns; `None`: forever.
     pub fn out(&self, ctx: &mut RequestContext) -> Option<u64> {
         self.crossing(ctx, self.keys.out, self.keys.lost_out)
     }
 
-    /// How long it takes back.
+    /// The time of the crossing back, ns; `None`: forever.
     pub fn back(&self, ctx: &mut RequestContext) -> Option<u64> {
         self.crossing(ctx, self.keys.back, self.keys.lost_back)
     }
@@ -66,7 +66,7 @@ impl Cable {
     }
 }
 
-/// Takes so long.
+/// Waits `ns`; `None`: forever.
 pub(crate) async fn cross(core: &Core, ns: Option<u64>) {
     match ns {
         Some(0) => {}

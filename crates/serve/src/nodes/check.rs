@@ -1,6 +1,6 @@
-//! What a health check does in a built-in server, where that is not what a request does: it skips delays, warmup, failures
-//! at random, limits of time and further attempts, and costs a server what the file says. What decides for each request is
-//! alive: behind it are checks of their own. Draws: nothing.
+//! What a health check does in a built-in server where it differs from a request: it skips delays, warmup, random
+//! failures, time limits and further attempts, and costs a server what the file says. A node that decides for each
+//! request counts as alive: behind it are checks of their own. Draws: nothing.
 
 use super::Node;
 use crate::exchange::reply::{Answer, LocalAnswer, Reply};
@@ -8,17 +8,17 @@ use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 use weir_net::io::Core;
 
-/// What a check does at a node.
+/// The step of a check at a node.
 pub(crate) enum Step {
-    /// What a request does.
+    /// The same as a request.
     AsRequest,
-    /// It goes on there.
+    /// Continue at this node.
     Goes(NodeId),
-    /// It has its answer.
+    /// End with this answer.
     Answered(Answer),
 }
 
-/// A check that costs so much, ns, comes to a node.
+/// Runs a check with this cost, ns, at a node.
 pub(crate) async fn step(core: &Core, ctx: &mut RequestContext, cost_ns: u64, node: &Node) -> Step {
     let alive = || Step::Answered(Ok(Reply::own(Rc::new(LocalAnswer::server("weir")))));
     match node {

@@ -1,8 +1,8 @@
 //! `concurrent(work, cores=1, ...)`: a leaf; a server that shares its cores among the requests inside.
 //!
-//! The model's own state machine on real timers: a task, there while anybody is inside, sleeps until the next end. With
-//! `on_cancel` "skip" or "finish" a request stays inside, wanted by nobody, unless the process around it crashes.
-//! Draws: the work.
+//! The model's state machine on real timers: while a request is inside, a task sleeps until the next end. With
+//! `on_cancel` "skip" or "finish" an abandoned request stays inside, unless the process around it crashes. Draws: the
+//! work.
 
 use crate::exchange::context::RequestContext;
 use crate::exchange::reply::{Answer, LocalAnswer, Reply};
@@ -22,41 +22,41 @@ use weir_stats::Key;
 
 /// The node.
 pub(crate) struct Concurrent {
-    /// What a request brings.
+    /// The work of a request.
     pub work: Sampler,
     /// How cores are shared.
     pub law: Law,
-    /// What becomes of a request whose client has gone.
+    /// What happens to a request whose client has gone.
     pub on_cancel: OnCancel,
-    /// What is drawn by.
+    /// The key of the draws.
     pub key: Key,
-    /// What it answers.
+    /// Its answer.
     pub answer: Rc<LocalAnswer>,
     pub state: RefCell<State>,
-    /// Whether its task is there.
+    /// Whether its task is running.
     pub driven: Cell<bool>,
 }
 
-/// Who is inside.
+/// The requests inside.
 #[derive(Default)]
 pub(crate) struct State {
     model: Model,
     jobs: Jobs,
     tickets: Slab<Ticket>,
-    /// How many have come.
+    /// The number of requests that have entered.
     came: u64,
     scratch: Vec<u32>,
-    /// The task that looks after it.
+    /// The waker of its task.
     task: Option<Waker>,
 }
 
 #[derive(Default)]
 struct Ticket {
-    /// Which of all that came; places are used again.
+    /// Its number among all that entered; slots are reused.
     number: u64,
     waits: bool,
     done: bool,
-    /// Nobody wants it any more.
+    /// Whether it was abandoned.
     orphan: bool,
     waker: Option<Waker>,
 }
@@ -92,7 +92,7 @@ impl Concurrent {
         Job { node: self, core, ctx, ticket }
     }
 
-    /// Ends the work of those who are done.
+    /// Ends the work that is due.
     fn tick(&self, now_ns: u64) {
         let mut state = self.state.borrow_mut();
         let State { model, jobs, tickets, scratch, .. } = &mut *state;
@@ -113,7 +113,7 @@ impl Concurrent {
         }
     }
 
-    /// One leaves before it is done.
+    /// Removes a request before it is done.
     fn cut_off(&self, now_ns: u64, ticket: usize) {
         let mut state = self.state.borrow_mut();
         let State { model, jobs, tickets, task, .. } = &mut *state;
@@ -172,20 +172,16 @@ impl Drop for Job<'_> {
             self.core.runtime.spawn(die_with(
                 self.node.clone(),
                 self.core.clone(),
-                (self.ticket, number),
+                self.ticket,
+                number,
                 watch,
             ));
         }
     }
 }
 
-/// One that nobody wants still dies with the process around it.
-async fn die_with(
-    node: Rc<Concurrent>,
-    core: Rc<Core>,
-    (ticket, number): (usize, u64),
-    mut watch: CrashWatch,
-) {
+/// Ends an abandoned request when the process around it crashes.
+async fn die_with(node: Rc<Concurrent>, core: Rc<Core>, ticket: usize, number: u64, mut watch: CrashWatch) {
     let crashed = poll_fn(|cx| {
         let mut state = node.state.borrow_mut();
         match state.tickets.get_mut(ticket) {
@@ -200,7 +196,7 @@ async fn die_with(
     }
 }
 
-/// Looks after a server while anybody is inside.
+/// Drives a server while a request is inside.
 async fn drive(node: Rc<Concurrent>, core: Rc<Core>) {
     let mut sleep: Option<(u64, Sleep)> = None;
     poll_fn(|cx| {

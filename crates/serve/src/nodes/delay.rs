@@ -7,9 +7,9 @@ use weir_stats::Key;
 
 /// The node.
 pub(crate) struct Delay {
-    /// How long.
+    /// The time.
     pub time: Sampler,
-    /// What is drawn by.
+    /// The key of the draw.
     pub key: Key,
     /// What is behind it.
     pub node: NodeId,

@@ -1,5 +1,5 @@
-//! `fanout(nodes, need=None)`: all at once; it ends when `need` are ok, or no longer can be. The rest is cancelled. In
-//! built-in servers only. Draws: nothing of its own.
+//! `fanout(nodes, need=None)`: runs all at once; ends when `need` of them are ok, or can no longer be. The rest is
+//! cancelled. In built-in servers only. Draws: nothing of its own.
 
 use crate::exchange::Exchange;
 use crate::exchange::reply::{Answer, LocalAnswer, Reply};
@@ -12,14 +12,14 @@ use std::task::Poll;
 pub(crate) struct Fanout {
     /// What is behind it.
     pub nodes: Vec<NodeId>,
-    /// How many must be ok.
+    /// The number that must be ok.
     pub need: u32,
-    /// What it answers where nothing is behind it.
+    /// Its answer if nothing is behind it.
     pub empty: Rc<LocalAnswer>,
 }
 
 impl Fanout {
-    /// Runs them; the answer that decides is the answer.
+    /// Runs them; the deciding answer is the result.
     pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         let begin = |(number, node): (u32, &NodeId)| ex.start(ctx.with_way(ctx.way.branch(number)), *node);
         let mut open: Vec<Run> = (0..).zip(&self.nodes).map(begin).collect();

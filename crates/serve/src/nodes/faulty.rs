@@ -1,8 +1,9 @@
-//! `faulty(mtbf, mttr, node, ...)` and `block(...)`: up and down by turns, on time-lines that the process owns.
+//! `faulty(mtbf, mttr, node, ...)` and `block(...)`: alternates between up and down, on time-lines that the process
+//! owns.
 //!
-//! While down: `refuse` answers `refused` at once; `crash` is a killed process (what enters gets `connect_failed`, what is
-//! inside `reset` as it goes down, in the phase of the body too); `blackhole` swallows what enters; `slow` multiplies the
-//! work of what enters. Draws: the periods, by the time-line.
+//! While down: `refuse` answers `refused` at once; `crash` is a killed process (requests that enter get
+//! `connect_failed`, those inside `reset` as it goes down, also during the body); `blackhole` swallows requests;
+//! `slow` multiplies their work. Draws: the periods, by the time-line.
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
@@ -21,20 +22,20 @@ use weir_policy::Kind;
 
 /// The node.
 pub(crate) struct Faulty {
-    /// Whether it is up.
+    /// The time-line of being up and down.
     pub timeline: Rc<LocalTimeLine>,
     /// What being down means.
     pub mode: Mode,
-    /// How many times longer work takes then.
+    /// The factor of the work while it is slow.
     pub slow: f64,
-    /// Whether it lies to health checks.
+    /// Whether health checks pass while it is down.
     pub checks_pass: bool,
     /// What is behind it.
     pub node: NodeId,
 }
 
 impl Faulty {
-    /// Passes, fails, or waits for ever. `true`: what is behind is inside of a process that may crash.
+    /// Passes, fails, or waits forever. `true`: what is behind runs inside of a process that may crash.
     pub async fn enter(&self, core: &Core, ctx: &mut RequestContext) -> Result<bool, Failure> {
         let seen = self.timeline.shared.look(core.clock).await;
         match (self.mode, seen.up) {
@@ -54,7 +55,7 @@ impl Faulty {
         }
     }
 
-    /// A health check passes, fails, or waits for ever. `false`: it lies, and what is behind is not asked.
+    /// Runs a health check, which passes, fails, or waits forever. `false`: it passes without asking what is behind.
     pub async fn check(&self, core: &Core, ctx: &mut RequestContext) -> Result<bool, Failure> {
         if self.lies(core).await {
             return Ok(false);
@@ -62,7 +63,7 @@ impl Faulty {
         self.enter(core, ctx).await.map(|_| true)
     }
 
-    /// Whether it is down, and tells checks that it is well.
+    /// Whether it is down and lets checks pass.
     pub async fn lies(&self, core: &Core) -> bool {
         self.checks_pass && self.mode != Mode::Slow && !self.timeline.shared.look(core.clock).await.up
     }
@@ -74,7 +75,7 @@ impl Faulty {
         };
         let mut behind = ex.start(ctx, self.node);
         let answer = poll_fn(|cx| {
-            // What ends as it goes down has ended in time.
+            // An answer that arrives as it goes down is in time.
             if let Poll::Ready(answer) = behind.as_mut().poll(cx) {
                 return Poll::Ready(Some(answer));
             }

@@ -12,25 +12,25 @@ use weir_stats::Key;
 
 /// The node.
 pub(crate) struct Flaky {
-    /// How often.
+    /// The probability of a failure.
     pub p: f64,
-    /// How.
+    /// The kind of failure.
     pub kind: Kind,
-    /// What is drawn by.
+    /// The key of the draw.
     pub key: Key,
     /// What is behind it.
     pub node: NodeId,
 }
 
 impl Flaky {
-    /// Runs what is behind, perhaps in vain.
+    /// Runs what is behind; may then fail.
     pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         let inner = ctx.beside();
         let reply = ex.start(inner, self.node).await?;
         if reply.outcome().is_some() || !flaky::fails(self.p, ctx.way.draw(self.key)) {
             return Ok(reply);
         }
-        // Those behind have done their work well.
+        // The nodes behind did not fail.
         reply.discard(&ex);
         Err(Failure::new(self.kind).with_cause(FailureCause::Model(self.kind)))
     }

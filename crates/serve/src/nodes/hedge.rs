@@ -27,11 +27,11 @@ pub(crate) struct Hedge {
     pub config: config::Hedge,
     /// Bytes of the body that are kept.
     pub replay: usize,
-    /// What further attempts pay; one per node and process.
+    /// The budget of further attempts; one per node and process.
     pub budget: Option<Arc<TryCell<Tokens>>>,
     /// What is behind it.
     pub node: NodeId,
-    /// What is counted of it.
+    /// Its counters.
     pub counts: Rc<NodeCounts>,
 }
 
@@ -45,13 +45,13 @@ struct Attempts<'a> {
     runs: Vec<(u32, Run)>,
     begun: u32,
     timer: Option<(u64, Sleep)>,
-    /// An attempt has failed, so that the next is to begin at once.
+    /// Whether the next attempt begins at once, as one has failed.
     at_once: bool,
     /// The last error.
     last: Option<Answer>,
     /// The attempt that gave the answer.
     won: u32,
-    /// The attempts as branches of the request's way.
+    /// The branches of the attempts.
     branches: SmallVec<[Branch; 2]>,
 }
 
@@ -81,7 +81,7 @@ impl Hedge {
     }
 }
 
-/// The answer was another: what is held of the last error learns how that ended, on every way out.
+/// Reports the end to the holds of the last error, on every way out.
 impl Drop for Attempts<'_> {
     fn drop(&mut self) {
         let (further, won) = (u64::from(self.begun) - 1, u64::from(self.won > 0));
@@ -94,7 +94,7 @@ impl Drop for Attempts<'_> {
 }
 
 impl Attempts<'_> {
-    /// Which of the last error and this answer is to be kept: the newer, unless it was only cut off.
+    /// Chooses between the last error and this answer: the newer, unless it was only cut off.
     fn rather(&mut self, answer: Answer) -> Answer {
         match self.last.take() {
             Some(last) if matches!(&answer, Err(failure) if failure.is_aborted()) => last,
@@ -129,7 +129,7 @@ impl Attempts<'_> {
             if !self.wants_more(cx) {
                 return Poll::Pending;
             }
-            // Past what is kept of the body there is no further attempt; before its end one has to wait.
+            // Without the whole body kept there is no further attempt; before its end one has to wait.
             let within = self.ex.is_within(self.hedge.replay);
             let whole = self.ex.is_whole_and_kept() && within;
             if !whole && self.ex.can_send_again() && within && !self.runs.is_empty() {
@@ -165,7 +165,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Whether another attempt is due; else the task is woken when it is.
+    /// Whether another attempt is due; otherwise wakes the task then.
     fn wants_more(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(at) = self.hedging.next_deadline() else { return false };
         if self.at_once {
@@ -178,7 +178,7 @@ impl Attempts<'_> {
         ended && self.hedging.due(self.ex.core.now()) == Step::Start
     }
 
-    /// Goes on with what is open; ready with the answer that is the request's.
+    /// Polls the open attempts; ready with the answer of the request.
     fn poll_runs(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
         let mut at = 0;
         while at < self.runs.len() {

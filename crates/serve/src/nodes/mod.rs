@@ -1,11 +1,12 @@
-//! The nodes, a file for each: what it does with a request before and after what is behind it. They know exchanges and
-//! targets, no bytes of a protocol, and of the graph around them no more than how to run a request from another node on.
+//! The nodes, a file for each: what it does with a request before and after what is behind it. They know exchanges
+//! and targets, no bytes of a protocol, and of their graph only how to run a request from another node.
 //!
-//! A node that only chooses or waits (balancers, routes, queues, delays) is a step of the loop that runs them; one that tries
-//! again, limits or does something on the way back runs what is behind it as a future inside its own. What is held until the
-//! response has come back whole (a balancer's count, a queue's permit, a timeout) travels with the reply as a
-//! [`crate::exchange::hold::Hold`]: dropped, it was cancelled; finished, it learns how the request ended. So cancelling a
-//! request is dropping its future. A response of weir's own is whole as soon as it is there: nothing is held for it any longer.
+//! A node that only chooses or waits (balancers, routes, queues, delays) is a step of the loop that runs them; one
+//! that tries again, limits or acts on the way back runs what is behind it as a future inside its own. What is held
+//! until the response has come back completely (a balancer's count, a queue's permit, a timeout) travels with the
+//! reply as a [`crate::exchange::hold::Hold`]: dropped, it was cancelled; finished, it learns how the request ended.
+//! So cancelling a request is dropping its future. A local answer is complete at once: nothing is held for it any
+//! longer.
 
 pub(crate) mod buffered;
 pub(crate) mod cable;
@@ -34,23 +35,23 @@ use crate::exchange::reply::LocalAnswer;
 use crate::upstream::server::Server;
 use std::rc::Rc;
 
-/// A node as threads name it to each other: its identity (`docs/spec/operating.md#identity`), interned, the same in every graph
-/// that has the node. Its number among the nodes means something within one graph only; the indices of a balancer's targets are
-/// the same in all.
+/// The name of a node among threads: its identity (`docs/spec/operating.md#identity`), interned, the same in every
+/// graph that has the node. A node's number means something within one graph only; the indices of a balancer's
+/// targets are the same in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id(pub u32);
 
 /// A node as it is served.
 pub(crate) enum Node {
-    /// No way leads here on this thread.
+    /// A node that no request reaches on this thread.
     Nowhere,
-    /// Nothing is done here: a weight, or a model left out before a real server.
+    /// A node without effect: a weight, or a model left out before a real server.
     Pass(NodeId),
     /// A real server, or the way to a built-in one.
     Server(Rc<Server>),
     /// An answer that is ready: `respond`, a built-in server without model.
     Answer(Rc<LocalAnswer>),
-    /// The client is sent elsewhere.
+    /// A redirection.
     Redirect(redirect::Redirect),
     /// A balancer.
     Lb(Rc<lb::Lb>),
@@ -62,13 +63,13 @@ pub(crate) enum Node {
     Rate(rate::Rate),
     /// Another path, other fields.
     Rewrite(rewrite::Rewrite),
-    /// Small messages are taken whole.
+    /// Buffers small messages.
     Buffered(buffered::Buffered),
     /// Further attempts.
     Retry(Rc<retry::Retry>),
     /// Attempts at once.
     Hedge(hedge::Hedge),
-    /// An end to waiting.
+    /// A time limit.
     Timeout(timeout::Timeout),
     /// A semaphore and its wait queue.
     Queue(Rc<queue::Queue>),
@@ -76,9 +77,9 @@ pub(crate) enum Node {
     Delay(delay::Delay),
     /// A link.
     Cable(cable::Cable),
-    /// Up and down.
+    /// A process that fails and recovers.
     Faulty(faulty::Faulty),
-    /// Now and then an error.
+    /// Random errors.
     Flaky(flaky::Flaky),
     /// Slow at first.
     Warmup(warmup::Warmup),

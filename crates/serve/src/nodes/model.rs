@@ -7,14 +7,14 @@ use std::rc::Rc;
 
 /// The node.
 pub(crate) struct Model {
-    /// The root of its model.
+    /// The root node of its model.
     pub root: NodeId,
-    /// What it answers.
+    /// Its answer.
     pub answer: Rc<LocalAnswer>,
 }
 
 impl Model {
-    /// Runs the model; what its own leaf answers, this server answers.
+    /// Runs the model; the answer of its own leaf becomes this server's answer.
     pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
         let reply = ex.start(ctx, self.root).await?;
         match &reply.source {

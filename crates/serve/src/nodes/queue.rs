@@ -1,9 +1,11 @@
-//! `queue(node, concurrency=1, capacity=None, timeout=None, on_cancel=...)`: at most so many inside, the rest in order.
+//! `queue(node, concurrency=1, capacity=None, timeout=None, on_cancel=...)`: admits `concurrency` requests, the
+//! others wait in order.
 //!
-//! The semaphore and its wait queue are the process's ([`crate::sync::semaphore`]). A request inside holds its permit until its response has come
-//! back whole. With `on_cancel` "skip" or "finish" what is behind runs as a task of its own, so that it can go on when its
-//! client has gone: once it was sent whole, or while nothing of it is sent if its body is complete and kept
-//! (`docs/spec/serving.md#on-cancel`). Its response is drained then, and the permit held until that has ended. Draws: nothing.
+//! The semaphore and its wait queue belong to the process ([`crate::sync::semaphore`]). A request inside holds its
+//! permit until its response has come back completely. With `on_cancel` "skip" or "finish" what is behind runs as a
+//! task of its own, so that it can continue when its client has gone: once it was sent completely, or while nothing
+//! of it is sent if its body is complete and kept (`docs/spec/serving.md#on-cancel`). Its response is then drained,
+//! and the permit held until that has ended. Draws: nothing.
 
 use crate::exchange::failure::FailureCause;
 use crate::exchange::hold::{HeldPermit, Hold, Holds};
@@ -25,27 +27,27 @@ use weir_policy::Kind;
 
 /// The node.
 pub(crate) struct Queue {
-    /// Who may be inside, and who waits.
+    /// Its permits, and the queue for them.
     pub semaphore: Rc<LocalSemaphore>,
-    /// How many may wait.
+    /// The number of requests that may wait.
     pub capacity: u64,
-    /// For how long, ns.
+    /// How long they may wait, ns.
     pub timeout_ns: Option<u64>,
-    /// What becomes of a request whose client has gone.
+    /// What happens to a request whose client has gone.
     pub on_cancel: OnCancel,
     /// What is behind it.
     pub node: NodeId,
-    /// What is counted of it.
+    /// Its counters.
     pub counts: Rc<NodeCounts>,
 }
 
-/// What a request that may go on by itself and whoever waits for it have in common.
+/// The state shared by a request's task and the exchange that waits for its answer.
 #[derive(Default)]
 struct Rendezvous {
     answer: RefCell<Option<Answer>>,
-    /// Whoever waits for the answer.
+    /// The waker of the exchange.
     client: RefCell<Option<Waker>>,
-    /// The task.
+    /// The waker of the task.
     task: RefCell<Option<Waker>>,
     gone: Cell<bool>,
     met: Cell<bool>,
@@ -60,7 +62,7 @@ impl Rendezvous {
     }
 }
 
-/// Dropped before the task has answered, as by a panic, whoever waits is told.
+/// Dropped before the task has answered, for example by a panic, it answers with a failure.
 struct Answering {
     rendezvous: Rc<Rendezvous>,
     answered: bool,
@@ -75,11 +77,11 @@ impl Drop for Answering {
 }
 
 impl Queue {
-    /// A permit, or why there is none. `waited`: told since when, if there was none at once.
+    /// Waits for a permit. `waited`: called with the beginning of the wait, if there was one.
     pub async fn enter(&self, core: &Core, waited: impl FnOnce(u64)) -> Result<Hold, Failure> {
         let waits = Cell::new(None);
         let limit = || {
-            // Asked by whoever has to wait.
+            // Called only if the request has to wait.
             waits.set(Some(core.now()));
             self.timeout_ns.map(|ns| core.timers.after(ns))
         };
@@ -105,12 +107,12 @@ impl Queue {
     }
 
     /// Runs what is behind in a task of its own.
-    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, (me, mut ctx): (NodeId, RequestContext)) -> Answer {
+    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, mut ctx: RequestContext) -> Answer {
         let rendezvous = Rc::new(Rendezvous::default());
-        // What the outer one is told it is told through the inner.
+        // The outer queue learns of it through the inner one.
         let detachable = Rc::new(Detachable::inside(ctx.detachable.take()));
         ctx.detachable = Some(detachable.clone());
-        ex.core.runtime.spawn(task(self, ex.clone(), (me, ctx), rendezvous.clone()));
+        ex.core.runtime.spawn(task(self, ex.clone(), me, ctx, rendezvous.clone()));
         let _leaving = Leaving { rendezvous: &rendezvous, detachable: &detachable, ex: &ex };
         poll_fn(|cx| match rendezvous.answer.borrow_mut().take() {
             Some(answer) => {
@@ -126,7 +128,7 @@ impl Queue {
     }
 }
 
-/// Dropped before they have met, nobody waits for the answer any more.
+/// Dropped before the answer was taken, it marks the request as abandoned.
 struct Leaving<'a> {
     rendezvous: &'a Rendezvous,
     detachable: &'a Detachable,
@@ -143,7 +145,7 @@ impl Drop for Leaving<'_> {
         if let Some(task) = self.rendezvous.task.borrow_mut().take() {
             task.wake();
         }
-        // It may have come just now.
+        // The answer may have arrived just now.
         let answer = self.rendezvous.answer.borrow_mut().take();
         if let Some(Ok(Reply { source: ReplySource::Origin(origin), holds })) = answer {
             holds.cancel(self.ex, origin);
@@ -154,7 +156,8 @@ impl Drop for Leaving<'_> {
 async fn task(
     queue: Rc<Queue>,
     ex: Rc<Exchange>,
-    (me, ctx): (NodeId, RequestContext),
+    me: NodeId,
+    ctx: RequestContext,
     rendezvous: Rc<Rendezvous>,
 ) {
     let mut answering = Answering { rendezvous: rendezvous.clone(), answered: false };
@@ -171,7 +174,7 @@ async fn task(
             holds.around(ex.start(ctx, queue.node).await)
         })
     };
-    // Of what goes on without its client; from when it has its permit.
+    // The limit of a request without its client, from when it has its permit.
     let mut in_all: Option<Sleep> = None;
     let mut background = None;
     let sending = || detachable.as_ref().map_or(Sending::Nowhere, |d| d.sending());
@@ -210,7 +213,7 @@ async fn task(
         rendezvous.answer(answer);
         return;
     }
-    // Nobody gets the result.
+    // No client gets the result.
     if let Ok(reply) = answer {
         match reply.source {
             ReplySource::Origin(origin) if origin.is_sent_whole() => {

@@ -1,6 +1,6 @@
 //! `limit.rate(node, per_s, burst=per_s, key=None)`: a token for each request, or 429 with the seconds until there is one.
 //!
-//! The buckets are the process's. Requests without the key that is asked for share one. Draws: nothing.
+//! The buckets belong to the process. Requests without the key share one. Draws: nothing.
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
@@ -14,18 +14,18 @@ use weir_plan::KeySource;
 use weir_policy::Kind;
 use weir_policy::rate::RateLimit;
 
-/// The status of a request that comes too soon (RFC 6585, 4).
+/// The status of a request over the limit (RFC 6585, 4).
 const TOO_MANY: u16 = 429;
 
 /// The node.
 pub(crate) struct Rate {
     /// Its buckets.
     pub buckets: Arc<TryCell<RateLimit>>,
-    /// Whose they are.
+    /// The source of the key; `None`: one bucket for all.
     pub key: Option<KeySource>,
     /// What is behind it.
     pub node: NodeId,
-    /// What is counted of it.
+    /// Its counters.
     pub counts: Rc<NodeCounts>,
 }
 

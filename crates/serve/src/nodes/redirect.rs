@@ -20,7 +20,7 @@ impl Redirect {
     /// The answer to this request.
     pub fn answer(&self, ex: &Exchange, ctx: &RequestContext) -> Rc<LocalAnswer> {
         let to = View::new(ex, ctx.edits.as_deref()).fill_location(&self.to);
-        // A header's bytes beyond ASCII go no further than the letters that they would be.
+        // Bytes beyond ASCII are left out of a header.
         let to: String = to.iter().filter(|b| b.is_ascii_graphic()).map(|b| char::from(*b)).collect();
         let body = format!("{} {}\n", self.status, weir_http1::reason(self.status));
         Rc::new(LocalAnswer {

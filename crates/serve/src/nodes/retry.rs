@@ -1,7 +1,8 @@
 //! `retry(attempts, node, ...)`: further attempts where the failure is worth one (`policy::retry` has the table).
 //!
-//! An attempt is judged at its head: a status that `on` names is held back while attempts remain. Attempts end for good once
-//! the request's body is not kept any more. Each further one pays the budget; only a request's very first attempt earns it.
+//! An attempt is judged at its head: a status in `on` is held back while attempts remain. No more attempts are made
+//! once the request's body is no longer kept. Each further one pays the budget; only a request's first attempt earns
+//! it.
 
 use crate::exchange::Exchange;
 use crate::exchange::reply::Answer;
@@ -20,19 +21,19 @@ use weir_stats::Key;
 pub(crate) struct Retry {
     /// Its rules.
     pub config: config::Retry,
-    /// What backoffs are drawn by.
+    /// The key of the backoffs' draws.
     pub choice: Key,
     /// What is behind it.
     pub node: NodeId,
     /// The budget; one per node and process.
     pub budget: Option<Arc<TryCell<Tokens>>>,
-    /// What is counted of it.
+    /// Its counters.
     pub counts: Rc<NodeCounts>,
 }
 
 impl Retry {
-    /// Runs what is behind, as often as it takes.
-    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, (me, ctx): (NodeId, RequestContext)) -> Answer {
+    /// Runs what is behind, as often as needed.
+    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, ctx: RequestContext) -> Answer {
         let same = self.config.work == config::Work::Same;
         let idempotent = ex.request.is_idempotent();
         let tried =

@@ -1,8 +1,8 @@
 //! `rewrite(node, path=, set=, remove=, response_set=, response_remove=)`: another path, other fields.
 //!
-//! The changes travel with the way (the request's) and with the reply (the response's); several nodes' add up, the inner
-//! ones after the outer for requests, the outer after the inner for responses. Routes and keys behind see the new request.
-//! Draws: nothing.
+//! The changes travel with the context (the request's) and with the reply (the response's); those of several nodes
+//! add up, the inner ones after the outer for requests, the outer after the inner for responses. Routes and keys
+//! behind see the new request. Draws: nothing.
 
 use crate::exchange::reply::{Answer, LocalAnswer, Reply, ReplySource};
 use crate::exchange::view::View;
@@ -15,22 +15,22 @@ use weir_plan::path::{self, Rewritten};
 
 /// The node.
 pub(crate) struct Rewrite {
-    /// What changes.
+    /// The changes.
     pub config: plan::Rewrite,
     /// What is behind it.
     pub node: NodeId,
 }
 
 impl Rewrite {
-    /// Whether responses pass as they are.
+    /// Whether responses pass unchanged.
     pub fn leaves_responses(&self) -> bool {
         self.config.response_set.is_empty() && self.config.response_remove.is_empty()
     }
 
-    /// Notes the changes of the request.
+    /// Adds the changes of the request to its context.
     ///
     /// # Errors
-    /// 414 where the new target would be longer than any may be.
+    /// 414 if the new target would be too long.
     pub fn request(&self, ex: &Exchange, ctx: &mut RequestContext) -> Result<(), Failure> {
         let config = &self.config;
         if config.path.is_none() && config.set.is_empty() && config.remove.is_empty() {
@@ -71,7 +71,7 @@ impl Rewrite {
         }
     }
 
-    /// The same for an answer of weir's own.
+    /// The same for a local answer.
     fn own(&self, own: &LocalAnswer, values: Vec<Vec<u8>>) -> Rc<LocalAnswer> {
         let mut own = own.clone();
         let config = &self.config;
@@ -81,7 +81,7 @@ impl Rewrite {
         };
         own.headers.retain(|(name, _)| !gone(name));
         if config.response_remove.iter().any(|n| n.eq_ignore_ascii_case("content-type")) {
-            // It is one that nobody wrote.
+            // The default one, which is not in the list.
             own.headers.push(("Content-Type".to_owned(), String::new()));
         }
         for ((name, _), value) in config.response_set.iter().zip(values) {

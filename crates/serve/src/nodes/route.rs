@@ -1,7 +1,7 @@
 //! `route([(when(...), node), ...], otherwise=None)`: the first rule that matches decides.
 //!
-//! A request whose path means one thing as it stands and another normalised (dot segments, `//`, `\`, %2f, %5c, %00) is 400
-//! where the two would take different ways, unless the listener says `paths="raw"`. Draws: nothing.
+//! A request whose path and its normalised form (dot segments, `//`, `\`, %2f, %5c, %00) match different rules is
+//! 400, unless the listener says `paths="raw"`. Draws: nothing.
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
@@ -15,12 +15,12 @@ use weir_policy::Kind;
 pub(crate) struct Route {
     /// The rules, each with its node.
     pub rules: Vec<(When, NodeId)>,
-    /// Where the rest goes.
+    /// The node of the other requests.
     pub otherwise: Option<NodeId>,
 }
 
 impl Route {
-    /// Where the request goes on.
+    /// Chooses the next node.
     pub fn choose(&self, ex: &Exchange, ctx: &RequestContext) -> Result<NodeId, Failure> {
         let view = View::new(ex, ctx.edits.as_deref());
         let chosen = self.first(&view.matched());

@@ -9,12 +9,12 @@ use std::rc::Rc;
 pub(crate) struct Sequence {
     /// What is behind it, in order.
     pub nodes: Vec<NodeId>,
-    /// What it answers where nothing is behind it.
+    /// Its answer if nothing is behind it.
     pub empty: Rc<LocalAnswer>,
 }
 
 impl Sequence {
-    /// Runs them; the last one's answer is the answer.
+    /// Runs them; the last answer is the result.
     pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         let mut last = Reply::own(self.empty.clone());
         for node in &self.nodes {

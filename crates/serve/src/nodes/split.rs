@@ -1,6 +1,6 @@
 //! `split([(weight, node), ...], key=None)`: a share of the requests each, by draw or by key.
 //!
-//! Drawn afresh for each attempt. A request without the key that is asked for is drawn as well. Draws: the way's.
+//! Drawn again for each attempt, and for requests without the key. Draws: the path's.
 
 use crate::exchange::Exchange;
 use crate::exchange::view::View;
@@ -12,18 +12,18 @@ use weir_stats::Key;
 
 /// The node.
 pub(crate) struct Split {
-    /// What it chooses by.
+    /// The key of the draw.
     pub choice: Key,
-    /// Who gets how much.
+    /// The share of each node.
     pub shares: Shares,
-    /// Where the shares go.
+    /// The nodes of the shares.
     pub nodes: Vec<NodeId>,
-    /// What decides.
+    /// The source of the deciding key; `None`: a draw decides.
     pub key: Option<KeySource>,
 }
 
 impl Split {
-    /// Where the request goes on.
+    /// Chooses the next node.
     pub fn choose(&self, ex: &Exchange, ctx: &RequestContext) -> NodeId {
         let key = self.key.as_ref().and_then(|source| View::new(ex, ctx.edits.as_deref()).key(source));
         let bits = key.map_or_else(|| ctx.way.choice(self.choice).bits(), key::spread);

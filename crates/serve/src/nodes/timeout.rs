@@ -1,7 +1,8 @@
-//! `timeout(time, node)`: the whole response comes within this time, or what is behind is cancelled.
+//! `timeout(time, node)`: the whole response arrives within this time, or what is behind is cancelled.
 //!
-//! Before the response's head: the failure `timeout` (504). After it: the body breaks off; the limit travels with the reply
-//! as a hold and the relay asks it. The clock stands still while weir waits for the client (`docs/spec/serving.md#timeouts`).
+//! Before the response's head: the failure `timeout` (504). After it: the body breaks off; the limit travels with the
+//! reply as a hold, which the relay polls. The clock is paused while weir waits for the client
+//! (`docs/spec/serving.md#timeouts`).
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
@@ -25,7 +26,7 @@ pub(crate) struct Timeout {
 }
 
 impl Timeout {
-    /// Runs what is behind, for so long.
+    /// Runs what is behind, within the limit.
     pub async fn run(self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
         let mut limit = TimeLimit::new(&ex, self.time_ns);
         let mut behind = ex.start(ctx, self.node);

@@ -1,7 +1,7 @@
 //! `warmup(node, factor, requests=None, time=None)`: the work behind takes longer at first, and after a crash above.
 //!
-//! How warm it is belongs to the process; what restarts it is the time-line of the crash ([`crate::sync::timeline`]).
-//! Draws: nothing.
+//! Its state belongs to the process; the time-line of a crash restarts it ([`crate::sync::timeline`]). Draws:
+//! nothing.
 
 use crate::exchange::{NodeId, RequestContext};
 use crate::sync::TryCell;

@@ -1,5 +1,5 @@
-//! A listening socket beside those of the topology, such as the admin interface's: bound as theirs are, with the same words where that
-//! fails, and the file of a Unix socket goes as theirs do.
+//! A listening socket beside those of the topology, such as that of the admin interface: it is bound as theirs are,
+//! with the same error messages, and the file of a Unix socket is removed as theirs are.
 
 use super::bind::{self, Bound, CannotListen};
 use super::inherit::Inherited;
@@ -12,11 +12,11 @@ use std::path::Path;
 
 /// The socket.
 pub struct SideListener {
-    /// Of TCP.
+    /// A TCP socket.
     pub tcp: Option<TcpListener>,
     /// A Unix socket.
     pub unix: Option<UnixListener>,
-    /// Where it is: `127.0.0.1:9901`, `unix:/path`.
+    /// Its address: `127.0.0.1:9901`, `unix:/path`.
     pub addr: String,
     files: SocketFiles,
 }
@@ -25,28 +25,28 @@ impl SideListener {
     /// Binds an address as listeners have it. `private`: only the user of this process may connect to a Unix socket (0600).
     ///
     /// # Errors
-    /// Why it cannot be had, with the remedy.
+    /// Why it cannot be bound, with the remedy.
     pub fn bind(addr: &str, private: bool) -> Result<SideListener, CannotListen> {
         let files = SocketFiles::default();
         let mode = private.then_some(0o600);
-        let (tcp, unix, addr) = match bind::bind_as(addr, 1, mode, (0, &files))? {
+        let (tcp, unix, addr) = match bind::bind_as(addr, 1, mode, 0, &files)? {
             Bound::Tcp(mut sockets, address) => (sockets.pop(), None, address.to_string()),
             Bound::Unix(mut sockets) => (None, sockets.pop(), addr.to_owned()),
         };
         Ok(SideListener { tcp, unix, addr, files })
     }
 
-    /// The socket of a predecessor that listens at an address, if one was given; else as [`SideListener::bind`].
+    /// Takes the socket of a predecessor at this address, if one was given; otherwise as [`SideListener::bind`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`SideListener::bind`].
     pub fn take_or_bind(addr: &str, given: Option<&Inherited>) -> Result<SideListener, CannotListen> {
         let Some(socket) = given.map(|all| all.take(addr)).unwrap_or_default().pop() else {
             return SideListener::bind(addr, false);
         };
         let files = SocketFiles::default();
         let why = |e: io::Error| CannotListen { addr: addr.to_owned(), why: e.to_string() };
-        match bind::given(addr, vec![socket], (0, &files)).map_err(why)? {
+        match bind::given(addr, vec![socket], 0, &files).map_err(why)? {
             Bound::Tcp(mut sockets, address) => {
                 Ok(SideListener { tcp: sockets.pop(), unix: None, addr: address.to_string(), files })
             }
@@ -56,28 +56,29 @@ impl SideListener {
         }
     }
 
-    /// A private Unix socket that another process listens at until [`SideListener::takes_path`]: under another name until then.
+    /// Binds a private Unix socket at a path that another process listens on, under another name until
+    /// [`SideListener::takes_path`].
     ///
     /// # Errors
-    /// As [`SideListener::bind`].
+    /// Those of [`SideListener::bind`].
     pub fn bind_beside(path: &Path) -> Result<SideListener, CannotListen> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(".{}", std::process::id()));
         SideListener::bind(&format!("unix:{}", beside.display()), true)
     }
 
-    /// From now on it is at this path, in place of what was there.
+    /// Moves it to this path, in place of what was there.
     ///
     /// # Errors
-    /// What the system says; it stays where it was.
+    /// The error of the system; the socket stays where it was.
     pub fn takes_path(&self, path: &Path) -> io::Result<()> {
         self.files.rename(path)
     }
 
-    /// The same socket once more, for another process.
+    /// Duplicates the socket, for another process.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn duplicate(&self) -> io::Result<Option<OwnedFd>> {
         match (&self.tcp, &self.unix) {
             (Some(socket), _) => socket.try_clone().map(|socket| Some(socket.into())),
@@ -86,12 +87,12 @@ impl SideListener {
         }
     }
 
-    /// It is another process's from now on.
+    /// Leaves the socket's file to another process.
     pub fn forget_file(&self) {
         self.files.forget();
     }
 
-    /// The file of a Unix socket goes, once; also when this is dropped.
+    /// Removes the file of a Unix socket, once; dropping this does the same.
     pub fn remove_file(&self) {
         self.files.remove(u32::MAX);
     }

@@ -1,4 +1,4 @@
-//! Listening sockets: one for each loop of a listener, and the errors that people meet here.
+//! Listening sockets, one for each loop of a listener, and the errors of binding them.
 
 use crate::transport::settings::TCP;
 use crate::transport::socket_file::{SocketFile, SocketFiles};
@@ -23,12 +23,12 @@ pub(crate) enum Bound {
     Unix(Vec<UnixListener>),
 }
 
-/// Why a listener cannot listen.
+/// The error of a listener that cannot listen.
 #[derive(Debug)]
 pub struct CannotListen {
     /// The address as the file has it.
     pub addr: String,
-    /// Why, with the remedy.
+    /// The reason, with the remedy.
     pub why: String,
 }
 
@@ -40,26 +40,23 @@ impl fmt::Display for CannotListen {
 
 impl std::error::Error for CannotListen {}
 
-/// Binds a listener's address for so many loops; the file of a Unix socket joins the others.
-pub(crate) fn bind(
-    addr: &str,
-    loops: usize,
-    (level, files): (u32, &SocketFiles),
-) -> Result<Bound, CannotListen> {
-    bind_as(addr, loops, None, (level, files))
+/// Binds a listener's address for this number of loops; the file of a Unix socket joins `files`.
+pub(crate) fn bind(addr: &str, loops: usize, level: u32, files: &SocketFiles) -> Result<Bound, CannotListen> {
+    bind_as(addr, loops, None, level, files)
 }
 
-/// The same; `mode`: who may connect to a Unix socket, `None`: as the process's mask has it.
+/// The same; `mode`: the access rights of a Unix socket; `None`: those of the process's mask.
 pub(super) fn bind_as(
     addr: &str,
     loops: usize,
     mode: Option<u32>,
-    (level, files): (u32, &SocketFiles),
+    level: u32,
+    files: &SocketFiles,
 ) -> Result<Bound, CannotListen> {
     let explain = |e: io::Error| CannotListen { addr: addr.to_owned(), why: why(&e) };
     if let Some(path) = addr.strip_prefix("unix:") {
         let path = Path::new(path);
-        return unix(path, loops, mode, (level, files)).map_err(|e| match e.kind() {
+        return unix(path, loops, mode, level, files).map_err(|e| match e.kind() {
             io::ErrorKind::AddrInUse => {
                 CannotListen { addr: addr.to_owned(), why: in_the_way(path).to_owned() }
             }
@@ -67,8 +64,8 @@ pub(super) fn bind_as(
         });
     }
     let address = resolve(addr).map_err(|e| CannotListen { addr: addr.to_owned(), why: unresolved(&e) })?;
-    // Without SO_REUSEPORT first: with it, another weir of this user would not be noticed. It does not listen, so that no
-    // client comes to a socket that closes again.
+    // First without SO_REUSEPORT: with it, another weir of this user would not be noticed. The probe does not listen,
+    // so that no client connects to a socket that closes again.
     let probe = tcp(address, false).map_err(explain)?;
     let address = local(&probe).map_err(explain)?;
     let sockets = match loops {
@@ -104,20 +101,16 @@ fn tcp(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     }
     // Inherited by every connection that is accepted.
     socket.set_tcp_nodelay(true)?;
-    // Without it room is told only when a third of a buffer of megabytes is free, so that a slow but steady reader would look
-    // like one that has stopped.
+    // Without it room is reported only when a third of a buffer of megabytes is free, so that a slow but steady
+    // reader would look as if it had stopped.
     socket.set_tcp_notsent_lowat(fixed::TCP_NOTSENT_LOWAT_BYTES)?;
     TCP.watch_peer(&(&socket).into())?;
     socket.bind(&SockAddr::from(address))?;
     Ok(socket)
 }
 
-/// Sockets that listen already at a listener's address; the file of a Unix socket joins the others.
-pub(crate) fn given(
-    addr: &str,
-    sockets: Vec<OwnedFd>,
-    (level, files): (u32, &SocketFiles),
-) -> io::Result<Bound> {
+/// Uses sockets that already listen at a listener's address; the file of a Unix socket joins `files`.
+pub(crate) fn given(addr: &str, sockets: Vec<OwnedFd>, level: u32, files: &SocketFiles) -> io::Result<Bound> {
     let nonblocking = |socket: &Socket| socket.set_nonblocking(true);
     let sockets: Vec<Socket> = sockets.into_iter().map(Socket::from).collect();
     sockets.iter().try_for_each(nonblocking)?;
@@ -128,7 +121,7 @@ pub(crate) fn given(
     let Some(first) = sockets.first() else { return Err(io::ErrorKind::NotFound.into()) };
     let address = local(first)?;
     for socket in &sockets {
-        // What a parent has bound may lack what connections are to inherit.
+        // Sockets that a parent has bound may lack options that connections inherit.
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_notsent_lowat(fixed::TCP_NOTSENT_LOWAT_BYTES)?;
         TCP.watch_peer(&socket.into())?;
@@ -141,14 +134,9 @@ fn local(socket: &Socket) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::other("no address"))
 }
 
-fn unix(
-    path: &Path,
-    loops: usize,
-    mode: Option<u32>,
-    (level, files): (u32, &SocketFiles),
-) -> io::Result<Bound> {
+fn unix(path: &Path, loops: usize, mode: Option<u32>, level: u32, files: &SocketFiles) -> io::Result<Bound> {
     let first = {
-        // Whoever else takes a socket for a stale one does so before this one listens, or after.
+        // Another process that finds the socket stale does so before this one listens, or after.
         let _lock = lock_folder(path);
         match listener(path, mode) {
             Err(e) if e.kind() == io::ErrorKind::AddrInUse && is_stale(path) => {
@@ -172,20 +160,21 @@ fn listener(path: &Path, mode: Option<u32>) -> io::Result<UnixListener> {
     let Some(mode) = mode else { return UnixListener::bind(path) };
     let socket = Socket::new(Domain::UNIX, Type::STREAM.cloexec(), None)?;
     socket.bind(&SockAddr::unix(path)?)?;
-    // Before it listens nobody can connect.
+    // Before it listens no client can connect.
     std::fs::set_permissions(path, Permissions::from_mode(mode))?;
     socket.listen(fixed::ACCEPT_BACKLOG)?;
     Ok(socket.into())
 }
 
-/// Whether a file is a Unix socket on which nobody listens, as a process leaves it behind that was killed.
+/// Whether a file is a Unix socket on which no process listens, as a killed process leaves it behind.
 fn is_stale(path: &Path) -> bool {
     let is_socket = path.symlink_metadata().is_ok_and(|file| file.file_type().is_socket());
     let refused = |e: io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
     is_socket && UnixStream::connect(path).err().is_some_and(refused)
 }
 
-/// The folder of a socket, locked until it is dropped; `None`: it cannot be, and nobody who could remove the file can either.
+/// Locks the folder of a socket until the result is dropped; `None`: it cannot be locked, and no process that could
+/// remove the file can lock it either.
 fn lock_folder(path: &Path) -> Option<File> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = File::open(folder).ok()?;
@@ -193,15 +182,15 @@ fn lock_folder(path: &Path) -> Option<File> {
     Some(folder)
 }
 
-/// Why a file that exists cannot be a listener's. What is no stale socket is not removed: it may be anything.
+/// Why an existing file cannot be a listener's. Only a stale socket is removed: anything else may be needed.
 fn in_the_way(path: &Path) -> &'static str {
     match UnixStream::connect(path) {
         Ok(_) => "something listens there already; stop it, or choose another path",
-        Err(_) => "a file is there that is no socket left behind; remove it, or choose another path",
+        Err(_) => "there is a file that is not a stale socket; remove it, or choose another path",
     }
 }
 
-/// Why a listener's name gives no address.
+/// Why a listener's name does not resolve.
 fn unresolved(e: &io::Error) -> String {
     format!(
         "{}; a listener needs a name that /etc/hosts or DNS knows as this machine's, or an address",

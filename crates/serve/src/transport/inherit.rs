@@ -1,6 +1,6 @@
-//! Listening sockets that this process was given in place of binding its own: by the one whose place it takes
-//! (`docs/spec/operating.md#replace`), or by who started it (`LISTEN_FDS`, systemd's socket activation). They are matched by
-//! address.
+//! Listening sockets that this process inherited instead of binding its own: from the process that it replaces
+//! (`docs/spec/operating.md#replace`), or from its parent (`LISTEN_FDS`, systemd's socket activation). They are
+//! matched by address.
 
 use super::bind::resolve;
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -18,13 +18,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Inherited(Mutex<Vec<InheritedSocket>>);
 
 struct InheritedSocket {
-    /// As its former owner wrote it; `None`: nobody did.
+    /// The address as its former owner wrote it, if known.
     written: Option<String>,
     address: ListenAddress,
     socket: OwnedFd,
 }
 
-/// Where it listens.
+/// The address of a listening socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ListenAddress {
     Tcp(SocketAddr),
@@ -47,22 +47,22 @@ impl fmt::Debug for Inherited {
 }
 
 impl Inherited {
-    /// One socket more; `written`: the address as its former owner's file has it.
+    /// Adds a socket; `written`: the address as its former owner's file has it.
     ///
     /// # Errors
-    /// It is no listening stream socket.
+    /// It is not a listening stream socket.
     pub fn add(&self, socket: OwnedFd, written: Option<String>) -> io::Result<()> {
         if socket_type(&socket)? != SocketType::STREAM || !socket_acceptconn(&socket)? {
-            return Err(io::Error::other("it is no listening stream socket"));
+            return Err(io::Error::other("it is not a listening stream socket"));
         }
-        // Who gave it may not have said so, and children are not to have it.
+        // Children must not inherit it, which its sender may not have set.
         fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
         let address = listen_address(&getsockname(&socket)?)?;
         self.given().push(InheritedSocket { written, address, socket });
         Ok(())
     }
 
-    /// The sockets of a listener's address; none: it has to bind.
+    /// Takes the sockets of a listener's address; if there are none, it has to bind.
     pub(crate) fn take(&self, addr: &str) -> Vec<OwnedFd> {
         let wanted = match addr.strip_prefix("unix:") {
             Some(path) => Some(ListenAddress::Unix(path.into())),
@@ -74,7 +74,7 @@ impl Inherited {
         self.given().extract_if(.., fits).map(|given| given.socket).collect()
     }
 
-    /// Where those listen that nobody has taken.
+    /// The addresses of the sockets that no listener has taken.
     pub fn left(&self) -> Vec<String> {
         let mut left: Vec<String> = self.given().iter().map(|given| given.address.to_string()).collect();
         left.dedup();

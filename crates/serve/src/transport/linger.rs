@@ -8,11 +8,11 @@ use weir_net::io::Core;
 use weir_net::transport::wire::Wire;
 use weir_plan::fixed::{LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS, MAX_LINGERING as MOST};
 
-/// The place of a client that lingers on this loop; dropped, it is free.
+/// The place of a client that lingers on this loop; dropping it frees it.
 struct Lingering<'a>(&'a Cell<u32>);
 
 impl<'a> Lingering<'a> {
-    /// One more, unless as many linger as may.
+    /// Takes a place, unless the limit is reached.
     fn new(count: &'a Cell<u32>) -> Option<Lingering<'a>> {
         (count.get() < MOST).then(|| {
             count.set(count.get() + 1);
@@ -27,7 +27,7 @@ impl Drop for Lingering<'_> {
     }
 }
 
-/// Ends a connection on which the last answer was written: nothing more is written, what comes is thrown away.
+/// Ends a connection after its last answer: nothing more is written, and what arrives is discarded.
 pub(crate) async fn linger(core: &Core, session: &Session, wire: &RefCell<Wire>) {
     session.give_up_place();
     let Some(_lingering) = Lingering::new(&core.lingering) else { return };

@@ -1,4 +1,4 @@
-//! `listen(addr, node, ...)`: what connections that were accepted there have in common.
+//! `listen(addr, node, ...)`: what the connections of a listener have in common.
 
 use crate::log::{ErrorLog, LoopLog};
 use crate::metrics::ListenerCounts;
@@ -20,12 +20,12 @@ pub(crate) enum Entry {
     BuiltIn(u32),
 }
 
-/// What a listener behind others believes of its own process.
+/// What a listener behind others trusts about connections of its own process.
 #[derive(Clone)]
 pub(crate) struct OwnProcessTrust {
     pub own: Arc<OwnConnections>,
-    /// Whose X-Forwarded-For the listeners before it believe, and it itself; a connection of its own process is taken for one
-    /// without an address of its own.
+    /// The peers whose X-Forwarded-For it and the listeners in front trust; a connection of its own process counts as
+    /// one without an address of its own.
     pub trusted: Networks,
 }
 
@@ -39,45 +39,66 @@ pub(crate) struct Listener {
     pub http: Http,
     pub limits: Limits,
     pub trusted: Networks,
-    /// Peers that say by the PROXY protocol who their clients are, and must.
+    /// Peers that must announce their clients by the PROXY protocol.
     pub proxy_from: Networks,
     pub raw_paths: bool,
     pub port: Option<u16>,
     /// TLS; `None`: cleartext.
     pub tls: Option<Arc<tls::Server>>,
     pub log: Option<LoopLog>,
-    /// Where histories of its requests go.
+    /// The log of its requests' histories.
     pub traces: Option<LoopLog>,
-    /// What is counted of it on this loop.
+    /// Its counters on this loop.
     pub counts: Rc<ListenerCounts>,
-    /// Where it is said why requests failed.
+    /// The log of failed requests.
     pub errors: Option<Arc<ErrorLog>>,
-    /// The token by which the process knows what comes from itself, or from other processes of its run; `None`: nothing is believed.
+    /// The token by which it recognises requests of this process, or of other processes of its run; `None`: it trusts
+    /// none.
     pub believes: Option<u64>,
-    /// Whose events are kept, in a verification.
+    /// The run that receives events, in a verification.
     pub run: Option<Arc<VerifyRun>>,
-    /// The number of the root of the built-in server whose inside this is.
+    /// The number of the root of the built-in server that this is the inside of.
     pub built_in: Option<u32>,
-    /// How many listeners stand before it; see [`weir_plan::levels`].
+    /// The number of listeners in front of it; see [`weir_plan::levels`].
     pub level: u32,
-    /// Of a listener behind others: whom it believes.
+    /// For a listener behind others: what it trusts.
     pub inner: Option<OwnProcessTrust>,
+}
+
+/// What the file says of a listener, and what it was bound to.
+pub(crate) struct ListenerConfig<'a> {
+    pub name: &'a str,
+    /// Its address as written.
+    pub addr: &'a str,
+    pub http: &'a Http,
+    /// The port that it was bound to; `None`: a Unix socket.
+    pub port: Option<u16>,
+    pub tls: Option<Arc<tls::Server>>,
+}
+
+/// The logs that a listener writes on one loop.
+pub(crate) struct ListenerLogs {
+    pub access: Option<LoopLog>,
+    /// Receives the histories of requests.
+    pub traces: Option<LoopLog>,
+    /// Receives the reasons of failures.
+    pub errors: Arc<ErrorLog>,
 }
 
 impl Listener {
     /// A listener of the file.
     pub fn new(
         number: usize,
-        (name, addr): (&str, &str),
-        http: &Http,
-        (port, tls): (Option<u16>, Option<Arc<tls::Server>>),
-        (log, traces, errors): (Option<LoopLog>, Option<LoopLog>, Arc<ErrorLog>),
+        config: &ListenerConfig<'_>,
+        logs: ListenerLogs,
         run: Option<Arc<VerifyRun>>,
     ) -> Listener {
+        let ListenerConfig { name, addr, http, port, tls } = config;
+        let ListenerLogs { access, traces, errors } = logs;
         Listener {
             entry: Entry::Listener(number),
-            name: name.to_owned(),
-            addr: addr.to_owned(),
+            name: (*name).to_owned(),
+            addr: (*addr).to_owned(),
             limits: Limits {
                 max_head: usize::try_from(http.max_head).unwrap_or(usize::MAX),
                 max_headers: http.max_headers as usize,
@@ -86,9 +107,9 @@ impl Listener {
             trusted: Networks::parse(&http.trusted).unwrap_or_default(),
             proxy_from: Networks::parse(&http.proxy_from).unwrap_or_default(),
             raw_paths: http.paths == Paths::Raw,
-            port,
-            tls,
-            log,
+            port: *port,
+            tls: tls.clone(),
+            log: access,
             traces,
             counts: Rc::default(),
             errors: Some(errors),
@@ -97,7 +118,7 @@ impl Listener {
             built_in: None,
             level: 0,
             inner: None,
-            http: http.clone(),
+            http: (*http).clone(),
         }
     }
 
@@ -111,7 +132,7 @@ impl Listener {
         matches!(self.entry, Entry::BuiltIn(_))
     }
 
-    /// When a connection made now is too old, a tenth sooner or later.
+    /// When a connection made now will be too old, ns; up to a tenth sooner or later.
     pub fn old_ns(&self, core: &Core) -> u64 {
         match self.http.max_age_ns {
             None => u64::MAX,

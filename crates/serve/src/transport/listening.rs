@@ -1,4 +1,4 @@
-//! A listening socket of one loop, and the connections that come to it.
+//! A listening socket of one loop, and the connections that it accepts.
 
 use super::bind::Bound;
 use rustix::net::SocketAddrAny;
@@ -15,10 +15,10 @@ pub(crate) struct ListeningSocket {
     is_unix: bool,
 }
 
-/// A connection as it was accepted.
+/// An accepted connection.
 pub(crate) struct Accepted {
     pub socket: Raw,
-    /// The address of its other end, where it has one.
+    /// The address of its other end, if it has one.
     pub peer: Option<SocketAddr>,
 }
 
@@ -39,7 +39,7 @@ impl Bound {
 }
 
 impl LoopSocket {
-    /// Watched by this loop from now on.
+    /// Registers the socket with this loop.
     pub fn watch(self, rt: &Runtime) -> io::Result<ListeningSocket> {
         let (listener, is_unix) = match self {
             LoopSocket::Tcp(socket) => {
@@ -53,12 +53,12 @@ impl LoopSocket {
 }
 
 impl ListeningSocket {
-    /// What watches it.
+    /// The registered socket.
     pub fn acceptor(&self) -> &Acceptor {
         &self.acceptor
     }
 
-    /// The next connection.
+    /// Accepts the next connection.
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
         self.acceptor.poll_accept(cx).map_ok(|(socket, peer)| self.of_kind(socket, peer))
     }
@@ -73,13 +73,13 @@ impl ListeningSocket {
         }
     }
 
-    /// The next of those who wait before it, of whom no event may have told yet; `None`: nobody does.
+    /// Accepts a connection that waits without an event; `None`: none waits.
     pub fn next(&self) -> io::Result<Option<Accepted>> {
         loop {
             match self.acceptor.accept() {
                 Ok((socket, peer)) => return Ok(Some(self.of_kind(socket, peer))),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // One that broke before it was accepted is passed over.
+                // Skips a connection that broke before it was accepted.
                 Err(e)
                     if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
                 Err(e) => return Err(e),

@@ -1,5 +1,5 @@
-//! Connections of this process to its own listeners (those behind others): whoever accepts one believes what it says of its
-//! client. They are known by both their ends, which nobody else has for as long as the connection is open.
+//! Connections of this process to its own listeners (those behind others), which trust what such a connection says
+//! about its client. They are recognised by both their ends, which no other connection has while they are open.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -9,31 +9,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_net::transport::socket::Socket;
 use weir_net::transport::tls;
 
-/// The two ends of a connection: whose it is, and the listener's.
+/// The two ends of a connection: the client's, and the listener's.
 type Ends = (SocketAddr, SocketAddr);
 
-/// All that are open.
+/// The open connections.
 #[derive(Debug, Default)]
 pub(crate) struct OwnConnections(Mutex<HashSet<Ends>>);
 
-/// One of them. It must be dropped before the connection closes: another may have its ends then.
+/// One of them. It must be dropped before the connection closes: another may get its ends then.
 #[derive(Debug)]
 pub(crate) struct OwnConnection(Arc<OwnConnections>, Ends);
 
 impl OwnConnections {
-    /// A connection that this process has just made, before anything is sent on it; `None`: one without addresses.
+    /// Registers a connection that this process has just made, before anything is sent on it; `None`: it has no
+    /// addresses.
     pub fn made(self: &Arc<Self>, socket: &Socket) -> Option<OwnConnection> {
         let ends = (plain(socket.local()?), plain(socket.peer()?));
         self.open().insert(ends);
         Some(OwnConnection(self.clone(), ends))
     }
 
-    /// Whether a connection that was accepted is one of them: from when its first byte has come.
+    /// Whether an accepted connection is one of them; known as soon as its first byte has arrived.
     pub fn has(&self, peer: SocketAddr, local: SocketAddr) -> bool {
         self.open().contains(&(plain(peer), plain(local)))
     }
 
-    /// Held for an insertion, a removal or a look, once in the life of a connection.
+    /// Locked for an insertion, a removal or a look, once in the life of a connection.
     fn open(&self) -> MutexGuard<'_, HashSet<Ends>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,7 +46,7 @@ impl Drop for OwnConnection {
     }
 }
 
-/// A socket of both versions of IP says `::ffff:127.0.0.1` where the other end says `127.0.0.1`.
+/// A dual-stack socket shows `::ffff:127.0.0.1` where the other end shows `127.0.0.1`.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -55,29 +56,29 @@ pub(crate) fn is_own(socket: &UnixStream) -> bool {
     rustix::net::sockopt::socket_peercred(socket).is_ok_and(|peer| peer.pid == rustix::process::getpid())
 }
 
-/// Where this process reaches its own listeners that stand behind others.
+/// The addresses at which this process reaches its own listeners behind others.
 #[derive(Debug, Default)]
 pub(crate) struct Inner {
     /// By node.
     pub at: BTreeMap<u32, InnerAddress>,
-    /// How TLS is spoken to them, by node; cleartext where there is nothing.
+    /// The TLS settings for them, by node; listeners without an entry use cleartext.
     pub tls: BTreeMap<u32, Arc<tls::Client>>,
-    /// The connections there.
+    /// The open connections to them.
     pub own: Arc<OwnConnections>,
 }
 
-/// Where a listener is.
+/// The address of a listener.
 #[derive(Clone, Debug)]
 pub(crate) enum InnerAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-/// Where a listener is reached from this machine.
+/// The address at which a listener is reached from this machine.
 pub(crate) fn reached_at(bound: SocketAddr) -> SocketAddr {
     let ip = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => std::net::Ipv4Addr::LOCALHOST.into(),
-        // It takes either version: the older one is there on every machine.
+        // It accepts either version: IPv4 exists on every machine.
         IpAddr::V6(ip) if ip.is_unspecified() => std::net::Ipv4Addr::LOCALHOST.into(),
         ip => ip,
     };

@@ -1,5 +1,5 @@
-//! The PROXY protocol, versions 1 and 2 (HAProxy's `proxy-protocol.txt`): who a client is that came through a balancer in
-//! front, in a header before all else that its connection carries.
+//! The PROXY protocol, versions 1 and 2 (HAProxy's `proxy-protocol.txt`): a header at the beginning of a connection
+//! announces the client that came through a balancer in front.
 
 use crate::transport::session::Session;
 use ppp::{HeaderResult, PartialResult, v1, v2};
@@ -16,14 +16,15 @@ use weir_plan::fixed::MAX_PROXY_HEADER_BYTES as MOST;
 /// Bytes of a header of version 1, at most (section 2.1).
 const MOST_V1: usize = 107;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProxyHeader {
-    /// Bytes of the header.
+    /// The length of the header, bytes.
     pub length: usize,
-    /// The client; `None`: the balancer speaks for itself (LOCAL), or knows no address: the peer is the client.
+    /// The client; `None`: the connection is the balancer's own (LOCAL), or it knows no address: the peer is the
+    /// client.
     pub client: Option<SocketAddr>,
-    /// The address that the client connected to, where there is a client.
+    /// The address that the client connected to, if there is a client.
     pub local: Option<SocketAddr>,
 }
 
@@ -37,20 +38,20 @@ impl ProxyHeader {
 /// The two ends of a client's connection: its own, and the balancer's.
 type Ends = (SocketAddr, SocketAddr);
 
-/// Why there is no header.
+/// Why no header was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProxyError {
-    /// Something else came.
+    /// Something else arrived.
     Missing,
-    /// It begins as one and is none.
+    /// It begins as a header but is malformed.
     Malformed,
-    /// It is longer than is read.
+    /// It is longer than the limit.
     TooLong,
     /// The connection ended in it.
     Cut,
-    /// It did not come in time.
+    /// It did not arrive in time.
     Late,
-    /// Nothing came at all: nobody is to blame.
+    /// Nothing arrived at all, which is no fault.
     Nothing,
 }
 
@@ -61,13 +62,13 @@ impl fmt::Display for ProxyError {
             ProxyError::Malformed => "its PROXY header is malformed",
             ProxyError::TooLong => "its PROXY header is too long",
             ProxyError::Cut => "its PROXY header is cut off",
-            ProxyError::Late => "its PROXY header did not come within head_timeout",
+            ProxyError::Late => "its PROXY header did not arrive within head_timeout",
             ProxyError::Nothing => "it sent nothing",
         })
     }
 }
 
-/// Reads a header; `None`: there is too little yet.
+/// Parses a header; `None`: it is incomplete.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
     let begins = |with: &[u8]| bytes.iter().zip(with).all(|(a, b)| a == b);
     if !begins(v1::PROTOCOL_PREFIX.as_bytes()) && !begins(v2::PROTOCOL_PREFIX) {
@@ -87,8 +88,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
     if length > MOST { Err(ProxyError::TooLong) } else { Ok(Some(ProxyHeader::new(length, ends))) }
 }
 
-/// A line. The library gets it whole: it takes one that is cut in its last fields for a malformed one, and some malformed ones
-/// for cut ones.
+/// Parses a line. The library gets it complete: it takes one that is cut in its last fields for a malformed one, and
+/// some malformed ones for cut ones.
 fn parse_v1(bytes: &[u8]) -> Result<Option<ProxyHeader>, ProxyError> {
     let Some(end) = bytes.iter().take(MOST_V1).position(|byte| *byte == b'\n') else {
         return if bytes.len() >= MOST_V1 { Err(ProxyError::TooLong) } else { Ok(None) };
@@ -132,7 +133,7 @@ fn of_v2(header: &v2::Header<'_>) -> Option<Ends> {
     }
 }
 
-/// Reads the header that a connection must begin with, and uses it up.
+/// Reads and consumes the header that a connection must begin with.
 pub(crate) async fn read(session: &Session, wire: &mut Wire) -> Result<ProxyHeader, ProxyError> {
     session.deadline.set(session.listener.http.head_timeout_ns);
     poll_fn(|cx| {
@@ -160,10 +161,11 @@ pub(crate) async fn read(session: &Session, wire: &mut Wire) -> Result<ProxyHead
     .await
 }
 
-/// The header that tells an origin who the client is and where it came to; without both it says that nobody knows.
+/// The header that announces a client to an origin, and the address it connected to; without both it announces an
+/// unknown client.
 ///
 /// # Errors
-/// None that these few bytes could bring about; the library's type has them.
+/// None in practice; the library's type has them.
 pub(crate) fn header(version: SendProxy, ends: Option<(SocketAddr, SocketAddr)>) -> io::Result<Vec<u8>> {
     let ends = ends.map(|(client, local)| one_family(client, local));
     match version {
@@ -190,7 +192,7 @@ pub(crate) fn header(version: SendProxy, ends: Option<(SocketAddr, SocketAddr)>)
     }
 }
 
-/// Sends a header before all else on a connection that was just made.
+/// Sends a header at the beginning of a new connection.
 pub(crate) async fn send(socket: &mut Socket, header: &[u8]) -> io::Result<()> {
     let mut at = 0;
     poll_fn(|cx| {
@@ -205,7 +207,7 @@ pub(crate) async fn send(socket: &mut Socket, header: &[u8]) -> io::Result<()> {
     .await
 }
 
-/// Both in one version of IP, as the header has them.
+/// Converts both to one version of IP, as the header requires.
 fn one_family(client: SocketAddr, local: SocketAddr) -> (SocketAddr, SocketAddr) {
     let plain = |a: SocketAddr| SocketAddr::new(a.ip().to_canonical(), a.port());
     let (client, local) = (plain(client), plain(local));
@@ -227,7 +229,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Examples of the specification (section 2), and what may come in their place.
+    /// Examples of the specification (section 2), and other bytes in their place.
     #[test]
     fn headers_are_read() {
         let said = |bytes: &[u8]| parse(bytes).map(|said| said.map(|said| (said.length, said.client)));

@@ -1,4 +1,4 @@
-//! What belongs to a client's connection for as long as it lasts, whatever protocol it speaks.
+//! The state of a client's connection, for all protocols.
 
 use crate::metrics::Parting;
 use crate::transport::listener::{Listener, OwnProcessTrust};
@@ -9,26 +9,26 @@ use std::rc::Rc;
 use weir_net::io::deadlines::Deadline;
 use weir_net::transport::tls::TlsParameters;
 
-/// A client's connection, as those see it who serve its requests.
+/// A client's connection, as the code that serves its requests sees it.
 pub(crate) struct Session {
     pub listener: Rc<Listener>,
-    /// The client's end, and where it came to; `None` for Unix sockets.
+    /// The client's address, and the local one; `None` for Unix sockets.
     peer: Cell<Option<SocketAddr>>,
     local: Cell<Option<SocketAddr>>,
-    /// The limit of silence that counts now: idle, head or body timeout.
+    /// The present limit of silence: idle, head or body timeout.
     pub deadline: Deadline,
-    /// What TLS came to; empty in cleartext.
+    /// The parameters that TLS negotiated; empty in cleartext.
     tls_parameters: OnceCell<TlsParameters>,
-    /// Whether this very process is the client; found out with the first request.
+    /// Whether this process is the client; decided with the first request.
     own: OnceCell<bool>,
-    /// Told to end: an idle one closes, a busy one after its answer.
+    /// Whether it is to end: at once if idle, otherwise after its answer.
     ending: Cell<bool>,
     lingers: Cell<bool>,
-    /// Since when nothing is asked after a whole answer, ns; `u64::MAX` while something is, and before the first.
+    /// When the connection became idle, ns; `u64::MAX` while a request is in progress, and before the first.
     pub idle_since_ns: Cell<u64>,
-    /// What it ended by, should it end now.
+    /// The reason that is counted if it ends now.
     pub parting: Cell<Parting>,
-    /// What counts the client; given up as soon as nothing more is served.
+    /// Counts the client; released as soon as nothing more is served.
     place: RefCell<Option<Box<dyn Any>>>,
 }
 
@@ -36,7 +36,8 @@ impl Session {
     /// A connection that was just accepted; `place` counts it until it is dropped.
     pub fn new(
         listener: Rc<Listener>,
-        (peer, local): (Option<SocketAddr>, Option<SocketAddr>),
+        peer: Option<SocketAddr>,
+        local: Option<SocketAddr>,
         deadline: Deadline,
         ending: bool,
         place: Box<dyn Any>,
@@ -56,7 +57,7 @@ impl Session {
         }
     }
 
-    /// The client's end; `None` for Unix sockets.
+    /// The client's address; `None` for Unix sockets.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.peer.get()
     }
@@ -66,41 +67,41 @@ impl Session {
         self.local.get()
     }
 
-    /// The balancer that the client came through has named it. On a Unix socket the address that the client came to is known
-    /// from the balancer alone.
+    /// Sets the client address announced by a PROXY header. On a Unix socket the local address is known from the
+    /// header alone.
     pub fn set_client(&self, client: SocketAddr, local: Option<SocketAddr>) {
-        // What a peer says of addresses makes it no part of this process.
+        // A peer that announces addresses is not part of this process.
         let _ = self.own.set(false);
         self.peer.set(Some(client));
         self.local.set(self.local.get().or(local));
     }
 
-    /// What counts the client, to be counted otherwise and given back.
+    /// Takes what counts the client, to count it differently.
     pub fn take_place(&self) -> Option<Box<dyn Any>> {
         self.place.take()
     }
 
-    /// It is counted by this from now on.
+    /// Sets what counts the client.
     pub fn set_place(&self, place: Box<dyn Any>) {
         self.place.replace(Some(place));
     }
 
-    /// Its handshake is done.
+    /// Sets the parameters of its TLS handshake.
     pub fn set_tls_parameters(&self, tls_parameters: TlsParameters) {
         let _ = self.tls_parameters.set(tls_parameters);
     }
 
-    /// What TLS came to; `None` in cleartext.
+    /// The parameters that TLS negotiated; `None` in cleartext.
     pub fn tls_parameters(&self) -> Option<&TlsParameters> {
         self.tls_parameters.get()
     }
 
-    /// This very process is the client.
+    /// Marks that this process is the client.
     pub fn mark_own(&self) {
         let _ = self.own.set(true);
     }
 
-    /// Where this very process is the client: what is believed of it. To be asked once a request has come.
+    /// What is trusted if this process is the client. To be called once a request has arrived.
     pub fn believed(&self) -> Option<&OwnProcessTrust> {
         let inner = self.listener.inner.as_ref()?;
         let ends = self.peer().zip(self.local());
@@ -108,7 +109,7 @@ impl Session {
         self.own.get_or_init(own).then_some(inner)
     }
 
-    /// Nothing more is served: another client may come in its place.
+    /// Releases the client's place: nothing more is served.
     pub fn give_up_place(&self) {
         drop(self.place.take());
     }
@@ -118,28 +119,28 @@ impl Session {
         self.ending.get()
     }
 
-    /// Which listener the client came to and its address, for logs.
+    /// The listener's name and the client's address, for logs.
     pub fn who(&self) -> (&str, Option<IpAddr>) {
         (&self.listener.name, self.peer().map(|p| p.ip()))
     }
 
-    /// It is idle, and ends to make room for another: it is read once more, and closed with care.
+    /// Ends an idle connection to make room for another: it is read once more, and closed with care.
     pub fn end_for_room(&self) {
         self.lingers.set(true);
         self.end();
     }
 
-    /// Whether it ends with care though nothing is unread.
+    /// Whether it lingers although nothing is unread.
     pub fn lingers(&self) -> bool {
         self.lingers.get()
     }
 
-    /// It ends since it was told to.
+    /// Sets the counted reason of a connection that was asked to end.
     pub fn parts_as_told(&self) {
         self.parting.set(if self.lingers() { Parting::Room } else { Parting::Drain });
     }
 
-    /// It is to end: at once if nothing is asked, else after its answer.
+    /// Asks it to end: at once if idle, otherwise after its answer.
     pub fn end(&self) {
         self.ending.set(true);
         self.deadline.wake();

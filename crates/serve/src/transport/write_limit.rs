@@ -1,4 +1,5 @@
-//! `write_timeout`: how long a client may take nothing of what waits for it. Every byte that its socket takes begins it anew.
+//! `write_timeout`: how long a client may take nothing of the unsent bytes. Every byte that its socket takes restarts
+//! it.
 
 use super::session::Session;
 use std::cell::OnceCell;
@@ -9,16 +10,17 @@ use weir_net::transport::wire::Wire;
 /// The limit of one answer.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct WriteLimit {
-    /// What the socket had taken when it was last begun; `None`: nothing waits.
+    /// What the socket had taken when the limit was last restarted; `None`: nothing is unsent.
     taken: Option<u64>,
 }
 
 impl WriteLimit {
-    /// Whether it has ended; else the task is woken when it does. `deadline`: the connection's own for this.
+    /// Whether it has passed; otherwise wakes the task then. `deadline`: the connection's own for this limit.
     pub fn has_ended(
         &mut self,
         cx: &mut Context<'_>,
-        (session, deadline): (&Session, &OnceCell<Deadline>),
+        session: &Session,
+        deadline: &OnceCell<Deadline>,
         wire: &Wire,
     ) -> bool {
         if wire.unsent() == 0 {

@@ -1,4 +1,4 @@
-//! A server that no balancer is before: nobody picks it, so it counts its requests itself, as a pool of one.
+//! A server without a balancer in front: it counts its requests itself, as a pool of one.
 
 use super::server::Server;
 use crate::exchange::hold::{Completion, InFlightCounter, TargetHold};
@@ -8,21 +8,21 @@ use std::rc::Rc;
 use weir_net::io::Core;
 use weir_policy::{Kind, Ticket};
 
-/// What it counts by.
+/// The counters of such a server.
 pub(crate) struct SoleTarget {
     core: Rc<Core>,
     pub counts: LbCounts,
 }
 
 impl SoleTarget {
-    /// By these, of which it is the only target.
+    /// Uses these counters, of which it is the only target.
     pub fn new(core: Rc<Core>, counts: LbCounts) -> Rc<SoleTarget> {
         Rc::new(SoleTarget { core, counts })
     }
 }
 
 impl Server {
-    /// Where no balancer counts a request: what is to be held until it is back.
+    /// Counts a request that no balancer counts; the hold lasts until it has come back.
     pub fn counted(&self, ex: &Exchange, ctx: &RequestContext) -> Option<TargetHold> {
         let alone = self.alone.get().filter(|_| ctx.abort.is_empty())?;
         alone.counts.begins(0);

@@ -1,4 +1,5 @@
-//! One request on one connection, until the head of its answer: sent as far as it has come, its interim responses passed on.
+//! One request on one connection, until the head of its answer: it is sent as it arrives, and interim responses are
+//! forwarded.
 
 use super::server::Server;
 use crate::exchange::failure::FailureCause;
@@ -18,29 +19,30 @@ use weir_plan::fixed::{
 };
 use weir_policy::Kind;
 
-/// Why an attempt on a connection has no head.
+/// Why an attempt on a connection got no head.
 pub(super) enum AttemptError {
-    /// The connection ended before any byte of an answer.
+    /// The connection ended before the first byte of an answer.
     Silent,
-    /// The connection ended, and the origin says that it did no work.
+    /// The connection ended, and the origin reports that it did no work.
     Unprocessed,
     With(Failure),
 }
 
 /// The attempt.
 pub(super) struct Attempt {
-    /// What becomes of it.
+    /// The reply that it becomes.
     reply: Box<OriginReply>,
     interim: u32,
     continue_after: Option<Sleep>,
-    /// How long the origin may still be silent, once no client waits any more, and how much had come when that began.
+    /// The remaining silence that the origin is allowed once no client waits, and how much had arrived when that
+    /// began.
     silence: Option<(Sleep, u32)>,
-    /// Bytes read from the client and not taken by the origin, when last looked at.
+    /// Bytes read from the client, and bytes not taken by the origin, at the last check.
     progress: (u64, usize),
 }
 
 impl Attempt {
-    /// Begins: the request's head is queued.
+    /// Begins an attempt: queues the request's head.
     pub fn new(server: &Rc<Server>, ex: &Exchange, ctx: &RequestContext, conn: OriginConn) -> Attempt {
         let none = Edits::default();
         let mut edits = ctx.edits.as_deref().unwrap_or(&none);
@@ -49,7 +51,7 @@ impl Attempt {
             drawn = built_in::with_draw(edits, ctx, ex.of_run.get(), token);
             edits = &drawn;
         } else if ex.of_run.get().sender.is_some() {
-            // What a run's processes tell each other is no origin's business.
+            // Origins do not get what the processes of a run send each other.
             drawn = built_in::without_draw(edits);
             edits = &drawn;
             if let Some(run) = &ex.listener().run {
@@ -57,7 +59,7 @@ impl Attempt {
             }
         }
         let asking = OutgoingRequest { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };
-        // Of HTTP/2 whatever was asked may be asked again where the origin says that it did nothing.
+        // With HTTP/2 any request may be sent again if the origin reports that it did nothing.
         let resends = ex.request.is_idempotent() || matches!(conn, OriginConn::H2(_));
         let origin = conn.begin(&ex.core, &asking);
         let keep = ctx.keep.max(if resends { RESEND } else { 0 });
@@ -74,7 +76,7 @@ impl Attempt {
         }
     }
 
-    /// The head that came.
+    /// The head that was read last.
     pub fn response(&self) -> &Response {
         self.reply.response()
     }
@@ -102,48 +104,25 @@ impl Attempt {
                     if self.interim > MOST_INTERIM {
                         return bad_response(FailureCause::Interims);
                     }
-                    // A client that waits no more may be at its next request.
+                    // A client that no longer waits may be at its next request.
                     if ctx.is_wanted() {
                         self.pass_interim(cx, ex);
                     }
                 }
-                Poll::Ready(Err(HeadError::Rule(refusal))) => {
-                    return bad_response(FailureCause::Rule(refusal));
-                }
-                Poll::Ready(Err(HeadError::TooLong)) => return bad_response(FailureCause::HeadTooLong),
-                Poll::Ready(Err(HeadError::Cut)) => {
-                    let failure = Failure::new(Kind::Reset).with_cause(FailureCause::HeadCut);
-                    return Poll::Ready(Err(AttemptError::With(failure)));
-                }
-                Poll::Ready(Err(HeadError::Malformed(reason))) => {
-                    return bad_response(FailureCause::Malformed(reason));
-                }
-                Poll::Ready(Err(HeadError::Reset(reason))) => {
-                    let failure = Failure::new(Kind::Reset).with_cause(FailureCause::StreamReset(reason));
-                    return Poll::Ready(Err(AttemptError::With(failure)));
-                }
-                Poll::Ready(Err(HeadError::Flooded)) => {
-                    let failure = Failure::new(Kind::Reset).with_cause(FailureCause::Flooded);
-                    return Poll::Ready(Err(AttemptError::With(failure)));
-                }
-                Poll::Ready(Err(HeadError::Refused)) => {
-                    let failure = Failure::new(Kind::Refused).with_cause(FailureCause::Refused);
-                    return Poll::Ready(Err(AttemptError::With(failure)));
-                }
-                Poll::Ready(Err(HeadError::Unprocessed)) => {
-                    return Poll::Ready(Err(AttemptError::Unprocessed));
-                }
-                Poll::Ready(Err(HeadError::Tls(why))) => {
-                    // On a connection that was used before it is no refusal of this side.
-                    let kind = if ex.reused.get() { Kind::Reset } else { Kind::ConnectFailed };
-                    return Poll::Ready(Err(AttemptError::With(
-                        Failure::new(kind).with_cause(FailureCause::Tls(why)),
-                    )));
-                }
-                Poll::Ready(Err(HeadError::Silent)) => return Poll::Ready(Err(AttemptError::Silent)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(head_error(error, ex.reused.get()))),
                 Poll::Pending => break,
             }
         }
+        self.poll_limits(cx, ex, ctx)
+    }
+
+    /// Applies the limits of an attempt without a head: sends 100 (Continue) late, and fails where the origin is too silent.
+    fn poll_limits(
+        &mut self,
+        cx: &mut Context<'_>,
+        ex: &Exchange,
+        ctx: &RequestContext,
+    ) -> Poll<Result<(), AttemptError>> {
         if let Some(sleep) = &mut self.continue_after
             && sleep.poll_ended(cx).is_ready()
         {
@@ -166,7 +145,7 @@ impl Attempt {
         Poll::Pending
     }
 
-    /// Sends on of the request what has come of it.
+    /// Forwards the part of the request that has arrived.
     fn send(&mut self, cx: &mut Context<'_>, ex: &Exchange, ctx: &RequestContext) -> Result<(), Failure> {
         let reply = &mut *self.reply;
         if reply.upload.broken || (reply.upload.finished && reply.origin.unsent() == 0) {
@@ -188,7 +167,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// Whether the origin has said nothing for as long as what nobody waits for is waited for.
+    /// Whether the origin was silent for longer than an abandoned request may wait.
     #[cold]
     fn is_silent(&mut self, cx: &mut Context<'_>, ex: &Exchange) -> bool {
         let reads = self.reply.origin.reads();
@@ -198,7 +177,7 @@ impl Attempt {
         self.silence.as_mut().is_some_and(|(sleep, _)| sleep.poll_ended(cx).is_ready())
     }
 
-    /// A 101 leads only to what was asked for.
+    /// Checks that a 101 switches to what was asked for.
     fn check_switch(&self, ex: &Exchange) -> Result<(), AttemptError> {
         if self.response().status() != 101 {
             return Ok(());
@@ -208,7 +187,7 @@ impl Attempt {
         })
     }
 
-    /// The origin was silent for too long.
+    /// The failure of an origin that was silent for too long.
     #[cold]
     fn late(&self) -> Failure {
         let OriginReply { upstream, upload, origin, .. } = &*self.reply;
@@ -219,7 +198,8 @@ impl Attempt {
         Failure::new(Kind::Timeout).with_cause(why)
     }
 
-    /// The limit of silence counts while the origin takes nothing; while it is the client's turn, the client's own does.
+    /// Applies the limit of silence while the origin takes nothing; while it is the client's turn, the client's limit
+    /// applies.
     fn watch_upload(&mut self, ex: &Exchange) {
         let unsent = self.reply.origin.unsent();
         let progress = (ex.body.try_borrow().map_or(0, |b| b.received), unsent);
@@ -230,7 +210,7 @@ impl Attempt {
         }
     }
 
-    /// 100 is told once, to a client that waits for it; others go on to clients that know them.
+    /// Forwards an interim response: 100 once, to a client that waits for it; others to clients that know them.
     fn pass_interim(&mut self, cx: &mut Context<'_>, ex: &Exchange) {
         if self.response().status() == 100 {
             ex.say_continue(cx);
@@ -240,11 +220,31 @@ impl Attempt {
         }
     }
 
-    /// What was begun is answered.
+    /// Turns an answered attempt into its reply.
     pub fn into_reply(self) -> Box<OriginReply> {
         self.reply.origin.set_deadline(self.reply.upstream.origin().body_timeout_ns);
         self.reply
     }
+}
+
+/// The error of an attempt whose head could not be read. `reused`: its connection was used before.
+#[cold]
+fn head_error(error: HeadError, reused: bool) -> AttemptError {
+    let (kind, cause) = match error {
+        HeadError::Rule(refusal) => (Kind::BadResponse, FailureCause::Rule(refusal)),
+        HeadError::TooLong => (Kind::BadResponse, FailureCause::HeadTooLong),
+        HeadError::Malformed(reason) => (Kind::BadResponse, FailureCause::Malformed(reason)),
+        HeadError::Cut => (Kind::Reset, FailureCause::HeadCut),
+        HeadError::Reset(reason) => (Kind::Reset, FailureCause::StreamReset(reason)),
+        HeadError::Flooded => (Kind::Reset, FailureCause::Flooded),
+        HeadError::Refused => (Kind::Refused, FailureCause::Refused),
+        // On a reused connection this does not mean that TLS was refused.
+        HeadError::Tls(why) if reused => (Kind::Reset, FailureCause::Tls(why)),
+        HeadError::Tls(why) => (Kind::ConnectFailed, FailureCause::Tls(why)),
+        HeadError::Unprocessed => return AttemptError::Unprocessed,
+        HeadError::Silent => return AttemptError::Silent,
+    };
+    AttemptError::With(Failure::new(kind).with_cause(cause))
 }
 
 #[cold]

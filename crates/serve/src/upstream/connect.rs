@@ -1,4 +1,4 @@
-//! Making a connection to an origin: TCP by the addresses of its name, a Unix socket, or a pair with the built-in servers.
+//! Connecting to an origin: TCP to the addresses of its name, a Unix socket, or a pair with the built-in servers.
 
 use socket2::{Domain, Type};
 use std::cell::{Cell, RefCell};
@@ -17,13 +17,13 @@ use weir_net::transport::socket::{Raw, Socket};
 /// The way to the built-in servers.
 #[derive(Clone, Debug)]
 pub(crate) enum BuiltInServers {
-    /// They are of this process: a connection for the one whose root has this identity.
+    /// They are in this process, which gets a connection for the server whose root has this identity.
     Here(UnboundedSender<(u32, UnixStream)>),
-    /// They are a process of their own: where each of them listens, by the number of its root.
+    /// They are another process: the address of each of them, by the number of its root.
     There(Arc<BTreeMap<u32, SocketAddr>>),
 }
 
-/// Where an origin is.
+/// The location of an origin.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// The addresses of its name.
@@ -37,39 +37,39 @@ pub(crate) enum Place {
 /// The addresses of an origin as one loop knows them.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    /// The number of its name in [`crate::upstream::names::Names`]; `None` for a literal address.
+    /// The number of its name in [`crate::upstream::names::Names`]; `None`: a literal address.
     pub name: Option<u32>,
-    /// Families by turns, IPv6 first.
+    /// The addresses, IPv6 and IPv4 alternating.
     list: RefCell<Rc<[SocketAddr]>>,
-    /// When they changed last.
+    /// When they last changed.
     changed_ns: Cell<u64>,
 }
 
 impl Addresses {
-    /// These addresses, of a name that is resolved again and again, or for ever.
+    /// These addresses, which change with those of the name, if there is one.
     pub fn new(name: Option<u32>, list: &[SocketAddr]) -> Addresses {
         Addresses { name, list: RefCell::new(list.into()), changed_ns: Cell::new(0) }
     }
 
-    /// Others from now on.
+    /// Replaces the addresses.
     pub fn set(&self, now_ns: u64, list: &[SocketAddr]) {
         *self.list.borrow_mut() = list.into();
         self.changed_ns.set(now_ns);
     }
 
-    /// Those of the moment.
+    /// The present addresses.
     pub fn list(&self) -> Rc<[SocketAddr]> {
         self.list.borrow().clone()
     }
 
-    /// Whether a connection that was made then still leads to one of them.
+    /// Whether a connection that was made at `opened_ns` still leads to one of them.
     pub fn lead(&self, opened_ns: u64, peer: impl FnOnce() -> Option<SocketAddr>) -> bool {
         opened_ns > self.changed_ns.get() || peer().is_some_and(|peer| self.list.borrow().contains(&peer))
     }
 }
 
 impl Place {
-    /// A connection, or why there is none.
+    /// Makes a connection.
     pub async fn connect(&self, core: &Core) -> io::Result<Socket> {
         self.connect_to(core, None).await
     }
@@ -99,7 +99,7 @@ impl Place {
         }
     }
 
-    /// Whether there is anywhere to connect to.
+    /// Whether it has an address to connect to.
     pub fn has_address(&self) -> bool {
         match self {
             Place::Tcp(addresses) => !addresses.list.borrow().is_empty(),
@@ -107,7 +107,7 @@ impl Place {
         }
     }
 
-    /// Whether a connection that was made then leads there still.
+    /// Whether a connection that was made at `opened_ns` still leads there.
     pub fn leads(&self, opened_ns: u64, peer: impl FnOnce() -> Option<SocketAddr>) -> bool {
         match self {
             Place::Tcp(addresses) => addresses.lead(opened_ns, peer),

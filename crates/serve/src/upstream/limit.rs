@@ -1,8 +1,9 @@
-//! `max_connections` of balancers: how many connections there may be to a target, over all loops, idle ones included.
+//! `max_connections` of balancers: the limit of connections to a target, over all loops, idle ones included.
 //!
-//! A request that was let through to the target has a connection at most, and no more are let through than there may be
-//! connections. So whoever finds no room for a new one finds idle ones on other loops: they are asked to close some, and in
-//! a moment there is room. Cost where there is a limit: two atomic operations per connection; else nothing.
+//! A request that was admitted to the target uses at most one connection, and no more requests are admitted than
+//! connections allowed. So if there is no room for a new connection, other loops have idle ones: they are asked to
+//! close some, and room is there in a moment. Cost with a limit: two atomic operations per connection; without:
+//! nothing.
 
 use crate::sync::counter::{Counted, Counter};
 use std::future::poll_fn;
@@ -12,11 +13,11 @@ use weir_net::io::Core;
 use weir_net::io::timers::{Sleep, has_ended};
 use weir_plan::Origin;
 
-/// How soon somebody who was promised room looks for it again, at first and at last, ns.
+/// How soon a connection that was promised room looks for it again, at first and at last, ns.
 const LOOK_NS: (u64, u64) = (500_000, 8_000_000);
 
-/// How soon other loops are asked for room again, at first and at last, ns: who had some for this one may have given it to
-/// another.
+/// How soon other loops are asked for room again, at first and at last, ns: a place that one of them freed may have
+/// been taken by another request.
 const ASK_NS: (u64, u64) = (4_000_000, 256_000_000);
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -25,21 +26,21 @@ const SECOND_NS: u64 = 1_000_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionLimit {
     most: u32,
-    /// For how long room is waited for where `connect_timeout=None` sets no end, ns.
+    /// How long to wait for room if `connect_timeout=None` sets no end, ns.
     wait_ns: u64,
     open: Arc<Counter>,
 }
 
 impl ConnectionLimit {
-    /// At most so many of those that `open` counts. `wait_ns`: the balancers' `wait_timeout`; without one the default
-    /// `connect_timeout` ends a wait that nothing else does.
+    /// At most `most` of the connections that `open` counts. `wait_ns`: the balancers' `wait_timeout`; without one
+    /// the default `connect_timeout` ends a wait that would otherwise not end.
     pub fn new(open: Arc<Counter>, most: u32, wait_ns: Option<u64>) -> ConnectionLimit {
         let wait_ns = wait_ns.or(Origin::default().connect_timeout_ns).unwrap_or(SECOND_NS);
         ConnectionLimit { most, wait_ns, open }
     }
 
-    /// Room for a connection; `None`: there was none before the end, or where that is never, for the limit's own time.
-    /// `ask`: has idle ones closed, here and on other loops.
+    /// Waits for room for a connection; `None`: there was none before the end, or without an end within the limit's
+    /// own time. `ask`: has idle connections closed, here and on other loops.
     pub async fn room(&self, core: &Core, end: &mut Option<Sleep>, ask: impl Fn()) -> Option<Counted> {
         if let Some(counted) = self.open.take(self.most) {
             return Some(counted);

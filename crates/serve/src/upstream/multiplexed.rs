@@ -1,7 +1,8 @@
-//! Connections of HTTP/2 to one target, of one loop: each carries many requests, and another is made when no stream is left.
+//! HTTP/2 connections of one loop to one target: each carries many requests, and another is made when no stream is
+//! left.
 //!
-//! Who comes while one is being made waits for it, for as long as its own `connect_timeout` lets it: so that a burst of requests
-//! makes one connection, and not one each. A connection that fails fails all who waited for it.
+//! A request that arrives while one is being made waits for it, up to its own `connect_timeout`, so that a burst of
+//! requests makes one connection and not one each. A connection that fails fails all requests that waited for it.
 
 use crate::exchange::{Failure, OriginConn};
 use crate::h2::client::Conn;
@@ -19,20 +20,20 @@ pub(crate) struct Multiplexed {
 /// A connection that is being made.
 #[derive(Default)]
 pub(crate) struct Making {
-    /// `Ok`: there is one more now, or it may be tried again.
+    /// `Ok`: it was made, or another request may try.
     made: Cell<Option<Result<(), Failure>>>,
     waiting: RefCell<Vec<Waker>>,
 }
 
-/// Whose turn it is where no stream is left.
+/// What to do when no stream is left.
 pub(crate) enum Turn {
-    /// This one makes a connection.
+    /// Make a connection.
     Make(Maker),
-    /// Another does.
+    /// Wait for the one that another request makes.
     Wait(Rc<Making>),
 }
 
-/// Makes a connection; dropped, the next one may.
+/// The right to make a connection; when it is dropped the next request gets it.
 pub(crate) struct Maker(Rc<Making>);
 
 impl Multiplexed {
@@ -42,7 +43,7 @@ impl Multiplexed {
         conns.iter().find_map(|conn| conn.take(now_ns, idle_timeout_ns)).map(OriginConn::H2)
     }
 
-    /// Whose turn it is to make a connection.
+    /// Decides whether the caller makes a connection or waits for one.
     pub fn turn(&self) -> Turn {
         let mut making = self.making.borrow_mut();
         match &*making {
@@ -55,27 +56,27 @@ impl Multiplexed {
         }
     }
 
-    /// One more.
+    /// Adds a connection.
     pub fn put(&self, conn: Rc<Conn>) {
         self.conns.borrow_mut().push(conn);
     }
 
-    /// Lets those go that take no more requests, or do not lead where they should; each ends after its last.
+    /// Releases connections that take no more requests or lead elsewhere; each ends after its last request.
     pub fn keep_only(&self, mut good: impl FnMut(&Rc<Conn>) -> bool) {
         self.conns.borrow_mut().retain(|conn| good(conn));
     }
 
-    /// Those on which no request is.
+    /// The number of connections without a request.
     pub fn idle(&self) -> usize {
         self.conns.borrow().iter().filter(|conn| conn.idle_since_ns().is_some()).count()
     }
 
-    /// Since when the one is idle that has been so for longest.
+    /// When the longest idle connection became idle, ns.
     pub fn oldest_ns(&self) -> Option<u64> {
         self.conns.borrow().iter().filter_map(|conn| conn.idle_since_ns()).min()
     }
 
-    /// Closes the one that has been idle for longest; whether there was one.
+    /// Closes the longest idle connection; returns whether there was one.
     pub fn close_one(&self) -> bool {
         let mut conns = self.conns.borrow_mut();
         let idle = (0..conns.len()).filter_map(|i| Some((conns[i].idle_since_ns()?, i)));
@@ -85,7 +86,7 @@ impl Multiplexed {
 }
 
 impl Making {
-    /// What became of it. `waits`: whether this was asked before.
+    /// The result of making it. `waits`: whether this was polled before.
     pub fn poll(&self, cx: &mut Context<'_>, waits: &mut bool) -> Poll<Result<(), Failure>> {
         if let Some(made) = self.made.get() {
             return Poll::Ready(made);
@@ -98,7 +99,7 @@ impl Making {
 }
 
 impl Maker {
-    /// It was made, or failed.
+    /// Reports the result to the requests that wait.
     pub fn made(&self, made: Result<(), Failure>) {
         if self.0.made.replace(Some(made)).is_none() {
             self.0.waiting.take().into_iter().for_each(Waker::wake);
@@ -107,7 +108,7 @@ impl Maker {
 }
 
 impl Drop for Maker {
-    /// Who made it is not there any more: another tries.
+    /// The request that made it is gone: another tries.
     fn drop(&mut self) {
         if self.0.made.get().is_none() {
             self.made(Ok(()));

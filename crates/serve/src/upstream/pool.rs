@@ -1,4 +1,4 @@
-//! Idle connections to one target, of one loop: the last one given back is the first one taken, so that few stay warm.
+//! Idle connections of one loop to one target: the last one given back is the first one taken, so that few stay warm.
 
 use crate::exchange::OriginConn;
 use weir_plan::fixed;
@@ -15,7 +15,7 @@ struct Idle {
 }
 
 impl Pool {
-    /// A connection that is still open, has said nothing unasked, and is not too old.
+    /// Takes a connection that is open, has no unexpected bytes, and is not too old.
     pub fn take(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
         while let Some(mut idle) = self.idle.pop() {
             if idle.conn.is_usable(now_ns, idle.since_ns, idle_timeout_ns) {
@@ -33,27 +33,27 @@ impl Pool {
         }
     }
 
-    /// How many there are.
+    /// The number of connections.
     pub fn len(&self) -> usize {
         self.idle.len()
     }
 
-    /// Closes those that are too old, or that the origin has closed.
+    /// Closes those that are too old or were closed by the origin.
     pub fn sweep(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) {
         self.idle.retain_mut(|idle| idle.conn.is_usable(now_ns, idle.since_ns, idle_timeout_ns));
     }
 
-    /// Closes those that do not lead where they should.
+    /// Closes those that lead elsewhere.
     pub fn keep_only(&mut self, mut leads: impl FnMut(&OriginConn) -> bool) {
         self.idle.retain(|idle| leads(&idle.conn));
     }
 
-    /// Since when the one is idle that has been so for longest.
+    /// When the longest idle connection became idle, ns.
     pub fn oldest_ns(&self) -> Option<u64> {
         self.idle.first().map(|idle| idle.since_ns)
     }
 
-    /// Closes the one that has been idle for longest; whether there was one.
+    /// Closes the longest idle connection; returns whether there was one.
     pub fn close_one(&mut self) -> bool {
         let any = !self.idle.is_empty();
         if any {

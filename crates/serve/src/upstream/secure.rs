@@ -1,4 +1,4 @@
-//! TLS to an origin: the handshake on a connection that stands.
+//! TLS to an origin: the handshake on a connection that was made.
 
 use crate::exchange::Failure;
 use crate::exchange::failure::FailureCause;
@@ -12,20 +12,20 @@ use weir_net::transport::socket::Socket;
 use weir_net::transport::tls;
 use weir_policy::Kind;
 
-/// What a server says of TLS.
+/// The TLS settings of a server.
 pub(crate) struct Secure {
     pub client: Arc<tls::Client>,
-    /// The host of its address, which its certificate must cover where no other name is said.
+    /// The host of its address, which its certificate must cover unless another name is set.
     pub host: Rc<str>,
 }
 
 impl Secure {
-    /// To a listener of this process, which is asked for no name.
+    /// TLS to a listener of this process, which is not asked for a name.
     pub fn to_own(client: Arc<tls::Client>) -> Secure {
         Secure { client, host: Rc::from("") }
     }
 
-    /// TLS on a connection that stands, within this time; `offers`: protocols, the best first (ALPN).
+    /// Runs the handshake on a connection, within this time; `offers`: protocols, the best first (ALPN).
     pub async fn handshake(
         &self,
         core: &Core,

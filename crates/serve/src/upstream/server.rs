@@ -1,11 +1,11 @@
 //! `server(name, addr=...)`: forwards a request to its target and waits for the head of the answer.
 //!
-//! A request whose reused connection ended before any byte of an answer is sent once more on a fresh one, if it is idempotent
-//! and still kept: the origin had closed the connection just then (RFC 9110, 9.2.2; RFC 9112, 9.3.1).
+//! A request whose reused connection ended before the first byte of an answer is sent once more on a fresh one, if it
+//! is idempotent and still kept: the origin had just closed the connection (RFC 9110, 9.2.2; RFC 9112, 9.3.1).
 //!
-//! An upgrade goes by HTTP/1.1, since HTTP/2 has none (RFC 9113, 8.6). To an origin that chooses its version by ALPN it takes a
-//! connection for which nothing else was offered. Such a connection says nothing of what the origin would have chosen, and
-//! other requests leave it alone where they may go by HTTP/2.
+//! An upgrade uses HTTP/1.1, since HTTP/2 has none (RFC 9113, 8.6). To an origin that chooses its version by ALPN it
+//! takes a connection that offered nothing else. Such a connection does not show what the origin would have chosen,
+//! and requests that may use HTTP/2 leave it alone.
 
 use super::alone::SoleTarget;
 use super::attempt::{Attempt, AttemptError};
@@ -42,24 +42,23 @@ use weir_net::transport::tls;
 use weir_plan::{Origin, OriginProtocol};
 use weir_policy::Kind;
 
-/// Whoever can close idle connections of targets, here and on other loops.
+/// Closes idle connections of targets, here and on other loops.
 pub(crate) trait MakesRoom {
-    /// Somebody waits for a connection, since there may be no more.
+    /// Notes that a request waits for a connection because of the limit.
     fn note_demand(&self) {}
 
-    /// Has one idle connection to this target closed on every loop that has one.
+    /// Closes one idle connection to this target on every loop that has one.
     fn close_idle(&self, target: u32);
 
-    /// Has the connection closed that has been idle for longest; whether there was one on this loop. Others close theirs
-    /// soon.
+    /// Closes the longest idle connection; returns whether this loop had one. Other loops close theirs soon.
     fn free_descriptor(&self) -> bool;
 }
 
-/// How often other loops are asked to free a descriptor before a connection fails, and how long they have for it, ns.
+/// How often other loops are asked to free a descriptor before a connection fails, and the time they have for it, ns.
 const ASKS: u32 = 10;
 const ASK_AGAIN_NS: u64 = 5_000_000;
 
-/// What TLS offers by ALPN, the best first.
+/// The protocols that TLS offers by ALPN, the best first.
 const H1: &[&str] = &["http/1.1"];
 const H2: &[&str] = &["h2"];
 const BOTH: &[&str] = &["h2", "http/1.1"];
@@ -70,23 +69,23 @@ pub(crate) struct Server {
     pub id: NodeId,
     /// Its name, for logs.
     pub name: Rc<str>,
-    /// Where the file says that it is; `None`: in this process.
+    /// Its address in the file; `None`: in this process.
     pub addr: Option<Rc<str>>,
-    /// Where it leads.
+    /// The target behind it.
     pub target: Rc<Target>,
     /// TLS to it; `None`: cleartext.
     pub tls: Option<Secure>,
     /// Timeouts and limits of its connections.
     pub origin: Origin,
-    /// What whoever is there knows this process, or its run, by; `None`: an origin, which is told nothing of draws.
+    /// The token by which the server knows this process or its run; `None`: an origin, which gets no draws.
     pub token: Option<u64>,
-    /// A listener of this process: how it knows its connections.
+    /// For a listener of this process: how it knows this process's connections.
     pub own: Option<Arc<OwnConnections>>,
-    /// How many connections there may be, over all loops.
+    /// The limit of connections, over all loops.
     pub most: Option<ConnectionLimit>,
-    /// How room is made under that limit, and that of descriptors.
+    /// Makes room under that limit, and under that of descriptors.
     pub room: Rc<dyn MakesRoom>,
-    /// What it counts by where no balancer is before it.
+    /// Its counters if no balancer is in front.
     pub alone: OnceCell<Rc<SoleTarget>>,
 }
 
@@ -138,7 +137,7 @@ impl Server {
             let since_ns = ex.moment();
             let conn = match pooled {
                 Some(conn) => conn,
-                // Boxed, as it is rare and large: what waits for a pooled connection need not carry it.
+                // Boxed, as it is rare and large: a request with a pooled connection need not carry it.
                 None => match Box::pin(or_target_removed(&ex.core, &ctx.abort, self.connect(ex))).await {
                     Ok(conn) => conn,
                     Err(failure) => {
@@ -158,42 +157,24 @@ impl Server {
             match headed {
                 Ok(()) if self.is_built_in() && attempt.response().field(built_in::KIND).is_some() => {
                     ctx.sending(Sending::Nowhere);
-                    let reply = attempt.into_reply();
-                    let failure = built_in::failure(reply.response());
-                    reply.discard(ex);
-                    return Err(failure.with_server(self.id));
+                    return Err(self.built_in_failure(ex, attempt));
                 }
                 Ok(()) => {
-                    return Ok(Reply {
-                        source: ReplySource::Origin(attempt.into_reply()),
-                        holds: Holds::default(),
-                    });
+                    let source = ReplySource::Origin(attempt.into_reply());
+                    return Ok(Reply { source, holds: Holds::default() });
                 }
                 Err(AttemptError::Silent) => {
                     drop(attempt);
-                    ctx.sending(Sending::Nowhere);
-                    let again =
+                    let may =
                         reused && !self.is_built_in() && ex.request.is_idempotent() && ex.can_send_again();
-                    if !again {
-                        return Err(Failure::new(Kind::Reset)
-                            .with_cause(FailureCause::Silent)
-                            .with_server(self.id));
-                    }
-                    ex.resent.set(true);
-                    self.target.counts.resent.one();
+                    self.resend(ex, ctx, may, Failure::new(Kind::Reset).with_cause(FailureCause::Silent))?;
                     fresh = true;
                 }
                 Err(AttemptError::Unprocessed) => {
                     drop(attempt);
-                    ctx.sending(Sending::Nowhere);
-                    // Nothing was done, so that it may be sent again whatever it asks; once, since the next may end as well.
-                    if fresh || !ex.can_send_again() {
-                        return Err(Failure::new(Kind::Refused)
-                            .with_cause(FailureCause::Refused)
-                            .with_server(self.id));
-                    }
-                    ex.resent.set(true);
-                    self.target.counts.resent.one();
+                    // The origin did nothing, so any request may be sent again; once, since the next connection may end as well.
+                    let may = !fresh && ex.can_send_again();
+                    self.resend(ex, ctx, may, Failure::new(Kind::Refused).with_cause(FailureCause::Refused))?;
                     fresh = true;
                 }
                 Err(AttemptError::With(failure)) => {
@@ -204,7 +185,37 @@ impl Server {
         }
     }
 
-    /// Whether it is one of this process.
+    /// The failure that the answer of a built-in server represents.
+    #[cold]
+    fn built_in_failure(&self, ex: &Exchange, attempt: Attempt) -> Failure {
+        let reply = attempt.into_reply();
+        let failure = built_in::failure(reply.response());
+        reply.discard(ex);
+        failure.with_server(self.id)
+    }
+
+    /// Notes that a request is sent again on a fresh connection.
+    ///
+    /// # Errors
+    /// This failure, unless the request `may` be sent again.
+    #[cold]
+    fn resend(
+        &self,
+        ex: &Exchange,
+        ctx: &RequestContext,
+        may: bool,
+        failure: Failure,
+    ) -> Result<(), Failure> {
+        ctx.sending(Sending::Nowhere);
+        if !may {
+            return Err(failure.with_server(self.id));
+        }
+        ex.resent.set(true);
+        self.target.counts.resent.one();
+        Ok(())
+    }
+
+    /// Whether it is a server of this process.
     pub fn is_built_in(&self) -> bool {
         matches!(self.target.place, Place::BuiltIn(..))
     }
@@ -212,7 +223,7 @@ impl Server {
     fn take(&self, ex: &Exchange) -> Option<OriginConn> {
         let (now_ns, idle_ns) = (ex.core.recent(), self.origin.idle_timeout_ns);
         let bound = ex.pinned.take(self.target.key, now_ns);
-        // One that names its client is nobody else's.
+        // A connection that names its client cannot be shared.
         if self.origin.send_proxy.is_some() {
             return bound;
         }
@@ -222,7 +233,8 @@ impl Server {
         })
     }
 
-    /// A connection for a request that is no upgrade. One of HTTP/1.1 is left to upgrades where HTTP/2 may be spoken.
+    /// A connection for a request that is not an upgrade. HTTP/1.1 connections are left to upgrades where HTTP/2 may
+    /// be used.
     fn take_shared(&self, now_ns: u64) -> Option<OriginConn> {
         let idle_ns = self.origin.idle_timeout_ns;
         match self.may_multiplex() {
@@ -231,8 +243,8 @@ impl Server {
         }
     }
 
-    /// A connection. Where descriptors have run out, the idle connections of targets are closed, the oldest first, before
-    /// that is an error.
+    /// Opens a connection. If descriptors have run out, idle connections of targets are closed, the oldest first,
+    /// before that is an error.
     async fn open(&self, ex: &Exchange) -> io::Result<Socket> {
         let core = &*ex.core;
         let mut asked = 0;
@@ -249,7 +261,7 @@ impl Server {
         }
     }
 
-    /// A connection that begins with whose it is, where the origin wants to know.
+    /// Opens a connection; it begins with a PROXY header if the origin expects one.
     async fn connect_as(&self, ex: &Exchange) -> io::Result<Socket> {
         let mut socket = self.target.place.connect(&ex.core).await?;
         if let Some(version) = self.origin.send_proxy {
@@ -260,7 +272,7 @@ impl Server {
         Ok(socket)
     }
 
-    /// A connection for a health check, to this port if another than the target's: made on weir's own behalf.
+    /// Opens a connection for a health check, to this port if it differs from the target's: on behalf of weir itself.
     pub async fn connect_to_check(&self, core: &Core, port: Option<u16>) -> io::Result<Socket> {
         let mut socket = self.target.place.connect_to(core, port).await?;
         if let Some(version) = self.origin.send_proxy {
@@ -279,7 +291,7 @@ impl Server {
         }
     }
 
-    /// Whether HTTP/2 is spoken, or asked for: not again while a connection stands on which the origin has chosen HTTP/1.1.
+    /// Whether HTTP/2 is used or offered: not while a connection is open on which the origin chose HTTP/1.1.
     fn may_multiplex(&self) -> bool {
         match self.origin.protocol {
             OriginProtocol::H1 => false,
@@ -290,9 +302,9 @@ impl Server {
         }
     }
 
-    /// A connection of HTTP/1.1.
+    /// Makes an HTTP/1.1 connection.
     async fn connect_h1(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
-        // A tunnel lasts for days, and says nothing of what the origin would choose by then.
+        // A tunnel lasts for days and says nothing about what the origin would choose by then.
         let chosen = if ex.is_upgrade() { None } else { self.target.h1_chosen() };
         let connection = self.dial(ex, limit, H1).await.map_err(|failure| match failure.cause {
             FailureCause::Tls(why) if why.is_of_protocol() && ex.is_upgrade() => {
@@ -315,7 +327,7 @@ impl Server {
         OriginConn::H1(conn)
     }
 
-    /// A place on a connection of HTTP/2, for which others may wait as well.
+    /// Waits for a place on an HTTP/2 connection.
     async fn multiplex(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         loop {
             if !self.may_multiplex() {
@@ -341,7 +353,7 @@ impl Server {
         }
     }
 
-    /// Makes a connection of HTTP/2, which the target shares from now on.
+    /// Makes an HTTP/2 connection, which the target shares from now on.
     async fn make(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         let core = &ex.core;
         let offers = if self.origin.protocol == OriginProtocol::H2 { H2 } else { BOTH };
@@ -350,8 +362,8 @@ impl Server {
             return Ok(self.wrap_h1(core, connection, Some(self.target.chooses_h1())));
         }
         let Connection { socket, held } = connection;
-        let ends = (self.old_ns(core), self.origin.max_requests);
-        let opening = h2::client::Conn::open(core, socket, ends, held);
+        let (old_ns, most_requests) = (self.old_ns(core), self.origin.max_requests);
+        let opening = h2::client::Conn::open(core, socket, old_ns, most_requests, held);
         let conn = within(limit, opening).await.ok_or(self.too_late())?;
         let failed = |tls: Option<tls::TlsError>| {
             Failure::new(Kind::ConnectFailed).with_cause(tls.map_or(FailureCause::NoHttp2, FailureCause::Tls))
@@ -362,7 +374,8 @@ impl Server {
         Ok(OriginConn::H2(handle))
     }
 
-    /// When a connection made now is too old. Jitter of a tenth, so that connections made together do not end together.
+    /// When a connection made now will be too old, ns. Jitter of a tenth, so that connections made together do not
+    /// end together.
     fn old_ns(&self, core: &Core) -> u64 {
         match self.origin.max_age_ns {
             Some(age) => {
@@ -373,7 +386,7 @@ impl Server {
         }
     }
 
-    /// A socket that is connected, with its place among those that there may be.
+    /// Connects a socket, with its place under the limit of connections.
     async fn dial(
         &self,
         ex: &Exchange,
@@ -400,12 +413,13 @@ impl Server {
             Some(Ok(socket)) => {
                 socket.extend_user_timeout(self.origin.body_timeout_ns, core.tcp.user_timeout_ns);
                 let socket = self.secured(core, socket, offers).await?;
-                // Not before: what closes while it shakes hands would be known for longer than it is open.
+                // Not before: a connection that closes during the handshake would be registered for longer than it is
+                // open.
                 let own = self.own.as_ref().and_then(|own| own.made(&socket));
                 let open = Some(self.target.counts.opens(core.now().saturating_sub(begun_ns)));
                 Ok(Connection { socket, held: ConnectionHold { own, _counted: counted, open } })
             }
-            // This process has nothing left: no target is to blame.
+            // This process has run out of a resource: the target is not at fault.
             Some(Err(e)) if is_exhausted(&e) => {
                 let errno = e.raw_os_error().unwrap_or_default();
                 Err(Failure::new(Kind::Overloaded).with_cause(FailureCause::Exhausted(errno)))
@@ -415,7 +429,7 @@ impl Server {
         }
     }
 
-    /// TLS on a connection that stands, where the server wants it; it has a time of its own.
+    /// Runs TLS on a connection if the server uses it; it has a time limit of its own.
     async fn secured(&self, core: &Core, socket: Socket, offers: &[&str]) -> Result<Socket, Failure> {
         match &self.tls {
             Some(tls) => tls.handshake(core, socket, offers, self.origin.connect_timeout_ns).await,
@@ -423,20 +437,20 @@ impl Server {
         }
     }
 
-    /// No connection stood in time.
+    /// The failure of a connection that was not made in time.
     fn too_late(&self) -> Failure {
         Failure::new(Kind::ConnectFailed)
             .with_cause(FailureCause::ConnectLimit(self.origin.connect_timeout_ns))
     }
 }
 
-/// A connection that stands, and what it holds in this process.
+/// A connected socket, and what it holds in this process.
 struct Connection {
     socket: Socket,
     held: ConnectionHold,
 }
 
-/// What this comes to, if it does so in time.
+/// The result of `work`, or `None` after the time limit.
 async fn within<T>(limit: &mut Option<Sleep>, work: impl Future<Output = T>) -> Option<T> {
     let mut work = std::pin::pin!(work);
     poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -447,13 +461,13 @@ async fn within<T>(limit: &mut Option<Sleep>, work: impl Future<Output = T>) -> 
     .await
 }
 
-/// Waits for a connection; no longer than the `drain_timeout` of a target that is removed meanwhile.
+/// Waits for a connection, or for the end of `drain_timeout` if the target is removed meanwhile.
 async fn or_target_removed<T>(
     core: &Core,
     abort: &Abort,
     connecting: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    // Never due: whoever ends what a removed target still has wakes all who wait for a deadline.
+    // Never due: ending the requests of a removed target wakes every task that waits for a deadline.
     let woken = core.deadlines.add();
     let mut connecting = std::pin::pin!(connecting);
     poll_fn(|cx| match connecting.as_mut().poll(cx) {

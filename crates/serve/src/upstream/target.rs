@@ -1,5 +1,5 @@
-//! A target by its identity (`docs/spec/operating.md#identity-of-targets`): what its `server` says of where it is. However many
-//! nodes of however many graphs lead to it, a loop has it once, with its place and its idle connections.
+//! A target by its identity (`docs/spec/operating.md#identity-of-targets`): the location in its `server`. However
+//! many nodes of however many graphs lead to it, a loop has it once, with its location and its idle connections.
 
 use super::connect::Place;
 use super::multiplexed::Multiplexed;
@@ -14,22 +14,22 @@ use std::rc::{Rc, Weak};
 use weir_net::io::Core;
 use weir_plan::Origin;
 
-/// A target as one loop has it.
+/// A target as one loop sees it.
 pub(crate) struct Target {
     /// Its identity, interned: the same on all threads, in every graph.
     pub key: u32,
-    /// Where it is.
+    /// Its location.
     pub place: Place,
     pool: RefCell<Pool>,
-    /// Its connections of HTTP/2, which several requests have at once.
+    /// Its HTTP/2 connections, which several requests share.
     pub multiplexed: Multiplexed,
-    /// What is counted of its connections.
+    /// The counters of its connections.
     pub counts: Rc<ConnectionCounts>,
-    /// The longest that any of its nodes lets a connection be idle, ns; `None`: for ever.
+    /// The longest idle time that any of its nodes allows, ns; `None`: forever.
     idle_timeout_ns: Cell<Option<u64>>,
-    /// That it has chosen HTTP/1.1 where both were offered: for as long as a connection stands that says so.
+    /// Alive while a connection is open on which it chose HTTP/1.1 although both versions were offered.
     h1_chosen: RefCell<Weak<()>>,
-    /// Whether no way leads here any more: no connection is kept.
+    /// Whether no node leads here any more, so that no connection is kept.
     retired: Cell<bool>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Target {
 pub(crate) struct Targets(RefCell<BTreeMap<u32, Rc<Target>>>);
 
 impl Targets {
-    /// The target with this identity, at a place that is found out where it is not known yet.
+    /// The target with this identity; `place` is only called if it is not known yet.
     pub fn get(&self, key: u32, origin: &Origin, place: impl FnOnce() -> Place) -> Rc<Target> {
         let mut targets = self.0.borrow_mut();
         let target = targets.entry(key).or_insert_with(|| {
@@ -59,19 +59,19 @@ impl Targets {
         target.clone()
     }
 
-    /// Closes the idle connections of those to which no way leads any more.
+    /// Closes the idle connections of all targets except these.
     pub fn retire_but(&self, reached: &BTreeSet<u32>) {
         for target in self.0.borrow().values().filter(|target| !reached.contains(&target.key)) {
             target.retire();
         }
     }
 
-    /// Forgets those that no graph has any more.
+    /// Drops the targets that no graph has any more.
     pub fn forget(&self) {
         self.0.borrow_mut().retain(|_, target| Rc::strong_count(target) > 1);
     }
 
-    /// Each of them.
+    /// Calls `act` for each target.
     pub fn for_each(&self, act: impl FnMut(&Rc<Target>)) {
         self.0.borrow().values().for_each(act);
     }
@@ -83,14 +83,14 @@ impl Targets {
         }
     }
 
-    /// Closes the connection that has been idle for longest of all; whether there was one.
+    /// Closes the longest idle connection of all targets; returns whether there was one.
     pub fn close_oldest(&self) -> bool {
         let targets = self.0.borrow();
         let oldest = targets.values().filter_map(|t| Some((t.oldest_ns()?, t)));
         oldest.min_by_key(|(since_ns, _)| *since_ns).is_some_and(|(_, target)| target.close_idle())
     }
 
-    /// A name has these addresses now: idle connections to others close, busy ones after their exchange.
+    /// Applies new addresses of a name: idle connections to other addresses close, busy ones after their exchange.
     pub fn name_has(&self, now_ns: u64, name: u32, addresses: &[SocketAddr]) {
         for target in self.0.borrow().values() {
             if let Place::Tcp(own) = &target.place
@@ -105,30 +105,30 @@ impl Targets {
 }
 
 impl Target {
-    /// Whether it is known to choose HTTP/1.1; what a connection of that has says so to those that come after it.
+    /// The mark that it chooses HTTP/1.1, if it is known to; connections made because of that keep the mark alive.
     pub fn h1_chosen(&self) -> Option<Rc<()>> {
         self.h1_chosen.borrow().upgrade()
     }
 
-    /// It has chosen HTTP/1.1 just now.
+    /// Marks that it has chosen HTTP/1.1.
     pub fn chooses_h1(&self) -> Rc<()> {
         let chosen = self.h1_chosen().unwrap_or_default();
         *self.h1_chosen.borrow_mut() = Rc::downgrade(&chosen);
         chosen
     }
 
-    /// An idle connection that may be used.
+    /// Takes an idle connection that may be used.
     pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
         let multiplexed = self.multiplexed.take(now_ns, idle_timeout_ns);
         multiplexed.or_else(|| self.take_h1(now_ns, idle_timeout_ns))
     }
 
-    /// An idle connection of HTTP/1.1 that may be used.
+    /// Takes an idle HTTP/1.1 connection that may be used.
     pub fn take_h1(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
         self.pool.borrow_mut().take(now_ns, idle_timeout_ns)
     }
 
-    /// Keeps a connection that several requests may have at once, if it leads where it should.
+    /// Keeps a connection that several requests share, if it leads where it should.
     pub fn share(&self, core: &Core, conn: Rc<Conn>) {
         let leads = self.place.leads(conn.opened_ns, || conn.peer);
         if leads && !self.retired.get() && !core.is_draining() {
@@ -136,7 +136,7 @@ impl Target {
         }
     }
 
-    /// Since when a connection is idle, the one that has been so for longest.
+    /// When the longest idle connection became idle, ns.
     fn oldest_ns(&self) -> Option<u64> {
         let pooled = self.pool.borrow().oldest_ns();
         pooled.into_iter().chain(self.multiplexed.oldest_ns()).min()
@@ -152,24 +152,24 @@ impl Target {
         }
     }
 
-    /// Closes those that have been idle for too long, are too old, or that the origin has closed.
+    /// Closes connections that were idle for too long, are too old, or were closed by the origin.
     pub fn sweep(&self, now_ns: u64) {
         let idle_ns = self.idle_timeout_ns.get();
         self.pool.borrow_mut().sweep(now_ns, idle_ns);
         self.multiplexed.keep_only(|conn| conn.is_usable(now_ns, idle_ns));
     }
 
-    /// Connections on which nothing is asked.
+    /// The number of idle connections.
     pub fn idle(&self) -> usize {
         self.pool.borrow().len() + self.multiplexed.idle()
     }
 
-    /// Closes the connection that has been idle for longest; whether there was one.
+    /// Closes the longest idle connection; returns whether there was one.
     pub fn close_idle(&self) -> bool {
         self.pool.borrow_mut().close_one() || self.multiplexed.close_one()
     }
 
-    /// No way leads here any more.
+    /// Retires the target: no node leads here any more.
     pub fn retire(&self) {
         self.retired.set(true);
         self.pool.borrow_mut().clear();

@@ -42,7 +42,7 @@ impl Budgeted {
         Budgeted { running, addr, _alone: alone }
     }
 
-    /// A connection that asks for so many streams, and never reads. `window`: of each of them.
+    /// A connection that asks for `streams` streams, and never reads. `window`: of each of them.
     fn silent(&self, streams: u32, window: u32) -> TcpStream {
         let mut conn = TcpStream::connect(&self.addr).expect("a connection");
         conn.write_all(&asks(streams, window)).expect("it asks");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Connections of so many streams that nobody reads, and over how many origins they are spread: fewer for each than what waits
+/// Connections whose streams are never read, and over how many origins they are spread: fewer for each than what waits
 /// for its accept.
 const CONNS: usize = 4;
 const STREAMS: u32 = 75;
@@ -18,7 +18,7 @@ const ORIGINS: usize = 4;
 const EACH: usize = 40 << 10;
 
 /// Origins that have one large answer for everybody and keep no copy of it; their addresses, and how many requests they have
-/// begun to answer, or found nobody there for any more.
+/// begun to answer, or found no client any more.
 fn origins(answer: Vec<u8>) -> (Vec<String>, Arc<AtomicUsize>) {
     let (answer, begun) = (Arc::new(answer), Arc::new(AtomicUsize::new(0)));
     let addrs = (0..ORIGINS).map(|_| origin(&answer, &begun)).collect();
@@ -64,7 +64,7 @@ struct Answering {
 }
 
 impl Answering {
-    /// Sends what there is room for. Whether anything is left, for somebody who is there.
+    /// Sends what there is room for. Whether anything is left for a client that is there.
     fn goes_on(&mut self, answer: &[u8]) -> bool {
         let waits = |e: std::io::Error| e.kind() == ErrorKind::WouldBlock;
         if !self.asked {

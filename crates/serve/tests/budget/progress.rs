@@ -1,4 +1,4 @@
-//! Where more may come than may wait, what is read goes on: nobody waits for room that he takes himself.
+//! Where more may come than may wait, reading continues: no stream waits for room that it takes itself.
 
 use crate::common;
 use crate::peer::{Answer, Client, Origin, Reply, post, run};

@@ -8,7 +8,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_plan::CertificateFiles;
 
-/// Who signs.
+/// The authority that signs.
 pub struct Authority {
     /// The file of its certificate.
     pub file: String,

@@ -1,4 +1,4 @@
-//! A served topology from a text, a tiny blocking client, and origins that do as they are told. Loopback and free ports only;
+//! A served topology from a text, a tiny blocking client, and origins that follow a script. Loopback and free ports only;
 //! every wait is bounded.
 #![allow(dead_code, unused_imports)]
 

@@ -14,7 +14,7 @@ pub enum Reply {
     Ok(String),
     /// This status, with its number as the body.
     Status(u16),
-    /// These bytes, as they stand; then the connection goes on.
+    /// These bytes, unchanged; then the connection goes on.
     Raw(Vec<u8>),
     /// Waits so many ms, then the other.
     After(u64, Box<Reply>),
@@ -168,7 +168,7 @@ fn connection(
             shared.busy.fetch_sub(1, SeqCst);
             return Ok(());
         };
-        // Before it answers: whoever is answered may send the next one elsewhere at once.
+        // Before it answers: a client with its answer may send the next one elsewhere at once.
         shared.busy.fetch_sub(1, SeqCst);
         if !answer(&mut stream, then)? {
             return Ok(());
@@ -176,10 +176,10 @@ fn connection(
     }
 }
 
-/// Waits as long as it is told; `None`: whoever asked has gone.
+/// Waits the given time; `None`: the client has gone.
 fn wait(stream: &mut Link, mut then: Reply) -> std::io::Result<Option<Reply>> {
     while let Reply::After(ms, next) = then {
-        // In steps: whoever asked may go in the meantime.
+        // In steps: the client may go in the meantime.
         let mut left = ms;
         while left > 0 {
             let step = left.min(5);

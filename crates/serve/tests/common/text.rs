@@ -1,4 +1,4 @@
-//! Messages of HTTP/1.1 as a test or its script writes them, for those who carry them by HTTP/2.
+//! Messages of HTTP/1.1 as a test or its script writes them, for the transports that carry them by HTTP/2.
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};

@@ -128,7 +128,7 @@ async fn download(
     is_head: bool,
     closes: bool,
 ) -> Result<(), Cut> {
-    // Those that have come by the time the final head has are told first.
+    // Those that have come by the time the final head has are written first.
     while let Some(interim) = poll_fn(|cx| answer.poll_informational(cx)).await {
         let interim = interim.map_err(|_| Cut)?;
         write(to, &text_of(interim.status(), interim.headers(), "")).await?;
@@ -202,7 +202,7 @@ async fn stream(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, 
     let (from, mut to) = near.into_split();
     let (head, mut body) = request.into_parts();
     let going = async {
-        // Whoever sends it may go; behind its end the way stays open, since its end would say that the client has gone.
+        // Its sender may go; behind its end the way stays open, since its end would say that the client has gone.
         if pass_on(&head, &mut body, &mut to).await.is_ok() {
             std::future::pending::<()>().await;
         }

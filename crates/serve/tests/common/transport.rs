@@ -42,7 +42,7 @@ thread_local! {
 /// What listeners and origins speak now, where it is not cleartext.
 static SPOKEN: Mutex<BTreeMap<String, Transport>> = Mutex::new(BTreeMap::new());
 
-/// Who has signed everything, and what everybody shows.
+/// The authority of all certificates, and the certificate of each side.
 static AUTHORITY: LazyLock<Authority> = LazyLock::new(|| Authority::new("transports"));
 
 /// What listeners show. In files that are written once: others read them.
@@ -80,7 +80,7 @@ pub fn listens(addr: &str) {
     spoken().insert(addr.to_owned(), NOW.get());
 }
 
-/// Nobody listens there any more.
+/// No origin listens there any more.
 pub fn ends(addr: &str) {
     spoken().remove(addr);
 }

@@ -56,7 +56,7 @@ fn all_are_answered(origin: &Origin) {
     assert_eq!(origin.connections(), 1);
 }
 
-/// An origin that sends nothing but PINGs is told why it is left, and the requests on its connection fail for that.
+/// An origin that sends nothing but PINGs gets the reason with the close, and the requests on its connection fail for that.
 #[test]
 fn a_flood_by_an_origin_ends_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -197,7 +197,7 @@ fn silence_of_both_is_the_end() {
     assert!(!counted(&served, "weir_request_errors_total{listener=\"l1\",kind=\"cancelled\"}"));
 }
 
-/// An origin of HTTP/1.1 that answers with so many events, so far apart, once it was told anything.
+/// An origin of HTTP/1.1 that answers with so many events, so far apart, once it has received anything.
 fn events(many: usize, apart: Duration) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let addr = listener.local_addr().expect("an address").to_string();
@@ -266,7 +266,7 @@ fn uploads(addr: &str, status: u16, length: Option<&'static str>) {
     });
 }
 
-/// A client that stops sending is told, after a while, that no more is wanted.
+/// A client that stops sending learns, after a while, that no more is wanted.
 #[test]
 fn an_upload_that_stalls_after_its_answer_is_reset() {
     let served = serve_node("respond(403)");

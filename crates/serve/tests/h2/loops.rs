@@ -3,7 +3,7 @@
 use crate::common::{Conn, Origin, Reply, serve_with, until};
 use crate::peer::{Client, get, run};
 
-/// One connection holds many requests, so whoever comes later is served on the other loop, however many are there: each loop has
+/// One connection holds many requests, so a later client is served on the other loop, however many are there: each loop has
 /// its own connections to the origin, and the small ones never need more than one.
 #[test]
 fn one_that_carries_much_has_its_loop_to_itself() {

@@ -220,7 +220,7 @@ async fn connection(
         };
         let reset = reset.clone();
         tokio::spawn(async move {
-            // Whoever asked may have gone.
+            // The client may have gone.
             let _ = answer(then, body, respond, &reset).await;
         });
     }

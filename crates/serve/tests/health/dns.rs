@@ -1,4 +1,4 @@
-//! A name server on loopback that answers as it is told, with a TTL of one second.
+//! A name server on loopback that gives the answers of the test, with a TTL of one second.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};

@@ -20,7 +20,7 @@ fn max_in_flight_is_the_processs() {
     answers.sort_unstable();
     assert_eq!(answers, [vec![200; 23], vec![503]].concat());
     assert_eq!((a.inside(), a.requests()), ((0, 3), 23));
-    // Who leaves while waiting or inside leaves no trace.
+    // A client that leaves while waiting or inside leaves no trace.
     a.answer(Mode::Hold);
     let open: Vec<_> = (0..8).map(|_| x.send("")).collect();
     until("three are inside", || a.requests() == 26);
@@ -75,7 +75,7 @@ fn one_state_counts_what_all_loops_have_in_flight() {
         a.answer(Mode::Hold);
         b.answer(Mode::Hold);
         let open: Vec<_> = (0..14).map(|_| x.send("")).collect();
-        // Whoever left in the second round may have come in first: those the origins hold still.
+        // A client that left in the second round may have come in first: those the origins hold still.
         until("both are full", || a.inside().0 >= 5 && b.inside().0 >= 5);
         if round == 2 {
             // All leave: nothing stays counted, neither of those inside nor of those that wait.

@@ -50,7 +50,7 @@ fn checks_take_a_dead_target_out_after_fall_and_back_after_rise() {
     a.answer_checks(Mode::Status(204));
     until("a is back", || x.share("a", MANY) > 0);
     assert!(a.checks() >= before + 2);
-    // A check that nobody answers has failed.
+    // A check without an answer has failed.
     a.answer_checks(Mode::Close);
     until("a is out again", || x.share("a", MANY) == 0);
 }

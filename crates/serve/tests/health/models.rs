@@ -1,4 +1,4 @@
-//! Checks of built-in servers: what they skip, what they cost, and who lies to them.
+//! Checks of built-in servers: what they skip, what they cost, and what deceives them.
 
 use crate::support::{serve, until};
 

@@ -76,7 +76,7 @@ fn without_an_address_there_is_no_target() {
 fn the_next_address_is_tried_where_one_refuses() {
     let a = Origin::new("a");
     let port = a.addr.port();
-    // IPv6 first, and another address of IPv4 where nobody is.
+    // IPv6 first, and another address of IPv4 where no server is.
     let dns = Dns::new(addresses("127.0.0.3 127.0.0.1 ::1"));
     let x = serve(&format!(r#"x = server("s", addr="origin.test:{port}")"#), &dns);
     assert!(x.bodies(10).iter().all(|body| body == "a"));

@@ -28,7 +28,7 @@ fn black_hole() -> Option<(SocketAddr, Socket, Vec<TcpStream>)> {
     None
 }
 
-/// Neither who connects to it nor who waits for that one's connection waits for a `connect_timeout` that is far away.
+/// Neither a request that connects to it nor one that waits for that connection waits for a `connect_timeout` that is far away.
 #[test]
 fn who_waits_for_a_connection_to_a_removed_target_ends_or_moves() {
     let Some((hole, _socket, _waiting)) = black_hole() else { return };

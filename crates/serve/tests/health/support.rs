@@ -1,4 +1,4 @@
-//! What the tests stand on: origins that do as they are told, a client, and a served file.
+//! What the tests share: origins that follow a script, a client, and a served file.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ pub enum Mode {
     Status(u16),
     /// By closing the connection.
     Close,
-    /// Not until it is told something else.
+    /// Not until the test sets something else.
     Hold,
     /// With 200, half of a body, and the other half half a second and a bit later.
     Half,
@@ -369,7 +369,7 @@ pub fn pause(time: Duration) {
     let _ = never.recv_timeout(time);
 }
 
-/// An address where nobody listens.
+/// An address where no process listens.
 pub fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port")
 }

@@ -198,7 +198,7 @@ fn requests(now: &Scraped, seen: &ExpectedCounts) {
     assert_eq!(get("weir_requests_in_flight"), 0.0);
 }
 
-/// Line by line, whatever the requests were.
+/// Line by line, for any requests.
 fn agrees_with_log(now: &Scraped, lines: &[String]) {
     let (mut requests, mut errors) = (BTreeMap::<String, f64>::new(), BTreeMap::<String, f64>::new());
     let mut sums = [0.0; 2];

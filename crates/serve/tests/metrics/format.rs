@@ -1,4 +1,4 @@
-//! What is written, as whoever scrapes reads it.
+//! The exposition, as a scraper reads it.
 
 use super::common::{Origin, get, serve_node};
 use std::collections::BTreeSet;

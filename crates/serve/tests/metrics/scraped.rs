@@ -30,7 +30,7 @@ impl Scraped {
         self.each(family).filter(|(labels, _)| labels.contains(with)).map(|(_, value)| value).sum()
     }
 
-    /// The series of a family: what stands in the braces, and the value.
+    /// The series of a family: the text in the braces, and the value.
     pub fn each<'a>(&'a self, family: &'a str) -> impl Iterator<Item = (&'a str, f64)> {
         self.0.iter().filter_map(move |(series, value)| {
             let labels = series.strip_prefix(family)?;

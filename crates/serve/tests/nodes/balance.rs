@@ -1,4 +1,4 @@
-//! Every policy of balancers, and what stands around them.
+//! Every policy of balancers, and the nodes around them.
 
 use crate::common::{Conn, Origin, Reply, Response, get, get_with, pause, serve_node, transport, until};
 use std::collections::BTreeMap;
@@ -212,7 +212,7 @@ pub fn first_is_a_hot_spare() {
     assert!(ask(&served.addr, 5).iter().all(|name| name == "a"));
 }
 
-/// Passed over is whom no connection reached; not a router that lives, though the only origin behind it is dead.
+/// A target is passed over if no connection reached it; not a router that lives, though the only origin behind it is dead.
 #[test]
 pub fn who_was_reached_is_not_passed_over() {
     let dead = {
@@ -238,7 +238,7 @@ pub fn who_was_reached_is_not_passed_over() {
             assert_eq!([0; 4].map(|_| conn.get("/", "").status), statuses, "{scope} {first}");
         }
     }
-    // Nor is it left out by a further attempt that leaves out whom no connection reached.
+    // Nor is it left out by a further attempt that leaves out targets without a connection.
     for (first, status) in [(&dead, 200), (&router, 503)] {
         let served = serve_node(&format!(
             "retry(2, lb.first([{first}, server(\"well\")], pass_over=0*s), on=[\"connect_failed\"], \

@@ -148,7 +148,7 @@ pub fn a_timeout_in_the_body_leaves_what_goes_on() {
     );
 }
 
-/// A process that crashes takes along what only went on because nobody told it to stop.
+/// A process that crashes takes along what only went on because nothing stopped it.
 #[test]
 pub fn a_crash_ends_what_goes_on() {
     for model in [

@@ -37,7 +37,7 @@ pub fn a_crash_resets_what_is_inside() {
     assert!(reset > 12, "{reset}");
 }
 
-/// A lazy one goes down when somebody finds it so; those inside are told.
+/// A lazy one goes down when a request finds it so; those inside are reset.
 #[test]
 pub fn a_lazy_crash_resets_what_is_inside() {
     let served =

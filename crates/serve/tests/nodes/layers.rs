@@ -5,7 +5,7 @@ use crate::common::{
     Conn, Origin, Reply, RunningBalancer, get, get_with, near, pause, serve, serve_with, timed, until,
 };
 
-/// The outermost listener: it stands last in the file.
+/// The outermost listener: the last of the file.
 fn outer(served: &RunningBalancer) -> &str {
     served.addrs.last().expect("a listener")
 }
@@ -96,7 +96,7 @@ pub fn answers_of_an_inner_listener_eject_it() {
     assert_eq!(get(&served.addrs[0], "/").status, 503, "who is there is asked by others all the same");
 }
 
-/// Who the client is an inner listener believes of its own process, and of nobody else.
+/// An inner listener takes the client's address from its own process, and from no other.
 #[test]
 pub fn forwarded_fields_of_the_own_process_are_believed() {
     let path = std::env::temp_dir().join(format!("weir-layers-{}", std::process::id()));
@@ -164,7 +164,7 @@ pub fn many_routers_with_loops_of_their_own() {
     assert!(seen.len() == 16 && seen.values().all(|n| *n == 6), "{seen:?}");
 }
 
-/// A check of a listener is a request to it, or a connection; what stands before it is crossed.
+/// A check of a listener is a request to it, or a connection; the nodes before it are crossed.
 #[test]
 pub fn listeners_are_checked() {
     for (check, server) in [("health.http(\"/\", ", "spare"), ("health.tcp(", "")] {
@@ -230,7 +230,7 @@ pub fn inner_listeners_drain_last() {
     }
 }
 
-/// A broken body is one for whoever stands before it too, and counts as `reset`.
+/// A broken body is one for the nodes before it too, and counts as `reset`.
 #[test]
 pub fn a_broken_body_stays_broken() {
     let origin = Origin::new(|n, _| match n {

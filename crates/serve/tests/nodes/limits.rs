@@ -72,7 +72,7 @@ pub fn who_waits_for_a_100_is_not_waited_for() {
     });
     assert_eq!(response.status, 504);
     assert!((290.0..900.0).contains(&ms), "{ms}");
-    // It is told after a second, and has its own time from then on.
+    // It gets the 100 after a second, and has its own time from then on.
     let served =
         serve_node(&format!("server(\"a\", addr=\"{}\"), http=http(body_timeout=500*ms)", origin.addr));
     let mut conn = Conn::new(&served.addr);
@@ -86,7 +86,7 @@ pub fn who_waits_for_a_100_is_not_waited_for() {
     assert_eq!([conn.response().status, conn.response().status], [100, 408]);
 }
 
-/// An answer has begun, and nobody tells the client to go on any more: silence of both has its limit all the same.
+/// An answer has begun, and the client gets no 100 any more: silence of both has its limit all the same.
 #[test]
 pub fn an_early_answer_that_stalls_has_an_end() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

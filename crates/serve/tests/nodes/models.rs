@@ -80,7 +80,7 @@ pub fn concurrent_shares_its_cores() {
     near(timed(|| get(&served.addr, "/")).0, 40.0);
     let two = least(20, |_| at_once(&served.addr, 2).into_iter().map(|(ms, _)| ms).fold(0.0, f64::max));
     assert!((39.8..70.0).contains(&two), "{two} ms: each has a core");
-    // Two cores have 160 ms to do. Who comes before the others has more of them, so that only the last one's end is known.
+    // Two cores have 160 ms to do. The first has more of them, so that only the last one's end is known.
     let four: Vec<f64> = at_once(&served.addr, 4).into_iter().map(|t| t.0).collect();
     four.iter().for_each(|&ms| near(ms, 40.0));
     near(four.into_iter().fold(0.0, f64::max), 80.0);
@@ -112,7 +112,7 @@ pub fn concurrent_is_cancelled() {
             })
             .collect();
         let (least, most) = spans.iter().fold((f64::MAX, 0.0), |(l, m), &t| (t.min(l), t.max(m)));
-        // One core: who goes on has its 40 ms, so both together take 80. A busy machine only makes it longer.
+        // One core: the one that goes on has its 40 ms, so both together take 80. A busy machine only makes it longer.
         let right = if on_cancel == "stop" { least < 75.0 } else { most > 79.0 };
         assert!(right, "{on_cancel}: {spans:?}");
     }

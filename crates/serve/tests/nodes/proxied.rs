@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 
 const FROM: &str = "http=http(proxy_from=[\"127.0.0.1\"])";
 
-/// An outer weir that believes the header of the test, before an inner one that it tells who the client is, before an origin.
+/// An outer weir that believes the header of the test, before an inner one that gets the client's address from it, before an origin.
 fn chain(version: &str, origin: &Origin) -> (RunningBalancer, RunningBalancer) {
     let inner = serve(&format!("listen(\"127.0.0.1:0\", server(\"o\", addr=\"{}\"), {FROM})", origin.addr));
     let outer = serve(&format!(
@@ -15,7 +15,7 @@ fn chain(version: &str, origin: &Origin) -> (RunningBalancer, RunningBalancer) {
     (outer, inner)
 }
 
-/// The client that an origin was told of, for each request that it saw.
+/// The client that an origin's fields name, for each request that it saw.
 fn clients(origin: &Origin) -> Vec<String> {
     let of = |head: &str| {
         let field = head
@@ -90,7 +90,7 @@ pub fn without_a_header_nothing_is_served() {
     assert_eq!(origin.count(), 0);
 }
 
-/// The balancer's own checks name nobody.
+/// The balancer's own checks name no client.
 #[test]
 pub fn a_balancer_may_speak_for_itself() {
     let origin = Origin::named("o");
@@ -101,7 +101,7 @@ pub fn a_balancer_may_speak_for_itself() {
     assert_eq!(clients(&origin), ["127.0.0.1"]);
 }
 
-/// Limits by address are of whom the header names: the balancer's own address has all of them.
+/// Limits by address apply to the client that the header names: the balancer's own address has all of them.
 #[test]
 pub fn limits_by_address_are_of_clients() {
     let served = serve(

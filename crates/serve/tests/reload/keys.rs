@@ -5,7 +5,7 @@ use super::support::{Origin, serve_whole};
 use std::io::Write;
 use weir_serve::{SetTarget, TargetState};
 
-/// Who answers each of so many keys.
+/// The target that answers each of `keys` keys.
 fn owners(client: &mut Client, keys: usize) -> Vec<String> {
     (0..keys)
         .map(|key| {

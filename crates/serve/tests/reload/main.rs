@@ -1,4 +1,4 @@
-//! Another file is served (`docs/spec/operating.md#reload`): no request is lost, and who stays keeps what is known of him.
+//! Another file is served (`docs/spec/operating.md#reload`): no request is lost, and a target that stays keeps its state.
 
 #[path = "../health/support.rs"]
 #[allow(dead_code, reason = "other tests need more of it")]
@@ -42,7 +42,7 @@ fn targets_come_and_go_under_load_with_every_balancer() {
         }
     });
     assert!(wrong.is_empty(), "of {asked}: {wrong:?}");
-    // Nobody is asked any more who is gone.
+    // No target is asked any more that is gone.
     x.reload(&of(policies[1], 1)).expect("it can be served");
     let gone = origins[0].requests();
     let bodies = x.bodies(60);
@@ -60,7 +60,7 @@ fn counts_go_on_with_another_policy_and_other_targets() {
     a.answer(Mode::Hold);
     let held: Vec<_> = (0..3).map(|_| x.send("")).collect();
     until("they are there", || a.inside().0 == 3);
-    // What the random balancer sent there counts for the one that follows it, wherever `a` stands in the file.
+    // What the random balancer sent there counts for the one that follows it, wherever `a` is in the file.
     x.reload(&of("lb.least_conn", &[&b, &a, &c])).expect("it can be served");
     let bodies = x.bodies(12);
     assert!(!bodies.contains(&"a".to_owned()), "{bodies:?}");
@@ -109,7 +109,7 @@ fn limits_count_both_generations() {
     let waits = x.send("");
     x.reload(&of(2)).expect("it can be served");
     assert_eq!(a.inside(), (3, 3), "nobody comes in while there are more than may");
-    // More room than ever: who waits is told.
+    // More room than ever: waiting requests learn of it.
     x.reload(&of(4)).expect("it can be served");
     until("the fourth is inside", || a.inside().0 == 4);
     a.answer(Mode::Status(200));
@@ -145,7 +145,7 @@ fn a_new_limit_counts_what_is_in_flight() {
     held.into_iter().chain([waits]).for_each(|one| assert_eq!(one.wait().status, 200));
 }
 
-/// A limit that a reload takes away binds nobody any more: neither those who come, nor those who wait because of it.
+/// A limit that a reload takes away limits no request any more: neither later ones, nor those that wait because of it.
 #[test]
 fn an_old_limit_is_forgotten() {
     let a = Origin::new("a");

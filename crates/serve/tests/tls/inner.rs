@@ -1,4 +1,4 @@
-//! Listeners with TLS that stand behind others: weir reaches them itself, and trusts the very certificates that they show.
+//! Listeners with TLS behind others: weir reaches them itself, and trusts the very certificates that they show.
 
 use crate::common::certificates::Authority;
 use crate::common::configs::client;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use weir_serve::Exposition;
 
-/// An inner listener with these certificates and arguments before a node, and what stands before it.
+/// An inner listener with these certificates and arguments before a node, and the nodes before it.
 fn file(tls: &str, more: &str, node: &str) -> String {
     let tls = if tls.is_empty() { String::new() } else { format!(", tls=tls.server({tls})") };
     format!(
@@ -37,7 +37,7 @@ fn handshakes(served: &RunningBalancer) -> u64 {
     found.map_or(0, |n| n.parse().expect("a number"))
 }
 
-/// By whichever version it takes, whatever Host the request is for; others who name it get what its certificate covers.
+/// By whichever version it takes, for any Host of the request; others that name it get what its certificate covers.
 #[test]
 fn it_is_reached_by_tls() {
     let authority = Authority::new("inner");
@@ -70,7 +70,7 @@ fn it_is_reached_by_tls() {
     }
 }
 
-/// Whose client came how is known behind TLS as it is in the clear: the own process says so, and nobody else.
+/// Whose client came how is known behind TLS as it is in the clear: the own process says so, and no other.
 #[test]
 fn its_own_process_is_believed() {
     believed("http");
@@ -180,7 +180,7 @@ impl ResolvesServerCert for Shows {
     }
 }
 
-/// Who has taken its address gets no request: neither with a certificate of the same authority for the same name, nor with the
+/// A process that has taken its address gets no request: neither with a certificate of the same authority for the same name, nor with the
 /// listener's own, whose key it does not have.
 #[test]
 fn somebody_else_at_its_address_is_not_trusted() {

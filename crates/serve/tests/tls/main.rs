@@ -128,7 +128,7 @@ fn a_body_that_ends_without_close_notify_is_cut_off() {
     }
 }
 
-/// Tickets that an origin sends after its handshake are no answer that nobody asked for.
+/// Tickets that an origin sends after its handshake are not taken for an answer without a request.
 #[test]
 fn connections_to_an_origin_are_used_again() {
     with_transport(Transport::Tls, || {

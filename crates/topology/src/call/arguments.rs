@@ -48,14 +48,14 @@ impl<'v> Call<'v, '_, '_, '_> {
         self.value(name).filter(|v| !v.is_none())
     }
 
-    /// Whether an argument is `None` in so many words.
+    /// Whether an argument is explicitly `None`.
     pub(crate) fn is_none(&self, name: &str) -> bool {
         self.value(name).is_some_and(|v| v.is_none())
     }
 
-    /// Says that an argument is not what is wanted.
+    /// Reports that an argument is not as expected.
     pub(crate) fn unfit(&mut self, name: &str, wanted: &str, value: Value<'v>) {
-        let message = format!("`{name}` of `{}` must be {wanted}, and is {}", self.name(), describe(value));
+        let message = format!("`{name}` of `{}` must be {wanted}, not {}", self.name(), describe(value));
         if value.get_type() == "function" && wanted.contains("node") {
             self.wrong_but(message, "call the function: add `()`");
         } else {
@@ -79,9 +79,9 @@ impl<'v> Call<'v, '_, '_, '_> {
         made
     }
 
-    /// Says that an argument is not what is wanted, and how that is written.
+    /// Reports that an argument is not as expected, and how it is written.
     pub(crate) fn unfit_but(&mut self, name: &str, wanted: &str, value: Value<'v>, help: &str) {
-        let message = format!("{} must be {wanted}, and is {}", self.of(name), describe(value));
+        let message = format!("{} must be {wanted}, not {}", self.of(name), describe(value));
         self.wrong_but(message, help);
     }
 
@@ -106,7 +106,7 @@ impl<'v> Call<'v, '_, '_, '_> {
                 }
             };
         }
-        let message = format!("{what} must be a duration, and is {}", describe(value));
+        let message = format!("{what} must be a duration, not {}", describe(value));
         if matches!(value.get_type(), "int" | "float") {
             self.wrong_but(
                 message,
@@ -196,8 +196,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         let value = self.value(name)?;
         let Some(items) = list(value) else {
             if value.downcast_ref::<NodeValue>().is_some() {
-                let message =
-                    format!("`{name}` of `{}` must be a list of nodes, and is one node", self.name());
+                let message = format!("`{name}` of `{}` must be a list of nodes, not one node", self.name());
                 self.wrong_but(message, "put it in brackets: `[node]`");
             } else {
                 self.unfit(name, "a list of nodes", value);
@@ -230,15 +229,15 @@ impl<'v> Call<'v, '_, '_, '_> {
                 u64::try_from(n).ok()
             }
             Ok(Some(n)) if int && n < i64::try_from(least).unwrap_or(i64::MAX) => {
-                self.wrong(format!("{what} must be at least {least}, and is {n}"));
+                self.wrong(format!("{what} must be at least {least}, not {n}"));
                 None
             }
             _ if int => {
-                self.wrong(format!("{what} must be at most {most}, and is {}", short(&value.to_str())));
+                self.wrong(format!("{what} must be at most {most}, not {}", short(&value.to_str())));
                 None
             }
             _ => {
-                let message = format!("{what} must be a whole number, and is {}", describe(value));
+                let message = format!("{what} must be a whole number, not {}", describe(value));
                 match UnpackFloat::unpack_value(value).ok().flatten().map(|f| f.0) {
                     Some(x) if x.fract() == 0.0 && (0.0..1e15).contains(&x) => {
                         self.wrong_but(message, format!("write `{x}`"));
@@ -272,11 +271,11 @@ impl<'v> Call<'v, '_, '_, '_> {
         match number {
             Some(x) if x.is_finite() && value.get_type() != "bool" => Some(x),
             Some(x) if !x.is_finite() => {
-                self.wrong(format!("{what} must be a finite number, and is {x}"));
+                self.wrong(format!("{what} must be a finite number, not {x}"));
                 None
             }
             _ => {
-                self.wrong(format!("{what} must be a number, and is {}", describe(value)));
+                self.wrong(format!("{what} must be a number, not {}", describe(value)));
                 None
             }
         }
@@ -294,7 +293,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         let x = self.real(name)?;
         if x < 0.0 {
             let what = self.of(name);
-            self.wrong(format!("{what} must not be negative, and is {x}"));
+            self.wrong(format!("{what} must not be negative, but is {x}"));
             return None;
         }
         Some(x)
@@ -305,7 +304,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         let x = self.real(name)?;
         if x <= 0.0 {
             let what = self.of(name);
-            self.wrong(format!("{what} must be above 0, and is {x}"));
+            self.wrong(format!("{what} must be above 0, not {x}"));
             return None;
         }
         Some(x)
@@ -316,9 +315,9 @@ impl<'v> Call<'v, '_, '_, '_> {
         let x = self.real(name)?;
         if !(0.0..=1.0).contains(&x) {
             let what = self.of(name);
-            let message = format!("{what} must be between 0 and 1, and is {x}");
+            let message = format!("{what} must be between 0 and 1, not {x}");
             if (1.0..=100.0).contains(&x) {
-                // To six digits: a hundredth of 1.1 is no short number.
+                // To six digits: a hundredth of 1.1 has many digits.
                 let share = (x * 1e4).round() / 1e6;
                 self.wrong_but(message, format!("for {x} percent write {share}"));
             } else {
@@ -334,12 +333,12 @@ impl<'v> Call<'v, '_, '_, '_> {
         let x = self.real(name)?;
         if !(0.0..=100.0).contains(&x) {
             let what = self.of(name);
-            self.wrong(format!("{what} must be between 0 and 100 (percent), and is {x}"));
+            self.wrong(format!("{what} must be between 0 and 100 (percent), not {x}"));
             return None;
         }
         if x > 0.0 && x < 1.0 && !self.failed() {
             let what = self.of(name);
-            // To six digits, as a share is told.
+            // To six digits, like a share.
             let percent = (x * 1e8).round() / 1e6;
             self.warn(
                 format!("{what} is {x} percent, less than one in a hundred: percentages go from 0 to 100"),
@@ -361,8 +360,8 @@ impl<'v> Call<'v, '_, '_, '_> {
         }
     }
 
-    /// One of several strings, each with what it stands for. Words of `docs/spec/language.md#functions` that are not built yet
-    /// stand for `None`.
+    /// One of several strings, each with its meaning. Words of `docs/spec/language.md#functions` that are not built yet
+    /// have the meaning `None`.
     pub(crate) fn choice<T: Copy>(&mut self, name: &str, words: &[(&str, Option<T>)]) -> Option<T> {
         let value = self.value(name)?;
         let all: Vec<String> =
@@ -381,7 +380,7 @@ impl<'v> Call<'v, '_, '_, '_> {
             None => {
                 let help = suggest::nearest(text, words.iter().map(|w| w.0))
                     .map(|w| format!("did you mean \"{w}\"?"));
-                let help = help.unwrap_or_else(|| format!("take {}", suggest::either(&all)));
+                let help = help.unwrap_or_else(|| format!("use {}", suggest::either(&all)));
                 self.wrong_but(format!("{what} cannot be \"{}\"", short(text)), help);
                 None
             }

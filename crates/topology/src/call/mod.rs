@@ -18,7 +18,7 @@ mod words;
 
 pub(crate) use arguments::{describe, list};
 
-/// What a function makes: a value, nothing (after a finding), or an error that ends the evaluation.
+/// The result of a function: a value, nothing (after a finding), or an error that ends the evaluation.
 pub(crate) type Outcome<'v> = starlark::Result<Option<Value<'v>>>;
 
 /// No function has more arguments than this.
@@ -104,7 +104,7 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         self.context.find(finding);
     }
 
-    /// Where the call stands.
+    /// The call's location.
     pub(crate) fn span(&self) -> Option<FileSpan> {
         innermost(self.eval)
     }
@@ -156,11 +156,12 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
             self.wrong_but(
                 "the model of this server leads to a `listen`: a model is what one server does itself, and a listener takes \
                  requests from outside",
-                "give the model the node that the listener leads to, or make the listener a target in the server's place",
+                "give the model the node that the listener leads to, or make the listener a target in the \
+                    server's place",
             );
         }
         let id = self.context.state.borrow_mut().graph.add(site, spec, to, name);
-        id.ok_or_else(|| stop(format!("this file makes more than {MOST_NODES} nodes, which is the limit")))
+        id.ok_or_else(|| stop(format!("this file makes more than {MOST_NODES} nodes, the limit")))
     }
 
     /// Which call to look up: the arguments of the function, then those of its family.
@@ -175,11 +176,11 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         if positional.len() > most {
             let takes = match most {
                 0 => "no argument".to_owned(),
-                1 => "1 argument at most".to_owned(),
-                _ => format!("{most} arguments at most"),
+                1 => "at most 1 argument".to_owned(),
+                _ => format!("at most {most} arguments"),
             };
             self.wrong_but(
-                format!("`{}` takes {takes}, and is given {}", function.name, args.len()?),
+                format!("`{}` takes {takes}, not {}", function.name, args.len()?),
                 self.signature(),
             );
         }

@@ -8,7 +8,7 @@ use weir_plan::KeySource;
 use weir_plan::http::{self, Wrong};
 use weir_policy::config::{Budget, Methods};
 
-/// What others call an argument, and what it may be called here.
+/// Names that other programs use for an argument, and the names it may have here.
 const MEANT: &[(&str, &[&str])] = &[
     ("delay", &["backoff", "time"]),
     ("wait", &["backoff", "wait_timeout", "timeout"]),
@@ -48,13 +48,13 @@ const MEANT: &[(&str, &[&str])] = &[
     ("max_conns", &["max_connections", "max_in_flight"]),
 ];
 
-/// What an argument by that name may be called here, the likeliest first.
+/// The names that such an argument may have here, the likeliest first.
 pub(super) fn meant(name: &str) -> impl Iterator<Item = &'static str> + use<> {
     let found = MEANT.iter().find(|(word, _)| *word == name).map_or(&[][..], |(_, here)| here);
     found.iter().copied()
 }
 
-/// What a word must be like.
+/// The check of a word.
 pub(crate) type Check = fn(&str) -> Result<(), Wrong>;
 
 impl<'v> Call<'v, '_, '_, '_> {
@@ -64,7 +64,7 @@ impl<'v> Call<'v, '_, '_, '_> {
             if value.downcast_ref::<Poison>().is_some() {
                 self.poison();
             } else {
-                let message = format!("{what} must be a string, and is {}", describe(value));
+                let message = format!("{what} must be a string, not {}", describe(value));
                 match value.unpack_i32() {
                     Some(port) if what.starts_with("`addr`") => {
                         self.wrong_but(message, format!("for a port write `\"127.0.0.1:{port}\"`"));
@@ -100,10 +100,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         let what = self.of(name);
         let Some(items) = list(value) else {
             if value.unpack_str().is_none() {
-                self.wrong(format!(
-                    "{what} must be a string or a list of strings, and is {}",
-                    describe(value)
-                ));
+                self.wrong(format!("{what} must be a string or a list of strings, not {}", describe(value)));
                 return Vec::new();
             }
             return self.word_of(&what, value, check).into_iter().collect();
@@ -142,7 +139,7 @@ impl<'v> Call<'v, '_, '_, '_> {
             let value = self.word_of(&of, value, value_is);
             let Some((name, value)) = name.zip(value) else { continue };
             if fields.iter().any(|(n, _)| *n == name) {
-                self.wrong(format!("{what}: \"{name}\" is given twice (names of headers have no case)"));
+                self.wrong(format!("{what}: \"{name}\" is given twice (names of headers ignore case)"));
             }
             fields.push((name, value));
         }

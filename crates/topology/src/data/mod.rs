@@ -15,12 +15,12 @@ use weir_plan::diagnostic::plainly;
 /// No data file is larger than this.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What a column of instants or durations is called.
+/// The name of a column of instants or durations.
 #[derive(Clone, Copy)]
 struct Column {
     /// Its name without the unit.
     name: &'static str,
-    /// What one of its values is.
+    /// The meaning of one of its values.
     item: &'static str,
     ascends: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) fn trace(call: &mut Call<'_, '_, '_, '_>, path: &str) -> Option<Trace
     Some(trace)
 }
 
-/// What is read of a file named in a call.
+/// The content of a file named in a call.
 fn parsed<T>(
     call: &mut Call<'_, '_, '_, '_>,
     path: &str,
@@ -84,7 +84,7 @@ fn parsed<T>(
             if at.exists() {
                 call.wrong(message);
             } else {
-                call.wrong_but(message, "its path begins in the folder of the file that names it");
+                call.wrong_but(message, "its path is relative to the folder of the file that names it");
             }
             None
         }
@@ -102,7 +102,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     let wrong = |e: std::io::Error| format!("cannot be read: {}", plainly(&e));
     let meta = std::fs::metadata(path).map_err(wrong)?;
     if !meta.is_file() {
-        return Err("is no regular file".to_owned());
+        return Err("is not a regular file".to_owned());
     }
     if meta.len() > MOST_BYTES {
         return Err(format!("is larger than {} MiB", MOST_BYTES >> 20));
@@ -113,7 +113,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 /// The values of the column `duration_ns|us|ms|s` or `arrival_...`, in ns.
 ///
 /// # Errors
-/// What is wrong, with row (the line of the file in which it begins) and column.
+/// The error, with row (the line of the file in which it begins) and column.
 fn values(table: &Table, of: Column) -> Result<Vec<u64>, String> {
     let (column, each) = timed(table, of.name)?;
     let name = &table.columns[column];
@@ -123,12 +123,13 @@ fn values(table: &Table, of: Column) -> Result<Vec<u64>, String> {
         let field = row.field(column, name)?;
         let row = row.line;
         let number: f64 = field.parse().map_err(|_| {
-            format!("holds \"{}\" in row {row}, column `{name}`: a number is wanted", table::cut(field))
+            format!("holds \"{}\" in row {row}, column `{name}`: it must be a number", table::cut(field))
         })?;
         let ns = (number * each).round();
         if !number.is_finite() || number < 0.0 || ns > 9.2e18 {
             return Err(format!(
-                "holds {} in row {row}, column `{name}`: {} must be finite, not negative and at most 292 years",
+                "holds {} in row {row}, column `{name}`: {} must be finite, not negative and at most 292 \
+                    years",
                 table::cut(field),
                 of.item
             ));
@@ -136,14 +137,15 @@ fn values(table: &Table, of: Column) -> Result<Vec<u64>, String> {
         let ns = ns as u64;
         if of.ascends && values.last().is_some_and(|before| *before > ns) {
             return Err(format!(
-                "holds {} in row {row}, column `{name}`, which is before the instant above it: sort the rows by `{name}`",
+                "holds {} in row {row}, column `{name}`, which is before the instant above it: sort the \
+                    rows by `{name}`",
                 table::cut(field)
             ));
         }
         values.push(ns);
     }
     if values.is_empty() {
-        return Err("has no values below its header: at least one is wanted".to_owned());
+        return Err("has no values below its header: it needs at least one".to_owned());
     }
     Ok(values)
 }
@@ -159,13 +161,14 @@ fn timed(table: &Table, what: &str) -> Result<(usize, f64), String> {
     match found.as_slice() {
         [one] => Ok(*one),
         [] if columns.iter().any(|c| c == what) => Err(format!(
-            "has a column `{what}` without a unit: call it `{what}_ms`, `{what}_s`, `{what}_us` or `{what}_ns`"
+            "has a column `{what}` without a unit: call it `{what}_ms`, `{what}_s`, `{what}_us` or \
+                `{what}_ns`"
         )),
         [] => Err(format!(
             "has no column `{what}_ms` (or `_s`, `_us`, `_ns`); its columns are {}",
             columns.iter().map(|name| table::cut(name)).collect::<Vec<_>>().join(", ")
         )),
-        _ => Err(format!("has several columns `{what}_...`: one is wanted")),
+        _ => Err(format!("has several columns `{what}_...`: keep one")),
     }
 }
 

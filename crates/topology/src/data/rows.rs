@@ -1,5 +1,5 @@
-//! What a trace says of its requests, row by row: the columns `method`, `path`, `host`, `key` and `body` (bytes). An empty
-//! field is as if the column were not there: GET, `/`, no host, a client of its own, no body.
+//! A trace's description of its requests, row by row: the columns `method`, `path`, `host`, `key` and `body` (bytes). An empty
+//! field is as if the column were not there: GET, `/`, no host, a separate client, no body.
 
 use super::table::{Table, cut};
 use std::collections::HashMap;
@@ -12,19 +12,19 @@ const COLUMNS: [&str; 5] = ["method", "path", "host", "key", "body"];
 /// The requests of a trace.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Rows {
-    /// Those that differ, each weighed by how often it comes.
+    /// The distinct kinds, each weighted by how often it occurs.
     pub mix: Vec<RequestShape>,
-    /// Which of them each row is, and whose.
+    /// The kind and the key of each row.
     pub recorded: Recorded,
 }
 
-/// What makes two rows' requests the same: method, path, host and body.
+/// The identity of a row's request: method, path, host and body.
 type Same = (String, String, Option<String>, u64);
 
 /// The requests of a table; `None` where it has none of the columns.
 ///
 /// # Errors
-/// What is wrong, with row and column.
+/// The error, with row and column.
 pub(super) fn of(table: &Table) -> Result<Option<Rows>, String> {
     let mut at = [None; COLUMNS.len()];
     for (at, name) in at.iter_mut().zip(COLUMNS) {
@@ -34,8 +34,8 @@ pub(super) fn of(table: &Table) -> Result<Option<Rows>, String> {
         return Ok(None);
     }
     let (mut kinds, mut keys): (HashMap<Same, u32>, HashMap<String, u32>) = <_>::default();
-    // By the fields' text, so that most rows are neither checked nor copied. A field that holds a line break is refused by its check,
-    // so a key here has exactly one for each field.
+    // By the fields' text, so that most rows are neither checked nor copied. A field that holds a line break is refused
+    // by its check, so a key here has exactly one for each field.
     let mut known: HashMap<String, u32> = HashMap::new();
     let mut text = String::new();
     let mut rows = Rows { mix: Vec::new(), recorded: Recorded::default() };
@@ -93,7 +93,7 @@ fn request(row: u64, [method, path, host, body]: [Option<&str>; 4]) -> Result<Sa
     let bytes = |text: &str| {
         let n = text.parse::<u64>().ok().filter(|n| i64::try_from(*n).is_ok());
         n.ok_or_else(|| {
-            format!("holds \"{}\" in row {row}, column `body`: a whole number of bytes is wanted", cut(text))
+            format!("holds \"{}\" in row {row}, column `body`: it must be a whole number of bytes", cut(text))
         })
     };
     Ok((

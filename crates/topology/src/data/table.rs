@@ -3,7 +3,7 @@
 use csv::{Reader, ReaderBuilder, StringRecord, Terminator};
 use std::io::{Chain, Read};
 
-/// What is read after a file: a record of its own, unless a quote is open at the file's end. The `csv` crate accepts
+/// Text that is read after a file: a separate record, unless a quote is open at the file's end. The `csv` crate accepts
 /// such a quote.
 const SENTINEL: &[u8] = b"\n\"end";
 
@@ -29,7 +29,7 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Of a file's bytes.
+    /// Reads a table from a file's bytes.
     ///
     /// # Errors
     /// It is not text, or has no header, or one that is malformed.
@@ -39,7 +39,7 @@ impl<'a> Table<'a> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut rows = Rows::new(text);
         let Some(header) = rows.read()? else {
-            return Err("is empty: a header and values are wanted".to_owned());
+            return Err("is empty: it needs a header and values".to_owned());
         };
         let name = |(at, name): (usize, &str)| header.field(at, name.trim()).map(str::to_owned);
         let columns = header.record.iter().enumerate().map(name).collect::<Result<_, _>>()?;
@@ -61,7 +61,7 @@ impl<'a> Table<'a> {
     pub fn column(&self, name: &str) -> Result<Option<usize>, String> {
         let mut found = (0..).zip(&self.columns).filter(|(_, c)| *c == name).map(|(at, _)| at);
         match (found.next(), found.next()) {
-            (_, Some(_)) => Err(format!("has several columns `{name}`: one is wanted")),
+            (_, Some(_)) => Err(format!("has several columns `{name}`: keep one")),
             (at, None) => Ok(at),
         }
     }

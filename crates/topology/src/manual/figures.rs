@@ -3,13 +3,13 @@
 /// A figure of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Its key; that of an object it stands in comes before it, as in `queue.mean`.
+    /// Its key; the key of the object around it comes first, as in `queue.mean`.
     pub name: &'static str,
-    /// Of what it is one.
+    /// The subject of the figure.
     pub of: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// What it says.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
@@ -28,7 +28,7 @@ pub const FIGURES: &[Figure] = &[
         "requests.selected",
         S,
         "requests",
-        "Those that the `window` of the scenario counts; all figures are of these.",
+        "Those that the `window` of the scenario counts; all figures are based on these.",
     ),
     figure("requests.ok", S, "requests", "Those that succeeded, however late."),
     figure("requests.failed", S, "requests", "Those that ended with an error."),
@@ -42,17 +42,19 @@ pub const FIGURES: &[Figure] = &[
         "latency_ms.all",
         S,
         "ms",
-        "Latencies of all requests, from arrival to the end. Errors that come at once make these look better.",
+        "Latencies of all requests, from arrival to the end. Errors that return at once make these look \
+            better.",
     ),
     figure("latency_ms.ok", S, "ms", "Latencies of the successes alone."),
-    figure("warnings", S, "sentences", "What would mislead a reader of the figures."),
+    figure("warnings", S, "sentences", "Warnings about figures that could mislead."),
     figure("min", L, "ms", "The least, over all replications."),
     figure("mean", L, "ms", "The average."),
     figure(
         "p50",
         L,
         "ms",
-        "The median: half of the requests are faster. Null where too few samples lie beyond it, as for every quantile.",
+        "The median: half of the requests are faster. Null where too few samples lie beyond it, as for \
+            every quantile.",
     ),
     figure("p90", L, "ms", "Nine of ten requests are faster."),
     figure("p95", L, "ms", "95 of 100 requests are faster."),
@@ -66,7 +68,7 @@ pub const FIGURES: &[Figure] = &[
         "requests",
         "Entries of selected requests, each attempt; health checks are not counted.",
     ),
-    figure("errors", N, "requests", "What came back from it as an error, by kind."),
+    figure("errors", N, "requests", "Requests that it answered with an error, by kind."),
     figure("utilisation", N, "share", "Slots of a `queue` or cores of a `concurrent` in use, on average."),
     figure("queue.mean", N, "requests", "Requests that wait at a member, on average."),
     figure("queue.max", N, "requests", "The most that ever waited at a member."),

@@ -7,13 +7,13 @@ use weir_policy::retry::may_retry;
 /// A kind of error.
 #[derive(Clone, Copy, Debug)]
 pub struct KindEntry {
-    /// As the language and results have it.
+    /// Its name in the language and in results.
     pub name: &'static str,
     /// When a request ends so.
     pub meaning: &'static str,
-    /// What a client of the proxy is answered.
+    /// The answer to a client of the proxy.
     pub client: &'static str,
-    /// What may be tried again.
+    /// The requests that may be retried after it.
     pub again: &'static str,
 }
 
@@ -31,17 +31,18 @@ fn meaning(kind: Kind) -> &'static str {
     match kind {
         Kind::ConnectFailed => "No connection could be made; nothing was sent.",
         Kind::Refused => {
-            "A node or an origin said no before any work was done: a `faulty` node that is down, or HTTP/2's \
+            "A node or an origin refused it before any work was done: a `faulty` node that is down, or HTTP/2's \
              REFUSED_STREAM."
         }
         Kind::Overloaded => {
-            "A bounded queue or a limit was full: `capacity` of `queue`, `max_waiting` of a balancer, `limit.rate`."
+            "A bounded queue or a limit was full: `capacity` of `queue`, `max_waiting` of a balancer, \
+                `limit.rate`."
         }
         Kind::Timeout => "A `timeout` ended, or a wait in a queue.",
         Kind::Reset => "The connection broke after the request was sent.",
         Kind::Status5xx => "The server answered with a status of 500 or above.",
         Kind::NoTarget => "A balancer had no target left: all are down, ejected or drained.",
-        Kind::BadResponse => "The origin's answer is no acceptable HTTP.",
+        Kind::BadResponse => "The origin's answer is not acceptable HTTP.",
         Kind::BadRequest => {
             "The client's message is malformed, too large or stalls, or asks for an upgrade where the origin speaks \
              HTTP/2 alone; this never counts against a target."
@@ -49,7 +50,7 @@ fn meaning(kind: Kind) -> &'static str {
         Kind::NoRoute => "No rule of a `route` matches, and it has no `otherwise`.",
         Kind::Cancelled => "The client went away; in simulation after its `patience`.",
         Kind::Lost => {
-            "Nothing will ever answer: a message was lost or swallowed and no `timeout` ends the wait. In simulation \
+            "No answer will ever come: a message was lost or swallowed and no `timeout` ends the wait. In simulation \
              only; such a request has no latency."
         }
     }

@@ -1,4 +1,4 @@
-//! What the language says of itself: functions, kinds of error and figures of a result, for help and for the reference.
+//! The manual of the language: functions, kinds of error and figures of a result, for help and for the reference.
 //! Functions and their arguments are those of the registry, by which calls are checked.
 
 mod figures;
@@ -14,17 +14,17 @@ use weir_plan::suggest;
 /// A function.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// As written: `lb.p2c`.
+    /// Its name as written: `lb.p2c`.
     pub name: &'static str,
     /// Where an overview lists it.
     pub group: Group,
     /// One line.
     pub meaning: &'static str,
-    /// What it does in virtual time.
+    /// Its behaviour in virtual time.
     pub simulated: &'static str,
-    /// What it does in the proxy.
+    /// Its behaviour in the proxy.
     pub served: &'static str,
-    /// What it draws.
+    /// The random numbers it draws.
     pub draws: &'static str,
     /// A whole file that uses it.
     pub example: &'static str,
@@ -39,24 +39,24 @@ pub struct Entry {
 pub struct Argument {
     /// Its name.
     pub name: &'static str,
-    /// What it takes, with its unit.
+    /// The values it accepts, with their unit.
     pub takes: &'static str,
-    /// What leaving it out means.
+    /// The meaning of leaving it out.
     pub otherwise: Otherwise,
-    /// What it is for.
+    /// Its purpose.
     pub meaning: &'static str,
     /// Whether its family shares it: by keyword only.
     pub shared: bool,
 }
 
-/// What leaving an argument out means.
+/// The meaning of leaving an argument out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Otherwise {
     /// An error.
     Required,
     /// The same as this, as the language writes it.
     Value(&'static str),
-    /// What these words say.
+    /// The meaning in words.
     Words(&'static str),
     /// It cannot be given yet.
     NotBuilt,
@@ -93,7 +93,8 @@ fn argument(a: &'static Arg, shared: bool) -> Argument {
 }
 
 impl Entry {
-    /// As a call: `cable(time, node, loss=0.0, resend=None, name=None)`; `...` stands for what the family shares.
+    /// The function as a call: `cable(time, node, loss=0.0, resend=None, name=None)`; `...` means the arguments that the
+    /// family shares.
     pub fn signature(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         for a in self.arguments.iter().filter(|a| !a.shared) {
@@ -111,12 +112,12 @@ impl Entry {
     }
 }
 
-/// Units that stand for a duration or a size: `ms`, `KiB`.
+/// Units of durations and sizes: `ms`, `KiB`.
 pub fn units() -> Vec<&'static str> {
     nodes::UNITS.into_iter().chain(nodes::SIZES.map(|s| s.0)).collect()
 }
 
-/// Of these names those that may be meant by `word`: what contains it, and the nearest by letters.
+/// The names that `word` may refer to: those that contain it, and the nearest by spelling.
 pub fn near<'a>(word: &str, names: &[&'a str]) -> Vec<&'a str> {
     let word = word.to_lowercase();
     let last = |n: &'a str| n.rsplit('.').next().unwrap_or(n);

@@ -1,32 +1,32 @@
-//! What an entry of the registry is: one table by which calls are checked, and from which help and reference are made.
+//! An entry of the registry: one table by which calls are checked, and from which help and reference are made.
 
 use crate::call::{Call, Outcome};
 
 /// A function of the language.
 pub(crate) struct Function {
-    /// As written: `cable`, `lb.least_conn`.
+    /// Its name as written: `cable`, `lb.least_conn`.
     pub(crate) name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub(crate) about: About,
-    /// Its arguments in order; of one that is not built yet none, and whatever is given goes unchecked.
+    /// Its arguments in order; a function that is not built yet has none, and its arguments are not checked.
     pub(crate) args: &'static [Arg],
     /// Further arguments that its family shares, by keyword.
     pub(crate) more: &'static [Arg],
-    /// What it does with them.
+    /// Its implementation.
     pub(crate) make: for<'v, 'a, 'e, 'c> fn(&mut Call<'v, 'a, 'e, 'c>) -> Outcome<'v>,
 }
 
-/// What a function is for, in words for whoever writes a file.
+/// The purpose of a function, in words for the author of a file.
 pub(crate) struct About {
     /// Where an overview lists it.
     pub(crate) group: Group,
     /// One line.
     pub(crate) meaning: &'static str,
-    /// What it does in virtual time.
+    /// Its behaviour in virtual time.
     pub(crate) simulated: &'static str,
-    /// What it does in the proxy.
+    /// Its behaviour in the proxy.
     pub(crate) served: &'static str,
-    /// What it draws.
+    /// The random numbers it draws.
     pub(crate) draws: &'static str,
     /// A whole file that uses it.
     pub(crate) example: &'static str,
@@ -35,13 +35,13 @@ pub(crate) struct About {
 /// Where an overview lists a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// What requests pass, in both worlds.
+    /// Nodes that requests pass, in simulation and in the proxy.
     Pass,
     /// Balancers.
     Balance,
-    /// Who is well, and what happens to who is not.
+    /// Which targets are healthy, and what happens to the others.
     Health,
-    /// What requests are told apart by.
+    /// Properties that distinguish requests.
     Key,
     /// The world around the system.
     Model,
@@ -49,7 +49,7 @@ pub enum Group {
     Dist,
     /// Loads and questions.
     Ask,
-    /// What only serving needs.
+    /// Settings that only serving needs.
     Serve,
 }
 
@@ -66,7 +66,7 @@ impl Group {
         Group::Serve,
     ];
 
-    /// As a heading.
+    /// The group's heading.
     pub fn title(self) -> &'static str {
         match self {
             Group::Pass => "Nodes that requests pass",
@@ -85,11 +85,11 @@ impl Group {
 pub(crate) struct Arg {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it takes, with its unit: `a duration`, `1 or more`.
+    /// The values it accepts, with their unit: `a duration`, `1 or more`.
     pub(crate) takes: &'static str,
     /// Whether it must, may or cannot yet be given.
     pub(crate) need: Need,
-    /// What it is for.
+    /// Its purpose.
     pub(crate) meaning: &'static str,
 }
 
@@ -99,7 +99,7 @@ pub(crate) enum Need {
     Required,
     /// It may be given; leaving it out is the same as this value, as the language writes it (a test compares).
     Optional(&'static str),
-    /// It may be given; leaving it out is what these words say.
+    /// It may be given; these words describe the meaning of leaving it out.
     Depends(&'static str),
     /// It belongs to `docs/spec/language.md#functions` and is not built yet: only its default is taken.
     Later(Default),

@@ -1,4 +1,4 @@
-//! `budget(ratio=0.2, min_per_s=10, window=10*s)`: what further attempts are charged to; one bucket per node that uses it.
+//! `budget(ratio=0.2, min_per_s=10, window=10*s)`: the budget that further attempts are charged to; one bucket per node that uses it.
 
 use super::{About, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
@@ -13,7 +13,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         simulated: "a request's very first attempt earns `ratio`, which expires after `window`; a \
                 retry or hedge takes 1. Beside that a reserve, at first and at most `min_per_s` · \
                 `window`, refills by `min_per_s`. One bucket for each node that uses it",
-        served: "the same by the clock, for the whole process",
+        served: "the same in real time, for the whole process",
         draws: "nothing",
         example: examples::RETRY,
     },
@@ -23,10 +23,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "min_per_s",
             "0 or more, per second",
             "10",
-            "further attempts per second that are \
-                allowed in any case",
+            "further attempts per second that are always allowed",
         ),
-        may("window", "a duration", "10*s", "how long what was earned can be spent"),
+        may("window", "a duration", "10*s", "how long an earned share can be spent"),
     ],
     more: &[],
     make,
@@ -38,8 +37,8 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let window_ns = call.positive_duration("window").unwrap_or(10_000_000_000);
     if ratio == 0.0 && min_per_s == 0.0 && !call.failed() {
         call.warn(
-            "this `budget` lets no attempt through: nothing earns and nothing is in reserve",
-            "take a `ratio` or `min_per_s` above 0",
+            "this `budget` allows no further attempt: requests earn nothing, and there is no reserve",
+            "use a `ratio` or `min_per_s` above 0",
         );
     }
     Ok(Some(call.heap().alloc(BudgetValue(Budget { ratio, min_per_s, window_ns }))))

@@ -10,16 +10,16 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "buffered",
     about: About {
         group: Group::Pass,
-        meaning: "Reads requests whole before a target is picked, and takes responses whole, so that \
-                a slow client holds no server.",
+        meaning: "Receives a whole request before a target is picked, and a whole response before it is \
+            passed on, so that a slow client does not occupy a server.",
         simulated: "requests pass: a simulated client is never slow",
-        served: "bodies of up to `n` bytes are kept in memory; longer ones pass as they come",
+        served: "bodies of up to `n` bytes are kept in memory; longer ones are streamed",
         draws: "nothing",
         example: examples::ROUTES,
     },
     args: &[
-        need("node", "a node", "where requests go on to"),
-        need("n", "a size, 1 to 1 GiB", "bytes of a body that are kept, such as `64*KiB`"),
+        need("node", "a node", "the next node"),
+        need("n", "a size, 1 to 1 GiB", "how much of a body is kept, such as `64*KiB`"),
         NAME,
     ],
     more: &[],

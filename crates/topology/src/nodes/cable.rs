@@ -9,15 +9,15 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     about: About {
         group: Group::Model,
         meaning: "A link that takes time in each direction.",
-        simulated: "a crossing takes `time`; one that is lost is gone, or crosses after `resend`, \
-                then twice that, four times, as TCP would",
-        served: "a delay, before built-in servers, or with `--inject`",
+        simulated: "a crossing takes `time`; a lost message is gone, or is sent again after `resend`, \
+            then after twice that and so on, as TCP does",
+        served: "a delay, in front of built-in servers, or with `--inject`",
         draws: "the time of each crossing where it is a distribution, and whether it is lost",
         example: examples::CABLE,
     },
     args: &[
         need("time", "a duration or distribution", "how long a crossing takes, each way"),
-        need("node", "a node", "where requests go on to"),
+        need("node", "a node", "the next node"),
         may("loss", "0 to 1", "0.0", "the share of crossings that are lost"),
         may(
             "resend",
@@ -38,8 +38,9 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let resend_ns = call.limit("resend");
     if resend_ns.is_some() && loss >= 1.0 {
         call.wrong_but(
-            "`loss` of `cable` is 1: every crossing is lost, and what is sent again for ever never arrives",
-            "take a `loss` below 1, or leave `resend` out",
+            "`loss` of `cable` is 1: every crossing is lost, so a message never arrives, however often it \
+                is sent",
+            "use a `loss` below 1, or leave `resend` out",
         );
     } else if resend_ns.is_some() && loss >= 0.5 && !call.failed() {
         call.warn(
@@ -47,7 +48,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
                 "with a `loss` of {loss} the mean time of a crossing is infinite: each wait before sending again is \
                  twice the last, so the means of this run will not settle"
             ),
-            "take a `loss` below 0.5, and read quantiles, not means",
+            "use a `loss` below 0.5, and read quantiles, not means",
         );
     }
     let (Some(time), Some(node)) = (time, node) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! `traffic.closed(users, think)`: so many users; each thinks, sends a request, waits for its answer, and thinks again.
+//! `traffic.closed(users, think)`: a fixed number of users; each thinks, sends a request, waits for its answer, and thinks again.
 
 use super::traffic::made;
 use super::{About, Function, Group, examples, need};
@@ -10,9 +10,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "traffic.closed",
     about: About {
         group: Group::Ask,
-        meaning: "So many users, each of whom thinks, sends a request, waits for the answer and \
-                thinks again: a closed loop.",
-        simulated: "a user's next request comes a thinking time after the last answer, whatever it was",
+        meaning: "A fixed number of users, each of which thinks, sends a request, waits for the answer \
+            and thinks again: a closed loop.",
+        simulated: "a user sends its next request a thinking time after the last answer, success or error",
         served: "nothing; `weir load` sends such requests",
         draws: "each thinking time",
         example: examples::CLOSED,

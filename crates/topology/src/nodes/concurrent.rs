@@ -23,15 +23,13 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "contention",
             "0 or more",
             "0.0",
-            "how much each further request slows down all \
-                (Gunther's alpha)",
+            "how much each further request slows down all of them (Gunther's alpha)",
         ),
         may(
             "coherency",
             "0 or more",
             "0.0",
-            "how much each pair of requests slows down all \
-                (Gunther's beta)",
+            "how much each pair of requests slows down all of them (Gunther's beta)",
         ),
         may(
             "threads",
@@ -44,8 +42,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "on_cancel",
             "\"stop\" | \"skip\" | \"finish\"",
             "\"stop\"",
-            "what becomes of a request \
-                whose client has gone, as in `queue`",
+            "what happens to a request whose client has gone, as in `queue`",
         ),
         NAME,
     ],

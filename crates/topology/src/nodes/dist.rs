@@ -11,7 +11,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
         name: "dist.fixed",
         about: About {
             group: Group::Dist,
-            meaning: "Always the same duration. Where a distribution is wanted, a duration means just this.",
+            meaning: "Always the same duration. Where a distribution is expected, a duration means this.",
             simulated: "drawn for each request at each place",
             served: "drawn where its node acts",
             draws: "nothing",
@@ -25,7 +25,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
         name: "dist.exponential",
         about: About {
             group: Group::Dist,
-            meaning: "Memoryless: the classic model of times of service and between failures.",
+            meaning: "Memoryless: the classic model of service times and of times between failures.",
             simulated: "drawn for each request at each place",
             served: "drawn where its node acts",
             draws: "one value each time",
@@ -53,7 +53,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
         name: "dist.lognormal",
         about: About {
             group: Group::Dist,
-            meaning: "Positive and skewed: a good fit for many measured times of service.",
+            meaning: "Positive and skewed: a good fit for many measured service times.",
             simulated: "drawn for each request at each place",
             served: "drawn where its node acts",
             draws: "one value each time",
@@ -120,7 +120,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
         name: "dist.empirical",
         about: About {
             group: Group::Dist,
-            meaning: "Durations that were measured, drawn again.",
+            meaning: "Draws from measured durations.",
             simulated: "drawn for each request at each place",
             served: "drawn where its node acts",
             draws: "one value each time",
@@ -198,7 +198,7 @@ fn uniform<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 fn lognormal<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (Some(mean_ns), Some(cv)) = (call.duration("mean"), call.not_negative("cv")) else { return Ok(None) };
     if cv > 1e6 {
-        call.wrong(format!("`cv` of `dist.lognormal` must be at most 1000000, and is {cv}"));
+        call.wrong(format!("`cv` of `dist.lognormal` must be at most 1000000, not {cv}"));
     }
     made(call, Some(Dist::Lognormal { mean_ns, cv }))
 }
@@ -206,7 +206,7 @@ fn lognormal<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 fn pareto<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (minimum, alpha) = (call.duration("minimum"), call.real("alpha"));
     if let Some(alpha) = alpha.filter(|a| *a <= 0.0) {
-        call.wrong(format!("`alpha` of `dist.pareto` must be above 0, and is {alpha}"));
+        call.wrong(format!("`alpha` of `dist.pareto` must be above 0, not {alpha}"));
     }
     let (Some(minimum_ns), Some(alpha)) = (minimum, alpha) else { return Ok(None) };
     made(call, Some(Dist::Pareto { minimum_ns, alpha }))
@@ -233,7 +233,7 @@ fn hyperexponential<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         let Some([p, mean]) = list(item).and_then(|pair| <[_; 2]>::try_from(pair).ok()) else {
             call.wrong_but(
                 format!(
-                    "a phase of `dist.hyperexponential` must be (probability, mean), and is {}",
+                    "a phase of `dist.hyperexponential` must be (probability, mean), not {}",
                     describe(item)
                 ),
                 SHAPE,
@@ -243,9 +243,7 @@ fn hyperexponential<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         let p = call.real_of("a probability of `dist.hyperexponential`", p);
         let mean = call.ns("a mean of `dist.hyperexponential`", mean);
         if let Some(p) = p.filter(|p| !(0.0..=1.0).contains(p)) {
-            call.wrong(format!(
-                "a probability of `dist.hyperexponential` must be between 0 and 1, and is {p}"
-            ));
+            call.wrong(format!("a probability of `dist.hyperexponential` must be between 0 and 1, not {p}"));
         }
         if let (Some(p), Some(mean)) = (p, mean) {
             phases.push((p, mean));
@@ -309,7 +307,7 @@ fn depth(dist: &Dist) -> u32 {
     }
 }
 
-/// Of how many distributions it is made.
+/// The number of distributions it is made of.
 fn size(dist: &Dist) -> u32 {
     match dist {
         Dist::Sum { a, b } => 1 + size(a) + size(b),

@@ -12,9 +12,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Health,
         meaning: "Leaves out a target that fails several times in a row.",
         simulated: "the k-th ejection in a row lasts min(`base`·2^(k−1), `max`); then one request \
-                probes: its failure ejects again, its success readmits. What the client did wrong does \
-                not count",
-        served: "the same by the clock",
+                probes: its failure ejects again, its success readmits. The client's own errors do not count",
+        served: "the same in real time",
         draws: "nothing",
         example: examples::EJECT,
     },
@@ -42,7 +41,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
                 show(max_ns),
                 show(base_ns)
             ),
-            format!("take a longer `max`, as in `max=\"{}\"`", show(base_ns)),
+            format!("use a longer `max`, as in `max=\"{}\"`", show(base_ns)),
         );
     }
     Ok(Some(call.heap().alloc(EjectValue(Eject { consecutive, base_ns, max_ns, max_percent }))))

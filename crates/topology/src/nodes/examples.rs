@@ -267,7 +267,7 @@ secure = listen(":8443", origin, tls = tls.server("cert.pem", "key.pem"))
 scenario("main", secure, traffic.poisson(rate = 50), requests = 5000)
 "#;
 
-/// Of `expect`.
+/// The example of `expect`.
 pub(crate) const EXPECT: &str = r#"app = queue(delay(dist.exponential(10*ms), server()), name = "desk")
 scenario("main", app, traffic.poisson(rate = 50), requests = 20000)
 expect("main", mean = ["<25ms", ">15ms"], p99 = "<150ms", success = ">=99.9%")

@@ -21,8 +21,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "expect",
     about: About {
         group: Group::Ask,
-        meaning: "What a scenario must show: it makes a topology file a test, for example in CI.",
-        simulated: "judged at each point of a sweep, once all replications are done; exit code 1 where one fails or is undecided",
+        meaning: "What a scenario must show: turns a topology file into a test, for example in CI.",
+        simulated: "judged at each point of a sweep, once all replications are done; exit code 1 where \
+            one fails or is undecided",
         served: "nothing",
         draws: "nothing",
         example: examples::EXPECT,
@@ -103,13 +104,13 @@ fn misplaced(call: &mut Call<'_, '_, '_, '_>, metric: Metric, of_node: bool) {
     let name = metric.name();
     if of_node {
         call.wrong_but(
-            format!("`{name}` is a figure of requests, and this `expect` names a node"),
-            "of a node there are `utilisation` and `wait_ms`: write an `expect` of its own for the rest",
+            format!("`{name}` is a figure of requests, but this `expect` names a node"),
+            "a node has `utilisation` and `wait_ms`: write a separate `expect` for the rest",
         );
     } else {
         call.wrong_but(
-            format!("`{name}` is a figure of a node, and none is named"),
-            "say which: `node=\"name\"`",
+            format!("`{name}` is a figure of a node, but none is named"),
+            "name it: `node=\"name\"`",
         );
     }
 }
@@ -140,7 +141,8 @@ fn of_errors<'v>(call: &mut Call<'v, '_, '_, '_>, value: Value<'v>) -> Vec<Condi
             let names = Kind::ALL.map(Kind::name);
             let help = suggest::did_you_mean(text, names)
                 .unwrap_or_else(|| format!("there are {}", names.join(", ")));
-            let message = format!("`errors` of `expect` is by kind of error, and {} is none", describe(key));
+            let message =
+                format!("`errors` of `expect` is by kind of error, and {} is not one", describe(key));
             call.wrong_but(message, help);
             continue;
         };
@@ -163,7 +165,7 @@ fn condition<'v>(
     }
     let example = example(metric);
     let Some(text) = value.unpack_str() else {
-        let message = format!("{what} must be a condition, and is {}", describe(value));
+        let message = format!("{what} must be a condition, not {}", describe(value));
         call.wrong_but(message, format!("write it as a string: \"{example}\""));
         return None;
     };
@@ -208,14 +210,14 @@ fn bound_of(metric: Metric, text: &str) -> Result<f64, String> {
         _ => (text, 1.0),
     };
     let number: Option<f64> = digits.parse().ok().filter(|x: &f64| x.is_finite());
-    let Some(bound) = number.map(|x| x / per) else { return Err(format!("\"{text}\" is no number")) };
+    let Some(bound) = number.map(|x| x / per) else { return Err(format!("\"{text}\" is not a number")) };
     if metric.is_share() && !(0.0..=1.0).contains(&bound) {
         return Err(format!("a share is between 0 and 1 (or 0% and 100%), and \"{text}\" is not"));
     }
     Ok(bound)
 }
 
-/// Says which expectations are of a scenario or a node that there is not.
+/// Reports expectations of scenarios or nodes that do not exist.
 pub(crate) fn check(state: &mut State) {
     let expectations = std::mem::take(&mut state.expectations);
     for Placed { expectation, at } in &expectations {
@@ -237,7 +239,7 @@ fn unknown_scenario(state: &State, expectation: &Expectation) -> Option<Diagnost
     if known().any(|k| k == name) {
         return None;
     }
-    let found = Diagnostic::error(format!("there is no scenario \"{name}\" to expect anything of"));
+    let found = Diagnostic::error(format!("`expect` names the scenario \"{name}\", which does not exist"));
     Some(match suggest::nearest(name, known()) {
         Some(near) => found.help(format!("did you mean \"{near}\"?")),
         None => found.help("name one of the file's scenarios"),
@@ -261,14 +263,12 @@ fn unknown_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> 
         return None;
     }
     if known.contains(&name) {
-        let message = format!("\"{name}\" is no `queue` and no `concurrent`: nothing waits there");
-        return Some(
-            Diagnostic::error(message).help("give the queue that is meant a `name=`, and name that"),
-        );
+        let message = format!("\"{name}\" is neither a `queue` nor a `concurrent`: nothing waits there");
+        return Some(Diagnostic::error(message).help("give the queue a `name=`, and use that name"));
     }
-    let found = Diagnostic::error(format!("there is no node \"{name}\" to expect anything of"));
+    let found = Diagnostic::error(format!("`expect` names the node \"{name}\", which does not exist"));
     Some(match suggest::nearest(name, known) {
         Some(near) => found.help(format!("did you mean \"{near}\"?")),
-        None => found.help("give the queue that is meant a `name=`, and name that"),
+        None => found.help("give the queue a `name=`, and use that name"),
     })
 }

@@ -31,9 +31,9 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     if let Some(need) = given.filter(|n| *n > all) {
         let (them, help) = match all {
             1 => ("is one node".to_owned(), "give it more nodes, or leave `need` out".to_owned()),
-            n => (format!("are {n} nodes"), format!("take 1 to {n}, or leave `need` out to wait for all")),
+            n => (format!("are {n} nodes"), format!("use 1 to {n}, or leave `need` out to wait for all")),
         };
-        call.wrong_but(format!("`need` of `fanout` is {need}, and there {them}: it could never be ok"), help);
+        call.wrong_but(format!("`need` of `fanout` is {need}, but there {them}: it could never be ok"), help);
         return Ok(None);
     }
     let list = call.context.state.borrow_mut().graph.list(nodes);

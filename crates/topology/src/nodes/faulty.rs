@@ -1,5 +1,5 @@
-//! `faulty(mtbf, mttr, node, clock="eager"|"lazy", mode="refuse"|"crash"|"blackhole"|"slow", ...)`: up and down by turns;
-//! `block(mtbf, mttr, nodes, ...)`: several nodes that do so together.
+//! `faulty(mtbf, mttr, node, clock="eager"|"lazy", mode="refuse"|"crash"|"blackhole"|"slow", ...)`: alternates between up
+//! and down; `block(mtbf, mttr, nodes, ...)`: several nodes that do so together.
 
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome, list};
@@ -16,10 +16,10 @@ pub(super) static FUNCTIONS: [Function; 2] = [
         name: "faulty",
         about: About {
             group: Group::Model,
-            meaning: "Up and down by turns: a node that fails.",
-            simulated: "while down, what enters is refused, breaks, is swallowed or slowed down \
-                (`mode`); otherwise requests inside finish",
-            served: "before built-in servers, or with `--inject`",
+            meaning: "A node that fails: it alternates between up and down.",
+            simulated: "while it is down, a request that enters is refused, broken off, swallowed or \
+                slowed down (`mode`); requests already inside finish, except in mode `crash`",
+            served: "in front of built-in servers, or with `--inject`",
             draws: "each period",
             example: examples::FAULTY,
         },
@@ -28,35 +28,33 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 "mtbf",
                 "a duration or distribution",
                 "time up: a duration is the mean of an \
-                exponential, a distribution is taken as it is (`dist.fixed(10*s)`)",
+                exponential, a distribution is used as it is (`dist.fixed(10*s)`)",
             ),
             need("mttr", "a duration or distribution", "time down, in the same way"),
-            need("node", "a node", "where requests go on to"),
+            need("node", "a node", "the next node"),
             may(
                 "clock",
                 "\"eager\" | \"lazy\"",
                 "\"eager\"",
-                "`eager`: on a time-line of its own, \
-                whatever the traffic; `lazy`: looked at only when a request enters, as in the posts",
+                "`eager`: on a timeline of its own, independent of the traffic; `lazy`: checked only when \
+                    a request enters, as in the posts",
             ),
             may(
                 "mode",
                 "\"refuse\" | \"crash\" | \"blackhole\" | \"slow\"",
                 "\"refuse\"",
-                "what a \
-                request meets while it is down: `refused` at once; a killed process, which also breaks \
-                what is inside; silence; or work that takes longer",
+                "what happens to a request while it is down: `refused` at once; a killed process, which \
+                    also breaks requests inside; silence; or longer work",
             ),
-            may("slow", "above 0", "10.0", "what work is multiplied by in mode \"slow\""),
-            may("starts", "\"up\" | \"down\"", "\"up\"", "how it begins"),
+            may("slow", "above 0", "10.0", "the factor of work in mode \"slow\""),
+            may("starts", "\"up\" | \"down\"", "\"up\"", "the state at the start"),
             may(
                 "checks",
                 "\"fail\" | \"pass\"",
                 "\"fail\"",
-                "whether health checks notice; `pass`: it \
-                lies to them",
+                "whether health checks notice; `pass`: they succeed nevertheless",
             ),
-            may("together", "a string", "None", "nodes with the same word here share one time-line"),
+            may("together", "a string", "None", "nodes with the same word share one timeline"),
             NAME,
         ],
         more: &[],
@@ -68,8 +66,8 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             group: Group::Model,
             meaning: "Several nodes that are up and down together: a rack, a zone. Returns the list of \
                 nodes.",
-            simulated: "as `faulty`, all on one time-line",
-            served: "before built-in servers, or with `--inject`",
+            simulated: "as `faulty`, all on one timeline",
+            served: "in front of built-in servers, or with `--inject`",
             draws: "each period, once for all",
             example: examples::BLOCK,
         },
@@ -78,7 +76,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 "mtbf",
                 "a duration or distribution",
                 "time up: a duration is the mean of an \
-                exponential, a distribution is taken as it is (`dist.fixed(10*s)`)",
+                exponential, a distribution is used as it is (`dist.fixed(10*s)`)",
             ),
             need("mttr", "a duration or distribution", "time down, in the same way"),
             need("nodes", "a list of nodes", "what fails together"),
@@ -86,25 +84,23 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 "mode",
                 "\"refuse\" | \"crash\" | \"blackhole\" | \"slow\"",
                 "\"refuse\"",
-                "what a \
-                request meets while it is down: `refused` at once; a killed process, which also breaks \
-                what is inside; silence; or work that takes longer",
+                "what happens to a request while it is down: `refused` at once; a killed process, which \
+                    also breaks requests inside; silence; or longer work",
             ),
             may(
                 "clock",
                 "\"eager\" | \"lazy\"",
                 "\"eager\"",
-                "`eager`: on a time-line of its own, \
-                whatever the traffic; `lazy`: looked at only when a request enters, as in the posts",
+                "`eager`: on a timeline of its own, independent of the traffic; `lazy`: checked only when \
+                    a request enters, as in the posts",
             ),
-            may("slow", "above 0", "10.0", "what work is multiplied by in mode \"slow\""),
-            may("starts", "\"up\" | \"down\"", "\"up\"", "how it begins"),
+            may("slow", "above 0", "10.0", "the factor of work in mode \"slow\""),
+            may("starts", "\"up\" | \"down\"", "\"up\"", "the state at the start"),
             may(
                 "checks",
                 "\"fail\" | \"pass\"",
                 "\"fail\"",
-                "whether health checks notice; `pass`: it \
-                lies to them",
+                "whether health checks notice; `pass`: they succeed nevertheless",
             ),
             NAME,
         ],
@@ -125,19 +121,20 @@ fn faulty<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.node(Spec::Faulty(law), To::Node(node))
 }
 
-/// The node; who gives several wants a `block`.
+/// The node; for several nodes there is `block`.
 fn node(call: &mut Call<'_, '_, '_, '_>) -> Option<NodeId> {
     if call.value("node").is_some_and(|value| list(value).is_some()) {
         call.wrong_but(
-            "`node` of `faulty` must be one node, and is a list",
-            "several that fail together are a `block(mtbf, mttr, nodes)`; for each its own, wrap them one by one",
+            "`node` of `faulty` must be one node, not a list",
+            "for nodes that fail together write `block(mtbf, mttr, nodes)`; for independent failures wrap \
+                them one by one",
         );
         return None;
     }
     call.node_at("node")
 }
 
-/// A node around each of the nodes, all at one site and on one time-line.
+/// A node around each of the nodes, all at one site and on one timeline.
 fn block<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let law = law(call);
     let nodes = call.nodes_at("nodes");
@@ -156,7 +153,7 @@ fn block<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     Ok(Some(call.heap().alloc(made)))
 }
 
-/// The arguments that both take; the time-line is its own.
+/// The arguments that both take; the timeline is its own.
 fn law(call: &mut Call<'_, '_, '_, '_>) -> Option<Faulty> {
     let (mtbf, mttr) = (time(call, "mtbf"), time(call, "mttr"));
     let clock = call
@@ -187,11 +184,11 @@ fn time(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<(u64, Option<Dist
     let Some(dist) = call.value(name).and_then(|v| v.downcast_ref::<DistValue>()).map(|d| d.0.clone()) else {
         return Some((call.positive_duration(name)?, None));
     };
-    // Of a mean without bound nothing is asked but that it is long.
+    // An infinite mean is accepted: it is long.
     let mean =
         dist.mean_ns().filter(|m| m.is_finite()).unwrap_or(i64::MAX as f64).min(i64::MAX as f64) as u64;
     if mean == 0 {
-        let message = format!("{} must be longer than 0, and its mean is 0", call.of(name));
+        let message = format!("{} must be longer than 0, but its mean is 0", call.of(name));
         call.wrong(message);
         return None;
     }
@@ -210,7 +207,7 @@ fn together(call: &mut Call<'_, '_, '_, '_>) -> Option<String> {
     Some(name)
 }
 
-/// Nodes on one time-line have one clock, the same mean periods and the same start.
+/// Nodes on one timeline have one clock, the same mean periods and the same start.
 fn agree(call: &mut Call<'_, '_, '_, '_>, name: &str, law: &Faulty) {
     let at = call.span().map(|s| at_of(&s).span()).unwrap_or_default();
     let here = Shared { law: law.clone(), at };
@@ -218,9 +215,10 @@ fn agree(call: &mut Call<'_, '_, '_, '_>, name: &str, law: &Faulty) {
     let Some((argument, theirs, ours)) = differs(&before.law, law) else { return };
     call.wrong_but(
         format!(
-            "the nodes together as \"{name}\" share one time-line, and `{argument}` is {ours} here but {theirs} at {}",
+            "the nodes together as \"{name}\" share one timeline, but `{argument}` is {ours} here but \
+                {theirs} at {}",
             before.at
         ),
-        format!("give both the same `{argument}`, or another name to one of them"),
+        format!("give both the same `{argument}`, or give one of them another name"),
     );
 }

@@ -13,15 +13,15 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Model,
         meaning: "Each request fails with a certain probability, after the node behind it has done \
                 its work.",
-        simulated: "what comes back becomes an error of that kind, each request for itself",
-        served: "before built-in servers, or with `--inject`",
+        simulated: "the answer becomes an error of that kind, independently for each request",
+        served: "in front of built-in servers, or with `--inject`",
         draws: "one number per request that passes",
         example: examples::FLAKY,
     },
     args: &[
         need("p", "0 to 1", "the probability"),
-        need("node", "a node", "where requests go on to"),
-        may("kind", "a kind of error", "\"status_5xx\"", "the error it becomes"),
+        need("node", "a node", "the next node"),
+        may("kind", "a kind of error", "\"status_5xx\"", "the error"),
         NAME,
     ],
     more: &[],
@@ -43,17 +43,17 @@ fn kind(call: &mut Call<'_, '_, '_, '_>) -> Option<Kind> {
     };
     let names: Vec<&str> = Kind::ALL.into_iter().filter(|k| can_fail_with(*k)).map(Kind::name).collect();
     let quoted: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
-    let take = format!("take {}", suggest::either(&quoted));
+    let take = format!("use {}", suggest::either(&quoted));
     match Kind::from_name(&text) {
         Some(kind) if can_fail_with(kind) => return Some(kind),
         Some(_) => {
-            call.wrong_but(format!("`kind` of `flaky` cannot be \"{text}\": no node answers so"), take);
+            call.wrong_but(format!("`kind` of `flaky` cannot be \"{text}\": no node answers with it"), take);
         }
         None => {
             let near = suggest::nearest(&text, names).map(|n| format!("did you mean \"{n}\"?"));
             let shown: String = text.chars().take(60).collect();
             call.wrong_but(
-                format!("`kind` of `flaky`: \"{shown}\" is no kind of error"),
+                format!("`kind` of `flaky`: \"{shown}\" is not a kind of error"),
                 near.unwrap_or(take),
             );
         }

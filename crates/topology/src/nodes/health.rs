@@ -17,14 +17,14 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             group: Group::Health,
             meaning: "Active checks by an HTTP request.",
             simulated: "a check crosses the target's cables, queues and faults as a request does, and \
-                costs its server `cost`; it counts in no figure of requests",
+                costs its server `cost`; it is not counted as a request",
             served: "a request of its own, at the same times",
             draws: "the jitter of each interval",
             example: examples::HEALTH,
         },
         args: &[
-            need("path", "a path", "what is asked for"),
-            may("interval", "a duration", "2*s", "from the beginning of a check to that of the next"),
+            need("path", "a path", "the path that is requested"),
+            may("interval", "a duration", "2*s", "from the start of a check to the start of the next"),
             may("timeout", "a duration", "1*s", "how long a check may take"),
             may("rise", "1 or more", "2", "passed checks in a row until a target is up"),
             may("fall", "1 or more", "3", "failed checks in a row until a target is down"),
@@ -44,9 +44,9 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 `None`: as `interval`",
             ),
             may("expect", "statuses", "\"200-399\"", "which statuses pass"),
-            may("method", "a method", "\"GET\"", "how it is asked"),
+            may("method", "a method", "\"GET\"", "the method of the check"),
             may("host", "a host", "None", "the Host of the check; `None`: the target's"),
-            may("port", "1 to 65535", "None", "another port than the target's"),
+            may("port", "1 to 65535", "None", "a port other than the target's"),
             may(
                 "initial",
                 "\"up\" | \"down\" | \"checked\"",
@@ -70,7 +70,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             example: examples::HEALTH_TCP,
         },
         args: &[
-            may("interval", "a duration", "2*s", "from the beginning of a check to that of the next"),
+            may("interval", "a duration", "2*s", "from the start of a check to the start of the next"),
             may("timeout", "a duration", "1*s", "how long a check may take"),
             may("rise", "1 or more", "2", "passed checks in a row until a target is up"),
             may("fall", "1 or more", "3", "failed checks in a row until a target is down"),
@@ -89,7 +89,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 "the interval while a target is down; \
                 `None`: as `interval`",
             ),
-            may("port", "1 to 65535", "None", "another port than the target's"),
+            may("port", "1 to 65535", "None", "a port other than the target's"),
             may(
                 "initial",
                 "\"up\" | \"down\" | \"checked\"",
@@ -107,7 +107,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
 fn by_http<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let path = call.word("path", path::written::target);
     if call.is_none("path") {
-        call.wrong_but("`path` of `health.http` must be a path, and is None", "write `health.http(\"/\")`");
+        call.wrong_but("`path` of `health.http` must be a path, not None", "write `health.http(\"/\")`");
     }
     let expect = expect(call);
     let method = call.word("method", http::method).unwrap_or_else(|| "GET".to_owned());
@@ -143,13 +143,13 @@ fn check(call: &mut Call<'_, '_, '_, '_>) -> HealthCheck {
         let show = |ns: u64| show_ns(i128::from(ns));
         call.warn(
             format!(
-                "a check may take {} and the next one begins {} after it, but never before its end: a target that does \
-                 not answer is checked every {} only",
+                "a check may take {}, longer than the interval of {}, and the next begins after its end: \
+                    a target that does not answer is checked only every {}",
                 show(timeout_ns),
                 show(interval_ns),
                 show(timeout_ns)
             ),
-            format!("take a `timeout` of at most `interval`, as in `timeout=\"{}\"`", show(interval_ns)),
+            format!("use a `timeout` of at most `interval`, as in `timeout=\"{}\"`", show(interval_ns)),
         );
     }
     let check = Check { interval_ns, rise, fall, jitter, fast_interval_ns, down_interval_ns, initial };

@@ -14,13 +14,13 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         simulated: "a further attempt begins `after` the last one, or at once when one failed; the \
                 first `ok` wins and the rest is cancelled. Idempotent requests only, unless `methods` \
                 says otherwise",
-        served: "the same by the clock, as long as nothing of a response went on",
-        draws: "nothing; each attempt draws its work anew",
+        served: "the same in real time, until part of a response has been passed on",
+        draws: "nothing; each attempt draws new work",
         example: examples::HEDGE,
     },
     args: &[
         need("after", "a duration", "how long to wait before a further attempt"),
-        need("node", "a node", "where requests go on to"),
+        need("node", "a node", "the next node"),
         may("attempts", "1 to 1000", "2", "how many attempts in all"),
         may(
             "methods",
@@ -29,7 +29,13 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "whether requests such as POST \
                 are sent twice",
         ),
-        may("budget", "budget(...)", "None", "what further attempts are charged to; `None`: no limit"),
+        may(
+            "budget",
+            "budget(...)",
+            "None",
+            "the budget that further attempts are charged to; `None`: no \
+            limit",
+        ),
         may("replay", "a size", "64*KiB", "how much of a request's body is kept for further attempts"),
         NAME,
     ],

@@ -31,9 +31,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may("max_head", "a size, 256 to 128*KiB", "32*KiB", "the head of a request; longer ones are 431"),
         may("max_headers", "1 or more", "100", "fields of a head; more are 431"),
         may("max_body", "a size or None", "None", "the body of a request; longer ones are 413"),
-        may("head_timeout", "a duration or None", "10*s", "for a whole head to come"),
+        may("head_timeout", "a duration or None", "10*s", "how long a whole head may take to arrive"),
         may("body_timeout", "a duration or None", "30*s", "silence between two bytes of a body"),
-        may("write_timeout", "a duration or None", "30*s", "how long a client may take nothing"),
+        may("write_timeout", "a duration or None", "30*s", "how long a client may read nothing"),
         may("idle_timeout", "a duration or None", "60*s", "how long an idle connection is kept"),
         may("max_requests", "1 or more, or None", "100000", "requests on one connection"),
         may("max_age", "a duration or None", "1*hours", "how old a connection may get"),
@@ -46,7 +46,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "connections at once from one \
                 address",
         ),
-        may("upgrade", "a list of protocols", "[\"websocket\"]", "which upgrades pass"),
+        may("upgrade", "a list of protocols", "[\"websocket\"]", "which upgrades are allowed"),
         may("connect", "a list of host:port", "[]", "where CONNECT may go"),
         may("tunnel_idle", "a duration or None", "1*hours", "how long a tunnel may be silent"),
         may(
@@ -60,7 +60,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "trusted",
             "a list of networks and \"unix:\"",
             "[]",
-            "peers whose `X-Forwarded-*` fields are believed; \"unix:\" means all peers of a listener on a Unix \
+            "peers whose `X-Forwarded-*` fields are trusted; \"unix:\" means all peers of a listener on a Unix \
                 socket",
         ),
         may(
@@ -73,11 +73,10 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "paths",
             "\"safe\" | \"raw\"",
             "\"safe\"",
-            "whether a path that means another route once \
-                it is normalised is refused (400)",
+            "whether a path is refused (400) that would match another route once it is normalised",
         ),
         may("drain_delay", "a duration", "0*s", "how long it keeps accepting before it drains"),
-        may("drain_timeout", "a duration", "10*s", "how long open requests may take then"),
+        may("drain_timeout", "a duration", "10*s", "how long open requests may take after that"),
         may(
             "access_log",
             "\"stdout\", \"stderr\" or a path",
@@ -85,13 +84,12 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "where requests are logged; \
                 `None`: nowhere",
         ),
-        may("log_format", "\"json\" | \"combined\"", "\"json\"", "the form of the log"),
+        may("log_format", "\"json\" | \"combined\"", "\"json\"", "the format of the log"),
         may(
             "request_id",
             "a header's name",
             "None",
-            "where a request's id stands: believed of trusted \
-                peers, else made",
+            "the field with a request's id: kept from trusted peers, else created",
         ),
         may("trace", "0.0 to 1.0", "0.0", "the share of requests whose stages are written"),
     ],
@@ -155,15 +153,15 @@ fn versions(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<HttpVersion>> {
     let words = call.several("versions", |text| match text {
         "h1" | "h2" => Ok(()),
         _ => Err((
-            format!("\"{}\" is no version", http::short(text)),
-            Some("take \"h1\" (HTTP/1.1) or \"h2\" (HTTP/2)".to_owned()),
+            format!("\"{}\" is not a version of HTTP", http::short(text)),
+            Some("use \"h1\" (HTTP/1.1) or \"h2\" (HTTP/2)".to_owned()),
         )),
     })?;
     if call.failed() {
         return None;
     }
     if words.is_empty() {
-        call.wrong_but("`versions` of `http` is empty: nothing could be spoken", "write `versions=[\"h1\"]`");
+        call.wrong_but("`versions` of `http` is empty: name at least one", "write `versions=[\"h1\"]`");
     }
     let all = [("h1", HttpVersion::H1), ("h2", HttpVersion::H2)];
     Some(all.into_iter().filter(|(word, _)| words.iter().any(|w| w == word)).map(|(_, v)| v).collect())

@@ -1,4 +1,4 @@
-//! `key.header(n)`, `key.cookie(n)`, `key.path()`, `key.client()`: what of a request is hashed or counted by.
+//! `key.header(n)`, `key.cookie(n)`, `key.path()`, `key.client()`: the property of a request that is hashed or counted by.
 
 use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
@@ -12,7 +12,7 @@ pub(super) static FUNCTIONS: [Function; 4] = [
         about: About {
             group: Group::Key,
             meaning: "The value of a header field, to hash or count by.",
-            simulated: "what `traffic.mix` gives the request; where it lacks that, the request's `key` \
+            simulated: "the value that `traffic.mix` gives the request; without it, the request's `key` \
                 (in `traffic.closed` the user)",
             served: "the field; without it hashes pick at random and limits use one common bucket",
             draws: "nothing",
@@ -27,7 +27,7 @@ pub(super) static FUNCTIONS: [Function; 4] = [
         about: About {
             group: Group::Key,
             meaning: "The value of a cookie, to hash or count by.",
-            simulated: "what `traffic.mix` gives the request; where it lacks that, the request's `key` \
+            simulated: "the value that `traffic.mix` gives the request; without it, the request's `key` \
                 (in `traffic.closed` the user)",
             served: "the cookie; without it hashes pick at random and limits use one common bucket",
             draws: "nothing",
@@ -56,8 +56,8 @@ pub(super) static FUNCTIONS: [Function; 4] = [
         about: About {
             group: Group::Key,
             meaning: "The client of a request, to hash or count by.",
-            simulated: "the request's `key` (in `traffic.closed` the user); without one each request is \
-                a client of its own, with a warning",
+            simulated: "the request's `key` (in `traffic.closed` the user); without one each request \
+                counts as a separate client, with a warning",
             served: "the client's address, IPv6 by /64",
             draws: "nothing",
             example: examples::KEYS,

@@ -1,4 +1,4 @@
-//! `keys.uniform(n)`, `keys.zipf(n, s)`: who sends the requests of a mix: numbers from 0.
+//! `keys.uniform(n)`, `keys.zipf(n, s)`: the users that send the requests of a mix: numbers from 0.
 
 use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
@@ -49,7 +49,7 @@ fn zipf<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (n, s) = (call.whole("n", 1, MOST_KEYS), call.not_negative("s"));
     if let Some(s) = s.filter(|s| *s > STEEPEST) {
         call.wrong_but(
-            format!("`s` of `keys.zipf` must be at most {STEEPEST}, and is {s}"),
+            format!("`s` of `keys.zipf` must be at most {STEEPEST}, not {s}"),
             "1 is Zipf's law; at 2 the first key has 61 % of the requests",
         );
     }

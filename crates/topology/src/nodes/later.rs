@@ -1,11 +1,12 @@
-//! Functions of `docs/spec/language.md#functions` that are not built yet: known by name, and answered with an error at their place.
+//! Functions of `docs/spec/language.md#functions` that are not built yet: known by name, and answered with an error at
+//! their place.
 //!
-//! Whoever builds one removes it here and gives it a file of its own.
+//! A function that is built moves from here to a file of its own.
 
 use super::{About, Function, Group};
 use crate::call::{Call, Outcome};
 
-/// What an index beyond the registry stands for; never reached.
+/// The meaning of an index beyond the registry; never reached.
 pub(super) static UNKNOWN: Function = later("unknown", Group::Ask, "");
 
 const fn later(name: &'static str, group: Group, meaning: &'static str) -> Function {

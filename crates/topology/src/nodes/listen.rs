@@ -1,7 +1,7 @@
 //! `listen(addr, node, name=None, protocol="http"|"tcp", tls=None, http=None, loops=None)`: where requests come in.
 //!
-//! Without `name=` the listeners of a file are called `listen`, `listen#2`, `listen#3`, ... in its order, whatever the
-//! others are called. A listener behind another is a hop of its own: what fails behind it is an answer for whoever stands
+//! Without `name=` the listeners of a file are called `listen`, `listen#2`, `listen#3`, ... in its order, regardless of what the
+//! others are called. A listener behind another is a separate hop: a failure behind it is an answer for the nodes
 //! before it.
 
 use super::{About, Function, Group, examples, may, maybe, need};
@@ -17,12 +17,11 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     about: About {
         group: Group::Pass,
         meaning: "Where requests come in: a listener at an address.",
-        simulated: "requests pass; each meets one of the `loops`. A listener behind another is a hop \
-                of its own: a caller sees what fails behind it as an answer (502, 503, \
-                504)",
+        simulated: "requests pass, each through one of the `loops`. A listener behind another is a \
+            separate hop: a failure behind it reaches the caller as an answer (502, 503, 504)",
         served: "a socket on each of the event loops (or the first `loops` of them); an inner \
                 listener is reached over its address, by TLS if it has certificates",
-        draws: "which of several loops a request meets",
+        draws: "which of several loops a request passes through",
         example: examples::EDGE,
     },
     args: &[
@@ -32,7 +31,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "where it listens: `\":8080\"`, `\"127.0.0.1:0\"` (a free port), \
                 `\"[::1]:80\"`, `\"unix:/path\"`",
         ),
-        need("node", "a node", "where requests go on to"),
+        need("node", "a node", "the next node"),
         maybe(
             "name",
             "a string",
@@ -40,8 +39,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "its name in results, logs and on the \
                 command line of `weir serve`",
         ),
-        may("protocol", "\"http\"", "\"http\"", "what is spoken there"),
-        may("tls", "tls.server(...)", "None", "certificates; without them it is cleartext"),
+        may("protocol", "\"http\"", "\"http\"", "the protocol that is spoken there"),
+        may("tls", "tls.server(...)", "None", "certificates; without them connections are unencrypted"),
         may(
             "http",
             "http(...)",
@@ -64,10 +63,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let addr = call.word("addr", address::listener);
     if call.is_none("addr") {
-        call.wrong_but(
-            "`addr` of `listen` must be an address, and is None",
-            "write `listen(\":8080\", node)`",
-        );
+        call.wrong_but("`addr` of `listen` must be an address, not None", "write `listen(\":8080\", node)`");
     }
     let node = call.node_at("node");
     let name = call.name_or_none();
@@ -88,7 +84,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.named_node(Spec::Listen(Listen { addr, protocol, loops, tls, http }), To::Node(node), Some(name))
 }
 
-/// Two listeners cannot share an address, unless each is given a port of its own.
+/// Two listeners cannot share an address, unless the system chooses a free port for each.
 fn taken(call: &mut Call<'_, '_, '_, '_>, addr: &str) {
     let Some(known) = Address::parse(addr).filter(|a| !a.is_free_port()) else { return };
     let at = call.span().map(|s| at_of(&s).span()).unwrap_or_default();
@@ -96,7 +92,7 @@ fn taken(call: &mut Call<'_, '_, '_, '_>, addr: &str) {
     if let Some(before) = before {
         call.wrong_but(
             format!("two listeners have the address \"{}\"", weir_plan::http::short(addr)),
-            format!("the first is at {before}; take another port, or let one listener lead to a `route`"),
+            format!("the first is at {before}; use another port, or one listener that leads to a `route`"),
         );
     }
 }

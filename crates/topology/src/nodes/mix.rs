@@ -13,8 +13,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "traffic.mix",
     about: About {
         group: Group::Ask,
-        meaning: "What the requests are, each kind by its share.",
-        simulated: "each request draws which of these it is; when they arrive is untouched",
+        meaning: "The kinds of requests, each with its share.",
+        simulated: "each request draws its kind; arrival times do not change",
         served: "nothing; `weir load` sends such requests",
         draws: "one number per request",
         example: examples::ROUTES,
@@ -54,14 +54,15 @@ fn arrivals(call: &mut Call<'_, '_, '_, '_>) -> Option<Traffic> {
         Some(traffic) if traffic.mix.is_empty() => Some(traffic.arrivals.clone()),
         Some(traffic) if traffic.recorded.is_some() => {
             call.wrong_but(
-                "`arrivals` of `traffic.mix` is a trace that says what its requests are",
-                "leave `traffic.mix` out, or the columns `method`, `path`, `host`, `key` and `body` of the file",
+                "`arrivals` of `traffic.mix` is a trace that already describes its requests",
+                "leave `traffic.mix` out, or the columns `method`, `path`, `host`, `key` and `body` of \
+                    the file",
             );
             None
         }
         Some(_) => {
             call.wrong_but(
-                "`arrivals` of `traffic.mix` is a mix already: it says what its requests are",
+                "`arrivals` of `traffic.mix` is a mix already: it describes its requests",
                 "put all requests into one list, with their weights",
             );
             None

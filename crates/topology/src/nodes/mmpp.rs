@@ -9,8 +9,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "traffic.mmpp",
     about: About {
         group: Group::Ask,
-        meaning: "Poisson arrivals whose rate changes by chance: bursts.",
-        simulated: "each state holds for an exponential time, then the next begins, round from the first",
+        meaning: "Poisson arrivals whose rate changes at random: bursts.",
+        simulated: "each state lasts for an exponential time, then the next begins, and after the last \
+            the first again",
         served: "nothing; `weir load` sends such requests",
         draws: "each stay and each gap",
         example: examples::TRAFFIC,
@@ -18,8 +19,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     args: &[need(
         "states",
         "a list of (rate, mean stay)",
-        "rates per second, each with the mean time \
-                that it holds: `[(100, 10*s), (1000, 1*s)]`",
+        "rates per second, each with the mean time that it lasts: `[(100, 10*s), (1000, 1*s)]`",
     )],
     more: &[],
     make,

@@ -1,4 +1,4 @@
-//! The registry: every function of the language. A new one is a file of its own and a line in [`ALL`].
+//! The registry: every function of the language. A new one is a file and a line in [`ALL`].
 
 pub(crate) mod about;
 mod budget;

@@ -13,8 +13,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         meaning: "Outlier detection with Envoy's names and defaults.",
         simulated: "errors in a row eject at once; at the end of each `interval` success rates and \
                 shares of failures are compared",
-        served: "the same by the clock",
-        draws: "whether an ejection is enforced, below 100 per cent, and its jitter",
+        served: "the same in real time",
+        draws: "whether an ejection is enforced, below 100 percent, and its jitter",
         example: examples::OUTLIER,
     },
     args: &[
@@ -31,8 +31,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "split_external_local_origin_errors",
             "True | False",
             "False",
-            "count failed connections \
-                apart from errors that were answered",
+            "count failed connections separately from error answers",
         ),
         may("interval", "a duration", "10*s", "between two comparisons"),
         may(
@@ -55,8 +54,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "always_eject_one_host",
             "True | False",
             "False",
-            "one target may be ejected whatever \
-                `max_ejection_percent` says",
+            "one target may always be ejected, even beyond `max_ejection_percent`",
         ),
         may(
             "enforcing_consecutive_5xx",
@@ -91,10 +89,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "success_rate_minimum_hosts",
             "0 or more",
             "5",
-            "targets with enough requests that a \
-                comparison takes",
+            "how many targets with enough requests a comparison needs",
         ),
-        may("success_rate_request_volume", "0 or more", "100", "requests in an interval that are enough"),
+        may("success_rate_request_volume", "0 or more", "100", "how many requests in an interval are enough"),
         may(
             "success_rate_stdev_factor",
             "0 or more, thousandths",
@@ -113,15 +110,13 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "failure_percentage_minimum_hosts",
             "0 or more",
             "5",
-            "targets with enough requests that \
-                a comparison takes",
+            "how many targets with enough requests a comparison needs",
         ),
         may(
             "failure_percentage_request_volume",
             "0 or more",
             "50",
-            "requests in an interval that \
-                are enough",
+            "how many requests in an interval are enough",
         ),
     ],
     more: &[],
@@ -157,7 +152,7 @@ fn counts(call: &mut Call<'_, '_, '_, '_>, o: &mut Outlier) {
             && let Some(value) = call.value(name).filter(|v| v.get_type() == "float")
         {
             let message =
-                format!("`{name}` of `outlier` counts thousandths, as Envoy's does, and is {value}");
+                format!("`{name}` of `outlier` counts whole thousandths, as Envoy's does, not {value}");
             call.wrong_but(message, "write 1900 for 1.9 standard deviations");
             continue;
         }

@@ -24,10 +24,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         need(
             "default",
             "a number, duration, string, True or False",
-            "its value unless set; says the \
-                type too",
+            "its value unless set; also determines the type",
         ),
-        may("sweep", "a list", "None", "values that a run goes through; several sweeps make the product"),
+        may("sweep", "a list", "None", "values to run with; several sweeps are combined"),
     ],
     more: &[],
     make,
@@ -38,7 +37,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     if !name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')) {
         call.wrong_but(
             format!("a parameter cannot be called \"{name}\""),
-            "take letters, digits and underscores",
+            "use letters, digits and underscores",
         );
         return Ok(None);
     }
@@ -94,7 +93,7 @@ fn sweep<'v>(
         match plain(item).and_then(|v| crate::params::fit(&v, default)) {
             Some(value) => values.push(value),
             None => call.wrong(format!(
-                "`sweep` of the parameter \"{name}\" must hold {} as its default is, and holds {}",
+                "`sweep` of the parameter \"{name}\" must hold {} like its default, not {}",
                 crate::params::kind(default),
                 describe(item)
             )),

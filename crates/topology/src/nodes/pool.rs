@@ -34,7 +34,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let Some(f) = call.value("f") else { return Ok(None) };
     if f.downcast_ref::<NodeValue>().is_some() {
         call.wrong_but(
-            "`f` of `pool` must be a function, and is a node: a pool of one node would be that node n times",
+            "`f` of `pool` must be a function, not a node: a pool of one node would be that node n times",
             "write `pool(n, lambda: ...)`",
         );
         return Ok(None);
@@ -51,7 +51,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             call.eval.eval_function(f, if indexed { std::slice::from_ref(&index) } else { &[] }, &[])?;
         if node.downcast_ref::<NodeValue>().is_none() && node.downcast_ref::<Poison>().is_none() {
             let message =
-                format!("the function that `pool` calls must return a node, and returns {}", describe(node));
+                format!("the function that `pool` calls must return a node, not {}", describe(node));
             if node.is_none() {
                 call.wrong_but(message, "is its `return` missing?");
             } else {

@@ -1,5 +1,5 @@
-//! `queue(node, concurrency=1, capacity=None, timeout=None, on_cancel="stop"|"skip"|"finish")`: at most so many inside,
-//! the rest waits in order of arrival.
+//! `queue(node, concurrency=1, capacity=None, timeout=None, on_cancel="stop"|"skip"|"finish")`: at most `concurrency`
+//! requests inside, the rest waits in order of arrival.
 
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
@@ -10,16 +10,16 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "queue",
     about: About {
         group: Group::Pass,
-        meaning: "Lets only so many requests in at once; the rest wait in order of arrival.",
+        meaning: "Limits how many requests are inside at once; the rest wait in order of arrival.",
         simulated: "a request that finds no room to wait is `overloaded`, one that waits too long is \
                 `timeout`",
-        served: "the same with real requests, counted for the whole process; before a server with an \
-                address it is HAProxy's `maxconn`",
+        served: "the same with real requests, counted for the whole process; in front of a server with an \
+            address it is HAProxy's `maxconn`",
         draws: "nothing",
         example: examples::QUEUE,
     },
     args: &[
-        need("node", "a node", "where requests go that are let in"),
+        need("node", "a node", "the node for requests that are admitted"),
         may("concurrency", "1 or more", "1", "how many may be inside at once"),
         may(
             "capacity",
@@ -33,8 +33,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "on_cancel",
             "\"stop\" | \"skip\" | \"finish\"",
             "\"stop\"",
-            "what becomes of a request \
-                whose client has gone: `stop`: it leaves and frees its slot; `skip`: only one that waits \
+            "what happens to a request whose client has gone: `stop`: it leaves and frees its slot; `skip`: only one that waits \
                 leaves; `finish`: it goes on as if nothing had happened",
         ),
         NAME,
@@ -53,7 +52,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.node(Spec::Queue { concurrency, capacity, timeout_ns, on_cancel }, To::Node(node))
 }
 
-/// What becomes of a request whose client has gone.
+/// What happens to a request whose client has gone.
 pub(super) fn on_cancel(call: &mut Call<'_, '_, '_, '_>) -> OnCancel {
     let words =
         [("stop", Some(OnCancel::Stop)), ("skip", Some(OnCancel::Skip)), ("finish", Some(OnCancel::Finish))];

@@ -16,8 +16,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         example: examples::RATE,
     },
     args: &[
-        need("node", "a node", "where requests go on to"),
-        need("per_s", "above 0, per second", "tokens that come back per second"),
+        need("node", "a node", "the next node"),
+        need("per_s", "above 0, per second", "tokens added per second"),
         maybe("burst", "1 or more", "per_s", "tokens that the bucket holds"),
         may(
             "key",
@@ -42,7 +42,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         let default = if given.is_none() { " (its default is `per_s`)" } else { "" };
         call.wrong_but(
             format!(
-                "`burst` of `limit.rate` must be at least 1, and is {burst}{default}: no request would pass"
+                "`burst` of `limit.rate` must be at least 1, not {burst}{default}: no request would pass"
             ),
             "write `burst=1` to let one request pass at a time",
         );

@@ -17,7 +17,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         example: examples::ROUTES,
     },
     args: &[
-        need("to", "a path or URL", "where to; takes `{host}`, `{uri}` and `{client}`"),
+        need("to", "a path or URL", "the new address; may contain `{host}`, `{uri}` and `{client}`"),
         may("status", "301, 302, 303, 307 or 308", "302", "301 and 308 are permanent"),
         NAME,
     ],
@@ -29,15 +29,15 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let to = call.word("to", template::location);
     if call.is_none("to") {
         call.wrong_but(
-            "`to` of `redirect` must be a path or a URL, and is None",
+            "`to` of `redirect` must be a path or a URL, not None",
             "write `redirect(\"https://{host}{uri}\")`",
         );
     }
     let status = call.whole("status", 0, 999).map_or(302, |s| u16::try_from(s).unwrap_or(0));
     if !redirects(status) && !call.failed() {
         call.wrong_but(
-            format!("`status` of `redirect`: {status} sends nobody elsewhere"),
-            "take 301 or 308 (for good), 302 or 307 (for now), or 303 (see there)",
+            format!("`status` of `redirect`: {status} does not redirect"),
+            "use 301 or 308 (permanent), 302 or 307 (temporary), or 303 (see other)",
         );
     }
     let Some(to) = to else { return Ok(None) };

@@ -12,7 +12,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     about: About {
         group: Group::Ask,
         meaning: "A kind of request, for `traffic.mix`.",
-        simulated: "what routes, keys and retries look at",
+        simulated: "routes, keys and retries depend on it",
         served: "nothing; `weir load` sends such requests",
         draws: "its key, where it has one",
         example: examples::ROUTES,
@@ -26,8 +26,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "key",
             "keys.uniform(...) or keys.zipf(...)",
             "None",
-            "who sends it; `None`: nobody in \
-                particular",
+            "which user sends it; `None`: none in particular",
         ),
         may("body", "a size", "0", "bytes of its body"),
     ],

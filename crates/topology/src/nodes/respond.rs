@@ -12,7 +12,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Pass,
         meaning: "A fixed answer.",
         simulated: "answers at once; a status of 500 or above is `status_5xx`, else `ok`",
-        served: "this answer, without asking anybody; `text/plain` unless `headers` say what it is",
+        served: "this answer, without contacting an origin; `text/plain` unless `headers` set another type",
         draws: "nothing",
         example: examples::ROUTES,
     },

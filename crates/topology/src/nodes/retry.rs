@@ -17,13 +17,13 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         meaning: "Tries again after certain errors.",
         simulated: "after an error of a kind in `on` the request goes through the node behind it \
                 again, at once or after a backoff; the last error is the answer",
-        served: "the same, as long as no byte of a response went on to the client",
-        draws: "each backoff; with `work=\"redraw\"` each attempt draws its work anew",
+        served: "the same, until the first byte of a response has been sent to the client",
+        draws: "each backoff; with `work=\"redraw\"` each attempt draws new work",
         example: examples::RETRY,
     },
     args: &[
-        need("attempts", "1 or more", "how often it tries in all"),
-        need("node", "a node", "where requests go on to"),
+        need("attempts", "1 or more", "how many attempts in all"),
+        need("node", "a node", "the next node"),
         may(
             "on",
             "a list of kinds and statuses",
@@ -35,8 +35,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "exclude",
             "\"tried\" | \"connect_failed\" | \"none\"",
             "\"tried\"",
-            "which targets a \
-                balancer behind leaves out, as long as others remain: all that this request has tried, \
+            "which targets a balancer behind it avoids while others remain: all that this request has tried, \
                 those it could not connect to, or none",
         ),
         may(
@@ -54,13 +53,19 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
                 `backoff`·2^(k−2), at most `backoff_max`",
         ),
         maybe("backoff_max", "a duration", "10 × backoff", "the longest backoff"),
-        may("budget", "budget(...)", "None", "what further attempts are charged to; `None`: no limit"),
+        may(
+            "budget",
+            "budget(...)",
+            "None",
+            "the budget that further attempts are charged to; `None`: no \
+            limit",
+        ),
         may(
             "work",
             "\"redraw\" | \"same\"",
             "\"redraw\"",
-            "whether each attempt draws its work anew \
-                or brings the work of the first",
+            "whether each attempt draws new work \
+                or repeats the work of the first",
         ),
         may(
             "replay",
@@ -98,7 +103,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     if attempts == 1 && budget.is_some() && !call.failed() {
         call.warn(
             "`budget` of `retry` has no effect: with one attempt nothing is tried again",
-            "take `retry(2, ...)` or more, or leave `budget` out",
+            "use `retry(2, ...)` or more, or leave `budget` out",
         );
     }
     let retry = Retry {
@@ -157,7 +162,7 @@ fn on(call: &mut Call<'_, '_, '_, '_>) -> (Vec<Kind>, Vec<u16>) {
             None if item.get_type() == "int" => statuses.extend(status(call, item)),
             None if item.downcast_ref::<crate::value::Poison>().is_some() => call.poison(),
             None => call.wrong(format!(
-                "`on` of `retry` must be a list of kinds of error and status numbers, and holds {}",
+                "`on` of `retry` must be a list of kinds of error and status numbers, but holds {}",
                 describe(item)
             )),
         }
@@ -168,15 +173,15 @@ fn on(call: &mut Call<'_, '_, '_, '_>) -> (Vec<Kind>, Vec<u16>) {
 fn no_kind(call: &mut Call<'_, '_, '_, '_>, text: &str) {
     let shown = weir_plan::http::short(text);
     if text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit()) {
-        let message = format!("`on` of `retry`: \"{shown}\" is no kind of error");
+        let message = format!("`on` of `retry`: \"{shown}\" is not a kind of error");
         return call.wrong_but(message, format!("for the status write it as a number: {shown}"));
     }
     let help = kind_near(text).map(|n| format!("did you mean \"{n}\"?"));
-    let help = help.unwrap_or_else(|| format!("take {}", suggest::either(&Kind::ALL.map(Kind::name))));
-    call.wrong_but(format!("`on` of `retry`: \"{shown}\" is no kind of error"), help);
+    let help = help.unwrap_or_else(|| format!("use {}", suggest::either(&Kind::ALL.map(Kind::name))));
+    call.wrong_but(format!("`on` of `retry`: \"{shown}\" is not a kind of error"), help);
 }
 
-/// The kind that a word stands for or comes near: `5xx` is a part of `status_5xx`.
+/// The kind that a word means or resembles: `5xx` is a part of `status_5xx`.
 fn kind_near(text: &str) -> Option<&'static str> {
     let names = Kind::ALL.map(Kind::name);
     let word = text.to_ascii_lowercase();
@@ -189,7 +194,7 @@ fn status<'v>(call: &mut Call<'v, '_, '_, '_>, item: Value<'v>) -> Option<u16> {
     let number = item.to_str().parse::<u16>().ok().filter(|n| can_retry_on(*n));
     if number.is_none() {
         call.wrong_but(
-            format!("`on` of `retry`: {} is no status of an error or redirection", describe(item)),
+            format!("`on` of `retry`: {} is not the status of an error or a redirection", describe(item)),
             "statuses are 300 to 599, such as 503",
         );
     }

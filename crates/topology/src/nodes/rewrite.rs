@@ -2,7 +2,7 @@
 //!
 //! `path=("/api/", "/")` replaces a prefix, which fits as a condition does; a path without it stays as it is, and one that
 //! would become longer than a target may be is `bad_request` (414). What is removed goes first, then what is set
-//! stands once. Values take `{host}`, `{uri}` (as the request came to this node) and `{client}`.
+//! occurs once. Values take `{host}`, `{uri}` (as the request came to this node) and `{client}`.
 
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome, describe, list};
@@ -19,13 +19,13 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         simulated: "nodes behind it see the new path and fields (routes and keys). A simulated \
                 client has no address, so a field set to `{client}` counts as missing. Responses have no \
                 fields",
-        served: "the same, and responses are changed on their way back. What is removed goes first, \
-                then what is set stands once; a path that would become too long is `bad_request` (414)",
+        served: "the same, and responses are changed on their way back. Fields are removed first, then \
+            each field that is set occurs once; a path that would become too long is `bad_request` (414)",
         draws: "nothing",
         example: examples::ROUTES,
     },
     args: &[
-        need("node", "a node", "where requests go on to"),
+        need("node", "a node", "the next node"),
         may(
             "path",
             "a pair of prefixes",
@@ -37,7 +37,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "set",
             "a dictionary",
             "{}",
-            "fields of the request to set; values take `{host}`, \
+            "fields of the request to set; values may contain `{host}`, \
                 `{uri}` and `{client}`",
         ),
         may("remove", "a list of names", "[]", "fields of the request to remove"),
@@ -84,7 +84,7 @@ fn prefixes(call: &mut Call<'_, '_, '_, '_>) -> Option<(String, String)> {
     let value = call.value_or_none("path")?;
     let parts = list(value).filter(|parts| parts.len() == 2 && value.get_type() == "tuple");
     let Some([from, to]) = parts.as_deref() else {
-        let message = format!("`path` of `rewrite` must be a pair of prefixes, and is {}", describe(value));
+        let message = format!("`path` of `rewrite` must be a pair of prefixes, not {}", describe(value));
         call.wrong_but(message, "write `path=(\"/api/\", \"/\")`");
         return None;
     };

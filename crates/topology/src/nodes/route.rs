@@ -12,7 +12,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     about: About {
         group: Group::Pass,
         meaning: "Sends each request to the node of the first rule that matches it.",
-        simulated: "what no rule matches goes to `otherwise`, or fails with `no_route`",
+        simulated: "a request that no rule matches goes to `otherwise`, or fails with `no_route`",
         served: "the same; `no_route` is 404",
         draws: "nothing",
         example: examples::ROUTES,
@@ -21,10 +21,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         need(
             "rules",
             "a list of (when(...), node)",
-            "conditions with their nodes; the first that \
-                matches is taken",
+            "conditions with their nodes; the first that matches applies",
         ),
-        may("otherwise", "a node", "None", "where requests go that no rule matches"),
+        may("otherwise", "a node", "None", "the node for requests that no rule matches"),
         NAME,
     ],
     more: &[],
@@ -94,7 +93,10 @@ fn shadowed(call: &mut Call<'_, '_, '_, '_>, rules: &[When]) {
         if let Some(before) = rules[..i].iter().position(|r| r.is_empty() || r == rule) {
             let why = if rules[before].is_empty() { "matches every request" } else { "is the same" };
             call.warn(
-                format!("`rules[{i}]` of `route` is never taken: `rules[{before}]` {why}, and the first that matches is taken"),
+                format!(
+                    "`rules[{i}]` of `route` never applies: `rules[{before}]` {why}, and the first \
+                    rule that matches applies"
+                ),
                 "put it before that one, or leave it out",
             );
         }

@@ -15,7 +15,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Ask,
         meaning: "One question: these requests, to this node.",
         simulated: "one row of the result",
-        served: "`weir load` and `weir verify` take it; `weir serve` does not look at it",
+        served: "`weir load` and `weir verify` use it; `weir serve` ignores it",
         draws: "nothing",
         example: examples::QUEUE,
     },
@@ -48,8 +48,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "deadline",
             "a duration or None",
             "60*s",
-            "a success that takes longer is no goodput; it \
-                stops nothing",
+            "a success that takes longer does not count as goodput; nothing is cut off",
         ),
         may("patience", "a duration or None", "None", "the client leaves after that time (`cancelled`)"),
         later("events", Default::Empty, "what changes during the run"),
@@ -102,7 +101,10 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     {
         let held = arrivals_ns.len();
         call.warn(
-            format!("the trace \"{file}\" has {held} arrivals, fewer than the {asked} requests asked for: it ends with them"),
+            format!(
+                "the trace \"{file}\" has {held} arrivals, fewer than the {asked} requests of the \
+                scenario: the run ends with them"
+            ),
             format!("write `requests={held}`, or leave `requests` out and give a `duration`"),
         );
     }
@@ -133,7 +135,7 @@ fn traffic(call: &mut Call<'_, '_, '_, '_>) -> Option<TrafficValue> {
         return Some(traffic.clone());
     }
     let message = format!(
-        "`traffic` of `scenario` must be traffic (when requests arrive), and is {}",
+        "`traffic` of `scenario` must be traffic (when requests arrive), not {}",
         crate::call::describe(value)
     );
     call.wrong_but(message, "write `traffic.poisson(every=1*ms)` or `traffic.poisson(rate=1000)`");

@@ -20,7 +20,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     },
     args: &[
         need("points", "a list of (time, rate)", "rates per second: `[(0*s, 100), (60*s, 500)]`"),
-        may("repeat", "True | False", "False", "begin anew at the last point's time"),
+        may("repeat", "True | False", "False", "start again at the last point's time"),
     ],
     more: &[],
     make,

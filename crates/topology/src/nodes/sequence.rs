@@ -9,7 +9,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     about: About {
         group: Group::Model,
         meaning: "Sends a request to several nodes, one after another, until one fails.",
-        simulated: "it is ok when the last one was",
+        simulated: "it is ok if the last one is",
         served: "refused, except in a `model` or a built-in server",
         draws: "nothing",
         example: examples::SEQUENCE,

@@ -13,9 +13,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Pass,
         meaning: "Where a request ends: an origin server, or weir in its place.",
         simulated: "behaves as its `model`; without one it answers at once",
-        served: "with `addr`, the origin there; without it weir answers itself, as the model does (a \
-                built-in server: the arguments about connections have no effect). An upgrade, as to WebSocket, \
-                goes by HTTP/1.1: under `protocol=\"auto\"` on a connection whose TLS offers nothing else, and \
+        served: "with `addr`, the origin at that address; without it weir answers itself, as the model does (a \
+                built-in server: the arguments about connections have no effect). An upgrade, such as to WebSocket, uses HTTP/1.1: under `protocol=\"auto\"` on a connection whose TLS offers nothing else, and \
                 with `protocol=\"h2\"` it is answered with 501",
         draws: "what its model draws",
         example: examples::ORIGIN,
@@ -34,10 +33,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "a function, node, distribution or duration",
             "None",
             "how it behaves in \
-                simulation: a function is called for this server, a distribution is the time of its \
-                work",
+                simulation: a function is called for this server, a distribution is its service time",
         ),
-        may("tls", "tls.client(...)", "None", "speak TLS to it"),
+        may("tls", "tls.client(...)", "None", "connect to it by TLS"),
         may(
             "protocol",
             "\"auto\" | \"h1\" | \"h2\"",
@@ -61,8 +59,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "send_proxy",
             "\"v1\" | \"v2\"",
             "None",
-            "tell the origin who the client is, by the \
-                PROXY protocol",
+            "tell the origin the client's address, by the PROXY protocol",
         ),
     ],
     more: &[],
@@ -105,7 +102,8 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
     }
     if origin.send_proxy.is_some() && origin.protocol == OriginProtocol::H2 {
         call.wrong_but(
-            "`send_proxy` of `server` names one client for a whole connection, and HTTP/2 shares connections among many",
+            "`send_proxy` of `server` names one client for a whole connection, but HTTP/2 shares \
+                connections among many",
             "write `protocol=\"h1\"`, or leave `send_proxy` out",
         );
     }
@@ -117,8 +115,8 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
     }
     if origin.tls.is_none() && addr.and_then(Address::parse).and_then(|a| a.port()) == Some(443) {
         call.warn(
-            "this `server` has the port of HTTPS (443), and is spoken to without TLS",
-            "write `tls=tls.client()`, or take the port of its plain HTTP, such as 80",
+            "this `server` has the port of HTTPS (443), but no TLS",
+            "write `tls=tls.client()`, or use its port for plain HTTP, such as 80",
         );
     }
     origin
@@ -130,7 +128,7 @@ fn tls(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Option<TlsClient>
     if tls.0.name.is_none() && addr.is_some_and(|a| a.starts_with("unix:")) {
         call.wrong_but(
             "a Unix socket has no name that the certificate of this `server` could cover",
-            "write `tls=tls.client(name=\"app.example.com\")`, with the name that it is for",
+            "write `tls=tls.client(name=\"app.example.com\")`, with the name in the certificate",
         );
     }
     Some(tls.0.clone())
@@ -151,7 +149,7 @@ fn model(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<NodeId>> {
         let before = call.context.state.borrow_mut().models.insert(node.0, here);
         if let Some(other) = before {
             let message = format!(
-                "this model belongs to another server already, made at {other}: the two would share it"
+                "this model already belongs to another server, made at {other}: the two would share it"
             );
             call.wrong_but(message, "give each server a model of its own: pass a function, as in `model=f`");
         }

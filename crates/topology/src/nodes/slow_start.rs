@@ -9,10 +9,10 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "slow_start",
     about: About {
         group: Group::Health,
-        meaning: "Gives a target that comes back its share little by little.",
+        meaning: "Gives a target that comes back its share gradually.",
         simulated: "its weight grows over the `window`, in steps of a hundredth; it begins at every \
                 return, never at the start of the run",
-        served: "the same by the clock, and for targets that are added",
+        served: "the same in real time, and for targets that are added",
         draws: "nothing",
         example: examples::HEALTH,
     },

@@ -56,7 +56,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         return Ok(None);
     }
     if weights.iter().all(|w| *w == 0.0) {
-        call.wrong_but("`split` can take none of its nodes: all weigh 0", SHAPE);
+        call.wrong_but("`split` can pick none of its nodes: all weigh 0", SHAPE);
         return Ok(None);
     }
     let list = call.context.state.borrow_mut().graph.list(nodes);
@@ -73,9 +73,9 @@ pub(super) fn weight_of<'v>(
     let what = format!("the weight in `{name}[{i}]` of `{}`", call.name());
     let weight = call.real_of(&what, value)?;
     if weight < 0.0 {
-        call.wrong(format!("{what} must not be negative, and is {weight}"));
+        call.wrong(format!("{what} must not be negative, but is {weight}"));
         return None;
     }
-    // Of the two zeros the one without a sign.
+    // A negative zero becomes a positive one.
     Some(weight.abs())
 }

@@ -11,14 +11,14 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         meaning: "Limits how long the whole response may take.",
         simulated: "a request still open after `time` fails with `timeout`, and everything it does \
                 behind this node is cancelled",
-        served: "the same by the clock, which stands still while weir waits for the client; 504, or \
-                a broken body once the head went on",
+        served: "the same in real time, which pauses while weir waits for the client; 504, or a broken \
+            body once the head has been sent",
         draws: "nothing",
         example: examples::RETRY,
     },
     args: &[
         need("time", "a duration or None", "how long; `None`: no limit"),
-        need("node", "a node", "where requests go on to"),
+        need("node", "a node", "the next node"),
         NAME,
     ],
     more: &[],

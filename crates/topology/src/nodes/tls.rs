@@ -1,4 +1,4 @@
-//! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request")` (one pair may stand alone) and
+//! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request")` (a single pair needs no list) and
 //! `tls.client(ca="system"|"file.pem", name=None, cert=None, key=None)`: TLS on a listener, and to an origin.
 
 use super::{About, Function, Group, examples, may, maybe, need};
@@ -15,7 +15,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
         about: About {
             group: Group::Serve,
             meaning: "Certificates of a listener.",
-            simulated: "nothing; the files are not looked at",
+            simulated: "nothing; the files are not read",
             served: "read at start and again at each reload; the first certificate that covers the \
                 client's name is shown, else the first",
             draws: "nothing",
@@ -28,8 +28,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 "client_ca",
                 "a path",
                 "None",
-                "who signs certificates of clients; `None`: they are not \
-                asked for any",
+                "the authority that signs clients' certificates; `None`: clients are not asked for one",
             ),
             maybe(
                 "client_auth",
@@ -47,13 +46,19 @@ pub(super) static FUNCTIONS: [Function; 2] = [
         about: About {
             group: Group::Serve,
             meaning: "TLS to an origin, which is always verified.",
-            simulated: "nothing; the files are not looked at",
+            simulated: "nothing; the files are not read",
             served: "the origin must show a certificate for its name",
             draws: "nothing",
             example: examples::TLS,
         },
         args: &[
-            may("ca", "\"system\" or a path", "\"system\"", "who may have signed the origin's certificate"),
+            may(
+                "ca",
+                "\"system\" or a path",
+                "\"system\"",
+                "the authority that must have signed the \
+                origin's certificate",
+            ),
             maybe("name", "a host", "the host of `addr`", "the name that the certificate must cover"),
             may("cert", "a path", "None", "a certificate of our own, with `key`"),
             may("key", "a path", "None", "its key"),
@@ -73,7 +78,8 @@ fn server<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let client_auth = call.choice("client_auth", &words).unwrap_or_default();
     if call.value_or_none("client_ca").is_none() && call.value_or_none("client_auth").is_some() {
         call.wrong_but(
-            "`client_auth` of `tls.server` says whom to ask, and there is no `client_ca` to judge by",
+            "`client_auth` of `tls.server` has no effect without `client_ca`, by which certificates are \
+                verified",
             "write `client_ca=\"clients.pem\"` as well, or leave it out",
         );
     }
@@ -83,7 +89,7 @@ fn server<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     Ok(Some(call.heap().alloc(TlsServerValue(TlsServer { certificates, client_ca, client_auth }))))
 }
 
-/// A pair that stands alone, or a list of pairs.
+/// A single pair, or a list of pairs.
 fn certificates<'v>(call: &mut Call<'v, '_, '_, '_>) -> Vec<CertificateFiles> {
     let Some(first) = call.value("cert") else { return Vec::new() };
     if first.unpack_str().is_some() {
@@ -103,7 +109,7 @@ fn certificates<'v>(call: &mut Call<'v, '_, '_, '_>) -> Vec<CertificateFiles> {
     }
     if pairs.is_empty() || pairs.len() > MOST_CERTIFICATES {
         let (count, most) = (pairs.len(), MOST_CERTIFICATES);
-        call.wrong_but(format!("`tls.server` needs 1 to {most} pairs, and has {count}"), SERVER);
+        call.wrong_but(format!("`tls.server` needs 1 to {most} pairs, not {count}"), SERVER);
         return Vec::new();
     }
     pairs.into_iter().filter_map(|pair| one(call, pair)).collect()
@@ -148,7 +154,7 @@ fn file_of<'v>(call: &mut Call<'v, '_, '_, '_>, what: &str, value: Value<'v>) ->
     let text = beside(call, &name).to_str().map(str::to_owned);
     if text.is_none() {
         call.wrong(format!(
-            "{what}: the folder of \"{name}\" has a name that is no text, and a plan could not keep it"
+            "{what}: the folder of \"{name}\" has a name that is not UTF-8, which a plan cannot hold"
         ));
     }
     text

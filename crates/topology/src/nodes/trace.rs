@@ -12,8 +12,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     about: About {
         group: Group::Ask,
         meaning: "Recorded requests from a CSV file with a header.",
-        simulated: "requests arrive at these instants, counted from the start, and are what their \
-                rows say",
+        simulated: "requests arrive at these instants, counted from the start, and are as their rows \
+            describe",
         served: "nothing; `weir load` sends such requests",
         draws: "nothing",
         example: examples::TRACE,
@@ -22,8 +22,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         "file",
         "a path",
         "the column `arrival_s` (or `_ms`, `_us`, `_ns`) has the instants, \
-                ascending; `method`, `path`, `host`, `key` and `body` (bytes), where they are there, \
-                what the requests are",
+                ascending; `method`, `path`, `host`, `key` and `body` (bytes), where present, describe the requests",
     )],
     more: &[],
     make,
@@ -33,7 +32,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let Some(value) = call.value("file") else { return Ok(None) };
     let Some(file) = value.unpack_str().map(str::to_owned) else {
         let message =
-            format!("`file` of `traffic.trace` must be the name of a CSV file, and is {}", describe(value));
+            format!("`file` of `traffic.trace` must be the name of a CSV file, not {}", describe(value));
         call.wrong_but(
             message,
             "a file with a header and a column such as `arrival_s` (or `_ms`, `_us`, `_ns`)",

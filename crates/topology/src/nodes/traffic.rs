@@ -28,7 +28,7 @@ pub(super) static FUNCTIONS: [Function; 3] = [
         name: "traffic.constant",
         about: About {
             group: Group::Ask,
-            meaning: "Requests at equal distances.",
+            meaning: "Requests at equal intervals.",
             simulated: "the first request comes after one gap",
             served: "nothing; `weir load` sends such requests",
             draws: "nothing",
@@ -81,7 +81,7 @@ fn gap(call: &mut Call<'_, '_, '_, '_>) -> Option<f64> {
     match given {
         (true, true) => {
             call.wrong_but(
-                format!("`{}` takes `every` or `rate`, and both are given", call.name()),
+                format!("`{}` takes `every` or `rate`, not both", call.name()),
                 "leave one of them out",
             );
             None
@@ -108,10 +108,13 @@ fn is_bare(call: &mut Call<'_, '_, '_, '_>) -> bool {
         return false;
     };
     let (name, number) = (call.name(), weir_plan::http::short(&value.to_str()));
-    let message = format!("{} must be a duration, and is {}", call.of("every"), describe(value));
+    let message = format!("{} must be a duration, not {}", call.of("every"), describe(value));
     call.wrong_but(
         message,
-        format!("for {number} requests per second write `{name}(rate={number})`; a gap has a unit, such as `{number}*ms`"),
+        format!(
+            "for {number} requests per second write `{name}(rate={number})`; a gap has a unit, such \
+            as `{number}*ms`"
+        ),
     );
     true
 }
@@ -135,24 +138,25 @@ pub(super) fn rate_of<'v>(
 ) -> Option<f64> {
     if value.downcast_ref::<DurationValue>().is_some() {
         call.wrong_but(
-            format!("{what} must be a number, and is {}", describe(value)),
-            "a rate is a plain number per second; for a utilisation u of n servers write `every = work / (n*u)`",
+            format!("{what} must be a number, not {}", describe(value)),
+            "a rate is a plain number per second; for a utilisation u of n servers write `every = work / \
+                (n*u)`",
         );
         return None;
     }
     let rate = call.real_of(what, value)?;
     if rate == 0.0 && may_be_zero {
-        // Of the two zeros the one without a sign.
+        // A negative zero becomes a positive one.
         return Some(0.0);
     }
     if rate <= 0.0 {
-        let wanted = if may_be_zero { "must not be negative" } else { "must be above 0" };
-        call.wrong(format!("{what} {wanted}, and is {rate}"));
+        let wanted = if may_be_zero { "must not be negative, but is" } else { "must be above 0, not" };
+        call.wrong(format!("{what} {wanted} {rate}"));
         return None;
     }
     // A gap of at most 292 years, and of at least a millionth of a nanosecond.
     if !(1e-10..=1e15).contains(&rate) {
-        call.wrong(format!("{what} must be between 1e-10 and 1e15 per second, and is {rate:e}"));
+        call.wrong(format!("{what} must be between 1e-10 and 1e15 per second, not {rate:e}"));
         return None;
     }
     Some(rate)
@@ -172,7 +176,7 @@ pub(super) fn pairs<'v>(
 ) -> Option<Vec<Option<[Value<'v>; 2]>>> {
     let value = call.value(name)?;
     let Some(items) = list(value) else {
-        let message = format!("{} must be a list of {wanted}, and is {}", call.of(name), describe(value));
+        let message = format!("{} must be a list of {wanted}, not {}", call.of(name), describe(value));
         call.wrong_but(message, shape);
         return None;
     };
@@ -188,7 +192,7 @@ pub(super) fn pairs<'v>(
             call.poison();
         } else if pair.is_none() {
             let what = call.of(&format!("{name}[{i}]"));
-            call.wrong_but(format!("{what} must be {wanted}, and is {}{length}", describe(item)), shape);
+            call.wrong_but(format!("{what} must be {wanted}, not {}{length}", describe(item)), shape);
         }
         pairs.push(pair);
     }

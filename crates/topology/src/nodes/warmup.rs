@@ -12,13 +12,13 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         simulated: "work is multiplied by a factor that falls linearly from `factor` to 1, over the \
                 first `requests` or over `time` from the start or the return of a crashed node above; \
                 with both, whichever ends first",
-        served: "only before built-in servers",
+        served: "only in front of built-in servers",
         draws: "nothing",
         example: examples::WARMUP,
     },
     args: &[
-        need("node", "a node", "where requests go on to"),
-        need("factor", "above 0", "what work is multiplied by at first"),
+        need("node", "a node", "the next node"),
+        need("factor", "above 0", "the factor of work at first"),
         maybe(
             "requests",
             "1 or more, or None",

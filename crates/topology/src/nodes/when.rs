@@ -12,11 +12,11 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "when",
     about: About {
         group: Group::Pass,
-        meaning: "A condition of `route`. All arguments given must match; each takes one value or a \
-                list of which any may match.",
+        meaning: "A condition of `route`. All arguments given must match; each takes one value, or a list \
+            of alternatives.",
         simulated: "looked at for each request that `traffic.mix` describes; a simulated client has \
                 no address",
-        served: "the same, with the request as it came; paths are matched without query, with \
+        served: "the same, with the request as it arrived; paths are matched without query, with \
                 unreserved %XX decoded",
         draws: "nothing",
         example: examples::ROUTES,
@@ -82,6 +82,6 @@ fn header<'v>(call: &mut Call<'v, '_, '_, '_>, pair: Value<'v>) -> Option<(Strin
 
 fn malformed<'v>(call: &mut Call<'v, '_, '_, '_>, value: Value<'v>) {
     let message =
-        format!("`header` of `when` must be (name, value), or a list of such, and is {}", describe(value));
+        format!("`header` of `when` must be (name, value), or a list of such pairs, not {}", describe(value));
     call.wrong_but(message, "write `header=(\"x-tier\", \"gold\")`; a value may end in `*`");
 }

@@ -1,4 +1,4 @@
-//! What the evaluator carries: the state of the evaluation.
+//! The state of the evaluation, which the evaluator carries.
 
 use crate::context::State;
 use starlark::values::ProvidesStaticType;

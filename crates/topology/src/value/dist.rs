@@ -29,10 +29,10 @@ pub(crate) struct TrafficValue {
     /// When requests arrive.
     #[allocative(skip)]
     pub(crate) arrivals: Traffic,
-    /// What they are; empty: nothing is said of it.
+    /// The kinds of requests; empty: not described.
     #[allocative(skip)]
     pub(crate) mix: Vec<RequestShape>,
-    /// Which of them each arrival is, where a trace says so.
+    /// The kind of each arrival, where a trace names it.
     #[allocative(skip)]
     pub(crate) recorded: Option<Recorded>,
 }

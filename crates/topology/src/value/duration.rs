@@ -159,7 +159,7 @@ impl<'v> StarlarkValue<'v> for DurationValue {
     }
 }
 
-/// To the nearest ns, halves away from zero.
+/// Rounds to the nearest ns, halves away from zero.
 fn divided(ns: i64, by: i64) -> Option<i64> {
     let (n, d) = (i128::from(ns), i128::from(by));
     let half = d.abs() / 2;

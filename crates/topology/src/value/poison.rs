@@ -1,4 +1,4 @@
-//! What a wrong call returns: a value that goes everywhere without a further complaint.
+//! The value of a wrong call, which is accepted everywhere without a further error.
 
 use allocative::Allocative;
 use starlark::eval::{Arguments, Evaluator};
@@ -8,7 +8,7 @@ use starlark::values::{
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Stands for a value whose making failed and was reported.
+/// Replaces a value that could not be made; the failure has been reported.
 #[derive(Clone, Copy, Debug, ProvidesStaticType, NoSerialize, Allocative, StarlarkPagable)]
 pub(crate) struct Poison;
 

@@ -1,4 +1,4 @@
-//! What a call makes that is neither node nor number: health checks, ejection, budgets, keys, conditions, requests.
+//! Values of calls that are neither nodes nor numbers: health checks, ejection, budgets, keys, conditions, requests.
 
 use allocative::Allocative;
 use starlark::values::{

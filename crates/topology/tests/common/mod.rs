@@ -1,4 +1,4 @@
-//! What tests of evaluated files share.
+//! Helpers of tests that evaluate files.
 
 use weir_plan::{Plan, Spec};
 use weir_topology::{Evaluated, Request, evaluate};
@@ -8,7 +8,7 @@ pub fn request(source: &str) -> Request {
     Request { name: "t.star".to_owned(), source: source.as_bytes().to_vec(), ..Request::default() }
 }
 
-/// What it evaluates to.
+/// The result of evaluating it.
 pub fn run(source: &str) -> Evaluated {
     evaluate(&request(source))
         .unwrap_or_else(|e| panic!("{}", e.iter().map(|d| format!("{d}\n")).collect::<String>()))

@@ -1,20 +1,21 @@
-//! The table: which rooms a crate has, and whom each may know. `cargo xtask rooms` shows what is.
+//! The table: which rooms a crate has, and which others each may know. `cargo xtask rooms` shows the present state.
 
 mod net;
 mod plan;
 mod policy;
 mod serve;
 mod sim;
+mod testkit;
 mod xtask;
 
 /// A crate whose rooms are held to a table.
-pub(super) struct Held {
+pub(super) struct Layout {
     /// Its folder, from the root of the workspace.
     pub(super) folder: &'static str,
     /// Its rooms, the lowest first.
     pub(super) rooms: &'static [Room],
     /// Files that few may know.
-    pub(super) few: &'static [Few],
+    pub(super) few: &'static [Restriction],
 }
 
 /// A room: a folder right below `src`, or a file in it (by its name without `.rs`).
@@ -22,7 +23,7 @@ pub(super) struct Room {
     pub(super) name: &'static str,
     /// What it is for, in a sentence.
     pub(super) purpose: &'static str,
-    /// All rooms that it may know; they stand above its line, since they lie below it.
+    /// All rooms that it may know. Their lines come before its own, since they lie below it.
     pub(super) knows: &'static [&'static str],
     /// Rooms that lie over it and that it knows all the same, each with the reason.
     pub(super) despite: &'static [(&'static str, &'static str)],
@@ -33,8 +34,8 @@ pub(super) const fn room(name: &'static str, purpose: &'static str, knows: &'sta
     Room { name, purpose, knows, despite: &[] }
 }
 
-/// A file that at most so many others may know.
-pub(super) struct Few {
+/// A file that at most `most` others may know.
+pub(super) struct Restriction {
     /// From `src`.
     pub(super) file: &'static str,
     pub(super) most: usize,
@@ -43,11 +44,12 @@ pub(super) struct Few {
 
 /// A crate without an entry is not held to anything.
 #[rustfmt::skip] // a line each, so that two changes do not meet
-pub(super) const TABLE: &[Held] = &[
+pub(super) const TABLE: &[Layout] = &[
     net::NET,
     plan::PLAN,
     policy::POLICY,
     serve::SERVE,
     sim::SIM,
+    testkit::TESTKIT,
     xtask::XTASK,
 ];

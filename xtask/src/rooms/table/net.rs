@@ -1,8 +1,8 @@
 //! The rooms of `net`: what threads run on, and speak to others by.
 
-use super::{Held, room};
+use super::{Layout, room};
 
-pub(super) const NET: Held = Held {
+pub(super) const NET: Layout = Layout {
     folder: "crates/net",
     rooms: &[
         room("io", "tasks, sockets, timers, buffers, the clock: what a thread runs on", &[]),

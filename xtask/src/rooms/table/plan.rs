@@ -1,8 +1,8 @@
 //! The rooms of `plan`: what a topology file is evaluated to, and all that can be said of it without running it.
 
-use super::{Held, room};
+use super::{Layout, room};
 
-pub(super) const PLAN: Held = Held {
+pub(super) const PLAN: Layout = Layout {
     folder: "crates/plan",
     rooms: &[
         room("suggest", "the nearest of the names that exist", &[]),

@@ -1,8 +1,8 @@
 //! The rooms of `policy`: decisions without clocks, sockets or threads.
 
-use super::{Held, room};
+use super::{Layout, room};
 
-pub(super) const POLICY: Held = Held {
+pub(super) const POLICY: Layout = Layout {
     folder: "crates/policy",
     rooms: &[
         room("outcome", "how a request came back", &[]),

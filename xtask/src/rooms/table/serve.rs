@@ -1,8 +1,8 @@
 //! The rooms of `serve`, the data plane.
 
-use super::{Few, Held, room};
+use super::{Layout, Restriction, room};
 
-pub(super) const SERVE: Held = Held {
+pub(super) const SERVE: Layout = Layout {
     folder: "crates/serve",
     rooms: &[
         room("metrics", "what weir counts of itself, and the formats that show it", &[]),
@@ -84,7 +84,7 @@ pub(super) const SERVE: Held = Held {
             &["metrics", "control", "inspect", "transport", "verify_run"],
         ),
     ],
-    few: &[Few {
+    few: &[Restriction {
         file: "control/event_loop.rs",
         most: 12,
         why: "a loop is a leaf: nodes, exchanges and targets work with the core of their thread",

@@ -1,9 +1,9 @@
 //! The rooms of `sim`, the simulator.
 
-use super::{Held, room};
+use super::{Layout, room};
 
 /// Compiled code below, its state above it, the engine that runs it, and the features that few topologies have.
-pub(super) const SIM: Held = Held {
+pub(super) const SIM: Layout = Layout {
     folder: "crates/sim",
     rooms: &[
         room(

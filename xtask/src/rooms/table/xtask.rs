@@ -1,8 +1,8 @@
 //! The rooms of `xtask`.
 
-use super::{Held, room};
+use super::{Layout, room};
 
-pub(super) const XTASK: Held = Held {
+pub(super) const XTASK: Layout = Layout {
     folder: "xtask",
     rooms: &[
         room("command", "runs programs and tells how they ended", &[]),

@@ -55,7 +55,7 @@ fn described(a: &Argument) -> String {
     format!("  {}\n{}\n", head.trim_start(), wrapped(a.meaning, WIDTH, 6))
 }
 
-/// An argument, by the functions that take it; those that mean the same by it stand together.
+/// An argument, by the functions that take it; those with the same meaning are grouped.
 pub(super) fn argument(name: &str, functions: &[Entry]) -> Option<String> {
     let mut told: Vec<(&Argument, Vec<&str>)> = Vec::new();
     for f in functions {

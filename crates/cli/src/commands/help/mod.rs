@@ -10,7 +10,7 @@ use crate::output;
 use clap::CommandFactory;
 use weir_topology::manual::{self, Entry, FIGURES};
 
-/// Lines are at most so long.
+/// The longest line, in characters.
 pub(super) const WIDTH: usize = 80;
 
 pub(crate) fn run(args: &Help) -> Result<(), Failure> {

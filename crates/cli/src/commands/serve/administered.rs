@@ -1,4 +1,4 @@
-//! The admin interface of what is served: [`weir_serve::Remote`] as it is asked for there.
+//! The admin interface of the served topology: adapts [`weir_serve::Remote`] to [`weir_admin::Served`].
 
 use crate::args::Serve;
 use crate::failure::Failure;
@@ -10,15 +10,15 @@ use std::sync::Arc;
 use weir_admin::{Admin, Bound, CannotStart, Options, Served};
 use weir_serve::{Config, Exposition, HAND_OVER, Inherited, Readiness, Remote, SetTarget, View};
 
-/// What is served.
+/// The served process.
 struct Process {
     remote: Remote,
     /// The name of the topology file.
     file: String,
 }
 
-/// The sockets that are asked for; before anything is served, so that what is wrong with them is said first.
-/// Those of a predecessor are taken, if `replaces` one.
+/// Binds the requested sockets before anything is served, so that errors with them are reported first.
+/// Takes over those of a predecessor, if it `replaces` one.
 pub(super) fn bind(
     args: &Serve,
     inherited: Option<Arc<Inherited>>,
@@ -35,7 +35,7 @@ pub(super) fn bind(
     options.bind().map_err(not_started)
 }
 
-/// Begins to answer.
+/// Starts to answer.
 pub(super) fn start(bound: Bound, remote: &Remote, file: &Path) -> Result<Admin, Failure> {
     let name = file.file_name().unwrap_or(file.as_os_str());
     let process = Process { remote: remote.clone(), file: name.to_string_lossy().into_owned() };
@@ -86,7 +86,11 @@ impl Served for Process {
     fn hand_over(&self, mut stream: UnixStream, own: Vec<(String, OwnedFd)>) -> bool {
         let mut word = vec![0; HAND_OVER.len()];
         let said = stream.read_exact(&mut word).map_err(|e| e.to_string()).and_then(|()| {
-            if word == HAND_OVER { Ok(()) } else { Err("it is no weir of this kind".to_owned()) }
+            if word == HAND_OVER {
+                Ok(())
+            } else {
+                Err("the other process is not a compatible weir".to_owned())
+            }
         });
         match said.and_then(|()| self.remote.hand_over(stream, own)) {
             Ok(()) => true,

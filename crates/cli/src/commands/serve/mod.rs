@@ -1,5 +1,5 @@
-//! `weir serve FILE [LISTENER...]`: the topology as a load balancer. Here is what can be said without binding anything;
-//! `weir check --serve` says the same.
+//! `weir serve FILE [LISTENER...]`: the topology as a load balancer. This module has the checks that bind nothing;
+//! `weir check --serve` runs the same ones.
 
 mod administered;
 mod supervised;
@@ -17,7 +17,7 @@ use weir_plan::{NodeId, Point, Spec, listeners, with_inner};
 use weir_serve::{Next, Predecessor, Remote, Running, Source, explain};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
-    // First: a child would inherit what was given.
+    // First: a child would inherit these sockets.
     let given = supervised::inherited()?;
     let source = FromFile { file: args.file(), inject: args.inject, listeners: args.listeners.clone() };
     let Next { point, serving, nodes: chosen, plan } = source.load()?;
@@ -51,10 +51,10 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     if let Some(admin) = admin {
         admin.finish();
     }
-    ended.map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explain(&e))))
+    ended.map_err(|e| Failure::Environment(format!("an event loop stopped: {}", explain(&e))))
 }
 
-/// The process whose place this one takes, if it is to and one is there.
+/// The process that this one replaces, if `--replace` is given and one is running.
 fn predecessor(args: &Serve) -> Result<Option<Predecessor>, Failure> {
     match args.control.as_deref().filter(|_| args.replace) {
         Some(path) => Predecessor::ask(path).map_err(Failure::Environment),
@@ -62,7 +62,7 @@ fn predecessor(args: &Serve) -> Result<Option<Predecessor>, Failure> {
     }
 }
 
-/// This process accepts: the one before it may go.
+/// Ends the predecessor, since this process accepts now.
 fn relieve(predecessor: Option<Predecessor>, running: &Running, admin: Option<&weir_admin::Admin>) {
     let Some(predecessor) = predecessor else { return };
     running.heed(&predecessor);
@@ -74,7 +74,7 @@ fn relieve(predecessor: Option<Predecessor>, running: &Running, admin: Option<&w
         );
     }
     supervised::relieves();
-    // One that has gone meanwhile needs no telling.
+    // It may have exited meanwhile.
     let _ = predecessor.relieve();
 }
 
@@ -136,7 +136,7 @@ fn tell_listening(running: &Running, admin: Option<&weir_admin::Admin>, to_stder
     let listeners = running.listening.iter().map(|one| format!("listening {} {}", one.name, one.addr));
     let admin = admin.iter().flat_map(|admin| &admin.listening);
     for line in listeners.chain(admin.map(|(name, addr)| format!("{name} {addr}"))) {
-        // Nobody reads it: no reason not to serve.
+        // A closed output is no reason not to serve.
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 }
@@ -145,7 +145,7 @@ fn tell_listening(running: &Running, admin: Option<&weir_admin::Admin>, to_stder
 /// `abandon`: what else must not be left behind is removed.
 fn obey_signals(remote: Remote, abandon: impl Fn() + Send + 'static) -> Result<(), Failure> {
     let failed =
-        |e: std::io::Error| Failure::Environment(format!("signals cannot be waited for: {}", explain(&e)));
+        |e: std::io::Error| Failure::Environment(format!("cannot wait for signals: {}", explain(&e)));
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP]).map_err(failed)?;
     std::thread::Builder::new()
         .name("weir-signals".to_owned())

@@ -1,5 +1,5 @@
-//! What systemd, or any parent that does as it does, gives and is told (`docs/spec/operating.md#supervision`): sockets that
-//! listen (`LISTEN_FDS`), and how far this process is (`NOTIFY_SOCKET`). Without such a parent nothing happens here.
+//! The protocol of systemd and compatible parents (`docs/spec/operating.md#supervision`): takes listening sockets
+//! (`LISTEN_FDS`) and reports the state of this process (`NOTIFY_SOCKET`). Without such a parent it does nothing.
 
 use crate::failure::Failure;
 use listenfd::ListenFd;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 use weir_serve::{Inherited, Remote};
 
-/// The sockets that the parent has opened; `None`: none. To be called before any child begins, who would inherit them.
+/// The sockets that the parent has opened; `None`: none. Must be called before any child starts, which would inherit them.
 pub(super) fn inherited() -> Result<Option<Arc<Inherited>>, Failure> {
     let mut given = ListenFd::from_env();
     let all = Inherited::default();
@@ -19,7 +19,7 @@ pub(super) fn inherited() -> Result<Option<Arc<Inherited>>, Failure> {
         let added = socket.map(|socket| all.add(socket, None));
         if !matches!(added, Some(Ok(()))) {
             return Err(Failure::Environment(format!(
-                "socket {} of LISTEN_FDS is no stream socket that listens; weir takes sockets of ListenStream= only",
+                "socket {} of LISTEN_FDS is not a listening stream socket; weir accepts sockets of ListenStream= only",
                 at + 3
             )));
         }
@@ -27,7 +27,7 @@ pub(super) fn inherited() -> Result<Option<Arc<Inherited>>, Failure> {
     Ok((given.len() > 0).then(|| Arc::new(all)))
 }
 
-/// That a socket which was given fits no listener, if one does.
+/// Fails if an inherited socket belongs to no listener.
 pub(super) fn all_taken(given: Option<&Arc<Inherited>>) -> Result<(), Failure> {
     match given.map(|given| given.left()).unwrap_or_default().as_slice() {
         [] => Ok(()),
@@ -39,31 +39,31 @@ pub(super) fn all_taken(given: Option<&Arc<Inherited>>) -> Result<(), Failure> {
     }
 }
 
-/// Says something to the parent, if it listens.
+/// Notifies the parent, if it listens.
 fn say(states: &[NotifyState<'_>]) {
-    // Who does not listen need not hear it.
+    // A parent that does not listen misses nothing.
     let _ = sd_notify::notify(states);
 }
 
-/// It accepts.
+/// Reports that this process accepts.
 pub(super) fn ready(listeners: usize) {
     let of = if listeners == 1 { "" } else { "s" };
     say(&[Ready, Status(&format!("serving {listeners} listener{of}"))]);
 }
 
-/// It accepts in place of another, and is the main process from now on.
+/// Reports that this process accepts in place of another, and is the main process.
 pub(super) fn relieves() {
     say(&[MainPid(std::process::id()), Ready]);
 }
 
-/// The file is read again.
+/// Reports that the file is being reloaded.
 pub(super) fn reloading() {
     if let Ok(now) = NotifyState::monotonic_usec_now() {
         say(&[Reloading, now]);
     }
 }
 
-/// It was, and this came of it.
+/// Reports the result of a reload.
 pub(super) fn reloaded(result: &Result<String, String>) {
     let words = match result {
         Ok(changes) => changes.clone(),
@@ -72,16 +72,16 @@ pub(super) fn reloaded(result: &Result<String, String>) {
     say(&[Ready, Status(&words)]);
 }
 
-/// It drains.
+/// Reports that this process drains.
 pub(super) fn stopping() {
     say(&[Stopping, Status("draining")]);
 }
 
-/// Says again and again that it lives, while all loops answer; until it is dropped.
+/// Sends watchdog notifications while all loops answer; stops when dropped.
 pub(super) struct Watched(#[allow(dead_code, reason = "dropped, it ends the thread")] Option<Sender<()>>);
 
 impl Watched {
-    /// By the interval that the parent wants, if it wants any.
+    /// Starts at a third of the interval that the parent requires, if it requires one.
     pub fn start(remote: Remote) -> Watched {
         let Some(most) = sd_notify::watchdog_enabled() else { return Watched(None) };
         let (sender, ended) = channel::<()>();

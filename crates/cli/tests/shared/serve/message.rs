@@ -135,7 +135,7 @@ fn framing(message: &Message) -> Result<Framing, Fault> {
     }
 }
 
-/// A whole request. What it lacks of its body is told in `cut`.
+/// A whole request. `cut` says how much of its body is missing.
 pub(crate) fn request(stream: &mut Stream) -> Result<Message, Fault> {
     let mut message = request_head(stream)?;
     body(stream, &mut message);

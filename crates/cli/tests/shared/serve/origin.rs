@@ -80,11 +80,11 @@ impl Peer {
 impl Origin {
     /// On a free port.
     pub(crate) fn new(script: impl Fn(&mut Peer) -> Result<(), Fault> + Send + Sync + 'static) -> Origin {
-        Origin::at((Ipv4Addr::LOCALHOST, 0).into(), script)
+        Origin::bind((Ipv4Addr::LOCALHOST, 0).into(), script)
     }
 
     /// At this address, which may have been used before.
-    pub(crate) fn at(
+    pub(crate) fn bind(
         addr: SocketAddr,
         script: impl Fn(&mut Peer) -> Result<(), Fault> + Send + Sync + 'static,
     ) -> Origin {
@@ -195,7 +195,7 @@ fn serve(mut peer: Peer) {
 impl Drop for Origin {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
-        // Wakes whoever accepts.
+        // Wakes the thread that accepts.
         let _ = Stream::connect(&self.addr);
         // Then nothing listens any more.
         let _ = self.accepting.take().map(JoinHandle::join);

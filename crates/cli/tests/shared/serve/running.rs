@@ -34,7 +34,7 @@ impl Weir {
         Weir::with(file, &[], file.matches("listen(").count())
     }
 
-    /// Serves a file that makes so many listeners.
+    /// Serves a file that makes `listeners` listeners.
     pub(crate) fn listening(file: &str, listeners: usize) -> Weir {
         Weir::with(file, &[], listeners)
     }
@@ -58,7 +58,7 @@ impl Weir {
         Weir::new(&format!("listen(\"127.0.0.1:0\", {node}, name = \"web\", http = http({http}))\n"))
     }
 
-    /// Serves it with at most so many descriptors.
+    /// Serves it with at most `most` descriptors.
     pub(crate) fn with_descriptors(file: &str, most: u32) -> Weir {
         Weir::limited(file, &format!("ulimit -n {most}"))
     }
@@ -115,7 +115,7 @@ impl Weir {
         weir
     }
 
-    /// The lines of so many listeners on standard error, where they are if a log goes to standard output; none until all are.
+    /// The lines of `listeners` listeners on standard error, where they are if a log goes to standard output; none until all are.
     fn listening_on_stderr(&self, listeners: usize) -> Vec<String> {
         let err = self.err();
         let is_told = |l: &&str| l.starts_with("listening ") && l.ends_with('\n');
@@ -180,19 +180,19 @@ impl Weir {
 
     /// Its exit code, if it ends.
     pub(crate) fn ends(&mut self) -> Option<i32> {
-        until(|| self.has_ended().is_some());
-        self.has_ended()
+        until(|| self.exit_code().is_some());
+        self.exit_code()
     }
 
     /// Its exit code, if it has ended.
-    pub(crate) fn has_ended(&mut self) -> Option<i32> {
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
         let ended = self.child.try_wait().expect("it can be waited for");
         ended.map(|c| c.code().unwrap_or(-1))
     }
 
     /// It is alive, and did not panic.
     #[track_caller]
-    pub(crate) fn is_well(&mut self) {
+    pub(crate) fn assert_alive(&mut self) {
         let ended = self.child.try_wait().expect("it can be waited for");
         assert!(ended.is_none(), "weir has ended ({ended:?}): {}", self.err());
         assert!(!self.err().contains("panicked"), "{}", self.err());
@@ -215,7 +215,7 @@ impl Weir {
     }
 
     /// From now on it may open no descriptor, or again as many as it likes; those it has stay open.
-    pub(crate) fn may_open(&self, more: bool) {
+    pub(crate) fn allow_descriptors(&self, more: bool) {
         let pid = Pid::from_raw(self.child.id() as i32);
         let hard = getrlimit(Resource::Nofile).maximum;
         let current = if more { hard } else { Some(3) };

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Nobody waits longer than this for a byte: then something hangs.
+/// The longest wait for a byte: after that something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Why there is no message, or no whole one.
@@ -193,7 +193,7 @@ impl Stream {
         }
     }
 
-    /// Whether the other side ends the connection within this time, in whatever way; what comes before is thrown away.
+    /// Whether the other side ends the connection within this time, in any way; what comes before is thrown away.
     pub(crate) fn ends_within(&mut self, time: Duration) -> bool {
         self.patience(time);
         let (_, why) = self.skip(u64::MAX);

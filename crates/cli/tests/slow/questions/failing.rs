@@ -1,12 +1,12 @@
-//! What fails: dynos, blocks, links, and whoever tries again.
+//! Questions about failures: dynos, blocks, links, and retries.
 
-use crate::shared::answers::{Shown, at, list, more, ms, name, names, percent, run_of, sign, success};
+use crate::shared::answers::{Answer, find, list, more, ms, name, names, percent, run_of, sign, success};
 use crate::shared::figures::{figure, named};
 use crate::shared::pages::{lower, table};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-pub(crate) fn hold_check_or_eject() -> Shown {
+pub(crate) fn hold_check_or_eject() -> Answer {
     let args = vec!["examples/timelike/questions/06-hold-check-or-eject.star"];
     let got = run_of(&args);
     let of = |how: &str, which: &str| named(&got, &format!("{how}_{which}"));
@@ -47,12 +47,12 @@ pub(crate) fn hold_check_or_eject() -> Shown {
         three("check_often"),
         three("hold_retry"),
     );
-    Shown { name: "06", commands: vec![args], table, verdict }
+    Answer { name: "06", commands: vec![args], table, verdict }
 }
 
 const BLOCKS: &str = "examples/timelike/questions/07-blocks.star";
 
-pub(crate) fn blocks() -> Shown {
+pub(crate) fn blocks() -> Answer {
     let first = vec![BLOCKS];
     let gist = ["all_routers_die", "own_routers_die", "all_racks_die", "own_racks_die"];
     let racks = [&[BLOCKS], &gist[..], &["--sweep", "utilisation=0.5,0.8"]].concat();
@@ -61,7 +61,7 @@ pub(crate) fn blocks() -> Shown {
     let (got, guess) = (run_of(&first), [run_of(&racks), run_of(&longer)].concat());
     let (counted, split) = by_number(&got);
     let (busy, better) = when_blocks_die(&guess);
-    Shown {
+    Answer {
         name: "07",
         commands: vec![first, racks, longer],
         table: counted + "\n" + &busy,
@@ -156,11 +156,11 @@ fn busy(s: &Value) -> f64 {
     queue.expect("there are queues")["utilisation"]["value"].as_f64().expect("a number")
 }
 
-pub(crate) fn lossy_links() -> Shown {
+pub(crate) fn lossy_links() -> Answer {
     let args = vec!["examples/timelike/questions/12-lossy-links.star"];
     let got = run_of(&args);
     let losses = [0.0, 0.001, 0.01];
-    let of = |name: &str, loss: f64| at(&got, name, "loss", loss);
+    let of = |name: &str, loss: f64| find(&got, name, "loss", loss);
     let mut known: Vec<&str> = got.iter().map(name).collect();
     known.dedup();
     let rows = known.iter().map(|scenario| {
@@ -219,19 +219,19 @@ pub(crate) fn lossy_links() -> Shown {
         list(&helps),
         list(&fails),
     );
-    Shown { name: "12", commands: vec![args], table, verdict }
+    Answer { name: "12", commands: vec![args], table, verdict }
 }
 
 const RETRIES: &str = "examples/timelike/questions/13-retries.star";
 
 /// The table and the verdict; and what of the verdict is about the collapse, which the README says as well.
-pub(crate) fn retries() -> (Shown, String) {
+pub(crate) fn retries() -> (Answer, String) {
     let args = vec![RETRIES];
     let got = run_of(&args);
     let (tries, tries_say): (String, String) = attempts(&got);
     let (collapse, says) = collapse(&got);
     let verdict = format!("{tries_say}; {says}");
-    (Shown { name: "13", commands: vec![args], table: tries + "\n" + &collapse, verdict }, says)
+    (Answer { name: "13", commands: vec![args], table: tries + "\n" + &collapse, verdict }, says)
 }
 
 fn attempts(got: &[Value]) -> (String, String) {

@@ -1,6 +1,6 @@
 //! The posts' questions, answered: `examples/timelike/questions/README.md` says what its files show.
 //!
-//! What stands between `<!-- NN -->` and `<!-- end -->` is written by
+//! The sections between `<!-- NN -->` and `<!-- end -->` are written by
 //!
 //!   UPDATE=1 cargo test -p weir --test slow -- questions:: --include-ignored --test-threads 1
 //!
@@ -11,7 +11,7 @@ mod failing;
 mod policies;
 mod shapes;
 
-use crate::shared::answers::Shown;
+use crate::shared::answers::Answer;
 use crate::shared::common::run;
 use crate::shared::figures::root;
 use crate::shared::pages::{assert_shown, wrapped};
@@ -39,7 +39,7 @@ fn plan(args: &[&str]) -> String {
     plan["hash"].as_str().expect("a plan has a hash").to_owned()
 }
 
-fn answered(shown: &Shown) {
+fn answered(shown: &Answer) {
     let text = shown.text_with(|args| format!("# plan {}\n", plan(args)));
     assert_shown(&format!("{FOLDER}/README.md"), shown.name, &text);
 }

@@ -1,13 +1,13 @@
-//! Who picks: random layers, coordination, knowledge, several routers, rings, long and short requests.
+//! Questions about picks: random layers, coordination, knowledge, several routers, rings, long and short requests.
 
-use crate::shared::answers::{Shown, at, list, more, ms, name, run_of, sign};
+use crate::shared::answers::{Answer, find, list, more, ms, name, run_of, sign};
 use crate::shared::figures::{Estimate, figure, named};
 use crate::shared::pages::{lower, shown, table};
 use serde_json::Value;
 
 const DYNO_MS: f64 = 120.0;
 
-/// Mean latency of the post's dyno behind its cable, ms, with so many requests per second: Pollaczek and Khinchine.
+/// Mean latency of the post's dyno behind its cable, ms, with `per_s` requests per second: Pollaczek and Khinchine.
 fn dyno_alone(per_s: f64) -> f64 {
     let rate = per_s / 1000.0;
     4.0 + DYNO_MS + rate * 24_400.0 / (2.0 * (1.0 - rate * DYNO_MS))
@@ -17,7 +17,7 @@ fn covers(e: Estimate, value: f64) -> bool {
     (e.value - value).abs() <= e.half
 }
 
-pub(crate) fn random_over_random() -> Shown {
+pub(crate) fn random_over_random() -> Answer {
     let args = vec!["examples/timelike/questions/01-random-over-random.star"];
     let got = run_of(&args);
     let of = |name: &str| named(&got, name);
@@ -50,15 +50,15 @@ pub(crate) fn random_over_random() -> Shown {
         ms(of("uneven_blocks"), "p99"),
         ms(of("one_layer"), "p99"),
     );
-    Shown { name: "01", commands: vec![args], table: table(heading, rows.collect()), verdict }
+    Answer { name: "01", commands: vec![args], table: table(heading, rows.collect()), verdict }
 }
 
-pub(crate) fn coordination_delay() -> Shown {
+pub(crate) fn coordination_delay() -> Answer {
     const CLAIMED: f64 = 200.0;
     let args = vec!["examples/timelike/questions/02-coordination-delay.star"];
     let got = run_of(&args);
-    let (random, free) = (at(&got, "random", "agree", "0s"), at(&got, "least_conn", "agree", "0s"));
-    let delayed = at(&got, "least_conn", "agree", "200ms");
+    let (random, free) = (find(&got, "random", "agree", "0s"), find(&got, "least_conn", "agree", "0s"));
+    let delayed = find(&got, "least_conn", "agree", "200ms");
     let (mut rows, mut each, mut yes, mut no) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (stat, says) in [("p50", "the median"), ("mean", "the mean"), ("p95", "p95"), ("p99", "p99")] {
         let gap = more(random, free, stat);
@@ -80,13 +80,13 @@ pub(crate) fn coordination_delay() -> Shown {
         list(&yes),
         list(&no),
     );
-    Shown { name: "02", commands: vec![args], table: table(heading, rows), verdict }
+    Answer { name: "02", commands: vec![args], table: table(heading, rows), verdict }
 }
 
-pub(crate) fn distance_from_knowing() -> Shown {
+pub(crate) fn distance_from_knowing() -> Answer {
     let args = vec!["examples/timelike/questions/03-distance-from-knowing.star"];
     let got = run_of(&args);
-    let of = |name: &str, busy: f64| at(&got, name, "utilisation", busy);
+    let of = |name: &str, busy: f64| find(&got, name, "utilisation", busy);
     let loads = [0.5, 0.8, 0.95];
     let times = |name: &str, busy: f64, stat: &str| {
         figure(of(name, busy), stat).value / figure(of("least_work", busy), stat).value
@@ -129,14 +129,14 @@ pub(crate) fn distance_from_knowing() -> Shown {
         times(order[0], 0.95, "mean"),
         times("random", 0.95, "mean"),
     );
-    Shown { name: "03", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
+    Answer { name: "03", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
 }
 
-pub(crate) fn bounded_by_random() -> Shown {
+pub(crate) fn bounded_by_random() -> Answer {
     let args = vec!["examples/timelike/questions/04-bounded-by-random.star"];
     let got = run_of(&args);
     let counts = [1, 2, 4, 8, 16, 32, 64];
-    let of = |name: &str, n: i32| at(&got, name, "routers", n);
+    let of = |name: &str, n: i32| find(&got, name, "routers", n);
     let rows = counts.map(|n| {
         let both = |name: &str| format!("{} / {}", ms(of(name, n), "mean"), ms(of(name, n), "p99"));
         [n.to_string(), both("ties_random"), both("ties_first"), both("random_router")]
@@ -170,14 +170,14 @@ pub(crate) fn bounded_by_random() -> Shown {
         share(64),
         figure(of("ties_first", 64), "p99").value / figure(of("random_router", 64), "p99").value,
     );
-    Shown { name: "04", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
+    Answer { name: "04", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
 }
 
-pub(crate) fn rings_at_zero() -> Shown {
+pub(crate) fn rings_at_zero() -> Answer {
     let args = vec!["examples/timelike/questions/05-rings-at-zero.star"];
     let got = run_of(&args);
     let counts = [1, 4, 16, 64];
-    let of = |name: &str, n: i32| at(&got, name, "routers", n);
+    let of = |name: &str, n: i32| find(&got, name, "routers", n);
     let kinds = ["drawn_anywhere", "drawn_at_zero", "ring_anywhere", "ring_at_zero"];
     let rows = counts.map(|n| {
         let [a, b, c, d] =
@@ -209,10 +209,10 @@ pub(crate) fn rings_at_zero() -> Shown {
         shown(p99("ring_at_zero", 16)),
         shown(p99("random_router", 16)),
     );
-    Shown { name: "05", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
+    Answer { name: "05", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
 }
 
-pub(crate) fn long_and_short() -> Shown {
+pub(crate) fn long_and_short() -> Answer {
     let args = vec!["examples/timelike/questions/10-long-and-short.star"];
     let got = run_of(&args);
     let shapes = ["alike", "exponential", "one_in_100_long", "heavy_tail"];
@@ -243,5 +243,5 @@ pub(crate) fn long_and_short() -> Shown {
         list(&suffer),
         list(&spared),
     );
-    Shown { name: "10", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
+    Answer { name: "10", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
 }

@@ -1,11 +1,11 @@
 //! How servers, groups and cables lie: bursts, concurrent servers, unequal cables.
 
-use crate::shared::answers::{Shown, list, more, ms, run_of, sign};
+use crate::shared::answers::{Answer, list, more, ms, run_of, sign};
 use crate::shared::figures::{figure, named};
 use crate::shared::pages::{lower, shown, table};
 use serde_json::Value;
 
-pub(crate) fn bursts() -> Shown {
+pub(crate) fn bursts() -> Answer {
     let args = vec!["examples/timelike/questions/08-bursts.star"];
     let got = run_of(&args);
     let of = |traffic: &str, groups: &str| named(&got, &format!("{traffic}_{groups}"));
@@ -46,17 +46,17 @@ pub(crate) fn bursts() -> Shown {
         shown(dearer("bursts", "a_half")),
         shown(dearer("bursts", "ten_over_all")),
     );
-    Shown { name: "08", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
+    Answer { name: "08", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
 }
 
 const SKEWS: [(f64, &str); 3] =
     [(1.0, "racks alike"), (1.25, "one rack gets a quarter more"), (1.5, "one gets half as much again")];
 const DISTANCES: [&str; 3] = ["1ms", "5ms", "20ms"];
 
-pub(crate) fn unequal_cables() -> Shown {
+pub(crate) fn unequal_cables() -> Answer {
     let args = vec!["examples/timelike/questions/11-unequal-cables.star"];
     let got = run_of(&args);
-    let at = |name: &str, skew: f64, far: &str| -> &Value {
+    let find = |name: &str, skew: f64, far: &str| -> &Value {
         let here = |s: &&Value| s["name"] == name && s["params"]["skew"] == skew && s["params"]["far"] == far;
         got.iter().find(here).unwrap_or_else(|| panic!("no {name} at {skew} and {far}"))
     };
@@ -74,7 +74,7 @@ pub(crate) fn unequal_cables() -> Shown {
     for (skew, says) in SKEWS {
         for far in DISTANCES {
             let cells = shown_policies.map(|policy| {
-                let s = at(policy, skew, far);
+                let s = find(policy, skew, far);
                 format!("{} / {}", ms(s, "mean"), ms(s, "p99"))
             });
             rows.push([vec![says.to_owned(), far.to_owned()], cells.to_vec()].concat());
@@ -86,11 +86,11 @@ pub(crate) fn unequal_cables() -> Shown {
         + &format!("|{}\n", "---|".repeat(heading.len()))
         + &rows.iter().map(|row| line(row)).collect::<String>();
 
-    // Of these, whoever is certainly slower than none, by the mean.
+    // Of these, each that is certainly slower than none, by the mean.
     let fastest = |of: &[&'static str], skew: f64, far: &str| -> Vec<&'static str> {
-        let mean = |policy: &&&str| figure(at(policy, skew, far), "mean").value;
+        let mean = |policy: &&&str| figure(find(policy, skew, far), "mean").value;
         let best = *of.iter().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("some");
-        let slower = |p: &&str| sign(more(at(p, skew, far), at(best, skew, far), "mean")) == Some(true);
+        let slower = |p: &&str| sign(more(find(p, skew, far), find(best, skew, far), "mean")) == Some(true);
         of.iter().copied().filter(|p| !slower(p)).collect()
     };
     let single = ["nearest", "near_at_random", "least_conn", "peak_ewma", "prequal"];
@@ -109,7 +109,7 @@ pub(crate) fn unequal_cables() -> Shown {
     for (skew, says) in SKEWS {
         for far in DISTANCES.iter().filter(|far| !fastest(&with, skew, far).contains(&"near_then_far")) {
             let best = fastest(&single, skew, far)[0];
-            let (a, b) = (ms(at("near_then_far", skew, far), "mean"), ms(at(best, skew, far), "mean"));
+            let (a, b) = (ms(find("near_then_far", skew, far), "mean"), ms(find(best, skew, far), "mean"));
             slower.push(format!("{} with {says}, {a} against {b} ms", far.replace("ms", " ms")));
         }
     }
@@ -118,7 +118,7 @@ pub(crate) fn unequal_cables() -> Shown {
         [] => "is never slower than any of these".to_owned(),
         _ => format!("is slower than any of these only at {}", list(&slower)),
     };
-    let probes = |far: &str| more(at("prequal", 1.0, far), at("peak_ewma", 1.0, far), "mean");
+    let probes = |far: &str| more(find("prequal", 1.0, far), find("peak_ewma", 1.0, far), "mean");
     let against = |far: &str| {
         let d = probes(far);
         let word = match sign(d) {
@@ -134,10 +134,10 @@ pub(crate) fn unequal_cables() -> Shown {
         list(&winners),
         list(&DISTANCES.map(against)),
     );
-    Shown { name: "11", commands: vec![args], table, verdict }
+    Answer { name: "11", commands: vec![args], table, verdict }
 }
 
-pub(crate) fn concurrent() -> Shown {
+pub(crate) fn concurrent() -> Answer {
     let args = vec!["examples/timelike/questions/09-concurrent-servers.star"];
     let got = run_of(&args);
     let kinds = [
@@ -175,5 +175,5 @@ pub(crate) fn concurrent() -> Shown {
     );
     // The last clause is about these.
     assert!(pays.len() == 3 && hardly[0].starts_with("four cores ("), "{pays:?} {hardly:?}");
-    Shown { name: "09", commands: vec![args], table: table(heading, rows), verdict }
+    Answer { name: "09", commands: vec![args], table: table(heading, rows), verdict }
 }

@@ -1,9 +1,10 @@
-//! What a loop runs on: tasks of one thread and the readiness of its sockets, by one epoll descriptor.
+//! The runtime of a loop: tasks of one thread and the readiness of its sockets, by one epoll descriptor.
 //!
-//! A turn runs the tasks that are ready, then asks the system which sockets are, and waits for them if no task is. Sockets
-//! are registered once and edge-triggered, without an interest in writing until a write was refused; a listener is told as
-//! long as somebody waits there, so that nobody accepts in vain. Measured against tokio's runtime in `bench/README.md`: a
-//! balancer's requests are many short turns of two sockets, so that what each readiness costs is a good part of all.
+//! A turn runs the tasks that are ready, then asks the system which sockets are, and waits for them if no task is.
+//! Sockets are registered once and edge-triggered, without an interest in writing until a write was refused; a
+//! listener is reported while a client waits there, so that accepting never fails for lack of one. Measured against
+//! tokio's runtime in `bench/README.md`: a balancer's requests are many short turns of two sockets, so the cost of
+//! each readiness is a good part of the total.
 //!
 //! Wakers may be used from any thread: other threads put the task into a list and notify the loop if it sleeps, its own sockets do neither.
 
@@ -34,7 +35,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::task::{Context, Poll};
 use task::{Task, WakeList};
 
-/// Tasks that run before the sockets are asked again.
+/// Tasks that run before the sockets are checked again.
 const TURN: usize = 256;
 
 /// Reads and writes of one task before it lets others have their turn.
@@ -49,7 +50,7 @@ const EVENTS: usize = 1024;
 /// The number of the wake list's descriptor among the sources.
 const NOTICE: u64 = u64::MAX;
 
-/// Tasks and sockets of one thread. Cloned, it is the same one.
+/// Tasks and sockets of one thread. A clone is the same runtime.
 #[derive(Clone)]
 pub struct Runtime(Rc<Inner>);
 
@@ -58,11 +59,11 @@ struct Inner {
     sources: RefCell<Slab<Rc<Readiness>>>,
     tasks: RefCell<Slab<Rc<Task>>>,
     ready: RefCell<VecDeque<Rc<Task>>>,
-    /// Tasks that have used up their budget: ready once the sockets were asked again.
+    /// Tasks that have used up their budget: ready after the next check of the sockets.
     later: RefCell<Vec<Rc<Task>>>,
     /// The task that runs now.
     current: RefCell<Option<Rc<Task>>>,
-    /// How often the sockets were asked, and one.
+    /// The number of checks of the sockets, plus one.
     looks: Cell<u64>,
     budget: Cell<u32>,
     budget_bytes: Cell<usize>,
@@ -76,7 +77,7 @@ impl Runtime {
     pub fn new() -> io::Result<Runtime> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let ring = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        // Each notice is an edge of its own, so that nobody needs to read it.
+        // Each notice is an edge of its own, so it need not be read.
         epoll::add(&epoll, &ring, EventData::new_u64(NOTICE), EventFlags::IN | EventFlags::ET)?;
         let (list, woken) = channel();
         Ok(Runtime(Rc::new(Inner {
@@ -110,7 +111,7 @@ impl Runtime {
     /// Runs a future and all tasks until that future has ended; then all tasks are dropped.
     ///
     /// # Errors
-    /// When the system does not tell which sockets are ready.
+    /// The system cannot report which sockets are ready.
     pub fn block_on<T>(&self, main: impl Future<Output = T>) -> io::Result<T> {
         let mut main = pin!(main);
         let me = {
@@ -130,7 +131,7 @@ impl Runtime {
         }
     }
 
-    /// Runs tasks that are ready; the value of the main one, if that has ended.
+    /// Runs tasks that are ready; returns the value of the main one if it has ended.
     fn turn<T>(&self, me: &Rc<Task>, main: &mut dyn FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
         self.collect();
         for _ in 0..TURN {
@@ -174,14 +175,14 @@ impl Runtime {
         *self.0.current.borrow_mut() = None;
     }
 
-    /// A task is ready.
+    /// Makes a task ready.
     fn wake(&self, task: &Rc<Task>) {
         if !task.queued.replace(true) {
             self.0.ready.borrow_mut().push_back(task.clone());
         }
     }
 
-    /// What wakers have put into the list.
+    /// Makes the tasks ready that wakers have put into the list.
     fn collect(&self) {
         while let Ok(key) = self.0.woken.try_recv() {
             let task = self.0.tasks.borrow().get(key).cloned();
@@ -198,7 +199,7 @@ impl Runtime {
         let mut timeout = Some(&at_once);
         let is_idle = || self.0.ready.borrow().is_empty() && self.0.later.borrow().is_empty();
         if is_idle() {
-            // Whoever puts a task into the list from now on notifies; what is there already is seen here.
+            // A thread that puts a task into the list from now on notifies the loop; earlier entries are found here.
             self.0.wake_list.mark_asleep();
             self.collect();
             if is_idle() {
@@ -220,12 +221,12 @@ impl Runtime {
                 source.on_event(self, event.flags);
             }
         }
-        // Behind those to whom something has come.
+        // After the tasks whose sockets have become ready.
         self.0.ready.borrow_mut().extend(self.0.later.borrow_mut().drain(..));
         Ok(())
     }
 
-    /// Who is to be woken: the task that runs, if the waker is its own.
+    /// The task to wake: the running one, if the waker is its own.
     fn waits(&self, cx: &Context<'_>) -> Waits {
         match &*self.0.current.borrow() {
             Some(task) if task.waker.will_wake(cx.waker()) => Waits::Task(task.clone()),
@@ -233,7 +234,7 @@ impl Runtime {
         }
     }
 
-    /// How often the sockets were asked, and one.
+    /// The number of checks of the sockets, plus one.
     pub fn looks(&self) -> u64 {
         self.0.looks.get()
     }
@@ -243,7 +244,8 @@ impl Runtime {
         self.0.budget.get() > 0 && self.0.budget_bytes.get() > 0
     }
 
-    /// One read or write; `false`: it is others' turn, and the task is woken once the sockets were asked again.
+    /// Counts one read or write; `false`: the budget is used up, and the task is woken after the next check of the
+    /// sockets.
     fn spend(&self, cx: &Context<'_>) -> bool {
         if !self.has_budget() {
             self.later(cx);
@@ -253,12 +255,12 @@ impl Runtime {
         true
     }
 
-    /// So many bytes were read or written.
+    /// Counts bytes that were read or written.
     fn spent(&self, bytes: usize) {
         self.0.budget_bytes.set(self.0.budget_bytes.get().saturating_sub(bytes));
     }
 
-    /// The task that runs gets another turn behind those that are ready now.
+    /// Gives the running task another turn after those that are ready now.
     pub fn again(&self, cx: &Context<'_>) {
         match self.waits(cx) {
             Waits::Task(task) => self.wake(&task),
@@ -266,8 +268,8 @@ impl Runtime {
         }
     }
 
-    /// The task that runs gets another turn once the sockets were asked again, so that those have theirs to whom something
-    /// has come meanwhile.
+    /// Gives the running task another turn after the next check of the sockets, so that tasks whose sockets have
+    /// become ready get theirs.
     pub fn later(&self, cx: &Context<'_>) {
         match self.waits(cx) {
             Waits::Task(task) if !task.queued.replace(true) => self.0.later.borrow_mut().push(task),
@@ -276,7 +278,7 @@ impl Runtime {
         }
     }
 
-    /// Waits until the sockets were asked again.
+    /// Waits for the next check of the sockets.
     pub async fn next_turn(&self) {
         let mut asked = false;
         std::future::poll_fn(|cx| {
@@ -289,7 +291,7 @@ impl Runtime {
         .await;
     }
 
-    /// Drops all tasks; what they begin meanwhile too.
+    /// Drops all tasks, and those that they begin meanwhile.
     fn end(&self) {
         self.0.ready.borrow_mut().clear();
         self.0.later.borrow_mut().clear();
@@ -302,7 +304,7 @@ impl Runtime {
     }
 }
 
-/// Tasks hold what holds the runtime: they are dropped when it ends, by a panic too.
+/// Drops the tasks when the runtime ends, also by a panic: they hold what holds the runtime.
 struct DropsTasks<'a>(&'a Runtime);
 
 impl Drop for DropsTasks<'_> {
@@ -311,15 +313,16 @@ impl Drop for DropsTasks<'_> {
     }
 }
 
-/// A wait until those have read who are ready now.
+/// A wait until the tasks that are ready now have read.
 ///
-/// So that a turn reads all that has come and then sends all that follows from it: the same code, of weir and of the system,
-/// does the same thing many times in a row, which is cheaper than reading and sending by turns (`bench/README.md`).
+/// So a turn reads everything that has arrived and then sends everything that follows from it: the same code, of weir
+/// and of the system, does the same thing many times in a row, which is cheaper than alternating between reads and
+/// sends (`bench/README.md`).
 #[derive(Default)]
 pub struct AfterOthers(bool);
 
 impl AfterOthers {
-    /// Whether they have; else the task is woken then.
+    /// Ready when they have; otherwise wakes the task then.
     pub fn poll(&mut self, rt: &Runtime, cx: &Context<'_>) -> Poll<()> {
         if self.0 || rt.0.ready.borrow().is_empty() {
             return Poll::Ready(());
@@ -330,7 +333,7 @@ impl AfterOthers {
     }
 }
 
-/// Lets others have their turn.
+/// Lets other tasks run.
 #[cfg(test)]
 pub(crate) async fn yield_now() {
     let mut yielded = false;

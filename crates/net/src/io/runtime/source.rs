@@ -1,4 +1,4 @@
-//! A descriptor that the runtime watches: what it is ready for, and who waits for that.
+//! A descriptor that the runtime watches: what it is ready for, and which tasks wait for that.
 
 use crate::io::runtime::Runtime;
 use crate::io::runtime::task::Task;
@@ -13,25 +13,25 @@ use std::task::{Context, Poll, Waker};
 const READ: u8 = 1;
 /// Something can be written.
 const WRITE: u8 = 2;
-/// The end of the stream or an error is there to be read, whatever was read before it.
+/// The end of the stream or an error can be read, even after other reads.
 const CLOSED: u8 = 4;
-/// The system tells of room to write as well.
+/// The system reports room to write as well.
 const ASKS_TO_WRITE: u8 = 8;
-/// The system is not to tell of it just now.
+/// The system does not report it at present.
 const QUIET: u8 = 16;
 
-/// Who waits for a descriptor.
+/// The task that waits for a descriptor.
 #[derive(Default)]
 pub(super) enum Waits {
     #[default]
     Nobody,
     /// A task of this thread.
     Task(Rc<Task>),
-    /// Whoever is behind this waker.
+    /// The task behind this waker.
     Other(Waker),
 }
 
-/// What a descriptor is ready for.
+/// The readiness of a descriptor.
 pub(super) struct Readiness {
     state: Cell<u8>,
     reader: Cell<Waits>,
@@ -39,7 +39,7 @@ pub(super) struct Readiness {
 }
 
 impl Readiness {
-    /// The system has told of it.
+    /// Applies an event and wakes the tasks that wait for it.
     pub fn on_event(&self, rt: &Runtime, flags: EventFlags) {
         let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
         let mut state = self.state.get();
@@ -87,11 +87,11 @@ impl Runtime {
 /// How a descriptor is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watch {
-    /// A connection: told once of what comes, and taken for writable until it is not.
+    /// A connection: reported once for new input, and assumed writable until it is not.
     Connection,
-    /// A connection that is being made: it is writable when it is there.
+    /// A connection that is being made: it is writable when it is established.
     Connecting,
-    /// Told for as long as there is something to read, and to one of those that share it.
+    /// A listener: reported while there is something to read, to one of the loops that share it.
     Listener,
 }
 
@@ -114,8 +114,8 @@ impl Watch {
     }
 }
 
-/// A descriptor's place among those that are watched. Closing the descriptor ends the watch where no other one stands for
-/// the same socket; else [`Source::forget`] does.
+/// A watched descriptor. Closing it ends the watch unless another descriptor refers to the same socket; then
+/// [`Source::forget`] does.
 pub struct Source {
     rt: Runtime,
     key: usize,
@@ -126,7 +126,7 @@ impl Source {
     /// Watches a connection, a pipe or a timer.
     ///
     /// # Errors
-    /// When the system cannot watch it, or no more.
+    /// The system cannot watch it, or no more descriptors.
     pub fn new(rt: &Runtime, fd: impl AsFd) -> io::Result<Source> {
         Source::watch(rt, fd, Watch::Connection)
     }
@@ -147,7 +147,7 @@ impl Source {
         EventData::new_u64(self.key as u64)
     }
 
-    /// Whether something may be read; else the task is woken then.
+    /// Ready when something may be read; otherwise wakes the task then.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.readiness.has(READ) {
             return Poll::Ready(());
@@ -156,7 +156,7 @@ impl Source {
         Poll::Pending
     }
 
-    /// Whether something may be written; else the task is woken then.
+    /// Ready when something may be written; otherwise wakes the task then.
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.readiness.has(WRITE) {
             return Poll::Ready(());
@@ -165,23 +165,23 @@ impl Source {
         Poll::Pending
     }
 
-    /// All that had come was read. An end of stream that was told of is still to be read.
+    /// Notes that everything was read. A reported end of stream can still be read.
     pub fn mark_drained(&self) {
         if !self.readiness.has(CLOSED) {
             self.readiness.clear(READ);
         }
     }
 
-    /// A read was refused: there is nothing, whatever was told.
+    /// Notes that a read was refused: there is nothing to read.
     pub(super) fn clear_readable(&self) {
         self.readiness.clear(READ | CLOSED);
     }
 
-    /// A write was refused: from now on the system tells of room.
+    /// Notes that a write was refused: the system reports room from now on.
     pub(super) fn await_writable(&self, fd: impl AsFd) -> io::Result<()> {
         self.readiness.clear(WRITE);
         if !self.readiness.has(ASKS_TO_WRITE) {
-            // Should there be room again by now, that is told at once.
+            // If there is room again by now, that is reported at once.
             epoll::modify(&self.rt.0.epoll, fd, self.data(), Watch::Connecting.flags())?;
             self.readiness.set(ASKS_TO_WRITE);
         }
@@ -193,19 +193,19 @@ impl Source {
         self.rt.has_budget()
     }
 
-    /// One read or write of the task that runs; `false`: it is others' turn.
+    /// Counts one read or write of the running task; `false`: its budget is used up.
     pub(super) fn spend(&self, cx: &Context<'_>) -> bool {
         self.rt.spend(cx)
     }
 
-    /// So many bytes were read or written by the task that runs.
+    /// Counts bytes that the running task has read or written.
     pub(super) fn spent(&self, bytes: usize) {
         self.rt.spent(bytes);
     }
 
-    /// The system is not to tell of a listener for a while.
+    /// Stops reports of a listener for a while.
     pub(super) fn quiet(&self, fd: impl AsFd) -> io::Result<()> {
-        // What is watched exclusively cannot be changed.
+        // An exclusive watch cannot be changed.
         if !self.readiness.has(QUIET) {
             epoll::delete(&self.rt.0.epoll, fd)?;
             self.readiness.set(QUIET);
@@ -213,7 +213,7 @@ impl Source {
         Ok(())
     }
 
-    /// It is to tell again.
+    /// Resumes reports of a listener.
     pub(super) fn listen(&self, fd: impl AsFd) -> io::Result<()> {
         if self.readiness.has(QUIET) {
             epoll::add(&self.rt.0.epoll, fd, self.data(), Watch::Listener.flags())?;
@@ -222,16 +222,16 @@ impl Source {
         Ok(())
     }
 
-    /// Ends the watch of a descriptor that others stand for as well.
+    /// Ends the watch of a socket that other descriptors refer to as well.
     pub(super) fn forget(&self, fd: impl AsFd) {
-        // It fails for what is not watched.
+        // It fails if the descriptor is not watched.
         let _ = epoll::delete(&self.rt.0.epoll, fd);
     }
 }
 
 impl Drop for Source {
     fn drop(&mut self) {
-        // Events of this turn may still name it: then nobody is told, or somebody looks once in vain.
+        // Events of this turn may still name it: then they are ignored, or a task checks once in vain.
         self.rt.0.sources.borrow_mut().try_remove(self.key);
     }
 }

@@ -1,4 +1,5 @@
-//! Connections and listeners on the runtime: the system's calls, made when the system has said that they will do something.
+//! Connections and listeners on the runtime: system calls are made when the system has reported that they will
+//! succeed.
 
 use crate::io::runtime::Runtime;
 use crate::io::runtime::source::{Source, Watch};
@@ -11,7 +12,7 @@ use std::task::{Context, Poll, ready};
 
 /// A connection of the standard library, which must not block.
 pub struct Stream<S> {
-    // Closed before its place is free for another.
+    // Closed before its slot is reused.
     io: S,
     source: Source,
 }
@@ -20,13 +21,13 @@ impl<S: AsFd> Stream<S>
 where
     for<'a> &'a S: Read + Write,
 {
-    /// Watched from now on.
+    /// Registers it with the runtime.
     pub fn new(rt: &Runtime, io: S) -> io::Result<Stream<S>> {
         let source = Source::watch(rt, &io, Watch::Connection)?;
         Ok(Stream { io, source })
     }
 
-    /// A connection to that address, made by a socket that must not block.
+    /// Connects a non-blocking socket to this address.
     pub async fn connect(rt: &Runtime, socket: socket2::Socket, address: &SockAddr) -> io::Result<Stream<S>>
     where
         S: From<OwnedFd>,
@@ -44,12 +45,12 @@ where
         Ok(Stream { io: S::from(OwnedFd::from(socket)), source })
     }
 
-    /// Whether something may be read, an end or an error included; else the task is woken then.
+    /// Ready when something may be read, an end or an error included; otherwise wakes the task then.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.source.poll_readable(cx)
     }
 
-    /// Reads what has come, at most as much as fits; 0 is the end of the stream.
+    /// Reads what has arrived, as much as fits; 0 is the end of the stream.
     pub fn poll_read(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         ready!(self.source.poll_readable(cx));
         if !self.source.spend(cx) {
@@ -59,7 +60,7 @@ where
             match (&self.io).read(into) {
                 Ok(n) => {
                     self.source.spent(n);
-                    // As much as there was; for what comes from now on there will be an event.
+                    // Everything was read; later input raises an event.
                     if n > 0 && n < into.len() {
                         self.source.mark_drained();
                     }
@@ -75,12 +76,12 @@ where
         }
     }
 
-    /// Reads what is there, in nobody's turn and without waiting.
+    /// Reads what is there, outside of the budget and without waiting.
     pub fn read_now(&self, into: &mut [u8]) -> io::Result<usize> {
         (&self.io).read(into)
     }
 
-    /// Writes as much as is taken.
+    /// Writes as much as the socket takes.
     pub fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.source.poll_writable(cx));
         if !self.source.spend(cx) {
@@ -125,14 +126,14 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Watched from now on.
+    /// Registers it with the runtime.
     pub fn new(rt: &Runtime, listener: OwnedFd) -> io::Result<Acceptor> {
         let source = Source::watch(rt, &listener, Watch::Listener)?;
         Ok(Acceptor { listener, source })
     }
 
-    /// A connection that does not block, and whose it is. One in each turn, in which others have theirs: that more wait is
-    /// told again, without asking in vain when none does.
+    /// Accepts a non-blocking connection, and its peer's address. One in each turn, so that other tasks get theirs:
+    /// further ones are reported again, without a call in vain when there are none.
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(OwnedFd, Option<SocketAddrAny>)>> {
         self.source.listen(&self.listener)?;
         ready!(self.source.poll_readable(cx));
@@ -145,7 +146,7 @@ impl Acceptor {
         }
     }
 
-    /// The same socket once more, for another process.
+    /// Duplicates the socket, for another process.
     pub fn duplicate(&self) -> io::Result<OwnedFd> {
         self.listener.try_clone()
     }
@@ -155,9 +156,9 @@ impl Acceptor {
         Ok(acceptfrom_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?)
     }
 
-    /// Nobody accepts for a while: until then the system does not tell who waits.
+    /// Pauses accepting: until the end of the pause the system does not report clients.
     pub fn quiet(&self) {
-        // Should it fail, the loop looks in vain until somebody accepts again.
+        // If it fails, the loop checks in vain until accepting resumes.
         let _ = self.source.quiet(&self.listener);
     }
 }

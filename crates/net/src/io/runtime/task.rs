@@ -19,7 +19,7 @@ pub(super) struct Task {
     pub key: usize,
     /// `None` while it runs, when it has ended, and for the main future, which is not kept here.
     pub future: Cell<Option<Work>>,
-    /// Whether it stands among those that are ready.
+    /// Whether it is queued among the ready tasks.
     pub queued: Cell<bool>,
     pub waker: Waker,
     handle: Arc<Handle>,
@@ -41,10 +41,10 @@ impl Task {
         })
     }
 
-    /// Its future again, if it has not ended. A panic, of which the hook has told already, ends it.
+    /// Polls the future; returns it if it has not ended. A panic, which the hook has reported, ends it.
     pub fn poll(&self, mut future: Work) -> Option<Work> {
         let mut cx = Context::from_waker(&self.waker);
-        // Whatever it shares with others is behind cells that a panic leaves as they are, as with an error.
+        // What it shares with others is behind cells that a panic leaves valid, as an error does.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut cx))) {
             Ok(Poll::Pending) => Some(future),
             Ok(Poll::Ready(())) | Err(_) => {
@@ -54,12 +54,12 @@ impl Task {
         }
     }
 
-    /// It was taken from the list: the next waker puts it there again.
+    /// Notes that it was taken from the list: the next waker puts it there again.
     pub fn unlist(&self) {
         self.handle.listed.store(false, SeqCst);
     }
 
-    /// Whoever waits for its end is woken.
+    /// Ends it and wakes the task that waits for its end.
     pub fn finish(&self) {
         self.ended.set(true);
         if let Some(joiner) = self.joiner.take() {
@@ -67,7 +67,7 @@ impl Task {
         }
     }
 
-    /// Ends it where it stands.
+    /// Cancels it.
     pub fn cancel(&self) {
         let future = self.future.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
@@ -75,7 +75,7 @@ impl Task {
     }
 }
 
-/// The end of a task; dropped, the task goes on.
+/// Waits for the end of a task; dropping this does not end the task.
 pub struct JoinHandle(pub(super) Rc<Task>);
 
 impl Future for JoinHandle {
@@ -93,7 +93,7 @@ impl Future for JoinHandle {
 /// A task as wakers know it.
 struct Handle {
     key: usize,
-    /// Whether it stands in the list already.
+    /// Whether it is already in the list.
     listed: AtomicBool,
     wake_list: Arc<WakeList>,
 }
@@ -123,23 +123,23 @@ impl WakeList {
     }
 
     fn add(&self, key: usize) {
-        // A loop that has ended has no use for it.
+        // A loop that has ended ignores it.
         let _ = self.list.send(key);
         // Either the loop sees the entry before it sleeps, or this sees that it sleeps.
         fence(SeqCst);
         if self.asleep.load(SeqCst) && self.asleep.swap(false, SeqCst) {
-            // It fails when the counter is full only, and then it was notified already.
+            // It fails only if the counter is full, and then the loop was notified already.
             let _ = write(&self.notice, &1u64.to_ne_bytes());
         }
     }
 
-    /// From now on whoever puts a task into the list notifies the loop.
+    /// From now on a thread that puts a task into the list notifies the loop.
     pub fn mark_asleep(&self) {
         self.asleep.store(true, SeqCst);
         fence(SeqCst);
     }
 
-    /// Nobody needs to notify it any more.
+    /// From now on the loop need not be notified.
     pub fn mark_awake(&self) {
         if self.asleep.load(SeqCst) {
             self.asleep.store(false, SeqCst);

@@ -1,8 +1,8 @@
 //! Timers true to 0.1 ms: a heap per loop and one timerfd for its head. (epoll's own wait is a millisecond coarse.)
 //!
-//! It wakes a little early and stays awake until then, by [`wake_latency`].
+//! It wakes a little early and stays awake until the timer is due, by [`wake_latency`].
 //!
-//! For what is seldom or short: `timeout`, `delay`, backoff, waits. Limits of seconds that every request has are
+//! For rare or short waits: `timeout`, `delay`, backoff, queues. Limits of seconds that every request has are
 //! [`crate::io::deadlines`], which cost one store.
 
 mod wake_latency;
@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use wake_latency::WakeLatency;
 
-/// So many dropped entries are no matter.
+/// This number of dropped entries is tolerated.
 const SWEPT: usize = 1024;
 
 /// The timers of a loop.
@@ -33,17 +33,17 @@ pub struct Timers {
     fd: OwnedFd,
     source: Source,
     entries: RefCell<Slab<Entry>>,
-    /// (when, which was set first, entry); entries that were dropped or moved are skipped when they come up.
+    /// (time, order of setting, entry); entries that were dropped or moved are skipped when they come up.
     heap: RefCell<BinaryHeap<Reverse<(u64, u64, usize)>>>,
     next: Cell<u64>,
     armed_ns: Cell<u64>,
-    /// When the descriptor is to tell, if that is to show how late it does.
+    /// When the descriptor is due, if its lateness is measured.
     tells_ns: Cell<Option<u64>>,
     latency: RefCell<WakeLatency>,
 }
 
 struct Entry {
-    /// The serial number of the heap's entry that counts.
+    /// The serial number of the valid entry in the heap.
     serial: u64,
     fired: bool,
     waker: Option<Waker>,
@@ -66,7 +66,7 @@ impl Timers {
         }))
     }
 
-    /// Ends at that time.
+    /// A wait until this time.
     pub fn sleep_until(self: &Rc<Self>, at_ns: u64) -> Sleep {
         let serial = self.next.get();
         self.next.set(serial + 1);
@@ -79,7 +79,7 @@ impl Timers {
         Sleep { timers: self.clone(), key }
     }
 
-    /// Throws out what was dropped, once that is more than what counts: each costs a few steps, whenever it is thrown out.
+    /// Removes dropped entries once they outnumber the others: each costs a few steps, whenever it is removed.
     fn sweep(&self) {
         let (mut heap, entries) = (self.heap.borrow_mut(), self.entries.borrow());
         if heap.len() > 2 * entries.len() + SWEPT {
@@ -87,7 +87,7 @@ impl Timers {
         }
     }
 
-    /// Ends after that time.
+    /// A wait of this length.
     pub fn after(self: &Rc<Self>, ns: u64) -> Sleep {
         self.sleep_until(self.clock.now().saturating_add(ns))
     }
@@ -103,11 +103,11 @@ impl Timers {
             it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
             it_value: Timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 },
         };
-        // It fails for a bad descriptor or time only, and both are ours.
+        // It fails only for a bad descriptor or time, and both are valid.
         let _ = timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &spec);
     }
 
-    /// Wakes whose time has come; whether there were any, and when the next is due, if there is one.
+    /// Wakes the tasks that are due; returns whether there were any, and when the next is due.
     fn fire(&self) -> (bool, Option<u64>) {
         let (now, mut woke) = (self.clock.now(), false);
         loop {
@@ -133,9 +133,9 @@ impl Timers {
         }
     }
 
-    /// Fires, and goes on with it while the next is so near that to sleep would be to come late; then sets the descriptor for that.
+    /// Fires timers while the next is so near that sleeping would be late; then sets the descriptor for it.
     async fn fire_all(&self, rt: &Runtime) {
-        // Those who are woken wait for other times: the descriptor is set once, for the first of them. That is what timers cost
+        // Woken tasks set other timers: the descriptor is set once, for the first of them. That is the cost of timers
         // on a virtual machine, whose host must be asked.
         self.armed_ns.set(0);
         let mut since = None;
@@ -154,16 +154,16 @@ impl Timers {
         }
     }
 
-    /// Drives the timers for ever; a task of its own.
+    /// Drives the timers forever; a task of its own.
     pub async fn run(self: Rc<Self>, rt: Runtime) {
         loop {
             poll_fn(|cx| self.source.poll_readable(cx)).await;
-            // Each time it tells is an event of its own, whether or not it is read how often.
+            // Each expiry is an event of its own, whether or not its count is read.
             self.source.mark_drained();
-            // Set anew since it told, it shows nothing of how late that was.
+            // If it was set again since, it does not show how late that was.
             let late_ns = self.tells_ns.take().and_then(|at| self.clock.now().checked_sub(at));
             self.fire_all(&rt).await;
-            // Only now: it was woken by the latency as it was.
+            // Only now: this waking used the latency as it was.
             if let Some(late_ns) = late_ns {
                 self.latency.borrow_mut().woken(late_ns);
             }
@@ -171,14 +171,14 @@ impl Timers {
     }
 }
 
-/// A wait; dropped, it is off.
+/// A wait; dropping it cancels it.
 pub struct Sleep {
     timers: Rc<Timers>,
     key: usize,
 }
 
 impl Sleep {
-    /// Whether its time has come; else the task is woken then.
+    /// Ready when it is due; otherwise wakes the task then.
     pub fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut entries = self.timers.entries.borrow_mut();
         let Some(entry) = entries.get_mut(self.key) else { return Poll::Ready(()) };
@@ -192,7 +192,7 @@ impl Sleep {
     }
 }
 
-/// Whether a limit that may be absent has ended.
+/// Whether an optional limit has passed.
 pub fn has_ended(limit: &mut Option<Sleep>, cx: &mut Context<'_>) -> bool {
     limit.as_mut().is_some_and(|sleep| sleep.poll_ended(cx).is_ready())
 }
@@ -207,7 +207,7 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        // A waker may be the last that knows a task with sleeps of its own: it goes once nothing is borrowed.
+        // A waker may be the last owner of a task with sleeps of its own: it is dropped once nothing is borrowed.
         let entry = self.timers.entries.borrow_mut().try_remove(self.key);
         drop(entry);
     }
@@ -237,7 +237,8 @@ mod tests {
         runtime.block_on(all).unwrap();
     }
 
-    /// Waking early must not show. It prints how late they end, for `bench/timers`: the timers without the connections.
+    /// Waking early must not show. Prints how late timers are, for `bench/timers`: the timers without the
+    /// connections.
     #[test]
     fn sleeps_never_end_early() {
         let (runtime, clock) = (Runtime::new().unwrap(), Clock::start());

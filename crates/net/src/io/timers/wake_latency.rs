@@ -1,19 +1,19 @@
-//! How much before a timer is due its loop has itself woken, and when it may stay awake until then.
+//! How long before a timer is due its loop wakes, and when it may stay awake until then.
 //!
-//! A core that sleeps is late to wake: some 10 µs on bare metal, 50 to 300 in a virtual machine whose host put it to sleep. A
-//! model of 1 ms would be a quarter too slow there. So the lead follows how late wakings were, and what is left of it is spent
-//! awake; for at most a tenth of the time, since the core may be wanted by others.
+//! A sleeping core is late to wake: some 10 µs on bare metal, 50 to 300 in a virtual machine whose host put it to
+//! sleep. A model of 1 ms would be a quarter too slow there. So the lead follows how late wakings were, and the rest
+//! of it is spent awake; for at most a tenth of the time, since other work may need the core.
 
-/// The longest lead: where a machine is later than that, its timers are late.
+/// The longest lead: on a machine that is later than this, timers are late.
 const MOST_NS: u64 = 300_000;
 
 /// A step of the estimate.
 const STEP_NS: u64 = 2_000;
 
-/// One waking in so many is to be later than the lead.
+/// One waking in this number should be later than the lead.
 const LATER: u64 = 10;
 
-/// The share of the time that may be spent awake, as one in so many, and how much of it is saved up.
+/// The share of the time that may be spent awake, as one in this number, and the limit of what is saved up.
 const SHARE: u64 = 10;
 const SAVED_NS: u64 = 3_000_000;
 
@@ -21,13 +21,14 @@ const SAVED_NS: u64 = 3_000_000;
 #[derive(Debug, Default)]
 pub(super) struct WakeLatency {
     lead_ns: u64,
-    /// What may be spent awake, and when that was counted.
+    /// The time that may be spent awake, and when that was computed.
     saved_ns: u64,
     counted_ns: u64,
 }
 
 impl WakeLatency {
-    /// When to wake for what is due then; at once, to stay awake until then; when it is due, if nothing is left to stay awake.
+    /// The time to wake for a timer: at once, to stay awake until it is due; or when it is due, if no time may be
+    /// spent awake.
     pub fn begins(&mut self, now_ns: u64, at_ns: u64) -> u64 {
         match at_ns.saturating_sub(self.lead_ns) {
             before if before > now_ns => before,
@@ -36,7 +37,7 @@ impl WakeLatency {
         }
     }
 
-    /// A waking came so late: the estimate of a quantile, by steps.
+    /// Notes how late a waking was: estimates a quantile, by steps.
     pub fn woken(&mut self, late_ns: u64) {
         self.lead_ns = if late_ns > self.lead_ns {
             (self.lead_ns + (LATER - 1) * STEP_NS).min(late_ns).min(MOST_NS)
@@ -53,7 +54,7 @@ impl WakeLatency {
         at_ns.saturating_sub(now_ns) <= self.lead_ns.min(self.saved_ns)
     }
 
-    /// So long was it awake.
+    /// Notes time that was spent awake.
     pub fn spend_awake(&mut self, ns: u64) {
         self.saved_ns = self.saved_ns.saturating_sub(ns);
     }
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!(lead.begins(later, later + 100_000), later + 100_000, "no turn without an end");
     }
 
-    /// As a loop does it: a waking ends in being awake until its time, and shows how late it was only then.
+    /// As a loop does it: after a waking it stays awake until the time, and only then shows how late it was.
     #[test]
     fn a_waking_in_time_stays_awake_until_it_is_due() {
         let mut lead = WakeLatency::default();

@@ -1,28 +1,29 @@
-//! What a client's handshake came to: the name that it asked for, and whether a request's Host fits it.
+//! The parameters that a client's handshake negotiated: the name that it asked for, and whether a request's Host fits
+//! it.
 
 use super::server::Certificates;
 use std::sync::Arc;
 
-/// The outcome, kept for as long as the connection lasts.
+/// The negotiated parameters of a connection.
 pub struct TlsParameters {
     /// The name that the client asked for (SNI), in lower case.
     name: Option<Box<str>>,
-    /// The certificates as they were then.
+    /// The certificates at the time of the handshake.
     certificates: Arc<Certificates>,
     /// Whether HTTP/2 was agreed on (ALPN).
     pub is_h2: bool,
 }
 
 impl TlsParameters {
-    /// Of a handshake with this name and protocol.
+    /// The parameters of a handshake with this name and protocol.
     pub fn new(name: Option<&str>, alpn: Option<&[u8]>, certificates: Arc<Certificates>) -> TlsParameters {
         let name = name.map(|name| name.to_ascii_lowercase().into());
         TlsParameters { name, certificates, is_h2: alpn == Some(b"h2") }
     }
 
-    /// Whether a request for this host may come on this connection (421 else, RFC 9110, 15.5.20): the host is the name that
-    /// was asked for, or the certificate that was shown for that name covers it. A client that asked for none (by an IP
-    /// address, say) has compared what it wanted itself.
+    /// Whether a request for this host may arrive on this connection (421 otherwise, RFC 9110, 15.5.20): the host is
+    /// the name that was asked for, or the certificate shown for that name covers it. A client that asked for no name
+    /// (by an IP address, say) has verified the host itself.
     pub fn covers(&self, host: &[u8]) -> bool {
         let Some(name) = self.name.as_deref() else { return true };
         let host = host_only(host);

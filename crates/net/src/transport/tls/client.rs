@@ -1,5 +1,5 @@
-//! `server(tls=tls.client(...))`: TLS to an origin, whose certificate is always verified. The authorities and the own
-//! certificate are as they are now: read at start and again when told.
+//! `server(tls=tls.client(...))`: TLS to an origin, whose certificate is always verified. Authorities and the own
+//! certificate are read at the start and again on request.
 
 use super::files::{CannotUse, CertificateFiles, authorities, certified, system_authorities};
 use super::verify::Verifier;
@@ -12,7 +12,7 @@ use rustls::sign::SingleCertAndKey;
 use std::future::poll_fn;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Sessions that are kept for an origin's connections at most, of all loops.
+/// The limit of sessions that are kept for an origin, over all loops.
 const SESSIONS: usize = 256;
 
 /// What verifies an origin, and what weir shows to it.
@@ -26,7 +26,7 @@ pub struct ClientFiles {
     pub certificate: Option<CertificateFiles>,
 }
 
-/// What a `tls.client(...)` of the file says, for all servers and loops that say the same.
+/// The client's side of TLS with these files, shared by all servers and loops with the same files.
 #[derive(Debug)]
 pub struct Client {
     files: ClientFiles,
@@ -38,24 +38,25 @@ impl Client {
     /// Reads the files.
     ///
     /// # Errors
-    /// The first file that is of no use.
+    /// The first unusable file.
     pub fn read(files: &ClientFiles) -> Result<Client, CannotUse> {
         Ok(Client { files: files.clone(), now: RwLock::new(config(files)?) })
     }
 
-    /// Reads the files again, for connections that begin from now on. Sessions of before are forgotten: they were verified
-    /// by what the files said then.
+    /// Reads the files again, for new connections. Older sessions are dropped: they were verified by the former
+    /// files.
     ///
     /// # Errors
-    /// The first file that is of no use; all stays as it was then.
+    /// The first unusable file; nothing changes then.
     pub fn read_again(&self) -> Result<(), CannotUse> {
         let config = config(&self.files)?;
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(())
     }
 
-    /// TLS on a connection that stands; `host`: of the address, where no other name is said; `offers`: by ALPN. What the
-    /// origin answers is looked into in its turn: it costs some hundred requests, and with a key of one's own more.
+    /// Runs TLS on a connection; `host`: of the address, used unless another name is set; `offers`: by ALPN. The
+    /// origin's answer is processed in a turn of long work: it costs as much as some hundred requests, and more with
+    /// an own certificate.
     pub async fn connect(
         &self,
         core: &Core,
@@ -70,7 +71,7 @@ impl Client {
         let tls =
             ClientConnection::new_with_alpn(config, name, offers).map_err(|e| TlsError::from_rustls(&e))?;
         let mut stream = Box::new(Stream::new(plain, tls, core.buffers.clone()));
-        // What is broken by then shows in the handshake.
+        // A connection that is broken by then shows in the handshake.
         let _ = poll_fn(|cx| stream.poll_answered(cx)).await;
         poll_fn(|cx| core.heavy.poll_turn(&core.runtime, cx)).await;
         poll_fn(|cx| stream.poll_handshake(cx)).await?;
@@ -79,15 +80,15 @@ impl Client {
 }
 
 impl Client {
-    /// One that takes any certificate: for whoever tests a server of their own and says so.
+    /// Accepts any certificate: for tests of a server of the user, on explicit request.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// TLS cannot be set up.
     pub fn unverified() -> Result<Client, CannotUse> {
         Client::with_verifier(Verifier::of_anyone(), None)
     }
 
-    /// One that trusts whom this verifier does, and asks for this name, else for the host of the address. It reads no files.
+    /// Uses this verifier, and this name or else the host of the address. It reads no files.
     pub(super) fn with_verifier(verifier: Verifier, name: Option<&str>) -> Result<Client, CannotUse> {
         let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
         let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
@@ -102,15 +103,15 @@ impl Client {
     }
 }
 
-/// What the servers of a file say of TLS, each once.
+/// The TLS clients of a topology, one for each set of files.
 #[derive(Debug, Default)]
 pub struct Clients(Vec<Arc<Client>>);
 
 impl Clients {
-    /// Reads what one says, unless another has said the same.
+    /// Reads a set of files, unless it was read already.
     ///
     /// # Errors
-    /// The first file that is of no use.
+    /// The first unusable file.
     pub fn read(&mut self, files: &ClientFiles) -> Result<(), CannotUse> {
         if self.get(files).is_none() {
             self.0.push(Arc::new(Client::read(files)?));
@@ -118,7 +119,7 @@ impl Clients {
         Ok(())
     }
 
-    /// What one says.
+    /// The client with these files.
     pub fn get(&self, files: &ClientFiles) -> Option<Arc<Client>> {
         self.0.iter().find(|one| one.files == *files).cloned()
     }

@@ -1,5 +1,5 @@
-//! Certificates, keys and bundles of authorities, read from PEM files; whatever is wrong with one is a sentence with its
-//! path and the remedy.
+//! Certificates, keys and bundles of authorities, read from PEM files; an error is a sentence with the path and the
+//! remedy.
 
 use super::provider;
 use super::validity::{Today, Validity};
@@ -20,7 +20,7 @@ pub struct CertificateFiles {
     pub key: String,
 }
 
-/// Why a file is of no use, with its path and the remedy.
+/// Why a file is unusable, with its path and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CannotUse(pub String);
 
@@ -36,7 +36,7 @@ fn wrong<T>(what: &str, path: &str, why: impl fmt::Display) -> Result<T, CannotU
     Err(CannotUse(format!("the {what} \"{path}\" {why}")))
 }
 
-/// A PEM file is no larger than this.
+/// The size limit of a PEM file.
 const MOST_BYTES: u64 = 8 << 20;
 
 /// A chain with its key.
@@ -55,17 +55,22 @@ pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, C
     match CertifiedKey::from_der(chain, secret, &provider()) {
         Ok(certified) => Ok(Arc::new(certified)),
         Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
-            let why = format!("does not fit the certificate \"{cert}\"; give the key that it was made with");
+            let why =
+                format!("does not match the certificate \"{cert}\"; give the key that it was made with");
             wrong("key", key, why)
         }
         Err(Error::InvalidCertificate(_)) => {
             wrong("certificate", cert, "cannot be understood; is it one of X.509?")
         }
-        Err(_) => wrong("key", key, "is of no kind that weir knows; take ECDSA P-256, P-384, Ed25519 or RSA"),
+        Err(_) => wrong(
+            "key",
+            key,
+            "is of a kind that weir does not support; use ECDSA P-256, P-384, Ed25519 or RSA",
+        ),
     }
 }
 
-/// Authorities, and the certificates that a file names as such.
+/// Authorities, and the certificates of the file that names them.
 pub(super) type Authorities = (RootCertStore, Vec<CertificateDer<'static>>);
 
 /// The authorities of a bundle.
@@ -95,7 +100,7 @@ pub(super) fn system_authorities() -> Result<Authorities, CannotUse> {
     Ok((roots, Vec::new()))
 }
 
-/// All certificates of a file, of which there must be one.
+/// The certificates of a file; there must be at least one.
 fn certificates(what: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, CannotUse> {
     let bytes = read(what, path)?;
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
@@ -129,7 +134,7 @@ fn contains(bytes: &[u8], word: &[u8]) -> bool {
 fn read(what: &str, path: &str) -> Result<Vec<u8>, CannotUse> {
     // Before it is opened: a pipe would wait for its writer.
     match std::fs::metadata(Path::new(path)) {
-        Ok(file) if !file.is_file() => return wrong(what, path, "is no regular file"),
+        Ok(file) if !file.is_file() => return wrong(what, path, "is not a regular file"),
         Ok(file) if file.len() > MOST_BYTES => {
             return wrong(what, path, format_args!("is larger than {} MiB", MOST_BYTES >> 20));
         }

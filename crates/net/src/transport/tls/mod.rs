@@ -1,4 +1,4 @@
-//! TLS: a transport. What is read of certificates and keys, a connection's two directions, both ends' handshakes.
+//! TLS as a transport: certificates and keys, a connection's two directions, the handshakes of both ends.
 
 mod agreed;
 mod client;
@@ -21,7 +21,7 @@ pub use why::TlsError;
 use rustls::crypto::CryptoProvider;
 use std::sync::Arc;
 
-/// Who does the arithmetic.
+/// The provider of cryptography.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

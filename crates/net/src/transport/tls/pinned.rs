@@ -1,25 +1,26 @@
-//! TLS to a listener of one's own (one that stands behind another): it is known by the very certificates that it was told to
-//! show, whoever has signed them, whatever their names and dates.
+//! TLS to a listener of this process (one behind another): it is recognised by the very certificates that it was
+//! configured to show, by any signer, with any names and dates.
 
 use super::verify::Verifier;
 use super::{CannotUse, Client, Server};
 use rustls::pki_types::CertificateDer;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What is asked for: an address, which is no name (RFC 6066, 3). So a listener shows its first certificate, and takes any
-/// Host: requests are passed on with those that they came with, for which a name would be wrong (421).
+/// The name that is asked for: an address, which is not a name (RFC 6066, 3). So a listener shows its first
+/// certificate, and accepts any Host: requests are forwarded with their own, for which a name would be wrong (421).
 const NO_NAME: &str = "127.0.0.1";
 
-/// How a listener of one's own is reached. A session that is resumed is not looked at again: nobody else can resume it.
+/// The TLS client for a listener of this process. A resumed session is not verified again: no other process can
+/// resume it.
 #[derive(Clone, Debug)]
 pub struct OwnListener {
-    /// What its connections begin with.
+    /// The configuration of its connections.
     pub client: Arc<Client>,
     pinned: Pinned,
 }
 
 impl OwnListener {
-    /// By what it shows now.
+    /// Trusts what the listener shows now.
     ///
     /// # Errors
     /// When TLS cannot be set up.
@@ -30,14 +31,14 @@ impl OwnListener {
         Ok(OwnListener { client, pinned })
     }
 
-    /// It is to show others: until that is told again it may show either, as connections may have begun before, and loops follow one
-    /// after another. To be told before it does.
+    /// Trusts the certificates of both until the next call, as connections may have begun before, and loops change
+    /// one after another. To be called before the listener changes.
     pub fn changes(&self, from: &Server, to: &Server) {
         self.pinned.are(from.shown().into_iter().chain(to.shown()));
     }
 }
 
-/// Certificates that may be shown.
+/// The certificates that may be shown.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pinned(Arc<RwLock<Vec<CertificateDer<'static>>>>);
 
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(trusted(), [true, false, false]);
         own.changes(&shown, &second);
         assert_eq!(trusted(), [true, true, false]);
-        // It does not come to that: another is to be shown.
+        // Replaced before it was shown.
         own.changes(&shown, &third);
         assert_eq!(trusted(), [true, false, true]);
         shown.show(&third);

@@ -1,5 +1,5 @@
-//! `listen(tls=tls.server(...))`: a listener's certificates, as they are now. Read at start and again when told; what is open
-//! keeps what it began with.
+//! `listen(tls=tls.server(...))`: a listener's certificates, read at the start and again on request; open connections
+//! keep theirs.
 
 use super::files::{CannotUse, CertificateFiles, authorities, certified};
 use super::validity::Validity;
@@ -36,7 +36,7 @@ pub struct Server {
     now: RwLock<Current>,
 }
 
-/// What new connections begin with.
+/// The configuration of new connections.
 #[derive(Clone, Debug)]
 struct Current {
     config: Arc<ServerConfig>,
@@ -44,18 +44,19 @@ struct Current {
 }
 
 impl Server {
-    /// Reads the files. `protocols`: what ALPN offers, the best first.
+    /// Reads the files. `protocols`: those that ALPN offers, the best first.
     ///
     /// # Errors
-    /// The first file that is of no use.
+    /// The first unusable file.
     pub fn read(files: &ServerFiles, protocols: &[&str]) -> Result<Server, CannotUse> {
         Ok(Server { files: files.clone(), now: RwLock::new(current(files, protocols)?) })
     }
 
-    /// Shows what was read again, by another with the same arguments, to connections that begin from now on.
+    /// Uses what another with the same arguments has read, for new connections.
     pub fn show(&self, again: &Server) {
         let mut now = again.current();
-        // A ticket stands for a client's certificate: who was let in by an authority that has gone shows it again.
+        // A ticket represents a client's certificate: clients of an authority that was removed must show theirs
+        // again.
         if self.files.client_ca.is_none() {
             let mut config = ServerConfig::clone(&now.config);
             config.ticketer = self.current().config.ticketer.clone();
@@ -71,7 +72,7 @@ impl Server {
         Some(Accepting { stream: Stream::new(plain, tls, buffers), certificates })
     }
 
-    /// Until when its certificates are valid, s since 1970, by the files that they are from.
+    /// The end of its certificates' validity, s since 1970, by file.
     pub fn not_after(&self) -> Vec<(String, u64)> {
         let Current { certificates, .. } = self.current();
         let own = |one: &CertifiedKey| one.cert.first().and_then(|own| Validity::from_der(own));
@@ -79,13 +80,13 @@ impl Server {
         all.filter_map(|(file, one)| Some((file.cert.clone(), own(one)?.to_s.max(0) as u64))).collect()
     }
 
-    /// The certificates that it shows, without those who have signed them.
+    /// The certificates that it shows, without those of their signers.
     pub(super) fn shown(&self) -> Vec<CertificateDer<'static>> {
         self.current().certificates.0.iter().filter_map(|one| one.cert.first().cloned()).collect()
     }
 
     fn current(&self) -> Current {
-        // What is in it is whole, even if a thread died while it held the lock.
+        // The value is valid even if a thread panicked while it held the lock.
         self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -97,7 +98,7 @@ pub struct Accepting {
 }
 
 impl Accepting {
-    /// The connection, and what was agreed on.
+    /// The connection, and its negotiated parameters.
     pub fn done(self) -> (Socket, TlsParameters) {
         let tls = self.stream.tls();
         let name = match tls {
@@ -128,7 +129,7 @@ fn current(files: &ServerFiles, protocols: &[&str]) -> Result<Current, CannotUse
     };
     let mut config = builder.with_cert_resolver(certificates.clone());
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
-    // Sessions are in tickets alone, whose key changes every six hours: loops need no common memory.
+    // Sessions exist only in tickets, whose key changes every six hours: loops need no common memory.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(failed)?;
     Ok(Current { config: Arc::new(config), certificates })
@@ -144,13 +145,13 @@ impl fmt::Debug for Certificates {
 }
 
 impl Certificates {
-    /// Those that cover a name, then the first: what is shown for it is the first of them that the client can use.
+    /// Those that cover a name, then the first: the one shown is the first of them that the client can use.
     fn for_name<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a Arc<CertifiedKey>> {
         let covering = self.0.iter().filter(move |one| name.is_some_and(|name| covers(one, name)));
         covering.chain(self.0.first())
     }
 
-    /// Whether the certificate that is shown for one name covers another too.
+    /// Whether the certificate shown for one name covers another too.
     pub fn share(&self, name: &str, host: &str) -> bool {
         self.for_name(Some(name)).next().is_some_and(|one| covers(one, host))
     }
@@ -160,7 +161,8 @@ impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let fits = |one: &&Arc<CertifiedKey>| one.key.choose_scheme(hello.signature_schemes()).is_some();
         let mut all = self.for_name(hello.server_name());
-        // Of several for one name (ECDSA and RSA, say) the first whose key the client knows; none: any other.
+        // Of several for one name (ECDSA and RSA, say) the first whose key type the client supports; otherwise any
+        // other.
         all.find(fits).or_else(|| self.0.iter().find(fits)).cloned()
     }
 }

@@ -1,9 +1,9 @@
-//! A TLS connection: rustls between a plain socket and whoever reads and writes.
+//! A TLS connection: rustls between a plain socket and its user.
 //!
-//! What waits inside counts. Plaintext that nobody has read makes it readable, as an end or an error does. Ciphertext that
-//! the system has not taken is [`Stream::held`], counted in bytes of what was written, and nothing more is taken before it
-//! has left. rustls reads 4 KiB a call, so it is fed from a buffer of the loop; nothing of that stays with the connection but
-//! what rustls cannot take while plaintext waits.
+//! Data inside counts. Unread plaintext makes it readable, as an end or an error does. Ciphertext that the system has
+//! not taken is [`Stream::held`], counted in bytes of plaintext, and nothing more is taken before it has left. rustls
+//! reads 4 KiB a call, so it is fed from a buffer of the loop; only what rustls cannot take while plaintext waits
+//! stays with the connection.
 
 use super::TlsError;
 use crate::io::buffers::Buffers;
@@ -13,22 +13,22 @@ use std::io::{self, Read, Write};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-/// Bytes that are encrypted at once at most: four records.
+/// The limit of bytes that are encrypted at once: four records.
 const BATCH: usize = 64 * 1024;
 
-/// What rustls may hand on beside what was just read: the rest of a record.
+/// What rustls may return beside what was just read: the rest of a record.
 const RECORD: usize = 18 * 1024;
 
-/// What rustls takes at once, and in a handshake what is read at once.
+/// The amount that rustls takes at once, and that is read at once in a handshake.
 const SMALL_READ: usize = 4 * 1024;
 
-/// How far the other side's direction has come.
+/// The state of the direction from the other side.
 #[derive(Clone, Debug, PartialEq)]
 enum End {
     Open,
     /// By close_notify.
     Closed,
-    /// The connection ended without it: something may be missing.
+    /// Without close_notify: something may be missing.
     Cut,
     Failed(rustls::Error),
 }
@@ -46,14 +46,14 @@ pub struct Stream {
     /// Ciphertext that the system has not taken, from `sent` on.
     out: Vec<u8>,
     sent: usize,
-    /// What of it was written by the user of this connection, all of `out`.
+    /// The number of plaintext bytes behind all of `out`.
     batch: usize,
-    /// Whether close_notify was said.
+    /// Whether close_notify was sent.
     is_shut: bool,
 }
 
 impl Stream {
-    /// A connection whose handshake is still to be done.
+    /// A connection before its handshake.
     pub fn new(plain: Socket, tls: impl Into<Connection>, buffers: Rc<Buffers>) -> Stream {
         Stream {
             plain,
@@ -69,37 +69,37 @@ impl Stream {
         }
     }
 
-    /// What it runs on.
+    /// The socket below.
     pub fn plain(&self) -> &Socket {
         &self.plain
     }
 
-    /// The same, whose handshake has failed.
+    /// Releases the socket after a failed handshake.
     pub fn into_plain(self) -> Socket {
         self.plain
     }
 
-    /// What rustls knows of it.
+    /// The state of rustls.
     pub fn tls(&self) -> &Connection {
         &self.tls
     }
 
-    /// Why it failed, if it did.
+    /// The reason of its failure, if it has failed.
     pub fn failure(&self) -> Option<TlsError> {
         if let End::Failed(e) = &self.end { Some(TlsError::from_rustls(e)) } else { None }
     }
 
-    /// Hands bytes over that were read from the socket before TLS had it.
+    /// Adds bytes that were read from the socket before TLS began.
     pub fn feed_first(&mut self, bytes: &[u8]) {
         self.feed(bytes, &mut []);
     }
 
-    /// Does the handshake, as far as it goes without waiting.
+    /// Runs the handshake.
     pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TlsError>> {
         loop {
             if let End::Failed(e) = &self.end {
                 let why = TlsError::from_rustls(e);
-                // The alert; whether it arrives makes no difference.
+                // Sends the alert; whether it arrives makes no difference.
                 let _ = self.poll_flush(cx);
                 return Poll::Ready(Err(why));
             }
@@ -117,18 +117,18 @@ impl Stream {
         }
     }
 
-    /// Whether all that was to be said has left, and something has come back, an end or an error included.
+    /// Ready when everything queued was sent, and something has come back, an end or an error included.
     pub fn poll_answered(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_flush(cx))?;
         self.poll_readable(cx).map(Ok)
     }
 
-    /// Whether something may be read, an end or an error included; else the task is woken then.
+    /// Ready when something may be read, an end or an error included; otherwise wakes the task then.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.has_own_input() { Poll::Ready(()) } else { self.plain.poll_readable(cx) }
     }
 
-    /// Reads what has come, at most as much as fits; 0 is the end of the stream, said by the other side.
+    /// Reads what has arrived, as much as fits; 0 is the end of the stream, by close_notify.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             let got = self.take(into);
@@ -146,7 +146,7 @@ impl Stream {
         }
     }
 
-    /// Writes as much as is taken: a few records, and nothing while the system has not taken those before.
+    /// Writes a few records, and nothing while the system has not taken those before.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_flush(cx))?;
         if self.is_shut || matches!(self.end, End::Cut | End::Failed(_)) {
@@ -173,7 +173,7 @@ impl Stream {
             self.out.extend_from_slice(&chunk.bytes()[taken..]);
             self.batch = (n * self.out.len()).div_ceil(cipher);
         }
-        // More than fits into the buffer: there is none, but nothing is lost.
+        // More than fits into the buffer cannot happen, and would not be lost.
         self.collect()?;
         Poll::Ready(Ok(n))
     }
@@ -186,7 +186,7 @@ impl Stream {
         }
     }
 
-    /// What was written has left this process.
+    /// Ready when everything written has left this process.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.collect()?;
         while self.sent < self.out.len() {
@@ -202,7 +202,7 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
-    /// Says that nothing more will be written: close_notify, then the end of the plain stream.
+    /// Ends the stream: close_notify, then the end of the plain stream.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !std::mem::replace(&mut self.is_shut, true) {
             self.tls.send_close_notify();
@@ -211,7 +211,7 @@ impl Stream {
         self.plain.poll_shutdown(cx)
     }
 
-    /// The connection is about to be closed in order: says so, if the system takes that at once.
+    /// Announces an orderly close, if the system takes that at once.
     pub fn say_end(&mut self) {
         if !std::mem::replace(&mut self.is_shut, true) {
             self.tls.send_close_notify();
@@ -219,13 +219,13 @@ impl Stream {
         }
     }
 
-    /// Whether the other side has ended or broken the connection, though bytes may still lie unread.
+    /// Whether the other side has ended or broken the connection, though bytes may still be unread.
     pub fn is_hung_up(&self) -> bool {
         self.end != End::Open || self.plain.is_hung_up()
     }
 
-    /// Whether something can be read, though no event may have told yet. What has come is looked into: a ticket of a session
-    /// is nothing that anybody reads.
+    /// Whether something can be read, even before an event has reported it. Decrypts what has arrived: a session
+    /// ticket is not input.
     pub fn has_input(&mut self) -> bool {
         while !self.has_own_input() && self.plain.has_input() {
             let mut bytes = [0; SMALL_READ];
@@ -249,7 +249,7 @@ impl Stream {
         self.waiting > 0 || !self.left.is_empty() || self.end != End::Open
     }
 
-    /// Reads from the socket once. Plaintext that fits goes to `into`, and is counted; 0: there was none, yet.
+    /// Reads from the socket once. Plaintext that fits is put into `into`, and counted; 0: there was none yet.
     fn poll_more(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         let buffers = self.buffers.clone();
         let mut chunk = buffers.take();
@@ -261,7 +261,7 @@ impl Stream {
             return Poll::Ready(self.ended());
         }
         let got = self.feed(&space[..n], into);
-        // What rustls answers by itself: tickets, updates of keys, alerts.
+        // Sends what rustls answers by itself: tickets, updates of keys, alerts.
         if let Poll::Ready(Err(e)) = self.poll_flush(cx)
             && got == 0
         {
@@ -270,7 +270,7 @@ impl Stream {
         Poll::Ready(Ok(got))
     }
 
-    /// Has rustls decrypt what has come; how much plaintext went to `into`.
+    /// Lets rustls decrypt what has arrived; returns how much plaintext was put into `into`.
     fn feed(&mut self, mut cipher: &[u8], into: &mut [u8]) -> usize {
         let mut got = 0;
         while !cipher.is_empty() && self.end == End::Open {
@@ -290,14 +290,14 @@ impl Stream {
             }
             got += self.take(&mut into[got..]);
             if !matches!(taken, Ok(1..)) && self.end == End::Open {
-                // It takes nothing though nothing waits.
+                // rustls takes nothing although no plaintext waits.
                 self.end = End::Failed(rustls::Error::General("a record is too long".to_owned()));
             }
         }
         got
     }
 
-    /// Plaintext that waits.
+    /// Returns waiting plaintext.
     fn take(&mut self, into: &mut [u8]) -> usize {
         let mut got = 0;
         while self.waiting > 0 && got < into.len() {
@@ -312,7 +312,7 @@ impl Stream {
         got
     }
 
-    /// What a read says after the last byte.
+    /// The result of a read after the last byte.
     fn ended(&self) -> io::Result<usize> {
         match &self.end {
             End::Closed => Ok(0),
@@ -321,7 +321,7 @@ impl Stream {
         }
     }
 
-    /// Ciphertext that rustls has made goes to what waits for the system.
+    /// Moves ciphertext from rustls to the queue for the system.
     fn collect(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             self.tls.write_tls(&mut self.out)?;

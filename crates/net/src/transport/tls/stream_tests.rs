@@ -60,8 +60,8 @@ fn content(length: usize) -> Vec<u8> {
     (0..length as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
-/// However few bytes are taken and read at a time, all arrive once and in order, and what is held is never more than was
-/// written, falls as the system takes it, and is nothing at the end.
+/// However few bytes are taken and read at a time, all arrive once and in order, and what is held is never more than
+/// was written, falls as the system takes it, and is nothing at the end.
 #[test]
 fn few_bytes_at_a_time_arrive_whole() {
     for (step, room) in [(1, 3000), (7, 1), (1000, 777), (200_000, 40_000), (200_000, 1)] {
@@ -106,7 +106,7 @@ fn few_bytes_at_a_time_arrive_whole() {
     }
 }
 
-/// What nobody takes stays inside, and counts as not sent.
+/// Untaken bytes stay inside, and count as not sent.
 #[test]
 fn what_the_system_does_not_take_is_held() {
     run(|rt| async move {
@@ -120,7 +120,7 @@ fn what_the_system_does_not_take_is_held() {
     });
 }
 
-/// Plaintext that waits inside is input, though the socket is silent; a ticket is none, though the socket is not.
+/// Waiting plaintext is input, though the socket is silent; a ticket is not, though the socket is not silent.
 #[test]
 fn what_waits_inside_is_input_and_tickets_are_none() {
     run(|rt| async move {
@@ -146,7 +146,7 @@ fn what_waits_inside_is_input_and_tickets_are_none() {
     });
 }
 
-/// An end that nobody has said may be an attacker's: it is an error, and nothing that was read before is lost.
+/// An end without close_notify may be an attacker's: it is an error, and nothing that was read before is lost.
 #[test]
 fn an_end_without_close_notify_is_an_error() {
     run(|rt| async move {

@@ -1,16 +1,16 @@
-//! From when to when a certificate is valid: read from its DER, as far as that needs (RFC 5280, 4.1.2.5). rustls judges
-//! certificates of others only, and one that shows an expired one of its own would be refused by every client.
+//! The validity of a certificate, read from its DER as far as needed (RFC 5280, 4.1.2.5). rustls judges only
+//! certificates of others, and an expired own certificate would be refused by every client.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970: from, to.
+/// The period of validity, seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     pub from_s: i64,
     pub to_s: i64,
 }
 
-/// How a certificate stands today.
+/// The state of a certificate today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Today {
     Valid,
@@ -19,11 +19,11 @@ pub(super) enum Today {
 }
 
 impl Validity {
-    /// Of a certificate; `None`: it cannot be read.
+    /// Reads it from a certificate; `None`: malformed.
     pub fn from_der(certificate: &[u8]) -> Option<Validity> {
         let (certificate, _) = element(certificate, SEQUENCE)?;
         let (mut body, _) = element(certificate, SEQUENCE)?;
-        // The version stands there unless it is the first.
+        // The version is present unless it is the first.
         if let Some((_, rest)) = element(body, VERSION) {
             body = rest;
         }
@@ -36,7 +36,7 @@ impl Validity {
         Some(Validity { from_s, to_s })
     }
 
-    /// How it stands now.
+    /// The state now.
     pub fn today(self) -> Today {
         let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64);
         match now_s {
@@ -53,7 +53,7 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// What is in the element at the beginning, if it has this tag, and what follows it.
+/// The content of the first element, if it has this tag, and the rest.
 fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&first, rest) = der.split_first()?;
     let (&length, rest) = rest.split_first()?;
@@ -71,7 +71,7 @@ fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(length)
 }
 
-/// The time at the beginning, and what follows it.
+/// The first time, s since 1970, and the rest.
 fn time(der: &[u8]) -> Option<(i64, &[u8])> {
     let (text, rest, digits) = match element(der, UTC_TIME) {
         Some((text, rest)) => (text, rest, 2),

@@ -1,19 +1,19 @@
-//! Whether an origin is who it should be: signed by an authority and for that name; or, where the file names the origin's very
-//! certificate with `ca=`, that one. Such certificates (`openssl req -x509` makes them) say of themselves that they are
-//! authorities, which no server may show otherwise.
+//! Verification of origins: signed by an authority and for the right name; or, if the file names the origin's very
+//! certificate with `ca=`, that one. Such certificates (`openssl req -x509` makes them) claim to be authorities,
+//! which a server's certificate otherwise may not.
 
 use super::pinned::Pinned;
 use super::provider;
 use super::validity::{Today, Validity};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
-/// Who verifies. What is signed with a certificate is verified whoever shows it.
+/// A verifier of certificates. Signatures made with a certificate are always verified.
 #[derive(Debug)]
 pub(super) struct Verifier {
     trusts: Trusts,
@@ -22,36 +22,39 @@ pub(super) struct Verifier {
 
 #[derive(Debug)]
 enum Trusts {
-    /// Whom an authority has signed, or who shows one of the certificates that the file names.
+    /// Accepts certificates signed by an authority, and those that the file names.
     Known(Arc<WebPkiServerVerifier>, Vec<CertificateDer<'static>>),
-    /// Who shows one of these certificates, whatever it says of names and dates.
+    /// Accepts these certificates, with any names and dates.
     Pinned(Pinned),
     Anyone,
 }
 
 impl Verifier {
-    /// By these authorities, or as one of these certificates.
+    /// Accepts certificates of these authorities, and these certificates.
     ///
     /// # Errors
-    /// When there is no authority.
-    pub fn new(roots: RootCertStore, named: Vec<CertificateDer<'static>>) -> Result<Verifier, String> {
+    /// There is no authority.
+    pub fn new(
+        roots: RootCertStore,
+        named: Vec<CertificateDer<'static>>,
+    ) -> Result<Verifier, VerifierBuilderError> {
         let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
-        let by_authority = builder.build().map_err(|e| e.to_string())?;
+        let by_authority = builder.build()?;
         Ok(Verifier { trusts: Trusts::Known(by_authority, named), provider: provider() })
     }
 
-    /// As one of these certificates, as they are then.
+    /// Accepts these certificates, as they are at the time of a handshake.
     pub fn of_pinned(pinned: Pinned) -> Verifier {
         Verifier { trusts: Trusts::Pinned(pinned), provider: provider() }
     }
 
-    /// Takes any certificate.
+    /// Accepts any certificate.
     pub fn of_anyone() -> Verifier {
         Verifier { trusts: Trusts::Anyone, provider: provider() }
     }
 }
 
-/// What is asked beside who has signed it.
+/// Checks everything but the signer.
 fn verify_itself(shown: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<ServerCertVerified, Error> {
     verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
     match Validity::from_der(shown).map(Validity::today) {

@@ -1,32 +1,32 @@
-//! Why a TLS connection failed, in words for the log.
+//! Why a TLS connection failed, with a text for the log.
 
 use rustls::{AlertDescription, CertificateError, Error};
 use std::fmt;
 
-/// The reason.
+/// The reason of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsError {
     /// The other side's certificate has expired.
     Expired,
     /// It is not valid yet.
     NotYet,
-    /// It is for another name.
+    /// The certificate is for another name.
     WrongName,
-    /// Nobody known has signed it.
+    /// No known authority has signed it.
     UnknownAuthority,
-    /// It is one of an authority itself, which nobody may show who is not trusted by that very certificate.
+    /// It is the certificate of an authority, which a server may show only if that very certificate is trusted.
     IsAuthority,
-    /// It is none of those that this process's own listener was told to show.
+    /// It is not one of those that this process's own listener is configured to show.
     NotOurs,
     /// It is wrong in another way.
     BadCertificate,
-    /// The other side wants a certificate, and was shown none.
+    /// The other side requires a certificate, and got none.
     WantsCertificate,
-    /// It says what it does not like.
+    /// The other side sent an alert with a reason.
     Alert(u8),
-    /// There is no version, suite or protocol that both know.
+    /// There is no version, suite or protocol that both support.
     NothingInCommon,
-    /// It speaks no TLS.
+    /// The other side does not use TLS.
     NoTls,
     /// The connection ended in the handshake.
     Broken,
@@ -37,7 +37,7 @@ pub enum TlsError {
 }
 
 impl TlsError {
-    /// Of what rustls says.
+    /// Converts an error of rustls.
     pub fn from_rustls(e: &Error) -> TlsError {
         match e {
             Error::InvalidCertificate(wrong) => TlsError::of_certificate(wrong),
@@ -66,19 +66,19 @@ impl TlsError {
         )
     }
 
-    /// In words, of a client.
+    /// The text about a client.
     pub fn of_client(self) -> &'static str {
         match self {
             TlsError::Expired => "its certificate has expired",
             TlsError::NotYet => "its certificate is not valid yet",
-            TlsError::UnknownAuthority => "its certificate is signed by nobody in `client_ca`",
+            TlsError::UnknownAuthority => "its certificate is not signed by an authority in `client_ca`",
             TlsError::IsAuthority => "its certificate is an authority's own (CA:TRUE); sign another with it",
             TlsError::WantsCertificate => "it shows no certificate, and `client_auth` is \"require\"",
             _ => "its certificate cannot be used",
         }
     }
 
-    /// Whether the other side speaks no protocol that was offered (RFC 7301 §3.2).
+    /// Whether the other side supports no protocol that was offered (RFC 7301 §3.2).
     pub fn is_of_protocol(self) -> bool {
         self == TlsError::Alert(u8::from(AlertDescription::NoApplicationProtocol))
     }
@@ -92,7 +92,7 @@ impl TlsError {
             // An authority of the same name with another key, as after a renewal.
             C::UnknownIssuer | C::BadSignature => TlsError::UnknownAuthority,
             C::ApplicationVerificationFailure => TlsError::NotOurs,
-            // rustls hands on what webpki says without a type of its own.
+            // rustls forwards errors of webpki without a type of its own.
             C::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => TlsError::IsAuthority,
             _ => TlsError::BadCertificate,
         }
@@ -108,23 +108,23 @@ impl fmt::Display for TlsError {
                 f.write_str("its certificate is for another name; say which with `tls.client(name=...)`")
             }
             TlsError::UnknownAuthority => f.write_str(
-                "its certificate is signed by nobody who is known; give the authority with `tls.client(ca=...)`",
+                "its certificate is not signed by a known authority; give the authority with `tls.client(ca=...)`",
             ),
             TlsError::IsAuthority => f.write_str(
                 "its certificate is an authority's own (CA:TRUE); name that very file with `tls.client(ca=...)`, or sign another with it",
             ),
             TlsError::NotOurs => f.write_str(
-                "it shows none of the certificates that this `listen` names; reload weir if they were replaced, else look who has \
+                "it shows none of the certificates that this `listen` names; reload weir if they were replaced, otherwise find out which process has \
                  this address",
             ),
             TlsError::BadCertificate => f.write_str("its certificate cannot be used"),
             TlsError::WantsCertificate => f.write_str(
-                "it wants a certificate of this side; give one with `tls.client(cert=..., key=...)`",
+                "it requires a certificate of this side; give one with `tls.client(cert=..., key=...)`",
             ),
             TlsError::Alert(alert) => {
                 write!(f, "it refuses: {:?} (alert {alert})", AlertDescription::from(alert))
             }
-            TlsError::NothingInCommon => f.write_str("there is no version or cipher that both sides know"),
+            TlsError::NothingInCommon => f.write_str("the two sides have no version or cipher in common"),
             TlsError::NoTls => f.write_str("it does not speak TLS"),
             TlsError::Broken => f.write_str("the connection ended in the handshake"),
             TlsError::Late => f.write_str("the handshake took too long"),

@@ -17,7 +17,7 @@ use weir_net::transport::wire::Wire;
 
 /// A connection to an origin.
 pub(crate) struct Conn {
-    /// Given up before the connection closes.
+    /// Released before the connection closes.
     _own: Option<OwnConnection>,
     wire: Wire,
     /// Silence of the origin.
@@ -30,11 +30,11 @@ pub(crate) struct Conn {
     pub requests: u64,
     /// Whether it belongs to one client's connection (NTLM, Negotiate).
     pub bound: bool,
-    /// That the origin has chosen this version where both were offered.
+    /// The mark that the origin chose this version although both were offered.
     pub chosen: Option<Rc<()>>,
     /// Whether the last answer had no body by its rules: some origins send one nevertheless.
     is_doubtful: bool,
-    /// What it holds besides.
+    /// What else it holds.
     pub held: ConnectionHold,
 }
 
@@ -55,8 +55,8 @@ impl Conn {
         }
     }
 
-    /// Whether it is open and nothing has come unasked. Reading costs no system call where no event has come; where no event
-    /// can have told yet, or this task may not read any more in its turn, the socket itself is asked.
+    /// Whether it is open and no unexpected bytes have arrived. Reading costs no system call if no event has come; if
+    /// no event can have come yet, or this task has used up its turn, the socket itself is asked.
     pub fn is_silent(&mut self) -> bool {
         if (self.is_doubtful || !self.wire.socket.has_budget()) && self.wire.socket.has_input() {
             return false;
@@ -64,7 +64,7 @@ impl Conn {
         matches!(self.wire.poll_fill(&mut Context::from_waker(Waker::noop())), Poll::Pending)
     }
 
-    /// It rests until it is used again. That nothing of an exchange is left over is asserted, always.
+    /// Prepares it for being idle. Asserts, always, that nothing of an exchange is left over.
     pub fn rest(&mut self) {
         let nothing_left = self.wire.input().is_empty() && self.wire.unsent() == 0 && !self.wire.has_ended();
         assert!(nothing_left, "a connection with bytes of an exchange goes back to its pool");
@@ -73,7 +73,7 @@ impl Conn {
         self.held.set_ending(Ending::Spare);
     }
 
-    /// Its socket, to ask where it leads.
+    /// Its socket, whose peer shows where it leads.
     pub fn socket(&self) -> &Socket {
         &self.wire.socket
     }

@@ -1,4 +1,4 @@
-//! One request on a connection of its own, for whoever only wants to know how it is answered: health checks.
+//! One request on a connection of its own, whose answer's head is all that matters: health checks.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -18,8 +18,8 @@ static LIMITS: Limits = Limits {
     empty_host: false,
 };
 
-/// Sends a request's whole head and reads the head of the final answer; `None`: no answer that could be read. What follows
-/// is read for a while, so that the end is no reset to the server.
+/// Sends a request's head and reads the head of the final answer; `None`: there was no valid answer. The rest is read
+/// for a while, so that the server does not see a reset.
 pub(crate) async fn ask(core: &Rc<Core>, socket: Socket, head: &[u8], is_head: bool) -> Option<Response> {
     let mut wire = Wire::new(socket, core.buffers.clone());
     wire.queue(head);
@@ -35,7 +35,7 @@ fn poll_answer(
     seek: &mut Seek,
     is_head: bool,
 ) -> Poll<Option<Response>> {
-    // A server may answer before it has read all; whether it takes the rest shows when it is read.
+    // A server may answer before it has read everything; whether it takes the rest is noticed when it is read.
     let _ = wire.poll_flush(cx);
     loop {
         match seek.response(wire.input(), &LIMITS) {
@@ -63,7 +63,7 @@ fn poll_answer(
     }
 }
 
-/// Reads what still comes.
+/// Reads the rest.
 async fn drain(core: Rc<Core>, mut wire: Wire) {
     let mut limit = Some(core.timers.after(fixed::CHECK_DRAIN_NS));
     let mut read = 0;

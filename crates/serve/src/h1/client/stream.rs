@@ -9,7 +9,8 @@ use weir_http1::{Asked, BodyOut, Decoder, Encoder, Framing, Limits, Refusal, Res
 use weir_net::io::Core;
 use weir_net::io::buffers::Input;
 
-/// Pieces of a body up to this size are copied behind what waits already, so that a head and a small body leave in one send.
+/// Pieces of a body up to this size are copied behind what is queued, so that a head and a small body leave in one
+/// send.
 const SMALL: usize = 16 * 1024;
 
 /// A request on its connection.
@@ -22,7 +23,7 @@ pub(crate) struct Stream {
     limits: &'static Limits,
     request: Encoder,
     decoder: Decoder,
-    /// How often bytes of the answer's head have come.
+    /// How often bytes of the answer's head have arrived.
     reads: u32,
     /// Whether the response's last byte was read.
     ended: bool,
@@ -54,12 +55,12 @@ impl Stream {
         }
     }
 
-    /// The limit of the origin's silence: it ends after this time.
+    /// Sets the limit of the origin's silence.
     pub fn set_deadline(&self, after_ns: Option<u64>) {
         self.conn.deadline.set(after_ns);
     }
 
-    /// Whether that limit has ended; else the task is woken then.
+    /// Whether that limit has passed; otherwise wakes the task then.
     pub fn is_late(&self, cx: &mut Context<'_>) -> bool {
         self.conn.deadline.ended(cx)
     }
@@ -69,7 +70,7 @@ impl Stream {
         self.conn.wire.unsent()
     }
 
-    /// Sends what waits; ready when the socket has taken it.
+    /// Sends what is queued; ready when the socket has taken it.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.conn.wire.poll_flush(cx)
     }
@@ -81,7 +82,7 @@ impl Stream {
         self.request.after(self.conn.wire.queue_to());
     }
 
-    /// Sends the first `n` bytes of what the client's connection has read.
+    /// Sends the first `n` bytes of the client's input.
     pub fn send_data(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         let wire = &mut self.conn.wire;
         self.request.before(n, wire.queue_to());
@@ -101,7 +102,8 @@ impl Stream {
         self.request.end_without(Some(trailers), named, self.conn.wire.queue_to());
     }
 
-    /// Reads up to the next head, which then stands in `response`. `sparing`: with little of what comes behind it.
+    /// Reads the next head into `response`. `sparing`: with a small buffer, so that little of the body is read with
+    /// it.
     pub fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -136,12 +138,12 @@ impl Stream {
         }
     }
 
-    /// How often bytes of the answer's head have come.
+    /// How often bytes of the answer's head have arrived.
     pub fn reads(&self) -> u32 {
         self.reads
     }
 
-    /// Whether a head has come whole; it is parsed and used up.
+    /// Whether a head is complete; it is then parsed and consumed.
     fn take_head(&mut self) -> Result<bool, Refusal> {
         let input = self.conn.wire.input();
         if input.is_empty() {
@@ -162,7 +164,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// More of the answer's body.
+    /// Reads more of the answer's body.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, ResponseBodyError>> {
         loop {
             if let Some(piece) = self.next_piece() {
@@ -180,7 +182,7 @@ impl Stream {
         }
     }
 
-    /// The same of what was read already; `None`: more must be read.
+    /// The next piece of what was read already; `None`: more must be read.
     pub fn next_piece(&mut self) -> Option<Result<Piece, Refusal>> {
         if self.ended {
             return Some(Ok(Piece::End));
@@ -204,12 +206,12 @@ impl Stream {
         }
     }
 
-    /// Whether all that is left of the answer's body was read already, as far as that can be told before it goes on.
+    /// Whether the rest of the answer's body was read already, as far as the framing shows.
     pub fn has_come_whole(&mut self) -> bool {
         self.ended || self.decoder.would_end_within(self.conn.wire.input().len())
     }
 
-    /// What was read and not used up: the data of a piece stands first.
+    /// What was read and not consumed; it begins with the data of a piece.
     pub fn input(&mut self) -> &mut Input {
         self.conn.wire.input_mut()
     }
@@ -219,9 +221,9 @@ impl Stream {
         self.decoder.trailers()
     }
 
-    /// The exchange is over. The connection, if nothing speaks against its being used again (`docs/spec/serving.md#reuse`):
-    /// `sent`: the request was sent whole, which the caller knows; the response was read whole, no byte is left over, nobody
-    /// said close, nothing was upgraded or aborted.
+    /// Ends the exchange; returns the connection if it can be reused (`docs/spec/serving.md#reuse`): the request was
+    /// sent completely (`sent`), the response was read completely, no byte is left over, neither side said close,
+    /// nothing was upgraded or aborted.
     pub fn end(self, sent: bool) -> Option<Box<Conn>> {
         let clean = sent && self.is_clean();
         let Stream { mut conn, response, .. } = self;
@@ -243,28 +245,28 @@ impl Stream {
             && (response.status() != 204 || response.field("content-length").is_none_or(|n| n == b"0"))
     }
 
-    /// As a tunnel: more bytes from the origin; `false` is its end of stream.
+    /// As a tunnel: reads more bytes from the origin; `false` is its end of stream.
     pub fn poll_tunnel(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         self.conn.wire.poll_tunnel(cx)
     }
 
-    /// As a tunnel: sends the first `n` bytes of what another connection has read.
+    /// As a tunnel: sends the first `n` bytes of another connection's input.
     pub fn send_tunnel(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         self.conn.wire.push_from(cx, from, n, &[])
     }
 
-    /// As a tunnel: nothing more will be sent to the origin.
+    /// As a tunnel: ends the stream to the origin.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.conn.wire.socket.poll_shutdown(cx)
     }
 
-    /// Bytes that were sent to the origin on this connection, or wait to be.
+    /// Bytes that were sent to the origin on this connection or are queued.
     pub fn queued(&self) -> u64 {
         self.conn.wire.queued()
     }
 }
 
-/// How a request's body goes on: as it came.
+/// The framing of a request's body to the origin: as it arrived.
 fn body_out(framing: Framing) -> BodyOut {
     match framing {
         Framing::Length(n) => BodyOut::Length(n),

@@ -1,7 +1,7 @@
 //! Clients' connections: requests one after another, each with its answer, in order.
 //!
-//! A connection is one task ([`serve`]). Between requests it is a few words: no buffer, no request, no future of an exchange.
-//! What is done with a request is its [`Handler`]'s affair, which gets the head and a [`Stream`].
+//! A connection is one task ([`serve`]). Between requests it is a few words: no buffer, no request, no future of an
+//! exchange. Its [`Handler`] gets each request's head and a [`Stream`], and decides what to do with it.
 
 mod stream;
 
@@ -30,23 +30,16 @@ pub(crate) struct Conn {
     wire: RefCell<Wire>,
     /// How long the client may take nothing of an answer.
     write_deadline: OnceCell<Deadline>,
-    /// When an end of stream behind unread bytes is looked for again.
+    /// When to check again for an end of stream behind unread bytes.
     glance: OnceCell<Deadline>,
 }
 
-impl Conn {
-    /// What `write_timeout` is counted by.
-    fn limited(&self) -> (&Session, &OnceCell<Deadline>) {
-        (&self.session, &self.write_deadline)
-    }
-}
-
-/// The rule of a head that did not come within `head_timeout`.
+/// The rule of a head that did not arrive within `head_timeout`.
 const HEAD_LATE: &str = "head-late";
 
-/// Who answers the requests of a connection.
+/// Answers the requests of a connection.
 pub(crate) trait Handler {
-    /// Answers one. `last`: the connection ends with it.
+    /// Answers a request. `last`: the connection ends with it.
     fn exchange(
         &self,
         stream: Stream,
@@ -55,15 +48,15 @@ pub(crate) trait Handler {
     ) -> impl Future<Output = Disposition> + use<Self> + 'static;
 }
 
-/// What reading a head came to.
+/// The result of reading a head.
 enum Reading {
-    /// It was parsed, and is used up.
+    /// It was parsed and consumed.
     Whole(Box<Request>),
-    /// Nothing came, or nothing but an end: nobody waits for an answer.
+    /// Nothing arrived, or only an end of stream: no answer is expected.
     Nothing,
-    /// weir ends the connection, on which a request may be under way.
+    /// weir ends the connection, on which a request may be arriving.
     Ended,
-    /// It is answered with this status.
+    /// It is refused with this status, by this rule.
     Refused(u16, &'static str),
 }
 
@@ -74,7 +67,7 @@ pub(crate) fn serve(
     wire: Wire,
     handler: impl Handler,
 ) -> impl Future<Output = ()> {
-    // Before the future begins, which would keep room for the wire otherwise.
+    // Outside of the future, which would otherwise reserve room for the wire.
     let conn = Rc::new(Conn {
         wire: RefCell::new(wire),
         write_deadline: OnceCell::new(),
@@ -90,7 +83,7 @@ pub(crate) fn serve(
             Disposition::Abort => {}
             Disposition::Reset => conn.wire.borrow().socket.end_in_reset(true),
         }
-        // What goes on without the client may still know the connection.
+        // Work that continues without the client may still hold the connection.
         conn.wire.borrow_mut().close();
     }
 }
@@ -100,7 +93,7 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> D
     let old_ns = conn.session.listener.old_ns(core);
     let mut served = 0u64;
     let mut memory = None;
-    // The first request has the time of a head; later ones may be long in coming.
+    // The first request has the time limit of a head; later ones that of an idle connection.
     let mut patience_ns = http.head_timeout_ns;
     let mut new_until_ns = core.now().saturating_add(NEW_NS);
     loop {
@@ -120,7 +113,7 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> D
                 served += 1;
                 let last = http.max_requests.is_some_and(|most| served >= most) || core.recent() >= old_ns;
                 let stream = Stream::new(conn.clone(), &request);
-                // In one piece, so that an idle connection has no place for it.
+                // Boxed, so that an idle connection needs no room for it.
                 let after = core.reuse.boxed(&mut memory, handler.exchange(stream, request, last)).await;
                 if after != Disposition::Next {
                     conn.session.parting.set(match after {
@@ -138,12 +131,13 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> D
     }
 }
 
-/// Reads until a head is there whole. `patience_ns`: until its first byte. `new_until_ns`: until then a drain waits for it.
+/// Reads a complete head. `patience_ns`: the limit until its first byte. `new_until_ns`: until then a drain waits for
+/// it.
 async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until_ns: u64) -> Reading {
     let mut seek = Seek::default();
     let session = &conn.session;
     let http = &session.listener.http;
-    // Empty lines before a request line are no request (RFC 9112, 2.2).
+    // Empty lines before a request line do not begin a request (RFC 9112, 2.2).
     let has_begun = |input: &[u8]| input.iter().any(|b| !matches!(b, b'\r' | b'\n'));
     let mut begun = has_begun(conn.wire.borrow().input());
     session.deadline.set(if begun { http.head_timeout_ns } else { patience_ns });
@@ -197,7 +191,7 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until
     .await
 }
 
-/// A head, if it has come whole; it is used up.
+/// Takes a head from the input if it is complete.
 fn take(limits: &Limits, wire: &mut Wire, seek: &mut Seek) -> Result<Option<Box<Request>>, Refusal> {
     let mut request = heads::take_request();
     let at_once = if seek.is_fresh() { request.take(wire.input(), limits) } else { None };
@@ -220,8 +214,8 @@ fn take(limits: &Limits, wire: &mut Wire, seek: &mut Seek) -> Result<Option<Box<
     }
 }
 
-/// Whether a connection that may speak HTTP/2 begins with what is neither its preface nor a request: three words, the last of
-/// which is no HTTP version. A client that could make sense of a status would not have sent it (RFC 9113 §3.4).
+/// Whether a connection that may use HTTP/2 begins with neither its preface nor a request: three words, the last of
+/// which is not an HTTP version. A client that could make sense of a status would not have sent it (RFC 9113 §3.4).
 fn is_no_http(conn: &Conn) -> bool {
     let wire = conn.wire.borrow();
     let line = wire.input().split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
@@ -231,7 +225,8 @@ fn is_no_http(conn: &Conn) -> bool {
         && words.next().is_none()
         && version.is_some_and(|word| !word.is_empty() && !word.starts_with(b"HTTP"))
 }
-/// How a TLS client begins, and what it understands where TLS is not spoken: a fatal alert, handshake_failure.
+/// The beginning of a TLS client's bytes, and what it understands on a cleartext port: a fatal alert,
+/// handshake_failure.
 const TLS_HANDSHAKE: [u8; 2] = [0x16, 0x03];
 const TLS_ALERT: [u8; 7] = [0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x28];
 
@@ -252,7 +247,9 @@ async fn refuse(core: &Core, conn: &Conn, status: u16, limit: Option<RequestLimi
     poll_fn(|cx| {
         let mut wire = conn.wire.borrow_mut();
         match wire.poll_flush(cx) {
-            Poll::Pending if limit.has_ended(cx, conn.limited(), &wire) => Poll::Ready(()),
+            Poll::Pending if limit.has_ended(cx, &conn.session, &conn.write_deadline, &wire) => {
+                Poll::Ready(())
+            }
             polled => polled.map(drop),
         }
     })

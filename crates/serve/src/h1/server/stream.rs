@@ -18,17 +18,17 @@ use weir_plan::fixed::MAX_READ_AHEAD_BYTES as AHEAD;
 /// Pieces up to this size are copied behind the head, and leave with it at the end of the turn.
 const SMALL: usize = 4 * 1024;
 
-/// Bytes of a head that wait for the body which comes with it.
+/// The size up to which a head waits for its body.
 const HEAD: usize = 8 * 1024;
 
 /// A request in progress.
 pub(crate) struct Stream {
     conn: Rc<Conn>,
-    /// Whom the answer goes to.
+    /// The traits of the client that the answer depends on.
     to: Cell<Client>,
     request: RefCell<Decoder>,
     response: Cell<Encoder>,
-    /// What [`Stream::taken`] says when all of the answer's head was taken.
+    /// The value of [`Stream::taken`] when the whole head of the answer was taken.
     body_from: Cell<u64>,
     limit: Cell<WriteLimit>,
 }
@@ -53,7 +53,7 @@ impl Stream {
         }
     }
 
-    /// The connection, as all protocols have it.
+    /// The part of the connection that all protocols share.
     pub fn session(&self) -> &Rc<Session> {
         &self.conn.session
     }
@@ -63,8 +63,8 @@ impl Stream {
         self.request.borrow().ended()
     }
 
-    /// More of the body, from what was read or from the socket. `told`: the client knows that it is its turn, so that its
-    /// silence counts.
+    /// Reads more of the body, from the buffer or from the socket. `told`: the client knows that it is its turn, so
+    /// its silence counts.
     pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, RequestBodyError>> {
         let Session { listener, deadline, .. } = &*self.conn.session;
         let (mut wire, mut decoder) = (self.conn.wire.borrow_mut(), self.request.borrow_mut());
@@ -104,7 +104,7 @@ impl Stream {
         }
     }
 
-    /// What was read and not used up: the data of a piece stands first.
+    /// What was read and not consumed; it begins with the data of a piece.
     pub fn input(&self) -> RefMut<'_, Input> {
         RefMut::map(self.conn.wire.borrow_mut(), |wire| wire.input_mut())
     }
@@ -114,18 +114,18 @@ impl Stream {
         Ref::map(self.request.borrow(), Decoder::trailers)
     }
 
-    /// The silence of a client that is to send more counts from now on.
+    /// Starts to count the silence of a client that is to send more.
     pub fn expects_body(&self) {
         self.conn.session.deadline.set(self.conn.session.listener.http.body_timeout_ns);
     }
 
-    /// Tells the client to go on (100). One that is gone shows when it is read.
+    /// Sends 100 (Continue). A client that is gone is noticed when it is read.
     pub fn send_continue(&self, cx: &mut Context<'_>) {
         self.expects_body();
         let _ = self.conn.wire.borrow_mut().push(cx, b"HTTP/1.1 100 Continue\r\n\r\n");
     }
 
-    /// Passes an interim response on.
+    /// Forwards an interim response.
     pub fn send_interim(&self, cx: &mut Context<'_>, response: &Response) {
         let mut head = Vec::new();
         let to = Client { head: false, te_trailers: false, ..self.to.get() };
@@ -134,8 +134,9 @@ impl Stream {
         let _ = self.conn.wire.borrow_mut().push(cx, &head);
     }
 
-    /// Queues the head of the final response; its body follows by [`Stream::send_data`]. Without a length that an HTTP/1.0
-    /// client could know the connection's end is the body's, so until it comes to that the connection ends in a reset.
+    /// Queues the head of the final response; its body follows by [`Stream::send_data`]. Without a length that an
+    /// HTTP/1.0 client could know, the connection's end is that of the body, so until then the connection would end
+    /// in a reset.
     pub fn send_head(&self, head: &ResponseHead<'_>) {
         let mut to = Client { close: head.close, ..self.to.get() };
         let body = weir_http1::body_to_client(head.response, to);
@@ -164,7 +165,7 @@ impl Stream {
         self.body_from.set(wire.queued());
     }
 
-    /// Queues a whole answer of weir's own.
+    /// Queues a complete local answer.
     pub fn send_answer(
         &self,
         status: u16,
@@ -183,7 +184,7 @@ impl Stream {
         self.body_from.set(wire.queued() - length);
     }
 
-    /// Whether more may be written: no more waits than a head, or `ahead` bytes.
+    /// Ready when more may be written: at most a head or `ahead` bytes are unsent.
     pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize) -> Poll<io::Result<()>> {
         let mut wire = self.conn.wire.borrow_mut();
         if wire.unsent() > HEAD.max(ahead) { wire.poll_flush(cx) } else { Poll::Ready(Ok(())) }
@@ -204,14 +205,14 @@ impl Stream {
         sent
     }
 
-    /// Queues the end of the body, with the trailers that go on where the client takes them. `named`: whether the head's
-    /// Connection names a field.
+    /// Queues the end of the body, with trailers if the client accepts them. `named`: whether the head's Connection
+    /// names a field.
     pub fn send_end(&self, trailers: Option<&Trailers>, named: impl Fn(&[u8]) -> bool) {
         let trailers = trailers.filter(|_| self.to.get().te_trailers);
         self.response.get().end_without(trailers, named, self.conn.wire.borrow_mut().queue_to());
     }
 
-    /// Whether the client has taken all that was written; else the task is woken then.
+    /// Ready when the client has taken everything that was written; otherwise wakes the task then.
     pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.conn.wire.borrow_mut().poll_flush(cx)
     }
@@ -226,16 +227,17 @@ impl Stream {
         self.conn.wire.borrow().taken().saturating_sub(self.body_from.get())
     }
 
-    /// The limit that the client has reached by taking nothing of what waits for it; else the task is woken then.
+    /// The limit that the client has reached by taking nothing of the unsent bytes; otherwise wakes the task then.
     pub fn poll_stalled(&self, cx: &mut Context<'_>) -> Option<RequestLimit> {
         let mut limit = self.limit.get();
-        let stalled = limit.has_ended(cx, self.conn.limited(), &self.conn.wire.borrow());
+        let stalled =
+            limit.has_ended(cx, &self.conn.session, &self.conn.write_deadline, &self.conn.wire.borrow());
         self.limit.set(limit);
         stalled.then_some(RequestLimit::WriteTimeout)
     }
 
-    /// Whether the client has left: an end of stream after a whole request is its leaving, as nginx has it. `complete`: its
-    /// body was read whole.
+    /// Whether the client has left: an end of stream after a complete request counts as leaving, as in nginx.
+    /// `complete`: its body was read completely.
     pub fn is_gone(&self, cx: &mut Context<'_>, complete: bool) -> bool {
         let conn = &self.conn;
         if complete && conn.wire.borrow().input().len() < AHEAD {
@@ -254,7 +256,7 @@ impl Stream {
                 }
             }
         }
-        // Bytes lie unread, so that an end shows to poll(2) only; asked now and then.
+        // Bytes are unread, so only poll(2) shows an end; it is called now and then.
         let glance = conn.glance.get_or_init(|| conn.session.deadline.another(Some(0)));
         glance.ended(cx) && {
             glance.set(Some(TICK_NS));
@@ -264,8 +266,8 @@ impl Stream {
         }
     }
 
-    /// The answer was taken whole: what becomes of the connection. `complete`: the request was read whole. `asked`: the
-    /// client wanted the connection to end, so that nothing follows a whole request.
+    /// Ends an exchange whose answer was taken completely. `complete`: the request was read completely. `asked`: the
+    /// client wanted the connection to end, so that nothing follows a complete request.
     pub fn finish(&self, complete: bool, asked: bool) -> Disposition {
         if !self.to.get().close && complete {
             return Disposition::Next;
@@ -278,22 +280,22 @@ impl Stream {
         if nothing_unread { Disposition::Close } else { Disposition::Linger }
     }
 
-    /// The answer breaks off: the client must see that its body was cut short.
+    /// Breaks the answer off, so that the client sees that its body was cut short.
     pub fn abort(&self) -> Disposition {
         if self.response.get() == Encoder::Close { Disposition::Reset } else { Disposition::Abort }
     }
 
-    /// As a tunnel: more bytes from the client; `false` is its end of stream.
+    /// As a tunnel: reads more bytes from the client; `false` is its end of stream.
     pub fn poll_tunnel(&self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         self.conn.wire.borrow_mut().poll_tunnel(cx)
     }
 
-    /// As a tunnel: sends the first `n` bytes of what another connection has read.
+    /// As a tunnel: sends the first `n` bytes of another connection's input.
     pub fn send_tunnel(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         self.conn.wire.borrow_mut().push_from(cx, from, n, &[])
     }
 
-    /// As a tunnel: nothing more will be sent to the client.
+    /// As a tunnel: ends the stream to the client.
     pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.conn.wire.borrow_mut().socket.poll_shutdown(cx)
     }

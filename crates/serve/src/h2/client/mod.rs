@@ -1,6 +1,6 @@
 //! Connections to origins, each of which carries many requests at once: the origin's end of an exchange.
 //!
-//! A connection is driven by a task of its own, for as long as its target keeps it or a request is on it.
+//! A connection is driven by a task of its own, while its target keeps it or a request is on it.
 
 pub(crate) mod probe;
 mod stream;
@@ -36,9 +36,9 @@ pub(crate) struct Conn {
     streams: Cell<usize>,
     /// Requests that were begun on it.
     requests: Cell<u64>,
-    /// Nothing new may begin: it has ended, or the origin says that it will.
+    /// Whether nothing new may begin: it has ended, or the origin has announced its end.
     ending: Cell<bool>,
-    /// Since when no request is on it, ns.
+    /// When it became idle, ns.
     idle_since_ns: Cell<u64>,
     /// When it was made.
     pub opened_ns: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Conn {
     held: ConnectionHold,
 }
 
-/// A place for one request on a connection; dropped, it is free.
+/// A place for one request on a connection; dropping it frees it.
 pub(crate) struct Handle {
     conn: Rc<Conn>,
     /// Whether a request was begun on it.
@@ -61,15 +61,16 @@ pub(crate) struct Handle {
 }
 
 impl Conn {
-    /// Makes a connection of a socket: it stands once the origin's settings are known, which say how many requests it takes.
-    /// `old_ns`: when it ends by its age.
+    /// Makes a connection of a socket; ready when the origin's settings have arrived, which announce how many
+    /// requests it takes. `old_ns`: when it ends by its age.
     ///
     /// # Errors
-    /// Where the origin ends it, or speaks another protocol; with what TLS says of it, if it was TLS that failed.
+    /// The origin ended it, or uses another protocol; with the error of TLS if that failed.
     pub async fn open(
         core: &Rc<Core>,
         socket: Socket,
-        (old_ns, most_requests): (u64, Option<u64>),
+        old_ns: u64,
+        most_requests: Option<u64>,
         held: ConnectionHold,
     ) -> Result<Rc<Conn>, Option<tls::TlsError>> {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
@@ -105,7 +106,7 @@ impl Conn {
         Ok(conn)
     }
 
-    /// A place for one more request, if there is one.
+    /// Takes a place for one more request, if there is one.
     pub fn take(self: &Rc<Self>, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<Handle> {
         let room = self.streams.get() < self.sender.current_max_send_streams();
         (room && self.is_usable(now_ns, idle_timeout_ns)).then(|| {
@@ -128,12 +129,12 @@ impl Conn {
         false
     }
 
-    /// Nothing more begins on it.
+    /// Allows no new requests on it.
     fn ends(&self) {
         self.ending.set(true);
     }
 
-    /// Since when it is idle, ns; `None`: it is not.
+    /// When it became idle, ns; `None`: it is not.
     pub fn idle_since_ns(&self) -> Option<u64> {
         (self.streams.get() == 0).then(|| self.idle_since_ns.get())
     }
@@ -145,7 +146,7 @@ impl Handle {
         &self.conn
     }
 
-    /// A request begins on it.
+    /// Begins a request on it.
     fn begin(&mut self) {
         self.begun = true;
         self.conn.requests.set(self.conn.requests.get() + 1);
@@ -172,9 +173,9 @@ impl Drop for Handle {
 /// Streams that weir has reset and whose late frames are expected, for a second each.
 const MAX_RESET_STREAMS: usize = 1000;
 
-/// What weir tells of itself (RFC 9113 §6.5.2). Until the origin's settings are here nothing is begun. The crate's own limit of
-/// errors counts for life, and would end a connection that has served for days; the account of frames bounds what an origin may
-/// cost.
+/// The settings of weir (RFC 9113 §6.5.2). No request begins before the origin's settings have arrived. The crate's
+/// own limit of errors counts for life, and would end a connection that has served for days; the account of frames
+/// bounds what an origin may cost.
 fn settings() -> Builder {
     let mut builder = Builder::new();
     builder
@@ -191,7 +192,7 @@ fn settings() -> Builder {
     builder
 }
 
-/// Drives a connection to its end, which comes when it is dropped everywhere else, or the origin ends it, or floods it.
+/// Drives a connection to its end: when it is dropped everywhere else, or the origin ends or floods it.
 async fn drive(conn: std::rc::Weak<Conn>, shared: Rc<Shared>, mut connection: Connection<Io, Data>) {
     let mut flooded = false;
     poll_fn(|cx| {

@@ -24,17 +24,17 @@ pub(crate) struct Stream {
     handle: Handle,
     buffers: Rc<Buffers>,
     asked: Asked,
-    /// `None`: nothing could be sent.
+    /// `None`: the request could not be sent.
     answer: Option<ResponseFuture>,
     send: Outgoing,
-    /// Once the final head has come.
+    /// Present once the final head has arrived.
     recv: Option<Incoming>,
     /// The last head that came.
     pub response: Box<Response>,
     deadline: Deadline,
-    /// How often a head has come.
+    /// How often a head has arrived.
     reads: u32,
-    /// What there is of a body before its head.
+    /// Empty input, before the head.
     nothing: (Input, Trailers),
 }
 
@@ -76,22 +76,22 @@ impl Stream {
         }
     }
 
-    /// The limit of the origin's silence: it ends after this time.
+    /// Sets the limit of the origin's silence.
     pub fn set_deadline(&self, after_ns: Option<u64>) {
         self.deadline.set(after_ns);
     }
 
-    /// Whether that limit has ended; else the task is woken then.
+    /// Whether that limit has passed; otherwise wakes the task then.
     pub fn is_late(&self, cx: &mut Context<'_>) -> bool {
         self.deadline.ended(cx)
     }
 
-    /// Bytes of the request for which the origin has had no room.
+    /// Bytes of the request that the origin had no room for.
     pub fn unsent(&self) -> usize {
         self.send.unsent()
     }
 
-    /// Sends what waits; ready when the origin had room for it.
+    /// Sends what is queued; ready when the origin had room for it.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.send.poll_flush(cx)
     }
@@ -101,7 +101,7 @@ impl Stream {
         self.send.queue(bytes);
     }
 
-    /// Sends the first `n` bytes of what the client's connection has read.
+    /// Sends the first `n` bytes of the client's input.
     pub fn send_data(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         let sent = self.send.push(cx, &from.bytes()[..n]);
         from.consume(n);
@@ -113,7 +113,7 @@ impl Stream {
         self.send.finish(fields::trailers(trailers, named));
     }
 
-    /// Waits for the next head, which then stands in `response`.
+    /// Reads the next head into `response`.
     pub fn poll_head(&mut self, cx: &mut Context<'_>, core: &Core) -> Poll<Result<HeadKind, HeadError>> {
         let Some(answer) = &mut self.answer else { return Poll::Ready(Err(HeadError::Unprocessed)) };
         if let Poll::Ready(Some(Ok(interim))) = answer.poll_informational(cx) {
@@ -142,7 +142,8 @@ impl Stream {
         read.map_err(HeadError::Rule)
     }
 
-    /// Why no head came. An origin says no before any work by REFUSED_STREAM, or by a GOAWAY below the stream (RFC 9113 §8.7).
+    /// Why no head arrived. An origin refuses before any work by REFUSED_STREAM, or by a GOAWAY below the stream (RFC
+    /// 9113 §8.7).
     fn why(&self, e: &h2::Error) -> HeadError {
         let conn = self.handle.conn();
         match e.reason() {
@@ -159,12 +160,12 @@ impl Stream {
         }
     }
 
-    /// Why the body came to no end; `None`: it has come whole, and only the rest of the request is not wanted.
+    /// Why the body is incomplete; `None`: it is complete, and only the rest of the request is not wanted.
     fn why_cut(&self, e: &h2::Error, stream: u32, whole: bool) -> Option<ResponseBodyError> {
         let shared = &self.handle.conn().shared;
         match e.reason() {
             _ if shared.is_flooded() || is_own_flood(e) => Some(ResponseBodyError::Flooded),
-            // The origin ended the connection behind its answer, while the request was still being sent.
+            // The origin ended the connection after its answer, while the request was still being sent.
             _ if whole && !(e.is_reset() && e.is_library()) => None,
             _ if !e.is_library() && shared.frames.borrow().has_ended(stream) => None,
             Some(reason) if e.is_reset() && e.is_remote() => Some(ResponseBodyError::Reset(reason)),
@@ -173,12 +174,12 @@ impl Stream {
         }
     }
 
-    /// How often something of the answer's head has come.
+    /// How often a part of the answer's head has arrived.
     pub fn reads(&self) -> u32 {
         self.reads
     }
 
-    /// More of the answer's body.
+    /// Reads more of the answer's body.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, ResponseBodyError>> {
         let Some(recv) = &mut self.recv else { return Poll::Ready(Ok(Piece::End)) };
         Poll::Ready(match ready!(recv.poll(cx)) {
@@ -195,7 +196,7 @@ impl Stream {
         })
     }
 
-    /// What is here already of it.
+    /// The next piece of what has arrived.
     pub fn next_piece(&mut self) -> Option<Result<Piece, ResponseBodyError>> {
         match self.poll_data(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(piece) => Some(piece),
@@ -203,17 +204,17 @@ impl Stream {
         }
     }
 
-    /// Whether all that is left of the answer's body is here already.
+    /// Whether the rest of the answer's body has arrived.
     pub fn has_come_whole(&mut self) -> bool {
         self.recv.as_mut().is_none_or(Incoming::has_come_whole)
     }
 
-    /// What was read and not used up: the data of a piece stands first.
+    /// What was read and not consumed; it begins with the data of a piece.
     pub fn input(&mut self) -> &mut Input {
         self.recv.as_mut().map_or(&mut self.nothing.0, |recv| &mut recv.input)
     }
 
-    /// What was used up of the body was written on: the origin may send as much more.
+    /// Reports that the consumed part was forwarded: the origin may send as much more.
     pub fn release(&mut self) {
         if let Some(recv) = &mut self.recv {
             recv.release();
@@ -225,25 +226,25 @@ impl Stream {
         self.recv.as_ref().map_or(&self.nothing.1, |recv| &recv.trailers)
     }
 
-    /// The exchange is over. What is unfinished of it is cancelled; the connection stays with its target.
+    /// Ends the exchange. Unfinished parts are cancelled; the connection stays with its target.
     pub fn end(self) {
         heads::keep_response(self.response);
     }
 
-    /// As a tunnel: more bytes from the origin; `false` is its end of stream.
+    /// As a tunnel: reads more bytes from the origin; `false` is its end of stream.
     pub fn poll_tunnel(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         self.release();
         let gone = || io::ErrorKind::ConnectionReset.into();
         self.poll_data(cx).map(|piece| piece.map(|piece| piece != Piece::End).map_err(|_| gone()))
     }
 
-    /// As a tunnel: nothing more will be sent to the origin.
+    /// As a tunnel: ends the stream to the origin.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.send.finish(None);
         self.send.poll_flush(cx)
     }
 
-    /// Bytes that were sent to the origin on this stream, or wait to be.
+    /// Bytes that were sent to the origin on this stream or are queued.
     pub fn queued(&self) -> u64 {
         self.send.sent() + self.send.unsent() as u64
     }

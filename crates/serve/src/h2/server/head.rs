@@ -1,9 +1,9 @@
-//! The head of a request as the `h2` crate gives it, made the object that all requests are.
+//! Converts the head of a request from the `h2` crate's type to that of all requests.
 
 use http::request::Parts;
 use weir_http1::{Limits, Pseudo, Refusal, Request};
 
-/// Reads a request's head; `scratch` is written over. `has_body`: the stream goes on behind it.
+/// Reads a request's head; `scratch` is overwritten. `has_body`: the stream continues after it.
 pub(super) fn read(
     parts: &Parts,
     has_body: bool,

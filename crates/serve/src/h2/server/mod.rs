@@ -1,7 +1,8 @@
 //! Clients' connections: many requests at once, each a task of its own.
 //!
-//! One task drives a connection ([`serve`]): it reads and writes frames, begins a task for each request, and sees to idleness,
-//! age, draining and floods. What is done with a request is its [`Handler`]'s affair, which gets the head and a [`Stream`].
+//! One task drives a connection ([`serve`]): it reads and writes frames, begins a task for each request, and handles
+//! idleness, age, draining and floods. Its [`Handler`] gets each request's head and a [`Stream`], and decides what to
+//! do with it.
 
 mod head;
 mod stream;
@@ -40,21 +41,21 @@ pub(crate) struct Conn {
     pub session: Rc<Session>,
     core: Rc<Core>,
     shared: Rc<Shared>,
-    /// Requests that are under way.
+    /// The number of requests in progress.
     streams: Cell<u32>,
-    /// GOAWAY was said, or is about to be.
+    /// Whether GOAWAY was sent, or is about to be.
     ending: Cell<bool>,
-    /// How long the client may take nothing of what waits for it.
+    /// The limit for a client that takes nothing of the unsent bytes.
     stall: Stall,
     /// Sends PINGs to the client; set after the handshake.
     pings: RefCell<Option<PingPong>>,
-    /// The limit by which weir ended it.
+    /// The limit for which weir has ended it.
     ended_by: Cell<Option<RequestLimit>>,
 }
 
-/// Who answers the requests of a connection.
+/// Answers the requests of a connection.
 pub(crate) trait Handler {
-    /// Answers one.
+    /// Answers a request.
     fn exchange(
         &self,
         stream: Stream,
@@ -62,15 +63,15 @@ pub(crate) trait Handler {
     ) -> impl Future<Output = Disposition> + use<Self> + 'static;
 }
 
-/// Streams that a client has opened and reset before any of them was looked at.
+/// The limit of streams that a client has opened and reset before they were handled.
 const MAX_RESETS: usize = 1000;
 
-/// How a connection came to its end.
+/// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// All was said: it closes with care.
+    /// In order: it closes with care.
     InOrder,
-    /// What came first was no preface.
+    /// It did not begin with a preface.
     NoPreface,
     /// The client has gone, or takes nothing.
     Broken,
@@ -83,7 +84,7 @@ pub(crate) fn serve(
     wire: Wire,
     handler: impl Handler,
 ) -> impl Future<Output = ()> {
-    // Before the future begins, which would keep room for the wire otherwise.
+    // Outside of the future, which would otherwise reserve room for the wire.
     let conn = Rc::new(Conn {
         shared: Shared::new(&core, wire, Frames::of_client(PREFACE.len())),
         core,
@@ -95,7 +96,7 @@ pub(crate) fn serve(
         session,
     });
     async move {
-        // Each in one piece of its own: what is needed once is not kept for as long as the connection lasts.
+        // Each boxed: state that is needed once is not kept while the connection lasts.
         let end = match Box::pin(handshake(&conn)).await {
             Ok(connection) => drive(&conn, connection, &handler).await,
             Err(end) => end,
@@ -107,12 +108,12 @@ pub(crate) fn serve(
         if end != End::Broken {
             Box::pin(linger(&conn.core, &conn.session, &conn.shared.wire)).await;
         }
-        // Streams that are not over yet still know the connection.
+        // Unfinished streams still hold the connection.
         conn.shared.wire.borrow_mut().close();
     }
 }
 
-/// What weir tells of itself (RFC 9113 §6.5.2).
+/// The settings of weir (RFC 9113 §6.5.2).
 fn settings(http: &Http) -> Builder {
     let mut builder = Builder::new();
     builder
@@ -122,13 +123,14 @@ fn settings(http: &Http) -> Builder {
         .max_header_list_size(u32::try_from(header_list(http)).unwrap_or(u32::MAX))
         .max_send_buffer_size(H2_SEND_BUFFER_BYTES)
         .data_frame_budget(SMALL_DATA_BUDGET)
-        // A client that gives up all its requests at once, as a browser that leaves a page; the account of frames bounds the rest.
+        // Enough for a client that gives up all its requests at once, as a browser that leaves a page; the account of
+        // frames bounds the rest.
         .max_pending_accept_reset_streams(MAX_RESETS.max(http.max_streams as usize));
     builder
 }
 
-/// How large a list of fields the library lets in (RFC 9113 §6.5.2: 32 bytes a field are added): twice what a head may be, so that
-/// heads that are somewhat too large are refused by weir itself, with a line in the log.
+/// The largest list of fields that the library accepts (RFC 9113 §6.5.2: 32 bytes a field are added): twice the limit
+/// of a head, so that heads that are somewhat too large are refused by weir itself, with a line in the log.
 fn header_list(http: &Http) -> u64 {
     2 * (http.max_head + 32 * u64::from(http.max_headers))
 }
@@ -151,12 +153,12 @@ async fn handshake(conn: &Rc<Conn>) -> Result<Box<Connection<Io, Data>>, End> {
     .await
 }
 
-/// GOAWAY with PROTOCOL_ERROR, which the `h2` crate does not send before there is a connection (RFC 9113 §3.4).
+/// Sends GOAWAY with PROTOCOL_ERROR, which the `h2` crate does not send before there is a connection (RFC 9113 §3.4).
 async fn say_no_preface(conn: &Conn) {
     const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     conn.shared.wire.borrow_mut().queue(&GOAWAY);
     poll_fn(|cx| {
-        // A client that does not even take this is left to itself.
+        // A client that does not take even this gets nothing more.
         let _ = conn.shared.wire.borrow_mut().poll_flush(cx);
         Poll::Ready(())
     })
@@ -174,9 +176,11 @@ async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Box<Connection<Io, Data>
     poll_fn(|cx| {
         loop {
             match driver.connection.poll_accept(cx) {
-                Poll::Ready(Some(Ok(stream))) => {
+                Poll::Ready(Some(Ok((request, respond)))) => {
                     driver.served += 1;
-                    begin(conn, &mut memory, stream, |stream, request| handler.exchange(stream, request));
+                    begin(conn, &mut memory, request, respond, |stream, request| {
+                        handler.exchange(stream, request)
+                    });
                 }
                 Poll::Ready(None) => return Poll::Ready(End::InOrder),
                 Poll::Ready(Some(Err(e))) if e.is_io() => return Poll::Ready(End::Broken),
@@ -198,19 +202,19 @@ async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Box<Connection<Io, Data>
     .await
 }
 
-/// A connection with what its end depends on.
+/// A connection, with the state that its end depends on.
 struct Driver {
     connection: Box<Connection<Io, Data>>,
     /// When it ends by its age.
     old_ns: u64,
     served: u64,
-    /// The last GOAWAY was queued.
+    /// Whether the last GOAWAY was queued.
     ended: bool,
 }
 
-/// What a look at a connection found on which no frame can be read now.
+/// What to do with a connection on which no frame can be read now.
 enum IdleAction {
-    /// Something was queued: it is to be driven on.
+    /// Drive it again: something was queued.
     Again,
     Wait,
     /// The client takes nothing.
@@ -229,7 +233,7 @@ impl Driver {
         let used_up =
             http.max_requests.is_some_and(|most| self.served >= most) || core.recent() >= self.old_ns;
         if (session.is_ending() || used_up) && !conn.ending.replace(true) {
-            // Twice: the second, once the client has answered to the first, says which request was the last (RFC 9113 §6.8).
+            // Twice: the second, after the client's answer to the first, names the last request (RFC 9113 §6.8).
             self.connection.graceful_shutdown();
             match used_up {
                 true => session.parting.set(Parting::Limit),
@@ -238,7 +242,7 @@ impl Driver {
             conn.rests();
             return IdleAction::Again;
         }
-        // Whoever ends the session wakes who waits for this, too.
+        // Ending the session wakes the task for this, too.
         if session.deadline.ended(cx) && conn.streams.get() == 0 && self.ends_now(Reason::NO_ERROR) {
             if !conn.ending.get() {
                 session.parting.set(Parting::Idle);
@@ -246,7 +250,7 @@ impl Driver {
             return IdleAction::Again;
         }
         let mut wire = shared.wire.borrow_mut();
-        if let Some(limit) = conn.stall.poll_ended(cx, (core, session), (wire.unsent(), wire.taken())) {
+        if let Some(limit) = conn.stall.poll_ended(cx, core, session, wire.unsent(), wire.taken()) {
             session.parting.set(Parting::Broken);
             conn.ended_by.set(Some(limit));
             return IdleAction::Stalled;
@@ -255,7 +259,7 @@ impl Driver {
         IdleAction::Wait
     }
 
-    /// Says the last GOAWAY, once.
+    /// Sends the last GOAWAY, once.
     fn ends_now(&mut self, reason: Reason) -> bool {
         let first = !std::mem::replace(&mut self.ended, true);
         if first {
@@ -274,8 +278,8 @@ impl Conn {
         }
     }
 
-    /// Where no request is under way, the connection is idle from now on: for `idle_timeout`, or until the client has heard that
-    /// it ends.
+    /// Starts the idle time of a connection without requests: `idle_timeout`, or until the client has received its
+    /// end.
     fn rests(&self) {
         if self.streams.get() == 0 {
             let limit_ns = match self.ending.get() {
@@ -287,7 +291,7 @@ impl Conn {
     }
 }
 
-/// A request under way; dropped, it is not any more.
+/// A request in progress; dropping it ends it.
 struct Open(Rc<Conn>);
 
 impl Open {
@@ -315,7 +319,8 @@ impl Drop for Open {
 fn begin<F: Future<Output = Disposition> + 'static>(
     conn: &Rc<Conn>,
     memory: &mut Option<Memory<F>>,
-    (request, respond): (http::Request<RecvStream>, SendResponse<Data>),
+    request: http::Request<RecvStream>,
+    respond: SendResponse<Data>,
     exchange: impl FnOnce(Stream, Box<Request>) -> F,
 ) {
     let core = &conn.core;

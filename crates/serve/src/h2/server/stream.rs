@@ -20,10 +20,11 @@ use weir_http1::{Client, Edits, Framing, Request, Response, Trailers, Version};
 use weir_net::io::buffers::Input;
 use weir_net::io::deadlines::{Deadline, TICK_NS};
 
-/// Bytes of an answer that wait before more are read from its origin.
+/// The limit of an answer's queued bytes, above which no more are read from its origin.
 const AHEAD: usize = 8 * 1024;
 
-/// A client that resets a request after this time gives it up, as at a deadline of its own; before, it may well flood.
+/// A client that resets a request after this time gives it up, as at a deadline of its own; an earlier reset may be a
+/// flood.
 const GIVEN_UP_NS: u64 = 100_000_000;
 
 /// A request in progress.
@@ -31,20 +32,20 @@ pub(crate) struct Stream {
     conn: Rc<Conn>,
     is_head: bool,
     recv: RefCell<Incoming>,
-    /// Until the final head was sent.
+    /// Present until the final head was sent.
     respond: RefCell<Option<SendResponse<Data>>>,
     send: RefCell<Outgoing>,
     has_no_body: bool,
     begun_ns: u64,
-    /// Whether its answer was handed over whole.
+    /// Whether its answer was handed over completely.
     answered: Cell<bool>,
     body_deadline: OnceCell<Deadline>,
     stall: Stall,
-    /// When an answer goes on that waits since too much waits in this process.
+    /// When an answer continues that was paused because this process buffers too much.
     pause: OnceCell<Deadline>,
 }
 
-/// Whom answers go to: HTTP/2 has trailers for everybody, and nothing to say of its connection.
+/// The traits of an HTTP/2 client: it always accepts trailers, and answers carry nothing about the connection.
 pub(super) fn client_traits(head: bool) -> Client {
     Client { version: Version::H2, head, te_trailers: true, close: false, keep_alive_10: false }
 }
@@ -54,7 +55,7 @@ impl Stream {
     pub fn new(conn: Rc<Conn>, request: &Request, body: RecvStream, respond: SendResponse<Data>) -> Stream {
         let has_no_body = matches!(request.framing(), Framing::None | Framing::Length(0));
         let length = if let Framing::Length(n) = request.framing() { Some(n) } else { None };
-        // What comes on a CONNECT is no body, but the tunnel's.
+        // Data on a CONNECT belongs to the tunnel, not to a body.
         let ended = has_no_body && !request.is_connect();
         Stream {
             is_head: request.is_head(),
@@ -71,7 +72,7 @@ impl Stream {
         }
     }
 
-    /// The connection, as all protocols have it.
+    /// The part of the connection that all protocols share.
     pub fn session(&self) -> &Rc<Session> {
         &self.conn.session
     }
@@ -81,7 +82,7 @@ impl Stream {
         self.has_no_body || self.recv.borrow().has_ended()
     }
 
-    /// More of the body. `told`: the client knows that it is its turn, so that its silence counts.
+    /// Reads more of the body. `told`: the client knows that it is its turn, so its silence counts.
     pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, RequestBodyError>> {
         if self.has_no_body {
             return Poll::Ready(Ok(Piece::End));
@@ -97,7 +98,7 @@ impl Stream {
                 }
                 Poll::Ready(Ok(piece))
             }
-            // What is malformed, as a length that is not kept: the stream was reset for it.
+            // Malformed, for example of another length than announced: the stream was reset for it.
             Poll::Ready(Err(e)) if e.is_reset() && e.is_library() => {
                 Poll::Ready(Err(RequestBodyError::Refused(400)))
             }
@@ -114,12 +115,12 @@ impl Stream {
         self.body_deadline.get_or_init(|| self.session().deadline.another(None))
     }
 
-    /// What was read and not used up: the data of a piece stands first.
+    /// What was read and not consumed; it begins with the data of a piece.
     pub fn input(&self) -> RefMut<'_, Input> {
         RefMut::map(self.recv.borrow_mut(), |recv| &mut recv.input)
     }
 
-    /// What was used up of the body was written on: the client may send as much more.
+    /// Reports that the consumed part was forwarded: the client may send as much more.
     pub fn release(&self) {
         self.recv.borrow_mut().release();
     }
@@ -129,18 +130,18 @@ impl Stream {
         Ref::map(self.recv.borrow(), |recv| &recv.trailers)
     }
 
-    /// The silence of a client that is to send more counts from now on.
+    /// Starts to count the silence of a client that is to send more.
     pub fn expects_body(&self) {
         self.body_deadline().set(self.session().listener.http.body_timeout_ns);
     }
 
-    /// Tells the client to go on (100).
+    /// Sends 100 (Continue).
     pub fn send_continue(&self) {
         self.expects_body();
         self.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n");
     }
 
-    /// Passes an interim response on.
+    /// Forwards an interim response.
     pub fn send_interim(&self, response: &Response) {
         let mut head = Vec::new();
         let none = Edits::default();
@@ -156,7 +157,7 @@ impl Stream {
         self.inform(response.status(), &head);
     }
 
-    /// A client that is gone shows when it is asked for more.
+    /// A client that is gone is noticed when more is read or written.
     fn inform(&self, status: u16, head: &[u8]) {
         if let Some(respond) = &mut *self.respond.borrow_mut() {
             let _ = respond.send_informational(fields::response(status, head).0);
@@ -185,7 +186,7 @@ impl Stream {
         self.conn.core.buffers.keep_small(rendered);
     }
 
-    /// Sends a rendered head. A client that is gone shows when it is asked for more.
+    /// Sends a rendered head. A client that is gone is noticed when more is read or written.
     fn respond(&self, status: u16, rendered: &[u8], ends: bool) {
         let (response, _) = fields::response(status, rendered);
         if let Some(mut respond) = self.respond.take()
@@ -195,7 +196,8 @@ impl Stream {
         }
     }
 
-    /// Begins a whole answer of weir's own; how much of the body was taken at once. It is flushed by whoever has a task to be woken.
+    /// Begins a complete local answer; returns how much of the body was taken at once. The caller flushes it, in a
+    /// task that can be woken.
     pub fn send_answer(&self, status: u16, fields: &[(&str, &[u8])], body: &[u8], date: [u8; 29]) -> usize {
         let mut rendered = self.conn.core.buffers.small();
         // The head alone, as to HEAD.
@@ -206,7 +208,7 @@ impl Stream {
         if bodiless { body.len() } else { self.queue_piece(body) }
     }
 
-    /// Sends more of the body of such an answer; how much of it was taken.
+    /// Sends more of the body of such an answer; returns how much was taken.
     pub fn send_more(&self, cx: &mut Context<'_>, rest: &[u8]) -> io::Result<usize> {
         let taken = self.queue_piece(rest);
         match self.send.borrow_mut().poll_flush(cx) {
@@ -215,7 +217,7 @@ impl Stream {
         }
     }
 
-    /// Queues as much of a body as waits at once, and with the last of it its end.
+    /// Queues as much of a body as may be queued at once, and after the last of it its end.
     fn queue_piece(&self, body: &[u8]) -> usize {
         let mut send = self.send.borrow_mut();
         let taken = body.len().min(FRAME);
@@ -226,8 +228,8 @@ impl Stream {
         taken
     }
 
-    /// Whether more may be written: not much waits, or no more than `ahead` bytes; and no more waits in this process than may, or
-    /// what comes is `counted` already.
+    /// Ready when more may be written: little or at most `ahead` bytes are queued, and this process may buffer more,
+    /// or the data is `counted` already.
     pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize, counted: bool) -> Poll<io::Result<()>> {
         let mut send = self.send.borrow_mut();
         if send.unsent() > AHEAD.max(ahead) {
@@ -243,7 +245,7 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends the first `n` bytes of what an origin's connection has read.
+    /// Sends the first `n` bytes of an origin's input.
     pub fn send_data(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         let sent = self.send.borrow_mut().push(cx, &from.bytes()[..n]);
         from.consume(n);
@@ -256,28 +258,28 @@ impl Stream {
         self.send.borrow_mut().finish(trailers);
     }
 
-    /// Whether all was handed over that was written; else the task is woken then.
+    /// Ready when everything that was written was handed over; otherwise wakes the task then.
     pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.send.borrow_mut().poll_flush(cx)
     }
 
-    /// Bytes for which the client has had no room.
+    /// Bytes that the client had no room for.
     pub fn unsent(&self) -> usize {
         self.send.borrow().unsent()
     }
 
-    /// Bytes of the answer's body (or of a tunnel) for which it has had room.
+    /// Bytes of the answer's body (or of a tunnel) that the client had room for.
     pub fn sent(&self) -> u64 {
         self.send.borrow().sent()
     }
 
-    /// The limit that the client has reached by having no room for what waits; else the task is woken then.
+    /// The limit that the client has reached by having no room for the queued bytes; otherwise wakes the task then.
     pub fn poll_stalled(&self, cx: &mut Context<'_>) -> Option<RequestLimit> {
         let send = self.send.borrow();
-        self.stall.poll_ended(cx, (&self.conn.core, self.session()), (send.unsent(), send.sent()))
+        self.stall.poll_ended(cx, &self.conn.core, self.session(), send.unsent(), send.sent())
     }
 
-    /// The limit by which weir has ended the client's connection.
+    /// The limit for which weir has ended the client's connection, if it has.
     pub fn ended_by(&self) -> Option<RequestLimit> {
         self.conn.ended_by.get()
     }
@@ -290,7 +292,7 @@ impl Stream {
         }
     }
 
-    /// The answer was handed over whole.
+    /// Ends an exchange whose answer was handed over completely.
     pub fn finish(&self) -> Disposition {
         self.answered.set(true);
         self.conn.shared.frames.borrow_mut().end_answer();
@@ -298,14 +300,14 @@ impl Stream {
         Disposition::Next
     }
 
-    /// What the client still sends of its request is taken and dropped.
+    /// Takes and drops what the client still sends of its request.
     pub fn drop_upload(&self) {
         if let Some(unwanted) = self.recv.borrow_mut().leave() {
             linger(&self.conn, unwanted);
         }
     }
 
-    /// The answer breaks off, which the client must see.
+    /// Breaks the answer off visibly.
     pub fn abort(&self) -> Disposition {
         self.reset(Reason::INTERNAL_ERROR)
     }
@@ -319,7 +321,7 @@ impl Stream {
         Disposition::Abort
     }
 
-    /// As a tunnel: more bytes from the client; `false` is its end of stream.
+    /// As a tunnel: reads more bytes from the client; `false` is its end of stream.
     pub fn poll_tunnel(&self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut recv = self.recv.borrow_mut();
         recv.release();
@@ -327,12 +329,12 @@ impl Stream {
         recv.poll(cx).map(|piece| piece.map(|piece| piece != Piece::End).map_err(|_| gone()))
     }
 
-    /// As a tunnel: sends the first `n` bytes of what another connection has read.
+    /// As a tunnel: sends the first `n` bytes of another connection's input.
     pub fn send_tunnel(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         self.send_data(cx, from, n)
     }
 
-    /// As a tunnel: nothing more will be sent to the client.
+    /// As a tunnel: ends the stream to the client.
     pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut send = self.send.borrow_mut();
         send.finish(None);

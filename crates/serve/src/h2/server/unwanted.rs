@@ -12,7 +12,8 @@ use std::rc::Rc;
 use std::task::Poll;
 use weir_plan::fixed::{LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS};
 
-/// Drops it in a task of its own; the connection is not idle meanwhile. Its streams are no more than it may have anyway.
+/// Drops the body in a task of its own; the connection is not idle meanwhile. Its streams are no more than it may
+/// have anyway.
 pub(super) fn linger(conn: &Rc<Conn>, mut unwanted: UnwantedBody) {
     let conn = conn.clone();
     conn.core.clone().runtime.spawn(async move {

@@ -1,9 +1,9 @@
-//! What a target of `lb.prequal` answers a probe: how many requests weir has in flight there, over all loops, and how long
-//! its answers take. weir sees all of a target's requests, so nobody need be asked, and the answer is there at once: the
-//! simulator's rule, [`Busy`].
+//! The answer of a target of `lb.prequal` to a probe: how many requests weir has in flight there, over all loops, and
+//! how long its answers take. weir sees all of a target's requests, so it need not ask the target, and the answer is
+//! there at once: the simulator's rule, [`Busy`].
 //!
-//! Atomics, one pair per target that probes ask; other targets have none, and cost nothing. Between the two of a pair
-//! another loop may come: an answer is then off by a request, as any probe's is.
+//! Atomics, one pair per probed target; other targets have none and cost nothing. Another loop may come between the
+//! two of a pair: an answer is then off by a request, as any probe's is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use weir_plan::{Node, Point, Spec, To};
 use weir_policy::prequal::Busy;
 
-/// How busy one target is.
+/// The load of one target.
 #[derive(Default)]
 pub(crate) struct Load {
     in_flight: AtomicU32,
@@ -19,12 +19,12 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// A request goes there.
+    /// Counts a request that is sent there.
     pub fn entered(&self) {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
-    /// A request has left after this time, however it ended.
+    /// Counts the end of a request that took this time.
     pub fn left(&self, took_ns: u64) {
         let in_flight = self.in_flight.fetch_sub(1, Relaxed);
         let seen = |alone_ns| {
@@ -32,16 +32,16 @@ impl Load {
             busy.left(took_ns);
             Some(busy.alone_ns)
         };
-        // It always has a new value.
+        // The closure always returns a value.
         let _ = self.alone_ns.fetch_update(Relaxed, Relaxed, seen);
     }
 
-    /// So many requests are not told of any more.
+    /// Removes this number of requests, which are no longer reported.
     pub fn forget(&self, requests: u32) {
         self.in_flight.fetch_sub(requests, Relaxed);
     }
 
-    /// What a probe is answered.
+    /// The answer to a probe.
     pub fn busy(&self) -> Busy {
         Busy { in_flight: self.in_flight.load(Relaxed), alone_ns: self.alone_ns.load(Relaxed) }
     }
@@ -52,7 +52,7 @@ impl Load {
 pub(crate) struct Loads(BTreeMap<u32, Arc<Load>>);
 
 impl Loads {
-    /// Those of a plan, whose nodes have these identities; where there is none yet nothing is in flight.
+    /// Adds those of a plan, whose nodes have these identities; a new load begins empty.
     pub fn add(&mut self, point: &Point, keys: &[u32]) {
         let probed = |node: &Node| match (&point.specs[node.spec as usize], node.to) {
             (Spec::Lb(lb), To::List(list)) if lb.balance.traits().probes => Some(&point.lists[list as usize]),
@@ -63,12 +63,12 @@ impl Loads {
         }
     }
 
-    /// Forgets all but these.
+    /// Drops all others.
     pub fn keep(&mut self, is_left: impl Fn(u32) -> bool) {
         self.0.retain(|key, _| is_left(*key));
     }
 
-    /// Those of a balancer's targets; empty if nobody probes any of them.
+    /// The loads of a balancer's targets; empty if none is probed.
     pub fn among(&self, targets: impl Iterator<Item = Option<u32>>) -> Box<[Option<Arc<Load>>]> {
         let loads: Box<[_]> = targets.map(|target| self.0.get(&target?).cloned()).collect();
         if loads.iter().any(Option::is_some) { loads } else { Box::default() }

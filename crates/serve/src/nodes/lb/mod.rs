@@ -1,10 +1,10 @@
 //! `lb.*(targets, ...)`: picks a target by the policy that the simulator runs, and counts the request there to its end.
 //!
-//! Counts, cursors and estimates are the loop's (unless `scope="process"`: [`owner`]). The process has health
-//! (`health`), which a loop follows, and what `max_in_flight` allows: permits for each target, and a wait queue of
-//! requests that find all of them full, in order of arrival over all loops; the first asks again whenever a permit is free. What the
-//! loop's own state picks must then be had: where another loop was faster, the policy picks again. Draws: the way's, with the
-//! balancer's number.
+//! Counts, cursors and estimates belong to the loop (unless `scope="process"`: [`owner`]). The process has health
+//! (`health`), which loops follow, and the limits of `max_in_flight`: permits for each target, and a wait queue of
+//! requests that find all targets full, in order of arrival over all loops; the first asks again whenever a permit is
+//! free. A target that the loop's state picks must still be free: if another loop was faster, the policy picks again.
+//! Draws: the path's, with the balancer's number.
 
 mod load;
 mod owner;
@@ -43,47 +43,47 @@ pub(crate) struct Lb {
     pub core: Rc<Core>,
     /// Its number among the nodes.
     pub node: NodeId,
-    /// What other threads know it by.
+    /// Its name among threads.
     pub id: Id,
-    /// What of it is the thread's.
+    /// The state that belongs to this thread.
     pub state: Rc<LbState>,
-    /// What is behind it, by index; `None`: nobody in this graph.
+    /// Its targets, by index; `None`: not in this graph.
     pub targets: Vec<Option<NodeId>>,
-    /// What picks are drawn by.
+    /// The key of the draws.
     pub choice: Key,
-    /// What is hashed.
+    /// The source of the key that is hashed.
     pub key: Option<KeySource>,
-    /// Who gets the request when no target is left.
+    /// The node for requests when no target is left.
     pub spare: Option<NodeId>,
-    /// The cookie by which clients return.
+    /// The cookie by which clients return to their target.
     pub sticky: Option<Sticky>,
-    /// Permits of the targets, where they are limited when the graph is built, and who waits for them.
+    /// The permits of the targets and the queue for them, if there is a limit when the graph is built.
     pub semaphore: Option<Rc<LocalSemaphore>>,
-    /// Requests that may wait while all targets are full.
+    /// The number of requests that may wait while all targets are full.
     pub max_waiting: u64,
-    /// For how long, ns.
+    /// How long they may wait, ns.
     pub wait_timeout_ns: Option<u64>,
-    /// Whose the policy's state is.
+    /// The owner of the policy's state: each loop, or the process.
     pub scope: Scope,
-    /// Whoever has the state that is the process's: health, and with that scope the policy's.
+    /// The way to the thread with the state of the process: health, and with that scope the policy's.
     pub owner: Owner,
     /// Whether outcomes matter to health (ejection, outlier detection).
     pub listens: bool,
-    /// Whom all is told that is done to the policy, in a verification.
+    /// In a verification: called with every operation on the policy.
     pub records: Option<Box<dyn Fn(Deed)>>,
-    /// How targets are probed for each request (`lb.prequal`); `None`: by no means.
+    /// How targets are probed for each request (`lb.prequal`); `None`: they are not.
     pub probes: Option<Probes>,
-    /// What is counted of it and its targets.
+    /// The counters of the balancer and its targets.
     pub counts: LbCounts,
-    /// And of those who wait, where targets are limited.
+    /// The counters of waiting requests, if targets are limited.
     pub waits: Option<Rc<NodeCounts>>,
 }
 
-/// Where a request goes on, and what is held until it is back.
+/// The next node of a request, and the hold until it has come back.
 type Routed = (NodeId, Option<TargetHold>);
 
 impl Lb {
-    /// Where the request goes on, and what is to be held until it is back.
+    /// Picks the next node of a request; the hold lasts until the request has come back.
     pub async fn pick(self: &Rc<Self>, ex: &Exchange, ctx: &mut RequestContext) -> Result<Routed, Failure> {
         if self.is_elsewhere() {
             return Box::pin(self.pick_elsewhere(ex, ctx)).await;
@@ -106,7 +106,7 @@ impl Lb {
         Box::pin(self.wait(semaphore, ex, ctx)).await
     }
 
-    /// All targets are full: in order of arrival.
+    /// Waits while all targets are full, in order of arrival.
     async fn wait(
         self: &Rc<Self>,
         semaphore: &Rc<LocalSemaphore>,
@@ -118,11 +118,11 @@ impl Lb {
             return Err(self.rejects(Rejected::Full));
         };
         let mut limit = self.wait_timeout_ns.map(|ns| self.core.timers.after(ns));
-        // A target may come back by itself as well.
+        // A target may also become available by itself.
         let mut due = None;
         let choice = poll_fn(|cx| {
             if waiter.is_first(cx) {
-                // Timers do not tell the time to whoever asks for it cheaply.
+                // A timer does not refresh the cheap clock.
                 self.core.now();
                 match self.ask(ex, ctx, false) {
                     (Choice::Full, _) => {}
@@ -150,14 +150,14 @@ impl Lb {
         }
     }
 
-    /// Who has waited since then comes in.
+    /// Counts a request that entered after waiting.
     fn count_wait(&self, since_ns: u64, choice: Choice) {
         if let (Some(waits), Choice::Target(_)) = (&self.waits, choice) {
             waits.entered(self.core.now().saturating_sub(since_ns));
         }
     }
 
-    /// Nobody comes in.
+    /// Counts a rejected request; returns its failure.
     fn rejects(&self, why: Rejected) -> Failure {
         if let Some(waits) = &self.waits {
             waits.rejected.one(why);
@@ -165,7 +165,7 @@ impl Lb {
         Failure::new(if why == Rejected::Full { Kind::Overloaded } else { Kind::Timeout })
     }
 
-    /// Tells of a deed, if anybody listens.
+    /// Reports an operation, if a verification records them.
     #[inline]
     fn note(&self, deed: impl FnOnce() -> Deed) {
         if let Some(records) = &self.records {
@@ -173,7 +173,7 @@ impl Lb {
         }
     }
 
-    /// Asks the policy; `first`: not again, after waiting.
+    /// Asks the policy; `first`: for the first time, not again after waiting.
     fn ask(self: &Rc<Self>, ex: &Exchange, ctx: &RequestContext, first: bool) -> (Choice, Option<Permit>) {
         let exclude = self.excluded(ctx);
         self.question(&self.asked(ex, ctx, &exclude), first)
@@ -192,7 +192,7 @@ impl Lb {
         Ask { draw: ctx.way.choice(self.choice), key, now_ns: self.core.recent(), exclude, sticky }
     }
 
-    /// Targets that other attempts of this request have tried, or are at.
+    /// Targets that other attempts of this request have tried or are using.
     fn excluded(&self, ctx: &RequestContext) -> Vec<u32> {
         let mut exclude = Vec::new();
         if let Some((_, tried)) = &ctx.tried {
@@ -205,7 +205,7 @@ impl Lb {
         exclude
     }
 
-    /// The policy picks, until what it picked could be had.
+    /// Lets the policy pick until a picked target is available.
     fn choose(&self, ask: &Ask) -> (Choice, Option<Permit>) {
         let (mut upstream, flags) = (self.state.upstream.borrow_mut(), self.state.flags());
         if self.state.due_ns.get() <= ask.now_ns {
@@ -226,7 +226,7 @@ impl Lb {
                 self.note(|| Deed::Full { target, full });
             });
         }
-        // Targets that came with a later graph than this one.
+        // Targets of a later graph than this one.
         let mut foreign: Vec<u32> = Vec::new();
         loop {
             let without;
@@ -253,7 +253,7 @@ impl Lb {
                 None => None,
                 Some(semaphore) => match semaphore.take(target) {
                     Some(permit) => Some(permit),
-                    // Others were faster.
+                    // Another loop was faster.
                     None => {
                         upstream.give_up(ticket);
                         upstream.set_full(target, true);
@@ -280,7 +280,7 @@ impl Lb {
         }
     }
 
-    /// Whether a target is in this graph, too.
+    /// Whether a target is in this graph.
     fn knows(&self, target: u32) -> bool {
         self.targets.get(target as usize).is_some_and(Option::is_some)
     }
@@ -305,7 +305,7 @@ impl Lb {
                 let hold = TargetHold::new(self.clone(), self.node, ticket, ctx.tried.clone(), permit);
                 match self.targets.get(ticket.target as usize) {
                     Some(Some(target)) => Ok((*target, Some(hold))),
-                    // The owner knows a later graph.
+                    // The owner has a later graph.
                     _ => Err(Failure::new(Kind::NoTarget)),
                 }
             }

@@ -1,11 +1,11 @@
-//! The owner of what is the process's: a thread that serves no client has the health of all targets, and with
+//! The owner of the process's state: a thread that serves no client has the health of all targets, and with
 //! `scope="process"` the state of a balancer itself.
 //!
-//! Loops tell it how requests ended, where that matters to health; of balancers with that scope they ask it for each pick by
-//! message, and tell it when the request is back. Why not atomics: the policies are the simulator's objects, whose state is
-//! more than counts (cursors, estimates, probes), and one state seen by one request at a time is exactly what
-//! `scope="process"` promises. The price is a message each way, some ten microseconds per request. An owner that does not
-//! answer for [`OWNER_ANSWER_NS`] fails the request, rather than hang it.
+//! Loops report to it how requests ended, if that matters to health; for balancers with that scope they ask it for
+//! each pick by message, and report when the request is back. Why not atomics: the policies are the simulator's
+//! objects, whose state is more than counts (cursors, estimates, probes), and one state seen by one request at a time
+//! is exactly what `scope="process"` promises. The price is a message each way, some ten microseconds per request. An
+//! owner that does not answer for [`OWNER_ANSWER_NS`] fails the request, rather than hang it.
 
 use super::{Lb, Routed};
 use crate::exchange::failure::FailureCause;
@@ -24,24 +24,24 @@ use weir_plan::fixed::OWNER_ANSWER_NS;
 use weir_policy::{Ask, Kind, Outcome, Picked as Choice, Ticket};
 use weir_stats::Key;
 
-/// What the owner is told and asked.
+/// A message to the owner.
 pub(crate) enum ToOwner {
-    /// A request came back from a target.
+    /// A request has come back from a target.
     Outcome {
         lb: Id,
         target: u32,
-        /// Whether it was the one that tried the target.
+        /// Whether it was the request that probed the target.
         probe: bool,
         outcome: Outcome,
         status: Option<u16>,
     },
-    /// A target is wanted.
+    /// A request for a pick.
     Pick(Box<PickRequest>),
-    /// A request has come back to a balancer of the process, or was cancelled.
+    /// A request of a balancer of the process has come back; `None`: it was cancelled.
     Back { lb: Id, ticket: Ticket, returned: Option<Completion> },
 }
 
-/// The way to the owner.
+/// The channel to the owner.
 #[derive(Clone)]
 pub(crate) struct Owner {
     pub mail: mpsc::UnboundedSender<ToOwner>,
@@ -50,28 +50,28 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// Tells it something; one that has ended needs no telling.
+    /// Sends a message; ignored if the owner has ended.
     pub fn tell(&self, message: ToOwner) {
         let _ = self.mail.send(message);
     }
 }
 
-/// A target is wanted by a request of another thread.
+/// A pick that a request of another thread asks for.
 pub(crate) struct PickRequest {
     pub lb: Id,
     draw: Key,
     key: Option<u64>,
     exclude: Vec<u32>,
     sticky: Option<u32>,
-    /// Whether it was not asked for before.
+    /// Whether it is the first question, not one after waiting.
     first: bool,
     answer: oneshot::Sender<Answer>,
 }
 
-/// What the owner says; a ticket that nobody takes goes back by itself.
+/// The owner's answer; a ticket that is not taken goes back when this is dropped.
 struct Answer {
     choice: Choice,
-    /// When the policy has something to do by itself.
+    /// When the policy next changes by itself, ns.
     due_ns: u64,
     lb: Id,
     owner: Owner,
@@ -86,21 +86,21 @@ impl Drop for Answer {
     }
 }
 
-/// A question under way.
+/// A question without an answer yet.
 struct PendingPick {
     answer: oneshot::Receiver<Answer>,
     limit: Sleep,
 }
 
 impl PendingPick {
-    /// What it picks, and when it may pick something else by itself.
+    /// The pick, and when the policy next changes by itself.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Choice, u64), Failure>> {
         match std::pin::Pin::new(&mut self.answer).poll(cx) {
             Poll::Ready(Ok(mut answer)) => {
                 answer.taken = true;
                 Poll::Ready(Ok((answer.choice, answer.due_ns)))
             }
-            // The owner has ended: the process is about to.
+            // The owner has ended: the process is about to end.
             Poll::Ready(Err(_)) => Poll::Ready(Ok((Choice::Empty, u64::MAX))),
             Poll::Pending if self.limit.poll_ended(cx).is_ready() => {
                 Poll::Ready(Err(Failure::new(Kind::Overloaded).with_cause(FailureCause::OwnerSilent)))
@@ -111,27 +111,27 @@ impl PendingPick {
 }
 
 impl PickRequest {
-    /// The owner picks. The permit stays with it until the request is back.
+    /// Picks, on the owner's thread. The permit stays there until the request has come back.
     pub fn answer(self, lb: &Rc<Lb>) {
         let PickRequest { draw, key, exclude, sticky, first, answer, .. } = self;
         let ask = Ask { draw, key, now_ns: lb.core.now(), exclude: &exclude, sticky };
         let (choice, permit) = lb.question(&ask, first);
         lb.lend(choice, permit);
-        // Where the request is gone the ticket comes back as it is dropped.
+        // If the request is gone, dropping the answer returns the ticket.
         let (id, due_ns, owner) = (lb.id, lb.state.due_ns.get(), lb.owner.clone());
         let _ = answer.send(Answer { choice, due_ns, lb: id, owner, taken: false });
     }
 }
 
 impl Lb {
-    /// Keeps the permit of a request of another thread, until that is back.
+    /// Keeps the permit of a request of another thread until that has come back.
     fn lend(&self, choice: Choice, permit: Option<Permit>) {
         if let (Choice::Target(ticket), Some(permit)) = (choice, permit) {
             self.state.lent.borrow_mut().push((ticket.target, permit));
         }
     }
 
-    /// A request of another thread is back, or was cancelled.
+    /// Ends a request of another thread; `None`: it was cancelled.
     pub fn back(self: &Rc<Self>, ticket: Ticket, returned: Option<Completion>) {
         let permit = {
             let mut lent = self.state.lent.borrow_mut();
@@ -166,7 +166,7 @@ impl Lb {
         PendingPick { answer: answered, limit: self.core.timers.after(OWNER_ANSWER_NS) }
     }
 
-    /// As [`Lb::pick`], with each question put to the owner.
+    /// The same as [`Lb::pick`], by asking the owner.
     pub(super) async fn pick_elsewhere(
         self: &Rc<Self>,
         ex: &Exchange,
@@ -175,7 +175,7 @@ impl Lb {
         let mut exclude = self.excluded(ctx);
         loop {
             let choice = self.choose_elsewhere(ex, ctx, &exclude).await?;
-            // The owner knows a later graph than this one, with targets that are not in it.
+            // The owner has a later graph, with targets that are not in this one.
             if let Choice::Target(ticket) = choice
                 && !self.knows(ticket.target)
                 && !exclude.contains(&ticket.target)
@@ -212,13 +212,13 @@ impl Lb {
         let since_ns = self.core.now();
         let timers = &self.core.timers;
         let mut limit = self.wait_timeout_ns.map(|ns| timers.after(ns));
-        // The question under way, and how often this loop's first had been notified of room before it.
+        // The open question, and how often the first of this loop had been notified of room before it.
         let (mut asking, mut asked) = (None::<PendingPick>, None);
         // A target may come back by itself as well.
         let mut due = None;
         let choice = poll_fn(|cx| {
             loop {
-                // Before the question, so that a permit that is freed meanwhile is heard of.
+                // Before the question, so that a permit that is freed meanwhile is noticed.
                 let is_first = waiter.is_first(cx);
                 if has_ended(&mut due, cx) {
                     (due, asked) = (None, None);

@@ -1,7 +1,8 @@
-//! How `lb.prequal` asks targets how busy they are: weir knows that of all of them ([`super::load`]), so that nobody need be asked.
+//! How `lb.prequal` asks targets how busy they are: weir knows that itself ([`super::load`]), so no target is asked.
 //!
-//! Where cables act on the way to a target, a probe takes their time as a request does: it finds what is there once it has
-//! crossed them, and the balancer knows once the answer has. Elsewhere the answer is there at once. Draws: the simulator's.
+//! If cables act on the way to a target, a probe takes their time as a request does: it sees the load when it has
+//! crossed them, and the balancer learns it when the answer has crossed them. Otherwise the answer is there at once.
+//! Draws: the simulator's.
 
 use super::Lb;
 use std::cell::RefCell;
@@ -11,14 +12,14 @@ use weir_policy::prequal::Busy;
 use weir_policy::{Ask, Deed};
 use weir_stats::Key;
 
-/// The ways of probes.
+/// The paths of probes.
 pub(crate) struct Probes {
-    /// By target, the cables that act before it; empty: no target has any.
+    /// By target, the cables in front of it; empty: no target has any.
     ways: Box<[ProbeWay]>,
 }
 
 impl Probes {
-    /// Of targets behind these cables, by index.
+    /// The paths to targets behind these cables, by index.
     pub fn new(ways: Vec<ProbeWay>) -> Probes {
         let any = ways.iter().any(|way| !way.is_empty());
         Probes { ways: if any { ways.into() } else { Box::default() } }
@@ -26,7 +27,7 @@ impl Probes {
 }
 
 impl Lb {
-    /// Targets are probed for a request.
+    /// Probes targets for a request.
     pub(super) fn probe(self: &Rc<Self>, probes: &Probes, ask: &Ask) {
         if probes.ways.is_empty() { self.probe_at_once(ask) } else { self.send_probes(probes, ask) }
     }
@@ -59,14 +60,14 @@ impl Lb {
         self.note(|| Deed::Asked { draw: ask.draw.bits() });
         for (target, draw) in whom {
             let times = probes.ways.get(target as usize).map_or(Some((0, 0)), |way| way.times(draw));
-            if let Some(times) = times {
-                self.core.runtime.spawn(self.clone().ask_target(target, draw, times));
+            if let Some((out_ns, back_ns)) = times {
+                self.core.runtime.spawn(self.clone().ask_target(target, draw, out_ns, back_ns));
             }
         }
     }
 
-    /// One probe, there and back.
-    async fn ask_target(self: Rc<Self>, target: u32, draw: Key, (out_ns, back_ns): (u64, u64)) {
+    /// Sends one probe, there and back.
+    async fn ask_target(self: Rc<Self>, target: u32, draw: Key, out_ns: u64, back_ns: u64) {
         if out_ns > 0 {
             self.core.timers.after(out_ns).await;
         }

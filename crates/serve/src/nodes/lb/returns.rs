@@ -1,4 +1,4 @@
-//! What comes back to a balancer: requests, health, targets that go.
+//! What comes back to a balancer: requests, health, removed targets.
 
 use super::{Lb, ToOwner};
 use crate::exchange::hold::{Completion, InFlightCounter};
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::{Deed, Kind, Release, Table, Ticket};
 
-/// What the owner of health tells the loops of a balancer.
+/// A change of health, which the owner sends to a balancer's loops.
 #[derive(Debug)]
 pub(crate) struct HealthUpdate {
     pub health: Snapshot,
-    /// What its policy chooses by, if that is large.
+    /// The table by which its policy chooses, if that is large.
     pub table: Option<Table>,
 }
 
@@ -40,7 +40,7 @@ impl InFlightCounter for Lb {
 }
 
 impl Lb {
-    /// A request that this thread's state picked for has come back.
+    /// Ends a request that this thread's state picked for.
     pub(super) fn returned(self: &Rc<Self>, ticket: Ticket, end: Completion) {
         let Completion { outcome, status, relayed } = end;
         let (target, now_ns) = (ticket.target, self.core.recent());
@@ -75,7 +75,7 @@ impl Lb {
         }
     }
 
-    /// A request that this thread's state picked for was cancelled.
+    /// Cancels a request that this thread's state picked for.
     pub(super) fn cancelled(&self, ticket: Ticket) {
         let now_ns = self.core.now();
         self.left(now_ns, ticket);
@@ -91,7 +91,7 @@ impl Lb {
         self.state.left(ticket.target, ticket.at_ns, now_ns);
     }
 
-    /// The health of the targets is another: who waits may find someone.
+    /// Applies a change of health; the first waiting request asks again.
     pub fn follow(&self, seen: &HealthUpdate) {
         let now = self.core.now();
         {
@@ -105,7 +105,8 @@ impl Lb {
         self.notify_first();
     }
 
-    /// The owner follows first; what the loops are to know, with a table that they need not make.
+    /// Applies a change of health on the owner's thread; returns the message for the loops, with a table that they
+    /// need not build.
     pub fn follow_first(&self, health: Snapshot) -> Arc<HealthUpdate> {
         let mut seen = HealthUpdate { health, table: None };
         self.follow(&seen);
@@ -113,14 +114,14 @@ impl Lb {
         Arc::new(seen)
     }
 
-    /// Who waits first, on whichever loop, asks again.
+    /// Lets the first waiting request of all loops ask again.
     pub fn notify_first(&self) {
         if let Some(semaphore) = &self.semaphore {
             semaphore.queue.notify_first();
         }
     }
 
-    /// Whether the target was not removed.
+    /// Whether the target still exists.
     pub fn has_target(&self, target: u32) -> bool {
         self.state.upstream.borrow().roster().exists(target)
     }

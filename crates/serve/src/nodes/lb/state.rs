@@ -1,6 +1,6 @@
-//! What one thread keeps of a balancer for as long as any graph has it: it belongs to the balancer's identity and not to a graph, so
-//! that a later graph goes on with the same counts and estimates (`docs/spec/operating.md#state`), and requests of an earlier
-//! one come back to them.
+//! One thread's state of a balancer, kept while any graph has the balancer. It belongs to the balancer's identity and
+//! not to a graph, so that a later graph continues with the same counts and estimates
+//! (`docs/spec/operating.md#state`), and requests of an earlier one return to them.
 
 use crate::exchange::abort::AbortFlag;
 use crate::nodes::lb::TargetFlags;
@@ -12,13 +12,13 @@ use weir_policy::Upstream;
 use weir_policy::config::Balance;
 use weir_stats::Key;
 
-/// What the state is for.
+/// The configuration that the state belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Shape {
     pub balance: Balance,
-    /// How long a target is passed over to which a connection failed, ns.
+    /// How long a target is passed over after a failed connection, ns.
     pub pass_over_ns: u64,
-    /// By index, whether somebody is there; weights, and what targets are hashed by.
+    /// By index: whether the target exists; its weight, and its name for hashing.
     pub exists: Vec<bool>,
     pub weights: Vec<f64>,
     pub names: Vec<String>,
@@ -28,38 +28,38 @@ pub(crate) struct Shape {
 #[derive(Default)]
 struct Slot {
     exists: bool,
-    /// Whether what is in flight there ends, since it was removed.
+    /// The flag that ends the requests in flight there after its removal.
     abort: AbortFlag,
     /// Requests that this thread has picked it for, and counts that are held after a failure.
     counted: Cell<u32>,
-    /// Those of them that its load was told of, and since when it is.
+    /// The number of them that were reported to its load, and since when they are.
     told: Cell<u32>,
     told_since_ns: Cell<u64>,
-    /// A permit for each request that was in flight when the present limit came.
+    /// A permit for each request that was in flight when the present limit began.
     stand_ins: RefCell<Vec<Permit>>,
 }
 
 /// The state.
 pub(crate) struct LbState {
     balance: RefCell<Balance>,
-    /// The policy and what of its surroundings is the thread's.
+    /// The policy and the thread's part of what surrounds it.
     pub upstream: RefCell<Upstream>,
     slots: RefCell<Vec<Slot>>,
-    /// What all loops know of the targets.
+    /// The flags that all loops share.
     flags: RefCell<Arc<TargetFlags>>,
-    /// The limit of the targets, and since when it is, ns.
+    /// The limit of the targets, and when it began, ns.
     limit: RefCell<Option<Rc<LocalSemaphore>>>,
     limited_since_ns: Cell<u64>,
     /// Permits of requests of other loops.
     pub lent: RefCell<Vec<(u32, Permit)>>,
-    /// When the policy has something to do by itself.
+    /// When the policy next changes by itself, ns.
     pub due_ns: Cell<u64>,
-    /// Whether the policy was told who is being tried.
+    /// Whether the policy knows which targets are being probed.
     pub shown: Cell<bool>,
 }
 
 impl LbState {
-    /// Nothing was picked yet; `upstream` is of that shape.
+    /// A state without picks; `upstream` has that shape.
     pub fn new(shape: &Shape, mut upstream: Upstream, flags: Arc<TargetFlags>) -> LbState {
         let gone = (0..).zip(&shape.exists).filter(|(_, exists)| !**exists);
         gone.for_each(|(index, _)| upstream.remove(0, index));
@@ -77,7 +77,8 @@ impl LbState {
         }
     }
 
-    /// Another shape from now on: who stays is as before. Flags of those that are gone, whose requests end a while later.
+    /// Adopts another shape; targets that stay keep their state. Returns the flags of removed targets, whose requests
+    /// end later.
     pub fn adopt(
         &self,
         now_ns: u64,
@@ -122,13 +123,14 @@ impl LbState {
                 }
             }
         }
-        // Whatever the policy was told is to be told again.
+        // The policy must learn everything again.
         self.due_ns.set(0);
         self.shown.set(true);
         gone
     }
 
-    /// This limit from now on: what is in flight already counts too, and whoever waited because of another looks again.
+    /// Sets the limit: requests already in flight count too, and the first that waits because of another limit asks
+    /// again.
     pub fn limit(&self, now_ns: u64, limit: Option<&Rc<LocalSemaphore>>) {
         let before = self.limit.replace(limit.cloned());
         if before.as_ref().map(Rc::as_ptr) == limit.map(Rc::as_ptr) {
@@ -149,29 +151,29 @@ impl LbState {
         }
     }
 
-    /// The limit of now, whatever there was when a request's graph was built.
+    /// The present limit, not that with which a request's graph was built.
     pub fn permits(&self) -> Option<Rc<LocalSemaphore>> {
         self.limit.borrow().clone()
     }
 
-    /// What all loops know of the targets.
+    /// The flags that all loops share.
     pub fn flags(&self) -> Ref<'_, TargetFlags> {
         Ref::map(self.flags.borrow(), |flags| &**flags)
     }
 
-    /// The same, to keep.
+    /// The same flags, to keep.
     pub fn all_flags(&self) -> Arc<TargetFlags> {
         self.flags.borrow().clone()
     }
 
-    /// What ends requests at a target.
+    /// The flag that ends requests at a target.
     pub fn abort(&self, target: u32) -> AbortFlag {
         let slots = self.slots.borrow();
         let slot = slots.get(target as usize);
         slot.map(|slot| slot.abort.clone()).unwrap_or_default()
     }
 
-    /// One more request at a target.
+    /// Counts a request at a target.
     pub fn count(&self, target: u32) {
         if let Some(slot) = self.slots.borrow().get(target as usize) {
             slot.counted.set(slot.counted.get() + 1);
@@ -182,7 +184,7 @@ impl LbState {
         }
     }
 
-    /// A request that was picked then has left a target.
+    /// Reports to the load that a request picked at `at_ns` has ended.
     pub fn left(&self, target: u32, at_ns: u64, now_ns: u64) {
         let (slots, flags) = (self.slots.borrow(), self.flags.borrow());
         if let (Some(load), Some(slot)) = (flags.load(target), slots.get(target as usize))
@@ -194,7 +196,7 @@ impl LbState {
         }
     }
 
-    /// One count less, of a request that was picked then.
+    /// Removes the count of a request that was picked at `at_ns`.
     pub fn uncount(&self, target: u32, at_ns: u64) {
         let mut free = None;
         if let Some(slot) = self.slots.borrow().get(target as usize) {
@@ -203,11 +205,11 @@ impl LbState {
                 free = slot.stand_ins.borrow_mut().pop();
             }
         }
-        // Whoever waits for it looks at the counts.
+        // After the counts: the request that waits for the permit reads them.
         drop(free);
     }
 
-    /// What this thread has in flight at a target, and holds counted.
+    /// The number of requests that this thread counts at a target.
     pub fn in_flight(&self, target: u32) -> u32 {
         self.slots.borrow().get(target as usize).map_or(0, |slot| slot.counted.get())
     }

@@ -1,7 +1,8 @@
 //! `sticky="cookie name"` of a balancer: a client returns to the target that answered it.
 //!
-//! The cookie's value is a keyed hash of the target's name (`policy::sticky`); under a key that every instance has. Where the target
-//! is gone, not eligible, full or excluded the policy picks, and the client is given the new one. Draws: nothing.
+//! The cookie's value is a keyed hash of the target's name (`policy::sticky`), under a key that every instance has.
+//! If the target is gone, not eligible, full or excluded, the policy picks, and the client gets the new one. Draws:
+//! nothing.
 
 use super::Lb;
 use crate::exchange::Exchange;
@@ -12,14 +13,14 @@ use std::rc::Rc;
 use weir_policy::key;
 use weir_policy::sticky::Cookies;
 
-/// The targets of a balancer by their cookies.
+/// The cookies of a balancer's targets.
 pub(crate) struct Sticky {
     name: String,
     cookies: Cookies,
 }
 
 impl Sticky {
-    /// A cookie of that name, made under this key.
+    /// The cookies of this name, made with this key.
     pub fn new(name: &str, targets: &[String], exists: &[bool], key: [u64; 2]) -> Sticky {
         let mut cookies = Cookies::new(key);
         let there = (0..).zip(targets).zip(exists).filter(|(_, exists)| **exists);
@@ -35,7 +36,7 @@ impl Sticky {
         self.cookies.target(ex.request.cookie(&self.name)?)
     }
 
-    /// What the client of a target is told.
+    /// The Set-Cookie value of a target.
     fn set_cookie(&self, target: u32, secure: bool) -> Option<String> {
         let value = self.cookies.value(target)?;
         let secure = if secure { "; Secure" } else { "" };
@@ -44,7 +45,7 @@ impl Sticky {
 }
 
 impl Lb {
-    /// As a step of the loop would, and on the way back the client is told where it was.
+    /// Picks as a step of the loop would, and sets the cookie on the way back.
     pub async fn stick(self: &Rc<Self>, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         let named = self.sticky.as_ref().and_then(|s| s.target(&ex));
         let mut holds = Holds::default();

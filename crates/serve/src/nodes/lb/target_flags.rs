@@ -1,45 +1,45 @@
-//! What all loops know of one balancer's targets: who may try a target on probation, whose good answers matter, and how
-//! busy they are where probes ask that.
+//! Flags of one balancer's targets, shared by all loops: which request may probe a target on probation, whether the
+//! monitor needs its successes, and how busy it is if probes ask that.
 //!
-//! Between the monitor's word on a probe that failed and its coming to a loop, some microseconds, that loop may still send a
-//! request there. Atomics, set by the health monitor; nobody waits for anybody here. Slots and the line of those who
-//! wait for one are [`crate::sync::semaphore`].
+//! Between the monitor's decision on a failed probe and its arrival at a loop, some microseconds, that loop may still
+//! send a request there. Atomics, set by the health monitor; nothing waits here. Permits and the queue for them are
+//! [`crate::sync::semaphore`].
 
 use crate::nodes::lb::load::Load;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
 
-/// No request may try it: it is well, or out.
+/// No request may probe it: it is healthy, or out.
 const CLOSED: u8 = 0;
-/// The next request tries it.
+/// The next request probes it.
 const FREE: u8 = 1;
-/// One request does.
+/// A request probes it.
 const TAKEN: u8 = 2;
 
-/// The process's part of a balancer.
+/// The part of a balancer that the process shares.
 pub(crate) struct TargetFlags {
     probes: Box<[AtomicU8]>,
-    /// Targets on probation.
+    /// The number of targets on probation.
     on_probation: AtomicU32,
-    /// Whether the monitor of health wants to hear of a target's good answers too.
+    /// Whether the health monitor needs a target's successes too.
     wants_successes: Box<[AtomicBool]>,
-    /// How busy each target is that probes ask; empty if they ask none.
+    /// The load of each probed target; empty if none is probed.
     loads: Box<[Option<Arc<Load>>]>,
 }
 
-/// Whether a target that was picked may be had.
+/// Whether a picked target may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// By anybody.
+    /// By any request.
     Open,
-    /// By this request, which tries it.
+    /// By this request, as its probe.
     Probe,
-    /// Somebody else tries it.
+    /// Not now: another request probes it.
     Tried,
 }
 
 impl TargetFlags {
-    /// For so many targets; `wants_successes`: good answers matter from the start.
+    /// Flags of this number of targets; `wants_successes`: successes matter from the start.
     pub fn new(targets: usize, wants_successes: bool, loads: Box<[Option<Arc<Load>>]>) -> TargetFlags {
         TargetFlags {
             probes: (0..targets).map(|_| AtomicU8::new(CLOSED)).collect(),
@@ -49,7 +49,7 @@ impl TargetFlags {
         }
     }
 
-    /// For other targets at the same indices, of which `exists` says whether somebody is there: who stays is as before.
+    /// Flags of other targets at the same indices; `exists`: whether each exists. Targets that stay keep their state.
     pub fn renewed(
         &self,
         exists: impl ExactSizeIterator<Item = bool>,
@@ -73,14 +73,14 @@ impl TargetFlags {
         self.on_probation.load(SeqCst) > 0
     }
 
-    /// Shows a loop's balancer who is being tried.
+    /// Shows a loop's balancer which targets are being probed.
     pub fn show(&self, mut tell: impl FnMut(u32, bool)) {
         for (target, probe) in (0u32..).zip(&self.probes) {
             tell(target, probe.load(SeqCst) == TAKEN);
         }
     }
 
-    /// Claims a target that was picked.
+    /// Claims a picked target.
     pub fn claim(&self, target: u32) -> Claim {
         if !self.has_probation() {
             return Claim::Open;
@@ -93,19 +93,19 @@ impl TargetFlags {
         }
     }
 
-    /// The request that tried a target said nothing of it: another may.
+    /// Frees the probe of a target whose request had no result.
     pub fn free_probe(&self, target: u32) {
         if let Some(probe) = self.probes.get(target as usize) {
-            // Meanwhile the target may have been removed; then it stays closed.
+            // If the target was removed meanwhile it stays closed.
             let _ = probe.compare_exchange(TAKEN, FREE, SeqCst, SeqCst);
         }
     }
 
-    /// The monitor's word: whether one request may try the target.
+    /// Sets whether one request may probe the target.
     pub fn set_half_open(&self, target: u32, half_open: bool) {
         let Some(probe) = self.probes.get(target as usize) else { return };
         let before = if half_open {
-            // Before the state, so that whoever sees it free looks at all.
+            // Before the state, so that a loop that could see it free checks at all.
             self.on_probation.fetch_add(1, SeqCst);
             probe.swap(FREE, SeqCst)
         } else {
@@ -116,12 +116,12 @@ impl TargetFlags {
         }
     }
 
-    /// How busy a target is; `None`: no probes ask that.
+    /// The load of a target; `None`: it is not probed.
     pub fn load(&self, target: u32) -> Option<&Load> {
         self.loads.get(target as usize)?.as_deref()
     }
 
-    /// Whether a target's load is told to the same as in another.
+    /// Whether a target's load is the same object as in another set of flags.
     pub fn has_load_of(&self, other: &TargetFlags, target: u32) -> bool {
         let of = |flags: &TargetFlags| flags.loads.get(target as usize).cloned().flatten();
         match (of(self), of(other)) {
@@ -130,12 +130,12 @@ impl TargetFlags {
         }
     }
 
-    /// Whether the monitor wants to hear of a good answer.
+    /// Whether the monitor needs a target's successes.
     pub fn wants_successes(&self, target: u32) -> bool {
         self.wants_successes.get(target as usize).is_some_and(|h| h.load(SeqCst))
     }
 
-    /// The monitor's word on that.
+    /// Sets whether the monitor needs them.
     pub fn set_wants_successes(&self, target: u32, wants_successes: bool) {
         if let Some(h) = self.wants_successes.get(target as usize) {
             h.store(wants_successes, SeqCst);

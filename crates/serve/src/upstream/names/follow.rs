@@ -1,9 +1,10 @@
-//! What answers for one name mean, as a state machine: time and draws are arguments.
+//! The state machine of one name's answers: time and draws are arguments.
 //!
 //! - An answer holds for its TTL, at least a second and at most a minute.
-//! - No answer (a server that fails, none that answers) keeps the last good one, for [`DNS_STALE_NS`] (RFC 8767 allows days; who
-//!   has moved shows in connections that fail). That there is no such name counts after [`DNS_DENIALS`] in a row.
-//! - After a failure it is asked again after 1, 2, 4, ... 30 s, less up to a half.
+//! - No answer (a server fails, or none answers) keeps the last good one for [`DNS_STALE_NS`] (RFC 8767 allows days;
+//!   an origin that has moved shows in connections that fail). That there is no such name counts after
+//!   [`DNS_DENIALS`] in a row.
+//! - After a failure the name is looked up again after 1, 2, 4, ... 30 s, less up to a half.
 
 use std::net::IpAddr;
 use weir_plan::fixed::{
@@ -11,25 +12,25 @@ use weir_plan::fixed::{
 };
 use weir_stats::Key;
 
-/// What was heard of a name.
+/// The result of looking up a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LookupResult {
-    /// Addresses, for so long, ns.
+    /// Addresses, and their TTL, ns.
     Addresses(Vec<IpAddr>, u64),
-    /// There is no such name, or it has no address.
+    /// The name does not exist, or has no address.
     Denied,
-    /// Nobody knows.
+    /// No server gave an answer.
     Failed(String),
 }
 
-/// What follows from it.
+/// The consequence of a result.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// The addresses from now on, families by turns, IPv6 first (RFC 8305, 4); `None`: as before.
+    /// The new addresses, IPv6 and IPv4 alternating (RFC 8305, 4); `None`: unchanged.
     pub addresses: Option<Vec<IpAddr>>,
-    /// When to ask again, ns from now.
+    /// The time until the next look-up, ns.
     pub wait_ns: u64,
-    /// What is to be said of the name.
+    /// A note for the error log.
     pub word: Option<String>,
 }
 
@@ -40,17 +41,17 @@ pub(super) struct Follow {
     good_ns: u64,
     failures: u32,
     denials: u32,
-    /// Whether it was said that it is down.
+    /// Whether the log says that it is down.
     is_said: bool,
 }
 
 impl Follow {
-    /// A name of which nothing is known.
+    /// A name without any answer yet.
     pub fn new(draw: Key) -> Follow {
         Follow { draw, known: Vec::new(), good_ns: 0, failures: 0, denials: 0, is_said: false }
     }
 
-    /// Something was heard.
+    /// Applies a result.
     pub fn heard(&mut self, now_ns: u64, heard: LookupResult) -> Step {
         let why = match heard {
             LookupResult::Addresses(list, ttl_ns) if !list.is_empty() => {
@@ -92,7 +93,7 @@ impl Follow {
     }
 }
 
-/// Families by turns, IPv6 first, each in the order in which it came.
+/// Alternates the families, IPv6 first, each in its original order.
 fn by_turns(list: &[IpAddr]) -> Vec<IpAddr> {
     let mut families: [Vec<IpAddr>; 2] = Default::default();
     for ip in list {

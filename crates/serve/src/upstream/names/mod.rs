@@ -1,9 +1,8 @@
 //! Names of origins: `addr="host:port"` is resolved again when its answer's TTL ends, on a thread of its own.
 //!
-//! No loop ever waits for it: loops begin with what is known after [`fixed::DNS_START_NS`], and are told of every change by
-//! message.
-//! [`follow`] says what an answer, or none, means; [`system`] asks `/etc/hosts` and the name servers of `resolv.conf`.
-//! Literal addresses never come here. The thread is there only where a file has names.
+//! No loop ever waits for it: loops begin with what is known after [`fixed::DNS_START_NS`] and receive every change
+//! by message. [`follow`] decides what an answer, or none, means; [`system`] asks `/etc/hosts` and the name servers
+//! of `resolv.conf`. Literal addresses do not pass through here. The thread exists only if a file has names.
 
 mod follow;
 mod system;
@@ -28,14 +27,14 @@ use weir_stats::Key;
 pub(crate) struct Names {
     /// In order of their first mention.
     names: Vec<Arc<Name>>,
-    /// Names that were ever followed: each has a number of its own.
+    /// The number of names that were ever followed: each has its own number.
     ever: u32,
 }
 
-/// A name that is followed for as long as any plan has it.
+/// A name that is followed while any plan has it.
 #[derive(Debug)]
 pub(crate) struct Name {
-    /// How it is spoken of to loops.
+    /// Its number in messages to loops.
     pub number: u32,
     host: String,
     port: u16,
@@ -43,7 +42,7 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// What is known of it, which may be nothing.
+    /// Its known addresses; there may be none.
     pub fn addresses(&self) -> Arc<[SocketAddr]> {
         self.known().clone()
     }
@@ -53,10 +52,10 @@ impl Name {
     }
 }
 
-/// What it takes to follow names.
+/// What following names needs.
 #[derive(Clone)]
 pub(crate) struct Following {
-    /// In place of the system's.
+    /// A name server in place of the system's.
     pub nameserver: Option<SocketAddr>,
     pub clock: Clock,
     pub draw: Key,
@@ -64,17 +63,18 @@ pub(crate) struct Following {
     pub errors: Arc<ErrorLog>,
 }
 
-/// Who is told of names' addresses: all threads that connect.
+/// Receives new addresses of names: all threads that connect.
 pub(crate) trait Audience: Send + Sync {
-    /// A name has these addresses now.
+    /// Sends the new addresses of a name.
     fn tell(&self, name: u32, addresses: &Arc<[SocketAddr]>);
 
-    /// Whether anybody is there.
+    /// Whether any thread still listens.
     fn is_there(&self) -> bool;
 }
 
 impl Names {
-    /// The names of another plan: those that stay are followed on, new ones begin to be, for which it waits a while.
+    /// The names of another plan: those that stay are still followed, new ones start to be, and it waits a while for
+    /// those.
     pub fn update(&self, point: &Point, serving: &Serving, following: &Following) -> io::Result<Names> {
         let mut names = Names { names: Vec::new(), ever: self.ever };
         let mut new = Vec::new();
@@ -100,19 +100,19 @@ impl Names {
         Ok(names)
     }
 
-    /// A name.
+    /// Finds a name.
     pub fn get(&self, host: &str, port: u16) -> Option<&Arc<Name>> {
         self.names.iter().find(|name| name.host == host && name.port == port)
     }
 }
 
-/// Begins to follow names, and waits for the first word on each, for a while.
+/// Starts to follow names, and waits a while for the first result of each.
 fn follow(names: &[Arc<Name>], following: &Following) -> io::Result<()> {
     let (first, answers) = channel();
     let followed: Vec<Weak<Name>> = names.iter().map(Arc::downgrade).collect();
     let own = following.clone();
     std::thread::Builder::new().name("weir-names".to_owned()).spawn(move || {
-        // Without a runtime nothing is resolved; that there are no descriptors left shows elsewhere first.
+        // Without a runtime nothing is resolved; missing descriptors show elsewhere first.
         let _ = run(followed, &own, &first);
     })?;
     let end = Instant::now() + Duration::from_nanos(fixed::DNS_START_NS);
@@ -139,7 +139,7 @@ fn run(names: Vec<Weak<Name>>, following: &Following, first: &Sender<u32>) -> io
         names.into_iter().map(|name| local.spawn_local(one(name).follow(system.clone()))).collect();
     runtime.block_on(local.run_until(async move {
         for task in tasks {
-            // One that has failed is no reason not to go on with the others.
+            // A failed task does not stop the others.
             let _ = task.await;
         }
     }));

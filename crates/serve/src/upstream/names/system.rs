@@ -1,4 +1,4 @@
-//! One look-up by the system's rules: `/etc/hosts`, then the name servers and search domains of `resolv.conf`.
+//! A look-up by the system's rules: `/etc/hosts`, then the name servers and search domains of `resolv.conf`.
 //!
 //! Both files are read for each look-up, as the C library does, so that a change needs no restart.
 
@@ -10,13 +10,13 @@ use hickory_resolver::{ResolverBuilder, TokioResolver};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Where names are looked up.
+/// The source of look-ups.
 pub(super) struct System {
     nameserver: Option<SocketAddr>,
 }
 
 impl System {
-    /// As the system has it, or by this server alone.
+    /// The system's configuration, or this server alone.
     pub fn new(nameserver: Option<SocketAddr>) -> System {
         System { nameserver }
     }

@@ -1,0 +1,14 @@
+//! The rooms of `testkit`.
+
+use super::{Layout, room};
+
+pub(super) const TESTKIT: Layout = Layout {
+    folder: "crates/testkit",
+    rooms: &[
+        room("frozen", "files that freeze an output", &[]),
+        room("random", "random numbers and mutations from a seed", &[]),
+        room("bytes", "bytes that a reader must survive", &[]),
+        room("lib", "what other crates' tests use", &["bytes", "frozen", "random"]),
+    ],
+    few: &[],
+};
