@@ -184,7 +184,7 @@ impl Reference<'_> {
         Flow::Stop
     }
 
-    /// Lets waiting requests go on, as far as there is room.
+    /// Lets waiting requests continue, as far as there is room.
     pub(super) fn admit(&mut self, index: u32) {
         while let Some(slot) = self.balancers[index as usize].line.peek() {
             let lb = self.balancers[index as usize].lb;
@@ -306,7 +306,7 @@ impl Reference<'_> {
         self.admit_by_health(index);
     }
 
-    /// Lets waiting requests go on, as far as there is room, after health was examined.
+    /// Lets waiting requests continue, as far as there is room, after health was examined.
     pub(super) fn admit_by_health(&mut self, index: u32) {
         let vain = &mut self.balancers[index as usize].vain;
         *vain = (*vain + 1).min(MOST_IN_VAIN);

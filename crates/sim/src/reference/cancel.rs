@@ -1,7 +1,7 @@
 //! Cancellation: everything behind is cut off in the same instant, however far away, and gives back what it holds.
 //!
-//! It travels inwards and stops at the first queue or server whose requests go on (`on_cancel`). Then everything
-//! outside of that place is given back, and the branch goes on to it, unwanted.
+//! It travels inwards and stops at the first queue or server whose requests continue (`on_cancel`). Then everything
+//! outside of that place is given back, and the branch continues to it, unwanted.
 
 use super::branch::{Branch, Frame, Phase};
 use super::build::{Act, NONE};
@@ -23,7 +23,7 @@ struct Position {
 }
 
 impl Reference<'_> {
-    /// A branch with a limit did not return in time: it is cut off, and its parent goes on with an error.
+    /// A branch with a limit did not return in time: it is cut off, and its parent continues with an error.
     pub(super) fn cut_child(&mut self, child: u32, kind: Kind) {
         let parent = self.branches.slots[child as usize].parent;
         if parent == NONE {
@@ -51,7 +51,7 @@ impl Reference<'_> {
         self.cancel(slot, false);
     }
 
-    /// A branch with children goes on with their outcome and the status of their answer (0: none).
+    /// A branch with children continues with their outcome and the status of their answer (0: none).
     pub(super) fn resume_parent(&mut self, parent: u32, outcome: weir_policy::Outcome, status: u16) {
         let branch = &mut self.branches.slots[parent as usize];
         (branch.outcome, branch.status, branch.relayed) = (outcome, status, false);
@@ -116,7 +116,7 @@ impl Reference<'_> {
         self.branches.groups[slot as usize].branches.iter().copied().find(|b| *b != NONE)
     }
 
-    /// Cuts a branch off. With `force`, no request behind it goes on.
+    /// Cuts a branch off. With `force`, no request behind it continues.
     pub(super) fn cancel(&mut self, slot: u32, force: bool) {
         #[cfg(test)]
         self.see_cut(slot, force);
@@ -146,7 +146,7 @@ impl Reference<'_> {
         self.stay_in_cell(slot);
     }
 
-    /// Marks a branch that goes on, and all its children, as unwanted. They keep the list of targets that the request
+    /// Marks a branch that continues, and all its children, as unwanted. They keep the list of targets that the request
     /// tried: the branch that kept it for them is removed.
     fn unwanted_behind(&mut self, slot: u32) {
         let heir = slot;
@@ -236,7 +236,7 @@ impl Reference<'_> {
         Some(Position { stage: at.stage - 1, own: false, ..at })
     }
 
-    /// Depth and stage of the outermost queue or server whose request goes on.
+    /// Depth and stage of the outermost queue or server whose request continues.
     pub(super) fn outermost_that_goes_on(&self, slot: u32) -> Option<(u16, u32)> {
         let phase = self.branches.slots[slot as usize].phase;
         let mut at = Some(self.innermost(slot));

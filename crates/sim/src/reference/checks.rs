@@ -91,7 +91,16 @@ impl Reference<'_> {
                 let ns = self.check_cost_ns(slot);
                 self.sleep(slot, Phase::Out, ns, Class::Step, false)
             }
-            _ => Flow::On,
+            Act::Pass
+            | Act::Rewrite { .. }
+            | Act::Work { .. }
+            | Act::Retry { .. }
+            | Act::Flaky { .. }
+            | Act::Warmup { .. }
+            | Act::Timeout { .. }
+            | Act::Limit { .. }
+            | Act::Hedge { .. }
+            | Act::Hop { .. } => Flow::On,
         }
     }
 
@@ -140,7 +149,22 @@ impl Reference<'_> {
                 }
                 Flow::Out
             }
-            _ => Flow::Out,
+            Act::Pass
+            | Act::Answer { .. }
+            | Act::Rewrite { .. }
+            | Act::Work { .. }
+            | Act::Share { .. }
+            | Act::Retry { .. }
+            | Act::Flaky { .. }
+            | Act::Warmup { .. }
+            | Act::Timeout { .. }
+            | Act::Balance { .. }
+            | Act::Sequence { .. }
+            | Act::Fanout { .. }
+            | Act::Choose { .. }
+            | Act::Limit { .. }
+            | Act::Hedge { .. }
+            | Act::Hop { .. } => Flow::Out,
         }
     }
 

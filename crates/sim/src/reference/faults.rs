@@ -254,7 +254,7 @@ impl Reference<'_> {
         self.tables.faults[fault as usize].mode == Mode::Slow
     }
 
-    /// Kills the processes of a timeline: requests inside are cut off and fail with `reset`, as do those that went on
+    /// Kills the processes of a timeline: requests inside are cut off and fail with `reset`, as do those that continued
     /// only because no cancellation reached them.
     fn crash(&mut self, line: u32) {
         if self.cells.branches_inside == 0 {

@@ -3,7 +3,7 @@
 //! Every wait is an event of its own and everything happens in its turn, so a request can be cut off wherever it is.
 //! What runs through the nodes is a *branch*: a request, or a part of one that a `timeout`, a `fanout` or a process
 //! that can crash sent in. A branch that is cancelled gives back what it holds; one that reaches a queue whose
-//! requests go on loses its parent and goes on up to that queue.
+//! requests continue loses its parent and continues up to that queue.
 //!
 //! It has none of the machinery that makes `crate::engine` fast; a test holds that one to the same bytes as this one.
 //! And since it stops wherever a request does, it is the engine that records the history of requests (`recorder`,

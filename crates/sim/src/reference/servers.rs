@@ -106,7 +106,22 @@ impl Reference<'_> {
                 let index = self.instance(lb, member);
                 self.balancers[index as usize].line.take_out(&mut self.links, slot);
             }
-            _ => {}
+            Act::Pass
+            | Act::Answer { .. }
+            | Act::Rewrite { .. }
+            | Act::Work { .. }
+            | Act::Cable { .. }
+            | Act::Retry { .. }
+            | Act::Fault { .. }
+            | Act::Flaky { .. }
+            | Act::Warmup { .. }
+            | Act::Timeout { .. }
+            | Act::Sequence { .. }
+            | Act::Fanout { .. }
+            | Act::Choose { .. }
+            | Act::Limit { .. }
+            | Act::Hedge { .. }
+            | Act::Hop { .. } => {}
         }
     }
 
@@ -144,7 +159,7 @@ impl Reference<'_> {
         self.wake(slot, Phase::Inside);
     }
 
-    /// A branch that has a slot or share goes on: behind the queue, or back from the server that has finished its
+    /// A branch that has a slot or share continues: behind the queue, or back from the server that has finished its
     /// work.
     pub(super) fn served(&mut self, slot: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
@@ -230,7 +245,7 @@ impl Reference<'_> {
         server.due = end.max(1);
         server.tick = server.tick.wrapping_add(1);
         // Before everything else at that instant: the tick only marks the requests whose turn comes as finished. A
-        // request that finishes at this very instant goes on in its turn.
+        // request that finishes at this very instant continues in its turn.
         let class = if end <= self.now { self.class } else { Class::Step };
         let entry = Entry {
             at: end.min(u64::MAX - 1),

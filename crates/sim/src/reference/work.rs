@@ -44,7 +44,22 @@ impl Reference<'_> {
                 }
                 ns
             }
-            _ => 0,
+            Act::Pass
+            | Act::Answer { .. }
+            | Act::Rewrite { .. }
+            | Act::Cable { .. }
+            | Act::Queue { .. }
+            | Act::Retry { .. }
+            | Act::Fault { .. }
+            | Act::Flaky { .. }
+            | Act::Warmup { .. }
+            | Act::Timeout { .. }
+            | Act::Balance { .. }
+            | Act::Fanout { .. }
+            | Act::Choose { .. }
+            | Act::Limit { .. }
+            | Act::Hedge { .. }
+            | Act::Hop { .. } => 0,
         };
         own.saturating_add(match node.next {
             Next::Stage => self.ahead_of(slot, stage + 1, member, seen),

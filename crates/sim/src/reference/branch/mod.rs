@@ -34,7 +34,7 @@ pub(super) enum Phase {
     Children,
     /// It waits before its next attempt.
     Backoff,
-    /// What it waited for was cut off; it goes on at once.
+    /// What it waited for was cut off; it continues at once.
     Cut,
     /// It asks its balancer again, at once.
     Retake,
@@ -63,7 +63,7 @@ pub(super) struct Branch {
     pub member: u32,
     /// Changes when the slot is reused.
     pub tag: u32,
-    /// Changes whenever it goes on: an earlier event that would wake it is stale.
+    /// Changes whenever it continues: an earlier event that would wake it is stale.
     pub epoch: u32,
     /// Its parent: [`NONE`] for the request's own branch, and for one that was left behind.
     pub parent: u32,

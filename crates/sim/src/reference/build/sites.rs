@@ -38,7 +38,7 @@ pub(crate) enum Act {
     Flaky { flaky: u32 },
     /// Has more work behind it.
     Warmup { warmup: u32 },
-    /// Goes on as a branch with this time limit, ns.
+    /// Continues as a branch with this time limit, ns.
     Timeout { ns: u64 },
     /// Goes to one of the targets.
     Balance { lb: u32 },

@@ -58,7 +58,7 @@ const PATIENCE: u64 = (1 << 16) - 1;
 
 /// The purpose of an event: the four highest bits of its `who`; the rest is an index.
 pub(super) mod what {
-    /// A branch goes on, if it is still in the wait that this ends.
+    /// A branch continues, if it is still in the wait that this ends.
     pub const GO_ON: u32 = 0;
     /// The time limit of a branch has passed.
     pub const LIMIT: u32 = 1 << 28;
@@ -74,13 +74,13 @@ pub(super) mod what {
     pub const WATCH: u32 = 6 << 28;
     /// A balancer's health checks are due.
     pub const CHECK: u32 = 7 << 28;
-    /// A health check goes on.
+    /// A health check continues.
     pub const CHECK_ON: u32 = 8 << 28;
     /// The time limit of a health check has passed.
     pub const CHECK_LIMIT: u32 = 9 << 28;
     /// Another attempt of a hedge may begin.
     pub const HEDGE: u32 = 10 << 28;
-    /// A probe goes on.
+    /// A probe continues.
     pub const PROBE: u32 = 11 << 28;
     pub const MASK: u32 = 15 << 28;
 
@@ -106,7 +106,7 @@ pub(super) enum Flow {
     Back,
     /// Out of it.
     Out,
-    /// Another branch goes on, out of its stage.
+    /// Another branch continues, out of its stage.
     Switch(u32),
     /// Another branch begins.
     Begin(u32),

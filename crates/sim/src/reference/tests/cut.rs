@@ -40,11 +40,11 @@ fn on_cancel_of_queues_and_servers() {
         let went =
             Case::new(&at, &with("stop")).gives(&["10 ok", "15 timeout", "15 timeout", "10 ok", "10 ok"]);
         assert_eq!(went.busy_and_waiting(kind, 36.0), (15.0 + 10.0, 10.0 + 15.0), "{kind}");
-        // b goes on until 20 ms, and d waits for that.
+        // b continues until 20 ms, and d waits for that.
         let went =
             Case::new(&at, &with("skip")).gives(&["10 ok", "15 timeout", "15 timeout", "14 ok", "10 ok"]);
         assert_eq!(went.busy_and_waiting(kind, 36.0), (20.0 + 10.0, 10.0 + 15.0 + 4.0), "{kind}");
-        // Both go on, until 20 and 30 ms: d is inside when its limit strikes, and goes on until 40 ms, before e.
+        // Both continue, until 20 and 30 ms: d is inside when its limit strikes, and continues until 40 ms, before e.
         let went = Case::new(&at, &with("finish")).gives(&[
             "10 ok",
             "15 timeout",
@@ -58,7 +58,7 @@ fn on_cancel_of_queues_and_servers() {
 }
 
 /// Two requests that share a core are cut off at 15 ms with 3.33 ms of work left each; b arrived at 10 ms, has done
-/// 1.67 ms, and is alone from then on. Where they go on, it gets a third until its own limit.
+/// 1.67 ms, and is alone from then on. Where they continue, it gets a third until its own limit.
 #[test]
 fn what_shares_a_core_gets_it_back() {
     let with =
@@ -111,7 +111,7 @@ fn balancers_count_what_goes_on() {
     Case::new(&[0, 11, 51], &skip).gives(&["10 timeout", "5 ok", "10 timeout"]);
     let stop = kept.replace("finish", "stop");
     Case::new(&[0, 11, 51], &stop).gives(&["10 timeout"; 3]);
-    // The request in a queue behind the balancer goes on, but the balancer does not count it.
+    // The request in a queue behind the balancer continues, but the balancer does not count it.
     let behind = r#"
 slow = queue(delay(50 * ms, server("a")), on_cancel = "finish")
 root = timeout(10 * ms, lb.least_conn([slow, delay(5 * ms, server("b"))], ties = "first"))
@@ -170,7 +170,7 @@ fn patience() {
     case("delay(15 * ms, server())").gives(&["10 cancelled"; 2]);
     case("queue(delay(15 * ms, server()))").gives(&["10 cancelled"; 2]);
     case("queue(delay(8 * ms, server()))").gives(&["8 ok"; 2]);
-    // The first goes on until 15 ms; the second waits for that, and has 6 ms left.
+    // The first continues until 15 ms; the second waits for that, and has 6 ms left.
     case("queue(delay(15 * ms, server()), on_cancel = \"skip\")").gives(&["10 cancelled"; 2]);
     case("queue(delay(12 * ms, server()), on_cancel = \"skip\")").gives(&["10 cancelled", "10 cancelled"]);
     Case::with(
@@ -184,7 +184,7 @@ fn patience() {
     case("timeout(10 * ms, delay(15 * ms, server()))").gives(&["10 cancelled"; 2]);
 }
 
-/// Of two queues that finish their requests the outer one keeps its slot as well: everything behind it goes on as if
+/// Of two queues that finish their requests the outer one keeps its slot as well: everything behind it continues as if
 /// nothing had happened.
 #[test]
 fn the_outermost_queue_goes_on() {

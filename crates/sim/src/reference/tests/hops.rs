@@ -98,7 +98,7 @@ fn the_outermost_listener_is_where_requests_come_in() {
     }
 }
 
-/// Cancellation travels through a listener: requests behind it are cut off or go on as elsewhere.
+/// Cancellation travels through a listener: requests behind it are cut off or continue as elsewhere.
 #[test]
 fn cancellation_travels_through() {
     let root = |how: &str| {

@@ -108,7 +108,7 @@ fn duration() {
     assert_eq!(of("duration = 95 * ms, requests = 50").answers, ["15 ok"; 9]);
 }
 
-/// A closed loop with a duration ends although processes go on failing; and so does a run in which a request is lost
+/// A closed loop with a duration ends although processes continue failing; and so does a run in which a request is lost
 /// for good inside a process that no request enters any more.
 #[test]
 fn runs_end_though_nodes_go_on_failing() {
@@ -221,7 +221,7 @@ root = sequence(pool({retries}, fails_once))
 /// The later picks of a branch left behind do not depend on what the request that reuses its slot has tried.
 #[test]
 fn what_is_left_behind_has_tried_what_it_has_tried() {
-    // The first request goes on in the queue and picks at 30 ms, long after it was answered.
+    // The first request continues in the queue and picks at 30 ms, long after it was answered.
     let source = r#"
 targets = lb.least_conn([delay(1 * ms, server("a")), delay(1 * ms, server("b"))], ties = "first")
 late = queue(timeout(1 * hours, delay(30 * ms, targets)), on_cancel = "finish")
@@ -253,7 +253,7 @@ fn limits_strike_from_the_outside_in() {
     }
 }
 
-/// Work that ends at the instant of its arrival goes on after events that come before arrivals: here the end of a
+/// Work that ends at the instant of its arrival continues after events that come before arrivals: here the end of a
 /// pass-over.
 #[test]
 fn work_of_no_length_ends_in_its_turn() {
