@@ -1,8 +1,8 @@
 //! What this machine adds to a request: the time of a hop, and how much it can send at all. Measured on scenarios of its own, never
 //! on the one that is verified, and then simulated.
 
+use crate::options::{Error, Options};
 use crate::prepare::Arrangement;
-use crate::run::{Error, Options};
 use crate::trial::trial;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,8 +51,7 @@ pub struct Calibration {
     /// The same from a router to a server, ns.
     pub server_hop_ns: f64,
     /// The time by which any work at a server exceeds its model, ns: its timer fires late, and a request that
-    /// waits for its place gets that
-    /// a little later.
+    /// waits for its place gets that a little later.
     pub work_ns: f64,
     /// How much longer than they should the two crossings of a cable take together, ns: a timer each rings late.
     pub cable_ns: f64,

@@ -1,6 +1,5 @@
 //! A point with what a machine adds: a delay before the scenario's first node, one before each server, one before each
-//! node at which requests wait
-//! for a timer. They are nodes at places of their own, so they change no draw.
+//! node at which requests wait for a timer. They are nodes at places of their own, so they change no draw.
 //!
 //! How long a hop to a server takes, and how late a timer is, is drawn, afresh in each *turn*: where requests choose by what others
 //! do, a tenth of a millisecond makes all that follows another. What is predicted is the mean of what such turns lead to, and no

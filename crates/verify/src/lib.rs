@@ -13,6 +13,8 @@ mod children;
 mod connections;
 mod figures;
 mod hops;
+mod options;
+mod outcome;
 mod part;
 mod prepare;
 mod record;
@@ -24,10 +26,11 @@ mod trial;
 pub use against::Router;
 pub use calibrate::{Calibration, calibrate};
 pub use children::{CHILD, child};
+pub use options::{Error, Options};
+pub use outcome::{
+    AtQuantile, BothWorlds, Connections, Progress, ScenarioVerified, TargetShares, Verification,
+};
 pub use prepare::CannotVerify;
 pub use record::{ClientRequest, Line, Replay, SCHEMA, ServerRequest, replay};
-pub use run::{
-    AtQuantile, BothWorlds, Connections, Error, Options, Progress, ScenarioVerified, TargetShares,
-    Verification, verify,
-};
+pub use run::verify;
 pub use statistics::{Statistic, Tolerances, Unit, Verdict};

@@ -1,215 +1,30 @@
 //! A verification: scenarios one after another, run by run.
 
-use crate::against::Router;
-use crate::calibrate::{Calibration, calibrate};
+use crate::calibrate::calibrate;
 use crate::connections::{self, ConnectionCounts};
 use crate::figures::{self, Figures, QUANTILES};
 use crate::hops::{CalibratedPoint, turned, with_hops};
+use crate::options::{Error, Options};
+use crate::outcome::{
+    AtQuantile, BothWorlds, Connections, Progress, ScenarioVerified, TargetShares, Verification,
+};
 use crate::prepare::{self, Arrangement, CannotVerify};
 use crate::record;
 use crate::schedule::{Schedule, schedules};
 use crate::statistics::{Compared, Statistic, Tolerances, Unit, Verdict, compare, unsaid};
 use crate::trial::{RunOutcome, trial};
-use std::fmt;
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use weir_plan::Plan;
-use weir_plan::{NodeId, Point, Scenario, Spec, Value, Window};
+use weir_plan::{NodeId, Point, Scenario, Spec, Window};
 use weir_sim::{RecordOptions, ScenarioResult, Selection};
 use weir_stats::{Estimate, Key};
 
 /// How often each replication is simulated, with other times of the machine's own.
 const TURNS: u32 = 8;
-
-/// What is asked for.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Seed of all draws.
-    pub seed: u64,
-    /// Runs of each scenario that count, at least 1; with one nothing can be decided. As many more are made for those that are void.
-    pub runs: u32,
-    /// Requests of each run, instead of what the file says.
-    pub requests: Option<u64>,
-    /// The scenarios to run; all if empty.
-    pub scenarios: Vec<String>,
-    /// What may differ.
-    pub tolerances: Tolerances,
-    /// The approximate time for all runs, ns: fewer requests are sent if they would take longer.
-    pub within_ns: Option<u64>,
-    /// What is served, where that is another plan than what is simulated: to check that a difference is reported.
-    pub reality: Option<Plan>,
-    /// Whether servers that are not weir's own may be loaded.
-    pub real: bool,
-    /// Whether each `listen` is a process of its own.
-    pub processes: bool,
-    /// The load balancer that routes in reality.
-    pub against: Router,
-    /// Whether what happens is recorded.
-    pub records: bool,
-    /// This program: its copies are the processes of a run.
-    pub exe: PathBuf,
-}
-
-impl Options {
-    /// Those of one run of everything, which this program's copies do.
-    pub fn new(exe: &Path) -> Options {
-        Options {
-            seed: 1,
-            runs: 1,
-            requests: None,
-            scenarios: Vec::new(),
-            tolerances: Tolerances::default(),
-            within_ns: None,
-            reality: None,
-            real: false,
-            processes: false,
-            against: Router::Weir,
-            records: false,
-            exe: exe.to_owned(),
-        }
-    }
-}
-
-/// Why there is no verification.
-#[derive(Debug)]
-pub enum Error {
-    /// The scenarios cannot be verified, in words.
-    Cannot(CannotVerify),
-    /// They cannot be simulated.
-    Simulated(weir_sim::Error),
-    /// The machine failed, in words.
-    System(String),
-    /// What happened cannot be written.
-    Record(io::Error),
-    /// It was stopped.
-    Interrupted,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Cannot(why) => why.fmt(f),
-            Error::Simulated(e) => write!(f, "{e:?}"),
-            Error::System(why) => f.write_str(why),
-            Error::Record(e) => e.fmt(f),
-            Error::Interrupted => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// Progress of a verification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress<'a> {
-    /// The scenario that runs.
-    pub scenario: &'a str,
-    /// Which of its runs, from 1.
-    pub run: u32,
-    /// How many it has.
-    pub runs: u32,
-}
-
-/// What a verification found.
-#[derive(Clone, Debug)]
-pub struct Verification {
-    /// The load balancer that routed.
-    pub against: Router,
-    /// The topology file's name.
-    pub file: String,
-    /// The plan's hash.
-    pub plan: String,
-    /// Seed of all draws.
-    pub seed: u64,
-    /// What this machine adds, which was simulated too.
-    pub calibration: Calibration,
-    /// Each scenario.
-    pub scenarios: Vec<ScenarioVerified>,
-}
-
-impl Verification {
-    /// What follows from all of them.
-    pub fn verdict(&self) -> Verdict {
-        Verdict::of_all(self.scenarios.iter().map(|s| s.verdict))
-    }
-}
-
-/// A scenario in both worlds.
-#[derive(Clone, Debug)]
-pub struct ScenarioVerified {
-    /// Its name.
-    pub name: String,
-    /// The parameters that it ran with.
-    pub params: Vec<(String, Value)>,
-    /// Runs that count.
-    pub runs: u32,
-    /// Runs that were to count.
-    pub asked_runs: u32,
-    /// Runs that the machine was too busy for, each with why.
-    pub void: Vec<String>,
-    /// What was compared.
-    pub statistics: Vec<Statistic>,
-    /// Latencies by quantile.
-    pub curve: Vec<AtQuantile>,
-    /// The servers' shares of the requests.
-    pub targets: Vec<TargetShares>,
-    /// What follows.
-    pub verdict: Verdict,
-    /// How often balancers ejected a target in a run; `None` where none of them can.
-    pub ejections: Option<BothWorlds>,
-    /// Connections that were opened in a run.
-    pub connections: Connections,
-    /// One timer of ten of the servers rang later than this, ns, in the worst run.
-    pub timers_late_ns: Option<f64>,
-    /// What to know when reading this.
-    pub warnings: Vec<String>,
-}
-
-/// Connections that were opened in a run; what cannot be said has no value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Connections {
-    /// By clients.
-    pub client: BothWorlds,
-    /// By routers, to servers and to routers behind them.
-    pub server: BothWorlds,
-    /// How long a router took for one, ms.
-    pub server_takes_ms: Option<f64>,
-}
-
-/// A figure of simulation and reality that is reported without a verdict.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BothWorlds {
-    /// As simulated.
-    pub simulated: Estimate,
-    /// As it was.
-    pub real: Estimate,
-}
-
-/// A quantile of the latency, ms.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AtQuantile {
-    /// Which: 0.5 is the median.
-    pub q: f64,
-    /// As simulated.
-    pub simulated: Estimate,
-    /// As it was.
-    pub real: Estimate,
-}
-
-/// A server's share of the requests.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TargetShares {
-    /// Its name.
-    pub name: String,
-    /// As simulated.
-    pub simulated: Estimate,
-    /// As it was.
-    pub real: Estimate,
-}
 
 /// Verifies scenarios of a plan. What happens is written to `record`.
 ///
@@ -561,6 +376,8 @@ fn targets(pairs: &[Pair], prepared: &Arrangement) -> Vec<TargetShares> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::Calibration;
+    use std::path::Path;
     use weir_topology::{Request, evaluate};
 
     /// Four routers over forty servers at a utilisation of 0.8.

@@ -1,8 +1,8 @@
 //! How many runs a scenario has, how long they are, and how many go on beside each other.
 
 use crate::calibrate::Calibration;
+use crate::options::{Error, Options};
 use crate::prepare::CannotVerify;
-use crate::run::{Error, Options};
 use std::sync::atomic::AtomicBool;
 use weir_plan::Scenario;
 use weir_stats::Key;

@@ -3,9 +3,9 @@
 use crate::against::ProxyProcess;
 use crate::busy;
 use crate::children::Child;
+use crate::options::{Error, Options};
 use crate::part::{ChildReport, Part, Row, Setup};
 use crate::prepare::Arrangement;
-use crate::run::{Error, Options};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,14 @@
 //! The table: which rooms a crate has, and which others each may know. `cargo xtask rooms` shows the present state.
 
+mod model;
 mod net;
 mod plan;
 mod policy;
 mod serve;
 mod sim;
+mod stats;
 mod testkit;
+mod workload;
 mod xtask;
 
 /// A crate whose rooms are held to a table.
@@ -45,11 +48,14 @@ pub(super) struct Restriction {
 /// A crate without an entry is not held to anything.
 #[rustfmt::skip] // a line each, so that two changes do not meet
 pub(super) const TABLE: &[Layout] = &[
+    model::MODEL,
     net::NET,
     plan::PLAN,
     policy::POLICY,
     serve::SERVE,
     sim::SIM,
+    stats::STATS,
     testkit::TESTKIT,
+    workload::WORKLOAD,
     xtask::XTASK,
 ];

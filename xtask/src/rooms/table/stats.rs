@@ -1,0 +1,22 @@
+//! The rooms of `stats`: estimates, histograms and draws that are the same on every machine.
+
+use super::{Layout, room};
+
+pub(super) const STATS: Layout = Layout {
+    folder: "crates/stats",
+    rooms: &[
+        room("math", "logarithms and powers with the same bits on every machine", &[]),
+        room("draw", "keys, and the draws derived from them", &["math"]),
+        room("student", "quantiles of Student's distribution", &["math"]),
+        room("histogram", "latencies in buckets, and their quantiles", &["math"]),
+        room("estimate", "means with confidence intervals", &["student", "histogram"]),
+        room("difference", "tests of differences, paired and not", &["math", "student", "estimate"]),
+        room("mser", "the end of a warm-up", &["math"]),
+        room(
+            "lib",
+            "the public face: all of them",
+            &["math", "draw", "student", "histogram", "estimate", "difference", "mser"],
+        ),
+    ],
+    few: &[],
+};

@@ -1,0 +1,16 @@
+//! The rooms of `workload`: the requests of a scenario, for the simulator and for the generator.
+
+use super::{Layout, room};
+
+pub(super) const WORKLOAD: Layout = Layout {
+    folder: "crates/workload",
+    rooms: &[
+        room("drawn", "the draws that a request carries between processes", &[]),
+        room("kinds", "the kinds of a scenario's requests", &[]),
+        room("places", "the identities of nodes in draws", &[]),
+        room("requests", "the requests of a replication, one by one", &["kinds"]),
+        room("sending", "the number and times of requests, and which count", &[]),
+        room("lib", "the public face: all of them", &["drawn", "kinds", "places", "requests", "sending"]),
+    ],
+    few: &[],
+};
