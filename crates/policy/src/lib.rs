@@ -7,7 +7,6 @@
 
 pub mod attempts;
 pub mod balance;
-pub mod config;
 pub mod ds;
 pub mod health;
 pub mod history;
@@ -17,7 +16,7 @@ pub mod outcome;
 pub mod upstream;
 
 pub use attempts::{budget, hedge, retry};
-pub use balance::{Ask, Balancer, Release, Table};
+pub use balance::{Ask, Balancer, Policy, Release, Table, Traits};
 pub use balance::{
     first, least_conn, least_work, maglev, p2c, peak_ewma, prequal, random, ring_hash, round_robin,
 };
@@ -28,3 +27,25 @@ pub use limits::rate;
 pub use outcome::{Kind, Outcome};
 pub use upstream::journal::{Choice, Deed};
 pub use upstream::{Picked, Ticket, Upstream};
+
+/// The arguments of all policies, as a plan holds them: plain data with every default explicit.
+pub mod config {
+    pub use crate::attempts::budget::Budget;
+    pub use crate::attempts::hedge::Hedge;
+    pub use crate::attempts::retry::{Exclude, Methods, Retry, Work};
+    pub use crate::balance::Balance;
+    pub use crate::balance::least_conn::LeastConnArgs;
+    pub use crate::balance::maglev::MaglevArgs;
+    pub use crate::balance::p2c::P2cArgs;
+    pub use crate::balance::peak_ewma::PeakEwmaArgs;
+    pub use crate::balance::prequal::PrequalArgs;
+    pub use crate::balance::ring_hash::RingHashArgs;
+    pub use crate::balance::round_robin::{RoundRobinArgs, Start};
+    pub use crate::balance::ties::Ties;
+    pub use crate::health::active::{Check, Initial};
+    pub use crate::health::eject::Eject;
+    pub use crate::health::outlier::Outlier;
+    pub use crate::health::panic::OnEmpty;
+    pub use crate::health::slow_start::SlowStart;
+    pub use crate::limits::rate::Rate;
+}

@@ -10,7 +10,8 @@ use weir_plan::{
 };
 use weir_policy::Kind;
 use weir_policy::config::{
-    Balance, Budget, Check, Eject, Hedge, Initial, Methods, OnEmpty, Outlier, Rate, SlowStart,
+    Balance, Budget, Check, Eject, Hedge, Initial, MaglevArgs, Methods, OnEmpty, Outlier, PeakEwmaArgs,
+    PrequalArgs, Rate, RingHashArgs, SlowStart,
 };
 use weir_topology::{Request, evaluate};
 
@@ -103,12 +104,27 @@ fn policies_have_the_defaults_of_the_contract() {
     let key = Some(KeySource::Header("x-user".to_owned()));
     for (source, balance, key) in [
         ("lb.first([server()])", Balance::First, None),
-        ("lb.peak_ewma([server()])", Balance::PeakEwma { decay_ns: 10 * S, default_rtt_ns: 30 * MS }, None),
-        ("lb.ring_hash([server()])", Balance::RingHash { bound: None }, key.clone()),
-        ("lb.maglev([server()], bound=None)", Balance::Maglev { table_size: 65_537, bound: None }, key),
+        (
+            "lb.peak_ewma([server()])",
+            Balance::PeakEwma(PeakEwmaArgs { decay_ns: 10 * S, default_rtt_ns: 30 * MS }),
+            None,
+        ),
+        ("lb.ring_hash([server()])", Balance::RingHash(RingHashArgs { bound: None }), key.clone()),
+        (
+            "lb.maglev([server()], bound=None)",
+            Balance::Maglev(MaglevArgs { table_size: 65_537, bound: None }),
+            key,
+        ),
         (
             "lb.prequal([server()])",
-            Balance::Prequal { probes: 3.0, pool: 16, age_ns: S, q_rif: 0.84, remove: 1.0, delta: 1.0 },
+            Balance::Prequal(PrequalArgs {
+                probes: 3.0,
+                pool: 16,
+                age_ns: S,
+                q_rif: 0.84,
+                remove: 1.0,
+                delta: 1.0,
+            }),
             None,
         ),
         ("lb.least_work([server()])", Balance::LeastWork, None),

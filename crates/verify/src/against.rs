@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use weir_plan::{Lb, NodeId, Spec, To};
-use weir_policy::config::{Balance, Start, Ties};
+use weir_policy::config::{Balance, LeastConnArgs, P2cArgs, RoundRobinArgs, Start, Ties};
 
 /// The load balancer that routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,23 +199,25 @@ fn policy(lb: &Lb, router: Router) -> Result<String, String> {
     let rotates = "among equally loaded targets it takes the next in turn: write ties = \"rotate\"";
     let words =
         match (&lb.balance, router) {
-            (Balance::LeastConn { error_hold_ns: 1.., .. }, _) => {
+            (Balance::LeastConn(LeastConnArgs { error_hold_ns: 1.., .. }), _) => {
                 return Err("it does not support `error_hold`".to_owned());
             }
-            (Balance::LeastConn { ties, .. }, _) if *ties != Ties::Rotate => return Err(rotates.to_owned()),
-            (Balance::LeastConn { .. }, Router::Haproxy) => "leastconn",
-            (Balance::LeastConn { .. }, _) => "least_conn",
-            (Balance::RoundRobin { start: Start::Random }, _) => {
+            (Balance::LeastConn(LeastConnArgs { ties, .. }), _) if *ties != Ties::Rotate => return Err(rotates.to_owned()),
+            (Balance::LeastConn(_), Router::Haproxy) => "leastconn",
+            (Balance::LeastConn(_), _) => "least_conn",
+            (Balance::RoundRobin(RoundRobinArgs { start: Start::Random }), _) => {
                 return Err("its cycle begins with the first target: write start = \"first\"".to_owned());
             }
-            (Balance::RoundRobin { .. }, Router::Haproxy) => "roundrobin",
-            (Balance::RoundRobin { .. }, _) => "",
+            (Balance::RoundRobin(_), Router::Haproxy) => "roundrobin",
+            (Balance::RoundRobin(_), _) => "",
             (Balance::Random, Router::Haproxy) => "random(1)",
             (Balance::Random, _) => "random",
-            (Balance::P2c { choices: 2, bias, error_hold_ns: 0, .. }, Router::Haproxy) if *bias == 1.0 => {
+            (Balance::P2c(P2cArgs { choices: 2, bias, error_hold_ns: 0, .. }), Router::Haproxy)
+                if *bias == 1.0 =>
+            {
                 "random(2)"
             }
-            (Balance::P2c { choices: 2, bias, error_hold_ns: 0, .. }, _) if *bias == 1.0 => {
+            (Balance::P2c(P2cArgs { choices: 2, bias, error_hold_ns: 0, .. }), _) if *bias == 1.0 => {
                 "random two least_conn"
             }
             _ => return Err(

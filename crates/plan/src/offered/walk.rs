@@ -217,7 +217,7 @@ impl<'a> Walk<'a> {
                     self.add(spare, rates, 1.0, marks);
                 }
                 sum(if first { &mut flow.first } else { &mut flow.split }, rates);
-                flow.picked_marks |= marks | if lb.balance.counts_in_flight() { STEERED } else { 0 };
+                flow.picked_marks |= marks | if lb.balance.traits().counts { STEERED } else { 0 };
             }
             Some(Spec::Split { weights, .. }) => {
                 let total: f64 = weights.iter().sum();

@@ -7,7 +7,10 @@ use crate::path;
 use crate::ranges::{MOST_COUNTED, MOST_IN_A_ROW, MOST_KEPT, MOST_PROBES};
 use crate::sticky;
 use crate::{HealthCheck, Lb};
-use weir_policy::config::{Balance, Check, Eject, OnEmpty, Outlier, SlowStart, Ties};
+use weir_policy::config::{
+    Balance, Check, Eject, LeastConnArgs, MaglevArgs, OnEmpty, Outlier, P2cArgs, PeakEwmaArgs, PrequalArgs,
+    RingHashArgs, SlowStart, Ties,
+};
 use weir_policy::maglev::{GREATEST_TABLE, is_table_size};
 
 type Checked = Result<(), String>;
@@ -15,7 +18,7 @@ type Checked = Result<(), String>;
 /// Checks one.
 pub(super) fn check(lb: &Lb) -> Checked {
     policy(&lb.balance)?;
-    let hashes = matches!(lb.balance, Balance::RingHash { .. } | Balance::Maglev { .. });
+    let hashes = lb.balance.traits().hashes;
     match &lb.key {
         Some(k) if hashes => key(k)?,
         None if hashes => return Err("a policy that hashes needs a key".to_owned()),
@@ -47,8 +50,8 @@ pub(super) fn check(lb: &Lb) -> Checked {
 
 fn policy(balance: &Balance) -> Checked {
     match balance {
-        Balance::LeastConn { error_hold_ns, .. } => duration(*error_hold_ns),
-        Balance::P2c { choices, ties, error_hold_ns, bias, .. } => {
+        Balance::LeastConn(LeastConnArgs { error_hold_ns, .. }) => duration(*error_hold_ns),
+        Balance::P2c(P2cArgs { choices, ties, error_hold_ns, bias, .. }) => {
             duration(*error_hold_ns)?;
             between("choices", u64::from(*choices), 1, 1_000_000)?;
             if *ties == Ties::Rotate {
@@ -56,12 +59,12 @@ fn policy(balance: &Balance) -> Checked {
             }
             not_negative("bias", *bias)
         }
-        Balance::PeakEwma { decay_ns, default_rtt_ns } => {
+        Balance::PeakEwma(PeakEwmaArgs { decay_ns, default_rtt_ns }) => {
             above_0("decay_ns", *decay_ns)?;
             above_0("default_rtt_ns", *default_rtt_ns)
         }
-        Balance::RingHash { bound: factor } => bound(*factor),
-        Balance::Maglev { table_size, bound: factor } => {
+        Balance::RingHash(RingHashArgs { bound: factor }) => bound(*factor),
+        Balance::Maglev(MaglevArgs { table_size, bound: factor }) => {
             bound(*factor)?;
             if is_table_size(*table_size) {
                 Ok(())
@@ -69,7 +72,7 @@ fn policy(balance: &Balance) -> Checked {
                 Err(format!("table_size must be a prime up to {GREATEST_TABLE}, not {table_size}"))
             }
         }
-        Balance::Prequal { probes, pool, age_ns, q_rif, remove, delta } => {
+        Balance::Prequal(PrequalArgs { probes, pool, age_ns, q_rif, remove, delta }) => {
             positive("probes", *probes)?;
             if *probes > MOST_PROBES {
                 return Err(format!("probes must be at most {MOST_PROBES}, not {probes}"));
@@ -80,7 +83,7 @@ fn policy(balance: &Balance) -> Checked {
             not_negative("remove", *remove)?;
             not_negative("delta", *delta)
         }
-        Balance::Random | Balance::RoundRobin { .. } | Balance::First | Balance::LeastWork => Ok(()),
+        Balance::Random | Balance::RoundRobin(_) | Balance::First | Balance::LeastWork => Ok(()),
     }
 }
 

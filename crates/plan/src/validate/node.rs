@@ -2,7 +2,7 @@
 
 use super::{listening, within};
 use crate::{Node, NodeId, Point, Spec, To};
-use weir_policy::config::Balance;
+use weir_policy::config::{Balance, MaglevArgs};
 use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 
 /// Checks all nodes of a point whose specs and lists are in order.
@@ -107,13 +107,13 @@ fn targets(p: &Point, balance: &Balance, targets: &[NodeId]) -> Result<(), Strin
         return Err("all targets weigh 0".to_owned());
     }
     match balance {
-        Balance::RoundRobin { .. } if targets.iter().any(|t| weight(t).fract() != 0.0) => {
+        Balance::RoundRobin(_) if targets.iter().any(|t| weight(t).fract() != 0.0) => {
             Err("`lb.round_robin` needs whole weights".to_owned())
         }
-        Balance::RoundRobin { .. } if is_too_long(&targets.iter().map(weight).collect::<Vec<_>>()) => {
+        Balance::RoundRobin(_) if is_too_long(&targets.iter().map(weight).collect::<Vec<_>>()) => {
             Err(format!("unequal weights of `lb.round_robin` must add up to at most {GREATEST_SUM}"))
         }
-        Balance::Maglev { table_size, .. } if (*table_size as usize) < targets.len() => {
+        Balance::Maglev(MaglevArgs { table_size, .. }) if (*table_size as usize) < targets.len() => {
             Err(format!("a table of {table_size} slots is too small for {} targets", targets.len()))
         }
         _ => Ok(()),

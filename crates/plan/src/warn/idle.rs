@@ -55,7 +55,7 @@ pub(super) fn outliers(draft: &Draft<'_>, found: &mut Found) {
 /// Slow starts of hashes, whose keys they would move.
 pub(super) fn slow_starts(draft: &Draft<'_>, found: &mut Found) {
     for (site, lb, _) in balancers(draft.point) {
-        let hashes = matches!(lb.balance, Balance::RingHash { .. } | Balance::Maglev { .. });
+        let hashes = lb.balance.traits().hashes;
         if lb.slow_start.is_some() && (hashes || lb.balance == Balance::First) {
             let why = if hashes {
                 "keys stay with their targets, regardless of weights"

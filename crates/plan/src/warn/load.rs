@@ -59,7 +59,7 @@ fn varies(point: &Point, scenario: &Scenario) -> bool {
             Spec::Delay { time } | Spec::Cable { time, .. } => !fixed(time),
             Spec::Concurrent { work, .. } => !fixed(work),
             Spec::Split { .. } => true,
-            Spec::Lb(lb) => !matches!(lb.balance, Balance::RoundRobin { .. } | Balance::First),
+            Spec::Lb(lb) => !matches!(lb.balance, Balance::RoundRobin(_) | Balance::First),
             _ => false,
         })
 }

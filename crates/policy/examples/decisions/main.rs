@@ -11,7 +11,10 @@ mod naive;
 
 use naive::Naive;
 use std::time::{Duration, Instant};
-use weir_policy::config::{Balance, Eject, Start, Ties};
+use weir_policy::config::{
+    Balance, Eject, LeastConnArgs, MaglevArgs, P2cArgs, PeakEwmaArgs, PrequalArgs, RingHashArgs,
+    RoundRobinArgs, Start, Ties,
+};
 use weir_policy::health::HealthConfig;
 use weir_policy::upstream::Around;
 use weir_policy::{Ask, Balancer, Picked, Ticket, Upstream};
@@ -155,10 +158,11 @@ fn policies() -> Vec<(&'static str, Balance, Weights)> {
     let equal: Weights = |_| 1.0;
     let few: Weights = |i| [1.0, 2.0, 4.0][i % 3];
     let many: Weights = |i| 1.0 + (i % 97) as f64;
-    let p2c =
-        |bias| Balance::P2c { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias };
-    let least = |ties| Balance::LeastConn { ties, error_hold_ns: 0 };
-    let turn = Balance::RoundRobin { start: Start::First };
+    let p2c = |bias| {
+        Balance::P2c(P2cArgs { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias })
+    };
+    let least = |ties| Balance::LeastConn(LeastConnArgs { ties, error_hold_ns: 0 });
+    let turn = Balance::RoundRobin(RoundRobinArgs { start: Start::First });
     let second = 1_000_000_000;
     vec![
         ("random", Balance::Random, equal),
@@ -173,26 +177,37 @@ fn policies() -> Vec<(&'static str, Balance, Weights)> {
         ("p2c", p2c(1.0), equal),
         ("p2c, weights, bias 2", p2c(2.0), few),
         ("first", Balance::First, equal),
-        ("peak_ewma", Balance::PeakEwma { decay_ns: 10 * second, default_rtt_ns: 30_000_000 }, equal),
-        ("ring_hash", Balance::RingHash { bound: None }, equal),
-        ("ring_hash, bound 1.25", Balance::RingHash { bound: Some(1.25) }, equal),
-        ("maglev", Balance::Maglev { table_size: 65_537, bound: None }, equal),
-        ("maglev, bound 1.25", Balance::Maglev { table_size: 65_537, bound: Some(1.25) }, equal),
+        (
+            "peak_ewma",
+            Balance::PeakEwma(PeakEwmaArgs { decay_ns: 10 * second, default_rtt_ns: 30_000_000 }),
+            equal,
+        ),
+        ("ring_hash", Balance::RingHash(RingHashArgs { bound: None }), equal),
+        ("ring_hash, bound 1.25", Balance::RingHash(RingHashArgs { bound: Some(1.25) }), equal),
+        ("maglev", Balance::Maglev(MaglevArgs { table_size: 65_537, bound: None }), equal),
+        ("maglev, bound 1.25", Balance::Maglev(MaglevArgs { table_size: 65_537, bound: Some(1.25) }), equal),
         (
             "prequal, a pool at hand",
-            Balance::Prequal {
+            Balance::Prequal(PrequalArgs {
                 probes: 0.0,
                 pool: 16,
                 age_ns: u64::MAX,
                 q_rif: 0.84,
                 remove: 0.0,
                 delta: 1.0,
-            },
+            }),
             equal,
         ),
         (
             "prequal, three answers too",
-            Balance::Prequal { probes: 3.0, pool: 16, age_ns: second, q_rif: 0.84, remove: 1.0, delta: 1.0 },
+            Balance::Prequal(PrequalArgs {
+                probes: 3.0,
+                pool: 16,
+                age_ns: second,
+                q_rif: 0.84,
+                remove: 1.0,
+                delta: 1.0,
+            }),
             equal,
         ),
         ("least_work", Balance::LeastWork, equal),
@@ -215,12 +230,12 @@ fn around(column: &str) -> Around {
 fn cell(balance: &Balance, weights: &[f64], column: &str) -> Option<Box<dyn Run>> {
     let n = weights.len();
     let names: Vec<String> = (0..n).map(|i| format!("10.0.{}.{}:80", i / 250, i % 250)).collect();
-    let (probes, draw) = (matches!(balance, Balance::Prequal { .. }), Key::new(2));
+    let (probes, draw) = (balance.traits().probes, Key::new(2));
     Some(match column {
         "naive" => steady(Naive::new(balance, weights, &names)?, n),
         "balancer" => {
             let lb = Balancer::with_names(balance, weights, &names, draw);
-            let lb = Bare { lb, measures: balance.measures() };
+            let lb = Bare { lb, measures: balance.traits().measures };
             if probes { steady(Probed::new(lb, |bare| &mut bare.lb, n), n) } else { steady(lb, n) }
         }
         _ => {

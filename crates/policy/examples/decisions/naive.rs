@@ -2,7 +2,7 @@
 
 use super::Decide;
 use weir_policy::Ticket;
-use weir_policy::config::{Balance, Ties};
+use weir_policy::config::{Balance, LeastConnArgs, P2cArgs, PeakEwmaArgs, RingHashArgs, Ties};
 use weir_policy::key;
 use weir_stats::Key;
 
@@ -24,14 +24,14 @@ pub struct Naive {
 impl Naive {
     /// `None` where a naive version decides in the same way: a table (Maglev), a small pool (Prequal).
     pub fn new(balance: &Balance, weights: &[f64], names: &[String]) -> Option<Naive> {
-        if matches!(balance, Balance::Maglev { .. } | Balance::Prequal { .. }) {
+        if matches!(balance, Balance::Maglev(_) | Balance::Prequal(_)) {
             return None;
         }
         let n = weights.len();
         let each =
             |i: usize| (0..160).map(move |k: u32| (key::crc32_update(!0, names[i].as_bytes()), k, i as u32));
         let point = |(r, k, i): (u32, u32, u32)| (!key::crc32_update(r, &k.to_le_bytes()), i);
-        let ring = matches!(balance, Balance::RingHash { .. });
+        let ring = matches!(balance, Balance::RingHash(_));
         Some(Naive {
             balance: balance.clone(),
             weights: weights.to_vec(),
@@ -89,7 +89,7 @@ impl Naive {
                 })
             }
             .unwrap_or(0),
-            Balance::RoundRobin { .. } => {
+            Balance::RoundRobin(_) => {
                 let mut best = 0;
                 for t in 0..self.weights.len() {
                     self.current[t] += self.weights[t];
@@ -100,16 +100,16 @@ impl Naive {
                 self.current[best] -= self.sum;
                 best
             }
-            Balance::LeastConn { ties, .. } => self.least(draw, |t| self.load(t, 1.0), ties),
-            Balance::P2c { bias, .. } => {
+            Balance::LeastConn(LeastConnArgs { ties, .. }) => self.least(draw, |t| self.load(t, 1.0), ties),
+            Balance::P2c(P2cArgs { bias, .. }) => {
                 let (a, b) = self.two(draw);
                 if self.load(b, bias) < self.load(a, bias) { b } else { a }
             }
-            Balance::PeakEwma { decay_ns, .. } => {
+            Balance::PeakEwma(PeakEwmaArgs { decay_ns, .. }) => {
                 let (a, b) = self.two(draw);
                 if self.cost(b, now, decay_ns) < self.cost(a, now, decay_ns) { b } else { a }
             }
-            Balance::RingHash { bound } => self.walk(draw.bits() as u32, bound),
+            Balance::RingHash(RingHashArgs { bound }) => self.walk(draw.bits() as u32, bound),
             Balance::LeastWork => self.least(draw, |t| self.current[t], Ties::Random),
             _ => 0,
         }
@@ -136,7 +136,7 @@ impl Decide for Naive {
     fn done(&mut self, now: u64, ticket: Ticket) {
         self.in_flight[ticket.target as usize] -= 1;
         self.total -= 1;
-        if let Balance::PeakEwma { decay_ns, .. } = self.balance {
+        if let Balance::PeakEwma(PeakEwmaArgs { decay_ns, .. }) = self.balance {
             let ((cost, stamp), rtt) = (self.costs[ticket.target as usize], (now - ticket.at_ns) as f64);
             let past = weir_stats::math::exp(-((now - stamp) as f64) / decay_ns as f64);
             let cost = if rtt > cost { rtt } else { cost * past + rtt * (1.0 - past) };

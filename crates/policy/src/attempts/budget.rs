@@ -10,7 +10,18 @@
 //! - Pathologies: one budget per loop would let each loop have min_per_s: it belongs to the process.
 //! - Source: Finagle `RetryBudget`, linkerd. In the language: `budget(ratio=0.2, min_per_s=10, window=10*s)`.
 
-use crate::config::Budget;
+use serde::{Deserialize, Serialize};
+
+/// `budget(...)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Budget {
+    /// What a request's first attempt earns.
+    pub ratio: f64,
+    /// What the reserve gets per second.
+    pub min_per_s: f64,
+    /// After this time what was earned is gone, ns.
+    pub window_ns: u64,
+}
 
 /// Divisions of the window.
 const PARTS: u64 = 64;

@@ -11,9 +11,21 @@
 //! - Pathologies: under overload every request is late, and hedging doubles the load: give it a budget.
 //! - Source: Dean, Barroso, "The Tail at Scale" (2013). In the language: `hedge(after, node, attempts=2, methods=, budget=)`.
 
+use crate::attempts::retry::Methods;
 use crate::attempts::retry::may_retry;
-use crate::config::{Hedge, Methods};
 use crate::{Kind, Outcome};
+use serde::{Deserialize, Serialize};
+
+/// `hedge(after, node, ...)`, without the node and the budget.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hedge {
+    /// The next attempt starts so long after the last, ns.
+    pub after_ns: u64,
+    /// Attempts in all, the first included.
+    pub attempts: u32,
+    /// Which methods are hedged.
+    pub methods: Methods,
+}
 
 /// The next step of a hedged request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,71 @@
 //! methods); `docs/spec/language.md#kinds` and `docs/spec/background.md#safe-retries`; HAProxy `retry-on`, Envoy's
 //! previous-hosts predicate.
 
-use crate::config::{Exclude, Methods, Retry};
+use crate::attempts::budget::Budget;
 use crate::{Kind, Outcome};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use weir_stats::Key;
+
+/// Which targets a further attempt leaves out, as long as others remain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exclude {
+    /// Those that this request has tried at this balancer.
+    #[default]
+    Tried,
+    /// Those among them that could not be connected to.
+    ConnectFailed,
+    /// None (the posts' code).
+    None,
+}
+
+/// Whether a further attempt draws its work anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Each attempt brings its own work.
+    #[default]
+    Redraw,
+    /// Each attempt brings the work of the first.
+    Same,
+}
+
+/// Which methods may be tried again after an outcome that could have had effects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Methods {
+    /// Idempotent ones (RFC 9110, 9.2.2).
+    #[default]
+    Idempotent,
+    /// Any.
+    Any,
+}
+
+/// `retry(attempts, node, on=..., exclude=..., ...)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Retry {
+    /// Attempts in all, the first included; at least 1.
+    pub attempts: u32,
+    /// The kinds that are tried again.
+    pub on: Vec<Kind>,
+    /// Which targets a further attempt leaves out.
+    pub exclude: Exclude,
+    /// Which methods may be tried again.
+    pub methods: Methods,
+    /// What a further attempt draws.
+    pub work: Work,
+    /// Attempt k waits a uniform draw from 0 to min(`backoff_max_ns`, `backoff_ns` 2^(k-2)); 0: at once.
+    pub backoff_ns: u64,
+    /// The longest backoff.
+    pub backoff_max_ns: u64,
+    /// Status numbers that are tried again beside the kinds.
+    pub on_status: Vec<u16>,
+    /// What further attempts are charged to; `None`: nothing.
+    pub budget: Option<Budget>,
+    /// Bytes of a request's body that are kept for further attempts.
+    pub replay_bytes: u64,
+}
 
 /// The attempt that a request is in: the first is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,13 @@
 //!   needed. Its `panic` is 0 by default: one of two targets being down is its normal case.
 //! - Source: HAProxy `balance first` and `backup`; Kingsbury, Timelike's hot spare.
 //! - In the language: `lb.first(targets)`.
+//! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/first.rs`; checks of a plan in
+//!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
+
+use crate::balance::Ask;
+use crate::balance::policy::{Policy, Traits};
+use crate::balance::roster::Roster;
+use weir_stats::Key;
 
 /// The targets of one balancer.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +48,24 @@ impl First {
     /// The first target that is not barred.
     pub fn pick_where(&self, barred: impl Fn(u32) -> bool) -> Option<u32> {
         self.open.iter().copied().find(|&t| !barred(t))
+    }
+}
+
+impl Policy for First {
+    type Args = ();
+    const NAME: &'static str = "lb.first";
+    const TRAITS: Traits = Traits { remembers: false, ..Traits::PLAIN };
+
+    fn build((): &(), roster: &Roster, _draw: Key) -> First {
+        First::new(roster.effective())
+    }
+
+    fn follow(&mut self, _now_ns: u64, roster: &Roster) {
+        self.refresh(roster.effective());
+    }
+
+    fn ask_where(&mut self, _ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        self.pick_where(barred)
     }
 }
 

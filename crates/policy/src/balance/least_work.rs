@@ -9,7 +9,12 @@
 //! - Pathologies: none; but no real balancer can know it: simulation only. Source: "join the least work", e.g.
 //!   Harchol-Balter 2013, ch. 24.
 //! - In the language: `lb.least_work(targets)`.
+//! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/least_work.rs`; checks of a plan in
+//!   `plan/src/validate/around.rs`, `validate/node.rs`; the naive twin in `examples/decisions/naive.rs`.
 
+use crate::balance::Ask;
+use crate::balance::policy::{Policy, Traits};
+use crate::balance::roster::Roster;
 use weir_stats::Key;
 
 /// The targets of one balancer.
@@ -60,6 +65,24 @@ impl LeastWork {
             }
         }
         best.map(|(_, target)| target)
+    }
+}
+
+impl Policy for LeastWork {
+    type Args = ();
+    const NAME: &'static str = "lb.least_work";
+    const TRAITS: Traits = Traits::PLAIN;
+
+    fn build((): &(), roster: &Roster, _draw: Key) -> LeastWork {
+        LeastWork::new(roster.effective())
+    }
+
+    fn follow(&mut self, _now_ns: u64, roster: &Roster) {
+        self.refresh(roster.effective());
+    }
+
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        self.pick_where(ask.draw, barred)
     }
 }
 

@@ -14,14 +14,29 @@
 //!   hundredth of the others' slots at 1,000 targets. Slow start does not act on it: it would move keys.
 //! - Source: jumps: Chen et al., "Revisiting Consistent Hashing with Bounded Loads" (2019); table: Eisenbud et al., "Maglev: A Fast and Reliable Software Network Load Balancer" (NSDI 2016), 3.4; Envoy.
 //! - In the language: `lb.maglev(targets, key=, table_size=65537, bound=None)`.
+//! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/maglev.rs`; checks of a plan in
+//!   `plan/src/validate/around.rs`, `validate/node.rs`; the naive twin in the tests below.
 
+use crate::balance::Ask;
+use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
-use crate::balance::table::MadeOf;
+use crate::balance::table::{self, MadeOf, Table};
 use crate::ds::bounded::Bounded;
 use crate::key;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use weir_stats::Key;
+
+/// The arguments of `lb.maglev`, without the targets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MaglevArgs {
+    /// Slots; a prime.
+    pub table_size: u32,
+    /// Greatest load as a factor of the mean; at least 1.
+    pub bound: Option<f64>,
+}
 
 /// The default size of the table.
 pub const TABLE_SIZE: u32 = 65_537;
@@ -191,6 +206,56 @@ fn fill(wishes: &[Wish], size: u32) -> Vec<u32> {
         turns.push((at(turn + 1, wish.weight), Reverse(i), turn + 1));
     }
     table
+}
+
+impl Policy for Maglev {
+    type Args = MaglevArgs;
+    const NAME: &'static str = "lb.maglev";
+    const TRAITS: Traits = Traits { hashes: true, ..Traits::PLAIN };
+
+    fn traits(args: &MaglevArgs) -> Traits {
+        Traits { counts: args.bound.is_some(), ..Self::TRAITS }
+    }
+
+    fn build(args: &MaglevArgs, roster: &Roster, _draw: Key) -> Maglev {
+        Maglev::new(roster, args.table_size, args.bound)
+    }
+
+    fn follow(&mut self, _now_ns: u64, roster: &Roster) {
+        self.refresh(roster);
+    }
+
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        self.pick_where(ask.key.unwrap_or(ask.draw.bits()), barred)
+    }
+
+    #[inline]
+    fn take(&mut self, target: u32) {
+        self.load.take(target);
+    }
+
+    #[inline]
+    fn release(&mut self, target: u32) {
+        self.load.release(target);
+    }
+
+    fn counted_at(&self, target: u32) -> Option<u32> {
+        Some(self.load.in_flight(target))
+    }
+
+    fn counted(&self) -> u64 {
+        self.load.total_in_flight()
+    }
+
+    fn make_table(&mut self) -> Option<Table> {
+        Some(Table(table::Kind::Slots(self.table().clone())))
+    }
+
+    fn take_table(&mut self, table: &Table) {
+        if let table::Kind::Slots(made) = &table.0 {
+            self.share(made);
+        }
+    }
 }
 
 #[cfg(test)]

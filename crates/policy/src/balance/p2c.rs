@@ -8,11 +8,32 @@
 //! - Ties: `random` keeps the first drawn, which is uniform; `first` takes the lowest index.
 //! - Pathologies: with replacement and two targets the busier is taken every fourth time; weaker black holes than a full
 //!   scan, yet black holes (`error_hold`).
-//! - Source: Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (2001); Envoy, Finagle.
+//! - Source: Mitzenmacher, "The Power of Two P2cArgs in Randomized Load Balancing" (2001); Envoy, Finagle.
 //! - In the language: `lb.p2c(targets, choices=2, replacement=False, ties=, error_hold=, bias=1.0)`.
+//! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/p2c.rs`; checks of a plan in
+//!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
 
-use crate::config::Ties;
+use crate::balance::Ask;
+use crate::balance::policy::{Policy, Traits};
+use crate::balance::roster::Roster;
+use crate::balance::ties::Ties;
+use serde::{Deserialize, Serialize};
 use weir_stats::{Key, math};
+
+/// The arguments of `lb.p2c`, without the targets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct P2cArgs {
+    /// How many are drawn.
+    pub choices: u32,
+    /// Whether one target may be drawn twice.
+    pub replacement: bool,
+    /// Among equals; never `Rotate`.
+    pub ties: Ties,
+    /// How much longer a failed request keeps counting, ns.
+    pub error_hold_ns: u64,
+    /// Exponent of the load: (in flight + 1)^bias / weight.
+    pub bias: f64,
+}
 
 /// Draws that may meet a barred target before the rest is enumerated.
 const TRIALS: u64 = 34;
@@ -43,24 +64,9 @@ struct Scratch {
     drawn: Vec<u64>,
 }
 
-/// The arguments of `lb.p2c`, without the targets.
-#[derive(Clone, Copy, Debug)]
-pub struct Choices {
-    /// How many targets are drawn; at least 1.
-    pub choices: u32,
-    /// Whether one may be drawn twice.
-    pub replacement: bool,
-    /// Among equals.
-    pub ties: Ties,
-    /// How much longer a failed request counts, ns.
-    pub error_hold_ns: u64,
-    /// Exponent of the load.
-    pub bias: f64,
-}
-
 impl P2c {
     /// A balancer over targets of these weights.
-    pub fn new(weights: &[f64], how: Choices) -> P2c {
+    pub fn new(weights: &[f64], how: P2cArgs) -> P2c {
         let mut lb = P2c {
             choices: how.choices.max(1),
             replacement: how.replacement,
@@ -241,12 +247,63 @@ impl P2c {
     }
 }
 
+impl Policy for P2c {
+    type Args = P2cArgs;
+    const NAME: &'static str = "lb.p2c";
+    const TRAITS: Traits = Traits { counts: true, is_inlined: true, ..Traits::PLAIN };
+
+    fn build(args: &P2cArgs, roster: &Roster, _draw: Key) -> P2c {
+        P2c::new(roster.effective(), *args)
+    }
+
+    fn follow(&mut self, _now_ns: u64, roster: &Roster) {
+        self.refresh(roster.effective());
+    }
+
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        self.pick_where(ask.draw, barred)
+    }
+
+    #[inline]
+    fn ask(&mut self, ask: &Ask) -> Option<u32> {
+        P2c::pick(self, ask.draw, ask.exclude)
+    }
+
+    #[inline(always)]
+    fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+        P2c::pick(self, draw, exclude)
+    }
+
+    #[inline]
+    fn take(&mut self, target: u32) {
+        P2c::take(self, target);
+    }
+
+    #[inline(always)]
+    fn release(&mut self, target: u32) {
+        P2c::release(self, target);
+    }
+
+    #[inline]
+    fn error_hold_ns(&self) -> u64 {
+        self.error_hold_ns
+    }
+
+    fn counted_at(&self, target: u32) -> Option<u32> {
+        Some(self.in_flight(target))
+    }
+
+    fn counted(&self) -> u64 {
+        self.total_in_flight()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn lb(weights: &[f64], choices: u32, replacement: bool, bias: f64) -> P2c {
-        P2c::new(weights, Choices { choices, replacement, ties: Ties::Random, error_hold_ns: 0, bias })
+        P2c::new(weights, P2cArgs { choices, replacement, ties: Ties::Random, error_hold_ns: 0, bias })
     }
 
     fn shares(lb: &P2c, exclude: &[u32]) -> Vec<f64> {

@@ -6,7 +6,12 @@
 //! - Formula: behind it each of n equal servers is a queue of its own (Pollaczek-Khinchine), hence the longest tails.
 //! - Pathologies: none of herds or black holes, but no help against queues either; composed, random of random is random.
 //! - Source: Kingsbury, Timelike `lb-random`. In the language: `lb.random(targets)`.
+//! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/random.rs`; checks of a plan in
+//!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
 
+use crate::balance::Ask;
+use crate::balance::policy::{Policy, Traits};
+use crate::balance::roster::Roster;
 use weir_stats::Key;
 
 /// Trials that may hit an excluded target before the rest is enumerated.
@@ -100,6 +105,34 @@ fn alias_table(weights: &[f64]) -> Vec<(f64, u32)> {
         }
     }
     table
+}
+
+impl Policy for Random {
+    type Args = ();
+    const NAME: &'static str = "lb.random";
+    const TRAITS: Traits = Traits { remembers: false, is_inlined: true, ..Traits::PLAIN };
+
+    fn build((): &(), roster: &Roster, _draw: Key) -> Random {
+        Random::new(roster.effective())
+    }
+
+    fn follow(&mut self, _now_ns: u64, roster: &Roster) {
+        self.refresh(roster.effective());
+    }
+
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        self.pick_where(ask.draw, barred)
+    }
+
+    #[inline]
+    fn ask(&mut self, ask: &Ask) -> Option<u32> {
+        Random::pick(self, ask.draw, ask.exclude)
+    }
+
+    #[inline(always)]
+    fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+        Random::pick(self, draw, exclude)
+    }
 }
 
 #[cfg(test)]

@@ -11,12 +11,25 @@
 //!   when a target is out its load goes to those that follow its points. Slow start does not act on it: it would move keys.
 //! - Source: Karger et al. 1997; libketama; nginx `hash ... consistent`.
 //! - In the language: `lb.ring_hash(targets, key=, bound=None)`.
+//! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/ring_hash.rs`; checks of a plan in
+//!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
 
+use crate::balance::Ask;
+use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
-use crate::balance::table::MadeOf;
+use crate::balance::table::{self, MadeOf, Table};
 use crate::ds::bounded::Bounded;
 use crate::key;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use weir_stats::Key;
+
+/// The arguments of `lb.ring_hash`, without the targets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RingHashArgs {
+    /// Greatest load as a factor of the mean; at least 1.
+    pub bound: Option<f64>,
+}
 
 /// Points per unit of weight, as in nginx.
 const POINTS: f64 = 160.0;
@@ -158,6 +171,56 @@ fn points_of(name: &str, count: u64) -> impl Iterator<Item = u32> {
         previous = !key::crc32_update(register, &previous.to_le_bytes());
         previous
     })
+}
+
+impl Policy for RingHash {
+    type Args = RingHashArgs;
+    const NAME: &'static str = "lb.ring_hash";
+    const TRAITS: Traits = Traits { hashes: true, ..Traits::PLAIN };
+
+    fn traits(args: &RingHashArgs) -> Traits {
+        Traits { counts: args.bound.is_some(), ..Self::TRAITS }
+    }
+
+    fn build(args: &RingHashArgs, roster: &Roster, _draw: Key) -> RingHash {
+        RingHash::new(roster, args.bound)
+    }
+
+    fn follow(&mut self, _now_ns: u64, roster: &Roster) {
+        self.refresh(roster);
+    }
+
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        self.pick_where(ask.key.unwrap_or(ask.draw.bits()), barred)
+    }
+
+    #[inline]
+    fn take(&mut self, target: u32) {
+        self.load.take(target);
+    }
+
+    #[inline]
+    fn release(&mut self, target: u32) {
+        self.load.release(target);
+    }
+
+    fn counted_at(&self, target: u32) -> Option<u32> {
+        Some(self.load.in_flight(target))
+    }
+
+    fn counted(&self) -> u64 {
+        self.load.total_in_flight()
+    }
+
+    fn make_table(&mut self) -> Option<Table> {
+        Some(Table(table::Kind::Ring(self.ring().clone())))
+    }
+
+    fn take_table(&mut self, table: &Table) {
+        if let table::Kind::Ring(made) = &table.0 {
+            self.share(made);
+        }
+    }
 }
 
 #[cfg(test)]

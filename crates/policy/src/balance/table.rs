@@ -62,7 +62,7 @@ fn weighed(roster: &Roster) -> impl Iterator<Item = (u32, &str, f64)> {
 #[cfg(test)]
 mod tests {
     use crate::balance::table::Kind;
-    use crate::config::Balance;
+    use crate::config::{Balance, MaglevArgs, RingHashArgs};
     use crate::{Ask, Balancer};
     use std::sync::Arc;
     use weir_stats::Key;
@@ -71,8 +71,10 @@ mod tests {
     /// targets.
     #[test]
     fn a_table_is_made_once() {
-        for balance in [Balance::RingHash { bound: None }, Balance::Maglev { table_size: 1009, bound: None }]
-        {
+        for balance in [
+            Balance::RingHash(RingHashArgs { bound: None }),
+            Balance::Maglev(MaglevArgs { table_size: 1009, bound: None }),
+        ] {
             let of =
                 |names: &[&str]| Balancer::with_names(&balance, &vec![1.0; names.len()], names, Key::new(1));
             let (mut maker, mut taker, mut other) = (of(&["a", "b"]), of(&["a", "b"]), of(&["a", "b"]));
@@ -101,7 +103,7 @@ mod tests {
     /// Several changes before a pick make one table, and a target that returns finds the old one.
     #[test]
     fn what_comes_back_makes_no_table() {
-        let balance = Balance::Maglev { table_size: 1009, bound: None };
+        let balance = Balance::Maglev(MaglevArgs { table_size: 1009, bound: None });
         let mut lb = Balancer::with_names(&balance, &[1.0; 2], &["a", "b"], Key::new(1));
         let address = |lb: &mut Balancer| match lb.table().expect("it hashes").0 {
             Kind::Slots(slots) => Arc::as_ptr(&slots).addr(),

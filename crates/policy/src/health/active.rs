@@ -12,10 +12,42 @@
 //!   short that checks are load.
 //! - Source: HAProxy `inter`, `fastinter`, `downinter`, `rise`, `fall`, `spread-checks`. In the language: `health.http`, `health.tcp`.
 
-use crate::config::{Check, Initial};
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use weir_stats::Key;
+
+/// What a target is before its first health check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Initial {
+    /// Up; it takes `fall` failures in a row to go down.
+    #[default]
+    Up,
+    /// Down; it takes `rise` passes in a row to come up.
+    Down,
+    /// Down until one has passed.
+    Checked,
+}
+
+/// When health checks are made and what they decide; what is sent is the caller's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// From the beginning of a check to that of the next, ns.
+    pub interval_ns: u64,
+    /// Passes in a row that bring a target up.
+    pub rise: u32,
+    /// Failures in a row that take it down.
+    pub fall: u32,
+    /// Each interval is longer or shorter by up to this share.
+    pub jitter: f64,
+    /// The interval while a change is under way (some passes or failures in a row, not yet enough), or before the first check.
+    pub fast_interval_ns: Option<u64>,
+    /// The interval while a target is down.
+    pub down_interval_ns: Option<u64>,
+    /// Before the first check.
+    pub initial: Initial,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct State {

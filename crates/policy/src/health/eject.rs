@@ -11,10 +11,23 @@
 //! - Pathologies: with few targets `max_percent` lets none go; a target that fails every other request never has a row.
 //! - Source: Finagle failure accrual, nginx `max_fails`. In the language: `eject(consecutive=5, base=30*s, max=300*s, max_percent=50)`.
 
-use crate::config::Eject;
 use crate::{Kind, Outcome};
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// `eject(...)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Eject {
+    /// Failures in a row that eject.
+    pub consecutive: u32,
+    /// The first ejection lasts so long, ns; each in a row twice as long as the one before.
+    pub base_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// At most this share of the targets is out, percent.
+    pub max_percent: f64,
+}
 
 /// Whether an outcome of this kind counts against the target.
 pub fn is_failure(kind: Kind) -> bool {

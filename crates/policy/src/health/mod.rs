@@ -5,13 +5,17 @@
 //! Loops follow it ([`crate::upstream::Upstream::follow`]); with a single loop an `Upstream` owns it.
 
 use crate::Outcome;
-use crate::config::{Check, Eject, OnEmpty, Outlier, SlowStart};
+use crate::health::active::Check;
 use crate::health::active::Checks;
+use crate::health::eject::Eject;
 use crate::health::eject::{Ejections, Verdict};
 use crate::health::eligibility::{Admin, Eligibility, Input, Passive, Reason, Transition};
+use crate::health::outlier::Outlier;
 use crate::health::outlier::Outliers;
+use crate::health::panic::OnEmpty;
 use crate::health::panic::is_panic;
 use crate::health::slow_start::Ramps;
+use crate::health::slow_start::SlowStart;
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 

@@ -12,11 +12,87 @@
 //!   deviations away, so 4 never reach 1.9.
 //! - Source: Envoy `outlier_detection_impl.cc`. In the language: `outlier(...)`, with Envoy's names and defaults.
 
-use crate::config::Outlier;
 use crate::health::eject::is_failure;
 use crate::health::eligibility::Reason;
 use crate::{Kind, Outcome};
+use serde::{Deserialize, Serialize};
 use weir_stats::{Key, math};
+
+/// `outlier(...)`: Envoy's outlier detection, by Envoy's names and defaults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outlier {
+    /// Errors of any kind in a row that eject.
+    pub consecutive_5xx: u32,
+    /// Errors of a gateway (502, 503, 504, or no answer) in a row that eject.
+    pub consecutive_gateway_failure: u32,
+    /// Failures before there was an answer in a row; only where these are told apart.
+    pub consecutive_local_origin_failure: u32,
+    /// Whether failures without an answer are judged apart from answers.
+    pub split_external_local_origin_errors: bool,
+    /// From one sweep to the next, ns.
+    pub interval_ns: u64,
+    /// An ejection lasts this times how many there were lately, ns.
+    pub base_ejection_time_ns: u64,
+    /// And at most so long (or the base, if that is longer).
+    pub max_ejection_time_ns: u64,
+    /// A uniform draw up to this is added.
+    pub max_ejection_time_jitter_ns: u64,
+    /// At most this share of the targets is out, percent.
+    pub max_ejection_percent: f64,
+    /// One may always go, whatever the share.
+    pub always_eject_one_host: bool,
+    /// Percent of detections that eject, by kind.
+    pub enforcing_consecutive_5xx: f64,
+    /// Likewise.
+    pub enforcing_consecutive_gateway_failure: f64,
+    /// Likewise.
+    pub enforcing_consecutive_local_origin_failure: f64,
+    /// Likewise.
+    pub enforcing_success_rate: f64,
+    /// Likewise.
+    pub enforcing_failure_percentage: f64,
+    /// Success rates are compared only among so many targets with enough requests.
+    pub success_rate_minimum_hosts: u32,
+    /// Enough requests of one interval.
+    pub success_rate_request_volume: u32,
+    /// Thousandths of a standard deviation below the mean.
+    pub success_rate_stdev_factor: u32,
+    /// Percent of failures that eject.
+    pub failure_percentage_threshold: f64,
+    /// As for success rates.
+    pub failure_percentage_minimum_hosts: u32,
+    /// As for success rates.
+    pub failure_percentage_request_volume: u32,
+}
+
+impl Default for Outlier {
+    fn default() -> Outlier {
+        const S: u64 = 1_000_000_000;
+        Outlier {
+            consecutive_5xx: 5,
+            consecutive_gateway_failure: 5,
+            consecutive_local_origin_failure: 5,
+            split_external_local_origin_errors: false,
+            interval_ns: 10 * S,
+            base_ejection_time_ns: 30 * S,
+            max_ejection_time_ns: 300 * S,
+            max_ejection_time_jitter_ns: 0,
+            max_ejection_percent: 10.0,
+            always_eject_one_host: false,
+            enforcing_consecutive_5xx: 100.0,
+            enforcing_consecutive_gateway_failure: 0.0,
+            enforcing_consecutive_local_origin_failure: 100.0,
+            enforcing_success_rate: 100.0,
+            enforcing_failure_percentage: 0.0,
+            success_rate_minimum_hosts: 5,
+            success_rate_request_volume: 100,
+            success_rate_stdev_factor: 1900,
+            failure_percentage_threshold: 85.0,
+            failure_percentage_minimum_hosts: 5,
+            failure_percentage_request_volume: 50,
+        }
+    }
+}
 
 /// What an outcome says about a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

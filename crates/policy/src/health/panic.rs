@@ -5,7 +5,21 @@
 //! step is intended: with 4 of 10 the healthy would get 2.5 times their load. Source: Envoy
 //! `healthy_panic_threshold`.
 
-use crate::config::{Balance, OnEmpty};
+use crate::balance::Balance;
+use serde::{Deserialize, Serialize};
+
+/// What a request gets when no target is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnEmpty {
+    /// The error `no_target`.
+    #[default]
+    Fail,
+    /// Any target, healthy or not.
+    Any,
+    /// Another node.
+    Node,
+}
 
 /// The threshold by default: none for a hot spare and where another answer exists, otherwise half.
 pub fn default_threshold(balance: &Balance, on_empty: OnEmpty) -> f64 {

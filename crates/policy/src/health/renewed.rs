@@ -2,8 +2,8 @@
 //! target is excluded by the change itself.
 
 use super::{Health, HealthConfig};
-use crate::config::{Check, Initial};
 use crate::health::active::Checks;
+use crate::health::active::{Check, Initial};
 use crate::health::eject::Ejections;
 use crate::health::eligibility::{Input, Passive, Reason};
 use crate::health::outlier::Outliers;
@@ -62,7 +62,7 @@ impl Health {
     }
 }
 
-fn outliers(config: crate::config::Outlier, exists: &[bool], now: u64, draw: Key) -> Outliers {
+fn outliers(config: crate::health::outlier::Outlier, exists: &[bool], now: u64, draw: Key) -> Outliers {
     let mut outliers = Outliers::new(config, exists.len() as u32, now, draw);
     (0..).zip(exists).filter(|(_, exists)| !**exists).for_each(|(t, _)| outliers.forget(t, false));
     outliers

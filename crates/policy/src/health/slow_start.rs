@@ -11,8 +11,19 @@
 //! - Pathologies: two new targets among few share the ramp; with round robin over a long window a step comes late.
 //! - Source: Envoy `slow_start_config`, HAProxy `slowstart`. In the language: `slow_start(window, aggression=1.0, min_weight=0.1)`.
 
-use crate::config::SlowStart;
+use serde::{Deserialize, Serialize};
 use weir_stats::math;
+
+/// `slow_start(...)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlowStart {
+    /// From becoming eligible to the whole weight, ns.
+    pub window_ns: u64,
+    /// The weight grows as the elapsed share of the window to the power 1/aggression.
+    pub aggression: f64,
+    /// The least share of the weight.
+    pub min_weight: f64,
+}
 
 /// Steps of the ramp.
 const STEPS: f64 = 100.0;

@@ -10,8 +10,17 @@
 //! - Poisson arrivals at rate λ pass as customers of M/D/1 with `burst` waiting slots.
 //! - Source: Turner 1986; nginx `limit_req`. In the language: `limit.rate(node, per_s, burst=per_s, key=None)`.
 
-use crate::config::Rate;
 use crate::key;
+use serde::{Deserialize, Serialize};
+
+/// `limit.rate(node, per_s, burst=per_s, key=None)`, without the node and the key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Tokens per second.
+    pub per_s: f64,
+    /// Tokens that a full bucket holds; at least 1.
+    pub burst: f64,
+}
 
 /// The most keys that are remembered.
 pub const KEYS: usize = 1 << 18;

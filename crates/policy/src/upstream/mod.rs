@@ -7,9 +7,9 @@
 //! [`Upstream::set_probing`]).
 
 use crate::balance::Ask;
+use crate::balance::Balance;
 use crate::balance::Balancer;
 use crate::balance::roster::Roster;
-use crate::config::Balance;
 use crate::ds::bits::Bits;
 use crate::health::eligibility::{Admin, Transition};
 use crate::health::snapshot::Snapshot;
@@ -103,9 +103,9 @@ impl Upstream {
         let first = Own::new(balancer(balance, weights, names, draw), PassedOver::new(pass_over_ns));
         let mut upstream = Upstream {
             loops: Loops { first, others: Vec::new() },
-            simple: !balance.measures() && !counting && !ejects,
-            measures: balance.measures(),
-            ramps: !balance.hashes(),
+            simple: !balance.traits().measures && !counting && !ejects,
+            measures: balance.traits().measures,
+            ramps: !balance.traits().hashes,
             counting,
             max_in_flight: around.max_in_flight.unwrap_or(u32::MAX),
             counts: vec![0; if counting { weights.len() } else { 0 }],
@@ -301,7 +301,7 @@ impl Upstream {
 }
 
 fn balancer(balance: &Balance, weights: &[f64], names: &[impl AsRef<str>], draw: Key) -> Balancer {
-    if balance.hashes() && names.len() == weights.len() {
+    if balance.traits().hashes && names.len() == weights.len() {
         Balancer::with_names(balance, weights, names, draw)
     } else {
         Balancer::new(balance, weights, draw)

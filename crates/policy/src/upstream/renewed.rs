@@ -2,7 +2,7 @@
 
 use super::on_loop::Own;
 use super::{Upstream, balancer};
-use crate::config::Balance;
+use crate::balance::Balance;
 use crate::upstream::passed_over::PassedOver;
 use weir_stats::Key;
 
@@ -36,8 +36,8 @@ impl Upstream {
         new.learn_from(&first.balancer);
         let passed_over = std::mem::replace(&mut first.passed_over, PassedOver::new(0));
         *first = Own::new(new, passed_over);
-        self.measures = balance.measures();
-        self.ramps = !balance.hashes();
+        self.measures = balance.traits().measures;
+        self.ramps = !balance.traits().hashes;
         self.simple = !self.measures && !self.counting && !self.health.listens();
         self.simplify();
     }
@@ -55,7 +55,7 @@ impl Upstream {
 mod tests {
     use super::*;
     use crate::balance::Ask;
-    use crate::config::Ties;
+    use crate::config::{LeastConnArgs, PeakEwmaArgs, Ties};
     use crate::upstream::{Around, Picked};
 
     const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -65,7 +65,7 @@ mod tests {
     }
 
     fn least_conn() -> Balance {
-        Balance::LeastConn { ties: Ties::First, error_hold_ns: 0 }
+        Balance::LeastConn(LeastConnArgs { ties: Ties::First, error_hold_ns: 0 })
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn estimates_stay_where_the_policy_has_the_same() {
-        let ewma = |decay_ns| Balance::PeakEwma { decay_ns, default_rtt_ns: 1_000_000 };
+        let ewma = |decay_ns| Balance::PeakEwma(PeakEwmaArgs { decay_ns, default_rtt_ns: 1_000_000 });
         let mut upstream = Upstream::new(&ewma(10), Around::default(), &[1.0; 3], &NAMES, 0, Key::new(1));
         let ticket = |target| crate::upstream::Ticket { target, probe: false, at_ns: 0 };
         for target in [0, 1] {

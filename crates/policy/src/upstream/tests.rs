@@ -3,7 +3,10 @@
 
 use super::*;
 use crate::Kind;
-use crate::config::{Check, Eject, Initial, OnEmpty, SlowStart, Start, Ties};
+use crate::config::{
+    Check, Eject, Initial, LeastConnArgs, MaglevArgs, OnEmpty, P2cArgs, PeakEwmaArgs, RingHashArgs,
+    RoundRobinArgs, SlowStart, Start, Ties,
+};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
@@ -77,8 +80,8 @@ fn ejection_lets_five_through_then_one_probe_each_time() {
 /// While one request tries a target no other is sent there, under any policy; its cancellation lets another try.
 #[test]
 fn a_single_request_probes() {
-    let least = Balance::LeastConn { ties: Ties::Random, error_hold_ns: 0 };
-    for balance in [Balance::Random, least, Balance::RoundRobin { start: Start::First }] {
+    let least = Balance::LeastConn(LeastConnArgs { ties: Ties::Random, error_hold_ns: 0 });
+    for balance in [Balance::Random, least, Balance::RoundRobin(RoundRobinArgs { start: Start::First })] {
         let mut up = upstream(balance, ejecting(S, S, 50.0, 0.0), 2);
         for i in 0..100 {
             let t = target(up.pick(&ask(i, 0)));
@@ -169,11 +172,16 @@ fn initial_states_and_the_spare() {
 /// With a limit at each target, a request waits when all are full, and one that comes back admits one.
 #[test]
 fn full_targets_are_left_out_and_all_full_is_a_queue() {
-    let least = Balance::LeastConn { ties: Ties::Random, error_hold_ns: 0 };
-    let p2c =
-        Balance::P2c { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias: 1.0 };
-    let ring = Balance::RingHash { bound: None };
-    let rr = Balance::RoundRobin { start: Start::Random };
+    let least = Balance::LeastConn(LeastConnArgs { ties: Ties::Random, error_hold_ns: 0 });
+    let p2c = Balance::P2c(P2cArgs {
+        choices: 2,
+        replacement: false,
+        ties: Ties::Random,
+        error_hold_ns: 0,
+        bias: 1.0,
+    });
+    let ring = Balance::RingHash(RingHashArgs { bound: None });
+    let rr = Balance::RoundRobin(RoundRobinArgs { start: Start::Random });
     for balance in [Balance::Random, least, p2c, ring, rr, Balance::First] {
         let around = Around { max_in_flight: Some(2), ..Around::default() };
         let mut up = upstream(balance.clone(), around, 7);
@@ -241,15 +249,11 @@ fn exclusion_yields_before_pass_over_does() {
 /// Every policy picks a target that the rule allows, with any set excluded, passed over, full or of weight 0.
 #[test]
 fn every_policy_agrees_with_a_filter() {
-    let least = |ties| Balance::LeastConn { ties, error_hold_ns: 0 };
-    let p2c = |choices, replacement| Balance::P2c {
-        choices,
-        replacement,
-        ties: Ties::Random,
-        error_hold_ns: 0,
-        bias: 1.0,
+    let least = |ties| Balance::LeastConn(LeastConnArgs { ties, error_hold_ns: 0 });
+    let p2c = |choices, replacement| {
+        Balance::P2c(P2cArgs { choices, replacement, ties: Ties::Random, error_hold_ns: 0, bias: 1.0 })
     };
-    let turn = |start| Balance::RoundRobin { start };
+    let turn = |start| Balance::RoundRobin(RoundRobinArgs { start });
     let all = [
         Balance::Random,
         turn(Start::Random),
@@ -262,9 +266,9 @@ fn every_policy_agrees_with_a_filter() {
         p2c(2, true),
         p2c(5, false),
         Balance::First,
-        Balance::PeakEwma { decay_ns: S, default_rtt_ns: MS },
-        Balance::RingHash { bound: Some(1.5) },
-        Balance::Maglev { table_size: 101, bound: None },
+        Balance::PeakEwma(PeakEwmaArgs { decay_ns: S, default_rtt_ns: MS }),
+        Balance::RingHash(RingHashArgs { bound: Some(1.5) }),
+        Balance::Maglev(MaglevArgs { table_size: 101, bound: None }),
         Balance::LeastWork,
     ];
     for config in all {
@@ -311,7 +315,7 @@ fn every_policy_agrees_with_a_filter() {
                 }
             }
             // In turn, and where fewest are in flight, each of those allowed is reached.
-            if matches!(config, Balance::RoundRobin { .. } | Balance::LeastConn { .. }) {
+            if matches!(config, Balance::RoundRobin(_) | Balance::LeastConn(_)) {
                 assert!(allowed.iter().all(|t| picked[*t as usize]), "{} {allowed:?}", config.name());
             }
         }
@@ -379,7 +383,8 @@ fn slow_start_holds_off_the_stampede() {
     let slow_start = Some(SlowStart { window_ns: 60 * S, aggression: 1.0, min_weight: 0.1 });
     let around =
         Around { health: HealthConfig { slow_start, ..HealthConfig::default() }, ..Around::default() };
-    let mut up = upstream(Balance::LeastConn { ties: Ties::Random, error_hold_ns: 0 }, around, 4);
+    let mut up =
+        upstream(Balance::LeastConn(LeastConnArgs { ties: Ties::Random, error_hold_ns: 0 }), around, 4);
     (0..40).for_each(|i| _ = target(up.pick(&ask(i, 0))));
     let new = up.add(0, 1.0, "");
     (0..40).for_each(|i| _ = target(up.pick(&ask(i, 0))));
@@ -392,9 +397,9 @@ fn slow_start_holds_off_the_stampede() {
 fn counts_survive_every_change() {
     let balances = [
         Balance::Random,
-        Balance::LeastConn { ties: Ties::Rotate, error_hold_ns: 0 },
-        Balance::Maglev { table_size: 101, bound: Some(1.5) },
-        Balance::PeakEwma { decay_ns: S, default_rtt_ns: MS },
+        Balance::LeastConn(LeastConnArgs { ties: Ties::Rotate, error_hold_ns: 0 }),
+        Balance::Maglev(MaglevArgs { table_size: 101, bound: Some(1.5) }),
+        Balance::PeakEwma(PeakEwmaArgs { decay_ns: S, default_rtt_ns: MS }),
     ];
     for balance in balances {
         let mut around = checked(Initial::Up, ejecting(3 * S, 9 * S, 50.0, 0.3));
@@ -445,8 +450,13 @@ fn counts_survive_every_change() {
 /// With nothing around it an upstream picks what the balancer alone would.
 #[test]
 fn a_plain_one_is_the_balancer() {
-    let p2c =
-        Balance::P2c { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias: 1.0 };
+    let p2c = Balance::P2c(P2cArgs {
+        choices: 2,
+        replacement: false,
+        ties: Ties::Random,
+        error_hold_ns: 0,
+        bias: 1.0,
+    });
     let mut up = upstream(p2c.clone(), Around::default(), 9);
     let mut bare = Balancer::new(&p2c, &[1.0; 9], Key::new(4));
     assert!(up.loops.first.plain);
@@ -472,7 +482,7 @@ fn loops_follow_the_process() {
 /// stays removed when an older state arrives.
 #[test]
 fn loops_share_limits_and_probation() {
-    let least = || Balance::LeastConn { ties: Ties::First, error_hold_ns: 0 };
+    let least = || Balance::LeastConn(LeastConnArgs { ties: Ties::First, error_hold_ns: 0 });
     let mut process = Health::new(ejecting(S, S, 50.0, 0.0).health, &[1.0; 3], 0, Key::new(1));
     let mut lp = upstream(least(), Around::default(), 3);
     let lost = target(lp.pick(&ask(0, 0)));
@@ -502,7 +512,7 @@ fn loops_share_limits_and_probation() {
 #[test]
 fn loops_share_health_and_limits_and_keep_their_own_cursors() {
     let on_loops = |around: Around| {
-        let balance = Balance::RoundRobin { start: Start::First };
+        let balance = Balance::RoundRobin(RoundRobinArgs { start: Start::First });
         let mut up = Upstream::new(&balance, around, &[1.0; 2], &NAMES, 0, Key::new(4));
         up.add_loop(&balance, &[1.0; 2], &NAMES, 0, Key::new(5));
         up.add_loop(&balance, &[1.0; 2], &NAMES, 0, Key::new(6));

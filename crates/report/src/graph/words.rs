@@ -6,7 +6,7 @@ use crate::number::{duration, plain};
 use std::collections::BTreeMap;
 use weir_model::Dist;
 use weir_plan::{NodeId, Point, Spec};
-use weir_policy::config::{Balance, Ties};
+use weir_policy::config::{Balance, LeastConnArgs, P2cArgs, Ties};
 
 /// Words for every box.
 pub(super) fn say(point: &Point, folded: &mut FoldedGraph, links: &BTreeMap<(usize, usize), Link>) {
@@ -141,7 +141,7 @@ fn detail(spec: &Spec) -> String {
 
 fn balance(balance: &Balance) -> String {
     let ties = match balance {
-        Balance::LeastConn { ties, .. } | Balance::P2c { ties, .. } => *ties,
+        Balance::LeastConn(LeastConnArgs { ties, .. }) | Balance::P2c(P2cArgs { ties, .. }) => *ties,
         _ => Ties::Random,
     };
     match ties {

@@ -37,7 +37,6 @@ use weir_plan::address::Address;
 use weir_plan::serving::Role;
 use weir_plan::{self as plan, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, only_way};
 use weir_policy::Deed;
-use weir_policy::config::Balance;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
 
@@ -374,7 +373,7 @@ impl Builder<'_> {
                 Box::new(move |deed| run.report(RunEvent::BalancerOperation { lb: id, on_loop, deed }))
                     as Box<dyn Fn(Deed)>
             }),
-            probes: matches!(lb.balance, Balance::Prequal { .. }).then(|| self.probes(id)),
+            probes: lb.balance.traits().probes.then(|| self.probes(id)),
             choice: self.blueprint.draws.choice(id),
             key: lb.key.clone(),
             spare: lb.spare,

@@ -37,13 +37,11 @@ fn of_spec(spec: &Spec) -> fn() {
 fn of_policy(balance: &Balance) -> fn() {
     match balance {
         Balance::Random => balance::random_is_even_and_by_weight,
-        Balance::RoundRobin { .. } => balance::round_robin_goes_round,
-        Balance::LeastConn { .. } => balance::least_conn_takes_the_least_busy,
-        Balance::P2c { .. } => balance::p2c_is_even_when_idle,
-        Balance::PeakEwma { .. } | Balance::Prequal { .. } => {
-            balance::peak_ewma_and_prequal_avoid_who_is_slow
-        }
-        Balance::RingHash { .. } | Balance::Maglev { .. } => balance::hashes_stick_to_their_keys,
+        Balance::RoundRobin(_) => balance::round_robin_goes_round,
+        Balance::LeastConn(_) => balance::least_conn_takes_the_least_busy,
+        Balance::P2c(_) => balance::p2c_is_even_when_idle,
+        Balance::PeakEwma(_) | Balance::Prequal(_) => balance::peak_ewma_and_prequal_avoid_who_is_slow,
+        Balance::RingHash(_) | Balance::Maglev(_) => balance::hashes_stick_to_their_keys,
         Balance::First => balance::first_is_a_hot_spare,
         Balance::LeastWork => balance::least_work_answers_in_a_model,
     }

@@ -85,7 +85,7 @@ pub(crate) fn around(lb: &Lb) -> Around {
         check: lb.health.as_ref().map(|h| h.check.clone()),
         eject: lb.eject.clone(),
         outlier: lb.outlier.clone(),
-        slow_start: lb.slow_start.clone().filter(|_| !lb.balance.hashes()),
+        slow_start: lb.slow_start.clone().filter(|_| !lb.balance.traits().hashes),
         panic: lb.panic,
         on_empty: lb.on_empty,
     };
@@ -95,10 +95,7 @@ pub(crate) fn around(lb: &Lb) -> Around {
 
 /// Whether nothing surrounds a balancer, so that a request may pass it ahead of its turn.
 pub(crate) fn is_plain(lb: &Lb) -> bool {
-    let simple = matches!(
-        lb.balance,
-        Balance::Random | Balance::RoundRobin { .. } | Balance::LeastConn { .. } | Balance::P2c { .. }
-    );
+    let simple = lb.balance.traits().is_inlined;
     let healthy = lb.health.is_none() && lb.eject.is_none() && lb.outlier.is_none();
     let unlimited = lb.max_in_flight.is_none() && lb.max_connections.is_none();
     simple && healthy && unlimited && lb.sticky.is_none() && lb.on_empty != OnEmpty::Node
@@ -106,7 +103,7 @@ pub(crate) fn is_plain(lb: &Lb) -> bool {
 
 /// Whether a balancer probes its targets, or uses the work left at them.
 pub(crate) fn looks_past_cables(spec: &Spec) -> bool {
-    matches!(spec, Spec::Lb(Lb { balance: Balance::Prequal { .. } | Balance::LeastWork, .. }))
+    matches!(spec, Spec::Lb(lb) if lb.balance.traits().probes || lb.balance == Balance::LeastWork)
 }
 
 /// The nodes that some balancer probes, or whose work it uses; and all nodes whose path ends where theirs does.
@@ -136,10 +133,10 @@ impl Compiler<'_> {
         for (&node, member) in draft.nodes[position].iter().zip(draft.base..) {
             self.code.guards.of_node.insert(node, member.wrapping_add(offset));
             let To::List(list) = point.nodes[node as usize].to else { continue };
-            if matches!(config.balance, Balance::Prequal { .. }) {
+            if config.balance.traits().probes {
                 self.code.guards.probe_ways.add(point, list);
             }
-            if config.balance.hashes() || config.sticky.is_some() {
+            if config.balance.traits().hashes || config.sticky.is_some() {
                 let names = point.lists[list as usize].iter().map(|&t| name_of(point, t)).collect();
                 self.code.guards.names.insert(member.wrapping_add(offset), names);
             }
@@ -150,7 +147,7 @@ impl Compiler<'_> {
             offset
         });
         let key = config.key.as_ref().map(|key| self.key_source(key));
-        self.code.guards.probes |= matches!(config.balance, Balance::Prequal { .. });
+        self.code.guards.probes |= config.balance.traits().probes;
         self.code.kinds.reads_keys |= config.sticky.is_some();
         self.code.details = true;
         let around = around(config);

@@ -397,7 +397,8 @@ impl Compiler<'_> {
             Spec::Lb(Lb { balance, scope, .. }) => {
                 let lb = self.code.lbs.len() as u32;
                 let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
-                let (ordered, counts) = (balance.remembers_picks() || self.here, balance.counts_in_flight());
+                let traits = balance.traits();
+                let (ordered, counts) = (traits.remembers || self.here, traits.counts);
                 let can_be_cut = self.here;
                 let site = LbSite {
                     balance: balance.clone(),

@@ -76,9 +76,9 @@ impl Builder<'_> {
         let offset = self.layout.add_instances(&mut self.code, draft, position, index);
         for (&node, member) in draft.nodes[position].iter().zip(draft.base..) {
             self.instances.insert(node, member.wrapping_add(offset));
-            let named = lb.balance.hashes() || lb.sticky.is_some();
+            let named = lb.balance.traits().hashes || lb.sticky.is_some();
             let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
-            if matches!(lb.balance, Balance::Prequal { .. }) {
+            if lb.balance.traits().probes {
                 self.tables.probe_ways.add(self.layout.point, list);
             }
             let targets = if named { &self.layout.point.lists[list as usize][..] } else { &[] };
@@ -94,7 +94,7 @@ impl Builder<'_> {
         let around = around(lb);
         let health = &around.health;
         let watches = health.check.is_some() || health.eject.is_some() || health.outlier.is_some();
-        let measures_probes = matches!(lb.balance, Balance::Prequal { .. });
+        let measures_probes = lb.balance.traits().probes;
         self.tables.probes |= measures_probes;
         self.tables.reads_keys |= lb.sticky.is_some();
         self.tables.lbs.push(LbSite {

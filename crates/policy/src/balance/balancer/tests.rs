@@ -3,33 +3,47 @@
 use super::*;
 use crate::Kind;
 use crate::balance::prequal::Busy;
-use crate::config::{Start, Ties};
+use crate::config::{
+    LeastConnArgs, MaglevArgs, P2cArgs, PeakEwmaArgs, PrequalArgs, RingHashArgs, RoundRobinArgs, Start, Ties,
+};
 
 const ALL_TIES: [Ties; 3] = [Ties::Random, Ties::First, Ties::Rotate];
 
 fn all() -> Vec<Balance> {
     let mut all = vec![
         Balance::Random,
-        Balance::RoundRobin { start: Start::Random },
-        Balance::P2c { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias: 1.0 },
-        Balance::P2c { choices: 3, replacement: true, ties: Ties::First, error_hold_ns: 0, bias: 2.0 },
+        Balance::RoundRobin(RoundRobinArgs { start: Start::Random }),
+        Balance::P2c(P2cArgs {
+            choices: 2,
+            replacement: false,
+            ties: Ties::Random,
+            error_hold_ns: 0,
+            bias: 1.0,
+        }),
+        Balance::P2c(P2cArgs {
+            choices: 3,
+            replacement: true,
+            ties: Ties::First,
+            error_hold_ns: 0,
+            bias: 2.0,
+        }),
         Balance::First,
-        Balance::PeakEwma { decay_ns: 10_000_000_000, default_rtt_ns: 30_000_000 },
-        Balance::RingHash { bound: None },
-        Balance::RingHash { bound: Some(1.25) },
-        Balance::Maglev { table_size: 1009, bound: None },
-        Balance::Maglev { table_size: 1009, bound: Some(1.25) },
-        Balance::Prequal {
+        Balance::PeakEwma(PeakEwmaArgs { decay_ns: 10_000_000_000, default_rtt_ns: 30_000_000 }),
+        Balance::RingHash(RingHashArgs { bound: None }),
+        Balance::RingHash(RingHashArgs { bound: Some(1.25) }),
+        Balance::Maglev(MaglevArgs { table_size: 1009, bound: None }),
+        Balance::Maglev(MaglevArgs { table_size: 1009, bound: Some(1.25) }),
+        Balance::Prequal(PrequalArgs {
             probes: 3.0,
             pool: 16,
             age_ns: 1_000_000_000,
             q_rif: 0.84,
             remove: 1.0,
             delta: 1.0,
-        },
+        }),
         Balance::LeastWork,
     ];
-    all.extend(ALL_TIES.map(|ties| Balance::LeastConn { ties, error_hold_ns: 0 }));
+    all.extend(ALL_TIES.map(|ties| Balance::LeastConn(LeastConnArgs { ties, error_hold_ns: 0 })));
     all
 }
 
@@ -65,7 +79,7 @@ fn what_holds_for_every_pick() {
 
 #[test]
 fn a_failed_request_is_held_and_a_good_one_is_not() {
-    let held = Balance::LeastConn { ties: Ties::First, error_hold_ns: 7 };
+    let held = Balance::LeastConn(LeastConnArgs { ties: Ties::First, error_hold_ns: 7 });
     let mut lb = Balancer::new(&held, &[1.0, 1.0], Key::new(0));
     assert_eq!(lb.pick(Key::new(0), &[]), Some(0));
     assert_eq!(lb.done(0, Some(Kind::Refused)), Release::After(7));
@@ -182,10 +196,10 @@ fn no_target_is_favoured_for_its_place() {
     for config in all() {
         let exempt = |ties: &Ties| matches!(ties, Ties::First);
         let by_place = match &config {
-            Balance::First | Balance::RoundRobin { .. } => true,
-            Balance::LeastConn { ties, .. } => exempt(ties) || *ties == Ties::Rotate,
-            Balance::P2c { ties, .. } => exempt(ties),
-            Balance::RingHash { .. } => true, // shares of a ring are uneven; its own file tests them
+            Balance::First | Balance::RoundRobin(_) => true,
+            Balance::LeastConn(LeastConnArgs { ties, .. }) => exempt(ties) || *ties == Ties::Rotate,
+            Balance::P2c(P2cArgs { ties, .. }) => exempt(ties),
+            Balance::RingHash(_) => true, // shares of a ring are uneven; its own file tests them
             _ => false,
         };
         if by_place {
@@ -212,7 +226,7 @@ fn no_target_is_favoured_for_its_place() {
 /// Where several are barred and weights differ, the rest keeps its proportions.
 #[test]
 fn those_left_keep_their_proportions() {
-    for config in [Balance::Random, Balance::Maglev { table_size: 10_007, bound: None }] {
+    for config in [Balance::Random, Balance::Maglev(MaglevArgs { table_size: 10_007, bound: None })] {
         let lb = balancer(&config, &[5.0, 3.0, 2.0, 1.0]);
         let got = shares(&lb, 20_000, |t| t == 0 || t == 2);
         assert!((got[1] - 0.75).abs() < 0.015 && (got[3] - 0.25).abs() < 0.015, "{} {got:?}", config.name());
@@ -222,9 +236,9 @@ fn those_left_keep_their_proportions() {
 /// More in flight at a target never makes it likelier to be picked.
 #[test]
 fn load_never_attracts() {
-    for config in all().into_iter().filter(Balance::counts_in_flight) {
+    for config in all().into_iter().filter(|b| b.traits().counts) {
         let mut lb = balancer(&config, &[1.0, 2.0, 1.0, 1.0]);
-        if config.hashes() {
+        if config.traits().hashes {
             continue; // a bound is a step: tested there
         }
         let mut before = shares(&lb, 8_000, |_| false)[1];
@@ -241,7 +255,7 @@ fn load_never_attracts() {
 /// it either. What is wrong with the request itself changes nothing.
 #[test]
 fn failing_fast_draws_no_traffic_where_time_is_measured() {
-    for config in all().into_iter().filter(Balance::measures) {
+    for config in all().into_iter().filter(|b| b.traits().measures) {
         let mut lb = balancer(&config, &[1.0; 10]);
         let mut seen = [0; 10];
         for i in 0..20_000u64 {
@@ -270,7 +284,7 @@ fn failing_fast_draws_no_traffic_where_time_is_measured() {
 #[test]
 fn round_robin_is_exact_after_every_change() {
     for start in [Start::Random, Start::First] {
-        let mut lb = balancer(&Balance::RoundRobin { start }, &[5.0, 1.0, 1.0, 3.0]);
+        let mut lb = balancer(&Balance::RoundRobin(RoundRobinArgs { start }), &[5.0, 1.0, 1.0, 3.0]);
         let mut exact = |weights: [usize; 4]| {
             lb.change(0, |r| {
                 for (t, w) in weights.iter().enumerate() {
@@ -298,7 +312,7 @@ fn round_robin_is_exact_after_every_change() {
 /// Equal weights go on with the target whose turn it is, whoever joins or leaves.
 #[test]
 fn round_robin_keeps_its_turn() {
-    let mut lb = balancer(&Balance::RoundRobin { start: Start::First }, &[1.0; 4]);
+    let mut lb = balancer(&Balance::RoundRobin(RoundRobinArgs { start: Start::First }), &[1.0; 4]);
     let next = |lb: &mut Balancer| lb.pick(Key::new(0), &[]).unwrap();
     assert_eq!([next(&mut lb), next(&mut lb)], [0, 1]);
     lb.set_eligible(0, 0, false);

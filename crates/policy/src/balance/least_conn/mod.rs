@@ -11,10 +11,25 @@
 //!   "linear growth"); a new, empty target gets a burst.
 //! - Source: HAProxy `leastconn`, nginx `least_conn`; Kingsbury, Timelike `lb-min-conn` (`ties="first"`).
 //! - In the language: `lb.least_conn(targets, ties="random", error_hold=0*s)`.
+//! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/least_conn.rs`; checks of a plan in
+//!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
 
-use crate::config::Ties;
+use crate::balance::Ask;
+use crate::balance::policy::{Policy, Traits};
+use crate::balance::roster::Roster;
+use crate::balance::ties::Ties;
 use crate::ds::levels::Levels;
+use serde::{Deserialize, Serialize};
 use weir_stats::Key;
+
+/// The arguments of `lb.least_conn`, without the targets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeastConnArgs {
+    /// Among equals.
+    pub ties: Ties,
+    /// How much longer a failed request keeps counting, ns.
+    pub error_hold_ns: u64,
+}
 
 /// Targets of one weight: their levels, and the global index of each.
 #[derive(Clone, Debug)]
@@ -371,6 +386,57 @@ impl LeastConn {
         out.drain(..).for_each(|place| self.set_present(place, true));
         self.aside = out;
         chosen.or_else(|| self.choose_again(draw))
+    }
+}
+
+impl Policy for LeastConn {
+    type Args = LeastConnArgs;
+    const NAME: &'static str = "lb.least_conn";
+    const TRAITS: Traits = Traits { counts: true, is_inlined: true, ..Traits::PLAIN };
+
+    fn build(args: &LeastConnArgs, roster: &Roster, draw: Key) -> LeastConn {
+        LeastConn::new(roster.effective(), args.ties, args.error_hold_ns, draw)
+    }
+
+    fn follow(&mut self, _now_ns: u64, roster: &Roster) {
+        self.refresh(roster.effective());
+    }
+
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        self.pick_where(ask.draw, barred)
+    }
+
+    #[inline]
+    fn ask(&mut self, ask: &Ask) -> Option<u32> {
+        LeastConn::pick(self, ask.draw, ask.exclude)
+    }
+
+    #[inline(always)]
+    fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+        LeastConn::pick(self, draw, exclude)
+    }
+
+    #[inline]
+    fn take(&mut self, target: u32) {
+        LeastConn::take(self, target);
+    }
+
+    #[inline(always)]
+    fn release(&mut self, target: u32) {
+        LeastConn::release(self, target);
+    }
+
+    #[inline]
+    fn error_hold_ns(&self) -> u64 {
+        self.error_hold_ns
+    }
+
+    fn counted_at(&self, target: u32) -> Option<u32> {
+        Some(self.in_flight(target))
+    }
+
+    fn counted(&self) -> u64 {
+        self.total_in_flight()
     }
 }
 

@@ -21,9 +21,24 @@
 //!   a target that fails gets its even share however long its errors take (`eject` ends that).
 //! - Source: Finagle `PeakEwma`, tower/linkerd `peak_ewma`; what failed and what was cancelled: weir's own.
 //! - In the language: `lb.peak_ewma(targets, decay=10*s, default_rtt=30*ms)`.
+//! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/peak_ewma.rs`; checks of a plan in
+//!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
 
+use crate::balance::Ask;
+use crate::balance::policy::{Policy, Release, Traits};
+use crate::balance::roster::Roster;
 use crate::{Kind, Outcome};
+use serde::{Deserialize, Serialize};
 use weir_stats::{Key, math};
+
+/// The arguments of `lb.peak_ewma`, without the targets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PeakEwmaArgs {
+    /// After this time a cost has fallen to 1/e, ns.
+    pub decay_ns: u64,
+    /// What a target costs of which nothing is known, ns.
+    pub default_rtt_ns: u64,
+}
 
 /// Draws that may meet a barred target before the rest is enumerated.
 const TRIALS: u64 = 34;
@@ -236,6 +251,59 @@ impl PeakEwma {
         let count = &mut self.costs[target as usize].in_flight;
         debug_assert!(*count > 0, "a target with nothing in flight released a request");
         *count = count.saturating_sub(1);
+    }
+}
+
+impl Policy for PeakEwma {
+    type Args = PeakEwmaArgs;
+    const NAME: &'static str = "lb.peak_ewma";
+    const TRAITS: Traits = Traits { counts: true, measures: true, ..Traits::PLAIN };
+
+    fn build(args: &PeakEwmaArgs, roster: &Roster, _draw: Key) -> PeakEwma {
+        PeakEwma::new(roster.effective(), args.decay_ns, args.default_rtt_ns)
+    }
+
+    fn follow(&mut self, now_ns: u64, roster: &Roster) {
+        self.refresh(roster.effective(), now_ns);
+    }
+
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        self.pick_where(ask.draw, ask.now_ns, barred)
+    }
+
+    #[inline]
+    fn take(&mut self, target: u32) {
+        PeakEwma::take(self, target);
+    }
+
+    #[inline(always)]
+    fn release(&mut self, target: u32) {
+        PeakEwma::release(self, target);
+    }
+
+    fn finished(&mut self, now_ns: u64, target: u32, took_ns: u64, outcome: Outcome) -> Release {
+        PeakEwma::done(self, target, now_ns, took_ns, outcome);
+        Release::Now
+    }
+
+    fn counted_at(&self, target: u32) -> Option<u32> {
+        Some(self.in_flight(target))
+    }
+
+    fn counted(&self) -> u64 {
+        self.total_in_flight()
+    }
+
+    fn estimate_ns(&self, now_ns: u64, target: u32) -> Option<f64> {
+        Some(self.cost_ns(target, now_ns))
+    }
+
+    fn forget_target(&mut self, now_ns: u64, target: u32) {
+        self.forget(target, now_ns);
+    }
+
+    fn learn(&mut self, old: &PeakEwma) {
+        self.learn_from(old);
     }
 }
 

@@ -20,36 +20,42 @@
 //! - Source: Wydrowski et al., "Load is not what you should balance" (NSDI 2024); what errors and cancelled requests do to
 //!   a target: weir's own.
 //! - In the language: `lb.prequal(targets, probes=3, pool=16, age=1*s, q_rif=0.84, remove=1, delta=1.0)`.
+//! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/prequal.rs`; checks of a plan in
+//!   `plan/src/validate/around.rs`; the naive twin in `tests.rs`.
 
 mod busy;
 mod doubts;
 
+use crate::balance::Ask;
+use crate::balance::policy::{Policy, Release, Traits};
 use crate::balance::random::Random;
+use crate::balance::roster::Roster;
 use crate::{Kind, Outcome};
 pub use busy::Busy;
 use doubts::Doubts;
+use serde::{Deserialize, Serialize};
 use std::mem::take;
 use weir_stats::Key;
 
-/// RIFs remembered for the quantile.
-const REMEMBERED: usize = 128;
-
 /// The arguments of `lb.prequal`, without the targets.
-#[derive(Clone, Copy, Debug)]
-pub struct Probing {
-    /// Probes per request; may be a fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PrequalArgs {
+    /// Probes per request.
     pub probes: f64,
     /// Answers kept.
     pub pool: u32,
-    /// How long an answer is used, ns.
+    /// How long one is used, ns.
     pub age_ns: u64,
-    /// The quantile of RIFs above which a target is hot.
+    /// The quantile of requests in flight above which a target is hot.
     pub q_rif: f64,
-    /// Answers removed per request; may be a fraction.
+    /// Answers removed per request.
     pub remove: f64,
     /// How much more often than they are removed answers may be used.
     pub delta: f64,
 }
+
+/// RIFs remembered for the quantile.
+const REMEMBERED: usize = 128;
 
 /// An answer in the pool.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +79,7 @@ const TRIED: f64 = 64.0;
 /// The state of one balancer.
 #[derive(Clone, Debug)]
 pub struct Prequal {
-    how: Probing,
+    how: PrequalArgs,
     weights: Vec<f64>,
     /// Of the targets of positive weight.
     mean_weight: f64,
@@ -96,7 +102,7 @@ pub struct Prequal {
 
 impl Prequal {
     /// A balancer over targets of these weights.
-    pub fn new(weights: &[f64], how: Probing) -> Prequal {
+    pub fn new(weights: &[f64], how: PrequalArgs) -> Prequal {
         let mut lb = Prequal {
             how,
             weights: Vec::new(),
@@ -393,6 +399,46 @@ impl Prequal {
     /// Answers in the pool.
     pub fn pooled(&self) -> usize {
         self.pool.len()
+    }
+}
+
+impl Policy for Prequal {
+    type Args = PrequalArgs;
+    const NAME: &'static str = "lb.prequal";
+    const TRAITS: Traits = Traits { measures: true, probes: true, ..Traits::PLAIN };
+
+    fn build(args: &PrequalArgs, roster: &Roster, _draw: Key) -> Prequal {
+        Prequal::new(roster.effective(), *args)
+    }
+
+    fn follow(&mut self, _now_ns: u64, roster: &Roster) {
+        self.refresh(roster.effective());
+    }
+
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        self.pick_where(ask.draw, ask.now_ns, barred)
+    }
+
+    fn done(&mut self, target: u32, outcome: Outcome) -> Release {
+        Prequal::done(self, target, 0, outcome);
+        Release::Now
+    }
+
+    fn finished(&mut self, _now_ns: u64, target: u32, took_ns: u64, outcome: Outcome) -> Release {
+        Prequal::done(self, target, took_ns, outcome);
+        Release::Now
+    }
+
+    fn estimate_ns(&self, _now_ns: u64, target: u32) -> Option<f64> {
+        self.believed_ns(target)
+    }
+
+    fn forget_target(&mut self, _now_ns: u64, target: u32) {
+        self.forget(target);
+    }
+
+    fn learn(&mut self, old: &Prequal) {
+        self.learn_from(old);
     }
 }
 

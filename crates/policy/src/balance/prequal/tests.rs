@@ -2,15 +2,15 @@
 
 use super::*;
 
-const DEFAULT: Probing =
-    Probing { probes: 3.0, pool: 16, age_ns: 1_000_000_000, q_rif: 0.84, remove: 1.0, delta: 1.0 };
+const DEFAULT: PrequalArgs =
+    PrequalArgs { probes: 3.0, pool: 16, age_ns: 1_000_000_000, q_rif: 0.84, remove: 1.0, delta: 1.0 };
 
-fn lb(n: usize, how: Probing) -> Prequal {
+fn lb(n: usize, how: PrequalArgs) -> Prequal {
     Prequal::new(&vec![1.0; n], how)
 }
 
 fn mean_uses(n: usize, pool: u32) -> f64 {
-    let lb = lb(n, Probing { pool, ..DEFAULT });
+    let lb = lb(n, PrequalArgs { pool, ..DEFAULT });
     (0..20_000).map(|i| f64::from(lb.uses(Key::new(1).with(i)))).sum::<f64>() / 20_000.0
 }
 
@@ -19,11 +19,11 @@ fn mean_uses(n: usize, pool: u32) -> f64 {
 fn the_reuse_budget_is_the_papers() {
     assert!((mean_uses(100, 16) - 1.316).abs() < 0.02);
     assert!((mean_uses(100, 48) - 3.571).abs() < 0.02);
-    assert_eq!(lb(6, Probing { pool: 4, ..DEFAULT }).uses(Key::new(1)), u32::MAX);
+    assert_eq!(lb(6, PrequalArgs { pool: 4, ..DEFAULT }).uses(Key::new(1)), u32::MAX);
 }
 
-fn keep() -> Probing {
-    Probing { remove: 0.0, probes: 0.0, ..DEFAULT }
+fn keep() -> PrequalArgs {
+    PrequalArgs { remove: 0.0, probes: 0.0, ..DEFAULT }
 }
 
 /// With a threshold of 5: of (RIF 10, 1 ms), (2, 50 ms) and (3, 20 ms) the third; of two hot ones the less loaded.
@@ -48,7 +48,7 @@ fn hot_ones_are_avoided_and_the_fastest_cold_one_taken() {
 #[test]
 fn the_ends_of_the_quantile_are_rif_alone_and_latency_alone() {
     for (q_rif, want) in [(0.0, 1), (1.0, 0)] {
-        let mut two = lb(3, Probing { q_rif, ..keep() });
+        let mut two = lb(3, PrequalArgs { q_rif, ..keep() });
         two.probed(0, Key::new(1), 0, 10, 1);
         two.probed(0, Key::new(1), 1, 2, 50);
         assert_eq!(two.pick_where(Key::new(1), 0, |_| false), Some(want));
@@ -90,7 +90,7 @@ fn answers_age_are_spent_and_removed() {
 
 #[test]
 fn probes_go_to_distinct_targets_evenly() {
-    let mut lb = lb(7, Probing { probes: 2.5, ..DEFAULT });
+    let mut lb = lb(7, PrequalArgs { probes: 2.5, ..DEFAULT });
     let (mut out, mut seen, mut sent) = (Vec::new(), [0; 7], 0);
     for i in 0..14_000 {
         lb.to_probe(Key::new(5).with(i), &mut out);
@@ -155,7 +155,7 @@ fn a_target_that_failed_last_gets_one_in_n_at_most() {
         let n = 2 + draw.below(9) as usize;
         let weights: Vec<f64> = (0..n as u64).map(|t| 0.25 + draw.nth(t).below(4) as f64).collect();
         let mut lb =
-            Prequal::new(&weights, Probing { q_rif: [0.0, 0.84, 1.0][case as usize % 3], ..DEFAULT });
+            Prequal::new(&weights, PrequalArgs { q_rif: [0.0, 0.84, 1.0][case as usize % 3], ..DEFAULT });
         for step in 0..60 {
             let draw = draw.with(step);
             let (t, rif) = (draw.below(n as u64) as u32, draw.nth(1).below(4) as u32);

@@ -8,12 +8,35 @@
 //! - Formula: over each cycle of W = sum of weights picks, target i is taken exactly w_i times; {5,1,1}: a a b a c a a.
 //! - Pathologies: balancers that start alike hit the first target together (hence `start="random"`); blind to queues.
 //! - Source: nginx, commit "smooth weighted round-robin" (2012). In the language: `lb.round_robin(targets, start=)`.
+//! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/round_robin.rs`; checks of a plan in
+//!   `plan/src/validate/around.rs`, `validate/node.rs`; the naive twin in `examples/decisions/naive.rs`.
 
 mod classes;
 
-use crate::config::Start;
+use crate::balance::Ask;
+use crate::balance::policy::{Policy, Traits};
+use crate::balance::roster::Roster;
 use classes::Classes;
+use serde::{Deserialize, Serialize};
 use weir_stats::Key;
+
+/// Where a round robin begins its cycle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// After a drawn number of steps: 0 to the sum of weights less one.
+    #[default]
+    Random,
+    /// At the first target.
+    First,
+}
+
+/// The arguments of `lb.round_robin`, without the targets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundRobinArgs {
+    /// Where the cycle begins.
+    pub start: Start,
+}
 
 /// The state of one balancer.
 #[derive(Clone, Debug)]
@@ -261,6 +284,34 @@ fn values(weights: &[f64], open: &[u32]) -> Vec<(i64, i64)> {
 
 fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+impl Policy for RoundRobin {
+    type Args = RoundRobinArgs;
+    const NAME: &'static str = "lb.round_robin";
+    const TRAITS: Traits = Traits { is_inlined: true, ..Traits::PLAIN };
+
+    fn build(args: &RoundRobinArgs, roster: &Roster, draw: Key) -> RoundRobin {
+        RoundRobin::new(roster.effective(), args.start, draw)
+    }
+
+    fn follow(&mut self, _now_ns: u64, roster: &Roster) {
+        self.refresh(roster.effective());
+    }
+
+    fn ask_where(&mut self, _ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        self.pick_where(barred)
+    }
+
+    #[inline]
+    fn ask(&mut self, ask: &Ask) -> Option<u32> {
+        RoundRobin::pick(self, ask.exclude)
+    }
+
+    #[inline(always)]
+    fn pick(&mut self, _draw: Key, exclude: &[u32]) -> Option<u32> {
+        RoundRobin::pick(self, exclude)
+    }
 }
 
 #[cfg(test)]

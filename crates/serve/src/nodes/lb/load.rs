@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use weir_plan::{Node, Point, Spec, To};
-use weir_policy::config::Balance;
 use weir_policy::prequal::Busy;
 
 /// The load of one target.
@@ -56,9 +55,7 @@ impl Loads {
     /// Adds those of a plan, whose nodes have these identities; a new load begins empty.
     pub fn add(&mut self, point: &Point, keys: &[u32]) {
         let probed = |node: &Node| match (&point.specs[node.spec as usize], node.to) {
-            (Spec::Lb(lb), To::List(list)) if matches!(lb.balance, Balance::Prequal { .. }) => {
-                Some(&point.lists[list as usize])
-            }
+            (Spec::Lb(lb), To::List(list)) if lb.balance.traits().probes => Some(&point.lists[list as usize]),
             _ => None,
         };
         for target in point.nodes.iter().filter_map(probed).flatten() {

@@ -258,3 +258,8 @@ pub(super) fn hashed(call: &mut Call<'_, '_, '_, '_>) -> (Option<KeySource>, Opt
     }
     (Some(key), bound)
 }
+
+/// `error_hold`, ns; `None` switches it off.
+pub(super) fn hold(call: &mut Call<'_, '_, '_, '_>) -> u64 {
+    if call.is_none("error_hold") { 0 } else { call.duration("error_hold").unwrap_or(0) }
+}

@@ -3,7 +3,7 @@
 use super::common::{COMMON, balancer, hashed, targets};
 use crate::call::{Call, Outcome};
 use crate::nodes::{About, Function, Group, examples, may, need};
-use weir_policy::config::Balance;
+use weir_policy::config::{Balance, MaglevArgs};
 use weir_policy::maglev::{GREATEST_TABLE, TABLE_SIZE, is_table_size};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
@@ -36,7 +36,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (key, bound) = hashed(call);
     let targets = targets(call);
     let table_size = table_size(call, targets.as_ref().map_or(1, Vec::len));
-    balancer(call, targets, Balance::Maglev { table_size, bound }, key)
+    balancer(call, targets, Balance::Maglev(MaglevArgs { table_size, bound }), key)
 }
 
 /// A prime with a slot for each target at least.

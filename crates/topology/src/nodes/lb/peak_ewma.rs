@@ -3,7 +3,7 @@
 use super::common::{COMMON, balancer, targets};
 use crate::call::{Call, Outcome};
 use crate::nodes::{About, Function, Group, examples, may, need};
-use weir_policy::config::Balance;
+use weir_policy::config::{Balance, PeakEwmaArgs};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.peak_ewma",
@@ -30,5 +30,5 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let decay_ns = call.positive_duration("decay").unwrap_or(10_000_000_000);
     let default_rtt_ns = call.positive_duration("default_rtt").unwrap_or(30_000_000);
     let targets = targets(call);
-    balancer(call, targets, Balance::PeakEwma { decay_ns, default_rtt_ns }, None)
+    balancer(call, targets, Balance::PeakEwma(PeakEwmaArgs { decay_ns, default_rtt_ns }), None)
 }

@@ -6,7 +6,7 @@ use crate::call::{Call, Outcome};
 use crate::nodes::{About, Function, Group, examples, may, need};
 use weir_plan::Lb;
 use weir_plan::ranges::{MOST_KEPT, MOST_PROBES};
-use weir_policy::config::Balance;
+use weir_policy::config::{Balance, PrequalArgs};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.prequal",
@@ -56,6 +56,6 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let delta = call.not_negative("delta").unwrap_or(1.0);
     let targets = targets(call);
     let probe_cost_ns = call.duration("probe_cost").unwrap_or(0);
-    let lb = around(call, Balance::Prequal { probes, pool, age_ns, q_rif, remove, delta }, None);
+    let lb = around(call, Balance::Prequal(PrequalArgs { probes, pool, age_ns, q_rif, remove, delta }), None);
     place(call, targets, Lb { probe_cost_ns, ..lb })
 }

@@ -3,7 +3,7 @@
 use super::common::{COMMON, balancer, hashed, targets};
 use crate::call::{Call, Outcome};
 use crate::nodes::{About, Function, Group, examples, may, need};
-use weir_policy::config::Balance;
+use weir_policy::config::{Balance, RingHashArgs};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.ring_hash",
@@ -33,5 +33,5 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (key, bound) = hashed(call);
     let targets = targets(call);
-    balancer(call, targets, Balance::RingHash { bound }, key)
+    balancer(call, targets, Balance::RingHash(RingHashArgs { bound }), key)
 }

@@ -1,0 +1,27 @@
+//! `lb.random(targets)`: a target at random, by weight.
+
+use super::common::{COMMON, balancer, targets};
+use crate::call::{Call, Outcome};
+use crate::nodes::{About, Function, Group, examples, need};
+use weir_policy::config::Balance;
+
+pub(crate) static FUNCTIONS: [Function; 1] = [Function {
+    name: "lb.random",
+    about: About {
+        group: Group::Balance,
+        meaning: "Picks a target at random, by weight.",
+        simulated: "a request goes to the target that the policy picks, and the policy is told how \
+            and when it came back",
+        served: "the same objects decide, one per event loop unless `scope=\"process\"`",
+        draws: "each pick",
+        example: examples::POLICIES,
+    },
+    args: &[need("targets", "a list of nodes", "what is picked from")],
+    more: &COMMON,
+    make,
+}];
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let targets = targets(call);
+    balancer(call, targets, Balance::Random, None)
+}
