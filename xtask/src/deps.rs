@@ -22,7 +22,7 @@ const LEVELS: &[&[&str]] = &[
 ];
 
 /// Crates beside the product.
-const BESIDE: &[&str] = &["xtask"];
+const BESIDE: &[&str] = &["weir-testkit", "xtask"];
 
 /// Libraries that only one crate may name, by the beginning of their name, and why.
 const ONLY_IN: &[(&str, &str, &str)] = &[

@@ -8,6 +8,7 @@ use weir_policy::Kind;
 use weir_report::{Sites, WIDTH};
 use weir_sim::{AtQuantile, NodeResult, Requests, Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
+use weir_testkit::assert_frozen;
 use weir_topology::{Request, evaluate};
 
 fn e(value: f64, half: f64) -> Estimate {
@@ -134,12 +135,7 @@ fn frozen(name: &str, write: impl Fn(&mut Vec<u8>) -> std::io::Result<()>) {
     let mut bytes = Vec::new();
     write(&mut bytes).unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frozen").join(name);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, &bytes).unwrap();
-    }
-    let now = String::from_utf8(bytes).unwrap();
-    let then = std::fs::read_to_string(&path).unwrap();
-    assert!(now == then, "{name} has changed (UPDATE=1 accepts it); now:\n{now}");
+    assert_frozen(path, &String::from_utf8(bytes).unwrap());
 }
 
 #[test]

@@ -7,8 +7,6 @@
 
 mod control;
 mod exchange;
-#[cfg(test)]
-mod generated;
 mod graph;
 mod h1;
 mod h2;

@@ -1,7 +1,8 @@
 //! Every message that a wrong file can bring, frozen in `diagnostics.txt`: name, source, what is said.
 //!
-//! `WEIR_BLESS=1 cargo test -p weir-topology --test diagnostics` rewrites that file; read the difference.
+//! `UPDATE=1 cargo test -p weir-topology --test diagnostics` rewrites that file; read the difference.
 
+use weir_testkit::{assert_frozen, is_updating};
 use weir_topology::{Request, evaluate};
 
 fn says(source: &str) -> String {
@@ -16,7 +17,7 @@ fn says(source: &str) -> String {
 
 #[test]
 fn messages_are_as_frozen() {
-    let mut blessed = String::new();
+    let mut frozen = String::new();
     let mut wrong = Vec::new();
     for case in
         include_str!("diagnostics.txt").split("### ").filter(|c| !c.is_empty()).collect::<Vec<_>>().chunks(2)
@@ -25,17 +26,13 @@ fn messages_are_as_frozen() {
         let (name, source) = head.split_once('\n').expect("a name and a source");
         let said = said.strip_prefix("says\n").expect("`### says`").trim_end();
         let now = says(source);
-        blessed.push_str(&format!("### {name}\n{source}### says\n{now}\n\n"));
+        frozen.push_str(&format!("### {name}\n{source}### says\n{now}\n\n"));
         if now != said {
             wrong.push(format!("== {name}\n-- was\n{said}\n-- is\n{now}"));
         }
     }
-    if std::env::var_os("WEIR_BLESS").is_some() {
-        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/diagnostics.txt"), blessed)
-            .expect("the file can be written");
-    } else {
-        assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    }
+    assert!(is_updating() || wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert_frozen(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/diagnostics.txt"), &frozen);
 }
 
 #[test]

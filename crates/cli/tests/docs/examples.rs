@@ -5,7 +5,7 @@
 
 use crate::shared::answers::{Shown, ms, name, percent, run_of, success};
 use crate::shared::figures::{figure, named, root};
-use crate::shared::pages::{stands, table};
+use crate::shared::pages::{assert_shown, table};
 use serde_json::Value;
 use std::fs;
 
@@ -164,7 +164,7 @@ fn layers() -> Shown {
 fn tables_and_verdicts_are_those_of_the_figures() {
     for example in [lying, spare, panic, layers] {
         let example = example();
-        stands("examples/README.md", example.name, &example.text());
+        assert_shown("examples/README.md", example.name, &example.text());
     }
 }
 

@@ -5,6 +5,7 @@ use crate::shared::figures::root;
 use crate::shared::serve::browser::Browser;
 use std::fs;
 use std::io::Write;
+use weir_testkit::assert_frozen;
 
 #[test]
 fn the_form_is_the_ending() {
@@ -75,12 +76,7 @@ fn the_pictures_that_are_kept_are_those_of_their_topologies() {
     for (file, scenario, path) in KEPT {
         let file = root().join(file);
         let drawn = run(&["graph", file.to_str().expect("UTF-8"), scenario]);
-        let path = root().join(path);
-        if std::env::var_os("UPDATE").is_some() {
-            fs::write(&path, drawn.succeeds()).expect("it can be written");
-        }
-        let kept = fs::read_to_string(&path).unwrap_or_default();
-        assert!(kept == drawn.succeeds(), "{} is not what `weir graph` draws (UPDATE=1)", path.display());
+        assert_frozen(root().join(path), drawn.succeeds());
     }
     let kept =
         |name: &str| fs::read_to_string(root().join(format!("examples/timelike/{name}.svg"))).expect("kept");

@@ -3,7 +3,7 @@
 //! What stands between `<!-- NAME -->` and `<!-- end -->` is written by `UPDATE=1 cargo test -p weir --test docs -- policies::`.
 
 use crate::shared::figures::{Estimate, figure, named, root, scenarios};
-use crate::shared::pages::{lower, shown, stands, table};
+use crate::shared::pages::{assert_shown, lower, shown, table};
 use serde_json::Value;
 
 /// What a policy needs to know, when to take it, and when not.
@@ -105,7 +105,7 @@ fn the_page_says_what_the_file_prints() {
         [format!("`{name}`"), a, b, c, knows.to_string(), take.to_string(), leave.to_string()]
     });
     let heading = ["policy", "p50 / p99 at 0.5", "at 0.8", "at 0.95", "knows", "take it when", "not when"];
-    stands(page, "utilisation", &with_command(POLICIES, options, &table(heading, rows.collect())));
+    assert_shown(page, "utilisation", &with_command(POLICIES, options, &table(heading, rows.collect())));
     for of in &loads {
         let load = &of[0]["params"]["utilisation"];
         assert!(
@@ -134,7 +134,11 @@ fn the_page_says_what_the_file_prints() {
         "maglev_bound",
     ];
     let rows = names.iter().map(|name| [format!("`{name}`"), both(named(&slow, name))]);
-    stands(page, "slow", &with_command(POLICIES, options, &table(["policy", "p50 / p99"], rows.collect())));
+    assert_shown(
+        page,
+        "slow",
+        &with_command(POLICIES, options, &table(["policy", "p50 / p99"], rows.collect())),
+    );
     assert!(faster(&slow, "peak_ewma", "p2c") && faster(&slow, "least_conn", "p2c"));
     assert!(faster(&slow, "least_conn_weighted", "least_conn") && faster(&slow, "p2c_weighted", "p2c"));
     assert!(overloaded(named(&slow, "random")) && overloaded(named(&slow, "round_robin")));
@@ -149,7 +153,7 @@ fn the_page_says_what_the_file_prints() {
         [format!("`{name}`"), a, b, c]
     });
     let heading = ["policy", "p50 / p99, one router", "eight", "sixty-four"];
-    stands(page, "routers", &with_command(POLICIES, options, &table(heading, rows.collect())));
+    assert_shown(page, "routers", &with_command(POLICIES, options, &table(heading, rows.collect())));
     assert!(!faster(&most, "least_conn", "p2c") && !faster(&most, "p2c", "least_conn"));
     assert!(faster(&one, "least_conn", "p2c") && faster(&eight, "least_conn", "random"));
 
@@ -180,7 +184,7 @@ fn probes(page: &str) {
         "`prequal_cost`",
         "`prequal_many`",
     ];
-    stands(page, "probes", &with_command(PROBES, options, &table(heading, rows.collect())));
+    assert_shown(page, "probes", &with_command(PROBES, options, &table(heading, rows.collect())));
     for (far, n) in points {
         assert!(faster(&of(far, n), "p2c", "prequal"), "{far}, {n} routers");
     }
@@ -240,7 +244,7 @@ fn failing(page: &str) {
         "with `eject()`",
         "`error_hold=1*s`",
     ];
-    stands(page, "failing", &with_command(FAILING, options, &table(heading, rows.to_vec())));
+    assert_shown(page, "failing", &with_command(FAILING, options, &table(heading, rows.to_vec())));
 
     for (of, even) in both.iter().zip([0.5, 0.1]) {
         let share = |name: &str| failed(named(of, name));

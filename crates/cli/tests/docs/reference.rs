@@ -6,6 +6,7 @@ use crate::shared::common::{Scratch, run, weir};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use weir_testkit::assert_frozen;
 use weir_topology::manual::{Argument, Entry, FIGURES, Group, Otherwise, functions, kinds};
 
 const HEAD: &str = "\
@@ -24,16 +25,7 @@ distribution is wanted, a duration is a fixed one. Sizes are whole bytes: `64*Ki
 
 #[test]
 fn the_page_is_what_the_program_says() {
-    let page = page();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference.md");
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, &page).expect("the page can be written");
-    }
-    let then = std::fs::read_to_string(&path).unwrap_or_default();
-    if let Some((now, was)) = page.lines().zip(then.lines()).find(|(now, was)| now != was) {
-        panic!("docs/reference.md has drifted (UPDATE=1 accepts it):\nis  {now}\nwas {was}");
-    }
-    assert!(page == then, "docs/reference.md has drifted (UPDATE=1 accepts it)");
+    assert_frozen(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference.md"), &page());
 }
 
 fn page() -> String {

@@ -23,9 +23,9 @@ struct Pattern {
 
 impl Pattern {
     fn new() -> Pattern {
-        let mut dice = serve::Dice::new(7);
+        let mut random = weir_testkit::Random::new(7);
         Pattern {
-            bytes: (0..1_048_573 / 8 + 1).flat_map(|_| dice.next().to_le_bytes()).take(1_048_573).collect(),
+            bytes: (0..1_048_573 / 8 + 1).flat_map(|_| random.bits().to_le_bytes()).take(1_048_573).collect(),
             at: 0,
         }
     }

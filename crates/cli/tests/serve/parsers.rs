@@ -5,11 +5,12 @@
 //! the nonce of its request; and what was hidden in bodies, or came after a request that was refused, must not be there.
 
 use crate::shared::common::Scratch;
-use crate::shared::serve::{Dice, Fault, Framing, Message, Origin, Peer, Weir, pause, tell, until};
+use crate::shared::serve::{Fault, Framing, Message, Origin, Peer, Weir, pause, tell, until};
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use weir_testkit::Random;
 
 const CONNECTIONS: usize = 800;
 const WORKERS: usize = 8;
@@ -32,7 +33,7 @@ struct Recorded {
 
 /// Reads, keeps what it reads, and answers in several framings, sometimes late, sometimes for the last time.
 fn record(peer: &mut Peer, recorded: &Mutex<Vec<Recorded>>) -> Result<(), Fault> {
-    let mut dice = Dice::new(peer.number as u64);
+    let mut random = Random::new(peer.number as u64);
     peer.stream.record = Some(Vec::new());
     let (mut lines, mut whole) = (Vec::new(), 0);
     let ended = loop {
@@ -43,10 +44,10 @@ fn record(peer: &mut Peer, recorded: &Mutex<Vec<Recorded>>) -> Result<(), Fault>
         whole = peer.stream.used();
         let nonce = request.all("x-nonce").join(",");
         lines.push(printed(request.method(), request.target(), &nonce, &request.body));
-        if dice.percent(20) {
-            pause(dice.below(15) as u64);
+        if random.percent(20) {
+            pause(random.below(15) as u64);
         }
-        let (answer, last) = answer(&mut dice, &request, &nonce);
+        let (answer, last) = answer(&mut random, &request, &nonce);
         if let Err(fault) = peer.send(answer) {
             break fault;
         }
@@ -64,17 +65,17 @@ fn record(peer: &mut Peer, recorded: &Mutex<Vec<Recorded>>) -> Result<(), Fault>
     Err(ended)
 }
 
-fn answer(dice: &mut Dice, request: &Message, nonce: &str) -> (String, bool) {
-    let body = format!("{nonce} {} {}", fnv(&request.body), ".".repeat([0, 10, 3000][dice.below(3)]));
+fn answer(random: &mut Random, request: &Message, nonce: &str) -> (String, bool) {
+    let body = format!("{nonce} {} {}", fnv(&request.body), ".".repeat([0, 10, 3000][random.below(3)]));
     let head = format!("HTTP/1.1 200 OK\r\nX-Nonce: {nonce}\r\n");
     let length = format!("{head}Content-Length: {}\r\n\r\n", body.len());
     if request.method() == "HEAD" {
         return (length, false);
     }
-    match dice.below(20) {
+    match random.below(20) {
         0 => (format!("{head}Connection: close\r\n\r\n{body}"), true),
         1..9 => {
-            let (a, b) = body.split_at(dice.below(body.len() - 1) + 1);
+            let (a, b) = body.split_at(random.below(body.len() - 1) + 1);
             (
                 format!(
                     "{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{a}\r\n{:X}\r\n{b}\r\n0\r\n\r\n",
@@ -100,20 +101,20 @@ struct Sent {
 /// What a body looks like that would be other requests, were it cut elsewhere.
 const BAIT: &str = "\r\n0\r\n\r\nGET /evil HTTP/1.1\r\nHost: h\r\nX-Nonce: evil\r\n\r\n";
 
-fn make(dice: &mut Dice, nonce: String) -> Sent {
+fn make(random: &mut Random, nonce: String) -> Sent {
     const METHODS: [&str; 8] = ["GET", "GET", "POST", "POST", "PUT", "HEAD", "DELETE", "PATCH"];
-    let method = METHODS[dice.below(METHODS.len())];
-    let with_body = matches!(method, "POST" | "PUT" | "PATCH") || (method == "DELETE" && dice.percent(30));
+    let method = METHODS[random.below(METHODS.len())];
+    let with_body = matches!(method, "POST" | "PUT" | "PATCH") || (method == "DELETE" && random.percent(30));
     let mut body = Vec::new();
-    while with_body && body.len() < [0, 1, 30, 900, 20_000][dice.below(5)] {
-        match dice.below(3) {
+    while with_body && body.len() < [0, 1, 30, 900, 20_000][random.below(5)] {
+        match random.below(3) {
             0 => body.extend_from_slice(BAIT.as_bytes()),
-            1 => body.extend((0..dice.below(50)).map(|_| dice.below(256) as u8)),
+            1 => body.extend((0..random.below(50)).map(|_| random.below(256) as u8)),
             _ => body.extend_from_slice(b"\r\n\r\n5\r\n"),
         }
     }
-    let target = format!("/{}/{nonce}", dice.one_of(&["a", "b/c", "d%20e", "%2e%2e%2fx", "q?a=b&c=%22"]));
-    let mut fields = vec![format!("X-Nonce: {nonce}"), format!("hOsT: h{}.example", dice.below(9))];
+    let target = format!("/{}/{nonce}", random.choose(&["a", "b/c", "d%20e", "%2e%2e%2fx", "q?a=b&c=%22"]));
+    let mut fields = vec![format!("X-Nonce: {nonce}"), format!("hOsT: h{}.example", random.below(9))];
     for more in [
         "Accept: */*",
         "Cookie: a=b; c=d",
@@ -122,30 +123,31 @@ fn make(dice: &mut Dice, nonce: String) -> Sent {
         "Connection: keep-alive, x-hop",
         "X-Hop: gone",
     ] {
-        if dice.percent(40) {
+        if random.percent(40) {
             fields.push(more.to_owned());
         }
     }
-    let chunked = with_body && dice.percent(50);
+    let chunked = with_body && random.percent(50);
     if chunked {
         fields.push(
-            dice.one_of(&[
-                "Transfer-Encoding: chunked",
-                "transfer-encoding:chunked",
-                "Transfer-Encoding: Chunked",
-            ])
-            .to_owned(),
+            random
+                .choose(&[
+                    "Transfer-Encoding: chunked",
+                    "transfer-encoding:chunked",
+                    "Transfer-Encoding: Chunked",
+                ])
+                .to_owned(),
         );
-    } else if with_body || dice.percent(10) {
+    } else if with_body || random.percent(10) {
         fields.push(format!("Content-Length: {}", body.len()));
     }
     for i in (1..fields.len()).rev() {
-        fields.swap(i, dice.below(i + 1));
+        fields.swap(i, random.below(i + 1));
     }
     let mut raw = format!("{method} {target} HTTP/1.1\r\n{}\r\n\r\n", fields.join("\r\n")).into_bytes();
     if chunked {
-        for piece in body.chunks(dice.below(700) + 1) {
-            let size = match dice.below(4) {
+        for piece in body.chunks(random.below(700) + 1) {
+            let size = match random.below(4) {
                 0 => format!("{:X}", piece.len()),
                 1 => format!("000{:x}", piece.len()),
                 2 => format!("{:x};name=\"a b\"", piece.len()),
@@ -156,7 +158,7 @@ fn make(dice: &mut Dice, nonce: String) -> Sent {
             raw.extend_from_slice(b"\r\n");
         }
         raw.extend_from_slice(
-            dice.one_of(&["0\r\n\r\n", "00\r\n\r\n", "0\r\nX-Trailer: 1\r\n\r\n"]).as_bytes(),
+            random.choose(&["0\r\n\r\n", "00\r\n\r\n", "0\r\nX-Trailer: 1\r\n\r\n"]).as_bytes(),
         );
     } else {
         raw.extend_from_slice(&body);
@@ -193,12 +195,13 @@ enum Arrives {
 
 /// One client: batches of requests on one connection, until it has had enough.
 fn client(weir: &Weir, book: &Mutex<Book>, number: usize) {
-    let mut dice = Dice::new(0xc11e + number as u64);
+    let mut random = Random::new(0xc11e + number as u64);
     let mut stream = weir.client();
-    for batch in 0..dice.below(5) + 1 {
-        let count = [1, 1, 1, 2, 4, 9][dice.below(6)];
-        let sent: Vec<Sent> = (0..count).map(|i| make(&mut dice, format!("n{number}-{batch}-{i}"))).collect();
-        let (mut bytes, fate) = (Vec::new(), dice.below(100));
+    for batch in 0..random.below(5) + 1 {
+        let count = [1, 1, 1, 2, 4, 9][random.below(6)];
+        let sent: Vec<Sent> =
+            (0..count).map(|i| make(&mut random, format!("n{number}-{batch}-{i}"))).collect();
+        let (mut bytes, fate) = (Vec::new(), random.below(100));
         sent.iter().for_each(|one| bytes.extend_from_slice(&one.raw));
         let note = |book: &mut Book, from: usize, arrives: Arrives| {
             for one in &sent[from..] {
@@ -208,7 +211,7 @@ fn client(weir: &Weir, book: &Mutex<Book>, number: usize) {
         if fate < 10 {
             // Cut off in the middle of the last one, or gone before the answers have come.
             let last = sent[sent.len() - 1].raw.len();
-            let cut = if fate < 5 { dice.below(last - 1) + 1 } else { 0 };
+            let cut = if fate < 5 { random.below(last - 1) + 1 } else { 0 };
             {
                 let mut book = book.lock().expect("no panic");
                 note(&mut book, 0, Arrives::Perhaps);
@@ -217,16 +220,16 @@ fn client(weir: &Weir, book: &Mutex<Book>, number: usize) {
                 }
             }
             let _ = stream.send(&bytes[..bytes.len() - cut]);
-            pause(dice.below(10) as u64);
-            return if dice.percent(50) { stream.reset() } else { drop(stream) };
+            pause(random.below(10) as u64);
+            return if random.percent(50) { stream.reset() } else { drop(stream) };
         }
         note(&mut book.lock().expect("no panic"), 0, Arrives::Surely);
         let refused = fate < 20;
         if refused {
-            bytes.extend_from_slice(REFUSED[dice.below(REFUSED.len())].as_bytes());
+            bytes.extend_from_slice(REFUSED[random.below(REFUSED.len())].as_bytes());
             bytes.extend_from_slice(b"GET /evil HTTP/1.1\r\nHost: h\r\nX-Nonce: evil\r\n\r\n");
         }
-        let cut = if dice.percent(30) { dice.below(bytes.len()) } else { 0 };
+        let cut = if random.percent(30) { random.below(bytes.len()) } else { 0 };
         let sending = stream.send(&bytes[..cut]).and_then(|()| {
             pause(u64::from(cut > 0) * 3);
             stream.send(&bytes[cut..])
@@ -328,18 +331,18 @@ fn what_is_made_of_broken_requests_has_one_meaning() {
             let weir = &weir;
             scope.spawn(move || {
                 for number in (worker..CONNECTIONS).step_by(WORKERS) {
-                    let mut dice = Dice::new(0xbad + number as u64);
+                    let mut random = Random::new(0xbad + number as u64);
                     let mut bytes: Vec<u8> =
-                        (0..3).flat_map(|i| make(&mut dice, format!("m{number}-{i}")).raw).collect();
+                        (0..3).flat_map(|i| make(&mut random, format!("m{number}-{i}")).raw).collect();
                     // Heads are where it matters: most changes are near the beginning.
-                    for _ in 0..dice.below(3) + 1 {
-                        let near = if dice.percent(70) { bytes.len().min(400) } else { bytes.len() };
-                        let at = dice.below(near);
-                        match dice.below(4) {
+                    for _ in 0..random.below(3) + 1 {
+                        let near = if random.percent(70) { bytes.len().min(400) } else { bytes.len() };
+                        let at = random.below(near);
+                        match random.below(4) {
                             0 => drop(bytes.remove(at)),
-                            1 => bytes.insert(at, BYTES[dice.below(BYTES.len())]),
+                            1 => bytes.insert(at, BYTES[random.below(BYTES.len())]),
                             2 => bytes.insert(at, bytes[at]),
-                            _ => bytes[at] = BYTES[dice.below(BYTES.len())],
+                            _ => bytes[at] = BYTES[random.below(BYTES.len())],
                         }
                     }
                     let mut client = weir.client();

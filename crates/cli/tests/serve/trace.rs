@@ -129,6 +129,8 @@ fn a_line_tells_whom_it_tried_and_where_the_time_went() {
         weir(&path, "", &format!("route([(when(path=\"/own\"), respond(200))], otherwise={node})"));
     let mut slow = weir.client();
     slow.send("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n1").expect("sent");
+    // The head has been read once the origin has it.
+    assert!(until(|| origin.arrivals().len() == 1));
     pause(40);
     slow.send("2").expect("sent");
     assert_eq!(slow.response("POST").expect("an answer").status(), 200);

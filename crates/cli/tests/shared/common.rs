@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use weir_testkit::assert_frozen;
 
 /// The binary, in an environment that says nothing of colours or widths.
 pub(crate) fn weir() -> Command {
@@ -139,10 +140,5 @@ impl Drop for Scratch {
 /// `text` is what `tests/frozen/NAME` holds. `UPDATE=1 cargo test -p weir` writes it anew.
 #[track_caller]
 pub(crate) fn frozen(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frozen").join(name);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, text).expect("the frozen file can be written");
-    }
-    let then = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(text == then, "{name} has changed (UPDATE=1 accepts it); now:\n{text}");
+    assert_frozen(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frozen").join(name), text);
 }

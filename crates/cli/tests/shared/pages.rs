@@ -2,7 +2,6 @@
 
 use crate::shared::figures::{Estimate, root};
 use std::fmt::Write as _;
-use std::fs;
 
 /// A markdown table, its first row the heading.
 pub(crate) fn table<const N: usize>(heading: [&str; N], rows: Vec<[String; N]>) -> String {
@@ -47,18 +46,8 @@ pub(crate) fn lower(a: Estimate, b: Estimate) -> Option<bool> {
     }
 }
 
-/// `text` stands between the marks of that name in the file.
+/// `text` is what the page has between the marks of that name; `path` is from the folder of the workspace.
 #[track_caller]
-pub(crate) fn stands(path: &str, name: &str, text: &str) {
-    let page = fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
-    let mark = format!("<!-- {name} -->\n");
-    let (before, rest) = page.split_once(&mark).unwrap_or_else(|| panic!("{path} has no {mark}"));
-    let (then, after) =
-        rest.split_once("<!-- end -->\n").unwrap_or_else(|| panic!("{path}: {name} has no end"));
-    if then == text {
-        return;
-    }
-    assert!(std::env::var_os("UPDATE").is_some(), "{path} is old (UPDATE=1 accepts the new); now:\n{text}");
-    fs::write(root().join(path), format!("{before}{mark}{text}<!-- end -->\n{after}"))
-        .expect("the page can be written");
+pub(crate) fn assert_shown(path: &str, name: &str, text: &str) {
+    weir_testkit::assert_section(root().join(path), name, text);
 }

@@ -1,9 +1,10 @@
 //! In whatever pieces bytes come, the same comes of them; and what weir writes, it accepts unchanged.
 
 use crate::case::{all, describe};
-use crate::generate::{Random, mutate, request, response};
+use crate::generate::{request, response};
 use crate::way::{Event, Setup, Way, at_once};
 use weir_http1::Limits;
+use weir_testkit::Random;
 
 /// Messages up to this size are cut at every point; larger ones at every hundredth or so.
 const SMALL: usize = 600;
@@ -38,10 +39,10 @@ fn random_messages_in_pieces() {
     for seed in 0..3_000 {
         let mut random = Random::new(seed);
         let mut bytes = request(&mut random);
-        mutate(&mut random, &mut bytes);
+        random.mutate(&mut bytes, 2);
         same_in_all_pieces(&format!("request {seed}"), &Setup::plain(), false, &bytes);
         let mut bytes = response(&mut random);
-        mutate(&mut random, &mut bytes);
+        random.mutate(&mut bytes, 2);
         same_in_all_pieces(&format!("response {seed}"), &Setup::plain(), true, &bytes);
     }
 }
@@ -105,10 +106,10 @@ fn what_it_writes_it_accepts_unchanged() {
     for seed in 0..20_000 {
         let mut random = Random::new(seed);
         let mut bytes = request(&mut random);
-        mutate(&mut random, &mut bytes);
+        random.mutate(&mut bytes, 2);
         count += accepts_its_own(&format!("request {seed}"), &Setup::plain(), false, &bytes);
         let mut bytes = response(&mut random);
-        mutate(&mut random, &mut bytes);
+        random.mutate(&mut bytes, 2);
         count += accepts_its_own(&format!("response {seed}"), &Setup::plain(), true, &bytes);
     }
     assert!(count > 10_000, "{count}");

@@ -1,33 +1,6 @@
-//! Random and mutated messages from a seed.
+//! Random messages from a seed.
 
-/// xorshift64*: the same numbers everywhere.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// Below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() >> 33) as usize % n.max(1)
-    }
-
-    pub fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
-        of[self.below(of.len())]
-    }
-
-    fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-}
+use weir_testkit::Random;
 
 const TARGETS: &[&str] = &[
     "/",
@@ -87,35 +60,12 @@ const ODD: &[&str] = &[
     "X-N: \u{1}",
     "Transfer-Encoding: Chunked",
 ];
-const PIECES: &[&str] = &[
-    "\r\n",
-    "\n",
-    "\r",
-    "\0",
-    " ",
-    "\t",
-    ":",
-    ",",
-    ";",
-    "\r\n\r\n",
-    "0\r\n\r\n",
-    "0",
-    "5",
-    "a",
-    "_",
-    "-",
-    "\u{ff}",
-    "%",
-    "#",
-    "\"",
-];
-
 /// A request with its body, mostly valid.
 pub fn request(random: &mut Random) -> Vec<u8> {
-    let method = random.one(&["GET", "POST", "HEAD", "PUT", "OPTIONS", "DELETE", "get", "X"]);
-    let target = if random.chance(70) { "/x" } else { random.one(TARGETS) };
+    let method = random.choose(&["GET", "POST", "HEAD", "PUT", "OPTIONS", "DELETE", "get", "X"]);
+    let target = if random.percent(70) { "/x" } else { random.choose(TARGETS) };
     let version =
-        if random.chance(90) { "HTTP/1.1" } else { random.one(&["HTTP/1.0", "HTTP/1.2", "HTTP/2.0"]) };
+        if random.percent(90) { "HTTP/1.1" } else { random.choose(&["HTTP/1.0", "HTTP/1.2", "HTTP/2.0"]) };
     let mut out = format!("{method} {target} {version}\r\nHost: h\r\n");
     fields(random, &mut out);
     body(random, &mut out);
@@ -124,7 +74,7 @@ pub fn request(random: &mut Random) -> Vec<u8> {
 
 /// A response with its body, mostly valid.
 pub fn response(random: &mut Random) -> Vec<u8> {
-    let status = random.one(&[
+    let status = random.choose(&[
         "200 OK",
         "200 OK",
         "204 No Content",
@@ -134,7 +84,7 @@ pub fn response(random: &mut Random) -> Vec<u8> {
         "103 Hints",
         "299 \u{e9}",
     ]);
-    let version = if random.chance(90) { "HTTP/1.1" } else { random.one(&["HTTP/1.0", "HTTP/1.2"]) };
+    let version = if random.percent(90) { "HTTP/1.1" } else { random.choose(&["HTTP/1.0", "HTTP/1.2"]) };
     let mut out = format!("{version} {status}\r\n");
     fields(random, &mut out);
     body(random, &mut out);
@@ -143,7 +93,7 @@ pub fn response(random: &mut Random) -> Vec<u8> {
 
 fn fields(random: &mut Random, out: &mut String) {
     for _ in 0..random.below(6) {
-        let field = if random.chance(92) { random.one(FIELDS) } else { random.one(ODD) };
+        let field = if random.percent(92) { random.choose(FIELDS) } else { random.choose(ODD) };
         out.push_str(field);
         out.push_str("\r\n");
     }
@@ -165,13 +115,16 @@ pub fn chunks(random: &mut Random) -> String {
     let mut out = String::new();
     for _ in 0..random.below(4) {
         let n = 1 + random.below(20);
-        let extension =
-            if random.chance(80) { "" } else { random.one(&[";a", ";a=b", ";a=\"b;c\"", ";", "; a", " "]) };
-        out.push_str(&format!("{}{n:x}{extension}\r\n{}\r\n", random.one(&["", "", "0"]), "d".repeat(n)));
+        let extension = if random.percent(80) {
+            ""
+        } else {
+            random.choose(&[";a", ";a=b", ";a=\"b;c\"", ";", "; a", " "])
+        };
+        out.push_str(&format!("{}{n:x}{extension}\r\n{}\r\n", random.choose(&["", "", "0"]), "d".repeat(n)));
     }
     out.push_str("0\r\n");
     for _ in 0..random.below(3) {
-        out.push_str(random.one(&[
+        out.push_str(random.choose(&[
             "X-T: 1\r\n",
             "Host: e\r\n",
             "X-T :1\r\n",
@@ -183,33 +136,11 @@ pub fn chunks(random: &mut Random) -> String {
     out
 }
 
-/// Changes a few bytes: removes, repeats, replaces or inserts.
-pub fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
-    for _ in 0..random.below(3) {
-        let at = random.below(bytes.len() + 1);
-        match random.below(4) {
-            0 if at < bytes.len() => {
-                bytes.remove(at);
-            }
-            1 if at < bytes.len() => bytes[at] = random.next() as u8,
-            2 => {
-                let to = (at + 1 + random.below(12)).min(bytes.len());
-                let piece = bytes[at..to].to_vec();
-                bytes.splice(at..at, piece);
-            }
-            _ => {
-                let piece: Vec<u8> = random.one(PIECES).chars().map(|c| c as u8).collect();
-                bytes.splice(at..at, piece);
-            }
-        }
-    }
-}
-
 /// Field lines without the last line's end.
 pub fn field_lines(random: &mut Random) -> Vec<u8> {
     let mut out = String::new();
     fields(random, &mut out);
-    out.push_str(random.one(FIELDS));
+    out.push_str(random.choose(FIELDS));
     out.into_bytes()
 }
 
@@ -220,9 +151,9 @@ pub fn uri(random: &mut Random) -> Vec<u8> {
         "@", "[", "*", "|", "^", "{", "}", "`",
     ];
     let mut out =
-        random.one(&["/", "/", "http://h", "https://h:1/", "http://u@h/", "", "*", "h:1"]).to_string();
+        random.choose(&["/", "/", "http://h", "https://h:1/", "http://u@h/", "", "*", "h:1"]).to_string();
     for _ in 0..random.below(8) {
-        out.push_str(random.one(PARTS));
+        out.push_str(random.choose(PARTS));
     }
     out.chars().map(|c| c as u8).collect()
 }

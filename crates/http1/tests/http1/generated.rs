@@ -3,25 +3,26 @@
 use crate::case::all;
 use crate::entry::{chunked, request_head, sanitizer, target};
 use crate::escape::unescape;
-use crate::generate::{Random, chunks, field_lines, mutate, request, uri};
+use crate::generate::{chunks, field_lines, request, uri};
+use weir_testkit::{Random, check_bytes};
 
 /// Runs an entry point on every line of a corpus, on its mutations, and on what a generator makes.
 fn run(entry: fn(&[u8]), corpus: Vec<Vec<u8>>, generate: fn(&mut Random) -> Vec<u8>) {
     assert!(!corpus.is_empty());
     for (i, bytes) in corpus.iter().enumerate() {
-        entry(bytes);
+        check_bytes(&format!("line {i}"), bytes, entry);
         for seed in 0..if bytes.len() < 1000 { 200 } else { 3 } {
             let mut mutated = bytes.clone();
-            mutate(&mut Random::new(seed << 20 | i as u64), &mut mutated);
-            entry(&mutated);
+            Random::new(seed << 20 | i as u64).mutate(&mut mutated, 2);
+            check_bytes(&format!("line {i}, seed {seed}"), &mutated, entry);
         }
     }
     for seed in 0..20_000 {
         let mut random = Random::new(seed);
         let mut bytes = generate(&mut random);
-        entry(&bytes);
-        mutate(&mut random, &mut bytes);
-        entry(&bytes);
+        check_bytes(&format!("seed {seed}"), &bytes, entry);
+        random.mutate(&mut bytes, 2);
+        check_bytes(&format!("seed {seed}"), &bytes, entry);
     }
 }
 

@@ -1,25 +1,25 @@
-//! Golden cases, one file each: `WEIR_BLESS=1 cargo test -p weir-http1` writes what comes out now.
+//! Golden cases, one file each: `UPDATE=1 cargo test -p weir-http1` writes what comes out now.
 
 use crate::case::{Case, all};
 use crate::way::{Event, at_once};
 use weir_http1::{Decoder, Framing, Limits, Pseudo, RULES, Request};
+use weir_testkit::is_updating;
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "cases are files")]
 fn cases() {
-    let bless = std::env::var_os("WEIR_BLESS").is_some();
     let mut wrong = Vec::new();
     for case in all() {
         let outcome = case.outcome();
         if outcome != case.expected {
-            if bless {
+            if is_updating() {
                 std::fs::write(&case.path, format!("{}== out\n{outcome}", case.given)).unwrap();
             } else {
                 wrong.push(format!("{}:\n{outcome}", case.path.display()));
             }
         }
     }
-    assert!(wrong.is_empty(), "WEIR_BLESS=1 takes these over:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "UPDATE=1 takes these over:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! hyper as a second opinion on requests: both agree where each ends and what it says, or ours refuses.
 
-use crate::generate::{Random, mutate, request};
+use crate::generate::request;
 use crate::way::{Event, Setup, at_once};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
@@ -11,6 +11,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use weir_testkit::Random;
 
 /// A connection whose other end has sent everything at once and then its end, and swallows what it gets.
 pub struct Wire {
@@ -127,7 +128,7 @@ fn agree_or_ours_refuses() {
     for seed in 0..60_000 {
         let mut random = Random::new(seed);
         let mut bytes = request(&mut random);
-        mutate(&mut random, &mut bytes);
+        random.mutate(&mut bytes, 2);
         bytes.extend_from_slice(b"POST /next HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nnext");
         let (ours, theirs) = (by_weir(&bytes), by_hyper(&bytes));
         if ours.is_empty() {

@@ -1,12 +1,13 @@
 //! hyper as a second opinion on responses: both read the same body, or ours refuses or finds it cut short.
 
-use crate::generate::{Random, mutate, response};
+use crate::generate::response;
 use crate::hyper_requests::Wire;
 use crate::way::{Event, Setup, at_once};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use weir_testkit::Random;
 
 /// Status and body as hyper reads them; `None`: it finds an error.
 fn by_hyper(bytes: &[u8]) -> Option<(u16, Vec<u8>)> {
@@ -61,7 +62,7 @@ fn agree_or_ours_refuses() {
     for seed in 0..60_000 {
         let mut random = Random::new(seed);
         let mut bytes = response(&mut random);
-        mutate(&mut random, &mut bytes);
+        random.mutate(&mut bytes, 2);
         let Some(ours) = by_weir(&bytes) else {
             refused += 1;
             continue;

@@ -1,7 +1,7 @@
 //! Frames made up and mutated, in pieces of all sizes: the account is what a reader of whole frames adds up.
 
 use super::*;
-use crate::generated::{Random, corpus};
+use weir_testkit::{Random, corpus};
 
 /// Heads of the frames that have come whole: kind, flags, length.
 fn heads(mut bytes: &[u8]) -> Vec<(u8, u8, usize)> {
@@ -56,7 +56,7 @@ fn frame(random: &mut Random, bytes: &mut Vec<u8>) {
     };
     bytes.extend(&(length as u32).to_be_bytes()[1..]);
     bytes.extend([random.below(12) as u8, random.below(3) as u8, 0, 0, 0, random.below(9) as u8]);
-    bytes.resize(bytes.len() + length, random.next() as u8);
+    bytes.resize(bytes.len() + length, random.bits() as u8);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn anything_may_come() {
         assert_counted(&bytes);
         for seed in 0..300 {
             let mut mutated = bytes.clone();
-            Random::new(seed << 20 | i as u64).mutate(&mut mutated);
+            Random::new(seed << 20 | i as u64).mutate(&mut mutated, 4);
             assert_counted(&mutated);
         }
     }
@@ -74,7 +74,7 @@ fn anything_may_come() {
         let mut bytes = Vec::new();
         (0..1 + random.below(40)).for_each(|_| frame(&mut random, &mut bytes));
         assert_counted(&bytes);
-        random.mutate(&mut bytes);
+        random.mutate(&mut bytes, 4);
         assert_counted(&bytes);
     }
     // Some come to the end.

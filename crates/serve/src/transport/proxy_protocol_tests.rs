@@ -2,8 +2,8 @@
 //! plain as can be.
 
 use super::*;
-use crate::generated::{Random, corpus};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use weir_testkit::{Random, corpus};
 
 /// What these bytes say, by the words of sections 2.1 and 2.2: the length of the header, and the client. `None`: no header, or
 /// not the whole of one.
@@ -81,7 +81,7 @@ fn anything_may_come() {
         assert_read_alike(&bytes);
         for seed in 0..400 {
             let mut mutated = bytes.clone();
-            Random::new(seed << 20 | i as u64).mutate(&mut mutated);
+            Random::new(seed << 20 | i as u64).mutate(&mut mutated, 4);
             assert_read_alike(&mutated);
         }
     }

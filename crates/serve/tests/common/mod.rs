@@ -5,8 +5,6 @@
 pub mod certificates;
 mod client;
 pub mod configs;
-#[path = "../../src/generated.rs"]
-pub mod generated;
 mod origin;
 mod text;
 mod translate;

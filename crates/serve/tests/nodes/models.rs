@@ -145,12 +145,18 @@ pub fn fanout_waits_for_as_many_as_it_needs() {
     near(ms, 10.0);
 }
 
-/// Two delays at one place, passed one after the other, are independent; the same work goes to whichever server.
+/// Two delays at one place, passed one after the other, are two draws. No request takes less than its draws, and a busy machine
+/// only makes it longer: one of several rounds has to come near their mean.
 #[test]
 pub fn draws_belong_to_places_and_requests() {
+    const REQUESTS: u32 = 200;
     let served = serve_node("delay(dist.exponential(3*ms), delay(dist.exponential(3*ms), server(\"a\")))");
     let mut conn = Conn::new(&served.addr);
-    let times: Vec<f64> = (0..200).map(|_| timed(|| conn.get("/", "")).0).collect();
-    let mean = times.iter().sum::<f64>() / 200.0;
-    assert!(mean > 4.8 && mean < 12.0, "{mean}");
+    let mut means = Vec::new();
+    let has_come_near = (0..6).any(|_| {
+        let sum: f64 = (0..REQUESTS).map(|_| timed(|| conn.get("/", "")).0).sum();
+        means.push(sum / f64::from(REQUESTS));
+        sum < 12.0 * f64::from(REQUESTS)
+    });
+    assert!(has_come_near && means.iter().all(|mean| *mean > 4.8), "{means:?}");
 }

@@ -3,12 +3,12 @@
 
 use crate::common::certificates::Authority;
 use crate::common::configs::client;
-use crate::common::generated::{Random, corpus};
 use crate::{connect, listen, status};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
+use weir_testkit::{Random, corpus};
 
 /// How the listener answers these bytes before their end: with nothing, an alert and its number, a handshake, or in cleartext.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ fn anything_may_come_first() {
         for seed in 0..60 {
             let mut random = Random::new(seed << 20 | i as u64);
             let mut mutated = hello.clone();
-            random.mutate(&mut mutated);
+            random.mutate(&mut mutated, 4);
             let whole = said(&served.addr, &[&mutated]);
             let (a, b) = mutated.split_at(random.below(mutated.len()));
             assert_eq!(said(&served.addr, &[a, b]), whole, "{i} {seed}");

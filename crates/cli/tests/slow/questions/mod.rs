@@ -14,7 +14,7 @@ mod shapes;
 use crate::shared::answers::Shown;
 use crate::shared::common::run;
 use crate::shared::figures::root;
-use crate::shared::pages::{stands, wrapped};
+use crate::shared::pages::{assert_shown, wrapped};
 use serde_json::Value;
 use std::fs;
 
@@ -41,7 +41,7 @@ fn plan(args: &[&str]) -> String {
 
 fn answered(shown: &Shown) {
     let text = shown.text_with(|args| format!("# plan {}\n", plan(args)));
-    stands(&format!("{FOLDER}/README.md"), shown.name, &text);
+    assert_shown(&format!("{FOLDER}/README.md"), shown.name, &text);
 }
 
 /// These take seconds.
@@ -81,7 +81,7 @@ answers! {
 fn retries() {
     let (shown, collapse) = failing::retries();
     answered(&shown);
-    stands("README.md", "metastable", &wrapped(&collapse));
+    assert_shown("README.md", "metastable", &wrapped(&collapse));
 }
 
 /// A file, or the language, that has changed since its answer was written has another plan.
