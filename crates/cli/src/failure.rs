@@ -21,7 +21,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// The environment failed at `path`.
-    pub(crate) fn at(path: &std::path::Path, doing: &str, error: &std::io::Error) -> Failure {
+    pub(crate) fn from_io(path: &std::path::Path, doing: &str, error: &std::io::Error) -> Failure {
         Failure::Environment(format!("cannot {doing} `{}`: {}", path.display(), reason(error)))
     }
 

@@ -61,7 +61,7 @@ impl Target {
 
     /// Tries whether the file can be written, without changing it.
     pub(crate) fn open(path: &Path) -> Result<Target, Failure> {
-        let cannot = |e: &io::Error| Failure::at(path, "write", e);
+        let cannot = |e: &io::Error| Failure::from_io(path, "write", e);
         let found = match fs::metadata(path) {
             Ok(found) if found.is_dir() => return Err(cannot(&io::Error::from(ErrorKind::IsADirectory))),
             Ok(found) => Some(found),
@@ -91,7 +91,7 @@ impl Target {
             if let Some(beside) = &self.beside {
                 let _ = fs::remove_file(beside);
             }
-            Failure::at(&self.path, "write", &e)
+            Failure::from_io(&self.path, "write", &e)
         })
     }
 

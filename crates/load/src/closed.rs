@@ -1,7 +1,7 @@
 //! Closed traffic: users that think, send a request, wait for its answer and think again.
 
 use crate::generator::Arrival;
-use crate::run::{Sender, at};
+use crate::run::{Sender, scaled};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::future::poll_fn;
@@ -20,7 +20,7 @@ struct Users {
 
 impl Users {
     fn think(&mut self, sender: &Sender, user: u32, now_ns: u64) {
-        let thought_ns = at(self.thinking.think_ns(user, self.sent[user as usize]), sender.speed);
+        let thought_ns = scaled(self.thinking.think_ns(user, self.sent[user as usize]), sender.speed);
         self.until_ns.push(Reverse((now_ns.saturating_add(thought_ns), user)));
     }
 }
@@ -32,7 +32,7 @@ pub(crate) async fn send(sender: &Sender, thinking: Thinking) {
     for user in 0..users.thinking.users() {
         users.think(sender, user, 0);
     }
-    let last_ns = at(sender.load.until_ns, sender.speed);
+    let last_ns = scaled(sender.load.until_ns, sender.speed);
     let mut ordinal = 0;
     while ordinal < sender.load.requests {
         for user in sender.g.answered.take() {

@@ -34,7 +34,7 @@ impl Cookies {
     }
 
     /// The cookies of a sender, as a part of a Cookie field.
-    pub fn of(&self, sender: Option<&str>) -> Option<String> {
+    pub fn field(&self, sender: Option<&str>) -> Option<String> {
         if self.names.is_empty() {
             return None;
         }
@@ -51,10 +51,10 @@ impl Cookies {
         let Some((sender, field)) = sender.zip(std::str::from_utf8(field).ok()) else { return };
         let pair = field.split(';').next().unwrap_or_default();
         let Some((name, value)) = pair.split_once('=') else { return };
-        let Some(at) = self.names.iter().position(|known| known == name.trim()) else { return };
+        let Some(index) = self.names.iter().position(|known| known == name.trim()) else { return };
         let mut kept = self.kept.borrow_mut();
         let values = kept.entry(sender.to_owned()).or_insert_with(|| vec![None; self.names.len()]);
-        values[at] = Some(value.trim().to_owned());
+        values[index] = Some(value.trim().to_owned());
     }
 }
 
@@ -73,24 +73,26 @@ mod tests {
         let request = Request { name: "a.star".into(), source: text.into(), ..Request::default() };
         let plan = evaluate(&request).expect("a plan").plan;
         let point = &plan.points[0];
-        let of = |name: &str| {
+        let cookies_of = |name: &str| {
             let scenario = point.scenarios.iter().find(|s| s.name == name).expect("it is there");
             Cookies::new(point, scenario)
         };
-        let cookies = of("s");
+        let cookies = cookies_of("s");
         cookies.give(Some("u"), b"to=1; Path=/; HttpOnly");
         cookies.give(Some("u"), b"other=2");
         cookies.give(None, b"to=3");
         cookies.give(Some("v"), b"via = 4");
         cookies.give(Some("u"), b"to=5");
         cookies.give(Some("u"), b"nothing");
-        assert_eq!(cookies.of(Some("u")).as_deref(), Some("to=5"));
-        assert_eq!(cookies.of(Some("v")).as_deref(), Some("via=4"));
+        assert_eq!(cookies.field(Some("u")).as_deref(), Some("to=5"));
+        assert_eq!(cookies.field(Some("v")).as_deref(), Some("via=4"));
         cookies.give(Some("v"), b"to=6");
-        let both = cookies.of(Some("v")).expect("two");
+        let both = cookies.field(Some("v")).expect("two");
         assert!(both == "to=6; via=4" || both == "via=4; to=6", "{both}");
-        assert_eq!((cookies.of(Some("w")), cookies.of(None)), (None, None));
-        assert!(cookies.are_kept(Some("u")) && !cookies.are_kept(None) && !of("none").are_kept(Some("u")));
-        assert_eq!(of("a").names, ["to"]);
+        assert_eq!((cookies.field(Some("w")), cookies.field(None)), (None, None));
+        assert!(
+            cookies.are_kept(Some("u")) && !cookies.are_kept(None) && !cookies_of("none").are_kept(Some("u"))
+        );
+        assert_eq!(cookies_of("a").names, ["to"]);
     }
 }

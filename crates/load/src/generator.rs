@@ -2,7 +2,7 @@
 
 use crate::cookies::Cookies;
 use crate::open::{self, Open};
-use crate::shape::{Said, Shape};
+use crate::shape::{Shape, VariableFields};
 use crate::tally::Tally;
 use crate::target::Target;
 use crate::{h1, h2};
@@ -21,7 +21,7 @@ use weir_net::io::timers::{Sleep, has_ended};
 use weir_net::transport::socket::Socket;
 use weir_net::transport::{connect, tls};
 use weir_policy::{Kind, key};
-use weir_workload::{Drawn, OfRun, Request};
+use weir_workload::{Request, RequestDraws, RunRequest};
 
 /// The time that the first connection may take, ns.
 const FIRST_NS: u64 = 5_000_000_000;
@@ -57,7 +57,7 @@ pub(crate) struct Job {
 }
 
 /// How a request ended: the status of its answer, or why there is none.
-pub(crate) type Went = Result<u16, Kind>;
+pub(crate) type Ending = Result<u16, Kind>;
 
 /// The connections to one event loop, or to any.
 #[derive(Default)]
@@ -123,7 +123,7 @@ impl Generator {
     }
 
     /// Notes that a request is being written.
-    pub fn is_sent(&self, job: &mut Job, was_free: bool) {
+    pub fn on_sent(&self, job: &mut Job, was_free: bool) {
         let now = self.now();
         if was_free && job.sent_ns.is_none() {
             job.lag_ns = Some(now.saturating_sub(job.intended_ns));
@@ -147,9 +147,9 @@ impl Generator {
     }
 
     /// The fields of a request that its kind does not fix.
-    pub fn said<'a>(&self, job: &'a Job) -> Said<'a> {
+    pub fn said<'a>(&self, job: &'a Job) -> VariableFields<'a> {
         let sender = job.request.sender.as_deref();
-        Said { sender, cookies: self.cookies.of(sender), drawn: self.drawn(job) }
+        VariableFields { sender, cookies: self.cookies.field(sender), drawn: self.drawn(job) }
     }
 
     /// The field that identifies a request to the processes of its run.
@@ -157,8 +157,8 @@ impl Generator {
         let Request { ordinal, way, sender, .. } = &job.request;
         let hash =
             sender.as_ref().map_or_else(|| key::hash_number(*ordinal), |text| key::hash(text.as_bytes()));
-        let of_run = OfRun { ordinal: *ordinal, selected: job.selected, sender: Some(hash) };
-        let drawn = Drawn { of_run, factor: 1.0, way: Way::new(*way) };
+        let of_run = RunRequest { ordinal: *ordinal, selected: job.selected, sender: Some(hash) };
+        let drawn = RequestDraws { of_run, factor: 1.0, way: Way::new(*way) };
         self.secret.map(|secret| drawn.value(secret))
     }
 
@@ -176,7 +176,7 @@ impl Generator {
     }
 
     /// Ends a request.
-    pub fn end(&self, job: &Job, went: &Went) {
+    pub fn end(&self, job: &Job, went: &Ending) {
         let now = self.now();
         self.tally.borrow_mut().ends(job, went, now);
         self.in_flight.set(self.in_flight.get() - 1);
@@ -192,14 +192,14 @@ impl Generator {
     }
 
     /// Sends the requests that have become due meanwhile, so that reading many answers delays none.
-    pub fn keep_pace(self: &Rc<Self>) {
+    pub fn send_due(self: &Rc<Self>) {
         if self.due_ns.get() < u64::MAX {
             open::send_due(self, self.now());
         }
     }
 
     /// A connection has ended, or was never made: waiting requests go elsewhere.
-    pub fn is_closed(self: &Rc<Self>) {
+    pub fn on_closed(self: &Rc<Self>) {
         self.standing.set(self.standing.get() - 1);
         if let Some(job) = (0..self.lanes.len()).find_map(|lane| self.next(lane)) {
             self.send(job);

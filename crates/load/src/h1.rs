@@ -1,6 +1,6 @@
 //! HTTP/1.1: a connection carries one request at a time; free ones wait on a stack.
 
-use crate::generator::{Generator, Job, Went};
+use crate::generator::{Ending, Generator, Job};
 use crate::shape::piece;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -72,7 +72,7 @@ async fn connection(g: Rc<Generator>, job: Job) {
             }
         }
     }
-    g.is_closed();
+    g.on_closed();
 }
 
 impl Conn {
@@ -122,7 +122,7 @@ impl Conn {
     async fn rest(self: &Rc<Self>, g: &Rc<Generator>, lane: usize) -> Option<Job> {
         let idle = &g.lanes[lane].h1;
         idle.borrow_mut().push(self.clone());
-        g.keep_pace();
+        g.send_due();
         poll_fn(|cx| {
             if let Some(job) = self.job.borrow_mut().take() {
                 return Poll::Ready(Some(job));
@@ -183,12 +183,12 @@ impl Exchange {
         (self.left, self.heard, self.decoder) = (shape.body_bytes, false, None);
         shape.write(&g.said(job), self.wire.queue_to());
         self.given = g.cookies.are_kept(job.request.sender.as_deref()).then(Vec::new);
-        g.is_sent(job, was_free);
+        g.on_sent(job, was_free);
         self.limit = Some(g.limit(job));
     }
 
     /// Sends it and reads its answer.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Went> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ending> {
         let sent = self.poll_send(cx);
         match self.poll_answer(cx) {
             Poll::Ready(went) => Poll::Ready(went),
@@ -200,7 +200,7 @@ impl Exchange {
 
     /// Whether a request that failed this way may be sent again: the server had closed the connection before it
     /// arrived.
-    fn ends(&mut self, g: &Generator, job: &Job, went: &Went) -> bool {
+    fn ends(&mut self, g: &Generator, job: &Job, went: &Ending) -> bool {
         self.limit = None;
         let idempotent = g.shapes[job.request.kind as usize].idempotent;
         let was_used = std::mem::replace(&mut self.is_used, true);
@@ -223,7 +223,7 @@ impl Exchange {
         }
     }
 
-    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Went> {
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Ending> {
         loop {
             match self.take() {
                 Ok(true) => return Poll::Ready(Ok(self.response.status())),

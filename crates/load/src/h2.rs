@@ -72,17 +72,17 @@ fn begin(g: &Rc<Generator>, conn: Rc<Shared>, job: Job, was_free: bool) {
 
 async fn request(g: Rc<Generator>, conn: Rc<Shared>, mut job: Job, was_free: bool) {
     let lane = job.lane;
-    g.is_sent(&mut job, was_free);
+    g.on_sent(&mut job, was_free);
     let went = exchange(&g, &conn, &job).await;
     conn.streams.set(conn.streams.get() - 1);
     match went {
-        Err(Failed::Unprocessed) if job.again < MOST_AGAIN => {
+        Err(Failure::Unprocessed) if job.again < MOST_AGAIN => {
             g.tally.borrow_mut().again += 1;
             job.again += 1;
             g.send(job);
         }
-        Err(Failed::Unprocessed) => g.end(&job, &Err(Kind::Reset)),
-        Err(Failed::With(kind)) => g.end(&job, &Err(kind)),
+        Err(Failure::Unprocessed) => g.end(&job, &Err(Kind::Reset)),
+        Err(Failure::With(kind)) => g.end(&job, &Err(kind)),
         Ok(status) => g.end(&job, &Ok(status)),
     }
     if conn.has_room()
@@ -90,7 +90,7 @@ async fn request(g: Rc<Generator>, conn: Rc<Shared>, mut job: Job, was_free: boo
     {
         begin(&g, conn, next, false);
     }
-    g.keep_pace();
+    g.send_due();
 }
 
 /// Makes a connection for a request, and drives it.
@@ -112,13 +112,13 @@ async fn connection(g: Rc<Generator>, job: Job) {
             g.lanes[lane].h2.standing.borrow_mut().retain(|other| !Rc::ptr_eq(other, &conn));
         }
     }
-    g.is_closed();
+    g.on_closed();
 }
 
-type Made = (SendRequest<Bytes>, Connection<Io, Bytes>);
+type Handshake = (SendRequest<Bytes>, Connection<Io, Bytes>);
 
 /// A connection whose server has announced how many requests it accepts at once.
-async fn open(g: &Generator, job: &Job) -> Result<Made, Kind> {
+async fn open(g: &Generator, job: &Job) -> Result<Handshake, Kind> {
     let socket = g.connect(job).await?;
     let mut limit = Some(g.limit(job));
     let wire = Wire::new(socket, g.core.buffers.clone());
@@ -159,29 +159,29 @@ fn settings() -> Builder {
 }
 
 /// Why a request has no answer.
-enum Failed {
+enum Failure {
     /// The server reports that it did nothing with it.
     Unprocessed,
     With(Kind),
 }
 
-impl Failed {
-    fn of(e: &h2::Error) -> Failed {
+impl Failure {
+    fn from_h2(e: &h2::Error) -> Failure {
         match e.reason() {
-            Some(Reason::REFUSED_STREAM) => Failed::Unprocessed,
-            Some(Reason::NO_ERROR) if e.is_go_away() => Failed::Unprocessed,
+            Some(Reason::REFUSED_STREAM) => Failure::Unprocessed,
+            Some(Reason::NO_ERROR) if e.is_go_away() => Failure::Unprocessed,
             Some(Reason::PROTOCOL_ERROR | Reason::FRAME_SIZE_ERROR | Reason::COMPRESSION_ERROR)
                 if !e.is_remote() =>
             {
-                Failed::With(Kind::BadResponse)
+                Failure::With(Kind::BadResponse)
             }
-            _ => Failed::With(Kind::Reset),
+            _ => Failure::With(Kind::Reset),
         }
     }
 }
 
 /// Sends a request and reads its answer.
-async fn exchange(g: &Generator, conn: &Shared, job: &Job) -> Result<u16, Failed> {
+async fn exchange(g: &Generator, conn: &Shared, job: &Job) -> Result<u16, Failure> {
     let shape: &Shape = &g.shapes[job.request.kind as usize];
     let request = shape.request(&g.said(job));
     let sent = conn.sender.clone().send_request(request, shape.body_bytes == 0);
@@ -189,15 +189,15 @@ async fn exchange(g: &Generator, conn: &Shared, job: &Job) -> Result<u16, Failed
         Ok(sent) => sent,
         Err(_) => {
             conn.ending.set(true);
-            return Err(Failed::Unprocessed);
+            return Err(Failure::Unprocessed);
         }
     };
     let mut limit = Some(g.limit(job));
     let sender = job.request.sender.as_deref();
     let given = g.cookies.are_kept(sender).then(Vec::new);
-    let mut under_way = UnderWay { answer, status: 0, given, recv: None, body, left: shape.body_bytes };
+    let mut under_way = StreamInFlight { answer, status: 0, given, recv: None, body, left: shape.body_bytes };
     let went = poll_fn(|cx| match under_way.poll(cx) {
-        Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(Failed::With(Kind::Timeout))),
+        Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(Failure::With(Kind::Timeout))),
         polled => polled,
     })
     .await;
@@ -208,7 +208,7 @@ async fn exchange(g: &Generator, conn: &Shared, job: &Job) -> Result<u16, Failed
 }
 
 /// A request and its answer in flight; dropping it resets the stream.
-struct UnderWay {
+struct StreamInFlight {
     answer: ResponseFuture,
     status: u16,
     /// The cookies of the answer, if they matter.
@@ -219,12 +219,12 @@ struct UnderWay {
     left: u64,
 }
 
-impl UnderWay {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<u16, Failed>> {
+impl StreamInFlight {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<u16, Failure>> {
         // A server may answer before it has read everything; that answer counts.
         let _ = self.poll_send(cx);
         if self.recv.is_none() {
-            let answer = ready!(Pin::new(&mut self.answer).poll(cx)).map_err(|e| Failed::of(&e))?;
+            let answer = ready!(Pin::new(&mut self.answer).poll(cx)).map_err(|e| Failure::from_h2(&e))?;
             self.status = answer.status().as_u16();
             if let Some(given) = &mut self.given {
                 given.extend(answer.headers().get_all(SET_COOKIE).iter().cloned());
@@ -233,10 +233,10 @@ impl UnderWay {
         }
         let Some(recv) = &mut self.recv else { return Poll::Pending };
         while let Some(data) = ready!(recv.poll_data(cx)) {
-            let n = data.map_err(|e| Failed::of(&e))?.len();
-            recv.flow_control().release_capacity(n).map_err(|e| Failed::of(&e))?;
+            let n = data.map_err(|e| Failure::from_h2(&e))?.len();
+            recv.flow_control().release_capacity(n).map_err(|e| Failure::from_h2(&e))?;
         }
-        ready!(recv.poll_trailers(cx)).map_err(|e| Failed::of(&e))?;
+        ready!(recv.poll_trailers(cx)).map_err(|e| Failure::from_h2(&e))?;
         Poll::Ready(Ok(self.status))
     }
 

@@ -21,6 +21,6 @@ mod target;
 
 pub use hgrm::hgrm;
 pub use outcome::{Lag, Latency, Outcome, Requests, Row};
-pub use run::{Error, Options, Paired, Protocol, run};
+pub use run::{Error, Options, Protocol, VerifyRun, run};
 pub use tally::Second;
 pub use target::{CannotReach, Target};

@@ -1,7 +1,7 @@
 //! Open traffic: each request at its time, regardless of the answers.
 
 use crate::generator::{Arrival, Generator};
-use crate::run::{Sender, at};
+use crate::run::{Sender, scaled};
 use std::rc::Rc;
 use weir_workload::{Load, Requests};
 
@@ -26,7 +26,7 @@ impl Open {
         }
         let Some(ns) = self.load.arrivals.next_ns() else { return u64::MAX };
         self.arrives_ns = ns;
-        at(ns, self.speed)
+        scaled(ns, self.speed)
     }
 
     /// The request that is due.

@@ -86,7 +86,7 @@ impl Latency {
         [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
 
     /// Of these samples.
-    pub fn of(samples: &Histogram) -> Latency {
+    pub fn new(samples: &Histogram) -> Latency {
         let ms = |ns: f64| ns / 1e6;
         // The rule of `docs/spec/language.md#sim-json`: n(1 - q) of at least ten; rounding must not take one away.
         let enough = |q: f64| samples.count() as f64 * (1.0 - q) >= 10.0 - 1e-9;

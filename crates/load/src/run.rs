@@ -78,12 +78,12 @@ pub struct Options {
     /// Whether each request is kept in [`Outcome::rows`].
     pub rows: bool,
     /// The run of a verification that this load belongs to.
-    pub paired: Option<Paired>,
+    pub paired: Option<VerifyRun>,
 }
 
 /// A run of a verification, as its load is sent.
 #[derive(Clone, Debug)]
-pub struct Paired {
+pub struct VerifyRun {
     /// The secret of the run's processes.
     pub secret: u64,
     /// The event loops that requests meet: an address each.
@@ -275,7 +275,7 @@ impl Sender {
 }
 
 /// A time of the scenario, in a run that is faster by a factor.
-pub(crate) fn at(ns: u64, speed: f64) -> u64 {
+pub(crate) fn scaled(ns: u64, speed: f64) -> u64 {
     if speed == 1.0 { ns } else { (ns as f64 / speed) as u64 }
 }
 

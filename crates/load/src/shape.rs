@@ -32,7 +32,7 @@ pub(crate) struct Shape {
 }
 
 /// The fields of a request that its kind does not fix.
-pub(crate) struct Said<'a> {
+pub(crate) struct VariableFields<'a> {
     /// The sender.
     pub sender: Option<&'a str>,
     /// Cookies that the sender was given.
@@ -144,7 +144,7 @@ impl Shape {
     }
 
     /// The value of its Cookie field, which identifies the sender.
-    fn cookie(&self, said: &Said<'_>) -> Option<String> {
+    fn cookie(&self, said: &VariableFields<'_>) -> Option<String> {
         let own = (!self.cookies.is_empty()).then(|| self.cookies.clone());
         let more = said
             .sender
@@ -155,7 +155,7 @@ impl Shape {
     }
 
     /// Its head in HTTP/1.1.
-    pub fn write(&self, said: &Said<'_>, out: &mut Vec<u8>) {
+    pub fn write(&self, said: &VariableFields<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.head);
         if let Some(sender) = said.sender {
             self.sender_fields.iter().for_each(|name| line(out, name, sender.as_bytes()));
@@ -170,7 +170,7 @@ impl Shape {
     }
 
     /// The same in HTTP/2.
-    pub fn request(&self, said: &Said<'_>) -> http::Request<()> {
+    pub fn request(&self, said: &VariableFields<'_>) -> http::Request<()> {
         let mut request = http::Request::new(());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();

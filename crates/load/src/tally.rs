@@ -1,6 +1,6 @@
 //! Counts of a running load.
 
-use crate::generator::{Job, Went};
+use crate::generator::{Ending, Job};
 use crate::outcome::{Lag, Requests, Row};
 use weir_policy::Kind;
 use weir_stats::Histogram;
@@ -40,7 +40,7 @@ pub(crate) struct Tally {
     pub no_connection: Option<String>,
     /// Why this machine could not connect, if that was not the server's fault.
     pub exhausted: Option<String>,
-    since: SinceTold,
+    since: LastSecond,
 }
 
 /// Arrivals that count, whether or not their requests have ended.
@@ -53,7 +53,7 @@ struct Arrivals {
 
 /// What happened since the last report.
 #[derive(Default)]
-struct SinceTold {
+struct LastSecond {
     sent: u64,
     failed: u64,
     latencies: Histogram,
@@ -77,7 +77,7 @@ impl Tally {
     }
 
     /// Counts the end of a request.
-    pub fn ends(&mut self, job: &Job, went: &Went, ended_ns: u64) {
+    pub fn ends(&mut self, job: &Job, went: &Ending, ended_ns: u64) {
         let latency = ended_ns.saturating_sub(job.intended_ns);
         let error = went.as_ref().err().copied().or_else(|| {
             let status = went.as_ref().copied().unwrap_or_default();
@@ -118,7 +118,7 @@ impl Tally {
 
     /// The last second; the next one begins.
     pub fn second(&mut self, at_s: u64, in_flight: u64) -> Second {
-        let SinceTold { sent, failed, latencies } = std::mem::take(&mut self.since);
+        let LastSecond { sent, failed, latencies } = std::mem::take(&mut self.since);
         let quantiles_ns = [0.5, 0.99].map(|q| latencies.quantile(q));
         Second { at_s, sent, failed, in_flight, quantiles_ns }
     }

@@ -47,7 +47,7 @@ pub fn opened(mut exchanges: Vec<Exchange>, idle_timeout_ns: Option<u64>) -> Vec
 mod tests {
     use super::*;
 
-    fn of(all: &[(u64, u64, bool)], idle_timeout_ns: Option<u64>) -> Vec<u64> {
+    fn openings(all: &[(u64, u64, bool)], idle_timeout_ns: Option<u64>) -> Vec<u64> {
         let exchange = |&(begins_ns, ends_ns, keeps): &_| Exchange { begins_ns, ends_ns, keeps };
         opened(all.iter().map(exchange).collect(), idle_timeout_ns)
     }
@@ -55,16 +55,16 @@ mod tests {
     #[test]
     fn as_many_as_there_are_exchanges_at_once() {
         let all = [(0, 10, true), (5, 15, true), (10, 20, true), (12, 13, true), (30, 40, true)];
-        assert_eq!(of(&all, None), [0, 5, 12]);
+        assert_eq!(openings(&all, None), [0, 5, 12]);
     }
 
     #[test]
     fn what_was_idle_for_too_long_or_broken_off_is_not_taken_again() {
-        assert_eq!(of(&[(0, 10, true), (20, 30, true)], Some(10)), [0]);
-        assert_eq!(of(&[(0, 10, true), (21, 30, true)], Some(10)), [0, 21]);
-        assert_eq!(of(&[(0, 10, false), (11, 30, true)], None), [0, 11]);
+        assert_eq!(openings(&[(0, 10, true), (20, 30, true)], Some(10)), [0]);
+        assert_eq!(openings(&[(0, 10, true), (21, 30, true)], Some(10)), [0, 21]);
+        assert_eq!(openings(&[(0, 10, false), (11, 30, true)], None), [0, 11]);
         // The connection returned last comes first, so the other one ages.
         let all = [(0, 10, true), (1, 12, true), (15, 25, true), (26, 36, true), (27, 28, true)];
-        assert_eq!(of(&all, Some(15)), [0, 1, 27]);
+        assert_eq!(openings(&all, Some(15)), [0, 1, 27]);
     }
 }

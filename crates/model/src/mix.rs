@@ -50,7 +50,7 @@ impl Keys {
 }
 
 /// The kind of a request (its index), and the hash of its key if it has one.
-pub type Drawn = (u32, Option<u64>);
+pub type KindAndKey = (u32, Option<u64>);
 
 /// The kinds of a traffic's requests.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +59,7 @@ pub struct Mix {
     upto: Vec<f64>,
     keys: Vec<Option<Keys>>,
     /// Kind and sender of each request, if they are not drawn.
-    recorded: Option<Arc<[Drawn]>>,
+    recorded: Option<Arc<[KindAndKey]>>,
 }
 
 impl Mix {
@@ -78,7 +78,7 @@ impl Mix {
     }
 
     /// The same kinds, with the given kind and key hash for each request.
-    pub fn recorded(self, requests: Arc<[Drawn]>) -> Mix {
+    pub fn recorded(self, requests: Arc<[KindAndKey]>) -> Mix {
         Mix { recorded: Some(requests), ..self }
     }
 
@@ -89,7 +89,7 @@ impl Mix {
 
     /// The kind of the request with this number (its index), and the hash of its key.
     #[inline]
-    pub fn request(&self, number: u64, key: Key) -> Drawn {
+    pub fn request(&self, number: u64, key: Key) -> KindAndKey {
         if let Some(requests) = &self.recorded {
             let at = usize::try_from(number).ok();
             return at.and_then(|at| requests.get(at)).copied().unwrap_or((0, None));

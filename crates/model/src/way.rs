@@ -20,7 +20,7 @@ type Visits = SmallVec<[(u64, u32); 4]>;
 
 /// The history of a way.
 #[derive(Clone, Debug, Default)]
-struct Past {
+struct WayHistory {
     visits: RefCell<Visits>,
     /// Fan-outs that were left.
     turn: Cell<u32>,
@@ -39,7 +39,7 @@ pub struct Way {
     depth: u32,
     /// Shared with everything on the same way; `None`: nothing has happened yet, so that most requests need no
     /// memory for it.
-    past: Option<Rc<Past>>,
+    past: Option<Rc<WayHistory>>,
 }
 
 impl Way {
@@ -120,7 +120,7 @@ impl Way {
     }
 
     /// The same past, without a shared future.
-    fn copied(&self) -> Option<Rc<Past>> {
+    fn copied(&self) -> Option<Rc<WayHistory>> {
         self.past.as_ref().map(|past| Rc::new((**past).clone()))
     }
 
@@ -147,7 +147,7 @@ impl Way {
             visits.push((of, number().and_then(|n| u32::try_from(n).ok())?));
         }
         let past = (turn > 0 || !visits.is_empty())
-            .then(|| Rc::new(Past { visits: RefCell::new(visits), turn: Cell::new(turn) }));
+            .then(|| Rc::new(WayHistory { visits: RefCell::new(visits), turn: Cell::new(turn) }));
         Some(Way { work, tries, retries, depth, past })
     }
 }

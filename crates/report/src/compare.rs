@@ -1,7 +1,7 @@
 //! Two designs side by side: each statistic with its difference, and which differences are more than chance.
 
 use crate::number::{self, UNKNOWN, with_interval};
-use crate::saved::{Design, Saved, Statistic};
+use crate::saved::{Design, SavedResult, Statistic};
 use crate::table::{Side as Edge, Table};
 use crate::text;
 use serde_json::{Value, json};
@@ -18,9 +18,9 @@ const BUCKET: f64 = 1.0 / 2048.0;
 #[derive(Clone, Copy, Debug)]
 pub struct Pairing<'a> {
     /// The first.
-    pub a: (&'a Saved, &'a Design),
+    pub a: (&'a SavedResult, &'a Design),
     /// The second.
-    pub b: (&'a Saved, &'a Design),
+    pub b: (&'a SavedResult, &'a Design),
     /// Whether replication r of both had the same requests.
     pub paired: bool,
 }
@@ -70,7 +70,7 @@ impl Verdict {
 
 impl<'a> Comparison<'a> {
     /// Compares all of these.
-    pub fn of(pairings: &[Pairing<'a>]) -> Comparison<'a> {
+    pub fn new(pairings: &[Pairing<'a>]) -> Comparison<'a> {
         let mut pairs: Vec<Pair<'a>> = pairings.iter().map(pair).collect();
         let p: Vec<Option<f64>> = pairs.iter().flat_map(|p| &p.statistics).map(|s| s.difference.p).collect();
         let all = pairs.iter_mut().flat_map(|p| &mut p.statistics);
@@ -131,7 +131,7 @@ pub(crate) fn json(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Resu
 }
 
 fn pair_json(pair: &Pair<'_>) -> Value {
-    let side = |(saved, design): (&Saved, &Design)| {
+    let side = |(saved, design): (&SavedResult, &Design)| {
         let params: serde_json::Map<String, Value> = design.params.iter().cloned().collect();
         json!({
             "file": saved.file,
@@ -197,7 +197,7 @@ fn how(of: &Pairing<'_>) -> String {
 /// What the two are called: by their files, scenarios and parameters, as far as these differ.
 fn names(of: &Pairing<'_>) -> [String; 2] {
     let ((file_a, a), (file_b, b)) = (of.a, of.b);
-    let name = |saved: &Saved, design: &Design, other: &Design| {
+    let name = |saved: &SavedResult, design: &Design, other: &Design| {
         let own: Vec<String> = design
             .params
             .iter()

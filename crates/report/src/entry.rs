@@ -43,7 +43,7 @@ pub(crate) fn swept(results: &Results) -> Vec<&str> {
 pub(crate) fn differing<'a>(all: impl Iterator<Item = &'a Params> + Clone) -> Vec<&'a str> {
     let mut names = named(all.clone());
     names.retain(|name| {
-        let mut values = all.clone().map(|params| of(params, name));
+        let mut values = all.clone().map(|params| find(params, name));
         let first = values.next();
         values.any(|v| Some(v) != first)
     });
@@ -52,17 +52,17 @@ pub(crate) fn differing<'a>(all: impl Iterator<Item = &'a Params> + Clone) -> Ve
 
 /// A scenario's value of a parameter, if it has it.
 pub(crate) fn param<'a>(s: &'a ScenarioResult, name: &str) -> Option<&'a Value> {
-    of(&s.params, name)
+    find(&s.params, name)
 }
 
-fn of<'a>(params: &'a Params, name: &str) -> Option<&'a Value> {
+fn find<'a>(params: &'a Params, name: &str) -> Option<&'a Value> {
     params.iter().find(|(n, _)| n == name).map(|(_, v)| v)
 }
 
 /// `routers=4, size=2`: a point of a sweep by what was swept.
 pub(crate) fn point(params: &Params, swept: &[&str]) -> String {
     let point: Vec<String> =
-        swept.iter().filter_map(|name| Some(format!("{name}={}", value(of(params, name)?)))).collect();
+        swept.iter().filter_map(|name| Some(format!("{name}={}", value(find(params, name)?)))).collect();
     point.join(", ")
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn name(q: f64) -> String {
 
 /// What a part is, in words; its site by the name that the table of sites has for it.
 pub(crate) fn words(part: &TimePart, names: &Names<'_>) -> String {
-    let place = names.of(&part.place);
+    let place = names.name(&part.place);
     match part.what {
         What::Wait => format!("waiting in {place}"),
         What::Work => format!("work in {place}"),
@@ -72,22 +72,22 @@ impl Serialize for Quantile<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("latency_ms", &self.0.ms)?;
         map.serialize_entry("requests", &self.0.requests)?;
-        map.serialize_entry("parts", &self.0.parts.iter().map(Part::of).collect::<Vec<_>>())?;
+        map.serialize_entry("parts", &self.0.parts.iter().map(PartRow::new).collect::<Vec<_>>())?;
         map.end()
     }
 }
 
 #[derive(Serialize)]
-struct Part<'a> {
+struct PartRow<'a> {
     site: &'a str,
     what: &'static str,
     ms: f64,
     share: f64,
 }
 
-impl Part<'_> {
-    fn of(part: &TimePart) -> Part<'_> {
-        Part { site: &part.place, what: part.what.name(), ms: part.ms, share: part.share }
+impl PartRow<'_> {
+    fn new(part: &TimePart) -> PartRow<'_> {
+        PartRow { site: &part.place, what: part.what.name(), ms: part.ms, share: part.share }
     }
 }
 
@@ -104,9 +104,9 @@ impl Serialize for OverTime<'_> {
         map.serialize_entry("arrivals_per_s", &rates(s, &s.arrivals))?;
         map.serialize_entry("responses_per_s", &rates(s, &s.responses))?;
         map.serialize_entry("in_flight", &s.in_flight)?;
-        map.serialize_entry("queues", &s.queues.iter().map(Queue::of).collect::<Vec<_>>())?;
-        map.serialize_entry("up", &s.up.iter().map(Up::of).collect::<Vec<_>>())?;
-        map.serialize_entry("pools", &s.pools.iter().map(Pool::of).collect::<Vec<_>>())?;
+        map.serialize_entry("queues", &s.queues.iter().map(QueueRow::new).collect::<Vec<_>>())?;
+        map.serialize_entry("up", &s.up.iter().map(UpRow::new).collect::<Vec<_>>())?;
+        map.serialize_entry("pools", &s.pools.iter().map(PoolRow::new).collect::<Vec<_>>())?;
         map.end()
     }
 }
@@ -123,43 +123,53 @@ pub(crate) fn rates(series: &Series, counts: &[u64]) -> Vec<f64> {
 }
 
 #[derive(Serialize)]
-struct Queue<'a> {
+struct QueueRow<'a> {
     site: &'a str,
     count: u64,
     waiting: &'a [f64],
     busy: &'a [f64],
 }
 
-impl Queue<'_> {
-    fn of(of: &QueueOverTime) -> Queue<'_> {
-        Queue { site: &of.place, count: of.count, waiting: &of.waiting, busy: &of.busy }
+impl QueueRow<'_> {
+    fn new(over_time: &QueueOverTime) -> QueueRow<'_> {
+        QueueRow {
+            site: &over_time.place,
+            count: over_time.count,
+            waiting: &over_time.waiting,
+            busy: &over_time.busy,
+        }
     }
 }
 
 #[derive(Serialize)]
-struct Up<'a> {
+struct UpRow<'a> {
     site: &'a str,
     count: u64,
     up: &'a [u64],
 }
 
-impl Up<'_> {
-    fn of(of: &UpOverTime) -> Up<'_> {
-        Up { site: &of.place, count: of.count, up: &of.up }
+impl UpRow<'_> {
+    fn new(over_time: &UpOverTime) -> UpRow<'_> {
+        UpRow { site: &over_time.place, count: over_time.count, up: &over_time.up }
     }
 }
 
 #[derive(Serialize)]
-struct Pool<'a> {
+struct PoolRow<'a> {
     site: &'a str,
     targets: u64,
     down: &'a [u64],
     ejected: &'a [u64],
 }
 
-impl Pool<'_> {
-    fn of(of: &PoolOverTime) -> Pool<'_> {
-        Pool { site: &of.place, targets: of.count, down: &of.down, ejected: &of.ejected }
+impl PoolRow<'_> {
+    fn new(over_time: &PoolOverTime) -> PoolRow<'_> {
+        PoolRow {
+            site: &over_time.place,
+            targets: over_time.count,
+            down: &over_time.down,
+            ejected: &over_time.ejected,
+        }
     }
 }
 

@@ -13,12 +13,12 @@ use weir_stats::{Estimate, Latency};
 
 pub(crate) fn write(results: &Results, each: bool, out: &mut dyn Write) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Lines::default());
-    Document(&Told { it: results, each }).serialize(&mut serializer).map_err(io::Error::from)?;
+    Document(&Listing { it: results, each }).serialize(&mut serializer).map_err(io::Error::from)?;
     out.write_all(b"\n")
 }
 
 /// What is told, and whether what single replications say is told as well.
-struct Told<'a, T> {
+struct Listing<'a, T> {
     it: &'a T,
     each: bool,
 }
@@ -41,7 +41,7 @@ macro_rules! object {
     };
 }
 
-object!(Document(Told<'a, Results>), r, {
+object!(Document(Listing<'a, Results>), r, {
     "schema": "weir.sim/1",
     "version": r.it.version,
     "file": r.it.file,
@@ -49,16 +49,16 @@ object!(Document(Told<'a, Results>), r, {
     "seed": r.it.seed,
     "replications": r.it.replications,
     "interrupted": r.it.interrupted,
-    "scenarios": told(&r.it.scenarios, r.each).iter().map(Scenario).collect::<Vec<_>>(),
+    "scenarios": listings(&r.it.scenarios, r.each).iter().map(Scenario).collect::<Vec<_>>(),
 } if r.it.scenarios.iter().any(|s| !s.expectations.is_empty()) => {
     "expectations": r.it.scenarios.iter().flat_map(expected).collect::<Vec<_>>()
 });
 
-fn told<T>(all: &[T], each: bool) -> Vec<Told<'_, T>> {
-    all.iter().map(|it| Told { it, each }).collect()
+fn listings<T>(all: &[T], each: bool) -> Vec<Listing<'_, T>> {
+    all.iter().map(|it| Listing { it, each }).collect()
 }
 
-object!(Scenario(Told<'a, ScenarioResult>), s, {
+object!(Scenario(Listing<'a, ScenarioResult>), s, {
     "name": s.it.name,
     "params": Params(&s.it.params),
     "requests": Requests(&s.it.requests),
@@ -68,7 +68,7 @@ object!(Scenario(Told<'a, ScenarioResult>), s, {
     "response_rate_per_s": s.e(&s.it.response_rate_per_s, "response_rate_per_s"),
     "attempts_per_request": s.e(&s.it.attempts_per_request, "attempts_per_request"),
     "latency_ms": Latencies(s),
-    "nodes": told(&s.it.nodes, s.each).iter().map(Node).collect::<Vec<_>>(),
+    "nodes": listings(&s.it.nodes, s.each).iter().map(Node).collect::<Vec<_>>(),
     "warnings": s.it.warnings,
 } if s.it.explained.is_some() => {
     "explained": s.it.explained.as_ref().map(|e| explained::Quantiles(&e.typical))
@@ -76,21 +76,21 @@ object!(Scenario(Told<'a, ScenarioResult>), s, {
     "series": s.it.explained.as_ref().map(|e| explained::OverTime(&e.series))
 });
 
-impl<'a> Told<'a, ScenarioResult> {
+impl<'a> Listing<'a, ScenarioResult> {
     fn e(&self, e: &'a Estimate, path: &str) -> E<'a> {
-        E(e, of(&self.it.each, self.each, path))
+        E(e, each_of(&self.it.each, self.each, path))
     }
 }
 
-impl<'a> Told<'a, NodeResult> {
+impl<'a> Listing<'a, NodeResult> {
     fn e(&self, e: &'a Estimate, path: &str) -> E<'a> {
-        E(e, of(&self.it.each, self.each, path))
+        E(e, each_of(&self.it.each, self.each, path))
     }
 }
 
 /// What single replications say of an estimate; none where nothing can be said of it; `None`: it is not told.
-fn of<'a>(values: &'a ReplicationValues, told: bool, path: &str) -> Option<&'a [f64]> {
-    told.then(|| values.get(path).map_or(&[][..], Vec::as_slice))
+fn each_of<'a>(values: &'a ReplicationValues, listed: bool, path: &str) -> Option<&'a [f64]> {
+    listed.then(|| values.get(path).map_or(&[][..], Vec::as_slice))
 }
 
 struct Expectation<'a>(&'a ScenarioResult, &'a ExpectationResult);
@@ -120,12 +120,12 @@ object!(Requests(weir_sim::Requests), r, {
     "errors": Errors(&r.errors),
 });
 
-object!(Latencies(Told<'a, ScenarioResult>), s, {
+object!(Latencies(Listing<'a, ScenarioResult>), s, {
     "all": L(s, &s.it.latency_all, "all"),
     "ok": L(s, &s.it.latency_ok, "ok"),
 });
 
-object!(Node(Told<'a, NodeResult>), n, {
+object!(Node(Listing<'a, NodeResult>), n, {
     "id": n.it.id,
     "name": n.it.name,
     "kind": n.it.kind,
@@ -141,12 +141,12 @@ object!(Node(Told<'a, NodeResult>), n, {
     "spread": Spread(n),
 });
 
-object!(Queue(Told<'a, NodeResult>), n, {
+object!(Queue(Listing<'a, NodeResult>), n, {
     "mean": n.e(&n.it.queue_mean, "queue.mean"),
     "max": n.it.queue_max,
 });
 
-object!(Spread(Told<'a, NodeResult>), n, {
+object!(Spread(Listing<'a, NodeResult>), n, {
     "min": n.it.spread_min,
     "max": n.it.spread_max,
     "cv": n.e(&n.it.spread_cv, "spread.cv"),
@@ -169,7 +169,7 @@ impl Serialize for E<'_> {
     }
 }
 
-struct L<'a>(&'a Told<'a, ScenarioResult>, &'a Latency, &'a str);
+struct L<'a>(&'a Listing<'a, ScenarioResult>, &'a Latency, &'a str);
 
 impl Serialize for L<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -185,7 +185,10 @@ impl Serialize for L<'_> {
             ("p999", &l.p999),
         ];
         for (name, e) in all {
-            map.serialize_entry(name, &E(e, of(&s.it.each, s.each, &format!("latency_ms.{set}.{name}"))))?;
+            map.serialize_entry(
+                name,
+                &E(e, each_of(&s.it.each, s.each, &format!("latency_ms.{set}.{name}"))),
+            )?;
         }
         map.serialize_entry("max", &l.max)?;
         map.end()

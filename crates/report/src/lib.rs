@@ -29,7 +29,7 @@ mod verify_page;
 
 pub use compare::{Comparison, Pairing, Verdict};
 pub use number::duration;
-pub use saved::{Design, NotSaved, Saved};
+pub use saved::{Design, NotAResult, SavedResult};
 pub use table::escaped;
 pub use text::Sites;
 pub use trace::TraceForm;
@@ -96,7 +96,7 @@ pub fn trace(
     form: TraceForm,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    trace::write(&trace::Traced { results, recordings, selection }, form, out)
+    trace::write(&trace::Histories { results, recordings, selection }, form, out)
 }
 
 /// Writes one self-contained HTML page. `plan`: what was simulated, for the pictures.

@@ -43,7 +43,7 @@ pub(crate) fn json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn latency(samples: &Histogram) -> Value {
-    let of = Latency::of(samples);
+    let of = Latency::new(samples);
     let mut map = Map::new();
     map.insert("min".to_owned(), json!(of.min));
     map.insert("mean".to_owned(), json!(of.mean));
@@ -107,7 +107,7 @@ fn latencies(outcome: &Outcome) -> Table {
         t.column(heading, Side::Right);
     }
     let mut row = |name: &str, samples: &Histogram| {
-        let of = Latency::of(samples);
+        let of = Latency::new(samples);
         let cells = [of.min, of.mean].into_iter().chain(of.quantiles).chain([of.max]).map(number::plain);
         t.row(std::iter::once(name.to_owned()).chain(cells).collect());
     };

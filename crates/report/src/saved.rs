@@ -27,7 +27,7 @@ const STATISTICS: [(&str, &str); 15] = [
 
 /// A result of `weir sim`.
 #[derive(Clone, Debug)]
-pub struct Saved {
+pub struct SavedResult {
     /// The topology's name.
     pub file: String,
     /// The seed.
@@ -61,15 +61,15 @@ pub(crate) struct Statistic {
 
 /// Why a file is no result that could be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotSaved(String);
+pub struct NotAResult(String);
 
-impl fmt::Display for NotSaved {
+impl fmt::Display for NotAResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Saved {
+impl SavedResult {
     /// Whether bytes look like a result, and not like a topology or a plan.
     pub fn is_saved(bytes: &[u8]) -> bool {
         let head: String = String::from_utf8_lossy(&bytes[..bytes.len().min(200)])
@@ -83,12 +83,12 @@ impl Saved {
     ///
     /// # Errors
     /// JSON that is none, or lacks what is compared.
-    pub fn read(bytes: &[u8]) -> Result<Saved, NotSaved> {
+    pub fn read(bytes: &[u8]) -> Result<SavedResult, NotAResult> {
         let document: Value =
-            serde_json::from_slice(bytes).map_err(|e| NotSaved(format!("it is no JSON: {e}")))?;
-        let lacks = |what: &str| NotSaved(format!("it lacks `{what}`, which every result has"));
+            serde_json::from_slice(bytes).map_err(|e| NotAResult(format!("it is no JSON: {e}")))?;
+        let lacks = |what: &str| NotAResult(format!("it lacks `{what}`, which every result has"));
         let scenarios = document["scenarios"].as_array().ok_or_else(|| lacks("scenarios"))?;
-        Ok(Saved {
+        Ok(SavedResult {
             file: document["file"].as_str().ok_or_else(|| lacks("file"))?.to_owned(),
             seed: document["seed"].as_u64().ok_or_else(|| lacks("seed"))?,
             replications: document["replications"].as_u64().ok_or_else(|| lacks("replications"))?,
@@ -99,22 +99,22 @@ impl Saved {
     /// The same of a result that is at hand; it has what single replications say.
     ///
     /// # Errors
-    /// As [`Saved::read`].
-    pub fn of(results: &Results) -> Result<Saved, NotSaved> {
+    /// As [`SavedResult::read`].
+    pub fn new(results: &Results) -> Result<SavedResult, NotAResult> {
         let mut bytes = Vec::new();
-        crate::json_with_each(results, &mut bytes).map_err(|e| NotSaved(e.to_string()))?;
-        Saved::read(&bytes)
+        crate::json_with_each(results, &mut bytes).map_err(|e| NotAResult(e.to_string()))?;
+        SavedResult::read(&bytes)
     }
 }
 
-fn design(scenario: &Value) -> Result<Design, NotSaved> {
-    let name = scenario["name"].as_str().ok_or_else(|| NotSaved("a scenario has no name".to_owned()))?;
+fn design(scenario: &Value) -> Result<Design, NotAResult> {
+    let name = scenario["name"].as_str().ok_or_else(|| NotAResult("a scenario has no name".to_owned()))?;
     let params = scenario["params"].as_object().into_iter().flatten();
     let statistics = STATISTICS.iter().map(|(statistic, path)| {
         let found = scenario.pointer(path);
-        let e = found.ok_or_else(|| NotSaved(format!("`{name}` lacks `{}`", path.trim_start_matches('/'))))?;
+        let e = found.ok_or_else(|| NotAResult(format!("`{name}` lacks `{}`", path.trim_start_matches('/'))))?;
         let each = e["each"].as_array().ok_or_else(|| {
-            NotSaved(
+            NotAResult(
                 "it has no values by replication, without which nothing can be compared: save it with `--save x.json`, or \
                  with `--output json --each`"
                     .to_owned(),

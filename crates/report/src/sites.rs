@@ -74,7 +74,7 @@ impl<'a> Names<'a> {
     }
 
     /// What the site of this place is called.
-    pub(crate) fn of<'b>(&self, place: &'b str) -> &'b str
+    pub(crate) fn name<'b>(&self, place: &'b str) -> &'b str
     where
         'a: 'b,
     {

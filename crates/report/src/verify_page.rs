@@ -141,8 +141,8 @@ fn shares(targets: &[TargetShares]) -> String {
         let _ = writeln!(
             svg,
             "<circle class=\"dot\" cx=\"{:.2}%\" cy=\"{:.2}%\" r=\"3.5\"><title>{}: simulated {} %, real {} %</title></circle>",
-            axis.at(simulated * 100.0) * 100.0,
-            (1.0 - axis.at(real * 100.0)) * 100.0,
+            axis.position(simulated * 100.0) * 100.0,
+            (1.0 - axis.position(real * 100.0)) * 100.0,
             escaped(&t.name),
             plain(simulated * 100.0),
             plain(real * 100.0)

@@ -1,6 +1,6 @@
 //! The value of a quantity and its precision.
 
-use crate::Within;
+use crate::BoundedQuantile;
 
 /// A mean over replications (or a quantile of all of them together) with its 95 % Student interval; `None` if
 /// unknown.
@@ -38,7 +38,7 @@ pub struct Latency {
 impl Estimate {
     /// From the values of independent replications. If one of them has none, there is no estimate: a quantile that
     /// only some replications have would be biased.
-    pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Estimate {
+    pub fn new(values: impl IntoIterator<Item = Option<f64>>) -> Estimate {
         let Some(values) = values.into_iter().collect::<Option<Vec<f64>>>() else {
             return Estimate::default();
         };
@@ -59,9 +59,14 @@ impl Estimate {
     /// and Glynn, Stochastic Simulation, III.5). The mean of the replications' own would be biased with correlated
     /// samples. The interval is no narrower than the resolution of the histogram. If one replication has none, there
     /// is no estimate.
-    pub fn sectioned(pooled: Option<Within>, own: impl IntoIterator<Item = Option<f64>>) -> Estimate {
+    pub fn sectioned(
+        pooled: Option<BoundedQuantile>,
+        own: impl IntoIterator<Item = Option<f64>>,
+    ) -> Estimate {
         let own = own.into_iter().collect::<Option<Vec<f64>>>();
-        let (Some(Within { value, off }), Some(own)) = (pooled, own) else { return Estimate::default() };
+        let (Some(BoundedQuantile { value, off }), Some(own)) = (pooled, own) else {
+            return Estimate::default();
+        };
         let n = own.len() as f64;
         if own.len() < 2 {
             return Estimate { value: Some(value), low: None, high: None };
@@ -84,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_interval_is_students() {
-        let e = Estimate::of([1.0, 2.0, 3.0, 4.0, 5.0].map(Some));
+        let e = Estimate::new([1.0, 2.0, 3.0, 4.0, 5.0].map(Some));
         assert_eq!(e.value, Some(3.0));
         // sd sqrt(2.5), t(4) = 2.776445
         assert!((e.half_width().unwrap() - 2.776_445 * (2.5f64 / 5.0).sqrt()).abs() < 1e-6);
@@ -93,7 +98,7 @@ mod tests {
     /// The spread is around the pooled quantile, so the bias of the replications' own widens it.
     #[test]
     fn sectioning_spreads_around_the_pooled_quantile() {
-        let pooled = |off: f64| Some(Within { value: 10.0, off });
+        let pooled = |off: f64| Some(BoundedQuantile { value: 10.0, off });
         let e = Estimate::sectioned(pooled(0.0), [8.0, 9.0, 9.0].map(Some));
         assert_eq!(e.value, Some(10.0));
         // t(2) = 4.302653, squares 4 + 1 + 1
@@ -107,8 +112,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_said_is_none() {
-        assert_eq!(Estimate::of([Some(7.0)]), Estimate { value: Some(7.0), low: None, high: None });
-        assert_eq!(Estimate::of([Some(7.0), None]), Estimate::default());
-        assert_eq!(Estimate::of([]), Estimate::default());
+        assert_eq!(Estimate::new([Some(7.0)]), Estimate { value: Some(7.0), low: None, high: None });
+        assert_eq!(Estimate::new([Some(7.0), None]), Estimate::default());
+        assert_eq!(Estimate::new([]), Estimate::default());
     }
 }

@@ -140,12 +140,12 @@ impl Histogram {
     }
 
     /// The same, and its error bound: the samples within a bucket are not distinguished.
-    pub fn quantile_within(&self, q: f64) -> Option<Within> {
+    pub fn quantile_within(&self, q: f64) -> Option<BoundedQuantile> {
         self.quantiles_within([q])[0]
     }
 
     /// Several quantiles, the lower ones first, in one pass over the buckets.
-    pub fn quantiles_within<const N: usize>(&self, ascending: [f64; N]) -> [Option<Within>; N] {
+    pub fn quantiles_within<const N: usize>(&self, ascending: [f64; N]) -> [Option<BoundedQuantile>; N] {
         let mut at = Place::default();
         ascending.map(|q| {
             if (self.total as f64) * (1.0 - q) < 10.0 - 1e-9 {
@@ -157,13 +157,16 @@ impl Histogram {
             let a = self.order_statistic(low, &mut at);
             // The next quantile may begin at the lower of the two again.
             let b = if part > 0.0 { self.order_statistic(low + 1, &mut at.clone()) } else { a };
-            Some(Within { value: a.value + (b.value - a.value) * part, off: a.off + (b.off - a.off) * part })
+            Some(BoundedQuantile {
+                value: a.value + (b.value - a.value) * part,
+                off: a.off + (b.off - a.off) * part,
+            })
         })
     }
 
     /// The k-th least (from 0), its bucket's members spread evenly, between the true extremes. The search starts at
     /// `from` and never goes back.
-    fn order_statistic(&self, k: u64, from: &mut Place) -> Within {
+    fn order_statistic(&self, k: u64, from: &mut Place) -> BoundedQuantile {
         let (min, max) = (self.min as f64, self.max as f64);
         while let Some(&n) = self.buckets.get(from.bucket) {
             if from.below + n > k {
@@ -171,12 +174,12 @@ impl Histogram {
                 let within = if span == 1 { 0.0 } else { ((k - from.below) as f64 + 0.5) / n as f64 };
                 let value = (least as f64 + within * span as f64).clamp(min, max);
                 let (first, last) = ((least as f64).max(min), ((least + (span - 1)) as f64).min(max));
-                return Within { value, off: (value - first).max(last - value).max(0.0) };
+                return BoundedQuantile { value, off: (value - first).max(last - value).max(0.0) };
             }
             from.below += n;
             from.bucket += 1;
         }
-        Within { value: max, off: 0.0 }
+        BoundedQuantile { value: max, off: 0.0 }
     }
 }
 
@@ -202,7 +205,7 @@ pub struct Counts {
 
 /// A quantile to the resolution of a histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Within {
+pub struct BoundedQuantile {
     /// Its value.
     pub value: f64,
     /// The bound on its distance from the exact quantile.

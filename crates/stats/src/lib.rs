@@ -15,6 +15,6 @@ mod student;
 pub use difference::{Difference, Side, holm, paired, welch};
 pub use draw::Key;
 pub use estimate::{Estimate, Latency};
-pub use histogram::{Counts, Histogram, Within};
+pub use histogram::{BoundedQuantile, Counts, Histogram};
 pub use mser::truncation;
 pub use student::{t95, t95_of, two_tails};

@@ -1,6 +1,6 @@
 //! Another proxy in the place of weir's own: its configuration for the same topology, or what of the topology it cannot say.
 
-use crate::prepare::{CannotVerify, Prepared};
+use crate::prepare::{Arrangement, CannotVerify};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What another proxy is to do: one balancer over servers.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct ProxySetup {
     router: Router,
     /// The policy in its words.
     policy: String,
@@ -47,12 +47,12 @@ pub(crate) struct Asked {
     most: Option<u32>,
 }
 
-impl Asked {
+impl ProxySetup {
     /// Of a scenario.
     ///
     /// # Errors
     /// What it cannot say, in words.
-    pub fn new(prepared: &Prepared, router: Router) -> Result<Asked, CannotVerify> {
+    pub fn new(prepared: &Arrangement, router: Router) -> Result<ProxySetup, CannotVerify> {
         let cannot =
             |what: &str| CannotVerify(format!("{} cannot be told this topology: {what}", router.name()));
         if prepared.listen().is_some_and(|listen| listen.tls.is_some() || listen.loops.unwrap_or(1) > 1) {
@@ -91,7 +91,7 @@ impl Asked {
         if lb.max_in_flight.is_some() && router == Router::Nginx {
             return Err(cannot("it has no line in which requests wait for `max_in_flight`"));
         }
-        Ok(Asked { router, policy, servers, most: lb.max_in_flight })
+        Ok(ProxySetup { router, policy, servers, most: lb.max_in_flight })
     }
 
     fn haproxy(&self, port: u16, addresses: &[SocketAddr]) -> String {
@@ -139,7 +139,7 @@ impl Asked {
     ///
     /// # Errors
     /// It is not on this machine, or does not listen: in words.
-    pub fn begin(&self, servers: &[(NodeId, SocketAddr)]) -> Result<Other, String> {
+    pub fn begin(&self, servers: &[(NodeId, SocketAddr)]) -> Result<ProxyProcess, String> {
         let mut last = String::new();
         for _ in 0..TRIES {
             let mut other = self.spawn(servers)?;
@@ -153,7 +153,7 @@ impl Asked {
     }
 
     /// Begins it on a port that is free at this moment: it cannot be told to take one and say which.
-    fn spawn(&self, servers: &[(NodeId, SocketAddr)]) -> Result<Other, String> {
+    fn spawn(&self, servers: &[(NodeId, SocketAddr)]) -> Result<ProxyProcess, String> {
         let name = self.router.name();
         let failed = |e: std::io::Error| format!("{name} cannot be run: {e}");
         let address =
@@ -165,7 +165,7 @@ impl Asked {
         let folder = std::env::temp_dir().join(format!("weir-verify-{secret:016x}"));
         std::fs::create_dir(&folder).map_err(failed)?;
         let mut other =
-            Other { child: None, folder: folder.clone(), address: (Ipv4Addr::LOCALHOST, port).into() };
+            ProxyProcess { child: None, folder: folder.clone(), address: (Ipv4Addr::LOCALHOST, port).into() };
         let file = folder.join("conf");
         let text = match self.router {
             Router::Nginx => self.nginx(port, &addresses, &folder.display().to_string()),
@@ -228,14 +228,14 @@ fn policy(lb: &Lb, router: Router) -> Result<String, String> {
 
 /// Another proxy that runs; dropped, it is ended.
 #[derive(Debug)]
-pub(crate) struct Other {
+pub(crate) struct ProxyProcess {
     child: Option<Child>,
     folder: PathBuf,
     /// Where it listens.
     pub address: SocketAddr,
 }
 
-impl Other {
+impl ProxyProcess {
     /// Waits until it listens.
     #[expect(clippy::disallowed_methods, reason = "it tells nobody when it listens")]
     fn wait(&mut self, name: &str) -> Result<(), String> {
@@ -259,7 +259,7 @@ impl Other {
     }
 }
 
-impl Drop for Other {
+impl Drop for ProxyProcess {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();

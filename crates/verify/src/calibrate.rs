@@ -1,7 +1,7 @@
 //! What this machine adds to a request: the time of a hop, and how much it can send at all. Measured on scenarios of its own, never
 //! on the one that is verified, and then simulated.
 
-use crate::prepare::Prepared;
+use crate::prepare::Arrangement;
 use crate::run::{Error, Options};
 use crate::trial::trial;
 use std::path::Path;
@@ -66,7 +66,7 @@ pub struct Calibration {
 /// # Errors
 /// As [`crate::verify`].
 pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Error> {
-    let (plan, options) = (plan()?, Options::of(exe));
+    let (plan, options) = (plan()?, Options::new(exe));
     let point = plan.points.first().ok_or_else(|| Error::System("the calibration is empty".to_owned()))?;
     let (mut medians, mut late_ns, mut most_per_s) = ([0.0; 5], 0.0f64, 0.0);
     let mut client_deciles_ns = [0.0; 9];
@@ -126,8 +126,8 @@ fn run(
     scenario: &Scenario,
     options: &Options,
     stop: &Arc<AtomicBool>,
-) -> Result<crate::trial::Real, Error> {
-    let prepared = Prepared::new(point, scenario, false).map_err(Error::Cannot)?;
+) -> Result<crate::trial::RunOutcome, Error> {
+    let prepared = Arrangement::new(point, scenario, false).map_err(Error::Cannot)?;
     trial(&prepared, scenario, options, 0, (stop, &Arc::default()))?.ok_or(Error::Interrupted)
 }
 

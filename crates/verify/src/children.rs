@@ -2,7 +2,7 @@
 //! the end of that, so that none outlives who began it.
 
 use crate::busy::waited_ns;
-use crate::part::{Begun, Part, Setup, Told};
+use crate::part::{ChildAddresses, ChildReport, Part, Setup};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ impl Child {
         what: &'static str,
         setup: &Setup,
         gone: &Arc<AtomicBool>,
-    ) -> Result<(Child, Begun), String> {
+    ) -> Result<(Child, ChildAddresses), String> {
         let failed = |why: String| format!("the {what} of the run cannot begin: {why}");
         let mut child = Command::new(exe)
             .arg(CHILD)
@@ -69,7 +69,7 @@ impl Child {
         let (tell, lines) = channel();
         let gone = gone.clone();
         std::thread::spawn(move || {
-            let _gone = Gone(gone);
+            let _gone = EndFlag(gone);
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if tell.send(line).is_err() {
                     break;
@@ -110,7 +110,7 @@ impl Child {
     }
 
     /// Ends it; what happened.
-    pub fn end(mut self) -> Result<Told, String> {
+    pub fn end(mut self) -> Result<ChildReport, String> {
         self.tell(END.as_bytes());
         self.hear()
     }
@@ -125,9 +125,9 @@ impl Drop for Child {
 }
 
 /// That a process has ended, once it is dropped.
-struct Gone(Arc<AtomicBool>);
+struct EndFlag(Arc<AtomicBool>);
 
-impl Drop for Gone {
+impl Drop for EndFlag {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -177,7 +177,7 @@ fn part() -> Result<(), String> {
         (sum("weir_upstream_connections_opened_total") as u64, sum("weir_connect_duration_seconds_sum"));
     running.remote().drain();
     running.join().map_err(|e| e.to_string())?;
-    say(&Told { waited_ns, opened, connecting_s, ..heard.try_iter().collect() })
+    say(&ChildReport { waited_ns, opened, connecting_s, ..heard.try_iter().collect() })
 }
 
 /// What a family of metrics adds up to.
@@ -187,7 +187,7 @@ fn sum(metrics: &str, family: &str) -> f64 {
     metrics.lines().filter(of_family).filter_map(value).sum()
 }
 
-fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, Begun), String> {
+fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, ChildAddresses), String> {
     let Setup { point, listener, root, key, secret, begins_ns, records, part } = setup;
     let serving = serving_of(&point, &[listener], true).map_err(|_| "it cannot be served")?;
     let (nodes, part) = match part {
@@ -208,7 +208,8 @@ fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, B
     let outermost = running.listening.iter().map(|l| l.level).min().unwrap_or(0);
     let own = running.listening.iter().filter(|l| l.level == outermost);
     let loops = own.map(|l| l.addr.parse().map_err(|_| "no address of TCP".to_owned()));
-    let begun = Begun { loops: loops.collect::<Result<_, String>>()?, servers: running.servers.clone() };
+    let begun =
+        ChildAddresses { loops: loops.collect::<Result<_, String>>()?, servers: running.servers.clone() };
     Ok((running, begun))
 }
 

@@ -3,8 +3,8 @@
 //! Nothing that a request waits for hangs on them but the opening itself, which takes a tenth of a millisecond on loopback. So
 //! they follow from when exchanges begin and end in the simulation, and what opening them takes is told beside the statistics.
 
-use crate::hops::Slowed;
-use crate::prepare::Prepared;
+use crate::hops::CalibratedPoint;
+use crate::prepare::Arrangement;
 use std::collections::BTreeMap;
 use weir_model::connections::{Exchange, opened};
 use weir_model::draws::purpose;
@@ -17,7 +17,7 @@ use weir_workload::{Requests, reached_from};
 
 /// Connections that were opened in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Opened {
+pub(crate) struct ConnectionCounts {
     /// By clients, and by routers; `None`: that cannot be said.
     pub client: Option<u64>,
     pub server: Option<u64>,
@@ -28,11 +28,11 @@ pub(crate) struct Opened {
 /// Those of a replication (with this key), as its histories have it.
 pub(crate) fn predicted(
     (point, scenario): (&Point, &Scenario),
-    (prepared, slowed): (&Prepared, &Slowed),
+    (prepared, slowed): (&Arrangement, &CalibratedPoint),
     key: Key,
     histories: &[History],
-) -> Opened {
-    let Some(listen) = prepared.listen() else { return Opened::default() };
+) -> ConnectionCounts {
+    let Some(listen) = prepared.listen() else { return ConnectionCounts::default() };
     let loops = listen.loops.unwrap_or(1).max(1);
     let requests = Requests::new(scenario, key);
     let meets = |request| loops::met(loops, requests.open(request).way.with(purpose::MEETS));
@@ -63,7 +63,7 @@ pub(crate) fn predicted(
     // One connection of HTTP/2 carries many; connections of routers behind others are others' own.
     let is_h1 = listen.http.versions.contains(&HttpVersion::H1);
     let is_plain = prepared.inner().is_empty() && prepared.against.is_none();
-    Opened { client: is_h1.then_some(client), server: is_plain.then_some(server), selected }
+    ConnectionCounts { client: is_h1.then_some(client), server: is_plain.then_some(server), selected }
 }
 
 /// What opening connections takes is not simulated: that is said where it is more than this share of the mean latency.
@@ -88,7 +88,7 @@ pub(crate) fn matter(
 }
 
 /// By node of the point, the server that it is a part of, with the hop there if there is one.
-fn servers(point: &Point, slowed: &Slowed, prepared: &Prepared) -> Vec<Option<NodeId>> {
+fn servers(point: &Point, slowed: &CalibratedPoint, prepared: &Arrangement) -> Vec<Option<NodeId>> {
     let with_hop = |(was, &server): (&NodeId, &NodeId)| {
         let hop = server + 1;
         let leads_there = point.nodes.get(hop as usize).is_some_and(|node| node.to == To::Node(server));

@@ -1,8 +1,8 @@
 //! What one replication, or one run, says: the same figures of both worlds.
 
 use crate::part::Row;
-use crate::prepare::Prepared;
-use crate::trial::Real;
+use crate::prepare::Arrangement;
+use crate::trial::RunOutcome;
 use std::collections::BTreeMap;
 use weir_plan::NodeId;
 use weir_policy::Kind;
@@ -52,7 +52,7 @@ impl Figures {
     }
 
     /// Those of a run. Without `patience` a request that was given up at the load's limit has no latency, as one that is lost.
-    pub fn real(real: &Real, prepared: &Prepared, patience: bool) -> Figures {
+    pub fn real(real: &RunOutcome, prepared: &Arrangement, patience: bool) -> Figures {
         // At the outermost listener results tell the kind itself: a client takes 404 or 429 for an answer.
         let outermost = real.routed.iter().filter(|row| !row.inner && row.server.is_none());
         let kinds: BTreeMap<u64, Kind> =

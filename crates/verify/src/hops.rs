@@ -6,7 +6,7 @@
 //! single one. The hop to a router is as long for all: they come there in the order in which they were sent.
 
 use crate::calibrate::Calibration;
-use crate::prepare::Prepared;
+use crate::prepare::Arrangement;
 use std::collections::BTreeMap;
 use weir_model::Dist;
 use weir_plan::{Lb, Mode, Node, NodeId, Place, Point, Scenario, Site, Spec, To};
@@ -26,13 +26,13 @@ pub(crate) fn turned(mut point: Point, turn: u32) -> Point {
 
 /// A point to simulate, with where what was known is in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Slowed {
+pub(crate) struct CalibratedPoint {
     pub point: Point,
     /// What nodes have become, by what they were: the servers.
     pub nodes: BTreeMap<NodeId, NodeId>,
 }
 
-impl Slowed {
+impl CalibratedPoint {
     fn now(&self, id: NodeId) -> NodeId {
         self.nodes.get(&id).copied().unwrap_or(id)
     }
@@ -42,9 +42,9 @@ impl Slowed {
 pub(crate) fn with_hops(
     point: &Point,
     scenario: &Scenario,
-    prepared: &Prepared,
+    prepared: &Arrangement,
     calibration: &Calibration,
-) -> Slowed {
+) -> CalibratedPoint {
     let servers = &prepared.servers;
     let timed = before(point, &timers(point, scenario.root, calibration));
     let hop = drawn(calibration, calibration.server_hop_ns);
@@ -103,7 +103,7 @@ fn timers(point: &Point, root: NodeId, calibration: &Calibration) -> Vec<(NodeId
 }
 
 /// A delay before each of these, whoever leads there. It stands right behind what it leads to, which comes before who leads to it.
-fn before(point: &Point, nodes: &[(NodeId, Spec)]) -> Slowed {
+fn before(point: &Point, nodes: &[(NodeId, Spec)]) -> CalibratedPoint {
     let own = |id: NodeId| id + nodes.partition_point(|(node, _)| *node < id) as NodeId;
     let at = |id: NodeId| nodes.binary_search_by_key(&id, |(node, _)| *node).ok();
     let led = |id: NodeId| own(id) + NodeId::from(at(id).is_some());
@@ -116,7 +116,7 @@ fn before(point: &Point, nodes: &[(NodeId, Spec)]) -> Slowed {
             to.nodes.push(hop);
         }
     }
-    Slowed { nodes: (0..point.nodes.len() as NodeId).map(|id| (id, own(id))).collect(), point: to }
+    CalibratedPoint { nodes: (0..point.nodes.len() as NodeId).map(|id| (id, own(id))).collect(), point: to }
 }
 
 /// A hop where the requests of a scenario come in: behind its listener, whose loops they meet, or before its first node.
@@ -197,7 +197,7 @@ scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), req
         for (name, plain, slow) in [("listens", 5.0, 8.0), ("bare", 5.0, 8.0), ("alone", 7.0, 10.0)] {
             let point = &plan.points[0];
             let scenario = point.scenarios.iter().find(|s| s.name == name).unwrap();
-            let prepared = crate::prepare::Prepared::new(point, scenario, false).unwrap();
+            let prepared = crate::prepare::Arrangement::new(point, scenario, false).unwrap();
             let slowed = with_hops(point, scenario, &prepared, &calibration);
             for (point, mean) in [(point, plain), (&slowed.point, slow)] {
                 let options = weir_sim::Options {

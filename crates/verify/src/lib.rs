@@ -25,7 +25,7 @@ pub use against::Router;
 pub use calibrate::{Calibration, calibrate};
 pub use children::{CHILD, child};
 pub use prepare::CannotVerify;
-pub use record::{Asked, Line, Replay, SCHEMA, Served, replay};
+pub use record::{ClientRequest, Line, Replay, SCHEMA, ServerRequest, replay};
 pub use run::{
     AtQuantile, BothWorlds, Connections, Error, Options, Progress, ScenarioVerified, TargetShares,
     Verification, verify,

@@ -42,7 +42,7 @@ pub(crate) enum Part {
 
 /// What a process says once it has begun.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Begun {
+pub(crate) struct ChildAddresses {
     /// Where each loop of the listener is reached.
     pub loops: Vec<SocketAddr>,
     /// Where each server is reached.
@@ -51,7 +51,7 @@ pub(crate) struct Begun {
 
 /// What a process says at its end.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct ChildReport {
     /// Each request that came to it.
     pub ended: Vec<Row>,
     /// For how long its threads have waited for a core, ns.
@@ -71,9 +71,9 @@ pub(crate) struct Told {
     pub did: Vec<(NodeId, u32, Deed)>,
 }
 
-impl FromIterator<weir_serve::RunEvent> for Told {
-    fn from_iter<I: IntoIterator<Item = weir_serve::RunEvent>>(all: I) -> Told {
-        let (mut told, mut sent) = (Told::default(), BTreeMap::new());
+impl FromIterator<weir_serve::RunEvent> for ChildReport {
+    fn from_iter<I: IntoIterator<Item = weir_serve::RunEvent>>(all: I) -> ChildReport {
+        let (mut told, mut sent) = (ChildReport::default(), BTreeMap::new());
         for one in all {
             match one {
                 weir_serve::RunEvent::RequestEnded(ended) => told.ended.push(ended.into()),

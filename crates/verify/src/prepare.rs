@@ -1,6 +1,6 @@
 //! What of a scenario is served: where its requests enter, which nodes route, which are built-in servers.
 
-use crate::against::{Asked, Router};
+use crate::against::{ProxySetup, Router};
 use std::fmt;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use weir_plan::{Listen, Node, NodeId, Point, Scenario, Spec, To, with_inner};
 
 /// A scenario made ready.
 #[derive(Clone, Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct Arrangement {
     /// The plan's point; behind its nodes comes the listener, where the scenario has none.
     pub point: Arc<Point>,
     /// Where the scenario's requests enter.
@@ -20,7 +20,7 @@ pub(crate) struct Prepared {
     /// What listens for them.
     pub listener: NodeId,
     /// Another proxy that routes.
-    pub against: Option<Asked>,
+    pub against: Option<ProxySetup>,
     /// The built-in servers, by their roots.
     pub servers: Vec<NodeId>,
     /// The servers that are not weir's own.
@@ -44,12 +44,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Any free port.
 const ADDRESS: &str = "127.0.0.1:0";
 
-impl Prepared {
+impl Arrangement {
     /// A scenario of a point. `real`: servers that are not weir's own may be loaded.
     ///
     /// # Errors
     /// What cannot be served, or must not be loaded.
-    pub fn new(point: &Point, scenario: &Scenario, real: bool) -> Result<Prepared, CannotVerify> {
+    pub fn new(point: &Point, scenario: &Scenario, real: bool) -> Result<Arrangement, CannotVerify> {
         let mut point = point.clone();
         let root = scenario.root;
         let listener = enter(&mut point, root);
@@ -68,7 +68,7 @@ impl Prepared {
         let all = (0..).zip(point.nodes.iter().zip(&serving.roles));
         let others: Vec<NodeId> = all.filter_map(|(id, node)| is_real(node).then_some(id)).collect();
         let point = Arc::new(point);
-        let prepared = Prepared { point, root, listener, against: None, servers, real: others };
+        let prepared = Arrangement { point, root, listener, against: None, servers, real: others };
         match prepared.addresses().first() {
             Some(addr) if !real => Err(CannotVerify(format!(
                 "scenario \"{}\" leads to a real server ({addr}), which would be loaded; say --real if it may be, or leave \
@@ -111,9 +111,9 @@ impl Prepared {
     ///
     /// # Errors
     /// What that cannot do.
-    pub fn against(mut self, router: Router) -> Result<Prepared, CannotVerify> {
+    pub fn against(mut self, router: Router) -> Result<Arrangement, CannotVerify> {
         if router != Router::Weir {
-            self.against = Some(Asked::new(&self, router)?);
+            self.against = Some(ProxySetup::new(&self, router)?);
         }
         Ok(self)
     }

@@ -1,7 +1,7 @@
 //! What happened in the runs of a verification, kept as lines of JSON (`weir.record/1`), and acted again: the picks must be the
 //! same, since the simulator's own objects made them.
 
-use crate::trial::Real;
+use crate::trial::RunOutcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -26,16 +26,16 @@ pub enum Line {
     /// Something was done to a balancer, on a loop.
     Did(NodeId, u32, Deed),
     /// A request, as its client saw it.
-    Asked(Asked),
+    Asked(ClientRequest),
     /// A request, as a server saw it.
-    Served(Served),
+    Served(ServerRequest),
     /// That was all: so many runs.
     End(u32),
 }
 
 /// A request as its client saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ClientRequest {
     /// Its number in the run.
     pub request: u64,
     /// When it was to be sent, ns.
@@ -48,7 +48,7 @@ pub struct Asked {
 
 /// A request as a server saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Served {
+pub struct ServerRequest {
     /// Its number in the run.
     pub request: u64,
     /// The server's node.
@@ -60,7 +60,12 @@ pub struct Served {
 }
 
 /// Writes what happened in a run.
-pub(crate) fn write_run(scenario: &str, run: u32, real: &Real, out: &mut dyn Write) -> std::io::Result<()> {
+pub(crate) fn write_run(
+    scenario: &str,
+    run: u32,
+    real: &RunOutcome,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
     let mut line = |line: Line| {
         serde_json::to_writer(&mut *out, &line)?;
         out.write_all(b"\n")
@@ -74,12 +79,12 @@ pub(crate) fn write_run(scenario: &str, run: u32, real: &Real, out: &mut dyn Wri
     }
     for row in &real.load.rows {
         let weir_load::Row { request, intended_ns, ended_ns, status, .. } = *row;
-        line(Line::Asked(Asked { request, intended_ns, ended_ns, status }))?;
+        line(Line::Asked(ClientRequest { request, intended_ns, ended_ns, status }))?;
     }
     for row in &real.served {
         let (begun_ns, ended_ns) = row.between_ns;
         if let Some(server) = row.server {
-            line(Line::Served(Served { request: row.request.0, server, begun_ns, ended_ns }))?;
+            line(Line::Served(ServerRequest { request: row.request.0, server, begun_ns, ended_ns }))?;
         }
     }
     Ok(())

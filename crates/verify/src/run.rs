@@ -2,14 +2,14 @@
 
 use crate::against::Router;
 use crate::calibrate::{Calibration, calibrate};
-use crate::connections::{self, Opened};
+use crate::connections::{self, ConnectionCounts};
 use crate::figures::{self, Figures, QUANTILES};
-use crate::hops::{Slowed, turned, with_hops};
-use crate::prepare::{self, CannotVerify, Prepared};
+use crate::hops::{CalibratedPoint, turned, with_hops};
+use crate::prepare::{self, Arrangement, CannotVerify};
 use crate::record;
 use crate::schedule::{Schedule, schedules};
 use crate::statistics::{Compared, Statistic, Tolerances, Unit, Verdict, compare, unsaid};
-use crate::trial::{Real, trial};
+use crate::trial::{RunOutcome, trial};
 use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -56,7 +56,7 @@ pub struct Options {
 
 impl Options {
     /// Those of one run of everything, which this program's copies do.
-    pub fn of(exe: &Path) -> Options {
+    pub fn new(exe: &Path) -> Options {
         Options {
             seed: 1,
             runs: 1,
@@ -235,7 +235,7 @@ pub fn verify(
     let (mut scenarios, mut recorded) = (Vec::new(), 0);
     for ((point, scenario, prepared), schedule) in all.into_iter().zip(schedules) {
         let slowed = with_hops(point, scenario, &prepared, &calibration);
-        let mut hear = |run: u32, real: &Real| match &mut record {
+        let mut hear = |run: u32, real: &RunOutcome| match &mut record {
             Some(out) => {
                 recorded += 1;
                 record::write_run(&scenario.name, run, real, out).map_err(Error::Record)
@@ -259,10 +259,10 @@ pub fn verify(
 }
 
 /// A scenario that is to be verified, with what of it is served.
-type Chosen<'a> = (&'a Point, &'a Scenario, Prepared);
+type ChosenScenario<'a> = (&'a Point, &'a Scenario, Arrangement);
 
 /// The scenarios that are asked for. All are looked at before the first one runs.
-fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Chosen<'a>>, Error> {
+fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<ChosenScenario<'a>>, Error> {
     let scenarios = || plan.points.iter().flat_map(|p| p.scenarios.iter().map(move |s| (p, s)));
     for name in &options.scenarios {
         if !scenarios().any(|(_, s)| s.name == *name) {
@@ -279,7 +279,7 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Chosen<'a>>, Erro
                     None => (point, scenario),
                     Some(reality) => served_instead(reality, at, &scenario.name)?,
                 };
-                let prepared = Prepared::new(point_served, scenario_served, options.real)
+                let prepared = Arrangement::new(point_served, scenario_served, options.real)
                     .and_then(|p| p.against(options.against));
                 let prepared = prepared.map_err(Error::Cannot)?;
                 all.push((point, scenario, prepared));
@@ -304,9 +304,9 @@ fn served_instead<'a>(reality: &'a Plan, at: usize, name: &str) -> Result<(&'a P
 /// A scenario, as it is simulated and as it is served.
 struct World<'a> {
     plan: &'a Plan,
-    slowed: &'a Slowed,
+    slowed: &'a CalibratedPoint,
     scenario: &'a Scenario,
-    prepared: &'a Prepared,
+    prepared: &'a Arrangement,
 }
 
 impl World<'_> {
@@ -315,7 +315,7 @@ impl World<'_> {
         options: &Options,
         schedule: &Schedule,
         tell: &dyn Fn(Progress<'_>),
-        hear: &mut dyn FnMut(u32, &Real) -> Result<(), Error>,
+        hear: &mut dyn FnMut(u32, &RunOutcome) -> Result<(), Error>,
         stop: &Arc<AtomicBool>,
     ) -> Result<ScenarioVerified, Error> {
         let World { slowed, scenario, prepared, .. } = *self;
@@ -373,13 +373,13 @@ impl World<'_> {
         options: &Options,
         runs: Range<u32>,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Vec<(u32, Predicted, Real)>, Error> {
+    ) -> Result<Vec<(u32, Predicted, RunOutcome)>, Error> {
         let simulated = runs.clone().map(|run| self.predict(options, run, stop));
         let simulated: Vec<Predicted> = simulated.collect::<Result<_, _>>()?;
         let World { prepared, scenario, .. } = *self;
         // One that fails ends those beside it.
         let failed: &Arc<AtomicBool> = &Arc::default();
-        let real: Vec<Result<Option<Real>, Error>> = thread::scope(|scope| {
+        let real: Vec<Result<Option<RunOutcome>, Error>> = thread::scope(|scope| {
             let one = move |run| {
                 let ended = trial(prepared, scenario, options, run, (stop, failed));
                 ended.inspect_err(|_| failed.store(true, Ordering::Relaxed))
@@ -392,7 +392,7 @@ impl World<'_> {
         if let Some(at) = real.iter().position(Result::is_err) {
             return Err(real.into_iter().nth(at).and_then(Result::err).unwrap_or(Error::Interrupted));
         }
-        let of_run = |((run, simulated), real): ((u32, _), Result<Option<Real>, Error>)| {
+        let of_run = |((run, simulated), real): ((u32, _), Result<Option<RunOutcome>, Error>)| {
             Ok((run, simulated, real?.ok_or(Error::Interrupted)?))
         };
         runs.zip(simulated).zip(real).map(of_run).collect()
@@ -411,13 +411,13 @@ impl World<'_> {
     }
 
     /// The connections that a replication needs; nothing is known of too large ones.
-    fn opened(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Opened {
+    fn opened(&self, options: &Options, replication: u32, stop: &AtomicBool) -> ConnectionCounts {
         let (plan, asked) = self.asked(options, (replication, 0));
         let looks = RecordOptions { trace: Some(Selection::All), explain: false };
         let recordings = weir_sim::record(&plan, &asked, &looks, &|_, _| {}, stop);
         let recording = recordings.ok().flatten().and_then(|all| all.into_iter().next());
         let key = Key::new(options.seed).with(u64::from(replication));
-        recording.map_or_else(Opened::default, |recording| {
+        recording.map_or_else(ConnectionCounts::default, |recording| {
             let of = (recording.point, self.scenario);
             connections::predicted(of, (self.prepared, self.slowed), key, &recording.histories)
         })
@@ -425,8 +425,8 @@ impl World<'_> {
 
     fn connections(&self, pairs: &[Pair], (n, took_s): (u64, f64)) -> Connections {
         let both = |which: usize| BothWorlds {
-            simulated: Estimate::of(pairs.iter().map(|(simulated, _)| simulated.connections[which])),
-            real: Estimate::of(pairs.iter().map(|(_, real)| real.connections[which])),
+            simulated: Estimate::new(pairs.iter().map(|(simulated, _)| simulated.connections[which])),
+            real: Estimate::new(pairs.iter().map(|(_, real)| real.connections[which])),
         };
         let server_takes_ms = (n > 0).then(|| took_s * 1e3 / n as f64);
         Connections { client: both(0), server: both(1), server_takes_ms }
@@ -484,16 +484,15 @@ fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statistic> {
     ];
     let of = |(compared, pick): (Compared, Pick)| {
         let values: Vec<_> = pairs.iter().map(|(simulated, real)| (pick(simulated), pick(real))).collect();
-        let (name, tolerance) = (compared.name, tolerances.of(compared.name));
-        let unsaid =
-            || (!values.is_empty() && tolerances.is_asked(name)).then(|| unsaid(compared, tolerance));
+        let (name, tolerance) = (compared.name, tolerances.tolerance(compared.name));
+        let unsaid = || (!values.is_empty() && tolerances.is_set(name)).then(|| unsaid(compared, tolerance));
         compare(compared, &values, tolerance).or_else(unsaid)
     };
     let mut all: Vec<Statistic> = picks.into_iter().filter_map(of).collect();
     all.extend(farthest(pairs).and_then(|server| {
         let share = |f: &Figures| f.shares.get(&server).copied();
         let values: Vec<_> = pairs.iter().map(|(simulated, real)| (share(simulated), share(real))).collect();
-        compare(plain("share", Unit::Points), &values, tolerances.of("share"))
+        compare(plain("share", Unit::Points), &values, tolerances.tolerance("share"))
     }));
     all
 }
@@ -511,8 +510,8 @@ fn farthest(pairs: &[Pair]) -> Option<NodeId> {
 fn curve(pairs: &[Pair]) -> Vec<AtQuantile> {
     let at = |(i, q): (usize, f64)| AtQuantile {
         q,
-        simulated: Estimate::of(pairs.iter().map(|(simulated, _)| simulated.quantiles[i])),
-        real: Estimate::of(pairs.iter().map(|(_, real)| real.quantiles[i])),
+        simulated: Estimate::new(pairs.iter().map(|(simulated, _)| simulated.quantiles[i])),
+        real: Estimate::new(pairs.iter().map(|(_, real)| real.quantiles[i])),
     };
     QUANTILES.into_iter().enumerate().map(at).collect()
 }
@@ -524,8 +523,8 @@ fn ejects(spec: &Spec) -> bool {
 
 fn ejections(pairs: &[Pair]) -> BothWorlds {
     BothWorlds {
-        simulated: Estimate::of(pairs.iter().map(|(simulated, _)| Some(simulated.ejections))),
-        real: Estimate::of(pairs.iter().map(|(_, real)| Some(real.ejections))),
+        simulated: Estimate::new(pairs.iter().map(|(simulated, _)| Some(simulated.ejections))),
+        real: Estimate::new(pairs.iter().map(|(_, real)| Some(real.ejections))),
     }
 }
 
@@ -544,16 +543,16 @@ fn too_few(statistics: &[Statistic], selected: u64) -> Option<String> {
 
 /// The mean latency as it was, ms.
 fn mean_ms(pairs: &[Pair]) -> Option<f64> {
-    Estimate::of(pairs.iter().map(|(_, real)| real.mean)).value
+    Estimate::new(pairs.iter().map(|(_, real)| real.mean)).value
 }
 
-fn targets(pairs: &[Pair], prepared: &Prepared) -> Vec<TargetShares> {
+fn targets(pairs: &[Pair], prepared: &Arrangement) -> Vec<TargetShares> {
     let of = |server: NodeId| {
         let share = |f: &Figures| f.shares.get(&server).copied();
         TargetShares {
             name: prepared.name(server),
-            simulated: Estimate::of(pairs.iter().map(|(simulated, _)| share(simulated))),
-            real: Estimate::of(pairs.iter().map(|(_, real)| share(real))),
+            simulated: Estimate::new(pairs.iter().map(|(simulated, _)| share(simulated))),
+            real: Estimate::new(pairs.iter().map(|(_, real)| share(real))),
         }
     };
     prepared.compared().map(of).collect()
@@ -581,7 +580,7 @@ mod tests {
 
     /// What would be said if this were reality: the same comparison, with another turn of the simulator for reality.
     fn told(simulated: &str, reality: &str) -> (Verdict, Vec<Statistic>) {
-        let options = Options { runs: 6, ..Options::of(Path::new("")) };
+        let options = Options { runs: 6, ..Options::new(Path::new("")) };
         let calibration = Calibration {
             client_hop_ns: 1e5,
             client_deciles_ns: std::array::from_fn(|i| 6e4 + 1e4 * i as f64),
@@ -591,7 +590,7 @@ mod tests {
         let run = |source: &str, of: &dyn Fn(&World<'_>, u32) -> Figures| {
             let plan = plan(source);
             let (point, scenario) = (plan.points[0].clone(), plan.points[0].scenarios[0].clone());
-            let prepared = Prepared::new(&point, &scenario, false).unwrap();
+            let prepared = Arrangement::new(&point, &scenario, false).unwrap();
             let slowed = with_hops(&point, &scenario, &prepared, &calibration);
             let world = World { plan: &plan, slowed: &slowed, scenario: &scenario, prepared: &prepared };
             (0..options.runs).map(|run| of(&world, run)).collect::<Vec<_>>()

@@ -91,12 +91,12 @@ impl Tolerances {
     }
 
     /// Whether somebody has set that of a statistic: what cannot be said of it then does not agree.
-    pub fn is_asked(&self, name: &str) -> bool {
+    pub fn is_set(&self, name: &str) -> bool {
         self.asked.iter().any(|asked| asked == name)
     }
 
     /// That of a statistic.
-    pub fn of(&self, name: &str) -> f64 {
+    pub fn tolerance(&self, name: &str) -> f64 {
         self.all.iter().find(|(known, _)| known == name).map_or(0.0, |(_, tolerance)| *tolerance)
     }
 }
@@ -147,9 +147,9 @@ pub(crate) fn compare(
     let both = |pick: fn(f64, f64) -> f64| {
         pairs.iter().map(move |(simulated, real)| Some(pick((*simulated)?, (*real)?)))
     };
-    let simulated = Estimate::of(both(|simulated, _| simulated));
-    let real = Estimate::of(both(|_, real| real));
-    let difference = Estimate::of(both(|simulated, real| real - simulated));
+    let simulated = Estimate::new(both(|simulated, _| simulated));
+    let real = Estimate::new(both(|_, real| real));
+    let difference = Estimate::new(both(|simulated, real| real - simulated));
     let mean = simulated.value?;
     let share = |value: Option<f64>| value.map(|v| v / mean).filter(|v| v.is_finite());
     let relative =

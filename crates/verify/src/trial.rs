@@ -1,10 +1,10 @@
 //! One run for real: processes begin, the load is sent, processes end and tell.
 
-use crate::against::Other;
+use crate::against::ProxyProcess;
 use crate::busy;
 use crate::children::Child;
-use crate::part::{Part, Row, Setup, Told};
-use crate::prepare::Prepared;
+use crate::part::{ChildReport, Part, Row, Setup};
+use crate::prepare::Arrangement;
 use crate::run::{Error, Options};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const MOST_LEAD_NS: u64 = 20_000_000_000;
 
 /// A run as it went.
 #[derive(Debug)]
-pub(crate) struct Real {
+pub(crate) struct RunOutcome {
     /// As the client saw it.
     pub load: Outcome,
     /// As the router saw it, request by request.
@@ -61,7 +61,7 @@ const MOST_STOLEN: f64 = 0.1;
 /// latency: a queue at three quarters makes four times as much of it.
 const MOST_LATE: (f64, f64) = (200_000.0, 0.01);
 
-impl Real {
+impl RunOutcome {
     /// Why it says nothing of the model, if it does not: the machine was busy with something else. `late_ns`: as late one timer of
     /// ten rings when it is not.
     pub fn void(&self, late_ns: f64) -> Option<String> {
@@ -113,15 +113,15 @@ impl Processes {
 /// Who routes.
 enum Routes {
     Weir(Vec<Child>),
-    Other(Other),
+    Proxy(ProxyProcess),
 }
 
 impl Routes {
     /// Ends it; what happened there, if it says so.
-    fn end(self) -> Result<Told, Error> {
+    fn end(self) -> Result<ChildReport, Error> {
         match self {
             Routes::Weir(children) => {
-                let mut all = Told { waited_ns: Some(0), ..Told::default() };
+                let mut all = ChildReport { waited_ns: Some(0), ..ChildReport::default() };
                 // The outermost first: what it has in progress the others have too.
                 for child in children.into_iter().rev() {
                     let told = child.end().map_err(Error::System)?;
@@ -136,9 +136,9 @@ impl Routes {
                 }
                 Ok(all)
             }
-            Routes::Other(other) => {
+            Routes::Proxy(other) => {
                 drop(other);
-                Ok(Told { waited_ns: Some(0), ..Told::default() })
+                Ok(ChildReport { waited_ns: Some(0), ..ChildReport::default() })
             }
         }
     }
@@ -146,12 +146,12 @@ impl Routes {
 
 /// Runs a scenario for real; `None`: told to stop, or a run beside it has `failed`.
 pub(crate) fn trial(
-    prepared: &Prepared,
+    prepared: &Arrangement,
     scenario: &Scenario,
     options: &Options,
     replication: u32,
     (stop, failed): (&Arc<AtomicBool>, &Arc<AtomicBool>),
-) -> Result<Option<Real>, Error> {
+) -> Result<Option<RunOutcome>, Error> {
     let processes = begin(prepared, options, replication)?;
     let listen = prepared.listen();
     let scheme = if listen.is_some_and(|listen| listen.tls.is_some()) { "https" } else { "http" };
@@ -170,7 +170,7 @@ pub(crate) fn trial(
         protocol: if is_h1 { Protocol::H1 } else { Protocol::H2 },
         insecure: true,
         rows: true,
-        paired: Some(weir_load::Paired {
+        paired: Some(weir_load::VerifyRun {
             secret: processes.secret,
             loops: processes.loops.clone(),
             begins_ns: processes.begins_ns,
@@ -202,12 +202,12 @@ pub(crate) fn trial(
     let router = processes.router.end()?;
     let servers = match processes.servers {
         Some(servers) => servers.end().map_err(Error::System)?,
-        None => Told { waited_ns: Some(0), ..Told::default() },
+        None => ChildReport { waited_ns: Some(0), ..ChildReport::default() },
     };
     let waited = [waited, router.waited_ns, servers.waited_ns].into_iter().sum::<Option<u64>>();
     let mut late = Histogram::new();
     servers.late_ns.iter().for_each(|ns| late.record(*ns));
-    Ok(Some(Real {
+    Ok(Some(RunOutcome {
         waited_ns: waited.map(|ns| ns as f64 / outcome.requests.total.max(1) as f64),
         waited_share: waited.unwrap_or(0) as f64 / took_ns as f64,
         stolen: stolen.map(|(stolen, all)| stolen as f64 / all.max(1) as f64),
@@ -224,7 +224,7 @@ pub(crate) fn trial(
 }
 
 /// Begins the processes of a run: the servers first, who routes knows them then.
-fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Processes, Error> {
+fn begin(prepared: &Arrangement, options: &Options, replication: u32) -> Result<Processes, Error> {
     let key = Key::new(options.seed).with(u64::from(replication)).bits();
     let secret = getrandom::u64().map_err(|e| Error::System(e.to_string()))?;
     let mut lead_ns = LEAD_NS;
@@ -254,7 +254,7 @@ fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Pro
             Some(asked) => {
                 let other = asked.begin(&addresses).map_err(Error::System)?;
                 let address = other.address;
-                (Routes::Other(other), vec![address])
+                (Routes::Proxy(other), vec![address])
             }
             None => {
                 let mut routers = Vec::new();

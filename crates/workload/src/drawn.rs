@@ -8,9 +8,9 @@ pub const DRAWN: &str = "x-weir-draw";
 
 /// The draws of a request, as one from a verification carries them.
 #[derive(Clone, Debug)]
-pub struct Drawn {
+pub struct RequestDraws {
     /// The request's number in the run.
-    pub of_run: OfRun,
+    pub of_run: RunRequest,
     /// The factor of its work.
     pub factor: f64,
     /// Its way.
@@ -19,7 +19,7 @@ pub struct Drawn {
 
 /// A request of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OfRun {
+pub struct RunRequest {
     /// Its number in the run.
     pub ordinal: u64,
     /// Whether it counts.
@@ -28,10 +28,10 @@ pub struct OfRun {
     pub sender: Option<u64>,
 }
 
-impl Drawn {
+impl RequestDraws {
     /// The value of the field.
     pub fn value(&self, token: u64) -> String {
-        let OfRun { ordinal, selected, sender } = self.of_run;
+        let RunRequest { ordinal, selected, sender } = self.of_run;
         let sender = sender.map_or_else(|| "-".to_owned(), |sender| format!("{sender:x}"));
         let factor = self.factor.to_bits();
         let way = self.way.words();
@@ -39,7 +39,7 @@ impl Drawn {
     }
 
     /// Parses such a value, if it has the token.
-    pub fn read(text: &str, token: u64) -> Option<Drawn> {
+    pub fn read(text: &str, token: u64) -> Option<RequestDraws> {
         let mut words = text.split(' ');
         let number = |word: &str| u64::from_str_radix(word, 16).ok();
         if number(words.next()?)? != token {
@@ -50,7 +50,7 @@ impl Drawn {
         let sender = words.next().filter(|word| *word != "-").and_then(number);
         let factor = f64::from_bits(number(words.next()?)?);
         let way = Way::read(&mut words)?;
-        Some(Drawn { of_run: OfRun { ordinal, selected, sender }, factor, way })
+        Some(RequestDraws { of_run: RunRequest { ordinal, selected, sender }, factor, way })
     }
 }
 
@@ -62,14 +62,14 @@ mod tests {
     #[test]
     fn only_who_knows_the_token_is_believed() {
         for sender in [None, Some(77)] {
-            let of_run = OfRun { ordinal: 41, selected: sender.is_some(), sender };
-            let drawn = Drawn { of_run, factor: 1.25, way: Way::new(Key::new(5)) };
+            let of_run = RunRequest { ordinal: 41, selected: sender.is_some(), sender };
+            let drawn = RequestDraws { of_run, factor: 1.25, way: Way::new(Key::new(5)) };
             let value = drawn.value(9);
-            let read = Drawn::read(&value, 9).unwrap();
+            let read = RequestDraws::read(&value, 9).unwrap();
             assert_eq!((read.of_run, read.factor), (of_run, 1.25));
             assert_eq!(read.way.choice(Key::new(1)), drawn.way.choice(Key::new(1)));
-            assert!(Drawn::read(&value, 8).is_none());
-            assert!(Drawn::read(&value[..20], 9).is_none() && Drawn::read("", 9).is_none());
+            assert!(RequestDraws::read(&value, 8).is_none());
+            assert!(RequestDraws::read(&value[..20], 9).is_none() && RequestDraws::read("", 9).is_none());
         }
     }
 }

@@ -8,7 +8,7 @@ mod places;
 mod requests;
 mod sending;
 
-pub use drawn::{DRAWN, Drawn, OfRun};
+pub use drawn::{DRAWN, RequestDraws, RunRequest};
 pub use kinds::mix;
 pub use places::{Places, numbers, place_key, reachable, reached_from};
 pub use requests::{Request, Requests};

@@ -36,7 +36,7 @@ pub struct Places {
 
 impl Places {
     /// The draws of the nodes that requests can meet which enter at one of these.
-    pub fn of(point: &Point, roots: &[NodeId]) -> Places {
+    pub fn new(point: &Point, roots: &[NodeId]) -> Places {
         let met = reachable(point, roots);
         let numbers = numbers(point, &met);
         let place = |node: &Node| point.sites[node.site as usize].place;

@@ -1,6 +1,6 @@
 //! Options of the laboratory: how well figures are to be known, what becomes of them, and the commands that work on them.
 
-use super::{File, Form, LoadForm, Nodes, list, setting};
+use super::{File, Nodes, ReportFormat, SimFormat, list, setting};
 use clap::Args;
 use std::path::PathBuf;
 use weir_plan::Metric;
@@ -16,7 +16,7 @@ pub(crate) struct Laboratory {
     ///
     /// `1%` is for mean and p99, `p99=2%` for one of them; can be given several times.
     #[arg(long, value_name = "[NAME=]X%", value_parser = precision)]
-    precision: Vec<Wanted>,
+    precision: Vec<PrecisionGoals>,
     /// With --precision: no more than that
     #[arg(long, value_name = "R", default_value_t = 1000, requires = "precision", value_parser = clap::value_parser!(u32).range(2..))]
     max_replications: u32,
@@ -65,7 +65,7 @@ const SLOWEST: usize = 100;
 
 /// What one `--precision` asks for.
 #[derive(Clone, Debug)]
-struct Wanted(Vec<Goal>);
+struct PrecisionGoals(Vec<Goal>);
 
 impl Laboratory {
     /// Which requests are traced.
@@ -83,7 +83,7 @@ impl Laboratory {
 }
 
 /// `1%`, or `p99=2%`.
-fn precision(text: &str) -> Result<Wanted, String> {
+fn precision(text: &str) -> Result<PrecisionGoals, String> {
     let (metrics, share) = match text.split_once('=') {
         None => (vec![Metric::Mean, Metric::P99], text),
         Some((name, share)) => {
@@ -95,9 +95,9 @@ fn precision(text: &str) -> Result<Wanted, String> {
     };
     let number = share.strip_suffix('%').and_then(|digits| digits.parse::<f64>().ok());
     match number {
-        Some(percent) if percent > 0.0 && percent < 100.0 => {
-            Ok(Wanted(metrics.into_iter().map(|metric| Goal { metric, share: percent / 100.0 }).collect()))
-        }
+        Some(percent) if percent > 0.0 && percent < 100.0 => Ok(PrecisionGoals(
+            metrics.into_iter().map(|metric| Goal { metric, share: percent / 100.0 }).collect(),
+        )),
         _ => Err("write a percentage above 0, such as 1% or p99=2%".to_owned()),
     }
 }
@@ -140,7 +140,7 @@ pub(crate) struct Merge {
     pub(crate) nodes: Option<Nodes>,
     /// Form of what goes to standard output
     #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
-    pub(crate) output: Form,
+    pub(crate) output: SimFormat,
     /// In JSON, each estimate's values by replication too
     #[arg(long)]
     pub(crate) each: bool,
@@ -193,7 +193,7 @@ pub(crate) struct Compare {
     pub(crate) threads: Option<u16>,
     /// Form of what goes to standard output
     #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
-    pub(crate) output: LoadForm,
+    pub(crate) output: ReportFormat,
     /// Say nothing but results and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,

@@ -74,18 +74,18 @@ pub(crate) enum Command {
     /// Print a completion script for a shell
     Completions(Completions),
     /// Write man pages into a folder
-    Man(Man),
+    Man(ManPages),
     /// From an access log to a model
     #[command(hide = true, disable_help_flag = true)]
-    Fit(Later),
+    Fit(NotBuilt),
     /// What each place is worth
     #[command(hide = true, disable_help_flag = true)]
-    Profile(Later),
+    Profile(NotBuilt),
 }
 
 /// The arguments of a command that is not built yet.
 #[derive(Args, Debug)]
-pub(crate) struct Later {
+pub(crate) struct NotBuilt {
     /// Whatever it is.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) rest: Vec<OsString>,
@@ -220,7 +220,7 @@ What is set by hand holds until `--state file` takes it back. Exit code 1: weir 
 pub(crate) struct Admin {
     /// What to do
     #[command(subcommand)]
-    pub(crate) deed: Deed,
+    pub(crate) deed: AdminCommand,
     /// The socket of `weir serve --control`
     #[arg(long, global = true, value_name = "PATH", conflicts_with = "url")]
     pub(crate) control: Option<PathBuf>,
@@ -238,12 +238,12 @@ pub(crate) struct Admin {
         default_value = "text",
         hide_possible_values = true
     )]
-    pub(crate) output: LoadForm,
+    pub(crate) output: ReportFormat,
 }
 
 /// What `weir admin` does.
 #[derive(Subcommand, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum AdminCommand {
     /// What runs, and what is not as it should be
     Status,
     /// Every target with its state, and why
@@ -314,7 +314,7 @@ pub(crate) struct Sim {
     pub(crate) nodes: Option<Nodes>,
     /// Format of the result on standard output
     #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
-    pub(crate) output: Form,
+    pub(crate) output: SimFormat,
     /// Also write a page: picture, charts, tables
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -370,7 +370,7 @@ pub(crate) struct Load {
     pub(crate) insecure: bool,
     /// Format of the result on standard output
     #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
-    pub(crate) output: LoadForm,
+    pub(crate) output: ReportFormat,
     /// Also write each request as a row of CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
@@ -436,7 +436,7 @@ pub(crate) struct Verify {
     pub(crate) processes: bool,
     /// Which load balancer routes in reality
     #[arg(long, value_name = "weir|haproxy|nginx", default_value = "weir", hide_possible_values = true)]
-    pub(crate) against: Against,
+    pub(crate) against: RouterArg,
     /// Also write a page with both curves, differences and shares
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -451,7 +451,7 @@ pub(crate) struct Verify {
     pub(crate) reality: Option<PathBuf>,
     /// Format of the result on standard output
     #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
-    pub(crate) output: LoadForm,
+    pub(crate) output: ReportFormat,
     /// Say nothing but results and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -528,7 +528,7 @@ pub(crate) struct Completions {
 
 /// `weir man`.
 #[derive(Args, Debug)]
-pub(crate) struct Man {
+pub(crate) struct ManPages {
     /// The folder, made where it is missing
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
@@ -536,7 +536,7 @@ pub(crate) struct Man {
 
 /// Who routes in a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Against {
+pub(crate) enum RouterArg {
     /// weir.
     Weir,
     /// HAProxy.
@@ -545,20 +545,20 @@ pub(crate) enum Against {
     Nginx,
 }
 
-impl Against {
+impl RouterArg {
     /// The same as the library has it.
     pub(crate) fn router(self) -> weir_verify::Router {
         match self {
-            Against::Weir => weir_verify::Router::Weir,
-            Against::Haproxy => weir_verify::Router::Haproxy,
-            Against::Nginx => weir_verify::Router::Nginx,
+            RouterArg::Weir => weir_verify::Router::Weir,
+            RouterArg::Haproxy => weir_verify::Router::Haproxy,
+            RouterArg::Nginx => weir_verify::Router::Nginx,
         }
     }
 }
 
 /// The form of a load run's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LoadForm {
+pub(crate) enum ReportFormat {
     /// A table.
     Text,
     /// `weir.load/1`.
@@ -576,7 +576,7 @@ pub(crate) enum Nodes {
 
 /// The form of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
+pub(crate) enum SimFormat {
     /// Tables.
     Text,
     /// `weir.sim/1`.

@@ -1,6 +1,6 @@
 //! `weir admin ...`: a running weir is asked, by its control socket or by its admin address.
 
-use crate::args::{Admin, Deed, LoadForm, SetTarget};
+use crate::args::{Admin, AdminCommand, ReportFormat, SetTarget};
 use crate::failure::Failure;
 use crate::output::to_stdout;
 use serde_json::Value;
@@ -12,22 +12,22 @@ pub(crate) fn run(args: &Admin) -> Result<(), Failure> {
         (None, url) => At::url(url.as_deref().unwrap_or(DEFAULT_URL)).map_err(Failure::Usage)?,
     };
     let client = Client::new(at, args.token.as_deref()).map_err(Failure::Environment)?;
-    let as_json = args.output == LoadForm::Json;
+    let as_json = args.output == ReportFormat::Json;
     match &args.deed {
-        Deed::Status if as_json => print(&good(get(&client, "/topology")?)?.body),
-        Deed::Status => {
+        AdminCommand::Status if as_json => print(&good(get(&client, "/topology")?)?.body),
+        AdminCommand::Status => {
             let (topology, config) = (json(&client, "/topology")?, json(&client, "/config")?);
             let ready = get(&client, "/ready")?.sentence();
             print(&client::status(&topology, &config, &ready))
         }
-        Deed::Targets if as_json => {
+        AdminCommand::Targets if as_json => {
             let topology = json(&client, "/topology")?;
             print(&format!("{:#}\n", topology["pools"]))
         }
-        Deed::Targets => print(&client::targets(&json(&client, "/topology")?)),
-        Deed::Reload => changed(post(&client, "/reload", String::new())?, as_json),
-        Deed::Drain => changed(post(&client, "/drain", String::new())?, as_json),
-        Deed::Set(set) => {
+        AdminCommand::Targets => print(&client::targets(&json(&client, "/topology")?)),
+        AdminCommand::Reload => changed(post(&client, "/reload", String::new())?, as_json),
+        AdminCommand::Drain => changed(post(&client, "/drain", String::new())?, as_json),
+        AdminCommand::Set(set) => {
             let path = Client::path_of(&set.pool, &set.target);
             changed(post(&client, &path, wanted(set).to_string())?, as_json)
         }

@@ -1,7 +1,7 @@
 //! `weir compare`: two results, two files or two scenarios of one, and which of their figures differ by more than chance.
 
 use super::sim;
-use crate::args::{Compare, LoadForm};
+use crate::args::{Compare, ReportFormat};
 use crate::failure::{Failure, reason};
 use crate::{input, interrupt, output};
 use std::io::Write;
@@ -9,12 +9,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 use weir_plan::Scenario;
-use weir_report::{Comparison, Design, NotSaved, Pairing, Saved};
+use weir_report::{Comparison, Design, NotAResult, Pairing, SavedResult};
 use weir_sim::{Extras, Options, Results};
 
 /// A result, and the plan that it was simulated from, where that was done now.
 pub(crate) struct Side {
-    saved: Saved,
+    saved: SavedResult,
     plan: Option<Plan>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
     }
     let known = |path: &Path| read(args, path);
     let (a, b) = (known(&args.a)?, args.b.as_deref().map(known).transpose()?);
-    if args.says_how() && matches!((&a, &b), (Known::Saved(_), None | Some(Known::Saved(_)))) {
+    if args.says_how() && matches!((&a, &b), (Input::SavedResult(_), None | Some(Input::SavedResult(_)))) {
         return Err(Failure::Usage(
             "saved results are as they were simulated: -p, --sweep and --requests are for topology files"
                 .to_owned(),
@@ -62,38 +62,38 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
         Some(b) => across(&a, b, args.quiet)?,
         None => within(&a, &args.scenarios)?,
     };
-    let comparison = Comparison::of(&pairings);
+    let comparison = Comparison::new(&pairings);
     output::to_stdout(|out| match args.output {
-        LoadForm::Text => weir_report::compare_text(&comparison, output::width(), out),
-        LoadForm::Json => weir_report::compare_json(&comparison, out),
+        ReportFormat::Text => weir_report::compare_text(&comparison, output::width(), out),
+        ReportFormat::Json => weir_report::compare_json(&comparison, out),
     })
 }
 
 /// What a path leads to.
-enum Known {
-    Saved(Saved),
+enum Input {
+    SavedResult(SavedResult),
     Plan(Plan),
 }
 
-fn read(args: &Compare, path: &Path) -> Result<Known, Failure> {
+fn read(args: &Compare, path: &Path) -> Result<Input, Failure> {
     // Standard input is read once, by whoever evaluates it.
     if path.as_os_str() != "-" {
         let bytes = std::fs::read(path)
             .map_err(|e| Failure::Usage(format!("cannot read `{}`: {}", path.display(), reason(&e))))?;
-        if Saved::is_saved(&bytes) {
-            let wrong = |e: NotSaved| Failure::Usage(format!("`{}`: {e}", path.display()));
-            return Saved::read(&bytes).map(Known::Saved).map_err(wrong);
+        if SavedResult::is_saved(&bytes) {
+            let wrong = |e: NotAResult| Failure::Usage(format!("`{}`: {e}", path.display()));
+            return SavedResult::read(&bytes).map(Input::SavedResult).map_err(wrong);
         }
     }
     let plan = input::load(&args.file(path))?;
     sim::require_scenario(&plan)?;
-    Ok(Known::Plan(plan))
+    Ok(Input::Plan(plan))
 }
 
-fn side(args: &Compare, known: Known, stop: &AtomicBool) -> Result<Side, Failure> {
+fn side(args: &Compare, known: Input, stop: &AtomicBool) -> Result<Side, Failure> {
     let plan = match known {
-        Known::Saved(saved) => return Ok(Side { saved, plan: None }),
-        Known::Plan(plan) => plan,
+        Input::SavedResult(saved) => return Ok(Side { saved, plan: None }),
+        Input::Plan(plan) => plan,
     };
     let options = Options {
         seed: args.seed,
@@ -109,18 +109,18 @@ fn side(args: &Compare, known: Known, stop: &AtomicBool) -> Result<Side, Failure
     if results.interrupted {
         return Err(Failure::Interrupted);
     }
-    Side::of(&results, plan)
+    Side::new(&results, plan)
 }
 
 /// What changed from one run of a file to the next; `None`: no scenario is the same.
 pub(crate) fn against<'a>(before: &'a Side, now: &'a Side) -> Option<Comparison<'a>> {
-    across(before, now, true).ok().map(|pairings| Comparison::of(&pairings))
+    across(before, now, true).ok().map(|pairings| Comparison::new(&pairings))
 }
 
 impl Side {
     /// A result that is at hand, with its plan.
-    pub(crate) fn of(results: &Results, plan: Plan) -> Result<Side, Failure> {
-        let saved = Saved::of(results).map_err(|e| Failure::Fault(e.to_string()))?;
+    pub(crate) fn new(results: &Results, plan: Plan) -> Result<Side, Failure> {
+        let saved = SavedResult::new(results).map_err(|e| Failure::Fault(e.to_string()))?;
         Ok(Side { saved, plan: Some(plan) })
     }
 

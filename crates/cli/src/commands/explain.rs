@@ -12,11 +12,11 @@ use weir_sim::{Explanation, Options, RecordOptions, Recording, Results};
 
 /// Whether what is asked for can be had.
 pub(crate) fn check(args: &Sim) -> Result<(), Failure> {
-    args.laboratory.trace.as_deref().map_or(Ok(()), |path| form_of(path).map(|_| ()))
+    args.laboratory.trace.as_deref().map_or(Ok(()), |path| format_of(path).map(|_| ()))
 }
 
 /// The form that a file's ending names.
-fn form_of(path: &Path) -> Result<TraceForm, Failure> {
+fn format_of(path: &Path) -> Result<TraceForm, Failure> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("jsonl") => Ok(TraceForm::Lines),
         Some("json") => Ok(TraceForm::Events),
@@ -37,7 +37,7 @@ impl Trace {
     /// Tries it.
     pub(crate) fn open(args: &Sim) -> Result<Option<Trace>, Failure> {
         let Some(path) = args.laboratory.trace.as_deref() else { return Ok(None) };
-        Ok(Some(Trace { form: form_of(path)?, target: Target::not_over(&[&args.file.file])(path)? }))
+        Ok(Some(Trace { form: format_of(path)?, target: Target::not_over(&[&args.file.file])(path)? }))
     }
 
     pub(crate) fn write(

@@ -10,7 +10,7 @@ use weir_report::graph::{Form, pictures, write};
 
 pub(crate) fn run(args: &Graph) -> Result<(), Failure> {
     interrupt::at_once();
-    let form = args.output.as_deref().map_or(Ok(Form::Svg), form_of)?;
+    let form = args.output.as_deref().map_or(Ok(Form::Svg), format_of)?;
     let plan = input::load(&args.file)?;
     let target = args.output.as_deref().map(Target::not_over(&[&args.file.file])).transpose()?;
     require(&plan, &args.scenarios)?;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Graph) -> Result<(), Failure> {
 }
 
 /// The form that a file's ending names.
-fn form_of(path: &Path) -> Result<Form, Failure> {
+fn format_of(path: &Path) -> Result<Form, Failure> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("svg") => Ok(Form::Svg),
         Some("dot") => Ok(Form::Dot),

@@ -1,6 +1,6 @@
 //! `weir load FILE --to URL`: sends a scenario's requests and says how they were answered.
 
-use crate::args::{Load, LoadForm};
+use crate::args::{Load, ReportFormat};
 use crate::failure::Failure;
 use crate::output::{self, Target};
 use crate::{input, interrupt};
@@ -48,8 +48,8 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
         hgrm.write(|out| weir_load::hgrm(&outcome.rows, out))?;
     }
     output::to_stdout(|out| match args.output {
-        LoadForm::Text => weir_report::load_text(&outcome, output::width(), out),
-        LoadForm::Json => weir_report::load_json(&outcome, out),
+        ReportFormat::Text => weir_report::load_text(&outcome, output::width(), out),
+        ReportFormat::Json => weir_report::load_json(&outcome, out),
     })?;
     answer(&outcome)
 }

@@ -1,14 +1,14 @@
 //! `weir merge PART...`: the parts of `weir sim --shard`, put together to the result of one run.
 
 use super::sim;
-use crate::args::{Form, Merge, Nodes};
+use crate::args::{Merge, Nodes, SimFormat};
 use crate::failure::{Failure, reason};
 use crate::output::{self, Target};
 use weir_report::Sites;
 use weir_sim::{NotWhole, ShardRun};
 
 pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
-    let form = args.save.as_deref().map(sim::form_of).transpose()?;
+    let form = args.save.as_deref().map(sim::format_of).transpose()?;
     let parts = args.parts.iter().map(|path| read(path)).collect::<Result<Vec<ShardRun>, Failure>>()?;
     let members = parts.iter().any(ShardRun::lists_members);
     if args.nodes == Some(Nodes::All) && !members {
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
         save.write(|out| sim::formed(form, sites, true, &results, out))?;
     }
     output::to_stdout(|out| {
-        sim::formed(args.output, sites, args.each && args.output == Form::Json, &results, out)
+        sim::formed(args.output, sites, args.each && args.output == SimFormat::Json, &results, out)
     })?;
     sim::met(&results)
 }

@@ -74,7 +74,7 @@ fn to_file(example: &Example, path: &Path) -> Result<(), Failure> {
     write(path, &example.text.replace(&shipped, &path.display().to_string()))?;
     for (path, text) in missing {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|e| Failure::at(folder, "make", &e))?;
+            fs::create_dir_all(folder).map_err(|e| Failure::from_io(folder, "make", &e))?;
         }
         write(path, text)?;
         tell(&format!("wrote {}", path.display()));
@@ -92,9 +92,9 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == ErrorKind::AlreadyExists => return Err(exists(path)),
-        Err(e) => return Err(Failure::at(path, "write", &e)),
+        Err(e) => return Err(Failure::from_io(path, "write", &e)),
     };
-    file.write_all(text.as_bytes()).map_err(|e| Failure::at(path, "write", &e))
+    file.write_all(text.as_bytes()).map_err(|e| Failure::from_io(path, "write", &e))
 }
 
 fn exists(path: &Path) -> Failure {

@@ -1,7 +1,7 @@
 //! `weir sim FILE`: simulates its scenarios and writes what came out.
 
 use super::{explain, watch};
-use crate::args::{Form, Nodes, Sim};
+use crate::args::{Nodes, Sim, SimFormat};
 use crate::failure::Failure;
 use crate::output::{self, Target};
 use crate::progress::Progress;
@@ -16,8 +16,8 @@ use weir_sim::{Error, Extras, Options, Results, Shard};
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     explain::check(args)?;
-    let save_form = args.save.as_deref().map(form_of).transpose()?;
-    if args.laboratory.shard.is_some() && save_form != Some(Form::Json) {
+    let save_format = args.save.as_deref().map(format_of).transpose()?;
+    if args.laboratory.shard.is_some() && save_format != Some(SimFormat::Json) {
         return Err(Failure::Usage("a part is JSON: let the name in --save end in .json".to_owned()));
     }
     if args.laboratory.watch {
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     if !args.laboratory.explain {
         results.scenarios.iter_mut().for_each(|s| s.explained = None);
     }
-    if let (Some(save), Some(form)) = (save, save_form) {
+    if let (Some(save), Some(form)) = (save, save_format) {
         save.write(|out| formed(form, sites_of(args), true, &results, out))?;
     }
     if let Some(junit) = junit {
@@ -109,8 +109,9 @@ fn options(args: &Sim) -> Options {
 }
 
 pub(crate) fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Results, Failure> {
-    let each =
-        args.save.is_some() || args.laboratory.watch || (args.laboratory.each && args.output == Form::Json);
+    let each = args.save.is_some()
+        || args.laboratory.watch
+        || (args.laboratory.each && args.output == SimFormat::Json);
     let wants = Extras { each, precision: args.laboratory.precision() };
     run_plan(plan, &options(args), &wants, args.file.quiet, stop)
 }
@@ -165,7 +166,7 @@ fn thousands(n: u64) -> String {
     grouped
 }
 
-fn render(args: &Sim, form: Form, results: &Results, out: &mut dyn Write) -> io::Result<()> {
+fn render(args: &Sim, form: SimFormat, results: &Results, out: &mut dyn Write) -> io::Result<()> {
     formed(form, sites_of(args), args.laboratory.each, results, out)
 }
 
@@ -175,27 +176,27 @@ pub(crate) fn sites_of(args: &Sim) -> Sites {
 
 /// A result in a form.
 pub(crate) fn formed(
-    form: Form,
+    form: SimFormat,
     sites: Sites,
     each: bool,
     results: &Results,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match form {
-        Form::Text => weir_report::text(results, sites, output::width(), out),
-        Form::Json if each => weir_report::json_with_each(results, out),
-        Form::Json => weir_report::json(results, out),
-        Form::Csv => weir_report::csv(results, out),
-        Form::Parquet => weir_report::parquet(results, out),
+        SimFormat::Text => weir_report::text(results, sites, output::width(), out),
+        SimFormat::Json if each => weir_report::json_with_each(results, out),
+        SimFormat::Json => weir_report::json(results, out),
+        SimFormat::Csv => weir_report::csv(results, out),
+        SimFormat::Parquet => weir_report::parquet(results, out),
     }
 }
 
 /// The form that a saved file's ending names.
-pub(crate) fn form_of(path: &Path) -> Result<Form, Failure> {
+pub(crate) fn format_of(path: &Path) -> Result<SimFormat, Failure> {
     match path.extension().and_then(|e| e.to_str()) {
-        Some("json") => Ok(Form::Json),
-        Some("csv") => Ok(Form::Csv),
-        Some("parquet") => Ok(Form::Parquet),
+        Some("json") => Ok(SimFormat::Json),
+        Some("csv") => Ok(SimFormat::Csv),
+        Some("parquet") => Ok(SimFormat::Parquet),
         _ => Err(Failure::Usage(format!(
             "--save `{}`: the file's ending chooses the format; use .json, .csv or .parquet",
             path.display()

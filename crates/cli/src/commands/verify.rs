@@ -1,6 +1,6 @@
 //! `weir verify FILE`: scenarios in both worlds, and whether these agree.
 
-use crate::args::{LoadForm, Verify};
+use crate::args::{ReportFormat, Verify};
 use crate::failure::Failure;
 use crate::output::Target;
 use crate::{input, interrupt, output};
@@ -72,8 +72,8 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
         html.write(|out| weir_report::verify_html(&found, out))?;
     }
     output::to_stdout(|out| match args.output {
-        LoadForm::Text => weir_report::verify_text(&found, output::width(), out),
-        LoadForm::Json => weir_report::verify_json(&found, out),
+        ReportFormat::Text => weir_report::verify_text(&found, output::width(), out),
+        ReportFormat::Json => weir_report::verify_json(&found, out),
     })?;
     match found.verdict() {
         Verdict::Agrees => Ok(()),
@@ -102,10 +102,10 @@ fn replay(args: &Verify) -> Result<(), Failure> {
     let Some(path) = &args.replay else {
         return Err(Failure::Usage("say which topology file, or with --replay which record".to_owned()));
     };
-    let file = File::open(path).map_err(|e| Failure::at(path, "read", &e))?;
+    let file = File::open(path).map_err(|e| Failure::from_io(path, "read", &e))?;
     let replay = weir_verify::replay(BufReader::new(file))
         .map_err(|why| Failure::Usage(format!("`{}`: {why}", path.display())))?;
-    output::to_stdout(|out| weir_report::replay(&replay, args.output == LoadForm::Json, out))?;
+    output::to_stdout(|out| weir_report::replay(&replay, args.output == ReportFormat::Json, out))?;
     match replay.first {
         None => Ok(()),
         Some(first) => Err(Failure::No(format!("{} picks are others: {first}", replay.others))),

@@ -2,7 +2,7 @@
 //! run before. Files are looked at five times a second: that works on every file system.
 
 use super::{compare, sim};
-use crate::args::{Form, Sim};
+use crate::args::{Sim, SimFormat};
 use crate::failure::Failure;
 use crate::{input, interrupt, output};
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ use weir_plan::Plan;
 const PERIOD: Duration = Duration::from_millis(200);
 
 /// When each file was last written, and how long it is; `None`: it is not there.
-type Seen = BTreeMap<PathBuf, Option<(SystemTime, u64)>>;
+type FileStamps = BTreeMap<PathBuf, Option<(SystemTime, u64)>>;
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     if args.file.file.as_os_str() == "-" {
         return Err(Failure::Usage("--watch needs a file that can be saved, not standard input".to_owned()));
     }
-    if args.output != Form::Text {
+    if args.output != SimFormat::Text {
         return Err(Failure::Usage("--watch prints text; leave --output out".to_owned()));
     }
     // Ctrl-C ends it at once: there is nothing to hand over.
@@ -58,7 +58,7 @@ fn once(
     let plan = input::load(&args.file)?;
     sim::require_scenario(&plan)?;
     let results = sim::simulate(&plan, args, stop)?;
-    let side = compare::Side::of(&results, plan.clone())?;
+    let side = compare::Side::new(&results, plan.clone())?;
     match before {
         Some(before) if before.is_the_same(&side) => {
             output::to_stdout(|out| {
@@ -70,11 +70,13 @@ fn once(
                 weir_report::compare_text(&comparison, output::width(), out)?;
                 writeln!(out)
             })?,
-            None => {
-                output::to_stdout(|out| sim::formed(Form::Text, sim::sites_of(args), false, &results, out))?
-            }
+            None => output::to_stdout(|out| {
+                sim::formed(SimFormat::Text, sim::sites_of(args), false, &results, out)
+            })?,
         },
-        None => output::to_stdout(|out| sim::formed(Form::Text, sim::sites_of(args), false, &results, out))?,
+        None => {
+            output::to_stdout(|out| sim::formed(SimFormat::Text, sim::sites_of(args), false, &results, out))?
+        }
     }
     if let Err(unmet) = sim::met(&results) {
         unmet.tell();
@@ -83,7 +85,7 @@ fn once(
 }
 
 /// Waits until one of the files is another than it was.
-fn wait(files: &[PathBuf], mut seen: Seen) {
+fn wait(files: &[PathBuf], mut seen: FileStamps) {
     // What was not looked at before the run counts from now on.
     for (path, state) in look(files) {
         seen.entry(path).or_insert(state);
@@ -98,7 +100,7 @@ fn wait(files: &[PathBuf], mut seen: Seen) {
     }
 }
 
-fn look(files: &[PathBuf]) -> Seen {
+fn look(files: &[PathBuf]) -> FileStamps {
     let state = |path: &PathBuf| {
         let found = std::fs::metadata(path).ok()?;
         Some((found.modified().ok()?, found.len()))

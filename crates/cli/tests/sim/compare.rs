@@ -120,7 +120,7 @@ fn a_design_hardly_ever_differs_from_itself() {
         let wants = weir_sim::Extras { each: true, precision: None };
         let stop = std::sync::atomic::AtomicBool::new(false);
         let results = weir_sim::run_with_extras(&plan, &options, &wants, &|_, _| {}, &stop).expect("it runs");
-        weir_report::Saved::of(&results).expect("it is a result")
+        weir_report::SavedResult::new(&results).expect("it is a result")
     };
     const COMPARISONS: u64 = 300;
     let mut wrong = 0;
@@ -128,9 +128,9 @@ fn a_design_hardly_ever_differs_from_itself() {
         let (a, b) = (results(2 * i + 1), results(2 * i + 2));
         let pairing = weir_report::Pairing { a: (&a, &a.designs[0]), b: (&b, &b.designs[0]), paired: false };
         // By pairs as well: seeds that differ make pairs independent, which is a harder case for them than any.
-        wrong += usize::from(weir_report::Comparison::of(&[pairing]).differing() > 0);
+        wrong += usize::from(weir_report::Comparison::new(&[pairing]).differing() > 0);
         let pairing = weir_report::Pairing { paired: true, ..pairing };
-        wrong += usize::from(weir_report::Comparison::of(&[pairing]).differing() > 0);
+        wrong += usize::from(weir_report::Comparison::new(&[pairing]).differing() > 0);
     }
     assert!(wrong * 100 <= 6 * 2 * COMPARISONS as usize, "{wrong} of {}", 2 * COMPARISONS);
 }

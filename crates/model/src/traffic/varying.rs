@@ -43,11 +43,11 @@ enum Course {
     /// States in a cycle; the stays are exponential.
     Mmpp { states: Vec<(f64, Sampler)>, key: Key, stays: u64 },
     /// Stretches from time 0 on, the next one's index, and what follows the last.
-    Schedule { stretches: Vec<Stretch>, next: usize, then: Then },
+    Schedule { stretches: Vec<Stretch>, next: usize, then: Continuation },
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Then {
+enum Continuation {
     /// The same rate for ever, in stretches like this.
     Hold(Stretch),
     /// The schedule again: the period and its expected number of arrivals.
@@ -91,12 +91,12 @@ impl Varying {
         stretches.retain(|s| s.length_ns > 0);
         let area: f64 = stretches.iter().map(Stretch::area).sum();
         let then = if repeat && last.0 > 0 {
-            if area > 0.0 { Then::Repeat(last.0, area) } else { Then::End }
+            if area > 0.0 { Continuation::Repeat(last.0, area) } else { Continuation::End }
         } else if last.1 > 0.0 {
             let length_ns = whole(HELD / last.1).max(1);
-            Then::Hold(Stretch { length_ns, from: last.1, to: last.1 })
+            Continuation::Hold(Stretch { length_ns, from: last.1, to: last.1 })
         } else {
-            Then::End
+            Continuation::End
         };
         Varying::new(Course::Schedule { stretches, next: 0, then }, false)
     }
@@ -137,8 +137,8 @@ impl Varying {
             }
             Course::Schedule { stretches, next, then } => {
                 if *next == stretches.len() {
-                    let Then::Repeat(period_ns, area) = *then else {
-                        return if let Then::Hold(stretch) = *then { Some(stretch) } else { None };
+                    let Continuation::Repeat(period_ns, area) = *then else {
+                        return if let Continuation::Hold(stretch) = *then { Some(stretch) } else { None };
                     };
                     // Whole periods without an arrival are skipped.
                     let periods = ((self.used / area) as u64).min(LONGEST_NS);

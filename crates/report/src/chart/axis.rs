@@ -59,12 +59,12 @@ impl Axis {
         let scale = Scale::Log { low, high };
         let few = rounds.len() <= 8;
         let ticks = rounds.iter().filter(|n| few || plain(Some(**n)).trim_matches('0').starts_with('1'));
-        Axis { scale, ticks: ticks.map(|n| (scale.at(*n), plain(Some(*n)))).collect() }
+        Axis { scale, ticks: ticks.map(|n| (scale.position(*n), plain(Some(*n)))).collect() }
     }
 
     /// Where a value stands; what lies beyond the ends stands there.
-    pub(crate) fn at(&self, value: f64) -> f64 {
-        self.scale.at(value)
+    pub(crate) fn position(&self, value: f64) -> f64 {
+        self.scale.position(value)
     }
 
     /// Whether it is logarithmic.
@@ -74,7 +74,7 @@ impl Axis {
 }
 
 impl Scale {
-    fn at(self, value: f64) -> f64 {
+    fn position(self, value: f64) -> f64 {
         let at = match self {
             Scale::Linear { low, high } => (value - low) / (high - low),
             Scale::Log { low, high } => ln(value.max(low) / low) / ln(high / low),
@@ -133,9 +133,9 @@ mod tests {
     #[test]
     fn places_are_between_the_ends() {
         let axis = Axis::from_zero(100.0);
-        assert_eq!([-5.0, 0.0, 50.0, 100.0, 900.0].map(|v| axis.at(v)), [0.0, 0.0, 0.5, 1.0, 1.0]);
+        assert_eq!([-5.0, 0.0, 50.0, 100.0, 900.0].map(|v| axis.position(v)), [0.0, 0.0, 0.5, 1.0, 1.0]);
         let axis = Axis::log(1.0, 100.0);
-        assert!((axis.at(10.0) - 0.5).abs() < 1e-9 && axis.at(0.0) < 1e-9);
+        assert!((axis.position(10.0) - 0.5).abs() < 1e-9 && axis.position(0.0) < 1e-9);
         assert!((nines(0.999) - 3.0).abs() < 1e-9 && nines(0.0) == 0.0);
     }
 }

@@ -133,7 +133,7 @@ impl Chart {
     }
 
     fn y_of(&self, value: f64) -> f64 {
-        (1.0 - self.y.at(value)) * SIDE
+        (1.0 - self.y.position(value)) * SIDE
     }
 
     /// What a line is called, with its values where it has dots.
@@ -160,8 +160,10 @@ impl Chart {
             .map(|s| {
                 let mut values = vec![None; self.xs.len()];
                 for (x, e) in s.points.iter().filter(|(_, e)| e.value.is_some()) {
-                    values[*x] =
-                        Some((format!("{:.3}", 1.0 - self.y.at(e.value.unwrap_or_default())), self.words(e)));
+                    values[*x] = Some((
+                        format!("{:.3}", 1.0 - self.y.position(e.value.unwrap_or_default())),
+                        self.words(e),
+                    ));
                 }
                 serde_json::json!({"s": s.number, "name": s.name, "values": values})
             })

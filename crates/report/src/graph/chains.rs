@@ -1,10 +1,10 @@
 //! Chains become one box: where each node of a box leads to one of the next and nobody else does, both say what they do in one.
 
-use super::fold::{Boxed, Folded};
+use super::fold::{Boxed, FoldedGraph};
 
 /// The same with every chain folded. Boxes stay in their order; a chain stands where it begins.
-pub(super) fn folded(folded: Folded) -> Folded {
-    let Folded { boxes, edges } = folded;
+pub(super) fn folded(folded: FoldedGraph) -> FoldedGraph {
+    let FoldedGraph { boxes, edges } = folded;
     let count = boxes.len();
     let (mut ins, mut outs) = (vec![0usize; count], vec![0usize; count]);
     for (from, to, _) in &edges {
@@ -44,7 +44,7 @@ pub(super) fn folded(folded: Folded) -> Folded {
         .collect();
     edges.sort_unstable();
     edges.dedup();
-    Folded { boxes: chains, edges }
+    FoldedGraph { boxes: chains, edges }
 }
 
 /// Whether its nodes lead to lists: a choice is seen as one, even among one.

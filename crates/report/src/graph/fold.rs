@@ -30,16 +30,16 @@ impl Boxed {
 
 /// Boxes, and which leads to which: by index, each edge once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Folded {
+pub(super) struct FoldedGraph {
     pub boxes: Vec<Boxed>,
     /// (from, to, whether only where nobody else is left).
     pub edges: Vec<(usize, usize, bool)>,
 }
 
 /// Folds what these nodes lead to. Boxes come in the order in which a walk from the roots meets them.
-pub(super) fn fold(point: &Point, roots: &[NodeId]) -> Folded {
+pub(super) fn fold(point: &Point, roots: &[NodeId]) -> FoldedGraph {
     let mut walk =
-        Walk { point, box_of_site: BTreeMap::new(), lists: BTreeSet::new(), folded: Folded::default() };
+        Walk { point, box_of_site: BTreeMap::new(), lists: BTreeSet::new(), folded: FoldedGraph::default() };
     let mut seen = vec![false; point.nodes.len()];
     let mut edges = BTreeSet::new();
     // What is met first stands first: the next node is taken from the front.
@@ -71,7 +71,7 @@ struct Walk<'a> {
     box_of_site: BTreeMap<u32, usize>,
     /// Lists that a box was seen to lead to: many routers may have one.
     lists: BTreeSet<(usize, u32)>,
-    folded: Folded,
+    folded: FoldedGraph,
 }
 
 impl Walk<'_> {

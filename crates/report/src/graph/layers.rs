@@ -1,6 +1,6 @@
 //! Layers by the longest way: a box stands to the right of all that lead to it.
 
-use super::fold::{Boxed, Folded, thousands};
+use super::fold::{Boxed, FoldedGraph, thousands};
 use std::collections::BTreeMap;
 
 /// Boxes with their layers; every edge leads to a later layer.
@@ -17,7 +17,7 @@ pub(super) struct Layered {
 const MOST: usize = 40;
 
 /// The layers of what was folded.
-pub(super) fn layered(folded: Folded) -> Layered {
+pub(super) fn layered(folded: FoldedGraph) -> Layered {
     let edges = without_circles(&folded);
     let layer = longest(folded.boxes.len(), &edges);
     Layered { boxes: folded.boxes, layer, edges }
@@ -27,8 +27,8 @@ pub(super) fn layered(folded: Folded) -> Layered {
 type Neighbours = (Vec<(usize, bool)>, Vec<(usize, bool)>);
 
 /// Where very many of one kind have the same neighbours, those become one box too.
-pub(super) fn alike(folded: Folded) -> Folded {
-    let Folded { boxes, edges } = folded;
+pub(super) fn alike(folded: FoldedGraph) -> FoldedGraph {
+    let FoldedGraph { boxes, edges } = folded;
     let mut neighbours: Vec<Neighbours> = vec![Default::default(); boxes.len()];
     for (from, to, aside) in &edges {
         neighbours[*from].1.push((*to, *aside));
@@ -65,11 +65,11 @@ pub(super) fn alike(folded: Folded) -> Folded {
         edges.into_iter().filter_map(|(from, to, aside)| Some((at(from)?, at(to)?, aside))).collect();
     edges.sort_unstable();
     edges.dedup();
-    Folded { boxes: merged, edges }
+    FoldedGraph { boxes: merged, edges }
 }
 
 /// Folding may close a circle, where nodes of one site stand behind each other: what leads back is turned round.
-fn without_circles(folded: &Folded) -> Vec<(usize, usize, bool)> {
+fn without_circles(folded: &FoldedGraph) -> Vec<(usize, usize, bool)> {
     let count = folded.boxes.len();
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); count];
     folded.edges.iter().for_each(|(from, to, _)| behind[*from].push(*to));

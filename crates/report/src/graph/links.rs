@@ -1,6 +1,6 @@
 //! How many nodes of a box lead to how many of the next: counted, and drawn as a bundle of lines.
 
-use super::fold::Folded;
+use super::fold::FoldedGraph;
 use std::collections::BTreeMap;
 use weir_plan::{Point, Spec, To};
 
@@ -40,7 +40,7 @@ impl Link {
 }
 
 /// The links between boxes.
-pub(super) fn links(point: &Point, folded: &Folded) -> BTreeMap<(usize, usize), Link> {
+pub(super) fn links(point: &Point, folded: &FoldedGraph) -> BTreeMap<(usize, usize), Link> {
     let mut box_of = vec![usize::MAX; point.nodes.len()];
     for (number, of) in folded.boxes.iter().enumerate() {
         of.nodes.iter().for_each(|node| box_of[*node as usize] = number);

@@ -41,7 +41,7 @@ pub struct Note {
 /// A drawing without its notes; by default of nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Drawing {
-    boxes: Vec<Placed>,
+    boxes: Vec<PlacedBox>,
     edges: Vec<Way>,
     width: f64,
     height: f64,
@@ -49,7 +49,7 @@ pub struct Drawing {
 
 /// A box at its place.
 #[derive(Clone, Debug)]
-struct Placed {
+struct PlacedBox {
     of: Boxed,
     x: f64,
     y: f64,

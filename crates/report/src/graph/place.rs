@@ -4,7 +4,7 @@ use super::fold::Boxed;
 use super::layers::Layered;
 use super::order::{Item, Ordered};
 use super::svg::size;
-use super::{Drawing, GAP, MARGIN, PASSING, Placed, STACK, Way};
+use super::{Drawing, GAP, MARGIN, PASSING, PlacedBox, STACK, Way};
 
 /// How often heights are looked at again, forth and back.
 const SWEEPS: usize = 6;
@@ -47,7 +47,7 @@ pub(super) fn placed(
     });
     let edges = edges.collect();
     let sizes = &sizes;
-    let boxes = layered.boxes.into_iter().enumerate().map(|(number, of)| Placed {
+    let boxes = layered.boxes.into_iter().enumerate().map(|(number, of)| PlacedBox {
         x: left[laid.layer[number]],
         y: y(number) - sizes[number] / 2.0,
         width: widths[laid.layer[number]],

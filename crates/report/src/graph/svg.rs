@@ -1,7 +1,7 @@
 //! The drawing as SVG, in pixels: a label is 11 of them high at least, wherever it stands. What holds it may scroll.
 
 use super::fold::Boxed;
-use super::{BETWEEN, BOX, Drawing, LINE, Note, Placed, STACK, Way};
+use super::{BETWEEN, BOX, Drawing, LINE, Note, PlacedBox, STACK, Way};
 use crate::table::escaped;
 use std::fmt::Write as _;
 use weir_plan::NodeId;
@@ -100,8 +100,8 @@ fn bundle(text: &mut String, class: &str, (from, to): ((f64, f64), (f64, f64)), 
 }
 
 /// The cards behind the first one of a stack: what of them stands out.
-fn stack(text: &mut String, of: &Placed) {
-    let Placed { x, y, width, height, .. } = of;
+fn stack(text: &mut String, of: &PlacedBox) {
+    let PlacedBox { x, y, width, height, .. } = of;
     for out in [STACK / 2.0, STACK] {
         let _ = write!(
             text,
@@ -116,10 +116,10 @@ fn stack(text: &mut String, of: &Placed) {
     }
 }
 
-fn boxed(text: &mut String, of: &Placed, note: Option<Note>) {
+fn boxed(text: &mut String, of: &PlacedBox, note: Option<Note>) {
     let note = note.unwrap_or_default();
     let class = if note.class.is_empty() { String::new() } else { format!(" class=\"is-{}\"", note.class) };
-    let Placed { x, y, width, height, .. } = of;
+    let PlacedBox { x, y, width, height, .. } = of;
     let _ = writeln!(
         text,
         "<g{class}><title>{}</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"6\"/>",

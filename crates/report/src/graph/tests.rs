@@ -124,7 +124,7 @@ listen(":82", way("c", 82), name = "three")
 
 /// What is said in the boxes of a picture.
 fn said(drawing: &Drawing) -> Vec<String> {
-    let lines = |b: &super::Placed| {
+    let lines = |b: &super::PlacedBox| {
         let lines = b.of.lines.iter().flatten().cloned();
         std::iter::once(b.of.name.clone()).chain(lines).filter(|line| !line.is_empty()).collect::<Vec<_>>()
     };

@@ -1,6 +1,6 @@
 //! What a box of a picture says: what its nodes are called, what each of them does, and how many share it.
 
-use super::fold::{Boxed, Folded, thousands};
+use super::fold::{Boxed, FoldedGraph, thousands};
 use super::links::Link;
 use crate::number::{duration, plain};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use weir_plan::{NodeId, Point, Spec};
 use weir_policy::config::{Balance, Ties};
 
 /// Words for every box.
-pub(super) fn say(point: &Point, folded: &mut Folded, links: &BTreeMap<(usize, usize), Link>) {
+pub(super) fn say(point: &Point, folded: &mut FoldedGraph, links: &BTreeMap<(usize, usize), Link>) {
     let mut ends: Vec<Vec<String>> = vec![Vec::new(); folded.boxes.len()];
     for (number, ends) in ends.iter_mut().enumerate() {
         let mut out = links.iter().filter(|((from, _), _)| *from == number).map(|(_, link)| link);

@@ -1,6 +1,6 @@
 //! Bars, a row for each scenario or site: where the time goes, how busy queues are, how evenly targets are used.
 
-use super::shown::Shown;
+use super::shown::Selection;
 use crate::chart::COLOURS;
 use crate::number::{alone, percentage, plain, with_interval};
 use crate::sites::Names;
@@ -21,7 +21,7 @@ struct Row {
     value: String,
 }
 
-fn rows(shown: &Shown, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+fn rows(shown: &Selection, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<div class=\"rows\">")?;
     for row in rows.iter().filter(|row| shown.is_drawn(row.scenario)) {
         let off = if shown.colours[row.scenario].is_none() { " off" } else { "" };
@@ -53,7 +53,7 @@ fn part(from: f64, to: f64, rest: &str, title: &str) -> String {
 const TYPICAL: [f64; 2] = [0.5, 0.99];
 
 /// Where the time goes: the parts of the mean latency, and of the requests near p50 and p99 where those were looked at.
-pub(super) fn parts(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn parts(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     let all = &results.scenarios;
     let typical = |s: &'_ ScenarioResult| -> Vec<Typical> {
         let of = s.explained.iter().flat_map(|e| &e.typical).filter(|t| TYPICAL.contains(&t.q));
@@ -77,7 +77,7 @@ pub(super) fn parts(results: &Results, shown: &Shown, out: &mut dyn Write) -> io
     page::section("Where the time goes", note, out)?;
     writeln!(out, "<div class=\"keys\">")?;
     for (c, place) in coloured.iter().enumerate() {
-        key(&format!("var(--c{c})"), names.of(place), out)?;
+        key(&format!("var(--c{c})"), names.name(place), out)?;
     }
     if all.iter().flat_map(|s| &s.nodes).any(|n| spent(n).is_some() && colour(n).is_none()) {
         key("var(--grey)", "other sites", out)?;
@@ -98,7 +98,7 @@ pub(super) fn parts(results: &Results, shown: &Shown, out: &mut dyn Write) -> io
             let small = if looked_at { small.to_owned() } else { String::new() };
             drawn.push(Row { scenario, who: shown.labels[scenario].clone(), small, bar, value });
         };
-        let title = |n: &NodeResult| format!("{}: {} ms", names.of(&n.place), alone(&n.latency_part_ms));
+        let title = |n: &NodeResult| format!("{}: {} ms", names.name(&n.place), alone(&n.latency_part_ms));
         let parts = s.nodes.iter().filter_map(|n| Some((n.place.clone(), spent(n)?, title(n))));
         row("mean", parts.collect(), format!("{} ms", with_interval(&s.latency_all.mean)));
         for of in typical(s) {
@@ -144,7 +144,7 @@ fn greatest(all: &[ScenarioResult]) -> Vec<&str> {
 }
 
 /// How busy queues and servers are.
-pub(super) fn utilisation(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn utilisation(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     let mut all = Vec::new();
     for (scenario, s) in results.scenarios.iter().enumerate() {
         let mut busy: Vec<(&NodeResult, f64)> =
@@ -170,7 +170,7 @@ pub(super) fn utilisation(results: &Results, shown: &Shown, out: &mut dyn Write)
 }
 
 /// How many requests the members of a site got.
-pub(super) fn spread(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn spread(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     let mut found = Vec::new();
     for (scenario, s) in results.scenarios.iter().enumerate() {
         let mut of: Vec<(&NodeResult, f64, f64, f64)> = Vec::new();

@@ -1,13 +1,13 @@
 //! Latency by percentile, on an axis that is linear in nines: a line for each scenario, with the band of its interval.
 
-use super::shown::Shown;
+use super::shown::Selection;
 use crate::chart::{Axis, Chart, Series, nines};
 use crate::number::plain;
 use crate::page;
 use std::io::{self, Write};
 use weir_sim::{AtQuantile, Results, ScenarioResult};
 
-pub(super) fn write(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     let Some(chart) = chart(&results.scenarios) else { return Ok(()) };
     let some_failed = results.scenarios.iter().any(|s| s.requests.failed > 0);
     let note = if some_failed {
@@ -36,7 +36,7 @@ pub(super) fn write(results: &Results, shown: &Shown, out: &mut dyn Write) -> io
 const MANY: usize = 12;
 
 /// Who has which colour; where scripts run, a choice.
-fn keys(shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+fn keys(shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     let many = shown.labels.len() > MANY;
     writeln!(out, "<div class=\"choose\">")?;
     if many {
@@ -108,7 +108,7 @@ fn named(q: f64) -> String {
     if q == 0.0 { "min".to_owned() } else { format!("p{}", plain(Some(q * 100.0))) }
 }
 
-fn series(all: &[ScenarioResult], shown: &Shown) -> Vec<Series> {
+fn series(all: &[ScenarioResult], shown: &Selection) -> Vec<Series> {
     let mut lines = Vec::new();
     for (number, s) in all.iter().enumerate().filter(|(number, _)| shown.is_drawn(*number)) {
         let mut line = |curve: &[AtQuantile], name: String, dashed: bool| {

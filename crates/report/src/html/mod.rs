@@ -10,13 +10,13 @@ mod sweep;
 
 use crate::graph::pictures;
 use crate::{comparison, entry, expected, page, signature, sites, text};
-use shown::Shown;
+use shown::Selection;
 use std::io::{self, Write};
 use weir_plan::Plan;
 use weir_sim::Results;
 
 pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
-    let shown = Shown::of(results);
+    let shown = Selection::new(results);
     page::begin(&results.file, &results.file, out)?;
     if results.interrupted {
         page::warning("Interrupted: what follows is what was finished.", "", out)?;
@@ -85,7 +85,7 @@ fn topology(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<(
 /// More rows than this are folded.
 const ROWS: usize = 24;
 
-fn table(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+fn table(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     page::section(
         "Scenarios",
         "Latency of all requests (ok: of successes) in ms, ± half of the 95 % interval.",
@@ -112,7 +112,7 @@ fn table(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()
 /// Up to so many scenarios each one's tables stand open.
 const FEW: usize = 3;
 
-fn scenarios(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+fn scenarios(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     page::section("Site by site", &sites::LEGEND.join(" · "), out)?;
     let all = results.scenarios.len();
     let open = if all <= FEW { " open" } else { "" };

@@ -1,6 +1,6 @@
 //! How the first replication went over time: rates, requests in flight and waiting, and what was up.
 
-use super::shown::Shown;
+use super::shown::Selection;
 use crate::chart::{Axis, COLOURS, Chart, Series};
 use crate::explained::rates;
 use crate::number::plain;
@@ -16,7 +16,7 @@ const FOLDED: usize = 12;
 /// Lines of a chart at most.
 const LINES: usize = 6;
 
-pub(super) fn write(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     let all = results.scenarios.iter().zip(&shown.labels);
     let of = |(s, label)| {
         let s: &ScenarioResult = s;
@@ -63,7 +63,7 @@ fn charts(s: &weir_sim::Series, names: &Names<'_>, out: &mut dyn Write) -> io::R
         ("Requests in flight", vec![("in flight".into(), s.in_flight.clone())]),
     ];
     let many = |place: &str, count: u64| {
-        let name = names.of(place);
+        let name = names.name(place);
         if count > 1 { format!("{name} ×{count}") } else { name.to_owned() }
     };
     let mut lines: Vec<Line> =
@@ -106,7 +106,9 @@ fn drawn(s: &weir_sim::Series, heading: &str, lines: &[Line], out: &mut dyn Writ
     let most = lines.iter().flat_map(|line| &line.1).copied().fold(0.0, f64::max);
     let chart = Chart {
         label: format!("{heading}, over time"),
-        xs: ends.map(|ns| (x.at(seconds(ns)), format!("until {} s", plain(Some(seconds(ns)))))).collect(),
+        xs: ends
+            .map(|ns| (x.position(seconds(ns)), format!("until {} s", plain(Some(seconds(ns))))))
+            .collect(),
         ticks: x.ticks.iter().map(|(at, label)| (*at, format!("{label} s"))).collect(),
         y: Axis::from_zero(most),
         unit: "",

@@ -8,30 +8,30 @@ use weir_sim::{Results, ScenarioResult};
 const MOST: usize = 500;
 
 /// The scenarios of a page.
-pub(super) struct Shown {
+pub(super) struct Selection {
     /// What each is called.
     pub labels: Vec<String>,
     /// The colour of each that is drawn at first.
     pub colours: Vec<Option<usize>>,
 }
 
-impl Shown {
+impl Selection {
     /// All where there are colours enough, else as many from the lowest to the highest p99.
-    pub fn of(results: &Results) -> Shown {
+    pub fn new(results: &Results) -> Selection {
         let swept = entry::swept(results);
         let labels: Vec<String> = results.scenarios.iter().map(|s| entry::label(s, &swept)).collect();
         let count = labels.len();
         let mut colours = vec![None; count];
         if count <= COLOURS {
             colours.iter_mut().enumerate().for_each(|(at, colour)| *colour = Some(at));
-            return Shown { labels, colours };
+            return Selection { labels, colours };
         }
         let mut by_p99: Vec<usize> = (0..count).collect();
         by_p99.sort_by(|a, b| slowness(&results.scenarios[*a]).total_cmp(&slowness(&results.scenarios[*b])));
         let mut chosen: Vec<usize> = (0..COLOURS).map(|n| by_p99[n * (count - 1) / (COLOURS - 1)]).collect();
         chosen.sort_unstable();
         chosen.into_iter().enumerate().for_each(|(colour, at)| colours[at] = Some(colour));
-        Shown { labels, colours }
+        Selection { labels, colours }
     }
 
     /// Whether a scenario can be drawn.

@@ -1,13 +1,13 @@
 //! The answer in a few figures.
 
-use super::shown::Shown;
+use super::shown::Selection;
 use crate::number::{count, percentage, quantile, with_interval};
 use crate::page;
 use std::io::{self, Write};
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::Estimate;
 
-pub(super) fn write(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     let all = &results.scenarios;
     let Some(first) = all.first() else { return Ok(()) };
     let of = |what: fn(&ScenarioResult) -> u64| count(all.iter().map(what).sum());
@@ -49,7 +49,7 @@ fn one(s: &ScenarioResult) -> Vec<(String, String)> {
 }
 
 /// Where the extremes are.
-fn several(all: &[ScenarioResult], shown: &Shown) -> Vec<(String, String)> {
+fn several(all: &[ScenarioResult], shown: &Selection) -> Vec<(String, String)> {
     let mut tiles = Vec::new();
     let mut extremes = |what: &str, of: fn(&ScenarioResult) -> Estimate, words: fn(&Estimate) -> String| {
         let known = || all.iter().enumerate().filter_map(|(at, s)| Some((at, of(s), of(s).value?)));

@@ -85,7 +85,7 @@ pub(super) fn write(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     page::section(&heading, &format!("Bars are 95 % intervals.{scale}"), out)?;
     keys(&sweep, all, panels.len() > 1, out)?;
     writeln!(out, "<div class=\"grid2\">")?;
-    let statistics: [(&str, Of); 4] = [
+    let statistics: [(&str, Figure); 4] = [
         ("p50", |s| s.latency_all.p50),
         ("p99", |s| s.latency_all.p99),
         ("mean", |s| s.latency_all.mean),
@@ -108,7 +108,7 @@ pub(super) fn write(results: &Results, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A statistic of a scenario.
-type Of = fn(&ScenarioResult) -> Estimate;
+type Figure = fn(&ScenarioResult) -> Estimate;
 
 /// Scenarios that have panels of their own at most.
 const PANELS: usize = 12;

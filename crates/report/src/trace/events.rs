@@ -4,14 +4,14 @@
 //! Events of a thread may nest but not overlap. So what counts stands in the request's own thread, within the request; what
 //! went on beside it (branches that lost, what a queue finished for nobody) stands in as many threads more as it takes.
 
-use super::{Names, Traced, said};
+use super::{Histories, Names, said};
 use crate::entry;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_policy::history::What;
 use weir_sim::{History, Stage};
 
-pub(super) fn write(traced: &Traced<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(traced: &Histories<'_>, out: &mut dyn Write) -> io::Result<()> {
     let r = traced.results;
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":")?;
     let head = json!({
@@ -23,7 +23,7 @@ pub(super) fn write(traced: &Traced<'_>, out: &mut dyn Write) -> io::Result<()> 
     let swept = entry::swept(r);
     let mut events = Events { out, process: 0, thread: 0, first: true };
     for (at, of) in traced.recordings.iter().enumerate() {
-        let mut names = Names::of(of.point);
+        let mut names = Names::new(of.point);
         let label = r.scenarios.get(at).map_or(of.scenario.to_owned(), |s| entry::label(s, &swept));
         let mut known: Vec<(u32, u32)> = Vec::new();
         for history in &of.histories {

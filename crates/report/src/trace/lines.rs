@@ -1,6 +1,6 @@
 //! `weir.trace/1`: a line that says of what, then one for each request.
 
-use super::{Names, Traced, said};
+use super::{Histories, Names, said};
 use crate::json::Params;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
@@ -19,7 +19,7 @@ struct Head<'a> {
     requests: &'a str,
 }
 
-pub(super) fn write(traced: &Traced<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(traced: &Histories<'_>, out: &mut dyn Write) -> io::Result<()> {
     let r = traced.results;
     let head = Head {
         schema: "weir.trace/1",
@@ -33,7 +33,7 @@ pub(super) fn write(traced: &Traced<'_>, out: &mut dyn Write) -> io::Result<()> 
     serde_json::to_writer(&mut *out, &head)?;
     writeln!(out)?;
     for of in traced.recordings {
-        let names = RefCell::new(Names::of(of.point));
+        let names = RefCell::new(Names::new(of.point));
         for history in &of.histories {
             serde_json::to_writer(&mut *out, &Line { of, history, names: &names })?;
             writeln!(out)?;

@@ -19,14 +19,14 @@ pub enum TraceForm {
 }
 
 /// All that is written down.
-pub(crate) struct Traced<'a> {
+pub(crate) struct Histories<'a> {
     pub results: &'a Results,
     pub recordings: &'a [Recording<'a>],
     /// Which requests: `slowest:100`.
     pub selection: &'a str,
 }
 
-pub(crate) fn write(traced: &Traced<'_>, form: TraceForm, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(traced: &Histories<'_>, form: TraceForm, out: &mut dyn Write) -> io::Result<()> {
     match form {
         TraceForm::Lines => lines::write(traced, out),
         TraceForm::Events => events::write(traced, out),
@@ -43,7 +43,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(point: &'a Point) -> Names<'a> {
+    fn new(point: &'a Point) -> Names<'a> {
         let mut counts = vec![0; point.sites.len()];
         let number = |node: &weir_plan::Node| {
             counts[node.site as usize] += 1;

@@ -5,20 +5,20 @@ use super::RequestContext;
 use super::failure::{Failure, FailureCause};
 use weir_http1::{Edits, Request, Response};
 use weir_policy::Kind;
-use weir_workload::{DRAWN, Drawn, OfRun};
+use weir_workload::{DRAWN, RequestDraws, RunRequest};
 
 /// The field in which a built-in server tells the kind of a failure to the loop that asked; it goes no further.
 pub(crate) const KIND: &str = "x-weir-kind";
 
 /// What a head says is drawn for its request, if it knows the token.
-pub(crate) fn read_drawn(request: &Request, token: u64) -> Option<Drawn> {
-    Drawn::read(std::str::from_utf8(request.field(DRAWN)?).ok()?, token)
+pub(crate) fn read_drawn(request: &Request, token: u64) -> Option<RequestDraws> {
+    RequestDraws::read(std::str::from_utf8(request.field(DRAWN)?).ok()?, token)
 }
 
 /// The changes of a request to a built-in server, with what it draws by.
-pub(crate) fn with_draw(edits: &Edits, ctx: &RequestContext, of_run: OfRun, token: u64) -> Edits {
+pub(crate) fn with_draw(edits: &Edits, ctx: &RequestContext, of_run: RunRequest, token: u64) -> Edits {
     let mut edits = edits.clone();
-    let value = Drawn { of_run, factor: ctx.factor, way: ctx.way.clone() }.value(token);
+    let value = RequestDraws { of_run, factor: ctx.factor, way: ctx.way.clone() }.value(token);
     edits.set.retain(|(set, _)| set != DRAWN.as_bytes());
     edits.set.push((DRAWN.as_bytes().to_vec(), value.into_bytes()));
     edits

@@ -49,7 +49,7 @@ use weir_plan::KeySource;
 use weir_policy::Kind;
 use weir_policy::key;
 use weir_stats::Key;
-use weir_workload::OfRun;
+use weir_workload::RunRequest;
 
 /// Index of a node in the graph of a request; it means nothing in another graph.
 pub(crate) type NodeId = u32;
@@ -105,7 +105,7 @@ pub(crate) struct Exchange {
     /// What is written down of it; `None`: nobody writes it down.
     pub notes: Option<Box<Notes>>,
     /// Which request of a verification it is.
-    pub of_run: Cell<OfRun>,
+    pub of_run: Cell<RunRequest>,
     /// When its head had come.
     pub begun_ns: u64,
     /// Its body, as far as it was read.

@@ -23,7 +23,7 @@ use std::task::{Context, Poll};
 use weir_http1::{Edits, Framing, Here, Request, Version};
 use weir_net::io::Core;
 use weir_policy::Kind;
-use weir_workload::{Drawn, OfRun};
+use weir_workload::{RequestDraws, RunRequest};
 
 /// To a host that the certificate of the handshake's name does not cover.
 const MISDIRECTED: u16 = 421;
@@ -131,7 +131,9 @@ fn log(ex: &Exchange, line: &Line) {
     let ended = Exchanged { status, failure, limit, received, sent, took_ns };
     ex.listener().counts.exchanged(ex.request.method(), ex.version(), &ended);
     // Health checks, and whoever else comes by, are of no run.
-    if let (Some(run), OfRun { ordinal, selected, sender: Some(_) }) = (&ex.listener().run, ex.of_run.get()) {
+    if let (Some(run), RunRequest { ordinal, selected, sender: Some(_) }) =
+        (&ex.listener().run, ex.of_run.get())
+    {
         run.report(RunEvent::RequestEnded(RequestEnded {
             ordinal,
             selected,
@@ -213,7 +215,7 @@ async fn find<G: Serves>(ex: &Rc<Exchange>, graph: Rc<G>, node: NodeId) -> Answe
     }
     ctx.abort = Abort::new(graph.ends());
     if let Some(token) = ex.listener().believes {
-        if let Some(Drawn { of_run, factor, way }) = built_in::read_drawn(&ex.request, token) {
+        if let Some(RequestDraws { of_run, factor, way }) = built_in::read_drawn(&ex.request, token) {
             (ctx.factor, ctx.way) = (factor, way);
             ex.of_run.set(of_run);
         }

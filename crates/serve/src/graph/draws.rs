@@ -20,7 +20,7 @@ pub(crate) struct Draws {
 impl Draws {
     /// Those of nodes that are met from these on; `key`: the seed's, of a replication.
     pub fn new(point: &Point, roots: &[NodeId], key: Key) -> Draws {
-        let places = Places::of(point, roots);
+        let places = Places::new(point, roots);
         let mut met: BTreeSet<(u32, u32)> = BTreeSet::new();
         for (id, node) in (0..).zip(&point.nodes) {
             if let Spec::Faulty(faulty) = &point.specs[node.spec as usize]

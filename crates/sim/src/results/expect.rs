@@ -21,10 +21,10 @@ pub(crate) fn judged(
     conditions
         .map(|(e, condition)| {
             let value = match (condition.metric, &e.node) {
-                (Metric::Errors(kind), _) => Estimate::of(runs.iter().map(|r| r.share_of(kind))),
+                (Metric::Errors(kind), _) => Estimate::new(runs.iter().map(|r| r.share_of(kind))),
                 (Metric::Utilisation | Metric::WaitMs, Some(node)) => {
                     let rows = rows(point, program, node);
-                    Estimate::of(runs.iter().map(|r| at_rows(program, &rows, r, condition.metric)))
+                    Estimate::new(runs.iter().map(|r| at_rows(program, &rows, r, condition.metric)))
                 }
                 (metric, _) => result.estimate(metric),
             };

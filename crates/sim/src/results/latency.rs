@@ -6,7 +6,7 @@
 
 use crate::results::result::AtQuantile;
 use serde::{Deserialize, Serialize};
-use weir_stats::{Counts, Estimate, Histogram, Latency, Within};
+use weir_stats::{BoundedQuantile, Counts, Estimate, Histogram, Latency};
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -105,7 +105,7 @@ impl ReplicationLatency {
 
 /// The latencies of all replications together, in a result's quantiles and in all quantiles of the curve.
 pub(crate) fn together(pooled: &Histogram, own: &[&ReplicationLatency]) -> (Latency, Vec<AtQuantile>) {
-    let ms = |w: Within| Within { value: w.value / NS_PER_MS, off: w.off / NS_PER_MS };
+    let ms = |w: BoundedQuantile| BoundedQuantile { value: w.value / NS_PER_MS, off: w.off / NS_PER_MS };
     let within = pooled.quantiles_within(CURVE);
     let at = |i: usize| Estimate::sectioned(within[i].map(ms), own.iter().map(|o| o.curve[i]));
     let curve: Vec<AtQuantile> =
@@ -113,7 +113,7 @@ pub(crate) fn together(pooled: &Histogram, own: &[&ReplicationLatency]) -> (Late
     let quantile = |i: usize| curve[QUANTILES[i].1].ms;
     let latency = Latency {
         min: own.iter().filter_map(|o| o.min).reduce(f64::min),
-        mean: Estimate::of(own.iter().map(|o| o.mean)),
+        mean: Estimate::new(own.iter().map(|o| o.mean)),
         p50: quantile(0),
         p90: quantile(1),
         p95: quantile(2),
@@ -182,8 +182,10 @@ mod tests {
     #[test]
     fn a_bias_is_told_from_a_step() {
         let apart = |pooled: f64, own: &[f64]| {
-            let e =
-                Estimate::sectioned(Some(Within { value: pooled, off: 0.02 }), own.iter().map(|o| Some(*o)));
+            let e = Estimate::sectioned(
+                Some(BoundedQuantile { value: pooled, off: 0.02 }),
+                own.iter().map(|o| Some(*o)),
+            );
             lie_apart(&e, own)
         };
         assert!(apart(100.0, &[70.0, 75.0, 80.0, 85.0, 86.0, 88.0, 90.0, 91.0, 99.0, 140.0]));

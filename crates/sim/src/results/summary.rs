@@ -288,7 +288,7 @@ fn kept(
 ) -> Estimate {
     let values: Option<Vec<f64>> = values.collect();
     let Some(values) = values else { return Estimate::default() };
-    let estimate = Estimate::of(values.iter().copied().map(Some));
+    let estimate = Estimate::new(values.iter().copied().map(Some));
     if let (Some(room), Some(_)) = (room, estimate.value) {
         room.insert(path, values);
     }

@@ -44,11 +44,11 @@ fn overloaded_site(finished: &Finished) -> Option<(u32, f64, f64)> {
     if matches!(scenario.traffic, Traffic::Closed { .. }) {
         return None;
     }
-    let busy = |row: usize| Estimate::of(runs.iter().map(|r| r.utilisation(row))).value;
+    let busy = |row: usize| Estimate::new(runs.iter().map(|r| r.utilisation(row))).value;
     let rows = program.rows.iter().enumerate();
     let mut busy: Vec<(u32, f64)> = rows.filter_map(|(i, row)| Some((row.site(), busy(i)?))).collect();
     busy.retain(|(_, busy)| *busy > BUSY);
-    let behind = beyond_chance(&Estimate::of(runs.iter().map(Replication::behind)), BEHIND)?;
+    let behind = beyond_chance(&Estimate::new(runs.iter().map(Replication::behind)), BEHIND)?;
     if behind < 0.0 || busy.is_empty() {
         return None;
     }
@@ -65,7 +65,7 @@ fn drift(runs: &[Replication]) -> Option<f64> {
         [Some(first), Some(second)] if first > 0.0 => Some(second / first - 1.0),
         _ => None,
     };
-    beyond_chance(&Estimate::of(runs.iter().map(growth)), DRIFT)
+    beyond_chance(&Estimate::new(runs.iter().map(growth)), DRIFT)
 }
 
 /// The mean change, if it is at least `least` and more than chance.
