@@ -43,45 +43,45 @@ pub(crate) enum Op {
         draw: u32,
     },
     /// A wait that can be cut off, constant or drawn.
-    Stand {
+    Wait {
         wait: u32,
     },
-    StandDrawn {
+    WaitDrawn {
         draw: u32,
     },
     /// A balancer picks a target.
-    Pick {
+    PickTarget {
         lb: u32,
     },
     /// The request has returned from it.
-    Done {
+    ReturnTarget {
         lb: u32,
     },
     /// A queue is entered.
-    Enter {
+    EnterQueue {
         queue: u32,
     },
     /// The slot is given back.
-    Leave {
+    LeaveQueue {
         queue: u32,
     },
     /// Attempts begin.
-    Try {
+    EnterRetry {
         retry: u32,
     },
     /// An attempt begins; a request that waits before it is at this step.
-    Again {
+    BeginAttempt {
         retry: u32,
     },
     /// An attempt has come back.
-    Tried {
+    EndAttempt {
         retry: u32,
     },
     /// A server that shares its cores is entered; the next step is the return from it.
-    Share {
+    EnterShare {
         share: u32,
     },
-    Shared {
+    LeaveShare {
         share: u32,
     },
     /// The request is answered here and now, with a status.
@@ -89,74 +89,74 @@ pub(crate) enum Op {
         status: u32,
     },
     /// The request becomes another kind from here on; it becomes the former kind again.
-    Rewrite {
+    EnterRewrite {
         rewrite: u32,
     },
-    Unrewrite,
+    LeaveRewrite,
     /// The request, or a draw, chooses where it goes.
     Choose {
         choice: u32,
     },
     /// A guarded balancer is asked for a target; it receives the outcome.
-    Ask {
+    AskGuard {
         lb: u32,
     },
-    Told {
+    TellGuard {
         lb: u32,
     },
     /// Nodes are entered that may be down in other ways than a plain refusal; one that can crash is left.
-    Down {
+    EnterFaulty {
         down: u32,
     },
-    Survived {
+    LeaveFaulty {
         down: u32,
     },
     /// A crossing begins that may lose the request for good.
-    Lossy {
+    LossyCrossing {
         lossy: u32,
     },
     /// The end of the way in, where a health check costs work.
     Serve,
     /// Work begins that some balancer uses; it has been done.
-    Work {
+    BeginWork {
         work: u32,
     },
-    Worked,
+    EndWork,
     /// The work behind is multiplied; no longer.
-    Warm {
+    EnterWarmup {
         warmup: u32,
     },
     /// Health checks are subject to slow nodes, too.
-    Cool {
+    LeaveScaled {
         slow: bool,
     },
     /// One of several nodes is visited after another; the request has returned from one.
-    Sequence {
+    EnterSequence {
         group: u32,
     },
-    Next {
+    NextInSequence {
         group: u32,
     },
     /// A retry is entered that may not be the first on its way.
-    Come {
+    CountRetry {
         retry: u32,
     },
     /// Several nodes are entered at once; one of the branches has returned.
-    Fan {
+    BeginBranches {
         group: u32,
     },
-    Part {
+    EndBranch {
         group: u32,
     },
     /// A further attempt is sent beside the others; one of them has returned.
-    Hedge {
+    EnterHedge {
         hedge: u32,
     },
-    Hedged {
+    LeaveHedge {
         hedge: u32,
     },
     /// A token is needed.
-    Token {
+    TakeToken {
         rate: u32,
     },
     /// The answer may fail on the way back.
@@ -164,28 +164,28 @@ pub(crate) enum Op {
         flaky: u32,
     },
     /// A time limit begins for what is behind.
-    Limit {
+    EnterLimit {
         limit: u32,
     },
     /// The time limit ends.
-    Limited,
+    LeaveLimit,
     /// A node that may be down is entered.
     Fault {
         fault: u32,
     },
     /// On the way back; only counts errors.
-    Pass,
+    CountErrors,
     /// Another block is called that returns to one place of this one.
     Call {
         call: u32,
     },
     /// The return from it.
-    Back,
+    CallReturn,
     /// A listener behind another is entered; the request has returned from it.
-    Hop {
+    EnterListener {
         hop: u32,
     },
-    Hopped {
+    LeaveListener {
         hop: u32,
     },
     /// The end of a block.

@@ -18,13 +18,13 @@ impl Compiler<'_> {
         let retry = self.code.retries.len() as u32;
         self.code.excludes |= config.exclude != Exclude::None;
         if self.code.turns {
-            self.op(Op::Come { retry }, &[]);
+            self.op(Op::CountRetry { retry }, &[]);
         }
-        self.op(Op::Try { retry }, &[]);
+        self.op(Op::EnterRetry { retry }, &[]);
         let again = self.code.steps.len() as u32;
         if config.backoff_ns > 0 || config.budget.is_some() {
             self.code.cuts = true;
-            self.op(Op::Again { retry }, &[]);
+            self.op(Op::BeginAttempt { retry }, &[]);
         }
         let nodes = (self.code.retry_nodes.len() as u32).wrapping_sub(draft.base);
         let numbered = draft.nodes[position].iter().map(|&n| (place, self.layout.number[n as usize]));
@@ -48,6 +48,6 @@ impl Compiler<'_> {
             budget,
             in_turn,
         });
-        Some(Post::Op(Op::Tried { retry }))
+        Some(Post::Op(Op::EndAttempt { retry }))
     }
 }

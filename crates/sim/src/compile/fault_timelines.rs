@@ -39,11 +39,11 @@ impl Compiler<'_> {
         let (mode, slow, checks_pass) = (fault.mode, fault.slow, fault.checks_pass);
         self.code.lines.sites.push(DownSite { mode, slow, checks_pass, offset, stage, skip: NOT });
         let down = self.code.lines.sites.len() as u32 - 1;
-        self.op(Op::Down { down }, &[]);
+        self.op(Op::EnterFaulty { down }, &[]);
         Some(Post::Op(match mode {
-            Mode::Refuse | Mode::Blackhole => Op::Pass,
-            Mode::Slow => Op::Cool { slow: true },
-            Mode::Crash => Op::Survived { down },
+            Mode::Refuse | Mode::Blackhole => Op::CountErrors,
+            Mode::Slow => Op::LeaveScaled { slow: true },
+            Mode::Crash => Op::LeaveFaulty { down },
         }))
     }
 

@@ -180,7 +180,7 @@ impl Compiler<'_> {
             shared: config.scope == Scope::Process,
             guard: Some(self.code.guards.sites.len() as u32 - 1),
         });
-        self.op(Op::Ask { lb }, &[]);
-        Some(Post::Op(Op::Told { lb }))
+        self.op(Op::AskGuard { lb }, &[]);
+        Some(Post::Op(Op::TellGuard { lb }))
     }
 }

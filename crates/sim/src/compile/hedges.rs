@@ -20,7 +20,7 @@ impl Compiler<'_> {
         code.stages[stage as usize].parallel = true;
         code.hedges.push(HedgeSite { config: hedged.hedge.clone(), budget, stage, repeats, end: NOT });
         let hedge = code.hedges.len() as u32 - 1;
-        self.op(Op::Hedge { hedge }, &[]);
-        Some(Post::Op(Op::Hedged { hedge }))
+        self.op(Op::EnterHedge { hedge }, &[]);
+        Some(Post::Op(Op::LeaveHedge { hedge }))
     }
 }

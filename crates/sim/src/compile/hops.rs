@@ -12,7 +12,7 @@ impl Compiler<'_> {
         self.code.details = true;
         self.code.hops.push(HopSite { loops, key, visits: None, end: NOT });
         let hop = self.code.hops.len() as u32 - 1;
-        self.op(Op::Hop { hop }, &[]);
-        Some(Post::Op(Op::Hopped { hop }))
+        self.op(Op::EnterListener { hop }, &[]);
+        Some(Post::Op(Op::LeaveListener { hop }))
     }
 }

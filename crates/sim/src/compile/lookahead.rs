@@ -48,9 +48,9 @@ fn constant_prefix(code: &Code, pc: u32, depth: usize, known: &mut HashMap<u32, 
     let result = loop {
         total = total.saturating_add(code.steps[at].wait_ns);
         match code.steps[at].op {
-            Op::Try { retry } if code.retries[retry as usize].budget.is_some() => break Some(total),
-            Op::Try { .. } | Op::Again { .. } => {}
-            Op::Pick { lb } if !code.lbs[lb as usize].ordered && depth < DEEPEST => {
+            Op::EnterRetry { retry } if code.retries[retry as usize].budget.is_some() => break Some(total),
+            Op::EnterRetry { .. } | Op::BeginAttempt { .. } => {}
+            Op::PickTarget { lb } if !code.lbs[lb as usize].ordered && depth < DEEPEST => {
                 if may_be_empty(code, lb) {
                     break None;
                 }
@@ -60,7 +60,9 @@ fn constant_prefix(code: &Code, pc: u32, depth: usize, known: &mut HashMap<u32, 
                 let same = all.all(|x| x == first);
                 break if same { first.map(|x| total.saturating_add(x)) } else { None };
             }
-            Op::Enter { .. } | Op::Fault { .. } | Op::Pick { .. } | Op::Limit { .. } => break Some(total),
+            Op::EnterQueue { .. } | Op::Fault { .. } | Op::PickTarget { .. } | Op::EnterLimit { .. } => {
+                break Some(total);
+            }
             _ => break None,
         }
         at += 1;
@@ -104,7 +106,7 @@ impl Entries<'_> {
             let step = self.code.steps[at];
             since += i128::from(step.wait_ns);
             match step.op {
-                Op::Pick { lb } => {
+                Op::PickTarget { lb } => {
                     // A choice at a later time than the arrival is an event of its own.
                     let in_one_go = !self.code.lbs[lb as usize].ordered || since == 0;
                     for start in starts(self.code, lb) {
@@ -124,7 +126,7 @@ impl Entries<'_> {
                     starts.into_iter().for_each(|start| self.follow(start, since, depth + 1));
                     return;
                 }
-                Op::Enter { queue } => {
+                Op::EnterQueue { queue } => {
                     let after = self.after.entry(queue).or_insert(Some(since));
                     if *after != Some(since) {
                         *after = None;
@@ -146,15 +148,15 @@ impl Entries<'_> {
                     break;
                 }
                 match self.code.steps[at].op {
-                    Op::Enter { queue } => {
+                    Op::EnterQueue { queue } => {
                         self.after.insert(queue, None);
                     }
-                    Op::Pick { lb } => stack.extend(starts(self.code, lb)),
-                    Op::Ask { lb } => {
+                    Op::PickTarget { lb } => stack.extend(starts(self.code, lb)),
+                    Op::AskGuard { lb } => {
                         stack.extend(starts(self.code, lb));
                         stack.extend(self.code.guards.spares.iter().map(|t| t.pc));
                     }
-                    Op::Sequence { group } | Op::Fan { group } => {
+                    Op::EnterSequence { group } | Op::BeginBranches { group } => {
                         let site = self.code.groups.sites[group as usize];
                         let block = &self.code.blocks[self.code.stages[site.stage as usize].block as usize];
                         let lists = (block.base..block.base + block.members)

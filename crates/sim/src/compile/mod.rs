@@ -90,6 +90,11 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     c.emit()?;
     c.find_restarts();
     c.find_repeated_places();
+    link(c, scenario)
+}
+
+/// Connects the blocks, once all are emitted, and finds what holds for the whole code.
+fn link(c: Compiler, scenario: &Scenario) -> Result<Code, String> {
     let Compiler { layout, mut code, again, .. } = c;
     VisitCounters::find(&layout, &mut code, &again);
     if code.guards.sites.iter().any(|site| site.watches) {
@@ -198,14 +203,28 @@ impl Compiler<'_> {
         if draft.end == End::Call {
             let call = self.layout.add_call(&mut self.code, draft);
             self.op(Op::Call { call }, &[]);
-            self.op(Op::Back, &[]);
+            self.op(Op::CallReturn, &[]);
         }
+        let waiting = self.emit_way_back(first, draft, &cuttable, inner);
+        self.here = cuttable.first().is_some_and(|here| *here);
+        self.op(Op::Return, &waiting);
+        self.find_gives_back(start);
+    }
+
+    /// Emits what the stages of a block do on the way back; returns those whose errors are not counted yet.
+    fn emit_way_back(
+        &mut self,
+        first: u32,
+        draft: &Draft,
+        cuttable: &[bool],
+        inner: Vec<Option<Post>>,
+    ) -> Vec<u32> {
         let mut waiting = Vec::new();
         for (i, post) in inner.into_iter().enumerate().rev() {
             self.here = cuttable[i];
             if self.here && matches!(post, Some(Post::Wait(..))) && !waiting.is_empty() {
                 // A request that is cut off on the way back has already failed at what is behind.
-                self.op(Op::Pass, &waiting);
+                self.op(Op::CountErrors, &waiting);
                 waiting.clear();
             }
             waiting.push(first + i as u32);
@@ -218,21 +237,21 @@ impl Compiler<'_> {
                     self.wait(&time, purpose::BACK, place, first + i as u32, false, loss);
                 }
                 Some(Post::Chosen) => {
-                    self.op(Op::Back, &[]);
-                    self.op(Op::Pass, &waiting);
+                    self.op(Op::CallReturn, &[]);
+                    self.op(Op::CountErrors, &waiting);
                     waiting.clear();
                     self.backpatch(first + i as u32);
                 }
                 Some(Post::Parts { group }) => {
-                    self.op(Op::Part { group }, &[]);
-                    self.op(Op::Pass, &waiting);
+                    self.op(Op::EndBranch { group }, &[]);
+                    self.op(Op::CountErrors, &waiting);
                     waiting.clear();
                 }
                 Some(Post::Op(
-                    op @ (Op::Hedged { .. }
-                    | Op::Tried { .. }
-                    | Op::Limited
-                    | Op::Survived { .. }
+                    op @ (Op::LeaveHedge { .. }
+                    | Op::EndAttempt { .. }
+                    | Op::LeaveLimit
+                    | Op::LeaveFaulty { .. }
                     | Op::Flaky { .. }),
                 )) => {
                     // The nodes inside fail with each attempt, the retry itself only with the last one. Those inside
@@ -249,9 +268,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        self.here = cuttable.first().is_some_and(|here| *here);
-        self.op(Op::Return, &waiting);
-        self.find_gives_back(start);
+        waiting
     }
 
     /// Fills in [`Code::gives_back`] for the steps of a block.
@@ -259,8 +276,8 @@ impl Compiler<'_> {
         let mut held = Vec::new();
         for pc in (start..self.code.steps.len()).rev() {
             match self.code.steps[pc].op {
-                Op::Leave { .. } => held.push(pc as u32),
-                Op::Enter { .. } => _ = held.pop(),
+                Op::LeaveQueue { .. } => held.push(pc as u32),
+                Op::EnterQueue { .. } => _ = held.pop(),
                 _ => {}
             }
             self.code.gives_back[pc] = held.last().copied().unwrap_or(NOT);
@@ -281,17 +298,17 @@ impl Compiler<'_> {
     fn backpatch(&mut self, stage: u32) {
         let next = self.code.steps.len() as u32;
         match self.code.steps.last().map(|s| s.op) {
-            Some(Op::Leave { queue }) => self.code.queues[queue as usize].skip = next,
-            Some(Op::Done { lb } | Op::Told { lb }) => self.code.lbs[lb as usize].skip = next,
-            Some(Op::Limited) => {
+            Some(Op::LeaveQueue { queue }) => self.code.queues[queue as usize].skip = next,
+            Some(Op::ReturnTarget { lb } | Op::TellGuard { lb }) => self.code.lbs[lb as usize].skip = next,
+            Some(Op::LeaveLimit) => {
                 if let Some(limit) = self.code.limits.iter_mut().rev().find(|l| l.end == NOT) {
                     limit.end = next;
                 }
             }
-            Some(Op::Hopped { hop }) => self.code.hops[hop as usize].end = next,
-            Some(Op::Hedged { hedge }) => self.code.hedges[hedge as usize].end = next,
-            Some(Op::Survived { down }) => self.code.lines.sites[down as usize].skip = next,
-            Some(Op::Pass | Op::Cool { .. }) => {
+            Some(Op::LeaveListener { hop }) => self.code.hops[hop as usize].end = next,
+            Some(Op::LeaveHedge { hedge }) => self.code.hedges[hedge as usize].end = next,
+            Some(Op::LeaveFaulty { down }) => self.code.lines.sites[down as usize].skip = next,
+            Some(Op::CountErrors | Op::LeaveScaled { .. }) => {
                 let downs = &mut self.code.lines.sites;
                 if let Some(down) = downs.iter_mut().rev().find(|d| d.stage == stage) {
                     down.skip = next;
@@ -355,8 +372,8 @@ impl Compiler<'_> {
                 self.code.rates.extend(draft.nodes[0].iter().map(|_| rate.clone()));
                 self.layout.add_refusals(&mut self.code, stage, draft);
                 self.code.rate_sites.push(RateSite { key, offset, stage, skip: NOT });
-                self.op(Op::Token { rate: self.code.rate_sites.len() as u32 - 1 }, &[]);
-                Some(Post::Op(Op::Pass))
+                self.op(Op::TakeToken { rate: self.code.rate_sites.len() as u32 - 1 }, &[]);
+                Some(Post::Op(Op::CountErrors))
             }
             Spec::Flaky { p, kind } => {
                 let key = self.layout.draw_key(&mut self.code, purpose::FAILURE, place);
@@ -367,8 +384,8 @@ impl Compiler<'_> {
             Spec::Timeout { time_ns: Some(ns) } => {
                 let limit = self.code.limits.len() as u32;
                 self.code.limits.push(LimitSite { ns: *ns, end: NOT });
-                self.op(Op::Limit { limit }, &[]);
-                Some(Post::Op(Op::Limited))
+                self.op(Op::EnterLimit { limit }, &[]);
+                Some(Post::Op(Op::LeaveLimit))
             }
             Spec::Retry(config) => self.retry(stage, draft, position, config),
             Spec::Faulty(fault)
@@ -386,7 +403,7 @@ impl Compiler<'_> {
                 self.code.fault_nodes.extend(numbers);
                 self.layout.add_refusals(&mut self.code, stage, draft);
                 self.op(Op::Fault { fault }, &[]);
-                Some(Post::Op(Op::Pass))
+                Some(Post::Op(Op::CountErrors))
             }
             Spec::Fanout { need } => self.fanout(stage, draft, position, *need),
             Spec::Hedge(hedged) => self.hedge(stage, hedged, draft),
@@ -412,8 +429,8 @@ impl Compiler<'_> {
                     guard: None,
                 };
                 self.code.lbs.push(site);
-                self.op(Op::Pick { lb }, &[]);
-                Some(Post::Op(Op::Done { lb }))
+                self.op(Op::PickTarget { lb }, &[]);
+                Some(Post::Op(Op::ReturnTarget { lb }))
             }
             _ => None,
         }

@@ -78,8 +78,8 @@ impl Compiler<'_> {
         }
         self.code.details = true;
         self.code.kinds.rewrites.push(made);
-        self.op(Op::Rewrite { rewrite: self.code.kinds.rewrites.len() as u32 - 1 }, &[]);
-        Some(Post::Op(Op::Unrewrite))
+        self.op(Op::EnterRewrite { rewrite: self.code.kinds.rewrites.len() as u32 - 1 }, &[]);
+        Some(Post::Op(Op::LeaveRewrite))
     }
 
     /// Emits a node that answers by itself.

@@ -24,7 +24,7 @@ impl Compiler<'_> {
     pub(crate) fn sequence(&mut self, stage: u32, draft: &Draft, position: usize) -> Option<Post> {
         self.code.details = true;
         let group = self.code.groups.add(&self.layout, stage, draft, (position, 0));
-        self.op(Op::Sequence { group }, &[]);
-        Some(Post::Op(Op::Next { group }))
+        self.op(Op::EnterSequence { group }, &[]);
+        Some(Post::Op(Op::NextInSequence { group }))
     }
 }

@@ -46,8 +46,8 @@ impl Compiler<'_> {
         self.code.goes_on |= self.here && on_cancel != OnCancel::Stop;
         let site = ShareSite { law, work, on_cancel, offset, gauge, stage, base, members };
         self.code.shares.push(site);
-        self.op(Op::Share { share }, &[]);
-        Op::Shared { share }
+        self.op(Op::EnterShare { share }, &[]);
+        Op::LeaveShare { share }
     }
 
     pub(super) fn gauge(&mut self, stage: u32, draft: &Draft, slots: f64) -> u32 {
@@ -95,8 +95,8 @@ impl Compiler<'_> {
         if limits.capacity != u64::MAX {
             self.layout.add_refusals(&mut self.code, stage, draft);
         }
-        self.op(Op::Enter { queue }, &[]);
-        Op::Leave { queue }
+        self.op(Op::EnterQueue { queue }, &[]);
+        Op::LeaveQueue { queue }
     }
 
     /// A wait: a constant one is added before the next step, a drawn one is a step, and so are all that can be cut
@@ -119,7 +119,7 @@ impl Compiler<'_> {
         if let (Some(ns), true) = (constant, self.here) {
             if ns > 0 {
                 self.code.waits.push(WaitSite { ns, part, stage, inwards, crosses });
-                self.op(Op::Stand { wait: self.code.waits.len() as u32 - 1 }, &[]);
+                self.op(Op::Wait { wait: self.code.waits.len() as u32 - 1 }, &[]);
             }
         } else if let Some(ns) = constant {
             entry.wait_ns = entry.wait_ns.saturating_add(ns);
@@ -127,7 +127,7 @@ impl Compiler<'_> {
         } else {
             let key = self.layout.draw_key(&mut self.code, purpose, place);
             let draw = self.code.draws.len() as u32;
-            if let Some(Op::Lossy { lossy }) = self.code.steps.last().map(|step| step.op) {
+            if let Some(Op::LossyCrossing { lossy }) = self.code.steps.last().map(|step| step.op) {
                 self.code.lossy[lossy as usize].time = Some(draw);
             }
             self.code.draws.push(DrawSite {
@@ -143,7 +143,7 @@ impl Compiler<'_> {
             });
             self.op(
                 if self.here || scaled || loss.is_some() {
-                    Op::StandDrawn { draw }
+                    Op::WaitDrawn { draw }
                 } else {
                     Op::Draw { draw }
                 },
@@ -173,7 +173,7 @@ impl Compiler<'_> {
                 inwards: purpose == purpose::LOSS_OUT,
             });
             self.code.details = true;
-            self.op(Op::Lossy { lossy: self.code.lossy.len() as u32 - 1 }, &[]);
+            self.op(Op::LossyCrossing { lossy: self.code.lossy.len() as u32 - 1 }, &[]);
             return None;
         }
         self.code.losses.push(LossSite { loss, resend_ns, key, visits: None });

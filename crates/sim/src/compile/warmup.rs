@@ -14,7 +14,7 @@ impl Compiler<'_> {
         }
         self.code.details = true;
         self.code.warmups.push(WarmupSite { law, offset });
-        self.op(Op::Warm { warmup: self.code.warmups.len() as u32 - 1 }, &[]);
-        Some(Post::Op(Op::Cool { slow: false }))
+        self.op(Op::EnterWarmup { warmup: self.code.warmups.len() as u32 - 1 }, &[]);
+        Some(Post::Op(Op::LeaveScaled { slow: false }))
     }
 }

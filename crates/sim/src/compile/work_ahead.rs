@@ -20,12 +20,12 @@ impl Compiler<'_> {
 
     fn delay_known(&mut self, time: &Dist, place: u32, stage: u32) {
         let work = self.code.known_work.len() as u32;
-        self.op(Op::Work { work }, &[]);
+        self.op(Op::BeginWork { work }, &[]);
         let draw = self.code.draws.len() as u32;
         self.wait(time, purpose::WORK, place, stage, true, None);
         let drawn = self.code.draws.len() as u32 > draw;
         let ns = Sampler::new(time).constant().filter(|_| !drawn).unwrap_or(0);
         self.code.known_work.push(KnownWork { ns, draw: if drawn { draw } else { NOT } });
-        self.op(Op::Worked, &[]);
+        self.op(Op::EndWork, &[]);
     }
 }

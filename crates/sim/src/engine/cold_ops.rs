@@ -26,40 +26,40 @@ impl Engine<'_> {
         let code: &Code = self.code;
         self.leave_at(slot, pc as u32 + 1, member, depth);
         match code.steps[pc].op {
-            Op::Ask { .. } => return self.ask_guard(slot, pc, member, depth, now),
-            Op::Down { .. } => return self.come_to_fault(slot, pc, member, depth, now, after_faults),
-            Op::Lossy { lossy } => return self.crosses(slot, lossy, member, now),
-            Op::Told { lb } => {
+            Op::AskGuard { .. } => return self.ask_guard(slot, pc, member, depth, now),
+            Op::EnterFaulty { .. } => return self.come_to_fault(slot, pc, member, depth, now, after_faults),
+            Op::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now),
+            Op::TellGuard { lb } => {
                 self.told_guard(slot, lb, member, depth, now);
                 self.states.slots[slot as usize].depth -= 2;
                 self.count_errors(slot, member, pc);
             }
             Op::Choose { choice } => self.choose(slot, choice, pc, member, depth),
-            Op::Sequence { group } => self.go_to_next(slot, group, pc + 1, 0),
-            Op::Next { group } => self.go_on_in_sequence(slot, group, pc),
-            Op::Come { retry } => self.comes_to_retry(slot, retry, member),
-            Op::Fan { group } => {
+            Op::EnterSequence { group } => self.go_to_next(slot, group, pc + 1, 0),
+            Op::NextInSequence { group } => self.go_on_in_sequence(slot, group, pc),
+            Op::CountRetry { retry } => self.comes_to_retry(slot, retry, member),
+            Op::BeginBranches { group } => {
                 self.fan_out(slot, group, pc, member, depth, now);
                 return false;
             }
-            Op::Part { .. } => {
+            Op::EndBranch { .. } => {
                 self.part_ends(slot, now);
                 return false;
             }
-            Op::Hedge { hedge } => {
+            Op::EnterHedge { hedge } => {
                 self.start_hedge(slot, hedge, pc, member, depth, now);
                 return false;
             }
-            Op::Hedged { hedge } => {
+            Op::LeaveHedge { hedge } => {
                 self.count_errors(slot, member, pc);
                 self.hedge_ends(slot, hedge, now);
                 return false;
             }
-            Op::Rewrite { rewrite } => {
+            Op::EnterRewrite { rewrite } => {
                 let shape = &mut self.details.slots[slot as usize].shape;
                 *shape = code.kinds.rewrites[rewrite as usize][*shape as usize];
             }
-            Op::Unrewrite => {
+            Op::LeaveRewrite => {
                 self.count_errors(slot, member, pc);
                 let shape = &mut self.details.slots[slot as usize].shape;
                 *shape = code.kinds.before[*shape as usize];
@@ -69,23 +69,47 @@ impl Engine<'_> {
                 let outcome = (status >= 500).then_some(Kind::Status5xx);
                 self.states.slots[slot as usize].set_outcome(outcome);
             }
-            Op::Hop { hop } => self.enter_hop(slot, hop, depth),
-            Op::Hopped { .. } => {
+            Op::EnterListener { hop } => self.enter_hop(slot, hop, depth),
+            Op::LeaveListener { .. } => {
                 self.count_errors(slot, member, pc);
                 self.leave_hop(slot);
             }
-            Op::Warm { warmup } => {
+            Op::EnterWarmup { warmup } => {
                 let site = &code.warmups[warmup as usize];
                 let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now);
                 self.details.scale(slot, factor);
             }
-            Op::Work { work } => self.begin_known_work(slot, work, now),
-            Op::Worked => self.work_left.stop(slot),
-            Op::Cool { .. } => {
+            Op::BeginWork { work } => self.begin_known_work(slot, work, now),
+            Op::EndWork => self.work_left.stop(slot),
+            Op::LeaveScaled { .. } => {
                 self.count_errors(slot, member, pc);
                 self.details.unscale(slot);
             }
-            _ => {}
+            // Steps of `go_on` itself.
+            Op::Draw { .. }
+            | Op::Wait { .. }
+            | Op::WaitDrawn { .. }
+            | Op::PickTarget { .. }
+            | Op::ReturnTarget { .. }
+            | Op::EnterQueue { .. }
+            | Op::LeaveQueue { .. }
+            | Op::EnterRetry { .. }
+            | Op::BeginAttempt { .. }
+            | Op::EndAttempt { .. }
+            | Op::EnterShare { .. }
+            | Op::LeaveShare { .. }
+            | Op::LeaveFaulty { .. }
+            | Op::Serve
+            | Op::TakeToken { .. }
+            | Op::Flaky { .. }
+            | Op::EnterLimit { .. }
+            | Op::LeaveLimit
+            | Op::Fault { .. }
+            | Op::CountErrors
+            | Op::Call { .. }
+            | Op::CallReturn
+            | Op::Return
+            | Op::End => {}
         }
         true
     }

@@ -70,20 +70,63 @@ pub(crate) const END_OF_TIME: u64 = u64::MAX - 1;
 /// The stop flag is read when these bits of the number of events are zero.
 pub(crate) const PATIENCE: u64 = (1 << 16) - 1;
 
-/// An event with this bit is not a request's but ends a held count.
-pub(crate) const HOLD: u32 = 1 << 31;
-/// An event with this bit ends a limit.
-pub(crate) const LIMIT: u32 = 1 << 30;
-/// At an event with this bit a server may have finished a request.
-pub(crate) const TICK: u32 = 1 << 29;
-/// At an event with these bits a timeline flips.
-pub(crate) const FLIP: u32 = LIMIT | TICK;
-/// At an event with these bits a balancer may change by itself.
-pub(crate) const WATCH: u32 = HOLD | TICK;
-/// At an event with these bits health checks begin.
-pub(crate) const CHECKS_DUE: u32 = HOLD | LIMIT;
-/// At an event with these bits a user sends a request.
-pub(crate) const THINK: u32 = HOLD | LIMIT | TICK;
+/// The kind of an event: the upper three bits of [`Entry::who`]; below them is the index of what it concerns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(u32)]
+pub(crate) enum Event {
+    /// A request's next step, or the arrival of one.
+    Step,
+    /// A server that shares its cores may have finished a request.
+    Tick,
+    /// A limit ends.
+    Limit,
+    /// A timeline flips.
+    Flip,
+    /// A hold ends.
+    Hold,
+    /// A balancer may change by itself.
+    Watch,
+    /// Health checks begin, or a probe is due.
+    Checks,
+    /// A user sends a request.
+    Think,
+}
+
+impl Event {
+    const SHIFT: u32 = 29;
+
+    /// What [`Entry::who`] is for an event of this kind.
+    #[inline(always)]
+    pub(crate) const fn who(self, index: u32) -> u32 {
+        (self as u32) << Event::SHIFT | index
+    }
+
+    /// Whether an event is a request's.
+    #[inline(always)]
+    pub(crate) const fn is_step(who: u32) -> bool {
+        who < 1 << Event::SHIFT
+    }
+
+    /// The index of what an event concerns.
+    #[inline(always)]
+    pub(crate) const fn index(who: u32) -> u32 {
+        who & ((1 << Event::SHIFT) - 1)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn from_who(who: u32) -> Event {
+        match who >> Event::SHIFT {
+            0 => Event::Step,
+            1 => Event::Tick,
+            2 => Event::Limit,
+            3 => Event::Flip,
+            4 => Event::Hold,
+            5 => Event::Watch,
+            6 => Event::Checks,
+            _ => Event::Think,
+        }
+    }
+}
 
 pub(crate) struct Engine<'a> {
     pub(crate) code: &'a Code,
@@ -283,7 +326,7 @@ impl<'a> Engine<'a> {
             }
             if is_arrival {
                 self.arrive(event);
-            } else if event.who >= TICK {
+            } else if !Event::is_step(event.who) {
                 self.no_step(event, now);
             } else if self.states.slots[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
@@ -324,17 +367,19 @@ impl<'a> Engine<'a> {
 
     /// An event that is not a request's step.
     fn no_step(&mut self, event: Entry, now: u64) {
-        let index = event.who & (TICK - 1);
-        match event.who & !(TICK - 1) {
-            HOLD => self.end_hold(index, now),
-            LIMIT => self.strike(index, event.tag, now),
-            FLIP | WATCH | CHECKS_DUE if !self.goes_on_alone() => {}
-            FLIP => self.flip(index, now),
-            WATCH => self.look_at_guard(index, now),
-            CHECKS_DUE if event.tag == PROBE => self.probe_is_due(index, now),
-            CHECKS_DUE => self.begin_checks(index, now),
-            THINK => self.user_sends(index, now),
-            _ => self.tick(index, event.tag, now),
+        let index = Event::index(event.who);
+        match Event::from_who(event.who) {
+            Event::Hold => self.end_hold(index, now),
+            Event::Limit => self.strike(index, event.tag, now),
+            Event::Flip | Event::Watch | Event::Checks if !self.goes_on_alone() => {}
+            Event::Flip => self.flip(index, now),
+            Event::Watch => self.look_at_guard(index, now),
+            Event::Checks if event.tag == PROBE => self.probe_is_due(index, now),
+            Event::Checks => self.begin_checks(index, now),
+            Event::Think => self.user_sends(index, now),
+            Event::Tick => self.tick(index, event.tag, now),
+            // A request took its step in `run`.
+            Event::Step => {}
         }
     }
 

@@ -4,7 +4,7 @@ use crate::code::bounds::HORIZON_NS;
 use crate::code::order::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
 #[cfg(test)]
 use crate::engine::Sabotage;
-use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE};
+use crate::engine::{END_OF_TIME, Engine, Event, PATIENCE};
 use crate::state::request_state::LINE;
 use std::sync::atomic::Ordering;
 use weir_model::draws::purpose;
@@ -104,7 +104,7 @@ impl Engine<'_> {
         self.holds[index as usize] = (instance, target);
         let key = order_key(Class::Hold, ordinal);
         let at = now.saturating_add(hold).min(END_OF_TIME);
-        self.pending.push_constant(at - now, Entry { at, key, who: HOLD | index, tag: 0 });
+        self.pending.push_constant(at - now, Entry { at, key, who: Event::Hold.who(index), tag: 0 });
     }
 
     pub(crate) fn end_hold(&mut self, index: u32, now: u64) {

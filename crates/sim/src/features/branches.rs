@@ -69,8 +69,8 @@ impl Engine<'_> {
             at -= 1;
             match (self.code.steps[pc].op, self.code.steps[pc - 1].op) {
                 // It has two frames.
-                (Op::Told { .. }, _) => at -= 1,
-                (Op::Back, Op::Call { call }) if self.code.calls[call as usize].sends_in => frames -= 1,
+                (Op::TellGuard { .. }, _) => at -= 1,
+                (Op::CallReturn, Op::Call { call }) if self.code.calls[call as usize].sends_in => frames -= 1,
                 _ => {}
             }
             frames += 1;

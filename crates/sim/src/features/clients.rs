@@ -7,7 +7,7 @@
 
 use crate::code::bounds::AT_ONE_INSTANT;
 use crate::code::order::{Class, Entry, order_key};
-use crate::engine::{END_OF_TIME, Engine, THINK};
+use crate::engine::{END_OF_TIME, Engine, Event};
 use weir_workload::Window;
 
 impl Engine<'_> {
@@ -39,7 +39,7 @@ impl Engine<'_> {
         clients.thinkers += 1;
         clients.in_window += u64::from(self.source.load.selects(at, 0).0);
         let key = order_key(Class::Arrival, clients.order(user, k));
-        self.pending.push(self.turn.0, Entry { at, key, who: THINK | user, tag: 0 });
+        self.pending.push(self.turn.0, Entry { at, key, who: Event::Think.who(user), tag: 0 });
     }
 
     /// A user has finished thinking.

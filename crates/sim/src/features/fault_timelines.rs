@@ -9,7 +9,7 @@
 
 use crate::code::Op;
 use crate::code::order::{Class, Entry, order_key};
-use crate::engine::{END_OF_TIME, Engine, FLIP};
+use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::request_state::{CHECK, PARKED};
 use crate::state::scopes::{GHOST, Limit};
 use weir_plan::Mode;
@@ -28,7 +28,7 @@ impl Engine<'_> {
     fn schedule_flip(&mut self, line: u32, now: u64) {
         let at = self.lines.state[line as usize].next_flip_ns().min(END_OF_TIME);
         let key = order_key(Class::Fault, u64::from(line));
-        self.pending.push(now, Entry { at, key, who: FLIP | line, tag: 0 });
+        self.pending.push(now, Entry { at, key, who: Event::Flip.who(line), tag: 0 });
     }
 
     /// A timeline flips.
@@ -85,7 +85,7 @@ impl Engine<'_> {
         now: u64,
         after_faults: bool,
     ) -> bool {
-        let Op::Down { down } = self.code.steps[pc].op else { return false };
+        let Op::EnterFaulty { down } = self.code.steps[pc].op else { return false };
         let site = self.code.lines.sites[down as usize];
         let (tag, check) =
             (self.states.slots[slot as usize].tag, self.states.slots[slot as usize].pc & CHECK);

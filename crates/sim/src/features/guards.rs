@@ -9,7 +9,7 @@
 use crate::code::Op;
 use crate::code::bounds::MOST_IN_VAIN;
 use crate::code::order::{Class, Entry, order_key};
-use crate::engine::{END_OF_TIME, Engine, WATCH};
+use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::guards::SPARE;
 use crate::state::request_state::{BEGINS, LINE, PARKED};
 use weir_policy::config::Exclude;
@@ -19,7 +19,7 @@ impl Engine<'_> {
     /// A request arrives at a balancer. Where it goes on is in its state afterwards; false: it waits.
     pub(crate) fn ask_guard(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now: u64) -> bool {
         let lb = match self.code.steps[pc].op {
-            Op::Ask { lb } => lb,
+            Op::AskGuard { lb } => lb,
             _ => return false,
         };
         let site = &self.code.lbs[lb as usize];
@@ -274,7 +274,7 @@ impl Engine<'_> {
         }
         guard.watched = at;
         let key = order_key(Class::Hold, u64::from(index));
-        self.pending.push(now, Entry { at: at.min(END_OF_TIME), key, who: WATCH | index, tag: 0 });
+        self.pending.push(now, Entry { at: at.min(END_OF_TIME), key, who: Event::Watch.who(index), tag: 0 });
     }
 
     /// Examines the health of a balancer.

@@ -7,7 +7,7 @@
 
 use crate::code::order::{Class, Entry, order_key};
 use crate::code::{NOT, Op};
-use crate::engine::{CHECKS_DUE, END_OF_TIME, Engine};
+use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::probes::NONE;
 use crate::state::request_details::{Detail, scaled};
 use crate::state::request_state::{BEGINS, CHECK, IDLE, LINE, PARKED};
@@ -38,7 +38,7 @@ impl Engine<'_> {
         }
         guard.check_due = at;
         let key = order_key(Class::Hold, CHECKS | u64::from(index));
-        self.pending.push(now, Entry { at, key, who: CHECKS_DUE | index, tag: 0 });
+        self.pending.push(now, Entry { at, key, who: Event::Checks.who(index), tag: 0 });
     }
 
     /// Begins the checks of a balancer.
@@ -63,7 +63,7 @@ impl Engine<'_> {
             self.scopes.slots[slot as usize].rank = rank;
             let key = crate::code::order::ranked(order_key(Class::Limit, order), rank);
             let at = now.saturating_add(timeout_ns).min(END_OF_TIME);
-            self.pending.push(now, Entry { at, key, who: crate::engine::LIMIT | live, tag });
+            self.pending.push(now, Entry { at, key, who: Event::Limit.who(live), tag });
             self.leave_at(slot, to.pc | CHECK, to.member, 0);
             self.check_goes_on(slot, now);
         }
@@ -82,7 +82,7 @@ impl Engine<'_> {
     fn check_leaves_line(&mut self, slot: u32, now: u64) -> bool {
         let state = &self.states.slots[slot as usize];
         let (enter, member) = ((state.pc & !(LINE | CHECK)) as usize - 1, state.member);
-        let Op::Enter { queue } = self.code.steps[enter].op else { return false };
+        let Op::EnterQueue { queue } = self.code.steps[enter].op else { return false };
         self.leave_line(slot, queue, member, now);
         self.check_fails(slot, Kind::Timeout, self.code.queues[queue as usize].skip);
         true
@@ -102,14 +102,14 @@ impl Engine<'_> {
         let (member, depth) = (state.member, usize::from(state.depth));
         self.leave_at(slot, (pc as u32 + 1) | CHECK, member, depth);
         match code.steps[pc].op {
-            Op::Stand { wait } if code.waits[wait as usize].crosses => {
+            Op::Wait { wait } if code.waits[wait as usize].crosses => {
                 return self.check_sleeps(slot, now, code.waits[wait as usize].ns);
             }
-            Op::StandDrawn { draw } if code.draws[draw as usize].crosses => {
+            Op::WaitDrawn { draw } if code.draws[draw as usize].crosses => {
                 let ns = self.drawn(slot, draw);
                 return self.check_sleeps(slot, now, ns);
             }
-            Op::Lossy { lossy } => return self.crosses(slot, lossy, member, now),
+            Op::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now),
             Op::Serve => {
                 self.check_arrives(slot);
                 let ns = self.check_cost_ns(slot);
@@ -121,15 +121,15 @@ impl Engine<'_> {
                 let ns = self.check_cost_ns(slot);
                 return self.check_sleeps(slot, now, ns);
             }
-            Op::Enter { queue } => return self.check_enters(slot, queue, pc, member, depth, now),
-            Op::Leave { queue } => self.give_back_slot(queue, member, 0, now),
-            Op::Share { share } => {
+            Op::EnterQueue { queue } => return self.check_enters(slot, queue, pc, member, depth, now),
+            Op::LeaveQueue { queue } => self.give_back_slot(queue, member, 0, now),
+            Op::EnterShare { share } => {
                 self.check_arrives(slot);
                 let waits = self.enter_share(slot, share, member, 0, now);
                 self.leave_at(slot, (pc as u32 + 1) | CHECK | if waits { LINE } else { 0 }, member, depth);
                 return false;
             }
-            Op::Shared { share } => self.leave_share(slot, share, member, 0, now),
+            Op::LeaveShare { share } => self.leave_share(slot, share, member, 0, now),
             Op::Fault { fault } => {
                 let site = &code.faults[fault as usize];
                 let node = &mut self.faults[member.wrapping_add(site.offset) as usize];
@@ -140,22 +140,22 @@ impl Engine<'_> {
                     self.states.slots[slot as usize].pc = site.skip | CHECK;
                 }
             }
-            Op::Down { down } => return self.check_meets_fault(slot, down, pc, member, depth, now),
-            Op::Survived { .. } => {
+            Op::EnterFaulty { down } => return self.check_meets_fault(slot, down, pc, member, depth, now),
+            Op::LeaveFaulty { .. } => {
                 let limits = self.scopes.slots[slot as usize].limits;
                 self.scopes.leave(slot, limits - 1);
             }
-            Op::Cool { slow: true } => self.details.unscale(slot),
+            Op::LeaveScaled { slow: true } => self.details.unscale(slot),
             // A node that balances is alive: the targets behind it have checks of their own.
-            Op::Pick { lb } | Op::Ask { lb } => {
+            Op::PickTarget { lb } | Op::AskGuard { lb } => {
                 self.check_arrives(slot);
                 self.states.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
             }
             // A connection to a listener succeeds whatever is behind it.
-            Op::Hop { hop } if self.connects_only(slot) => {
+            Op::EnterListener { hop } if self.connects_only(slot) => {
                 self.states.slots[slot as usize].pc = (code.hops[hop as usize].end - 1) | CHECK;
             }
-            Op::Sequence { .. } | Op::Fan { .. } => {
+            Op::EnterSequence { .. } | Op::BeginBranches { .. } => {
                 self.check_arrives(slot);
                 self.states.slots[slot as usize].pc += 1;
             }
@@ -170,7 +170,7 @@ impl Engine<'_> {
                 self.states.set_frame(slot, depth, [pc as u32 + 1, member, 0]);
                 self.leave_at(slot, target.pc | CHECK, target.member, depth + 1);
             }
-            Op::Back => self.states.slots[slot as usize].depth -= 1,
+            Op::CallReturn => self.states.slots[slot as usize].depth -= 1,
             Op::Return if depth == 0 => {
                 self.check_ends(slot, now);
                 return false;
@@ -179,7 +179,34 @@ impl Engine<'_> {
                 let [back, caller, _] = self.states.frame(slot, depth - 1);
                 self.leave_at(slot, (back & !IDLE) | CHECK, caller, depth);
             }
-            _ => {}
+            // A check has nothing to do there.
+            Op::Draw { .. }
+            | Op::Wait { .. }
+            | Op::WaitDrawn { .. }
+            | Op::ReturnTarget { .. }
+            | Op::EnterRetry { .. }
+            | Op::BeginAttempt { .. }
+            | Op::EndAttempt { .. }
+            | Op::EnterRewrite { .. }
+            | Op::LeaveRewrite
+            | Op::TellGuard { .. }
+            | Op::BeginWork { .. }
+            | Op::EndWork
+            | Op::EnterWarmup { .. }
+            | Op::LeaveScaled { .. }
+            | Op::NextInSequence { .. }
+            | Op::CountRetry { .. }
+            | Op::EndBranch { .. }
+            | Op::EnterHedge { .. }
+            | Op::LeaveHedge { .. }
+            | Op::TakeToken { .. }
+            | Op::Flaky { .. }
+            | Op::EnterLimit { .. }
+            | Op::LeaveLimit
+            | Op::CountErrors
+            | Op::EnterListener { .. }
+            | Op::LeaveListener { .. }
+            | Op::End => {}
         }
         true
     }

@@ -7,7 +7,7 @@
 
 use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
 use crate::code::{NOT, Op};
-use crate::engine::{END_OF_TIME, Engine, HOLD, LIMIT, TICK};
+use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::request_state::{BEGINS, FAN};
 use weir_model::draws::purpose;
 use weir_model::way::further;
@@ -72,9 +72,10 @@ impl Engine<'_> {
         let key = ranked(order_key(Class::Limit, state.ordinal), rank);
         let entry = Entry { at, key, who: slot, tag: state.tag };
         let (scopes, slots) = (&self.scopes, &self.states.slots);
-        let is_over = |e: &Entry| match e.who {
-            who if who < TICK => slots[who as usize].tag != e.tag,
-            who => who & (LIMIT | HOLD | TICK) == LIMIT && scopes.is_over(who & !LIMIT, e.tag),
+        let is_over = |e: &Entry| match Event::from_who(e.who) {
+            Event::Step => slots[e.who as usize].tag != e.tag,
+            Event::Limit => scopes.is_over(Event::index(e.who), e.tag),
+            Event::Tick | Event::Flip | Event::Hold | Event::Watch | Event::Checks | Event::Think => false,
         };
         self.pending.push_limit(at - now, entry, is_over);
     }
@@ -111,7 +112,7 @@ impl Engine<'_> {
     pub(crate) fn attempt_begins(&mut self, slot: u32) -> bool {
         let state = &self.states.slots[slot as usize];
         let before = (state.pc as usize).checked_sub(1).map(|pc| self.code.steps[pc].op);
-        let Some(Op::Hedge { hedge }) = before else { return false };
+        let Some(Op::EnterHedge { hedge }) = before else { return false };
         let at = state.member.wrapping_add(self.code.hedges[hedge as usize].repeats);
         self.ledger.repeats[at as usize] += u64::from(state.selected());
         true

@@ -8,7 +8,7 @@
 
 use crate::code::order::{Class, Entry};
 use crate::code::{NOT, Op};
-use crate::engine::{CHECKS_DUE, Engine, FLIP, WATCH};
+use crate::engine::{Engine, Event};
 use crate::state::request_state::{BEGINS, CHECK, FAN, FLAGS, LINE, PARKED};
 use crate::state::scopes::{Limit, WHOLE};
 use weir_model::crossing;
@@ -49,11 +49,11 @@ impl Engine<'_> {
     /// The stage where a request behind such a step was lost, and whether on its way in.
     pub(crate) fn lost_at(&self, op: Op) -> Option<(u32, bool)> {
         match op {
-            Op::Lossy { lossy } => {
+            Op::LossyCrossing { lossy } => {
                 let site = &self.code.lossy[lossy as usize];
                 Some((site.stage, site.inwards))
             }
-            Op::Down { down } => Some((self.code.lines.sites[down as usize].stage, true)),
+            Op::EnterFaulty { down } => Some((self.code.lines.sites[down as usize].stage, true)),
             _ => None,
         }
     }
@@ -89,8 +89,8 @@ impl Engine<'_> {
 
     /// Whether an event never ends.
     pub(crate) fn never_ends(event: &Entry) -> bool {
-        let what = event.who & !(crate::engine::TICK - 1);
-        event.class() != Class::Arrival && (what == FLIP || what == WATCH || what == CHECKS_DUE)
+        event.class() != Class::Arrival
+            && matches!(Event::from_who(event.who), Event::Flip | Event::Watch | Event::Checks)
     }
 
     /// Requests in flight.
@@ -116,10 +116,10 @@ impl Engine<'_> {
             let waits = match before {
                 _ if waits_for_others => self.will_send_in(slot),
                 _ if state.pc & (PARKED | BEGINS) != 0 => true,
-                Op::Enter { queue } if state.pc & LINE != 0 => {
+                Op::EnterQueue { queue } if state.pc & LINE != 0 => {
                     self.code.queues[queue as usize].timeout_ns.is_some()
                 }
-                Op::Ask { lb } if state.pc & LINE != 0 => {
+                Op::AskGuard { lb } if state.pc & LINE != 0 => {
                     let guard = self.code.lbs[lb as usize].guard;
                     guard.is_some_and(|site| self.code.guards.sites[site as usize].wait_timeout_ns.is_some())
                 }
@@ -161,16 +161,16 @@ impl Engine<'_> {
         let state = self.states.slots[slot as usize];
         let (pc, member) = ((state.pc & !LINE) as usize - 1, state.member);
         match self.code.steps[pc].op {
-            Op::Enter { queue } => {
+            Op::EnterQueue { queue } => {
                 self.leave_line(slot, queue, member, now);
                 self.count_cut(self.code.queues[queue as usize].stage, member, state.mask());
             }
-            Op::Share { share } => {
+            Op::EnterShare { share } => {
                 let stage = self.code.shares[share as usize].stage;
                 self.charge(slot, stage, member, now);
                 self.leave_share_line(slot, share, member, now);
             }
-            Op::Ask { lb } => {
+            Op::AskGuard { lb } => {
                 let index = self.instance(slot, &self.code.lbs[lb as usize], member);
                 self.leave_guard_line(slot, index, now);
             }

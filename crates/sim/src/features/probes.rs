@@ -8,7 +8,7 @@
 
 use crate::code::Targets;
 use crate::code::order::{Class, Entry, order_key};
-use crate::engine::{CHECKS_DUE, END_OF_TIME, Engine};
+use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::guards::{Guard, Guards};
 use crate::state::probes::PROBE;
 use crate::state::probes::Probe;
@@ -59,7 +59,7 @@ impl Engine<'_> {
     fn probe_goes_on(&mut self, probe: u32, ns: u64, now: u64) {
         let at = now.saturating_add(ns).min(END_OF_TIME);
         let key = order_key(Class::Step, self.probes.of[probe as usize].number);
-        self.pending.push(now, Entry { at, key, who: CHECKS_DUE | probe, tag: PROBE });
+        self.pending.push(now, Entry { at, key, who: Event::Checks.who(probe), tag: PROBE });
     }
 
     /// A probe arrives or returns.
@@ -110,7 +110,7 @@ impl Engine<'_> {
         let (live, tag) = self.scopes.enter(slot, Limit { end: CHECKED, ..Limit::default() }, 0);
         let at = now.saturating_add(self.guards.probe_age_ns(index, on)).min(END_OF_TIME);
         let key = order_key(Class::Limit, number);
-        self.pending.push(now, Entry { at, key, who: crate::engine::LIMIT | live, tag });
+        self.pending.push(now, Entry { at, key, who: Event::Limit.who(live), tag });
         self.leave_at(slot, to.pc | CHECK, to.member, 0);
         self.check_goes_on(slot, now);
     }

@@ -1,7 +1,7 @@
 //! Servers that share their cores: requests at work and in line, and their statistics.
 
 use crate::code::order::{Class, Entry, order_key};
-use crate::engine::{END_OF_TIME, Engine, TICK};
+use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::processor_sharing::Shares;
 use crate::state::request_state::{CHECK, LINE};
 use weir_model::queue::Entry as QueueEntry;
@@ -92,7 +92,7 @@ impl Engine<'_> {
         // request that finishes at this very instant goes on in its turn.
         let key = if end <= now { self.class_key } else { order_key(Class::Step, 0) };
         let at = end.min(END_OF_TIME);
-        self.pending.push(now, Entry { at, key, who: TICK | index, tag: server.tick });
+        self.pending.push(now, Entry { at, key, who: Event::Tick.who(index), tag: server.tick });
     }
 
     /// The tick of a server: finished requests go on in their turn.

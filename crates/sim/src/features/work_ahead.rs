@@ -45,17 +45,17 @@ impl Engine<'_> {
         let (code, mut pc, mut ns) = (self.code, pc as usize, 0u64);
         loop {
             let more = match code.steps[pc].op {
-                Op::Work { work } => match code.known_work[work as usize] {
+                Op::BeginWork { work } => match code.known_work[work as usize] {
                     KnownWork { draw: NOT, ns } => ns,
                     KnownWork { draw, .. } => self.will_draw(slot, draw, seen),
                 },
-                Op::Share { share } => self.will_draw(slot, code.shares[share as usize].work, seen),
+                Op::EnterShare { share } => self.will_draw(slot, code.shares[share as usize].work, seen),
                 Op::Call { call } => {
                     let site = code.calls[call as usize];
                     let to = code.call_targets[member.wrapping_add(site.offset) as usize];
                     self.ahead_of(slot, to.pc, to.member, seen)
                 }
-                Op::Sequence { group } => {
+                Op::EnterSequence { group } => {
                     let (list, len) = self.group_list(group, member);
                     let each = (0..len).map(|index| code.lists[list].get(code, index));
                     each.map(|to| self.ahead_of(slot, to.pc, to.member, seen)).fold(0, u64::saturating_add)

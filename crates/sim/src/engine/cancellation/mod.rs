@@ -12,7 +12,7 @@ mod take_back;
 
 use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::code::{NOT, Op};
-use crate::engine::{END_OF_TIME, Engine, HOLD, LIMIT};
+use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::holds::Hold;
 use crate::state::holds::HoldKind;
 use crate::state::request_state::{FAN, FLAGS, IDLE, LINE, PARKED};
@@ -26,7 +26,7 @@ impl Engine<'_> {
         let key = order_key(Class::Limit, self.states.slots[slot as usize].ordinal);
         let at = now.saturating_add(ns).min(END_OF_TIME);
         let (live, tag) = self.scopes.enter(slot, Limit { end: WHOLE, rank: 1, ..Limit::default() }, at);
-        self.schedule_limit(at - now, Entry { at, key, who: LIMIT | live, tag });
+        self.schedule_limit(at - now, Entry { at, key, who: Event::Limit.who(live), tag });
     }
 
     /// A limit begins for what is behind.
@@ -44,14 +44,15 @@ impl Engine<'_> {
         // Its children come after it where both end at one instant.
         let scope = &mut self.scopes.slots[slot as usize];
         scope.rank = rank + u32::from(scope.ranks() > 1);
-        self.schedule_limit(at - now, Entry { at, key, who: LIMIT | live, tag });
+        self.schedule_limit(at - now, Entry { at, key, who: Event::Limit.who(live), tag });
     }
 
     /// Schedules the end of a limit; ends of limits that are over can be dropped.
     #[inline(always)]
     fn schedule_limit(&mut self, delay: u64, entry: Entry) {
         let scopes = &self.scopes;
-        let is_over = |e: &Entry| e.who & (LIMIT | HOLD) == LIMIT && scopes.is_over(e.who & !LIMIT, e.tag);
+        let is_over =
+            |e: &Entry| Event::from_who(e.who) == Event::Limit && scopes.is_over(Event::index(e.who), e.tag);
         self.pending.push_limit(delay, entry, is_over);
     }
 
@@ -209,38 +210,40 @@ impl Engine<'_> {
         let (mut pc, mut member) = ((state.pc & !FLAGS) as usize, state.member);
         let mut depth = usize::from(state.depth);
         let mut holds = Vec::new();
-        if let (Op::Part { .. }, 0) = (code.steps[pc].op, state.pc & FAN) {
+        if let (Op::EndBranch { .. }, 0) = (code.steps[pc].op, state.pc & FAN) {
             // It has returned, and what is around that step is not its own.
             return holds;
         }
         let before = if state.pc & PARKED == 0 && pc > 0 { Some(code.steps[pc - 1].op) } else { None };
         let waits = state.pc & LINE != 0;
         let own = match before {
-            Some(Op::Enter { queue }) if waits => {
+            Some(Op::EnterQueue { queue }) if waits => {
                 pc -= 1;
                 Some((HoldKind::Line { queue }, code.queues[queue as usize].skip - 1))
             }
-            Some(Op::Ask { lb }) if waits => {
+            Some(Op::AskGuard { lb }) if waits => {
                 pc -= 1;
                 Some((HoldKind::GuardLine { lb }, pc as u32))
             }
-            Some(Op::Share { share }) if waits => Some((HoldKind::ShareLine { share }, pc as u32)),
-            Some(Op::Share { share }) => Some((HoldKind::Share { share }, pc as u32)),
+            Some(Op::EnterShare { share }) if waits => Some((HoldKind::ShareLine { share }, pc as u32)),
+            Some(Op::EnterShare { share }) => Some((HoldKind::Share { share }, pc as u32)),
             Some(op) => self.lost_at(op).map(|(stage, _)| (HoldKind::Lost { stage }, pc as u32)),
             _ => None,
         };
         holds.extend(own.map(|(what, pc)| Hold { what, member, pc, depth }));
         // Back at a balancer, or from a call, the frame is its own.
-        let mut popped =
-            matches!(code.steps[pc].op, Op::Done { .. } | Op::Told { .. } | Op::Back | Op::Next { .. });
+        let mut popped = matches!(
+            code.steps[pc].op,
+            Op::ReturnTarget { .. } | Op::TellGuard { .. } | Op::CallReturn | Op::NextInSequence { .. }
+        );
         loop {
             if std::mem::take(&mut popped) {
                 let what = match code.steps[pc].op {
-                    Op::Done { lb } => {
+                    Op::ReturnTarget { lb } => {
                         let [_, _, target] = self.states.frame(slot, depth - 1);
                         Some(HoldKind::Picked { lb, target })
                     }
-                    Op::Told { lb } => {
+                    Op::TellGuard { lb } => {
                         let ticket = self.ticket(slot, depth).1;
                         depth -= 1;
                         Some(HoldKind::Sent { lb, ticket })
@@ -253,7 +256,7 @@ impl Engine<'_> {
             let outermost = depth == usize::from(limit.depth);
             let at = code.gives_back[pc];
             if at != NOT && !(outermost && at >= limit.end) {
-                if let Op::Leave { queue } = code.steps[at as usize].op {
+                if let Op::LeaveQueue { queue } = code.steps[at as usize].op {
                     holds.push(Hold { what: HoldKind::Slot { queue }, member, pc: at, depth });
                 }
                 pc = at as usize + 1;
@@ -312,8 +315,8 @@ impl Engine<'_> {
             return;
         }
         let floor = match self.code.steps[floor as usize].op {
-            Op::Leave { queue } => self.code.queues[queue as usize].stage,
-            Op::Shared { share } => self.code.shares[share as usize].stage,
+            Op::LeaveQueue { queue } => self.code.queues[queue as usize].stage,
+            Op::LeaveShare { share } => self.code.shares[share as usize].stage,
             _ => return,
         };
         let first = self.code.blocks[here.block as usize].stages.start;

@@ -24,9 +24,9 @@ impl Engine<'_> {
             // In line, at work, lost, or called from there and not yet gone on.
             let mut inwards = true;
             let (stage, since) = match code.steps[stop.saturating_sub(1)].op {
-                Op::Enter { queue } => (code.queues[queue as usize].stage, state.pc & LINE != 0),
-                Op::Ask { lb } if state.pc & LINE != 0 => (code.lbs[lb as usize].stage, true),
-                Op::Share { share } => (code.shares[share as usize].stage, true),
+                Op::EnterQueue { queue } => (code.queues[queue as usize].stage, state.pc & LINE != 0),
+                Op::AskGuard { lb } if state.pc & LINE != 0 => (code.lbs[lb as usize].stage, true),
+                Op::EnterShare { share } => (code.shares[share as usize].stage, true),
                 op => match self.lost_at(op) {
                     Some((stage, in_vain)) => {
                         inwards = in_vain;
@@ -47,7 +47,7 @@ impl Engine<'_> {
         let (mut pc, mut member, mut depth) = (scope.pc as usize, scope.member, usize::from(scope.depth));
         let mut drawn = scope.waits[..usize::from(scope.drawn)].iter();
         passing.at = scope.since;
-        if let Op::Again { retry } = code.steps[stop].op {
+        if let Op::BeginAttempt { retry } = code.steps[stop].op {
             let stage = code.retries[retry as usize].stage;
             let ns = drawn.next().copied().unwrap_or(0);
             passing.key = ranked(order_key(Class::Limit, state.ordinal), scope.rank);
@@ -55,13 +55,13 @@ impl Engine<'_> {
         }
         while pc != stop || depth != usize::from(state.depth) {
             match code.steps[pc].op {
-                Op::Stand { wait } => {
+                Op::Wait { wait } => {
                     let site = code.waits[wait as usize];
                     self.pass(&mut passing, site.ns, now, (site.stage, member, site.inwards));
                     pc += 1;
                     passing.note_stop(pc, member, depth, scope.drawn - drawn.len() as u8);
                 }
-                Op::StandDrawn { draw } => {
+                Op::WaitDrawn { draw } => {
                     let site = &code.draws[draw as usize];
                     if let (true, Some(counter)) = (passing.found, site.visits) {
                         self.forget_visit(&passing, counter);
@@ -92,11 +92,11 @@ impl Engine<'_> {
                     depth -= behind;
                     member = caller;
                 }
-                Op::Back | Op::Done { .. } => {
+                Op::CallReturn | Op::ReturnTarget { .. } => {
                     depth -= 1;
                     pc += 1;
                 }
-                Op::Try { .. } => {
+                Op::EnterRetry { .. } => {
                     if passing.found && passing.is_to_stop() {
                         self.states.end_attempts(slot, false);
                     }

@@ -25,13 +25,13 @@ impl Engine<'_> {
         let state = &self.states.slots[slot as usize];
         let (selected, failed) = (state.mask(), state.has_failed());
         match code.steps[pc].op {
-            Op::Share { share } => {
+            Op::EnterShare { share } => {
                 let waits = self.enter_share(slot, share, member, selected, now);
                 self.charge(slot, code.shares[share as usize].stage, member, now.wrapping_neg());
                 self.leave_at(slot, (pc as u32 + 1) | if waits { LINE } else { 0 }, member, depth);
                 return None;
             }
-            Op::Shared { share } => {
+            Op::LeaveShare { share } => {
                 self.leave_share(slot, share, member, selected, now);
                 self.charge(slot, code.shares[share as usize].stage, member, now);
                 if failed {
@@ -42,7 +42,7 @@ impl Engine<'_> {
                     return None;
                 }
             }
-            Op::Token { rate } => {
+            Op::TakeToken { rate } => {
                 let site = code.rate_sites[rate as usize];
                 let key = site.key.and_then(|key| self.key(slot, key));
                 if self.rates[member.wrapping_add(site.offset) as usize].take(now, key).is_err() {
@@ -61,7 +61,48 @@ impl Engine<'_> {
                     self.fails(slot, flaky);
                 }
             }
-            _ => {}
+            // Steps of `go_on` itself, or of `detour`.
+            Op::Draw { .. }
+            | Op::Wait { .. }
+            | Op::WaitDrawn { .. }
+            | Op::PickTarget { .. }
+            | Op::ReturnTarget { .. }
+            | Op::EnterQueue { .. }
+            | Op::LeaveQueue { .. }
+            | Op::EnterRetry { .. }
+            | Op::BeginAttempt { .. }
+            | Op::EndAttempt { .. }
+            | Op::Answer { .. }
+            | Op::EnterRewrite { .. }
+            | Op::LeaveRewrite
+            | Op::Choose { .. }
+            | Op::AskGuard { .. }
+            | Op::TellGuard { .. }
+            | Op::EnterFaulty { .. }
+            | Op::LeaveFaulty { .. }
+            | Op::LossyCrossing { .. }
+            | Op::Serve
+            | Op::BeginWork { .. }
+            | Op::EndWork
+            | Op::EnterWarmup { .. }
+            | Op::LeaveScaled { .. }
+            | Op::EnterSequence { .. }
+            | Op::NextInSequence { .. }
+            | Op::CountRetry { .. }
+            | Op::BeginBranches { .. }
+            | Op::EndBranch { .. }
+            | Op::EnterHedge { .. }
+            | Op::LeaveHedge { .. }
+            | Op::EnterLimit { .. }
+            | Op::LeaveLimit
+            | Op::Fault { .. }
+            | Op::CountErrors
+            | Op::Call { .. }
+            | Op::CallReturn
+            | Op::EnterListener { .. }
+            | Op::LeaveListener { .. }
+            | Op::Return
+            | Op::End => {}
         }
         Some(pc + 1)
     }

@@ -1,4 +1,13 @@
 //! The step loop of a request: it runs through its code until it reaches a step whose turn has not come.
+//!
+//! The loop in [`Engine::go_on`] is one function on purpose, and the only one that may be longer than a screen: where the
+//! request is (`pc`, `member`, `depth`, `time`) stays in locals from step to step. Three conventions hold in it:
+//!
+//! - `state` borrows the request's slot, and `again!()` borrows it anew. It follows every call on `self`, before `state` is
+//!   used once more, since the call may have changed or moved the states.
+//! - A step that another request could see begins with `in_turn!()`, which leaves the loop while the request is ahead of the
+//!   clock.
+//! - A step that few topologies have is out of line: `rare` and `detour`.
 
 mod cold_steps;
 mod waiting;
@@ -111,7 +120,7 @@ impl Engine<'_> {
                     drawn = true;
                     pc += 1;
                 }
-                Op::Stand { wait } => {
+                Op::Wait { wait } => {
                     let site = &code.waits[wait as usize];
                     if time == now {
                         self.scopes.stand(slot, now, pc, member, depth);
@@ -120,7 +129,7 @@ impl Engine<'_> {
                     charge!(site, site.ns);
                     pc += 1;
                 }
-                Op::StandDrawn { draw } => {
+                Op::WaitDrawn { draw } => {
                     if time == now {
                         self.scopes.stand(slot, now, pc, member, depth);
                     } else if self.scopes.is_full(slot) {
@@ -138,7 +147,7 @@ impl Engine<'_> {
                     drawn = true;
                     pc += 1;
                 }
-                Op::Limit { limit } => {
+                Op::EnterLimit { limit } => {
                     in_turn!();
                     self.begin_limit(slot, limit, member, depth, now);
                     again!();
@@ -148,7 +157,7 @@ impl Engine<'_> {
                     }
                     pc += 1;
                 }
-                Op::Limited => {
+                Op::LeaveLimit => {
                     if time != now && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
                         break;
                     }
@@ -156,7 +165,7 @@ impl Engine<'_> {
                     self.scopes.leave_innermost(slot);
                     pc += 1;
                 }
-                Op::Pick { lb } => {
+                Op::PickTarget { lb } => {
                     let site = &code.lbs[lb as usize];
                     if site.ordered {
                         in_turn!();
@@ -195,7 +204,7 @@ impl Engine<'_> {
                         }
                     }
                 }
-                Op::Done { lb } => {
+                Op::ReturnTarget { lb } => {
                     let site = &code.lbs[lb as usize];
                     let failed = state.has_failed();
                     if site.can_be_cut && time != now && (failed || self.scopes.may_be_cut(slot, time)) {
@@ -224,7 +233,7 @@ impl Engine<'_> {
                     depth -= 1;
                     pc += 1;
                 }
-                Op::Enter { queue } => {
+                Op::EnterQueue { queue } => {
                     let site = &code.queues[queue as usize];
                     let at = &mut self.members[member.wrapping_add(site.offset) as usize];
                     if time == now {
@@ -258,7 +267,7 @@ impl Engine<'_> {
                         }
                     }
                 }
-                Op::Leave { queue } => {
+                Op::LeaveQueue { queue } => {
                     in_turn!();
                     let selected = state.mask();
                     self.leave(queue, member, selected, now);
@@ -272,7 +281,7 @@ impl Engine<'_> {
                     }
                     pc += 1;
                 }
-                Op::Share { .. } | Op::Shared { .. } | Op::Token { .. } | Op::Flaky { .. } => {
+                Op::EnterShare { .. } | Op::LeaveShare { .. } | Op::TakeToken { .. } | Op::Flaky { .. } => {
                     in_turn!();
                     match self.rare(slot, pc, member, depth, now) {
                         Some(next) => pc = next,
@@ -280,7 +289,7 @@ impl Engine<'_> {
                     }
                     again!();
                 }
-                Op::Survived { .. } => {
+                Op::LeaveFaulty { .. } => {
                     if time != now && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
                         break;
                     }
@@ -288,7 +297,7 @@ impl Engine<'_> {
                     again!();
                     pc += 1;
                 }
-                Op::Try { retry } => {
+                Op::EnterRetry { retry } => {
                     if let Some(budget) = code.retries[retry as usize].budget {
                         in_turn!();
                         self.earn(slot, member.wrapping_add(budget), now);
@@ -298,8 +307,8 @@ impl Engine<'_> {
                     self.states.rows.begin_attempts(state, slot, exclude);
                     pc += 1;
                 }
-                Op::Again { .. } | Op::Serve => pc += 1,
-                Op::Tried { retry } => {
+                Op::BeginAttempt { .. } | Op::Serve => pc += 1,
+                Op::EndAttempt { retry } => {
                     let site = &code.retries[retry as usize];
                     let failed = state.has_failed();
                     if failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
@@ -339,7 +348,7 @@ impl Engine<'_> {
                         pc = site.skip as usize;
                     }
                 }
-                Op::Pass => {
+                Op::CountErrors => {
                     count_errors!();
                     pc += 1;
                 }
@@ -353,7 +362,7 @@ impl Engine<'_> {
                     member = target.member;
                     self.members[member as usize].entries += i32::from(state.selected());
                 }
-                Op::Back => {
+                Op::CallReturn => {
                     depth -= 1;
                     pc += 1;
                 }
@@ -380,7 +389,27 @@ impl Engine<'_> {
                     return self.end(slot, now, time);
                 }
                 // Steps that only some topologies have: in turn, and out of line.
-                _ => {
+                Op::Answer { .. }
+                | Op::EnterRewrite { .. }
+                | Op::LeaveRewrite
+                | Op::Choose { .. }
+                | Op::AskGuard { .. }
+                | Op::TellGuard { .. }
+                | Op::EnterFaulty { .. }
+                | Op::LossyCrossing { .. }
+                | Op::BeginWork { .. }
+                | Op::EndWork
+                | Op::EnterWarmup { .. }
+                | Op::LeaveScaled { .. }
+                | Op::EnterSequence { .. }
+                | Op::NextInSequence { .. }
+                | Op::CountRetry { .. }
+                | Op::BeginBranches { .. }
+                | Op::EndBranch { .. }
+                | Op::EnterHedge { .. }
+                | Op::LeaveHedge { .. }
+                | Op::EnterListener { .. }
+                | Op::LeaveListener { .. } => {
                     in_turn!();
                     if !self.detour(slot, pc, member, depth, now, after_faults) {
                         return;

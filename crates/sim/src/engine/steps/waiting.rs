@@ -92,10 +92,10 @@ impl Engine<'_> {
     fn wait_no_longer(&mut self, slot: u32, now: u64) -> bool {
         let state = &self.states.slots[slot as usize];
         let (enter, member, selected) = ((state.pc & !LINE) as usize - 1, state.member, state.mask());
-        if let Op::Ask { lb } = self.code.steps[enter].op {
+        if let Op::AskGuard { lb } = self.code.steps[enter].op {
             return self.wait_for_target_no_longer(slot, lb, member, now);
         }
-        let Op::Enter { queue } = self.code.steps[enter].op else { return false };
+        let Op::EnterQueue { queue } = self.code.steps[enter].op else { return false };
         let site = &self.code.queues[queue as usize];
         self.leave_line(slot, queue, member, now);
         self.count_cut(site.stage, member, selected);
