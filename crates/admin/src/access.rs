@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq;
 
 /// How a request arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Via {
+pub(crate) enum Channel {
     /// By `--admin` over TCP.
     Tcp,
     /// By `--admin` over a Unix socket.
@@ -35,8 +35,8 @@ pub(crate) struct Access {
 
 impl Access {
     /// Why a request is not answered at all.
-    pub fn may_ask(&self, via: Via, headers: &HeaderMap) -> Result<(), String> {
-        if via != Via::Tcp {
+    pub fn check_host(&self, via: Channel, headers: &HeaderMap) -> Result<(), String> {
+        if via != Channel::Tcp {
             return Ok(());
         }
         let mut hosts = headers.get_all(HOST).iter();
@@ -60,8 +60,8 @@ impl Access {
     }
 
     /// Why a request may not change anything.
-    pub fn may_change(&self, via: Via, headers: &HeaderMap) -> Result<(), String> {
-        if via == Via::Control {
+    pub fn check_token(&self, via: Channel, headers: &HeaderMap) -> Result<(), String> {
+        if via == Channel::Control {
             return Ok(());
         }
         let Some(path) = &self.token else {
@@ -128,7 +128,7 @@ mod tests {
     fn asks(host: &str) -> bool {
         let access = Access { hosts: vec!["weir.example.net".to_owned()], token: None };
         let headers = [(HOST, host.parse().expect("a value"))].into_iter().collect();
-        access.may_ask(Via::Tcp, &headers).is_ok()
+        access.check_host(Channel::Tcp, &headers).is_ok()
     }
 
     #[test]
@@ -158,8 +158,8 @@ mod tests {
         ] {
             assert!(!asks(host), "{host}");
         }
-        assert!(Access::default().may_ask(Via::Unix, &HeaderMap::new()).is_ok());
-        assert!(Access::default().may_ask(Via::Tcp, &HeaderMap::new()).is_err());
+        assert!(Access::default().check_host(Channel::Unix, &HeaderMap::new()).is_ok());
+        assert!(Access::default().check_host(Channel::Tcp, &HeaderMap::new()).is_err());
     }
 
     #[test]
@@ -169,15 +169,15 @@ mod tests {
         let access = Access { hosts: Vec::new(), token: Some(file.clone()) };
         let with = |said: &str| {
             let headers = [(AUTHORIZATION, said.parse().expect("a value"))].into_iter().collect();
-            access.may_change(Via::Tcp, &headers)
+            access.check_token(Channel::Tcp, &headers)
         };
         assert!(with("Bearer s3cret").is_ok() && with("bearer  s3cret").is_ok());
         for said in ["Bearer s3cre", "Bearer s3cret2", "Bearer", "Basic s3cret", "s3cret", "Bearer "] {
             let why = with(said).expect_err(said);
             assert!(why.contains("--admin-token"), "{why}");
         }
-        assert!(access.may_change(Via::Control, &HeaderMap::new()).is_ok());
-        assert!(Access::default().may_change(Via::Unix, &HeaderMap::new()).is_err());
+        assert!(access.check_token(Channel::Control, &HeaderMap::new()).is_ok());
+        assert!(Access::default().check_token(Channel::Unix, &HeaderMap::new()).is_err());
         std::fs::write(&file, " \n").expect("a file");
         assert!(with("Bearer s3cret").expect_err("empty").contains("empty"));
         std::fs::remove_file(&file).expect("it is there");

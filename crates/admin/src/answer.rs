@@ -56,7 +56,7 @@ pub(crate) enum Form {
 
 impl Form {
     /// By Accept: JSON if it is named.
-    pub fn of(headers: &HeaderMap) -> Form {
+    pub fn from_accept(headers: &HeaderMap) -> Form {
         let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         if accepts.into_iter().any(|value| value.contains("application/json")) {
             Form::Json

@@ -5,7 +5,7 @@ use crate::answer::{Answer, Form, with_body};
 use crate::limits::FOLLOWERS;
 use crate::page::Parts;
 use crate::server::Server;
-use crate::watcher::Seen;
+use crate::watcher::TimedView;
 use http_body_util::BodyExt;
 use http_body_util::channel::{Channel, Sender};
 use hyper::StatusCode;
@@ -32,7 +32,7 @@ pub(crate) fn answer(server: &Server, all: bool, form: Form) -> Answer {
 /// Sends changes until the reader is gone, or the interface ends.
 async fn tell(
     mut to: Sender<Bytes, Infallible>,
-    mut seen: watch::Receiver<Option<Arc<Seen>>>,
+    mut seen: watch::Receiver<Option<Arc<TimedView>>>,
     mut ends: watch::Receiver<bool>,
     all: bool,
 ) {

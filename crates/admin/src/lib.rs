@@ -20,5 +20,5 @@ mod start;
 mod topology;
 mod watcher;
 
-pub use served::Served;
+pub use served::Service;
 pub use start::{Admin, Bound, CannotStart, Options};

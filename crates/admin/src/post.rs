@@ -3,7 +3,7 @@
 use crate::answer::{Answer, Form};
 use crate::limits::{BODY, BODY_BYTES};
 use crate::route::unknown;
-use crate::served::{STATES, Served};
+use crate::served::{STATES, Service};
 use crate::server::Server;
 use crate::watcher::Unanswered;
 use http_body_util::{BodyExt, Limited};
@@ -67,17 +67,17 @@ async fn body(request: Request<Incoming>) -> Result<Vec<u8>, (StatusCode, &'stat
 /// `{"state": "drain", "weight": 2, "for": "30s"}`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct TargetSetting {
     state: Option<String>,
     weight: Option<f64>,
     #[serde(rename = "for")]
     lasts: Option<String>,
 }
 
-type Wrong = (StatusCode, String);
+type SettingError = (StatusCode, String);
 
 /// Pool, target and the setting.
-fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Wrong> {
+fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), SettingError> {
     let wrong = |why: String| (StatusCode::BAD_REQUEST, why);
     let names = path.strip_prefix("/targets/").and_then(|names| names.split_once('/'));
     let Some((pool, target)) =
@@ -92,7 +92,7 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Wrong>
     };
     let (pool, target) = (decoded(pool)?, decoded(target)?);
     let form = r#"send {"state": "up" | "drain" | "eject" | "file", "weight": 2, "for": "30s"}, of which state or weight"#;
-    let said: Wanted = serde_json::from_slice(body).map_err(|e| wrong(format!("{form}; {e}")))?;
+    let said: TargetSetting = serde_json::from_slice(body).map_err(|e| wrong(format!("{form}; {e}")))?;
     let state = match said.state.as_deref() {
         None => None,
         Some(word) => Some(
@@ -120,7 +120,7 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Wrong>
     Ok((pool, target, SetTarget { state, weight: said.weight, for_ns }))
 }
 
-fn set_target(served: &dyn Served, form: Form, pool: &str, target: &str, set: SetTarget) -> Answer {
+fn set_target(served: &dyn Service, form: Form, pool: &str, target: &str, set: SetTarget) -> Answer {
     match served.set_target(pool, target, set) {
         Ok(()) => form.sentence(StatusCode::OK, &format!("{target} of {pool}: {}", said(set))),
         // Everything else was checked before: the error lists the existing ones.

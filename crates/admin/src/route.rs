@@ -1,6 +1,6 @@
 //! The answer for each path. Errors are sentences with a remedy.
 
-use crate::access::Via;
+use crate::access::Channel;
 use crate::answer::{Answer, Form, answer, json};
 use crate::server::Server;
 use crate::watcher::Unanswered;
@@ -15,16 +15,16 @@ pub(crate) const PATHS: &str = "GET / (the status page), /events, /healthz, /rea
      /config; POST /reload, /drain, /targets/POOL/TARGET";
 
 /// The answer to a request.
-pub(crate) async fn respond(server: &Server, via: Via, request: Request<Incoming>) -> Answer {
-    let form = Form::of(request.headers());
-    if let Err(why) = server.access.may_ask(via, request.headers()) {
+pub(crate) async fn respond(server: &Server, via: Channel, request: Request<Incoming>) -> Answer {
+    let form = Form::from_accept(request.headers());
+    if let Err(why) = server.access.check_host(via, request.headers()) {
         return form.sentence(StatusCode::FORBIDDEN, &why);
     }
     let is_head = request.method() == Method::HEAD;
     let answered = if is_head || request.method() == Method::GET {
         get(server, &request, form).await
     } else {
-        let may_change = server.access.may_change(via, request.headers());
+        let may_change = server.access.check_token(via, request.headers());
         post::answer(server, may_change, request, form).await
     };
     answered.unwrap_or_else(|Unanswered| {

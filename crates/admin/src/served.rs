@@ -6,7 +6,7 @@ use weir_serve::{Config, Exposition, Readiness, SetTarget, TargetState, View};
 
 /// A served topology. Its answers may take a second, those to [`Served::reload`] longer; no client of the proxy waits
 /// for that.
-pub trait Served: Send + Sync + 'static {
+pub trait Service: Send + Sync + 'static {
     /// The current view; `by_loop`: with the state of each loop.
     fn view(&self, by_loop: bool) -> View;
     /// The name of the topology file.

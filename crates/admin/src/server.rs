@@ -1,9 +1,9 @@
 //! Connections: each is a task of the one thread, under limits; [`crate::route`] answers its requests.
 
-use crate::access::{Access, Via};
+use crate::access::{Access, Channel};
 use crate::limits::{HEAD, HEAD_BYTES, LAST_WORDS};
 use crate::route;
-use crate::served::Served;
+use crate::served::Service;
 use crate::stalls::Stalls;
 use crate::watcher::Watcher;
 use hyper::Request;
@@ -33,7 +33,7 @@ pub(crate) enum Socket {
 
 impl Socket {
     /// Within a runtime; `None`: it was taken before.
-    pub fn of(aside: &mut SideListener) -> io::Result<Option<Socket>> {
+    pub fn from_listener(aside: &mut SideListener) -> io::Result<Option<Socket>> {
         match (aside.tcp.take(), aside.unix.take()) {
             (Some(socket), _) => TcpListener::from_std(socket).map(|socket| Some(Socket::Tcp(socket))),
             (None, Some(socket)) => UnixListener::from_std(socket).map(|socket| Some(Socket::Unix(socket))),
@@ -60,7 +60,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl Server {
     pub fn new(
-        served: Arc<dyn Served>,
+        served: Arc<dyn Service>,
         access: Access,
         ends: watch::Receiver<bool>,
         (own, asides): (Vec<(String, OwnedFd)>, Arc<Vec<SideListener>>),
@@ -70,7 +70,7 @@ impl Server {
     }
 
     /// Answers until the end.
-    pub async fn run(self: Arc<Self>, sockets: Vec<(Socket, Via, usize)>) {
+    pub async fn run(self: Arc<Self>, sockets: Vec<(Socket, Channel, usize)>) {
         tokio::spawn(self.watcher.clone().run());
         let places: Vec<(Arc<Semaphore>, usize)> =
             sockets.iter().map(|(.., most)| (Arc::new(Semaphore::new(*most)), *most)).collect();
@@ -87,7 +87,7 @@ impl Server {
         let _ = timeout(LAST_WORDS, all_gone).await;
     }
 
-    async fn accept(self: Arc<Self>, socket: Socket, via: Via, free: Arc<Semaphore>) {
+    async fn accept(self: Arc<Self>, socket: Socket, via: Channel, free: Arc<Semaphore>) {
         let mut ends = self.ends.clone();
         let mut ended = pin!(ends.wait_for(|ends| *ends));
         let mut replaced = self.replaced.subscribe();
@@ -116,8 +116,8 @@ impl Server {
     }
 
     /// A local client: a request, or a process that wants to take over.
-    async fn serve_local(self: Arc<Self>, stream: UnixStream, via: Via) {
-        if via != Via::Control || !wants_place(&stream).await {
+    async fn serve_local(self: Arc<Self>, stream: UnixStream, via: Channel) {
+        if via != Channel::Control || !wants_place(&stream).await {
             return self.serve(stream, via).await;
         }
         let Ok(stream) = stream.into_std() else { return };
@@ -137,7 +137,7 @@ impl Server {
         drop(asked);
     }
 
-    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self: Arc<Self>, stream: S, via: Via) {
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self: Arc<Self>, stream: S, via: Channel) {
         let server = self.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             let server = server.clone();

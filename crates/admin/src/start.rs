@@ -1,8 +1,8 @@
 //! Start and end: sockets first, so that a wrong address is reported before anything is served, then the thread.
 
-use crate::access::{Access, Via, read_token};
+use crate::access::{Access, Channel, read_token};
 use crate::limits::{CONNECTIONS, CONTROL_CONNECTIONS, LAST_WORDS, QUESTIONS, RELOADS};
-use crate::served::Served;
+use crate::served::Service;
 use crate::server::{Server, Socket};
 use std::fmt;
 use std::io;
@@ -57,7 +57,7 @@ impl std::error::Error for CannotStart {}
 
 /// Sockets that are open, before any request is answered.
 pub struct Bound {
-    sockets: Vec<(SideListener, Via)>,
+    sockets: Vec<(SideListener, Channel)>,
     /// The address of the first, as written.
     written: Option<String>,
     /// The final path of the control socket, while it is beside that.
@@ -78,7 +78,7 @@ impl Options {
         if let Some(addr) = &self.admin {
             let aside =
                 SideListener::take_or_bind(addr, self.inherited.as_deref()).map_err(CannotStart::Listen)?;
-            let via = if aside.unix.is_some() { Via::Unix } else { Via::Tcp };
+            let via = if aside.unix.is_some() { Channel::Unix } else { Channel::Tcp };
             sockets.push((aside, via));
         }
         if let Some(path) = &self.control {
@@ -86,7 +86,7 @@ impl Options {
                 true => SideListener::bind_beside(path),
                 false => SideListener::bind(&format!("unix:{}", path.display()), true),
             };
-            sockets.push((bound.map_err(CannotStart::Listen)?, Via::Control));
+            sockets.push((bound.map_err(CannotStart::Listen)?, Channel::Control));
         }
         let path = self.control.clone().filter(|_| self.replaces);
         let access = Access { hosts: self.hosts, token: self.token };
@@ -110,7 +110,7 @@ impl Bound {
     ///
     /// # Errors
     /// The error of the system.
-    pub fn start(self, served: Arc<dyn Served>) -> Result<Admin, CannotStart> {
+    pub fn start(self, served: Arc<dyn Service>) -> Result<Admin, CannotStart> {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -122,20 +122,20 @@ impl Bound {
         let (mut listening, mut asides, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
         let mut own = Vec::new();
         for (mut aside, via) in self.sockets {
-            if let (Some(written), true) = (&self.written, via != Via::Control) {
+            if let (Some(written), true) = (&self.written, via != Channel::Control) {
                 let socket = aside.duplicate().map_err(CannotStart::System)?;
                 own.extend(socket.map(|socket| (written.clone(), socket)));
             }
             let _in = runtime.enter();
-            if let Some(socket) = Socket::of(&mut aside).map_err(CannotStart::System)? {
-                let most = if via == Via::Control { CONTROL_CONNECTIONS } else { CONNECTIONS };
+            if let Some(socket) = Socket::from_listener(&mut aside).map_err(CannotStart::System)? {
+                let most = if via == Channel::Control { CONTROL_CONNECTIONS } else { CONNECTIONS };
                 sockets.push((socket, via, most));
             }
             let addr = match (&self.path, via) {
-                (Some(path), Via::Control) => format!("unix:{}", path.display()),
+                (Some(path), Channel::Control) => format!("unix:{}", path.display()),
                 _ => aside.addr.clone(),
             };
-            listening.push((if via == Via::Control { "control" } else { "admin" }, addr));
+            listening.push((if via == Channel::Control { "control" } else { "admin" }, addr));
             asides.push(aside);
         }
         let asides = Arc::new(asides);
@@ -146,7 +146,7 @@ impl Bound {
     }
 }
 
-fn serve(runtime: Runtime, server: Arc<Server>, sockets: Vec<(Socket, Via, usize)>) {
+fn serve(runtime: Runtime, server: Arc<Server>, sockets: Vec<(Socket, Channel, usize)>) {
     runtime.block_on(server.run(sockets));
     // No client waits for a question that is not answered.
     runtime.shutdown_timeout(LAST_WORDS);

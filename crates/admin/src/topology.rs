@@ -1,11 +1,11 @@
 //! `GET /topology` and `GET /config`: the plan with its live state, and the configuration that is served.
 
 use crate::answer::{Answer, json as answered};
-use crate::served::Served;
+use crate::served::Service;
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, SystemTime};
-use weir_plan::{NodeId, Point, Spec, To, label};
+use weir_plan::{Edge, NodeId, Point, Spec, label};
 use weir_serve::{Config, View};
 
 /// The plan with its live state.
@@ -35,7 +35,7 @@ struct NodeView<'a> {
 }
 
 /// All of it.
-pub(crate) fn answer(served: &dyn Served, by_loop: bool) -> Answer {
+pub(crate) fn answer(served: &dyn Service, by_loop: bool) -> Answer {
     let (file, config, view) = (served.file(), served.config(), served.view(by_loop));
     let all = view.point.iter().flat_map(|point| (0..point.nodes.len() as NodeId).map(|id| node(point, id)));
     let nodes = all.collect();
@@ -53,9 +53,9 @@ fn node(point: &Point, id: NodeId) -> NodeView<'_> {
     let node = &point.nodes[id as usize];
     let spec = &point.specs[node.spec as usize];
     let mut to = match node.to {
-        To::None => Vec::new(),
-        To::Node(next) => vec![next],
-        To::List(list) => point.lists[list as usize].clone(),
+        Edge::None => Vec::new(),
+        Edge::Node(next) => vec![next],
+        Edge::List(list) => point.lists[list as usize].clone(),
     };
     to.extend(spec.aside());
     NodeView {
@@ -84,7 +84,7 @@ pub(crate) fn config(file: &str, config: &Config) -> serde_json::Value {
         "file": file,
         "generation": config.generation,
         "plan": config.plan,
-        "at": at(config.at_unix_ms),
+        "at": format_time(config.at_unix_ms),
         "at_unix_ms": config.at_unix_ms,
         "last_reload": config.last_reload.as_ref().map(named),
         "reload_under_way": config.reload_under_way,
@@ -93,6 +93,6 @@ pub(crate) fn config(file: &str, config: &Config) -> serde_json::Value {
 }
 
 /// A time in words.
-pub(crate) fn at(unix_ms: u64) -> String {
+pub(crate) fn format_time(unix_ms: u64) -> String {
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_millis(unix_ms))
 }

@@ -3,19 +3,19 @@
 
 use crate::limits::{EVERY, FRESH, QUESTIONS, RELOADS};
 use crate::page::{Live, Parts};
-use crate::served::Served;
+use crate::served::Service;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
-use weir_plan::{Spec, To, listeners};
+use weir_plan::{Edge, Spec, listeners};
 use weir_report::graph::Drawing;
 use weir_serve::{Config, View};
 
 /// A view at one moment.
-pub(crate) struct Seen {
+pub(crate) struct TimedView {
     pub at: Instant,
     pub view: View,
     pub file: String,
@@ -31,15 +31,15 @@ pub(crate) struct Seen {
     live: OnceLock<Live>,
 }
 
-impl Seen {
+impl TimedView {
     /// The live state by node.
     pub fn live(&self) -> &Live {
-        self.live.get_or_init(|| Live::of(&self.view, &self.ends))
+        self.live.get_or_init(|| Live::new(&self.view, &self.ends))
     }
 
     /// The page of it.
     pub fn parts(&self, all: bool) -> &Parts {
-        self.parts[usize::from(all)].get_or_init(|| Parts::of(self, all))
+        self.parts[usize::from(all)].get_or_init(|| Parts::new(self, all))
     }
 
     #[cfg(test)]
@@ -49,10 +49,10 @@ impl Seen {
         config: Config,
         drawing: Drawing,
         rates: BTreeMap<(u32, u32), f64>,
-    ) -> Seen {
+    ) -> TimedView {
         let (at, drawing, stalled, ends) = (Instant::now(), Arc::new(drawing), Vec::new(), [].into());
         let (parts, live) = Default::default();
-        Seen { at, view, file, config, stalled, drawing, rates, parts, ends, live }
+        TimedView { at, view, file, config, stalled, drawing, rates, parts, ends, live }
     }
 }
 
@@ -61,17 +61,17 @@ impl Seen {
 pub(crate) struct Unanswered;
 
 /// A layout, and by node the server that its only way leads to: of one generation.
-type Drawn = (Arc<Drawing>, Arc<[u32]>);
+type LayoutByNode = (Arc<Drawing>, Arc<[u32]>);
 
 /// The state of the watcher.
 pub(crate) struct Watcher {
-    served: Arc<dyn Served>,
+    served: Arc<dyn Service>,
     questions: Arc<Semaphore>,
     reloads: Arc<Semaphore>,
-    last: Mutex<Option<Arc<Seen>>>,
-    drawn: Mutex<Option<(u32, Drawn)>>,
+    last: Mutex<Option<Arc<TimedView>>>,
+    drawn: Mutex<Option<(u32, LayoutByNode)>>,
     /// The last parts sent to the pages that follow.
-    told: watch::Sender<Option<Arc<Seen>>>,
+    told: watch::Sender<Option<Arc<TimedView>>>,
     /// A page follows from now on.
     followed: Notify,
 }
@@ -82,7 +82,7 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Watcher {
-    pub fn new(served: Arc<dyn Served>) -> Arc<Watcher> {
+    pub fn new(served: Arc<dyn Service>) -> Arc<Watcher> {
         Arc::new(Watcher {
             served,
             questions: Arc::new(Semaphore::new(QUESTIONS)),
@@ -95,7 +95,7 @@ impl Watcher {
     }
 
     /// The served topology.
-    pub fn served(&self) -> Arc<dyn Served> {
+    pub fn served(&self) -> Arc<dyn Service> {
         self.served.clone()
     }
 
@@ -112,7 +112,7 @@ impl Watcher {
     /// Asks the served topology, on a thread that may wait.
     pub async fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&dyn Served) -> T + Send + 'static,
+        question: impl FnOnce(&dyn Service) -> T + Send + 'static,
     ) -> Result<T, Unanswered> {
         self.ask_among(&self.questions, question).await
     }
@@ -120,7 +120,7 @@ impl Watcher {
     async fn ask_among<T: Send + 'static>(
         &self,
         places: &Arc<Semaphore>,
-        question: impl FnOnce(&dyn Served) -> T + Send + 'static,
+        question: impl FnOnce(&dyn Service) -> T + Send + 'static,
     ) -> Result<T, Unanswered> {
         let permit = places.clone().acquire_owned().await.map_err(|_| Unanswered)?;
         let served = self.served.clone();
@@ -132,7 +132,7 @@ impl Watcher {
     }
 
     /// The current view, or a very recent one.
-    pub async fn look(self: &Arc<Self>) -> Result<Arc<Seen>, Unanswered> {
+    pub async fn look(self: &Arc<Self>) -> Result<Arc<TimedView>, Unanswered> {
         let last = locked(&self.last).clone();
         if let Some(seen) = last.filter(|seen| seen.at.elapsed() < FRESH) {
             return Ok(seen);
@@ -141,20 +141,20 @@ impl Watcher {
         self.ask(move |served| watcher.see(served)).await
     }
 
-    fn see(&self, served: &dyn Served) -> Arc<Seen> {
+    fn see(&self, served: &dyn Service) -> Arc<TimedView> {
         let (view, config, stalled) = (served.view(false), served.config(), served.stalled());
         let (file, (drawing, ends)) = (served.file(), self.drawn(&view));
         let at = Instant::now();
         let mut last = locked(&self.last);
         let rates = last.as_ref().map_or_else(BTreeMap::new, |before| rates(before, &view, at));
         let (parts, live) = Default::default();
-        let seen = Arc::new(Seen { at, view, file, config, stalled, drawing, rates, parts, ends, live });
+        let seen = Arc::new(TimedView { at, view, file, config, stalled, drawing, rates, parts, ends, live });
         *last = Some(seen.clone());
         seen
     }
 
     /// The layout of the topology, made once for each generation.
-    fn drawn(&self, view: &View) -> Drawn {
+    fn drawn(&self, view: &View) -> LayoutByNode {
         let mut drawn = locked(&self.drawn);
         if let Some((of, drawn)) = &*drawn
             && (*of == view.generation || view.point.is_none())
@@ -171,17 +171,17 @@ impl Watcher {
             // A node comes after all nodes behind it.
             ends.push(match (&point.specs[node.spec as usize], node.to) {
                 (Spec::Listen(_), _) => id,
-                (_, To::Node(next)) => ends.get(next as usize).copied().unwrap_or(next),
+                (_, Edge::Node(next)) => ends.get(next as usize).copied().unwrap_or(next),
                 _ => id,
             });
         }
         let new = (Arc::new(Drawing::new(point, &listeners(point), noted)), ends.into());
-        *drawn = Some((view.generation, Drawn::clone(&new)));
+        *drawn = Some((view.generation, LayoutByNode::clone(&new)));
         new
     }
 
     /// The views from now on, once a second.
-    pub fn follow(&self) -> watch::Receiver<Option<Arc<Seen>>> {
+    pub fn follow(&self) -> watch::Receiver<Option<Arc<TimedView>>> {
         let told = self.told.subscribe();
         self.followed.notify_one();
         told
@@ -210,7 +210,7 @@ impl Watcher {
 }
 
 /// Attempts a second since the last view.
-fn rates(before: &Seen, view: &View, at: Instant) -> BTreeMap<(u32, u32), f64> {
+fn rates(before: &TimedView, view: &View, at: Instant) -> BTreeMap<(u32, u32), f64> {
     let s = at.duration_since(before.at).as_secs_f64();
     if before.view.generation != view.generation || s <= 0.0 {
         return BTreeMap::new();

@@ -109,10 +109,11 @@ fn response() {
     let seek = least(|| {
         black_box(Seek::default().response(black_box(RESPONSE), &limits).expect("valid"));
     });
-    let parse = least(|| response.parse(black_box(RESPONSE), Asked::default(), &limits).expect("valid"));
+    let parse =
+        least(|| response.parse(black_box(RESPONSE), RequestInfo::default(), &limits).expect("valid"));
     let all = least(|| {
         out.clear();
-        response.parse(black_box(RESPONSE), Asked::default(), &limits).expect("valid");
+        response.parse(black_box(RESPONSE), RequestInfo::default(), &limits).expect("valid");
         let body = body_to_client(&response, to);
         render_response(&response, to, &edits, &[], body, None, &mut out);
         black_box(&out);

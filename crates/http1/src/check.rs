@@ -45,7 +45,7 @@ pub struct Checked {
     /// The answer must carry `Connection: close`.
     pub close: bool,
     /// weir answers itself.
-    pub here: Option<Here>,
+    pub here: Option<OwnAnswer>,
     /// The peer is one of the listener's `trusted`.
     pub trusted: bool,
     /// The trace that it belongs to.
@@ -56,7 +56,7 @@ pub struct Checked {
 
 /// An answer that weir gives itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Here {
+pub enum OwnAnswer {
     /// OPTIONS that may go no further: `Max-Forwards: 0` (RFC 9110 §7.6.2).
     Options,
     /// TRACE is never passed on: 405, it would show what the hops add (RFC 9110 §9.3.8).
@@ -86,8 +86,8 @@ pub fn check_request(request: &Request, hop: &Hop<'_>) -> Result<Checked, Refusa
         return Err(refuse(Id::ViaLoop));
     }
     let here = match request.method() {
-        b"TRACE" => Some(Here::Trace),
-        b"OPTIONS" if max_forwards(request)? == Some(0) => Some(Here::Options),
+        b"TRACE" => Some(OwnAnswer::Trace),
+        b"OPTIONS" if max_forwards(request)? == Some(0) => Some(OwnAnswer::Options),
         _ => None,
     };
     let trusted = hop.trusted.trusts(hop.peer);

@@ -7,7 +7,7 @@ use crate::rule::{Id, Refusal, refuse};
 
 /// The reader's position in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum Phase {
     /// Digits, with the number that have arrived.
     Size(u8),
     /// Behind `;`.
@@ -28,13 +28,13 @@ enum At {
 /// Reads one chunk line, in as many pieces as it comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChunkLine {
-    at: At,
+    at: Phase,
     size: u64,
 }
 
 impl ChunkLine {
     pub(crate) fn new() -> ChunkLine {
-        ChunkLine { at: At::Size(0), size: 0 }
+        ChunkLine { at: Phase::Size(0), size: 0 }
     }
 
     /// Reads from `input[*at..]`; the chunk's size once the line has ended. Each byte of an extension takes one from
@@ -46,20 +46,20 @@ impl ChunkLine {
         left: &mut usize,
     ) -> Result<Option<u64>, Refusal> {
         // Digits first: most lines have nothing else.
-        while let At::Size(n @ 0..15) = self.at
+        while let Phase::Size(n @ 0..15) = self.at
             && let Some(&b) = input.get(*at)
             && is_hex(b)
         {
             *at += 1;
             self.size = self.size << 4 | u64::from(hex(b));
-            self.at = At::Size(n + 1);
+            self.at = Phase::Size(n + 1);
         }
         while let Some(&b) = input.get(*at) {
             *at += 1;
-            if self.at == At::Cr {
+            if self.at == Phase::Cr {
                 return if b == b'\n' { Ok(Some(self.size)) } else { Err(refuse(Id::ChunkLine)) };
             }
-            if !matches!(self.at, At::Size(_)) {
+            if !matches!(self.at, Phase::Size(_)) {
                 *left = left.checked_sub(1).ok_or_else(|| refuse(Id::ChunkExtensions))?;
             }
             self.at = self.step(b)?;
@@ -67,25 +67,25 @@ impl ChunkLine {
         Ok(None)
     }
 
-    fn step(&mut self, b: u8) -> Result<At, Refusal> {
+    fn step(&mut self, b: u8) -> Result<Phase, Refusal> {
         let extension = || Err(refuse(Id::ChunkExtension));
         let ended = || Err(refuse(Id::ChunkLine));
         match (self.at, b) {
-            (At::Size(1..), b'\r') => Ok(At::Cr),
-            (At::Size(1..), b';') => Ok(At::NameStart),
-            (At::Size(1..), b'\n') => ended(),
-            (At::Size(_), _) => Err(refuse(Id::ChunkSize)),
-            (At::NameStart | At::Name, b) if is_token(b) => Ok(At::Name),
-            (At::Name, b'=') => Ok(At::ValueStart),
-            (At::ValueStart, b'"') => Ok(At::Quoted),
-            (At::ValueStart | At::Value, b) if is_token(b) => Ok(At::Value),
-            (At::Quoted, b'"') => Ok(At::Closed),
-            (At::Quoted, b'\\') => Ok(At::Escaped),
-            (At::Quoted, b) if is_quoted(b) => Ok(At::Quoted),
-            (At::Escaped, b) if is_value(b) => Ok(At::Quoted),
-            (At::Name | At::Value | At::Closed, b';') => Ok(At::NameStart),
-            (At::Name | At::Value | At::Closed, b'\r') => Ok(At::Cr),
-            (At::Name | At::Value | At::Closed, b'\n') => ended(),
+            (Phase::Size(1..), b'\r') => Ok(Phase::Cr),
+            (Phase::Size(1..), b';') => Ok(Phase::NameStart),
+            (Phase::Size(1..), b'\n') => ended(),
+            (Phase::Size(_), _) => Err(refuse(Id::ChunkSize)),
+            (Phase::NameStart | Phase::Name, b) if is_token(b) => Ok(Phase::Name),
+            (Phase::Name, b'=') => Ok(Phase::ValueStart),
+            (Phase::ValueStart, b'"') => Ok(Phase::Quoted),
+            (Phase::ValueStart | Phase::Value, b) if is_token(b) => Ok(Phase::Value),
+            (Phase::Quoted, b'"') => Ok(Phase::Closed),
+            (Phase::Quoted, b'\\') => Ok(Phase::Escaped),
+            (Phase::Quoted, b) if is_quoted(b) => Ok(Phase::Quoted),
+            (Phase::Escaped, b) if is_value(b) => Ok(Phase::Quoted),
+            (Phase::Name | Phase::Value | Phase::Closed, b';') => Ok(Phase::NameStart),
+            (Phase::Name | Phase::Value | Phase::Closed, b'\r') => Ok(Phase::Cr),
+            (Phase::Name | Phase::Value | Phase::Closed, b'\n') => ended(),
             _ => extension(),
         }
     }

@@ -4,7 +4,7 @@
 use crate::byte::trim;
 use crate::limits::Limits;
 use crate::request::Request;
-use crate::response::{Asked, Response};
+use crate::response::{RequestInfo, Response};
 use crate::rule::{Id, Refusal, refuse};
 use crate::write::{field, number};
 
@@ -62,7 +62,7 @@ impl Response {
         &mut self,
         status: u16,
         fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
-        (asked, has_body): (Asked, bool),
+        (asked, has_body): (RequestInfo, bool),
         limits: &Limits,
         head: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
@@ -200,7 +200,7 @@ mod tests {
         ] {
             let mut response = Response::default();
             let fields = length.iter().map(|n: &&str| (&b"content-length"[..], n.as_bytes()));
-            let asked = Asked { head, ..Asked::default() };
+            let asked = RequestInfo { head, ..RequestInfo::default() };
             let limits = Limits::default();
             response.convert(status, fields, (asked, has_body), &limits, &mut Vec::new()).expect("lawful");
             assert_eq!((response.framing(), response.status()), (expected, status));

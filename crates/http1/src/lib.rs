@@ -40,7 +40,7 @@ mod trailers;
 mod write;
 
 pub use answer::render_answer;
-pub use check::{Checked, Here, Hop, check_request, check_switch};
+pub use check::{Checked, Hop, OwnAnswer, check_request, check_switch};
 pub use convert::Pseudo;
 pub use decoder::{Decoder, Piece};
 pub use edits::Edits;
@@ -52,7 +52,7 @@ pub use reason::reason;
 pub use render_request::render_request;
 pub use render_response::{Client, body_to_client, render_response};
 pub use request::Request;
-pub use response::{Asked, Response};
+pub use response::{RequestInfo, Response};
 pub use rule::{RULES, Refusal, Rule};
 pub use seek::Seek;
 pub use target::check_target;

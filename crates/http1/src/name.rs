@@ -42,7 +42,7 @@ pub(crate) enum Name {
 pub(crate) struct Names(u64);
 
 impl Names {
-    pub(crate) const fn of(names: &[Name]) -> Names {
+    pub(crate) const fn new(names: &[Name]) -> Names {
         let mut set = 0;
         let mut i = 0;
         while i < names.len() {
@@ -66,7 +66,7 @@ impl Names {
 }
 
 /// Fields of this hop, named by Connection or not (RFC 9110 §7.6.1); they are replaced in the forwarded message.
-pub(crate) const HOP: Names = Names::of(&[
+pub(crate) const HOP: Names = Names::new(&[
     Name::Connection,
     Name::KeepAlive,
     Name::ProxyConnection,
@@ -77,7 +77,7 @@ pub(crate) const HOP: Names = Names::of(&[
 ]);
 
 /// Fields that describe earlier hops, which an attacker would like to forge (`docs/spec/background.md#hop-by-hop-fields`).
-pub(crate) const FORWARDED: Names = Names::of(&[
+pub(crate) const FORWARDED: Names = Names::new(&[
     Name::Forwarded,
     Name::RealIp,
     Name::ForwardedFor,
@@ -89,7 +89,7 @@ pub(crate) const FORWARDED: Names = Names::of(&[
 ]);
 
 /// Fields that Connection cannot remove: framing, routing and the count of hops.
-pub(crate) const PROTECTED: Names = Names::of(&[
+pub(crate) const PROTECTED: Names = Names::new(&[
     Name::Host,
     Name::ContentLength,
     Name::TransferEncoding,
@@ -99,7 +99,7 @@ pub(crate) const PROTECTED: Names = Names::of(&[
 ]);
 
 /// Fields that are forbidden in a trailer, of those that have a name here (RFC 9110 §6.5.1).
-pub(crate) const NO_TRAILER: Names = HOP.with(FORWARDED).with(PROTECTED).with(Names::of(&[
+pub(crate) const NO_TRAILER: Names = HOP.with(FORWARDED).with(PROTECTED).with(Names::new(&[
     Name::Cookie,
     Name::Date,
     Name::SetCookie,

@@ -10,7 +10,7 @@ use crate::write::{address, field, kept, number, set};
 use std::net::IpAddr;
 
 /// Fields that are always written anew, or not at all.
-const ANEW: Names = HOP.with(Names::of(&[Name::Host, Name::ContentLength]));
+const ANEW: Names = HOP.with(Names::new(&[Name::Host, Name::ContentLength]));
 
 /// Appends the head as the origin gets it: request line, Host, kept fields, Via, X-Forwarded-*, framing, Connection
 /// (nothing for keep-alive; an allowed upgrade and `TE: trailers` are re-created). `docs/spec/background.md#hop-by-hop-fields`.

@@ -44,7 +44,7 @@ pub fn render_response(
     date: Option<&[u8]>,
     out: &mut Vec<u8>,
 ) {
-    const ANEW: Names = HOP.with(Names::of(&[Name::ContentLength]));
+    const ANEW: Names = HOP.with(Names::new(&[Name::ContentLength]));
     out.reserve(response.block.bytes.len() + 128);
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(response.block.slice(9, 12));

@@ -10,7 +10,7 @@ use crate::split::{self, StatusLine};
 
 /// The properties of the request that a response answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestInfo {
     /// HEAD: the response has no body.
     pub head: bool,
     /// CONNECT: a 2xx is a tunnel.
@@ -33,18 +33,18 @@ pub struct Response {
 
 impl Response {
     /// Reads a whole head that answers `asked`. Every refusal is a 502 (RFC 9112 §4 to §6).
-    pub fn parse(&mut self, head: &[u8], asked: Asked, limits: &Limits) -> Result<(), Refusal> {
+    pub fn parse(&mut self, head: &[u8], asked: RequestInfo, limits: &Limits) -> Result<(), Refusal> {
         self.read(head, asked, limits).map_err(Refusal::in_response)
     }
 
-    fn read(&mut self, head: &[u8], asked: Asked, limits: &Limits) -> Result<(), Refusal> {
+    fn read(&mut self, head: &[u8], asked: RequestInfo, limits: &Limits) -> Result<(), Refusal> {
         self.block.clear();
         let line = split::response(head, limits, &mut self.block)?;
         self.understand(&line, asked)
     }
 
     /// The quick way, as [`crate::Request::take`] is.
-    pub fn take(&mut self, bytes: &[u8], asked: Asked, limits: &Limits) -> Option<usize> {
+    pub fn take(&mut self, bytes: &[u8], asked: RequestInfo, limits: &Limits) -> Option<usize> {
         self.block.clear();
         let (line, end) = split::begun_response(bytes, limits, &mut self.block)?;
         self.understand(&line, asked).ok()?;
@@ -52,7 +52,7 @@ impl Response {
     }
 
     /// Interprets the lines of a head.
-    fn understand(&mut self, line: &StatusLine, asked: Asked) -> Result<(), Refusal> {
+    fn understand(&mut self, line: &StatusLine, asked: RequestInfo) -> Result<(), Refusal> {
         self.status = line.status;
         self.version = line.version;
         self.reason = line.reason as u32;

@@ -33,10 +33,10 @@ pub(crate) fn request(head: &[u8], limits: &Limits, block: &mut Block) -> Result
     check_size(head, limits)?;
     let (line, at) = request_line(head).ok_or_else(|| request_fault(head, limits))?;
     match take_lines(head, at, limits, block) {
-        Taken::Whole(end) if end == head.len() => {}
-        Taken::Whole(_) | Taken::Malformed => return Err(request_fault(head, limits)),
-        Taken::TooMany => return Err(too_many(head, limits, true)),
-        Taken::Aliased(_) => return Err(refuse(Id::NameAlias)),
+        TakeResult::Whole(end) if end == head.len() => {}
+        TakeResult::Whole(_) | TakeResult::Malformed => return Err(request_fault(head, limits)),
+        TakeResult::TooMany => return Err(too_many(head, limits, true)),
+        TakeResult::Aliased(_) => return Err(refuse(Id::NameAlias)),
     }
     block.bytes.extend_from_slice(head);
     Ok(line)
@@ -65,8 +65,8 @@ pub(crate) fn begun_response(
 /// Where the head ends whose lines begin at `at`, if it is whole and fine; `aliases`: a name may be one.
 fn begun(bytes: &[u8], at: usize, limits: &Limits, block: &mut Block, aliases: bool) -> Option<usize> {
     let end = match take_lines(bytes, at, limits, block) {
-        Taken::Whole(end) => end,
-        Taken::Aliased(end) if aliases => end,
+        TakeResult::Whole(end) => end,
+        TakeResult::Aliased(end) if aliases => end,
         _ => return None,
     };
     let head = &bytes[..end];
@@ -81,9 +81,11 @@ pub(crate) fn response(head: &[u8], limits: &Limits, block: &mut Block) -> Resul
     let (line, at) = status_line(head).ok_or_else(|| response_fault(head))?;
     match take_lines(head, at, limits, block) {
         // Only origins read `_` as `-`: in responses such a name has no special meaning.
-        Taken::Whole(end) | Taken::Aliased(end) if end == head.len() => {}
-        Taken::Whole(_) | Taken::Aliased(_) | Taken::Malformed => return Err(response_fault(head)),
-        Taken::TooMany => return Err(too_many(head, limits, false)),
+        TakeResult::Whole(end) | TakeResult::Aliased(end) if end == head.len() => {}
+        TakeResult::Whole(_) | TakeResult::Aliased(_) | TakeResult::Malformed => {
+            return Err(response_fault(head));
+        }
+        TakeResult::TooMany => return Err(too_many(head, limits, false)),
     }
     block.bytes.extend_from_slice(head);
     Ok(line)
@@ -92,9 +94,11 @@ pub(crate) fn response(head: &[u8], limits: &Limits, block: &mut Block) -> Resul
 /// Splits the lines of trailers, the blank line included; fills `block`.
 pub(crate) fn trailers(lines: &[u8], limits: &Limits, block: &mut Block) -> Result<(), Refusal> {
     match take_lines(lines, 0, limits, block) {
-        Taken::Whole(end) | Taken::Aliased(end) if end == lines.len() => {}
-        Taken::Whole(_) | Taken::Aliased(_) | Taken::Malformed => return Err(fields_fault(lines)),
-        Taken::TooMany => return Err(refuse(Id::TooManyFields)),
+        TakeResult::Whole(end) | TakeResult::Aliased(end) if end == lines.len() => {}
+        TakeResult::Whole(_) | TakeResult::Aliased(_) | TakeResult::Malformed => {
+            return Err(fields_fault(lines));
+        }
+        TakeResult::TooMany => return Err(refuse(Id::TooManyFields)),
     }
     // An alias is dropped as the field whose name it resembles: nothing is framed or routed by a trailer.
     for line in &mut block.lines {
@@ -152,7 +156,7 @@ fn too_many(head: &[u8], limits: &Limits, request: bool) -> Refusal {
     Seek::early_fault(head, limits, request).unwrap_or_else(|| refuse(Id::TooManyFields))
 }
 
-enum Taken {
+enum TakeResult {
     /// Up to here, the blank line included.
     Whole(usize),
     /// A line does not have the strict form.
@@ -163,17 +167,17 @@ enum Taken {
 }
 
 /// Notes every line from `at` to the blank one.
-fn take_lines(head: &[u8], mut at: usize, limits: &Limits, block: &mut Block) -> Taken {
+fn take_lines(head: &[u8], mut at: usize, limits: &Limits, block: &mut Block) -> TakeResult {
     block.clear();
     let mut aliased = false;
     loop {
         if head.get(at) == Some(&b'\r') {
-            let Some(end) = line_end(head, at) else { return Taken::Malformed };
-            return if aliased { Taken::Aliased(end) } else { Taken::Whole(end) };
+            let Some(end) = line_end(head, at) else { return TakeResult::Malformed };
+            return if aliased { TakeResult::Aliased(end) } else { TakeResult::Whole(end) };
         }
-        let Some((mut line, alias)) = take_line(head, at) else { return Taken::Malformed };
+        let Some((mut line, alias)) = take_line(head, at) else { return TakeResult::Malformed };
         if block.lines.len() >= limits.max_headers {
-            return Taken::TooMany;
+            return TakeResult::TooMany;
         }
         if alias {
             aliased = true;

@@ -14,7 +14,7 @@ pub struct Trace {
     pub sampled: bool,
 }
 
-const CONTEXT: Names = Names::of(&[Name::TraceParent, Name::TraceState]);
+const CONTEXT: Names = Names::new(&[Name::TraceParent, Name::TraceState]);
 
 /// Members of `tracestate` (§3.3.1.1).
 const MOST_MEMBERS: usize = 32;
@@ -27,7 +27,7 @@ pub(crate) fn read(block: &Block) -> (Option<Trace>, Names) {
     };
     let members = || block.known(Name::TraceState).flat_map(elements);
     let valid = members().count() <= MOST_MEMBERS && members().all(is_member);
-    (Some(trace), if valid { Names::default() } else { Names::of(&[Name::TraceState]) })
+    (Some(trace), if valid { Names::default() } else { Names::new(&[Name::TraceState]) })
 }
 
 /// `version-traceid-parentid-flags` in lower-case hexadecimal; later versions may go on behind it (§3.2.4).

@@ -39,7 +39,7 @@ const NEVER: [&str; 20] = [
 impl Trailers {
     /// No trailers.
     pub(crate) const NONE: &'static Trailers = &Trailers {
-        block: Block { bytes: Vec::new(), lines: Vec::new(), seen: crate::name::Names::of(&[]) },
+        block: Block { bytes: Vec::new(), lines: Vec::new(), seen: crate::name::Names::new(&[]) },
     };
 
     /// All fields in order, including those that are not forwarded.

@@ -41,7 +41,7 @@ pub(crate) fn kept(block: &Block, drop: Names, edits: &Edits, out: &mut Vec<u8>)
 
 /// Appends the fields that edits set, but none of framing or of this hop, nor Host (which has its own place).
 pub(crate) fn set(edits: &Edits, out: &mut Vec<u8>) {
-    const NOT: Names = HOP.with(Names::of(&[Name::ContentLength, Name::Host]));
+    const NOT: Names = HOP.with(Names::new(&[Name::ContentLength, Name::Host]));
     for (name, value) in &edits.set {
         if !NOT.has(classify(name).0) {
             field(out, name, value);

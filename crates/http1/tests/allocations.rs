@@ -62,7 +62,7 @@ fn none_for_the_second_message() {
         }
         encoder.end(Some(decoder.trailers()), &mut out);
         let end = Seek::default().response(answer, &limits).unwrap().unwrap();
-        response.parse(&answer[..end], Asked::default(), &limits).unwrap();
+        response.parse(&answer[..end], RequestInfo::default(), &limits).unwrap();
         let body = body_to_client(&response, Client::default());
         render_response(&response, Client::default(), &Edits::default(), &[], body, None, &mut out);
     };

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use weir_http1::{Asked, Decoder, Framing, Limits, Piece, Response, Seek};
+use weir_http1::{Decoder, Framing, Limits, Piece, RequestInfo, Response, Seek};
 use weir_net::io::timers::{Sleep, has_ended};
 use weir_net::transport::wire::Wire;
 use weir_plan::fixed;
@@ -147,7 +147,7 @@ struct Exchange {
     seek: Seek,
     response: Response,
     decoder: Option<Decoder>,
-    asked: Asked,
+    asked: RequestInfo,
     /// The cookies of the answer, if they matter.
     given: Option<Vec<Vec<u8>>>,
     /// When the request is given up.
@@ -167,7 +167,7 @@ impl Exchange {
             seek: Seek::default(),
             response: Response::default(),
             decoder: None,
-            asked: Asked::default(),
+            asked: RequestInfo::default(),
             given: None,
             limit: None,
             left: 0,
@@ -179,7 +179,7 @@ impl Exchange {
     /// A request is to be sent.
     fn begin(&mut self, g: &Generator, job: &mut Job, was_free: bool) {
         let shape = &g.shapes[job.request.kind as usize];
-        self.asked = Asked { head: shape.is_head, connect: false, upgrade: false };
+        self.asked = RequestInfo { head: shape.is_head, connect: false, upgrade: false };
         (self.left, self.heard, self.decoder) = (shape.body_bytes, false, None);
         shape.write(&g.said(job), self.wire.queue_to());
         self.given = g.cookies.are_kept(job.request.sender.as_deref()).then(Vec::new);

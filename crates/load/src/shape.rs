@@ -208,7 +208,7 @@ pub(crate) fn piece(left: u64) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_plan::Recorded;
+    use weir_plan::Recording;
     use weir_topology::{Request, evaluate};
 
     /// A plan's own check reports this earlier; a scenario built in another way is checked here.
@@ -219,7 +219,7 @@ mod tests {
         let mut scenario = evaluate(&request).expect("a plan").plan.points[0].scenarios[0].clone();
         let to = Host { https: false, authority: "test" };
         let (keys, senders) = (Vec::new(), Vec::new());
-        scenario.recorded = Some(Recorded { kinds: vec![0, 1, 1], keys, senders });
+        scenario.recorded = Some(Recording { kinds: vec![0, 1, 1], keys, senders });
         assert_eq!(shapes(&scenario, &[], &to).expect("they can be sent").len(), 2);
         scenario.recorded.as_mut().expect("it was put there").kinds.push(2);
         let why = shapes(&scenario, &[], &to).expect_err("no third kind");

@@ -1,6 +1,6 @@
 //! Addresses of listeners and servers: `:443`, `host:port`, `[::1]:80`, `unix:/path`.
 
-use crate::http::{self, Wrong, short};
+use crate::http::{self, Complaint, short};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The longest path of a Unix socket, bytes.
@@ -41,12 +41,12 @@ impl Address {
 }
 
 /// The addresses a listener may have.
-pub fn listener(text: &str) -> Result<(), Wrong> {
+pub fn listener(text: &str) -> Result<(), Complaint> {
     parse(text).map(|_| ())
 }
 
 /// The addresses a server may have.
-pub fn server(text: &str) -> Result<(), Wrong> {
+pub fn server(text: &str) -> Result<(), Complaint> {
     let no = |why: &str, help: Option<String>| {
         Err((format!("\"{}\" is not the address of a server: {why}", short(text)), help))
     };
@@ -60,7 +60,7 @@ pub fn server(text: &str) -> Result<(), Wrong> {
 }
 
 /// An authority that CONNECT may name: a host, or `*.example.com`, and its port.
-pub fn authority(text: &str) -> Result<(), Wrong> {
+pub fn authority(text: &str) -> Result<(), Complaint> {
     let no = || {
         (
             format!("\"{}\" is not an address to connect to, such as \"db.example.com:5432\"", short(text)),
@@ -72,7 +72,7 @@ pub fn authority(text: &str) -> Result<(), Wrong> {
     http::host_pattern(host).map_err(|_| no())
 }
 
-fn parse(text: &str) -> Result<Address, Wrong> {
+fn parse(text: &str) -> Result<Address, Complaint> {
     let no = |why: &str, help: Option<String>| {
         Err((format!("\"{}\" is not an address: {why}", short(text)), help))
     };

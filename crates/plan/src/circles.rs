@@ -3,7 +3,7 @@
 
 use crate::address::Address;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::{NodeId, Point, Spec, To, listeners};
+use crate::{Edge, NodeId, Point, Spec, listeners};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -71,11 +71,11 @@ fn links(point: &Point, open: &[Option<Address>], from: usize, root: NodeId) -> 
             _ => {}
         }
         match point.nodes[id as usize].to {
-            To::None => {}
-            To::Node(next) => stack.push(next),
+            Edge::None => {}
+            Edge::Node(next) => stack.push(next),
             // Routers over one long list: it is walked once.
-            To::List(list) if lists.insert(list) => stack.extend(&point.lists[list as usize]),
-            To::List(_) => {}
+            Edge::List(list) if lists.insert(list) => stack.extend(&point.lists[list as usize]),
+            Edge::List(_) => {}
         }
     }
     found

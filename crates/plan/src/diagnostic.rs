@@ -89,7 +89,7 @@ impl Diagnostic {
 
     /// The same at a place in a file.
     #[must_use]
-    pub fn at(mut self, at: &At) -> Diagnostic {
+    pub fn with_location(mut self, at: &Location) -> Diagnostic {
         self.file = Some(at.file.clone());
         self.line = at.line;
         self.column = at.column;
@@ -158,7 +158,7 @@ fn shortened(line: &str, from: usize, upto: usize) -> (String, usize, usize) {
 
 /// A place in a file, with its line of source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct At {
+pub struct Location {
     /// The file, as the user named it.
     pub file: String,
     /// The line, from 1.
@@ -171,7 +171,7 @@ pub struct At {
     pub snippet: String,
 }
 
-impl At {
+impl Location {
     /// `file:line:column`.
     pub fn span(&self) -> String {
         format!("{}:{}:{}", self.file, self.line, self.column)
@@ -184,9 +184,14 @@ mod tests {
 
     #[test]
     fn renders_like_rustc() {
-        let at =
-            At { file: "a.star".into(), line: 12, column: 5, end_column: 8, snippet: "x = foo(1)".into() };
-        let d = Diagnostic::error("no such thing").at(&at).help("take another");
+        let at = Location {
+            file: "a.star".into(),
+            line: 12,
+            column: 5,
+            end_column: 8,
+            snippet: "x = foo(1)".into(),
+        };
+        let d = Diagnostic::error("no such thing").with_location(&at).help("take another");
         assert_eq!(
             d.to_string(),
             "error: no such thing\n  --> a.star:12:5\n   |\n12 | x = foo(1)\n   |     ^^^\n   = help: take another"
@@ -196,8 +201,8 @@ mod tests {
     #[test]
     fn long_lines_are_cut_around_the_caret() {
         let line = format!("{}foo{}", "x".repeat(500), "y".repeat(500));
-        let at = At { file: "a.star".into(), line: 1, column: 501, end_column: 504, snippet: line };
-        let text = Diagnostic::error("m").at(&at).to_string();
+        let at = Location { file: "a.star".into(), line: 1, column: 501, end_column: 504, snippet: line };
+        let text = Diagnostic::error("m").with_location(&at).to_string();
         assert!(text.lines().all(|l| l.len() < 180) && text.contains("^^^"), "{text}");
     }
 }

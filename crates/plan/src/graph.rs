@@ -119,8 +119,8 @@ pub struct Node {
     /// Index in [`Point::specs`].
     pub spec: u32,
     /// The nodes that it leads to.
-    #[serde(default, skip_serializing_if = "To::is_none")]
-    pub to: To,
+    #[serde(default, skip_serializing_if = "Edge::is_none")]
+    pub to: Edge,
     /// Its `name=`; a server's first argument.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -129,7 +129,7 @@ pub struct Node {
 /// The nodes that a node leads to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum To {
+pub enum Edge {
     /// A leaf.
     #[default]
     None,
@@ -139,10 +139,10 @@ pub enum To {
     List(u32),
 }
 
-impl To {
+impl Edge {
     /// Whether it is a leaf's.
     pub fn is_none(&self) -> bool {
-        *self == To::None
+        *self == Edge::None
     }
 }
 
@@ -354,7 +354,7 @@ pub enum Spec {
     #[serde(rename = "route")]
     Route {
         /// The rules.
-        rules: Vec<When>,
+        rules: Vec<RouteCondition>,
         /// Whether the list ends with a node for what no rule matches.
         otherwise: bool,
     },
@@ -376,7 +376,7 @@ pub enum Spec {
     },
     /// A further attempt after a while.
     #[serde(rename = "hedge")]
-    Hedge(Hedged),
+    Hedge(HedgeSpec),
     /// Further attempts.
     #[serde(rename = "retry")]
     Retry(Retry),
@@ -517,7 +517,7 @@ pub struct HttpCheck {
 
 /// A condition of a route: each field that is not empty must match, by any of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct When {
+pub struct RouteCondition {
     /// Exact, or ending in `*`; in normal form ([`crate::path`]).
     pub path: Vec<String>,
     /// Methods.
@@ -532,7 +532,7 @@ pub struct When {
 
 /// `hedge(after, node, ...)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Hedged {
+pub struct HedgeSpec {
     /// When attempts begin, and how many.
     pub hedge: Hedge,
     /// The budget that further attempts are charged to; `None`: none.
@@ -562,7 +562,7 @@ pub struct RequestShape {
 
 /// A trace's description of its requests, row by row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recorded {
+pub struct Recording {
     /// Which of the scenario's `mix` each arrival is.
     pub kinds: Vec<u32>,
     /// The keys, each once.
@@ -594,7 +594,7 @@ pub struct Scenario {
     pub mix: Vec<RequestShape>,
     /// Which of them each arrival is, where a trace says so; else it is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<Recording>,
     /// How many; `None`: as many as arrive in `duration_ns`.
     pub requests: Option<u64>,
     /// How long requests arrive, ns; `None`: until there are `requests`. At least one of the two is given.

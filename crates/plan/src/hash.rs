@@ -1,6 +1,6 @@
 //! The hash of a plan: over its meaning (places included), not over lines, comments, labels or paths.
 
-use crate::{Faulty, Lb, Listen, Node, Origin, Plan, Point, Spec, To};
+use crate::{Edge, Faulty, Lb, Listen, Node, Origin, Plan, Point, Spec};
 use serde::Serialize;
 use std::io::{self, Write};
 use weir_model::{Dist, Traffic};
@@ -30,7 +30,7 @@ impl Sink {
 }
 
 /// The hash of a plan, 32 hexadecimal digits.
-pub fn of(plan: &Plan) -> String {
+pub fn plan_hash(plan: &Plan) -> String {
     let mut sink = Sink(blake3::Hasher::new());
     sink.put(&plan.schema);
     sink.put(&plan.points.len());
@@ -106,9 +106,9 @@ fn hash_point(point: &Point, sink: &mut Sink) {
 /// A node in binary: there may be millions.
 fn hash_node(node: &Node, sink: &mut Sink) {
     let (tag, target) = match node.to {
-        To::None => (0u8, 0),
-        To::Node(id) => (1, id),
-        To::List(id) => (2, id),
+        Edge::None => (0u8, 0),
+        Edge::Node(id) => (1, id),
+        Edge::List(id) => (2, id),
     };
     let mut bytes = [0u8; 17];
     bytes[..4].copy_from_slice(&node.site.to_le_bytes());

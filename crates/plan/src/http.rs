@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use weir_http1::Networks;
 
 /// A message and its remedy.
-pub type Wrong = (String, Option<String>);
+pub type Complaint = (String, Option<String>);
 
 /// The methods that one may have meant.
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"];
@@ -14,7 +14,7 @@ const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OP
 /// No word is longer than this.
 const MOST_BYTES: usize = 8192;
 
-fn wrong<T>(why: impl Into<String>) -> Result<T, Wrong> {
+fn wrong<T>(why: impl Into<String>) -> Result<T, Complaint> {
     Err((why.into(), None))
 }
 
@@ -31,7 +31,7 @@ pub fn is_token(text: &str) -> bool {
 }
 
 /// A method.
-pub fn method(text: &str) -> Result<(), Wrong> {
+pub fn method(text: &str) -> Result<(), Complaint> {
     let upper = text.to_ascii_uppercase();
     if METHODS.contains(&text) {
         Ok(())
@@ -48,7 +48,7 @@ pub fn method(text: &str) -> Result<(), Wrong> {
 }
 
 /// A host, without a port.
-pub fn host(text: &str) -> Result<(), Wrong> {
+pub fn host(text: &str) -> Result<(), Complaint> {
     let shown = short(text);
     if let Some((name, port)) = text.rsplit_once(':')
         && !text.ends_with(']')
@@ -70,7 +70,7 @@ pub fn host(text: &str) -> Result<(), Wrong> {
 }
 
 /// A host to match: exact, or `*.example.com`.
-pub fn host_pattern(text: &str) -> Result<(), Wrong> {
+pub fn host_pattern(text: &str) -> Result<(), Complaint> {
     match text.strip_prefix("*.") {
         Some(rest) => host(rest),
         None if text.contains('*') => {
@@ -81,7 +81,7 @@ pub fn host_pattern(text: &str) -> Result<(), Wrong> {
 }
 
 /// The name of a header or cookie.
-pub fn field_name(text: &str) -> Result<(), Wrong> {
+pub fn field_name(text: &str) -> Result<(), Complaint> {
     if is_token(text) {
         Ok(())
     } else {
@@ -105,7 +105,7 @@ const FRAMING: [&str; 11] = [
 ];
 
 /// The name of a field that a file may set or remove.
-pub fn own_field(text: &str) -> Result<(), Wrong> {
+pub fn own_field(text: &str) -> Result<(), Complaint> {
     field_name(text)?;
     // Servers that read `_` as `-` would take the one for the other.
     let plain = text.to_ascii_lowercase().replace('_', "-");
@@ -119,7 +119,7 @@ pub fn own_field(text: &str) -> Result<(), Wrong> {
 }
 
 /// A protocol to upgrade to.
-pub fn upgrade(text: &str) -> Result<(), Wrong> {
+pub fn upgrade(text: &str) -> Result<(), Complaint> {
     if text.eq_ignore_ascii_case("h2c") {
         return wrong("\"h2c\" is never upgraded to: requests would pass weir unseen");
     }
@@ -128,7 +128,7 @@ pub fn upgrade(text: &str) -> Result<(), Wrong> {
 }
 
 /// The value of a header.
-pub fn field_value(text: &str) -> Result<(), Wrong> {
+pub fn field_value(text: &str) -> Result<(), Complaint> {
     if text.len() <= MOST_BYTES && !text.chars().any(|c| c.is_control() && c != '\t') {
         Ok(())
     } else {
@@ -141,7 +141,7 @@ pub fn field_value(text: &str) -> Result<(), Wrong> {
 }
 
 /// An address, or a network as `10.0.0.0/8`.
-pub fn network(text: &str) -> Result<(IpAddr, u32), Wrong> {
+pub fn network(text: &str) -> Result<(IpAddr, u32), Complaint> {
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),
         None => (text, None),
@@ -158,7 +158,7 @@ pub fn network(text: &str) -> Result<(IpAddr, u32), Wrong> {
 }
 
 /// Peers of a listener: an address, a network, or `unix:` for the peers of a Unix socket.
-pub fn peers(text: &str) -> Result<(), Wrong> {
+pub fn peers(text: &str) -> Result<(), Complaint> {
     const UNIX: &str = Networks::UNIX;
     if text == UNIX || network(text).is_ok() {
         return Ok(());
@@ -170,7 +170,7 @@ pub fn peers(text: &str) -> Result<(), Wrong> {
 }
 
 /// Ranges of status numbers, as in `200-299,304`.
-pub fn statuses(text: &str) -> Result<Vec<(u16, u16)>, Wrong> {
+pub fn statuses(text: &str) -> Result<Vec<(u16, u16)>, Complaint> {
     let no = || {
         (
             format!("\"{}\" are not status numbers", short(text)),

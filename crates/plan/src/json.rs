@@ -165,7 +165,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Plain<V> {
             }
             return self.0.visit_f64(number);
         }
-        self.0.visit_map(Replayed { first, map })
+        self.0.visit_map(Replay { first, map })
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<V::Value, A::Error> {
@@ -174,12 +174,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Plain<V> {
 }
 
 /// A map whose first key has been read.
-struct Replayed<A> {
+struct Replay<A> {
     first: Option<String>,
     map: A,
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Replayed<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Replay<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {

@@ -1,7 +1,7 @@
 //! The names of nodes for people, metrics and the admin interface: a `name=`, else the address, else the site with the
 //! number there.
 
-use crate::{NodeId, Point, Spec, To};
+use crate::{Edge, NodeId, Point, Spec};
 
 /// A node's name: its `name=`, else its site.
 pub fn label(point: &Point, id: NodeId) -> String {
@@ -13,7 +13,7 @@ pub fn label(point: &Point, id: NodeId) -> String {
 /// The names of a balancer's targets, in their order: by the first of these that no other target of it has: the name of the
 /// server or listener that its only way leads to, that one's address, its own site and number.
 pub fn target_labels(point: &Point, lb: NodeId) -> Vec<String> {
-    let Some(To::List(list)) = point.nodes.get(lb as usize).map(|node| node.to) else { return Vec::new() };
+    let Some(Edge::List(list)) = point.nodes.get(lb as usize).map(|node| node.to) else { return Vec::new() };
     let targets = &point.lists[list as usize];
     let ends: Vec<Option<NodeId>> = targets.iter().map(|target| end(point, *target)).collect();
     let names = unique(ends.iter().map(|end| point.nodes[(*end)? as usize].name.clone()));
@@ -40,7 +40,7 @@ fn end(point: &Point, mut id: NodeId) -> Option<NodeId> {
         let node = &point.nodes[id as usize];
         match (&point.specs[node.spec as usize], node.to) {
             (Spec::Server { .. } | Spec::Listen(_), _) => return Some(id),
-            (_, To::Node(next)) => id = next,
+            (_, Edge::Node(next)) => id = next,
             _ => return None,
         }
     }

@@ -1,6 +1,6 @@
 //! The order of the listeners of a point: listeners behind others, and the only path to a server.
 
-use crate::{NodeId, Point, Spec, To};
+use crate::{Edge, NodeId, Point, Spec};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The listeners of a point, in the order of the file.
@@ -28,16 +28,16 @@ pub fn levels(point: &Point) -> BTreeMap<NodeId, u32> {
             before[spare as usize] = before[spare as usize].max(handed);
         }
         match node.to {
-            To::None => {}
-            To::Node(next) => before[next as usize] = before[next as usize].max(handed),
+            Edge::None => {}
+            Edge::Node(next) => before[next as usize] = before[next as usize].max(handed),
             // Routers over one long list: it is walked again only where something is new.
-            To::List(list) if lists[list as usize] < handed => {
+            Edge::List(list) if lists[list as usize] < handed => {
                 lists[list as usize] = handed;
                 for target in &point.lists[list as usize] {
                     before[*target as usize] = before[*target as usize].max(handed);
                 }
             }
-            To::List(_) => {}
+            Edge::List(_) => {}
         }
     }
     listeners(point).into_iter().map(|id| (id, before[id as usize].unwrap_or(0))).collect()
@@ -49,7 +49,7 @@ pub fn only_way(point: &Point, node: NodeId) -> impl Iterator<Item = NodeId> + '
         let node = &point.nodes[*id as usize];
         match (&point.specs[node.spec as usize], node.to) {
             (Spec::Server { model: Some(model), .. }, _) => Some(*model),
-            (_, To::Node(next)) => Some(next),
+            (_, Edge::Node(next)) => Some(next),
             _ => None,
         }
     };
@@ -66,10 +66,10 @@ pub fn with_inner(point: &Point, chosen: &[NodeId]) -> Vec<NodeId> {
             stack.extend(lb.spare);
         }
         match node.to {
-            To::None => {}
-            To::Node(next) => stack.push(next),
-            To::List(list) if lists.insert(list) => stack.extend(&point.lists[list as usize]),
-            To::List(_) => {}
+            Edge::None => {}
+            Edge::Node(next) => stack.push(next),
+            Edge::List(list) if lists.insert(list) => stack.extend(&point.lists[list as usize]),
+            Edge::List(_) => {}
         }
     }
     listeners(point).into_iter().filter(|id| seen.contains(id)).collect()

@@ -38,8 +38,9 @@ mod warned;
 pub use diagnostic::{Diagnostic, Severity};
 pub use expectation::{Condition, Expectation, Metric, Order};
 pub use graph::{
-    Clock, DataFile, Faulty, HealthCheck, Hedged, HttpCheck, KeySource, Keys, Lb, Line, Mode, Node, NodeId,
-    Place, Plan, Point, Recorded, RequestShape, Scenario, Scope, Site, Spec, To, Value, When, Window,
+    Clock, DataFile, Edge, Faulty, HealthCheck, HedgeSpec, HttpCheck, KeySource, Keys, Lb, Line, Mode, Node,
+    NodeId, Place, Plan, Point, Recording, RequestShape, RouteCondition, Scenario, Scope, Site, Spec, Value,
+    Window,
 };
 pub use labels::{label, target_labels};
 pub use layers::{levels, listeners, only_way, with_inner};
@@ -47,7 +48,7 @@ pub use listen::{
     HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,
     SendProxy,
 };
-pub use matching::{Asked, Matched};
+pub use matching::{MatchInput, RequestParts};
 pub use offered::{Effort, SiteLoad, bounded_sites, effort, offered_load};
 pub use plan_json::PlanError;
 pub use tls::{CertificateFiles, ClientAuth, TlsClient, TlsServer};

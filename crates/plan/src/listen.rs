@@ -24,7 +24,7 @@ pub struct Listen {
 
 impl Listen {
     /// HTTP in cleartext at this address, with default settings.
-    pub fn at(addr: &str) -> Listen {
+    pub fn with_addr(addr: &str) -> Listen {
         let (protocol, http) = (ListenProtocol::Http, Http::default());
         Listen { addr: addr.to_owned(), protocol, loops: None, tls: None, http }
     }
@@ -257,7 +257,7 @@ impl Default for Origin {
 
 impl Origin {
     /// The defaults of a server with an address, or of one without.
-    pub fn of(has_addr: bool) -> Origin {
+    pub fn new(has_addr: bool) -> Origin {
         let all = Origin::default();
         Origin { response_timeout_ns: all.response_timeout_ns.filter(|_| has_addr), ..all }
     }

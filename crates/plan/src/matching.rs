@@ -2,12 +2,12 @@
 
 use crate::http;
 use crate::path;
-use crate::{KeySource, RequestShape, Scenario, When};
+use crate::{KeySource, RequestShape, RouteCondition, Scenario};
 use std::net::IpAddr;
 
 /// A request as a condition sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct RequestParts<'a> {
     /// The method.
     pub method: &'a str,
     /// The path; what follows a `?` is ignored.
@@ -50,8 +50,8 @@ impl RequestShape {
     }
 
     /// The request as a condition sees it.
-    pub fn asked(&self) -> Asked<'_> {
-        Asked {
+    pub fn asked(&self) -> RequestParts<'_> {
+        RequestParts {
             method: &self.method,
             path: &self.path,
             host: self.host.as_deref(),
@@ -73,7 +73,7 @@ impl Scenario {
 }
 
 /// A request as conditions look at it, wherever its bytes are: in simulation an [`Asked`], served the message itself.
-pub trait Matched {
+pub trait MatchInput {
     /// The method.
     fn method(&self) -> &[u8];
     /// The path without query, as it came: it is compared in its normal form ([`crate::path`]).
@@ -86,7 +86,7 @@ pub trait Matched {
     fn client(&self) -> Option<IpAddr>;
 }
 
-impl Matched for Asked<'_> {
+impl MatchInput for RequestParts<'_> {
     fn method(&self) -> &[u8] {
         self.method.as_bytes()
     }
@@ -108,9 +108,9 @@ impl Matched for Asked<'_> {
     }
 }
 
-impl When {
+impl RouteCondition {
     /// Whether all conditions that are given match.
-    pub fn matches(&self, asked: &impl Matched) -> bool {
+    pub fn matches(&self, asked: &impl MatchInput) -> bool {
         any(&self.path, |p| path::matches(p, asked.path()))
             && any(&self.method, |m| m.as_bytes() == asked.method())
             && any(&self.host, |h| asked.host().is_some_and(|host| same_host(h, host)))
@@ -120,7 +120,7 @@ impl When {
 
     /// Whether it says nothing, and so matches all.
     pub fn is_empty(&self) -> bool {
-        *self == When::default()
+        *self == RouteCondition::default()
     }
 }
 
@@ -172,31 +172,32 @@ mod tests {
 
     #[test]
     fn all_that_is_given_must_match_by_any_of_its_values() {
-        let when = When {
+        let when = RouteCondition {
             path: words(&["/a", "/b/*"]),
             method: words(&["GET", "HEAD"]),
             header: vec![("x-tier".to_owned(), "gold*".to_owned())],
-            ..When::default()
+            ..RouteCondition::default()
         };
         let headers = vec![("x-tier".to_owned(), "golden".to_owned())];
-        let asked = Asked { method: "GET", path: "/b/c?d=*", host: None, headers: &headers, client: None };
+        let asked =
+            RequestParts { method: "GET", path: "/b/c?d=*", host: None, headers: &headers, client: None };
         assert!(when.matches(&asked));
-        assert!(when.matches(&Asked { path: "/a", method: "HEAD", ..asked }));
+        assert!(when.matches(&RequestParts { path: "/a", method: "HEAD", ..asked }));
         for other in [
-            Asked { path: "/a/", ..asked },
-            Asked { path: "/b", ..asked },
-            Asked { method: "POST", ..asked },
-            Asked { headers: &[], ..asked },
+            RequestParts { path: "/a/", ..asked },
+            RequestParts { path: "/b", ..asked },
+            RequestParts { method: "POST", ..asked },
+            RequestParts { headers: &[], ..asked },
         ] {
             assert!(!when.matches(&other), "{other:?}");
         }
-        assert!(When::default().matches(&asked) && When::default().is_empty());
+        assert!(RouteCondition::default().matches(&asked) && RouteCondition::default().is_empty());
     }
 
     #[test]
     fn a_path_matches_however_it_is_written() {
-        let asked = |path| Asked { method: "GET", path, host: None, headers: &[], client: None };
-        let of = |pattern: &str| When { path: words(&[pattern]), ..When::default() };
+        let asked = |path| RequestParts { method: "GET", path, host: None, headers: &[], client: None };
+        let of = |pattern: &str| RouteCondition { path: words(&[pattern]), ..RouteCondition::default() };
         assert!(of("/~z").matches(&asked("/%7Ez")) && of("/~z").matches(&asked("/%7ez?%7E")));
         assert!(of("/caf%C3%A9*").matches(&asked("/caf%c3%a9/x")));
         assert!(!of("/a/b").matches(&asked("/a%2fb")) && of("/a%2Fb").matches(&asked("/a%2fb")));

@@ -50,7 +50,7 @@ impl Plan {
     pub fn from_json(bytes: &[u8]) -> Result<Plan, PlanError> {
         let mut plan: Plan = json::from_slice(bytes).map_err(PlanError)?;
         validate::plan(&plan).map_err(PlanError)?;
-        plan.hash = hash::of(&plan);
+        plan.hash = hash::plan_hash(&plan);
         Ok(plan)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::address::{self, Address};
 use crate::duration::show_ns;
-use crate::http::{Wrong, short};
+use crate::http::{Complaint, short};
 use crate::{Clock, Faulty};
 use weir_policy::Kind;
 
@@ -113,7 +113,7 @@ pub fn differs(a: &Faulty, b: &Faulty) -> Option<(&'static str, String, String)>
 }
 
 /// Where a log goes.
-pub fn log(text: &str) -> Result<(), Wrong> {
+pub fn log(text: &str) -> Result<(), Complaint> {
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
         let help = "write \"stdout\", \"stderr\" or a path";
         return Err((
@@ -125,7 +125,7 @@ pub fn log(text: &str) -> Result<(), Wrong> {
 }
 
 /// A name of an origin: a host as an address has it, or an IP address.
-pub fn tls_name(text: &str) -> Result<(), Wrong> {
+pub fn tls_name(text: &str) -> Result<(), Complaint> {
     let is_ip = text.parse::<std::net::IpAddr>().is_ok();
     let is_host = || matches!(Address::parse(&format!("{text}:443")), Some(Address::Name(..)));
     if is_ip || (address::server(&format!("{text}:443")).is_ok() && is_host()) {
@@ -136,7 +136,7 @@ pub fn tls_name(text: &str) -> Result<(), Wrong> {
 }
 
 /// Whether it may be the path of a PEM file.
-pub fn tls_path(text: &str) -> Result<(), Wrong> {
+pub fn tls_path(text: &str) -> Result<(), Complaint> {
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
         let shown = short(&text.escape_debug().to_string());
         let help = "write the path of a PEM file, relative to the folder of the file that names it";

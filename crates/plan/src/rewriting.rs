@@ -1,9 +1,9 @@
 //! The requests behind the `rewrite` nodes of a scenario: each kind that the traffic sends, and each that
 //! rewriting makes of one. Routes and keys behind see these.
 
-use crate::path::{self, Rewritten};
+use crate::path::{self, PathRewrite};
 use crate::template::{Piece, pieces};
-use crate::{NodeId, Point, RequestShape, Rewrite, Scenario, Spec, To};
+use crate::{Edge, NodeId, Point, RequestShape, Rewrite, Scenario, Spec};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Kinds at most; with more a scenario cannot be run.
@@ -22,7 +22,7 @@ pub struct Kinds {
 
 impl Kinds {
     /// All kinds of a scenario; `None` where there are too many.
-    pub fn of(point: &Point, scenario: &Scenario) -> Option<Kinds> {
+    pub fn new(point: &Point, scenario: &Scenario) -> Option<Kinds> {
         let shapes = if scenario.mix.is_empty() { vec![RequestShape::plain()] } else { scenario.mix.clone() };
         let before = (0..).zip(&shapes).map(|(i, _)| i).collect();
         let mut kinds = Kinds { shapes, before, made: BTreeMap::new() };
@@ -65,9 +65,9 @@ impl Kinds {
             };
             spec.aside().into_iter().for_each(&mut reach);
             match node.to {
-                To::None => {}
-                To::Node(next) => reach(next),
-                To::List(list) => point.lists.get(list as usize)?.iter().for_each(|next| reach(*next)),
+                Edge::None => {}
+                Edge::Node(next) => reach(next),
+                Edge::List(list) => point.lists.get(list as usize)?.iter().for_each(|next| reach(*next)),
             }
         }
         Some(())
@@ -94,9 +94,9 @@ fn leading(point: &Point) -> Vec<bool> {
         let of = |id: NodeId| leads.get(id as usize).copied().unwrap_or(false);
         let spec = point.specs.get(node.spec as usize);
         let behind = match node.to {
-            To::None => false,
-            To::Node(next) => of(next),
-            To::List(list) => match lists.get_mut(list as usize) {
+            Edge::None => false,
+            Edge::Node(next) => of(next),
+            Edge::List(list) => match lists.get_mut(list as usize) {
                 Some(known) => {
                     *known.get_or_insert_with(|| point.lists[list as usize].iter().any(|next| of(*next)))
                 }
@@ -113,7 +113,7 @@ fn leading(point: &Point) -> Vec<bool> {
 fn rewritten(rewrite: &Rewrite, shape: &RequestShape) -> RequestShape {
     let mut made = shape.clone();
     if let Some((from, to)) = &rewrite.path
-        && let Rewritten::To(path) = path::rewritten(from, to, shape.path.as_bytes())
+        && let PathRewrite::To(path) = path::rewritten(from, to, shape.path.as_bytes())
     {
         made.path = String::from_utf8_lossy(&path).into_owned();
     }

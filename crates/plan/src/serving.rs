@@ -8,7 +8,7 @@
 
 use crate::circles::circles;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::{ClientAuth, NodeId, Point, Spec, TlsServer, To, levels, listeners};
+use crate::{ClientAuth, Edge, NodeId, Point, Spec, TlsServer, levels, listeners};
 use std::collections::BTreeSet;
 use weir_policy::config::Balance;
 
@@ -64,14 +64,14 @@ pub fn serving_of(point: &Point, roots: &[NodeId], inject: bool) -> Result<Servi
         return Err(wrong);
     }
     let mut notes: Vec<String> = left_out(point, &roles).into_iter().collect();
-    let circles = circles(point).into_iter().map(|(id, finding)| at(point, id, finding));
+    let circles = circles(point).into_iter().map(|(id, finding)| locate(point, id, finding));
     notes.extend(circles.chain(hints(point, &roles)).map(|finding| finding.to_string()));
     Ok(Serving { roles, notes })
 }
 
 /// The nodes behind a node, itself included, without the models of servers.
 #[derive(Clone, Copy, Debug, Default)]
-struct Behind {
+struct Subtree {
     /// Nothing but what a built-in server may be made of.
     modelled: bool,
     /// A server without address.
@@ -80,7 +80,7 @@ struct Behind {
     real: bool,
 }
 
-impl Behind {
+impl Subtree {
     /// Whether it is a built-in server, or part of one.
     fn is_built_in(self) -> bool {
         self.modelled && self.built_in
@@ -119,10 +119,10 @@ fn spec_of(point: &Point, id: NodeId) -> Option<&Spec> {
 }
 
 /// Computed for each node. A node comes after all that it leads to, so one pass will do.
-fn behind(point: &Point) -> Vec<Behind> {
-    let mut all: Vec<Behind> = Vec::with_capacity(point.nodes.len());
-    let mut lists: Vec<Option<Behind>> = vec![None; point.lists.len()];
-    let join = |a: Behind, b: Behind| Behind {
+fn behind(point: &Point) -> Vec<Subtree> {
+    let mut all: Vec<Subtree> = Vec::with_capacity(point.nodes.len());
+    let mut lists: Vec<Option<Subtree>> = vec![None; point.lists.len()];
+    let join = |a: Subtree, b: Subtree| Subtree {
         modelled: a.modelled && b.modelled,
         built_in: a.built_in || b.built_in,
         real: a.real || b.real,
@@ -132,14 +132,14 @@ fn behind(point: &Point) -> Vec<Behind> {
         let of = |id: NodeId| all.get(id as usize).copied().unwrap_or_default();
         let start = match spec {
             Spec::Server { addr, .. } => {
-                Behind { modelled: true, built_in: addr.is_none(), real: addr.is_some() }
+                Subtree { modelled: true, built_in: addr.is_none(), real: addr.is_some() }
             }
-            _ => Behind { modelled: true, ..Behind::default() },
+            _ => Subtree { modelled: true, ..Subtree::default() },
         };
         let mut behind = match node.to {
-            To::None => start,
-            To::Node(next) => join(start, of(next)),
-            To::List(list) => match lists.get_mut(list as usize) {
+            Edge::None => start,
+            Edge::Node(next) => join(start, of(next)),
+            Edge::List(list) => match lists.get_mut(list as usize) {
                 Some(known) => {
                     let targets = &point.lists[list as usize];
                     join(
@@ -158,13 +158,13 @@ fn behind(point: &Point) -> Vec<Behind> {
         behind.modelled &= may_be_inside(spec);
         all.push(behind);
     }
-    all.resize(point.nodes.len(), Behind::default());
+    all.resize(point.nodes.len(), Subtree::default());
     all
 }
 
 struct Walk<'a> {
     point: &'a Point,
-    behind: &'a [Behind],
+    behind: &'a [Subtree],
     inject: bool,
     roles: Vec<Role>,
 }
@@ -187,9 +187,9 @@ impl Walk<'_> {
                 stack.extend(lb.spare.map(|spare| (spare, false)));
             }
             match self.point.nodes[id as usize].to {
-                To::None => {}
-                To::Node(next) => stack.push((next, false)),
-                To::List(list) => {
+                Edge::None => {}
+                Edge::Node(next) => stack.push((next, false)),
+                Edge::List(list) => {
                     // Routers over one long list: it is walked once.
                     if lists.insert((list, balancer)) {
                         stack.extend(self.point.lists[list as usize].iter().map(|t| (*t, balancer)));
@@ -241,7 +241,7 @@ fn refused(point: &Point, roles: &[Role], reached: &BTreeSet<NodeId>) -> Vec<Dia
             ),
         };
         let message = format!("`{}` cannot be served: {why}", spec.kind());
-        wrong.push(at(point, id, Diagnostic::error(message).help(help)));
+        wrong.push(locate(point, id, Diagnostic::error(message).help(help)));
     }
     wrong
 }
@@ -274,7 +274,7 @@ fn unreachable(point: &Point) -> Vec<Diagnostic> {
             "{help}; for clients from outside add a second `listen` that leads to the same \
             node"
         );
-        wrong.push(at(point, id, Diagnostic::error(message).help(help)));
+        wrong.push(locate(point, id, Diagnostic::error(message).help(help)));
     }
     wrong
 }
@@ -325,15 +325,15 @@ fn hints(point: &Point, roles: &[Role]) -> Vec<Diagnostic> {
         let finding = Diagnostic { severity: Severity::Hint, ..finding };
         let help = "if the limit is the server's own, put both into its model: `server(addr=..., \
             model=queue(...))`";
-        found.push(at(point, id, finding.help(help)));
+        found.push(locate(point, id, finding.help(help)));
     }
     found
 }
 
 /// The first model that is left out on the only way from there.
-fn next_left_out(point: &Point, roles: &[Role], from: To) -> Option<NodeId> {
+fn next_left_out(point: &Point, roles: &[Role], from: Edge) -> Option<NodeId> {
     let mut to = from;
-    while let To::Node(next) = to {
+    while let Edge::Node(next) = to {
         if roles[next as usize] == Role::LeftOut {
             return Some(next);
         }
@@ -343,7 +343,7 @@ fn next_left_out(point: &Point, roles: &[Role], from: To) -> Option<NodeId> {
 }
 
 /// A finding at the place of a node.
-fn at(point: &Point, id: NodeId, finding: Diagnostic) -> Diagnostic {
+fn locate(point: &Point, id: NodeId, finding: Diagnostic) -> Diagnostic {
     let site = point.nodes.get(id as usize).and_then(|n| point.sites.get(n.site as usize));
     site.map_or(finding.clone(), |site| finding.at_span(&site.span))
 }

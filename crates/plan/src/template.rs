@@ -1,7 +1,7 @@
 //! Texts with `{host}`, `{uri}` and `{client}` in them: where `redirect` leads, what `rewrite` sets. `{{` and `}}` are
 //! literal braces.
 
-use crate::http::{self, Wrong, short};
+use crate::http::{self, Complaint, short};
 
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ fn next(text: &str) -> (Piece<'_>, &str) {
 }
 
 /// Whether a template is one: braces that mean nothing are refused.
-pub fn check(template: &str) -> Result<(), Wrong> {
+pub fn check(template: &str) -> Result<(), Complaint> {
     let mut rest = template;
     while let Some(brace) = rest.find(['{', '}']) {
         rest = &rest[brace..];
@@ -63,13 +63,13 @@ pub fn check(template: &str) -> Result<(), Wrong> {
 }
 
 /// Whether it may be the value of a field.
-pub fn field_value(template: &str) -> Result<(), Wrong> {
+pub fn field_value(template: &str) -> Result<(), Complaint> {
     http::field_value(template)?;
     check(template)
 }
 
 /// Whether it may be where a redirection leads.
-pub fn location(template: &str) -> Result<(), Wrong> {
+pub fn location(template: &str) -> Result<(), Complaint> {
     http::field_value(template)?;
     check(template)?;
     let rooted = template.starts_with('/') || template.starts_with("{uri}");

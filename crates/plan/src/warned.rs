@@ -1,6 +1,6 @@
 //! Which warnings of a file concern which of its scenarios.
 
-use crate::{Node, NodeId, Point, Scenario, Spec, To};
+use crate::{Edge, Node, NodeId, Point, Scenario, Spec};
 use std::collections::BTreeSet;
 
 impl Point {
@@ -55,9 +55,9 @@ impl Point {
                 reach(aside);
             }
             match node.to {
-                To::None => {}
-                To::Node(next) => reach(next),
-                To::List(list) => {
+                Edge::None => {}
+                Edge::Node(next) => reach(next),
+                Edge::List(list) => {
                     if !std::mem::replace(&mut listed[list as usize], true) {
                         self.lists[list as usize].iter().copied().for_each(reach);
                     }

@@ -2,7 +2,7 @@
 
 /// What happened to a request at a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum What {
+pub enum StageKind {
     /// It waited: in a line, for others, or for nothing.
     Wait,
     /// It was worked on.
@@ -17,16 +17,16 @@ pub enum What {
     Answer,
 }
 
-impl What {
+impl StageKind {
     /// Its name in histories.
     pub fn name(self) -> &'static str {
         match self {
-            What::Wait => "wait",
-            What::Work => "work",
-            What::Cross => "cross",
-            What::Backoff => "backoff",
-            What::Hold => "hold",
-            What::Answer => "answer",
+            StageKind::Wait => "wait",
+            StageKind::Work => "work",
+            StageKind::Cross => "cross",
+            StageKind::Backoff => "backoff",
+            StageKind::Hold => "hold",
+            StageKind::Answer => "answer",
         }
     }
 }

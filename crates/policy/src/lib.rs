@@ -25,8 +25,8 @@ pub use ds::{bits, bounded, levels};
 pub use health::{active, eject, eligibility, outlier, panic, slow_start, snapshot};
 pub use limits::rate;
 pub use outcome::{Kind, Outcome};
-pub use upstream::journal::{Choice, Deed};
-pub use upstream::{Picked, Ticket, Upstream};
+pub use upstream::journal::{Choice, Operation};
+pub use upstream::{PickOutcome, Ticket, Upstream};
 
 /// The arguments of all policies, as a plan holds them: plain data with every default explicit.
 pub mod config {

@@ -4,7 +4,7 @@ use crate::number::plain;
 use crate::sites::Names;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 use weir_sim::{PoolOverTime, QueueOverTime, Series, TimePart, Typical, UpOverTime};
 
 /// What is said in words.
@@ -19,11 +19,11 @@ pub(crate) fn name(q: f64) -> String {
 pub(crate) fn words(part: &TimePart, names: &Names<'_>) -> String {
     let place = names.name(&part.place);
     match part.what {
-        What::Wait => format!("waiting in {place}"),
-        What::Work => format!("work in {place}"),
-        What::Cross => format!("crossing {place}"),
-        What::Backoff => format!("backoff in {place}"),
-        What::Hold | What::Answer => format!("at {place}"),
+        StageKind::Wait => format!("waiting in {place}"),
+        StageKind::Work => format!("work in {place}"),
+        StageKind::Cross => format!("crossing {place}"),
+        StageKind::Backoff => format!("backoff in {place}"),
+        StageKind::Hold | StageKind::Answer => format!("at {place}"),
     }
 }
 
@@ -177,16 +177,16 @@ impl PoolRow<'_> {
 mod tests {
     use super::*;
 
-    fn part(place: &str, what: What, share: f64) -> TimePart {
+    fn part(place: &str, what: StageKind, share: f64) -> TimePart {
         TimePart { place: place.to_owned(), what, ms: share * 100.0, share }
     }
 
     #[test]
     fn a_line_says_as_much_as_there_is_room_for() {
         let parts = vec![
-            part("dyno/queue", What::Wait, 0.71),
-            part("dyno/delay", What::Work, 0.24),
-            part("cable", What::Cross, 0.05),
+            part("dyno/queue", StageKind::Wait, 0.71),
+            part("dyno/delay", StageKind::Work, 0.24),
+            part("cable", StageKind::Cross, 0.05),
         ];
         let mut of = Typical { q: 0.99, requests: 100, ms: 100.0, parts };
         let names = Names::default();

@@ -8,8 +8,8 @@ use weir_plan::NodeId;
 use weir_policy::config::Balance;
 use weir_policy::health::HealthConfig;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::upstream::Around;
-use weir_policy::{Deed, Outcome, Upstream};
+use weir_policy::upstream::UpstreamConfig;
+use weir_policy::{Operation, Outcome, Upstream};
 use weir_stats::Key;
 
 /// A run that is paired with a replication of the simulation.
@@ -70,7 +70,7 @@ pub enum RunEvent {
         /// The loop that the balancer belongs to.
         on_loop: u32,
         /// The operation.
-        deed: Deed,
+        deed: Operation,
     },
 }
 
@@ -101,7 +101,7 @@ impl BalancerCreated {
     /// A new balancer in this state.
     pub fn upstream(&self) -> Upstream {
         let (health, max_in_flight) = (HealthConfig::default(), None);
-        let around = Around { health, max_in_flight, pass_over_ns: self.pass_over_ns, counts: false };
+        let around = UpstreamConfig { health, max_in_flight, pass_over_ns: self.pass_over_ns, counts: false };
         let draw = Key::from_bits(self.draw);
         let mut upstream = Upstream::new(&self.balance, around, &self.weights, &self.names, self.at_ns, draw);
         upstream.follow(self.at_ns, &self.health);

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use weir_plan::address::Address;
-use weir_plan::diagnostic::{At, Diagnostic, Severity};
-use weir_plan::{DataFile, Faulty, Scenario, Spec, To};
+use weir_plan::diagnostic::{Diagnostic, Location, Severity};
+use weir_plan::{DataFile, Edge, Faulty, Scenario, Spec};
 
 /// Findings beyond this many are not kept.
 const MOST_FINDINGS: usize = 100;
@@ -79,13 +79,13 @@ impl State {
                 return true;
             }
             stack.extend(spec.aside());
-            match self.graph.node(id).map_or(To::None, |node| node.to) {
-                To::None => {}
-                To::Node(next) => stack.push(next),
-                To::List(list) if lists.insert(list) => {
+            match self.graph.node(id).map_or(Edge::None, |node| node.to) {
+                Edge::None => {}
+                Edge::Node(next) => stack.push(next),
+                Edge::List(list) if lists.insert(list) => {
                     stack.extend(self.graph.lists().get(list as usize).into_iter().flatten());
                 }
-                To::List(_) => {}
+                Edge::List(_) => {}
             }
         }
         false
@@ -178,7 +178,7 @@ impl Findings {
 
 impl Context {
     /// The context of an evaluation.
-    pub(crate) fn of<'a>(eval: &Evaluator<'_, 'a, '_>) -> starlark::Result<&'a Context> {
+    pub(crate) fn get<'a>(eval: &Evaluator<'_, 'a, '_>) -> starlark::Result<&'a Context> {
         eval.extra
             .and_then(|e| e.downcast_ref::<Context>())
             .ok_or_else(|| crate::value::stop("weir's context is missing (a bug in weir)"))
@@ -196,6 +196,6 @@ pub(crate) fn innermost(eval: &Evaluator<'_, '_, '_>) -> Option<FileSpan> {
 }
 
 /// The same as a place with its line of source.
-pub(crate) fn here(eval: &Evaluator<'_, '_, '_>) -> Option<At> {
+pub(crate) fn here(eval: &Evaluator<'_, '_, '_>) -> Option<Location> {
     innermost(eval).map(|span| at_of(&span))
 }

@@ -123,7 +123,7 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
         data_files,
         points,
     };
-    plan.hash = hash::of(&plan);
+    plan.hash = hash::plan_hash(&plan);
     Ok(Evaluated { plan, warnings })
 }
 

@@ -1,12 +1,12 @@
 //! The graph under construction: nodes in order of creation, sites, places; specs and lists interned.
 
 use crate::context::Files;
-use crate::places::{Bound, CallSite, How, at_of};
+use crate::places::{Bound, CallSite, NamePosition, at_of};
 use starlark::codemap::{CodeMapId, FileSpan};
 use std::collections::HashMap;
-use weir_plan::diagnostic::At;
+use weir_plan::diagnostic::Location;
 use weir_plan::ranges::MOST_NODES;
-use weir_plan::{Node, NodeId, Place, Site, Spec, To};
+use weir_plan::{Edge, Node, NodeId, Place, Site, Spec};
 
 /// A call by its file and span.
 type CallKey = (CodeMapId, u32, u32);
@@ -16,7 +16,7 @@ type CallKey = (CodeMapId, u32, u32);
 pub(crate) struct Graph {
     places: Vec<Place>,
     place_of: HashMap<Place, u32>,
-    sites: Vec<Made>,
+    sites: Vec<Interned>,
     site_of: HashMap<SiteKey, u32>,
     specs: Vec<Spec>,
     spec_of: HashMap<String, u32>,
@@ -34,13 +34,13 @@ struct SiteKey {
 }
 
 /// A site before labels are given.
-struct Made {
+struct Interned {
     place: u32,
-    at: Option<At>,
+    at: Option<Location>,
     /// The variable that the call's value is bound to.
     bound: Option<Bound>,
     /// The calls that led there in words, the outermost first, without the one that makes the node.
-    chain: Vec<Called>,
+    chain: Vec<CallStep>,
     /// The spec last used there, which the next node most likely has too.
     spec: Option<u32>,
     file: String,
@@ -48,7 +48,7 @@ struct Made {
 
 /// A call on the way to the one that makes a node: what it is called, and the function as written.
 #[derive(Clone, Default, PartialEq)]
-struct Called {
+struct CallStep {
     words: String,
     callee: String,
 }
@@ -93,14 +93,20 @@ impl Graph {
         site
     }
 
-    fn made(&mut self, kind: &'static str, part: &'static str, stack: &[FileSpan], files: &Files) -> Made {
+    fn made(
+        &mut self,
+        kind: &'static str,
+        part: &'static str,
+        stack: &[FileSpan],
+        files: &Files,
+    ) -> Interned {
         let call_of = |s: &FileSpan| {
             let file = files.get(s.file.id())?;
             Some((file, file.calls.get(s.span.begin().get(), s.span.end().get())?))
         };
         let last = stack.last();
         let made_by = last.and_then(call_of);
-        let whole = |b: Bound| if part.is_empty() { b } else { Bound { how: How::Inside, ..b } };
+        let whole = |b: Bound| if part.is_empty() { b } else { Bound { how: NamePosition::Inside, ..b } };
         let bound = made_by.and_then(|(_, call)| call.bound.clone()).map(whole);
         let (file, label, def, callee, number) = match made_by {
             Some((file, call)) => {
@@ -126,12 +132,12 @@ impl Graph {
             .map(|s| match call_of(s) {
                 Some((file, call)) => {
                     let prefix = if file.number > 0 { format!("{}:", file.label) } else { String::new() };
-                    Called { words: format!("{prefix}{}", named(call)), callee: call.callee.clone() }
+                    CallStep { words: format!("{prefix}{}", named(call)), callee: call.callee.clone() }
                 }
-                None => Called::default(),
+                None => CallStep::default(),
             })
             .collect();
-        Made {
+        Interned {
             place: place_index,
             at: last.map(at_of),
             bound,
@@ -142,7 +148,7 @@ impl Graph {
     }
 
     /// Adds a node. `None` where there are too many.
-    pub(crate) fn add(&mut self, site: u32, spec: Spec, to: To, name: Option<String>) -> Option<NodeId> {
+    pub(crate) fn add(&mut self, site: u32, spec: Spec, to: Edge, name: Option<String>) -> Option<NodeId> {
         if self.nodes.len() >= MOST_NODES {
             return None;
         }
@@ -188,13 +194,13 @@ impl Graph {
     }
 
     /// The kind of a site's nodes, and its location. The kind is empty for a part of another node.
-    pub(crate) fn describe(&self, site: u32) -> (&str, Option<&At>) {
+    pub(crate) fn describe(&self, site: u32) -> (&str, Option<&Location>) {
         let Some(site) = self.sites.get(site as usize) else { return ("", None) };
         (self.places.get(site.place as usize).map_or("", |p| p.kind.as_str()), site.at.as_ref())
     }
 
     /// The sites' locations, for findings that need the finished point of the plan.
-    pub(crate) fn standing(&self) -> Vec<Option<At>> {
+    pub(crate) fn standing(&self) -> Vec<Option<Location>> {
         self.sites.iter().map(|s| s.at.clone()).collect()
     }
 
@@ -208,7 +214,7 @@ impl Graph {
             .map(|(s, label)| Site {
                 place: s.place,
                 label,
-                span: s.at.as_ref().map(At::span).unwrap_or_default(),
+                span: s.at.as_ref().map(Location::span).unwrap_or_default(),
             })
             .collect();
         Parts { places: self.places, sites, specs: self.specs, lists: self.lists, nodes: self.nodes }
@@ -223,7 +229,9 @@ fn index(n: usize) -> u32 {
 /// A call's label: the name that its value gets, else its function and number; a pool's is that of the call around it.
 fn named(call: &CallSite) -> String {
     match &call.bound {
-        Some(Bound { name, how }) if *how != How::Inside || call.callee == "pool" => name.to_string(),
+        Some(Bound { name, how }) if *how != NamePosition::Inside || call.callee == "pool" => {
+            name.to_string()
+        }
         _ => numbered(&call.callee, call.number),
     }
 }
@@ -237,7 +245,7 @@ fn place_in_words(p: &Place, bound: Option<&Bound>) -> (String, String) {
     let outside = p.def == OUTSIDE;
     let front = if outside { String::new() } else { format!("{}/", p.def) };
     let rest = match bound {
-        Some(Bound { name, how: How::Whole }) => name.to_string(),
+        Some(Bound { name, how: NamePosition::Whole }) => name.to_string(),
         Some(Bound { name, .. }) if outside => format!("{name}/{}", p.kind),
         _ if p.via.is_empty() => numbered(&p.kind, p.number),
         _ => format!("{} by {}", p.kind, numbered(&p.via, p.number)),
@@ -251,7 +259,7 @@ fn numbered(name: &str, number: u32) -> String {
 }
 
 /// Each site in words: its place, and where several share it before that the calls in which they differ.
-fn labels(places: &[Place], sites: &[Made]) -> Vec<String> {
+fn labels(places: &[Place], sites: &[Interned]) -> Vec<String> {
     let mut of_place: HashMap<u32, Vec<usize>> = HashMap::new();
     for (i, site) in sites.iter().enumerate() {
         of_place.entry(site.place).or_default().push(i);
@@ -263,9 +271,10 @@ fn labels(places: &[Place], sites: &[Made]) -> Vec<String> {
             group.first().map(|i| sites[*i].file.as_str()).filter(|f| !f.is_empty()).map(|f| format!("{f}:"));
         let bound = group.first().and_then(|i| sites[*i].bound.as_ref());
         let (front_words, rest) = place_in_words(p, bound);
-        let chains: Vec<&[Called]> = group.iter().map(|i| sites[*i].chain.as_slice()).collect();
+        let chains: Vec<&[CallStep]> = group.iter().map(|i| sites[*i].chain.as_slice()).collect();
         let shortest = chains.iter().map(|c| c.len()).min().unwrap_or(0);
-        let same = |at: &dyn Fn(&[Called]) -> Option<Called>| chains.windows(2).all(|w| at(w[0]) == at(w[1]));
+        let same =
+            |at: &dyn Fn(&[CallStep]) -> Option<CallStep>| chains.windows(2).all(|w| at(w[0]) == at(w[1]));
         let front = (0..shortest).take_while(|k| same(&|c| c.get(*k).cloned())).count();
         let back = (0..shortest - front).take_while(|k| same(&|c| c.get(c.len() - 1 - k).cloned())).count();
         for (chain, i) in chains.iter().zip(&group) {

@@ -13,7 +13,7 @@ use starlark::syntax::{AstModule, Dialect};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use weir_plan::diagnostic::plainly;
-use weir_plan::diagnostic::{At, Diagnostic};
+use weir_plan::diagnostic::{Diagnostic, Location};
 
 /// Calls are nested at most so deep.
 const MOST_FRAMES: usize = 1000;
@@ -34,9 +34,9 @@ pub(crate) struct Runner<'a> {
 }
 
 /// The modules that `load` finds: the modules that this file names, by the name in the text.
-struct Loaded(HashMap<String, FrozenModule>);
+struct LoadedModules(HashMap<String, FrozenModule>);
 
-impl FileLoader for Loaded {
+impl FileLoader for LoadedModules {
     fn load(&self, path: &str) -> starlark::Result<FrozenModule> {
         self.0.get(path).cloned().ok_or_else(|| crate::value::stop(format!("\"{path}\" was not loaded")))
     }
@@ -97,7 +97,7 @@ impl<'a> Runner<'a> {
         let label =
             Path::new(&source.name).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let codemap = ast.file_span(starlark_syntax::codemap::Span::default()).file.id();
-        let file = File { number, label, folder: folder.clone(), calls: Calls::of(&ast) };
+        let file = File { number, label, folder: folder.clone(), calls: Calls::new(&ast) };
         self.context.state.borrow_mut().files.add(codemap, file);
         let names = names::check(&ast, &self.builtins);
         names.findings.into_iter().for_each(|f| self.context.find(f));
@@ -169,7 +169,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Runs the files that a file loads, in the order of its text.
-    fn loads(&mut self, ast: &AstModule, source: &Source, folder: &Path) -> Loaded {
+    fn loads(&mut self, ast: &AstModule, source: &Source, folder: &Path) -> LoadedModules {
         let mut modules = HashMap::new();
         for load in ast.loads() {
             if modules.contains_key(load.module_id) {
@@ -181,12 +181,12 @@ impl<'a> Runner<'a> {
                 .unwrap_or_else(|| poisoned(load.symbols.values().copied()));
             modules.insert(load.module_id.to_owned(), module);
         }
-        Loaded(modules)
+        LoadedModules(modules)
     }
 
-    fn load(&mut self, name: &str, at: &At, source: &Source, folder: &Path) -> Option<FrozenModule> {
+    fn load(&mut self, name: &str, at: &Location, source: &Source, folder: &Path) -> Option<FrozenModule> {
         let path = folder.join(name);
-        let wrong = |message: String| Some(Diagnostic::error(message).at(at));
+        let wrong = |message: String| Some(Diagnostic::error(message).with_location(at));
         let (finding, read) =
             match path.canonicalize().and_then(|real| std::fs::read(&path).map(|bytes| (real, bytes))) {
                 Ok(read) => (None, Some(read)),
@@ -204,13 +204,13 @@ impl<'a> Runner<'a> {
             let ring = format!("{} -> {}", ring.join(" -> "), self.open[from].1);
             self.context.find(
                 Diagnostic::error(format!("the files load each other in a cycle: {ring}"))
-                    .at(at)
+                    .with_location(at)
                     .help("move what both need into a third file"),
             );
             return None;
         }
         if self.open.len() > 100 {
-            self.context.find(Diagnostic::error("files are loaded more than 100 deep").at(at));
+            self.context.find(Diagnostic::error("files are loaded more than 100 deep").with_location(at));
             return None;
         }
         let beside =
@@ -292,7 +292,7 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
     finding.help = help;
     let last = error.call_stack().frames.iter().rev().find_map(|f| f.location.as_ref());
     match error.span().or(last) {
-        Some(span) => finding.at(&at_of(span)),
+        Some(span) => finding.with_location(&at_of(span)),
         None => finding.in_file(file),
     }
 }

@@ -40,7 +40,8 @@ pub(crate) fn check(ast: &AstModule, builtins: &[String]) -> Names {
         for name in nodes::predeclared() {
             known.push(name);
         }
-        let mut finding = Diagnostic::error(format!("nothing is called `{name}`")).at(&at_of(&lint.location));
+        let mut finding =
+            Diagnostic::error(format!("nothing is called `{name}`")).with_location(&at_of(&lint.location));
         finding.help = nodes::home_of(&name)
             .map(|full| format!("did you mean `{full}`?"))
             .or_else(|| suggest::did_you_mean(&name, known));
@@ -66,7 +67,7 @@ impl Pass<'_> {
             let other = format!("my_{name}");
             self.findings.push(
                 Diagnostic::error(format!("`{name}` is {what} and cannot be redefined"))
-                    .at(&at_of(&self.ast.file_span(span)))
+                    .with_location(&at_of(&self.ast.file_span(span)))
                     .help(format!("use another name, such as `{other}`")),
             );
         }
@@ -138,7 +139,7 @@ impl Pass<'_> {
         let help = suggest::nearest(member, names).map(|n| format!("did you mean `{space}.{n}`?"));
         self.findings.push(
             Diagnostic::error(format!("`{space}` has no member `{member}`"))
-                .at(&at_of(&self.ast.file_span(span)))
+                .with_location(&at_of(&self.ast.file_span(span)))
                 .help(help.unwrap_or_else(|| {
                     format!("there are {}", suggest::either(&full).replace(" or ", " and "))
                 })),

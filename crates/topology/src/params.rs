@@ -28,7 +28,7 @@ struct Wheel {
 }
 
 /// The answer to `param(...)`.
-pub(crate) enum Asked {
+pub(crate) enum ParamRequest {
     /// Its value.
     Value(Value),
     /// The command line gives it a value that does not fit.
@@ -72,12 +72,12 @@ impl Params {
     }
 
     /// Answers `param(name, default, sweep=list)`.
-    pub(crate) fn ask(&mut self, name: &str, default: &Value, list: Option<Vec<Value>>) -> Asked {
+    pub(crate) fn ask(&mut self, name: &str, default: &Value, list: Option<Vec<Value>>) -> ParamRequest {
         if let Some((_, before, value)) = self.asked.iter().find(|a| a.0 == name) {
             return if before == default {
-                Asked::Value(value.clone())
+                ParamRequest::Value(value.clone())
             } else {
-                Asked::OtherDefault(show(before))
+                ParamRequest::OtherDefault(show(before))
             };
         }
         if !self.known.iter().any(|k| k == name) {
@@ -85,10 +85,10 @@ impl Params {
         }
         let value = match self.value(name, default, list) {
             Ok(value) => value,
-            Err(message) => return Asked::Wrong(message),
+            Err(message) => return ParamRequest::Wrong(message),
         };
         self.asked.push((name.to_owned(), default.clone(), value.clone()));
-        Asked::Value(value)
+        ParamRequest::Value(value)
     }
 
     fn value(&mut self, name: &str, default: &Value, list: Option<Vec<Value>>) -> Result<Value, String> {
@@ -232,7 +232,7 @@ mod tests {
         loop {
             for (name, values) in [("a", 2), ("b", 3)] {
                 let list = (0..values).map(Value::Int).collect();
-                assert!(matches!(p.ask(name, &Value::Int(0), Some(list)), Asked::Value(_)));
+                assert!(matches!(p.ask(name, &Value::Int(0), Some(list)), ParamRequest::Value(_)));
             }
             seen.push(p.take_asked().iter().map(|(_, v)| show(v)).collect::<String>());
             if !p.advance() {

@@ -11,7 +11,7 @@ use starlark_syntax::syntax::ast::{
 use starlark_syntax::syntax::uniplate::Visit;
 use std::collections::HashMap;
 use std::rc::Rc;
-use weir_plan::diagnostic::At;
+use weir_plan::diagnostic::Location;
 
 /// The calls of a file by their spans (byte offsets).
 #[derive(Default)]
@@ -36,12 +36,12 @@ pub(crate) struct CallSite {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bound {
     pub(crate) name: Rc<str>,
-    pub(crate) how: How,
+    pub(crate) how: NamePosition,
 }
 
 /// How a call belongs to a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum How {
+pub(crate) enum NamePosition {
     /// It is the whole value of the variable.
     Whole,
     /// It is an argument of the scenario.
@@ -57,7 +57,7 @@ impl Calls {
     }
 
     /// All calls of a parsed file.
-    pub(crate) fn of(ast: &AstModule) -> Calls {
+    pub(crate) fn new(ast: &AstModule) -> Calls {
         let mut found: Vec<CallFound> = Vec::new();
         statement(ast.statement(), &Rc::from("<file>"), false, &mut found);
         // The end of the callee is where the parenthesis opens: the order in which a reader meets the calls.
@@ -94,7 +94,7 @@ fn statement(stmt: &AstStmt, def: &Rc<str>, inside: bool, found: &mut Vec<CallFo
     let variable = match &stmt.node {
         StmtP::Assign(assign) => match &assign.lhs.node {
             AssignTargetP::Identifier(name) => {
-                Some(Bound { name: name.node.ident.as_str().into(), how: How::Whole })
+                Some(Bound { name: name.node.ident.as_str().into(), how: NamePosition::Whole })
             }
             _ => None,
         },
@@ -107,10 +107,10 @@ fn statement(stmt: &AstStmt, def: &Rc<str>, inside: bool, found: &mut Vec<CallFo
 }
 
 fn expression(expr: &AstExpr, def: &Rc<str>, bound: Option<&Bound>, found: &mut Vec<CallFound>) {
-    let mut within = bound.map(|b| Bound { how: How::Inside, ..b.clone() });
+    let mut within = bound.map(|b| Bound { how: NamePosition::Inside, ..b.clone() });
     if let ExprP::Call(callee, args) = &expr.node {
         if let Some(name) = scenario(callee, args) {
-            within = Some(Bound { name, how: How::Argument });
+            within = Some(Bound { name, how: NamePosition::Argument });
         }
         found.push(CallFound {
             span: (expr.span.begin().get(), expr.span.end().get()),
@@ -142,7 +142,7 @@ pub(crate) fn dotted(expr: &AstExpr) -> Option<String> {
 }
 
 /// A span as a place with its line of source.
-pub(crate) fn at_of(span: &FileSpan) -> At {
+pub(crate) fn at_of(span: &FileSpan) -> Location {
     let resolved = span.resolve_span();
     let line = span.file.source_line(resolved.begin.line);
     let end = if resolved.end.line == resolved.begin.line {
@@ -150,7 +150,7 @@ pub(crate) fn at_of(span: &FileSpan) -> At {
     } else {
         line.trim_end().chars().count()
     };
-    At {
+    Location {
         file: span.filename().to_owned(),
         line: to_u32(resolved.begin.line + 1),
         column: to_u32(resolved.begin.column + 1),
@@ -171,7 +171,7 @@ mod tests {
 
     fn places(source: &str) -> Vec<String> {
         let ast = AstModule::parse("t", source.to_owned(), &Dialect::Extended).expect("parses");
-        let mut calls: Vec<_> = Calls::of(&ast).by_span.into_iter().collect();
+        let mut calls: Vec<_> = Calls::new(&ast).by_span.into_iter().collect();
         calls.sort_by_key(|(span, _)| (span.0, std::cmp::Reverse(span.1)));
         calls.into_iter().map(|(_, c)| format!("{}/{}#{}", c.def, c.callee, c.number)).collect()
     }

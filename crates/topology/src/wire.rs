@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use weir_plan::diagnostic::Diagnostic;
 use weir_plan::json;
-use weir_plan::{Node, Plan, To};
+use weir_plan::{Edge, Node, Plan};
 
-type Result<T> = std::result::Result<T, String>;
+type ReadResult<T> = Result<T, String>;
 
 /// The answer but for the nodes.
 #[derive(Serialize, Deserialize)]
@@ -23,7 +23,7 @@ enum Head {
 const NODE: usize = 17;
 
 /// A request as bytes.
-pub(crate) fn request(request: &Request) -> Result<Vec<u8>> {
+pub(crate) fn request(request: &Request) -> ReadResult<Vec<u8>> {
     // The source goes beside the JSON: it may be large, and it may be no text.
     let head = Request { source: Vec::new(), ..request.clone() };
     let mut out = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn request(request: &Request) -> Result<Vec<u8>> {
 }
 
 /// A request from bytes.
-pub(crate) fn read_request(bytes: &[u8]) -> Result<Request> {
+pub(crate) fn read_request(bytes: &[u8]) -> ReadResult<Request> {
     let mut rest = bytes;
     let mut request: Request = json::from_slice(take_part(&mut rest)?)?;
     request.source = take_part(&mut rest)?.to_vec();
@@ -41,7 +41,7 @@ pub(crate) fn read_request(bytes: &[u8]) -> Result<Request> {
 }
 
 /// An answer as bytes.
-pub(crate) fn answer(answer: std::result::Result<Evaluated, Vec<Diagnostic>>) -> Result<Vec<u8>> {
+pub(crate) fn answer(answer: Result<Evaluated, Vec<Diagnostic>>) -> ReadResult<Vec<u8>> {
     let mut out = Vec::new();
     match answer {
         Err(findings) => {
@@ -60,7 +60,7 @@ pub(crate) fn answer(answer: std::result::Result<Evaluated, Vec<Diagnostic>>) ->
 }
 
 /// An answer from bytes.
-pub(crate) fn read_answer(bytes: &[u8]) -> Result<std::result::Result<Evaluated, Vec<Diagnostic>>> {
+pub(crate) fn read_answer(bytes: &[u8]) -> ReadResult<Result<Evaluated, Vec<Diagnostic>>> {
     let mut rest = bytes;
     match json::from_slice(take_part(&mut rest)?)? {
         Head::Wrong { findings } => Ok(Err(findings)),
@@ -78,7 +78,7 @@ fn part(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-fn take_part<'b>(rest: &mut &'b [u8]) -> Result<&'b [u8]> {
+fn take_part<'b>(rest: &mut &'b [u8]) -> ReadResult<&'b [u8]> {
     let (length, body) = rest.split_first_chunk::<8>().ok_or("the answer is cut off")?;
     let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|e| e.to_string())?;
     let (part, after) = body.split_at_checked(length).ok_or("the answer is cut off")?;
@@ -98,11 +98,11 @@ impl Names {
         let mut out = Vec::with_capacity(nodes.len() * NODE);
         for node in nodes {
             let (tag, target) = match node.to {
-                To::None => (0u8, 0),
-                To::Node(id) => (1, id),
-                To::List(id) => (2, id),
+                Edge::None => (0u8, 0),
+                Edge::Node(id) => (1, id),
+                Edge::List(id) => (2, id),
             };
-            let name = node.name.map_or(u32::MAX, |n| self.of(n));
+            let name = node.name.map_or(u32::MAX, |n| self.number(n));
             out.push(tag);
             for word in [node.site, node.spec, target, name] {
                 out.extend_from_slice(&word.to_le_bytes());
@@ -111,7 +111,7 @@ impl Names {
         out
     }
 
-    fn of(&mut self, name: String) -> u32 {
+    fn number(&mut self, name: String) -> u32 {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         if let Some(found) = self.index.get(&name) {
             return *found;
@@ -122,7 +122,7 @@ impl Names {
     }
 }
 
-fn decode(bytes: &[u8], names: &[String]) -> Result<Vec<Node>> {
+fn decode(bytes: &[u8], names: &[String]) -> ReadResult<Vec<Node>> {
     let chunks = bytes.chunks_exact(NODE);
     if !chunks.remainder().is_empty() {
         return Err("the nodes of the answer are cut off".to_owned());
@@ -133,9 +133,9 @@ fn decode(bytes: &[u8], names: &[String]) -> Result<Vec<Node>> {
         .map(|chunk| {
             let target = word(chunk, 2);
             let to = match chunk[0] {
-                0 => To::None,
-                1 => To::Node(target),
-                2 => To::List(target),
+                0 => Edge::None,
+                1 => Edge::Node(target),
+                2 => Edge::List(target),
                 other => return Err(format!("the answer has a node of kind {other}")),
             };
             let name = match word(chunk, 3) {

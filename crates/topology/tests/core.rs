@@ -6,7 +6,8 @@ use common::{last, plan, run};
 use weir_model::Traffic;
 use weir_plan::offered_load;
 use weir_plan::{
-    HealthCheck, Hedged, HttpCheck, KeySource, Keys, Lb, Plan, RequestShape, Scenario, Scope, Spec, To, When,
+    Edge, HealthCheck, HedgeSpec, HttpCheck, KeySource, Keys, Lb, Plan, RequestShape, RouteCondition,
+    Scenario, Scope, Spec,
 };
 use weir_policy::Kind;
 use weir_policy::config::{
@@ -207,10 +208,10 @@ fn limits_hedges_and_budgets_come_out_as_written() {
     assert_eq!(last("limit.rate(server(), 0.5, burst=1)"), rate(0.5, 1.0, None));
     assert_eq!(last("limit.rate(server(), 9, key=key.client())"), rate(9.0, 9.0, Some(KeySource::Client)));
     let hedge = Hedge { after_ns: 20 * MS, attempts: 2, methods: Methods::Idempotent };
-    let plain = Hedged { hedge, budget: None, replay_bytes: 65_536 };
+    let plain = HedgeSpec { hedge, budget: None, replay_bytes: 65_536 };
     assert_eq!(last("hedge(20*ms, server())"), Spec::Hedge(plain.clone()));
     let budget = Budget { ratio: 0.2, min_per_s: 10.0, window_ns: 10 * S };
-    let paid = Hedged { budget: Some(budget.clone()), ..plain };
+    let paid = HedgeSpec { budget: Some(budget.clone()), ..plain };
     assert_eq!(last("hedge(20*ms, server(), budget=budget())"), Spec::Hedge(paid));
     let Spec::Retry(retry) =
         last("retry(2, server(), on=[503, \"reset\", 429, 503], budget=budget(), replay=5)")
@@ -229,14 +230,14 @@ fn routes_and_splits_lead_to_their_nodes_in_order() {
     );
     let point = &plan.points[0];
     let list = |i: usize| match point.nodes[i].to {
-        To::List(l) => point.lists[l as usize].clone(),
+        Edge::List(l) => point.lists[l as usize].clone(),
         other => panic!("{other:?}"),
     };
     let spec = |i: usize| point.specs[point.nodes[i].spec as usize].clone();
     assert_eq!((list(2), list(3), list(4)), (vec![1, 0], vec![0, 1], vec![0, 1]));
-    let path = When { path: vec!["/a".to_owned()], ..When::default() };
-    assert_eq!(spec(2), Spec::Route { rules: vec![path, When::default()], otherwise: false });
-    let host = When { host: vec!["www.example.com".to_owned()], ..When::default() };
+    let path = RouteCondition { path: vec!["/a".to_owned()], ..RouteCondition::default() };
+    assert_eq!(spec(2), Spec::Route { rules: vec![path, RouteCondition::default()], otherwise: false });
+    let host = RouteCondition { host: vec!["www.example.com".to_owned()], ..RouteCondition::default() };
     assert_eq!(spec(3), Spec::Route { rules: vec![host], otherwise: true });
     assert_eq!(spec(4), Spec::Split { weights: vec![0.0, 2.5], key: Some(KeySource::Path) });
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Once;
 use weir_plan::{Diagnostic, Plan};
-use weir_topology::manual::{FIGURES, Otherwise, functions, kinds, near};
+use weir_topology::manual::{FIGURES, Fallback, functions, kinds, near};
 use weir_topology::{Request, evaluate};
 
 /// The data file is written once.
@@ -67,7 +67,7 @@ fn every_default_is_the_one_that_is_told() {
     for f in functions().iter().filter(|f| f.built) {
         let without = plan(f.example).expect("evaluated above").hash;
         for a in &f.arguments {
-            let Otherwise::Value(value) = a.otherwise else { continue };
+            let Fallback::Value(value) = a.otherwise else { continue };
             let (from, to) = call(f.example, f.name).expect("found above");
             let inside = f.example[from..to].trim_end().trim_end_matches(',');
             let comma = if inside.is_empty() { "" } else { ", " };

@@ -5,7 +5,7 @@ mod common;
 use common::{last, plan, request, run};
 use std::path::PathBuf;
 use weir_model::{Dist, OnCancel, Traffic};
-use weir_plan::{Clock, Faulty, Lb, Line, Mode, Plan, Recorded, Spec, To};
+use weir_plan::{Clock, Edge, Faulty, Lb, Line, Mode, Plan, Recording, Spec};
 use weir_plan::{Severity, offered_load};
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Methods, Retry, Work};
@@ -154,7 +154,7 @@ fn a_block_wraps_each_of_its_nodes_at_one_site() {
          scenario(\"x\", lb.random(rack(2) + rack(3)), traffic.poisson(rate=1), requests=9)\n",
     );
     let point = &plan.points[0];
-    let wrapped: Vec<(&str, u32, To)> = point
+    let wrapped: Vec<(&str, u32, Edge)> = point
         .nodes
         .iter()
         .filter_map(|n| match &point.specs[n.spec as usize] {
@@ -171,11 +171,11 @@ fn a_block_wraps_each_of_its_nodes_at_one_site() {
     assert_eq!(
         wrapped,
         [
-            (first, 0, To::Node(0)),
-            (first, 0, To::Node(1)),
-            (second, 1, To::Node(4)),
-            (second, 1, To::Node(5)),
-            (second, 1, To::Node(6)),
+            (first, 0, Edge::Node(0)),
+            (first, 0, Edge::Node(1)),
+            (second, 1, Edge::Node(4)),
+            (second, 1, Edge::Node(5)),
+            (second, 1, Edge::Node(6)),
         ]
     );
 }
@@ -277,7 +277,7 @@ fn traces_say_what_their_requests_are() {
     assert_ne!(a.hash, c.hash, "whose requests they are counts");
     assert_eq!(Plan::from_json(&a.to_json()).expect("reads"), a);
     // A plan edited by hand: kinds and keys that there are none of.
-    for edit in [|r: &mut Recorded| r.kinds[1] = 2, |r: &mut Recorded| r.senders[0] = Some(2)] {
+    for edit in [|r: &mut Recording| r.kinds[1] = 2, |r: &mut Recording| r.senders[0] = Some(2)] {
         let mut plan = a.clone();
         edit(plan.points[0].scenarios[0].recorded.as_mut().expect("rows"));
         let why = Plan::from_json(&plan.to_json()).expect_err("no such").to_string();

@@ -147,8 +147,8 @@ fn every_default_of_the_contract_is_in_the_plan() {
     let addr = "127.0.0.1:0".to_owned();
     let listen =
         Listen { addr, protocol: ListenProtocol::Http, loops: None, tls: None, http: Http::default() };
-    assert!(plan.points[0].specs.contains(&Spec::Listen(listen)) && Origin::default() == Origin::of(true));
-    assert_eq!(Origin::of(false).response_timeout_ns, None);
+    assert!(plan.points[0].specs.contains(&Spec::Listen(listen)) && Origin::default() == Origin::new(true));
+    assert_eq!(Origin::new(false).response_timeout_ns, None);
 }
 
 /// What `docs/spec/serving.md#names-in-the-file` has no name for is shown beside it, and is no part of the plan: another

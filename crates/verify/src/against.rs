@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use weir_plan::{Lb, NodeId, Spec, To};
+use weir_plan::{Edge, Lb, NodeId, Spec};
 use weir_policy::config::{Balance, LeastConnArgs, P2cArgs, RoundRobinArgs, Start, Ties};
 
 /// The load balancer that routes.
@@ -60,10 +60,10 @@ impl ProxySetup {
         }
         let point = &prepared.point;
         let entered = match point.nodes[prepared.listener as usize].to {
-            To::Node(next) => &point.nodes[next as usize],
+            Edge::Node(next) => &point.nodes[next as usize],
             _ => &point.nodes[prepared.listener as usize],
         };
-        let (Spec::Lb(lb), To::List(list)) = (&point.specs[entered.spec as usize], entered.to) else {
+        let (Spec::Lb(lb), Edge::List(list)) = (&point.specs[entered.spec as usize], entered.to) else {
             return Err(cannot("requests must enter at one balancer over servers without addresses"));
         };
         let servers = point.lists[list as usize].clone();

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use weir_model::connections::{Exchange, opened};
 use weir_model::draws::purpose;
 use weir_model::loops;
-use weir_plan::{HttpVersion, NodeId, Origin, Point, Scenario, To};
+use weir_plan::{Edge, HttpVersion, NodeId, Origin, Point, Scenario};
 use weir_policy::Kind;
 use weir_sim::History;
 use weir_stats::Key;
@@ -59,7 +59,7 @@ pub(crate) fn predicted(
         opened.len() as u64
     };
     let client = all(clients.into_values().collect(), listen.http.idle_timeout_ns);
-    let server = all(servers.into_values().collect(), Origin::of(false).idle_timeout_ns);
+    let server = all(servers.into_values().collect(), Origin::new(false).idle_timeout_ns);
     // One connection of HTTP/2 carries many; connections of routers behind others are others' own.
     let is_h1 = listen.http.versions.contains(&HttpVersion::H1);
     let is_plain = prepared.inner().is_empty() && prepared.against.is_none();
@@ -91,7 +91,7 @@ pub(crate) fn matter(
 fn servers(point: &Point, slowed: &CalibratedPoint, prepared: &Arrangement) -> Vec<Option<NodeId>> {
     let with_hop = |(was, &server): (&NodeId, &NodeId)| {
         let hop = server + 1;
-        let leads_there = point.nodes.get(hop as usize).is_some_and(|node| node.to == To::Node(server));
+        let leads_there = point.nodes.get(hop as usize).is_some_and(|node| node.to == Edge::Node(server));
         (if leads_there && prepared.servers.binary_search(was).is_ok() { hop } else { server }, server)
     };
     reached_from(point, slowed.nodes.iter().map(with_hop))

@@ -9,7 +9,7 @@ use crate::calibrate::Calibration;
 use crate::prepare::Arrangement;
 use std::collections::BTreeMap;
 use weir_model::Dist;
-use weir_plan::{Lb, Mode, Node, NodeId, Place, Point, Scenario, Site, Spec, To};
+use weir_plan::{Edge, Lb, Mode, Node, NodeId, Place, Point, Scenario, Site, Spec};
 use weir_workload::reachable;
 
 /// The `def` of such a node: no file can have it.
@@ -125,14 +125,14 @@ fn before_root(point: &mut Point, scenario: &str, spec: Spec) {
     let node = &point.nodes[root as usize];
     let listens = matches!(point.specs[node.spec as usize], Spec::Listen(_));
     let (inner, at) = match node.to {
-        To::Node(inner) if listens => (inner, root),
+        Edge::Node(inner) if listens => (inner, root),
         _ => (root, root + 1),
     };
     renumber(point, |id| id + NodeId::from(id >= at));
     let hop = hop(point, inner, spec);
     point.nodes.insert(at as usize, hop);
     if listens {
-        point.nodes[root as usize + 1].to = To::Node(at);
+        point.nodes[root as usize + 1].to = Edge::Node(at);
     } else {
         point.scenarios.iter_mut().filter(|s| s.name == scenario).for_each(|s| s.root = at);
     }
@@ -148,7 +148,7 @@ fn renumber(point: &mut Point, new: impl Fn(NodeId) -> NodeId) {
         }
     }
     for node in &mut point.nodes {
-        if let To::Node(id) = &mut node.to {
+        if let Edge::Node(id) = &mut node.to {
             *id = new(*id);
         }
     }
@@ -172,7 +172,7 @@ fn hop(point: &mut Point, to: NodeId, spec: Spec) -> Node {
         point.places.push(of_machine);
         point.sites.push(Site { place, label: format!("{DEF}/hop#{spec}"), span: String::new() });
     }
-    Node { site: point.sites.len() as u32 - 1, spec: spec as u32, to: To::Node(to), name: None }
+    Node { site: point.sites.len() as u32 - 1, spec: spec as u32, to: Edge::Node(to), name: None }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use weir_plan::{NodeId, Point};
-use weir_policy::{Deed, Kind};
+use weir_policy::{Kind, Operation};
 use weir_serve::{BalancerCreated, RequestEnded};
 
 /// The first message to a process.
@@ -68,7 +68,7 @@ pub(crate) struct ChildReport {
     /// The balancers as they were made.
     pub made: Vec<BalancerCreated>,
     /// All that was done to them: the balancer's node, its loop, the deed.
-    pub did: Vec<(NodeId, u32, Deed)>,
+    pub did: Vec<(NodeId, u32, Operation)>,
 }
 
 impl FromIterator<weir_serve::RunEvent> for ChildReport {

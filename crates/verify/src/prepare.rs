@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use weir_plan::address::Address;
 use weir_plan::serving::{Role, serving_of};
-use weir_plan::{Listen, Node, NodeId, Point, Scenario, Spec, To, with_inner};
+use weir_plan::{Edge, Listen, Node, NodeId, Point, Scenario, Spec, with_inner};
 
 /// A scenario prepared to be served.
 #[derive(Clone, Debug)]
@@ -162,11 +162,11 @@ fn enter(point: &mut Point, root: NodeId) -> NodeId {
     let node = point.nodes[root as usize].clone();
     let (id, to) = match &point.specs[node.spec as usize] {
         Spec::Listen(_) => (root, node.to),
-        _ => (point.nodes.len() as NodeId, To::Node(root)),
+        _ => (point.nodes.len() as NodeId, Edge::Node(root)),
     };
     let mut listen = match &point.specs[node.spec as usize] {
         Spec::Listen(listen) => listen.clone(),
-        _ => Listen { loops: Some(1), ..Listen::at(ADDRESS) },
+        _ => Listen { loops: Some(1), ..Listen::with_addr(ADDRESS) },
     };
     ADDRESS.clone_into(&mut listen.addr);
     listen.http.access_log = None;

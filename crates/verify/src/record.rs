@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use weir_plan::NodeId;
 use weir_plan::json;
-use weir_policy::{Choice, Deed, Upstream};
+use weir_policy::{Choice, Operation, Upstream};
 use weir_serve::BalancerCreated;
 
 /// The first line of a record.
@@ -24,7 +24,7 @@ pub enum Line {
     /// A balancer was made.
     Made(BalancerCreated),
     /// An operation on a balancer, on a loop.
-    Did(NodeId, u32, Deed),
+    Did(NodeId, u32, Operation),
     /// A request, as its client saw it.
     Asked(ClientRequest),
     /// A request, as a server saw it.
@@ -151,7 +151,7 @@ pub fn replay(from: impl BufRead) -> Result<Replay, String> {
                 let upstream =
                     upstream.ok_or_else(|| format!("line {number}: that balancer was never created"))?;
                 let now = upstream.act(&deed);
-                if let (Some(now), Deed::Pick { picked, .. }) = (now, &deed) {
+                if let (Some(now), Operation::Pick { picked, .. }) = (now, &deed) {
                     replay.count(number, *picked, now);
                 }
             }

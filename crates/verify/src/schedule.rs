@@ -49,7 +49,7 @@ pub(crate) fn schedules<'a>(
     let (many, late_ns) = (scenarios.len() as u64, calibration.late_ns);
     let of_one = |scenario: &Scenario| {
         let rate = rate_per_s(scenario, options, stop)?;
-        can_be_sent(scenario, rate, calibration)?;
+        check_sendable(scenario, rate, calibration)?;
         let at_once = rate.map_or(1, |rate| at_once(rate, calibration));
         let Some(within_ns) = options.within_ns else {
             let runs = options.runs;
@@ -115,7 +115,7 @@ fn rate_per_s(scenario: &Scenario, options: &Options, stop: &AtomicBool) -> Resu
 }
 
 /// Whether this machine is fast enough for a scenario.
-fn can_be_sent(scenario: &Scenario, rate: Option<f64>, calibration: &Calibration) -> Result<(), Error> {
+fn check_sendable(scenario: &Scenario, rate: Option<f64>, calibration: &Calibration) -> Result<(), Error> {
     let most = calibration.most_per_s * MOST_SHARE;
     let Some(per_s) = rate.filter(|per_s| *per_s > most) else { return Ok(()) };
     Err(Error::Cannot(CannotVerify(format!(

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use weir_load::{Outcome, Protocol};
 use weir_net::io::clock::monotonic_ns;
 use weir_plan::{HttpVersion, NodeId, Scenario};
-use weir_policy::Deed;
+use weir_policy::Operation;
 use weir_serve::BalancerCreated;
 use weir_stats::{Histogram, Key};
 
@@ -48,7 +48,7 @@ pub(crate) struct RunOutcome {
     pub opened: Option<(u64, f64)>,
     /// The router's balancers as they were made, and all that was done to them.
     pub made: Vec<BalancerCreated>,
-    pub did: Vec<(NodeId, u32, Deed)>,
+    pub did: Vec<(NodeId, u32, Operation)>,
 }
 
 /// The most that threads may wait for a core: ns per request, and share of the median latency.

@@ -1,7 +1,7 @@
 //! The identities of a scenario's nodes in draws: the place in the text that created each, and its number among those
 //! of that place. So a comment, another function or another scenario changes no draw.
 
-use weir_plan::{Node, NodeId, Place, Point, To};
+use weir_plan::{Edge, Node, NodeId, Place, Point};
 use weir_stats::Key;
 
 /// The hash of a place, a key of its draws.
@@ -90,12 +90,12 @@ pub fn reached_from(point: &Point, roots: impl IntoIterator<Item = (NodeId, Node
             let node = &point.nodes[id as usize];
             open.extend(point.specs[node.spec as usize].aside());
             match node.to {
-                To::None => {}
-                To::Node(next) => open.push(next),
-                To::List(list) if !std::mem::replace(&mut lists[list as usize], true) => {
+                Edge::None => {}
+                Edge::Node(next) => open.push(next),
+                Edge::List(list) if !std::mem::replace(&mut lists[list as usize], true) => {
                     open.extend(&point.lists[list as usize]);
                 }
-                To::List(_) => {}
+                Edge::List(_) => {}
             }
         }
     }

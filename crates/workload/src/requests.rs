@@ -3,7 +3,7 @@
 use crate::mix;
 use weir_model::draws::purpose;
 use weir_model::mix::Mix;
-use weir_plan::{Recorded, Scenario};
+use weir_plan::{Recording, Scenario};
 use weir_stats::Key;
 
 /// A request to be sent.
@@ -23,7 +23,7 @@ pub struct Request {
 #[derive(Clone, Debug)]
 pub struct Requests {
     mix: Mix,
-    recorded: Option<Recorded>,
+    recorded: Option<Recording>,
     key: Key,
 }
 
@@ -57,7 +57,7 @@ impl Requests {
 }
 
 /// A recorded request.
-fn said(recorded: &Recorded, ordinal: u64) -> (u32, Option<String>) {
+fn said(recorded: &Recording, ordinal: u64) -> (u32, Option<String>) {
     let Ok(at) = usize::try_from(ordinal) else { return (0, None) };
     let sender = recorded.senders.get(at).copied().flatten();
     let key = sender.and_then(|sender| recorded.keys.get(sender as usize)).cloned();

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 const FOLDERS: &[&str] = &["crates", "xtask", "examples", "bench"];
 
 /// Rules of names that `check` enforces; `words` lists what breaks the others.
-const ENFORCED: &[names::Rule] = &[];
+const ENFORCED: &[names::Rule] = names::Rule::ALL;
 
 /// Whether `check` enforces the shares of words in comments.
-const PROSE_IS_ENFORCED: bool = false;
+const PROSE_IS_ENFORCED: bool = true;
 
 /// What is wrong with the tree at `root`, one sentence each, `file:line: ...` where there is a line.
 pub(crate) fn check(root: &Path) -> Vec<String> {

@@ -21,7 +21,7 @@ use weir_serve::explain;
 
 /// The address of a weir.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum Endpoint {
     /// A Unix socket: `--control`, or `--admin unix:/path`.
     Unix(PathBuf),
     /// `--admin HOST:PORT`.
@@ -36,20 +36,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest answer, bytes.
 const ANSWER_BYTES: usize = 1 << 30;
 
-impl At {
+impl Endpoint {
     /// Of a URL: `http://HOST:PORT`, `unix:/path`.
     ///
     /// # Errors
     /// Why the address is invalid.
-    pub fn url(url: &str) -> Result<At, String> {
+    pub fn url(url: &str) -> Result<Endpoint, String> {
         if let Some(path) = url.strip_prefix("unix:") {
-            return Ok(At::Unix(path.into()));
+            return Ok(Endpoint::Unix(path.into()));
         }
         let uri: Uri = url.parse().map_err(|_| format!("`{url}` is no URL; write http://HOST:PORT"))?;
         match (uri.scheme_str(), uri.authority(), uri.path()) {
             (Some("http"), Some(authority), "/" | "") if !authority.as_str().contains('@') => {
                 let port = authority.port_u16().unwrap_or(80);
-                Ok(At::Tcp(format!("{}:{port}", authority.host())))
+                Ok(Endpoint::Tcp(format!("{}:{port}", authority.host())))
             }
             (Some("https"), ..) => {
                 Err("the admin interface speaks no TLS; write http://HOST:PORT, or use its Unix socket"
@@ -61,8 +61,8 @@ impl At {
 
     fn describe(&self) -> String {
         match self {
-            At::Unix(path) => path.display().to_string(),
-            At::Tcp(address) => address.clone(),
+            Endpoint::Unix(path) => path.display().to_string(),
+            Endpoint::Tcp(address) => address.clone(),
         }
     }
 }
@@ -70,7 +70,7 @@ impl At {
 /// A client of the admin interface.
 #[derive(Clone, Debug)]
 pub struct Client {
-    at: At,
+    at: Endpoint,
     token: Option<Vec<u8>>,
 }
 
@@ -102,7 +102,7 @@ impl Client {
     ///
     /// # Errors
     /// Why the token cannot be used.
-    pub fn new(at: At, token: Option<&Path>) -> Result<Client, String> {
+    pub fn new(at: Endpoint, token: Option<&Path>) -> Result<Client, String> {
         let read = |path: &Path| {
             read_token(path)
                 .map_err(|e| format!("the token in {} cannot be used: {}", path.display(), explain(&e)))
@@ -151,11 +151,11 @@ impl Client {
         let at = self.at.describe();
         let unconnected = |e: io::Error| self.unconnected(&e);
         match &self.at {
-            At::Unix(socket) => {
+            Endpoint::Unix(socket) => {
                 let stream = UnixStream::connect(socket).await.map_err(unconnected)?;
                 self.speak(stream, "localhost", (method, path, body)).await
             }
-            At::Tcp(address) => {
+            Endpoint::Tcp(address) => {
                 let stream = TcpStream::connect(address).await.map_err(unconnected)?;
                 self.speak(stream, address, (method, path, body)).await
             }
@@ -166,7 +166,7 @@ impl Client {
     fn unconnected(&self, e: &io::Error) -> String {
         let at = self.at.describe();
         let remedy = match (&self.at, e.kind()) {
-            (At::Unix(_), io::ErrorKind::PermissionDenied) => {
+            (Endpoint::Unix(_), io::ErrorKind::PermissionDenied) => {
                 "the socket is its user's alone: run this as the user that runs weir".to_owned()
             }
             (_, io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
@@ -221,10 +221,10 @@ mod tests {
 
     #[test]
     fn urls_are_read() {
-        assert_eq!(At::url("http://127.0.0.1:9901"), Ok(At::Tcp("127.0.0.1:9901".to_owned())));
-        assert_eq!(At::url("http://[::1]:9901/"), Ok(At::Tcp("[::1]:9901".to_owned())));
-        assert_eq!(At::url("http://weir"), Ok(At::Tcp("weir:80".to_owned())));
-        assert_eq!(At::url("unix:/run/weir.sock"), Ok(At::Unix("/run/weir.sock".into())));
+        assert_eq!(Endpoint::url("http://127.0.0.1:9901"), Ok(Endpoint::Tcp("127.0.0.1:9901".to_owned())));
+        assert_eq!(Endpoint::url("http://[::1]:9901/"), Ok(Endpoint::Tcp("[::1]:9901".to_owned())));
+        assert_eq!(Endpoint::url("http://weir"), Ok(Endpoint::Tcp("weir:80".to_owned())));
+        assert_eq!(Endpoint::url("unix:/run/weir.sock"), Ok(Endpoint::Unix("/run/weir.sock".into())));
         for (url, says) in [
             ("https://127.0.0.1:9901", "no TLS"),
             ("127.0.0.1:9901", "http://HOST:PORT"),
@@ -232,7 +232,7 @@ mod tests {
             ("", "http://HOST:PORT"),
             ("http://me@a", "http://HOST:PORT"),
         ] {
-            let why = At::url(url).expect_err(url);
+            let why = Endpoint::url(url).expect_err(url);
             assert!(why.contains(says), "{url}: {why}");
         }
         assert_eq!(Client::path_of("a/b", "10.0.0.1:80"), "/targets/a%2Fb/10%2E0%2E0%2E1%3A80");

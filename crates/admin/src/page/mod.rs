@@ -11,7 +11,7 @@ pub(crate) use notes::Live;
 
 use crate::answer::{Answer, answer as answered};
 use crate::topology;
-use crate::watcher::Seen;
+use crate::watcher::TimedView;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) struct Parts(BTreeMap<String, String>);
 
 impl Parts {
     /// Of a view; `all`: with all targets.
-    pub fn of(seen: &Seen, all: bool) -> Parts {
+    pub fn new(seen: &TimedView, all: bool) -> Parts {
         let view = &seen.view;
         let mut parts = BTreeMap::new();
         let mut part = |name: &str, html: String| {
@@ -58,12 +58,12 @@ impl Parts {
 }
 
 /// The version that a page must have to continue with events.
-fn shape(seen: &Seen) -> String {
+fn shape(seen: &TimedView) -> String {
     format!("{} {} {}", env!("CARGO_PKG_VERSION"), seen.view.generation, seen.view.pools.len())
 }
 
 /// The elements around the parts.
-pub(crate) fn answer(seen: &Seen, all: bool) -> Answer {
+pub(crate) fn answer(seen: &TimedView, all: bool) -> Answer {
     // Without a nonce a page has no script, and is static.
     let nonce = getrandom::u64().unwrap_or_default();
     let mut page = answered(StatusCode::OK, "text/html; charset=utf-8", html(seen, all, nonce));
@@ -77,7 +77,7 @@ pub(crate) fn answer(seen: &Seen, all: bool) -> Answer {
     page
 }
 
-fn html(seen: &Seen, all: bool, nonce: u64) -> String {
+fn html(seen: &TimedView, all: bool, nonce: u64) -> String {
     let (parts, view) = (seen.parts(all), &seen.view);
     let file = escaped(&seen.file);
     let mut page = format!(
@@ -115,7 +115,7 @@ fn html(seen: &Seen, all: bool, nonce: u64) -> String {
          <span id=\"shape\" hidden>{}</span>\n<script nonce=\"{nonce:016x}\">\n{}</script>\n</body>\n</html>\n",
         view.generation,
         escaped(plan),
-        topology::at(seen.config.at_unix_ms),
+        topology::format_time(seen.config.at_unix_ms),
         parts.get("shape"),
         include_str!("page.js")
     );
@@ -165,7 +165,7 @@ fn status(view: &View) -> String {
 }
 
 /// The problems.
-fn alarms(seen: &Seen) -> String {
+fn alarms(seen: &TimedView) -> String {
     let view = &seen.view;
     let mut all: Vec<String> = seen.stalled.clone();
     all.extend(view.silent.iter().filter(|_| seen.stalled.is_empty()).cloned());

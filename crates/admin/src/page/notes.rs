@@ -2,7 +2,7 @@
 
 use super::pools::class;
 use super::rows::count;
-use crate::watcher::Seen;
+use crate::watcher::TimedView;
 use std::collections::BTreeMap;
 use weir_report::graph::Note;
 use weir_serve::State;
@@ -22,7 +22,7 @@ pub(crate) struct Live {
 
 impl Live {
     /// From a view; `ends`: by node the server that its only way leads to, or itself.
-    pub fn of(view: &weir_serve::View, ends: &[u32]) -> Live {
+    pub fn new(view: &weir_serve::View, ends: &[u32]) -> Live {
         let mut live = Live::default();
         for pool in &view.pools {
             live.pools.insert(pool.node, (pool.eligible, pool.of));
@@ -39,7 +39,7 @@ impl Live {
 }
 
 /// The note at a box.
-pub(super) fn note(seen: &Seen, nodes: &[u32]) -> Option<Note> {
+pub(super) fn note(seen: &TimedView, nodes: &[u32]) -> Option<Note> {
     let live = seen.live();
     let first = nodes.first()?;
     if live.pools.contains_key(first) {

@@ -1,7 +1,7 @@
 //! The contents of a page; text of a file stays text on it.
 
 use super::html;
-use crate::watcher::Seen;
+use crate::watcher::TimedView;
 use std::collections::BTreeMap;
 use weir_plan::{Point, listeners};
 use weir_report::graph::Drawing;
@@ -34,7 +34,7 @@ fn target(index: u32, state: State) -> TargetView {
     }
 }
 
-fn seen(targets: Vec<TargetView>) -> Seen {
+fn seen(targets: Vec<TargetView>) -> TimedView {
     let point = point();
     let drawing = Drawing::new(&point, &listeners(&point), |_| true);
     let pool = PoolView {
@@ -64,7 +64,7 @@ fn seen(targets: Vec<TargetView>) -> Seen {
         reload_under_way: false,
         waits_for_hand_over: Vec::new(),
     };
-    Seen::made(view, "<t>.star".to_owned(), config, drawing, BTreeMap::from([((1, 0), 12.5)]))
+    TimedView::made(view, "<t>.star".to_owned(), config, drawing, BTreeMap::from([((1, 0), 12.5)]))
 }
 
 #[test]

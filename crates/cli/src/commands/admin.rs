@@ -4,12 +4,12 @@ use crate::args::{Admin, AdminCommand, ReportFormat, SetTarget};
 use crate::failure::Failure;
 use crate::output::to_stdout;
 use serde_json::Value;
-use weir_admin::client::{self, At, Client, DEFAULT_URL, Reply};
+use weir_admin::client::{self, Client, DEFAULT_URL, Endpoint, Reply};
 
 pub(crate) fn run(args: &Admin) -> Result<(), Failure> {
     let at = match (&args.control, &args.url) {
-        (Some(path), _) => At::Unix(path.clone()),
-        (None, url) => At::url(url.as_deref().unwrap_or(DEFAULT_URL)).map_err(Failure::Usage)?,
+        (Some(path), _) => Endpoint::Unix(path.clone()),
+        (None, url) => Endpoint::url(url.as_deref().unwrap_or(DEFAULT_URL)).map_err(Failure::Usage)?,
     };
     let client = Client::new(at, args.token.as_deref()).map_err(Failure::Environment)?;
     let as_json = args.output == ReportFormat::Json;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use weir_testkit::assert_frozen;
-use weir_topology::manual::{Argument, Entry, FIGURES, Group, Otherwise, functions, kinds};
+use weir_topology::manual::{Argument, Entry, FIGURES, Fallback, Group, functions, kinds};
 
 const HEAD: &str = "\
 # Reference
@@ -97,7 +97,7 @@ fn function(f: &Entry, shown: &mut BTreeMap<&'static str, &'static str>, out: &m
 
 /// A name that is more than a label.
 fn required_or_own(a: &Argument) -> bool {
-    a.otherwise != Otherwise::Value("None")
+    a.otherwise != Fallback::Value("None")
 }
 
 fn arguments<'a>(all: impl Iterator<Item = &'a Argument>, out: &mut String) {
@@ -105,10 +105,10 @@ fn arguments<'a>(all: impl Iterator<Item = &'a Argument>, out: &mut String) {
     let cell = |text: &str| text.replace('|', "\\|");
     for a in all {
         let default = match a.otherwise {
-            Otherwise::Required => "required".to_owned(),
-            Otherwise::Value(value) => format!("`{}`", cell(value)),
-            Otherwise::Words(words) => cell(words),
-            Otherwise::NotBuilt => "–".to_owned(),
+            Fallback::Required => "required".to_owned(),
+            Fallback::Value(value) => format!("`{}`", cell(value)),
+            Fallback::Words(words) => cell(words),
+            Fallback::NotBuilt => "–".to_owned(),
         };
         let _ = writeln!(out, "| `{}` | {} | {default} | {} |", a.name, cell(a.takes), cell(a.meaning));
     }

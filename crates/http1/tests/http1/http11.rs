@@ -2,7 +2,7 @@
 
 use crate::escape::unescape;
 use crate::way::{Event, Setup, at_once};
-use weir_http1::Here;
+use weir_http1::OwnAnswer;
 
 /// The answers that a client of the finished proxy receives.
 struct Observation {
@@ -17,8 +17,8 @@ fn answer(bytes: &[u8]) -> Observation {
         Some(Event::Whole { kept, .. }) => Observation { status: Some(200), closed: !kept },
         Some(Event::Tunnel { .. }) => Observation { status: Some(200), closed: false },
         Some(Event::Refused(rule)) => Observation { status: Some(rule.status), closed: true },
-        Some(Event::Here(Here::Trace)) => Observation { status: Some(405), closed: false },
-        Some(Event::Here(Here::Options)) => Observation { status: Some(200), closed: false },
+        Some(Event::Here(OwnAnswer::Trace)) => Observation { status: Some(405), closed: false },
+        Some(Event::Here(OwnAnswer::Options)) => Observation { status: Some(200), closed: false },
         Some(Event::Open { .. }) | None => Observation { status: None, closed: false },
     }
 }

@@ -15,7 +15,7 @@ pub struct Setup {
     pub raw_paths: bool,
     pub limits: Limits,
     pub edits: Edits,
-    pub asked: Asked,
+    pub asked: RequestInfo,
     pub client: Client,
 }
 
@@ -52,7 +52,7 @@ pub enum Event {
         out: Vec<u8>,
     },
     /// weir answers itself.
-    Here(Here),
+    Here(OwnAnswer),
     /// Everything behind is bytes of a tunnel.
     Tunnel {
         out: Vec<u8>,

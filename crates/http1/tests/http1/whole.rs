@@ -60,7 +60,7 @@ fn a_response_comes_back() {
     let limits = Limits::default();
     let n = Seek::default().response(raw, &limits).unwrap().unwrap();
     let mut response = Response::default();
-    response.parse(&raw[..n], Asked::default(), &limits).unwrap();
+    response.parse(&raw[..n], RequestInfo::default(), &limits).unwrap();
     let to = Client::default();
     let body = body_to_client(&response, to);
     assert_eq!(body, Framing::Chunked);
@@ -86,7 +86,7 @@ fn an_origin_switches_only_to_what_was_asked_for() {
     let (networks, upgrades) = (Networks::default(), ["websocket".to_owned()]);
     let hop = hop(&networks, &upgrades);
     let request = head("GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: foo, websocket\r\n\r\n");
-    let asked = Asked { upgrade: true, ..Asked::default() };
+    let asked = RequestInfo { upgrade: true, ..RequestInfo::default() };
     let switches = |rest: &str| {
         let mut response = Response::default();
         let raw = format!("{rest}Connection: Upgrade\r\n\r\n");

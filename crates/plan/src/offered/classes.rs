@@ -2,7 +2,7 @@
 //! rewritten each of their kinds, rewritten or not, is a separate class.
 
 use crate::rewriting::Kinds;
-use crate::{Point, RequestShape, Scenario, Spec, When};
+use crate::{Point, RequestShape, RouteCondition, Scenario, Spec};
 use std::collections::{BTreeMap, HashMap};
 
 /// Numbers kept for all nodes and classes, at most; with more the loads are unknown.
@@ -10,7 +10,7 @@ const MOST_NUMBERS: usize = 1 << 25;
 
 /// The common properties of the requests of a class: their kind where kinds are distinguished (else 0), and the branch at
 /// each route.
-type Alike = (usize, Vec<Option<usize>>);
+type RequestClass = (usize, Vec<Option<usize>>);
 
 /// The classes of a scenario's requests.
 pub(super) struct Classes {
@@ -25,22 +25,22 @@ pub(super) struct Classes {
 
 impl Classes {
     /// The classes; `None` where there are too many to keep count of.
-    pub(super) fn of(point: &Point, scenario: &Scenario) -> Option<Classes> {
-        let routes: Vec<(u32, &[When], bool)> = (0u32..)
+    pub(super) fn new(point: &Point, scenario: &Scenario) -> Option<Classes> {
+        let routes: Vec<(u32, &[RouteCondition], bool)> = (0u32..)
             .zip(&point.specs)
             .filter_map(|(i, spec)| match spec {
                 Spec::Route { rules, otherwise } => Some((i, rules.as_slice(), *otherwise)),
                 _ => None,
             })
             .collect();
-        let kinds = Kinds::of(point, scenario)?;
+        let kinds = Kinds::new(point, scenario)?;
         if routes.is_empty() && !kinds.are_rewritten() {
             let members = vec![(0..scenario.mix.len().max(1)).collect()];
             return Some(Classes { shares: vec![1.0], members, kinds, branches: HashMap::new() });
         }
         let shares = scenario.shares();
         let share = |i: usize| shares.get(i).map_or(0.0, |(share, _)| *share);
-        let mut classes: BTreeMap<Alike, (f64, Vec<usize>)> = BTreeMap::new();
+        let mut classes: BTreeMap<RequestClass, (f64, Vec<usize>)> = BTreeMap::new();
         for (i, shape) in kinds.shapes.iter().enumerate() {
             let taken = routes.iter().map(|(_, rules, otherwise)| branch(rules, *otherwise, shape)).collect();
             let own = if kinds.are_rewritten() { i } else { 0 };
@@ -70,7 +70,7 @@ impl Classes {
 }
 
 /// The index of the branch that a `route` takes for such a request.
-fn branch(rules: &[When], otherwise: bool, shape: &RequestShape) -> Option<usize> {
+fn branch(rules: &[RouteCondition], otherwise: bool, shape: &RequestShape) -> Option<usize> {
     let asked = shape.asked();
     rules.iter().position(|r| r.matches(&asked)).or(otherwise.then_some(rules.len()))
 }

@@ -1,6 +1,6 @@
 //! How much a simulation will have to do: requests, and nodes that each of them visits.
 
-use crate::{Point, Scenario, Spec, To};
+use crate::{Edge, Point, Scenario, Spec};
 use std::collections::HashMap;
 use weir_model::Traffic;
 
@@ -51,9 +51,9 @@ fn visits(point: &Point) -> Vec<(f64, f64)> {
         let spec = point.specs.get(node.spec as usize);
         let of = |id: u32| all.get(id as usize).copied().unwrap_or_default();
         let behind = match node.to {
-            To::None => spec.and_then(Spec::aside).map(of).unwrap_or_default(),
-            To::Node(next) => of(next),
-            To::List(list) => {
+            Edge::None => spec.and_then(Spec::aside).map(of).unwrap_or_default(),
+            Edge::Node(next) => of(next),
+            Edge::List(list) => {
                 let [longest, sum] = *lists.entry(list).or_insert_with(|| {
                     let nodes = point.lists.get(list as usize).map_or(&[][..], Vec::as_slice);
                     let each = nodes.iter().map(|id| of(*id));

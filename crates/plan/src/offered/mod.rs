@@ -1,7 +1,7 @@
 //! Offered load: how busy each queue and each `concurrent` would be, computed from arrivals, weights and means without
 //! running anything.
 
-use crate::{Point, Scenario, Spec, To};
+use crate::{Edge, Point, Scenario, Spec};
 use walk::{STEERED, UNKNOWN};
 use weir_model::concurrent::Law;
 
@@ -43,7 +43,7 @@ pub struct SiteLoad {
 pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
     let Some(scenario) = point.scenarios.get(scenario) else { return Vec::new() };
     let Some(rate) = scenario.traffic.rate_per_s() else { return Vec::new() };
-    let Some(walk) = Walk::of(point, scenario, rate) else { return Vec::new() };
+    let Some(walk) = Walk::offered(point, scenario, rate) else { return Vec::new() };
     let holds = walk.holds_s();
     let mut sites: Vec<Option<SiteLoad>> = vec![None; point.sites.len()];
     for id in 0..point.nodes.len() {
@@ -53,7 +53,7 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
             continue;
         }
         let (hold_s, places) = match (point.specs.get(node.spec as usize), node.to) {
-            (Some(Spec::Queue { concurrency, .. }), To::Node(inner)) => {
+            (Some(Spec::Queue { concurrency, .. }), Edge::Node(inner)) => {
                 let Some(hold_s) = holds.get(inner as usize) else { continue };
                 (*hold_s, f64::from(*concurrency))
             }

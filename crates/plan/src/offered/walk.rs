@@ -1,7 +1,7 @@
 //! Arrivals per second at each node, from the root on, for each class of requests.
 
 use super::classes::Classes;
-use crate::{NodeId, Point, RequestShape, Scenario, Spec, To};
+use crate::{Edge, NodeId, Point, RequestShape, Scenario, Spec};
 use std::collections::HashMap;
 use weir_model::{OnCancel, Traffic};
 use weir_policy::config::Balance;
@@ -44,7 +44,7 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// The rates of a scenario; `None` where there are too many classes of requests, or no root.
-    pub(super) fn of(point: &'a Point, scenario: &Scenario, per_s: f64) -> Option<Walk<'a>> {
+    pub(super) fn offered(point: &'a Point, scenario: &Scenario, per_s: f64) -> Option<Walk<'a>> {
         Walk::new(point, scenario, per_s, false)
     }
 
@@ -54,7 +54,7 @@ impl<'a> Walk<'a> {
     }
 
     fn new(point: &'a Point, scenario: &Scenario, per_s: f64, everywhere: bool) -> Option<Walk<'a>> {
-        let classes = Classes::of(point, scenario)?;
+        let classes = Classes::new(point, scenario)?;
         let (n, k) = (point.nodes.len(), classes.shares.len());
         let mut walk = Walk { point, everywhere, rates: vec![0.0; n * k], marks: vec![0; n], classes };
         let from = scenario.root as usize * k;
@@ -121,16 +121,16 @@ impl<'a> Walk<'a> {
                 continue;
             }
             match (point.nodes[id as usize].to, self.spec(id)) {
-                (To::None, Some(Spec::Server { model: Some(model), .. })) => {
+                (Edge::None, Some(Spec::Server { model: Some(model), .. })) => {
                     self.add(*model, &rates, 1.0, self.marks[id as usize]);
                 }
-                (To::None, _) => {}
-                (To::Node(next), _) => {
+                (Edge::None, _) => {}
+                (Edge::Node(next), _) => {
                     let rates = self.rewritten(id, rates);
                     let (passing, more) = self.passing(id);
                     self.add(next, &rates, passing, self.marks_behind(id) | more);
                 }
-                (To::List(list), _) => self.fan(id, list, &rates, &mut lists[list as usize]),
+                (Edge::List(list), _) => self.fan(id, list, &rates, &mut lists[list as usize]),
             }
         }
     }
@@ -297,16 +297,16 @@ impl<'a> Walk<'a> {
                 _ => (0.0, None),
             };
             let behind = match (node.to, model) {
-                (To::Node(next), _) | (To::None, Some(next)) => {
+                (Edge::Node(next), _) | (Edge::None, Some(next)) => {
                     // Rejected requests take no time (and 0 times an infinite mean is not a number).
                     let (passing, _) = self.passing(id);
                     holds.get(next as usize).map_or(0.0, |h| if passing > 0.0 { h * passing } else { 0.0 })
                 }
-                (To::None, None) => 0.0,
-                (To::List(list), _) if matches!(spec, Some(Spec::Route { .. })) => {
+                (Edge::None, None) => 0.0,
+                (Edge::List(list), _) if matches!(spec, Some(Spec::Route { .. })) => {
                     self.route_s(id, list, &holds)
                 }
-                (To::List(list), _) => {
+                (Edge::List(list), _) => {
                     *of_list.entry((list, node.spec)).or_insert_with(|| self.list_s(list, node.spec, &holds))
                 }
             };

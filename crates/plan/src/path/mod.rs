@@ -50,7 +50,7 @@ pub fn behind<'a>(prefix: &str, target: &'a [u8]) -> Option<&'a [u8]> {
 
 /// Applies `rewrite(path=(from, to))` to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rewritten {
+pub enum PathRewrite {
     /// It begins differently, and stays unchanged.
     Same,
     /// The new path and query: a legal target, as `to` is one and what follows came in one.
@@ -60,11 +60,11 @@ pub enum Rewritten {
 }
 
 /// Puts one prefix in the place of another; `from` is in normal form.
-pub fn rewritten(from: &str, to: &str, target: &[u8]) -> Rewritten {
+pub fn rewritten(from: &str, to: &str, target: &[u8]) -> PathRewrite {
     match behind(from, target) {
-        None => Rewritten::Same,
-        Some(rest) if to.len() + rest.len() > Limits::TARGET => Rewritten::TooLong,
-        Some(rest) => Rewritten::To([to.as_bytes(), rest].concat()),
+        None => PathRewrite::Same,
+        Some(rest) if to.len() + rest.len() > Limits::TARGET => PathRewrite::TooLong,
+        Some(rest) => PathRewrite::To([to.as_bytes(), rest].concat()),
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_prefix_gives_way_and_the_rest_stays_as_it_came() {
         let of = |target: &str| match rewritten("/~api/", "/", target.as_bytes()) {
-            Rewritten::To(made) => String::from_utf8(made).unwrap(),
+            PathRewrite::To(made) => String::from_utf8(made).unwrap(),
             other => format!("{other:?}"),
         };
         assert_eq!(of("/~api/%7Ea%2fb?/~api/"), "/%7Ea%2fb?/~api/");
@@ -204,10 +204,10 @@ mod tests {
     fn a_rewritten_target_keeps_the_limit() {
         let target = format!("/a/{}", "x".repeat(Limits::TARGET - 3));
         let of = |to: &str| rewritten("/a/", to, target.as_bytes());
-        let Rewritten::To(made) = of("/b/") else { panic!("it is as long as before") };
+        let PathRewrite::To(made) = of("/b/") else { panic!("it is as long as before") };
         assert_eq!(weir_http1::check_target(&made, Limits::TARGET), Ok(()));
-        assert_eq!(of("/bb/"), Rewritten::TooLong);
-        assert_eq!(rewritten("/b/", "/bb/", target.as_bytes()), Rewritten::Same);
+        assert_eq!(of("/bb/"), PathRewrite::TooLong);
+        assert_eq!(rewritten("/b/", "/bb/", target.as_bytes()), PathRewrite::Same);
     }
 
     #[test]

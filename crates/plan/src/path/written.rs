@@ -1,17 +1,17 @@
 //! Paths as a file may write them. Each check says what is wrong with one, and what to write instead.
 
 use super::{is_escape, without_dots};
-use crate::http::{Wrong, short};
+use crate::http::{Complaint, short};
 use std::fmt::Write;
 use weir_http1::{Limits, check_target};
 
 /// The path of a request, perhaps with a query: what a target may be.
-pub fn target(text: &str) -> Result<(), Wrong> {
+pub fn target(text: &str) -> Result<(), Complaint> {
     check(text, "")
 }
 
 /// A path to match: exact, or ending in `*`. One that no request can match is refused.
-pub fn pattern(text: &str) -> Result<(), Wrong> {
+pub fn pattern(text: &str) -> Result<(), Complaint> {
     let (stem, star) = text.strip_suffix('*').map_or((text, ""), |stem| (stem, "*"));
     let shown = shown(text);
     if stem.contains('*') {
@@ -38,7 +38,7 @@ pub fn pattern(text: &str) -> Result<(), Wrong> {
 }
 
 /// The beginning of a path.
-pub fn prefix(text: &str) -> Result<(), Wrong> {
+pub fn prefix(text: &str) -> Result<(), Complaint> {
     if text.contains(['?', '*']) {
         return Err((format!("\"{}\": a prefix of a path has no `?` and no `*`", shown(text)), None));
     }
@@ -54,7 +54,7 @@ pub fn prefix(text: &str) -> Result<(), Wrong> {
 }
 
 /// A path as a target may have it; `star` is what was written behind it.
-fn check(text: &str, star: &str) -> Result<(), Wrong> {
+fn check(text: &str, star: &str) -> Result<(), Complaint> {
     let both = shown(&format!("{text}{star}"));
     if !text.starts_with('/') {
         let why = format!("\"{both}\" is not a path: a path begins with \"/\"");
@@ -71,7 +71,7 @@ fn check(text: &str, star: &str) -> Result<(), Wrong> {
 }
 
 /// No dot segment, plain or encoded; with `open` the last segment may go on, and is none yet.
-fn no_dots(text: &str, star: &str, open: bool) -> Result<(), Wrong> {
+fn no_dots(text: &str, star: &str, open: bool) -> Result<(), Complaint> {
     let Some(resolved) = without_dots(text, open) else { return Ok(()) };
     let both = shown(&format!("{text}{star}"));
     let why = format!("\"{both}\" has a segment `.` or `..`, which clients resolve before they send it");

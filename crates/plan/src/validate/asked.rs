@@ -2,22 +2,22 @@
 
 use super::around::{above_0, between};
 use super::spec::{duration, not_negative};
-use crate::http::{self, Wrong};
+use crate::http::{self, Complaint};
 use crate::path;
 use crate::ranges::{MOST_HEDGES, MOST_KEYS, STEEPEST, can_retry_on};
-use crate::{Hedged, KeySource, Keys, Recorded, RequestShape, Scenario, When};
+use crate::{HedgeSpec, KeySource, Keys, Recording, RequestShape, RouteCondition, Scenario};
 use weir_model::Traffic;
 use weir_policy::config::{Budget, Rate, Retry};
 
 type Checked = Result<(), String>;
 
 /// A word that passes a check.
-pub(super) fn word(what: &str, text: &str, check: fn(&str) -> Result<(), Wrong>) -> Checked {
+pub(super) fn word(what: &str, text: &str, check: fn(&str) -> Result<(), Complaint>) -> Checked {
     check(text).map_err(|(why, _)| format!("{what}: {why}"))
 }
 
 /// The name of a header: in lower case.
-pub(super) fn lower(what: &str, name: &str, check: fn(&str) -> Result<(), Wrong>) -> Checked {
+pub(super) fn lower(what: &str, name: &str, check: fn(&str) -> Result<(), Complaint>) -> Checked {
     word(what, name, check)?;
     if name.bytes().any(|b| b.is_ascii_uppercase()) {
         return Err(format!("{what}: \"{name}\" must be in lower case"));
@@ -35,14 +35,14 @@ pub(super) fn key(source: &KeySource) -> Checked {
 }
 
 /// The conditions of a route.
-pub(super) fn rules(rules: &[When]) -> Checked {
+pub(super) fn rules(rules: &[RouteCondition]) -> Checked {
     if rules.is_empty() {
         return Err("there must be at least one rule".to_owned());
     }
     rules.iter().enumerate().try_for_each(|(i, r)| rule(r).map_err(|why| format!("rules[{i}].{why}")))
 }
 
-fn rule(rule: &When) -> Checked {
+fn rule(rule: &RouteCondition) -> Checked {
     rule.path.iter().try_for_each(|p| compared(p, path::written::pattern))?;
     rule.method.iter().try_for_each(|m| word("method", m, http::method))?;
     rule.host.iter().try_for_each(|h| lower("host", h, http::host_pattern))?;
@@ -54,7 +54,7 @@ fn rule(rule: &When) -> Checked {
 }
 
 /// A path, or its beginning, that requests are compared with: in normal form.
-pub(super) fn compared(text: &str, check: fn(&str) -> Result<(), Wrong>) -> Checked {
+pub(super) fn compared(text: &str, check: fn(&str) -> Result<(), Complaint>) -> Checked {
     word("path", text, check)?;
     match path::normal(text) {
         normal if normal == text => Ok(()),
@@ -79,7 +79,7 @@ pub(super) fn rate(rate: &Rate) -> Checked {
 }
 
 /// A hedge.
-pub(super) fn hedge(h: &Hedged) -> Checked {
+pub(super) fn hedge(h: &HedgeSpec) -> Checked {
     duration(h.hedge.after_ns)?;
     between("attempts", u64::from(h.hedge.attempts), 1, u64::from(MOST_HEDGES))?;
     bytes("replay_bytes", h.replay_bytes)?;
@@ -123,11 +123,11 @@ pub(super) fn mix(mix: &[RequestShape]) -> Checked {
 }
 
 /// Checks the rows of a trace.
-pub(super) fn recorded(recorded: &Recorded, scenario: &Scenario) -> Checked {
+pub(super) fn recorded(recorded: &Recording, scenario: &Scenario) -> Checked {
     let Traffic::Trace { arrivals_ns, .. } = &scenario.traffic else {
         return Err("only a trace has rows".to_owned());
     };
-    let Recorded { kinds, keys, senders } = recorded;
+    let Recording { kinds, keys, senders } = recorded;
     let (rows, kinds_at_most) = (arrivals_ns.len(), scenario.mix.len() as u64);
     if kinds.len() != rows || !(senders.is_empty() || senders.len() == rows) {
         return Err("it must have as many rows as the trace has instants".to_owned());

@@ -1,7 +1,7 @@
 //! Listeners among the nodes: none is in the model of a server, and no two share an address or a name.
 
 use crate::address::Address;
-use crate::{Point, Spec, To, listeners};
+use crate::{Edge, Point, Spec, listeners};
 use std::collections::HashSet;
 
 /// Checks all of a point whose nodes lead where they may.
@@ -40,9 +40,9 @@ fn modelled(p: &Point) -> Result<(), String> {
             return Err(format!("nodes[{i}]: the model of a server leads to a `listen`"));
         }
         let beyond = match node.to {
-            To::None => false,
-            To::Node(next) => of(next),
-            To::List(list) => {
+            Edge::None => false,
+            Edge::Node(next) => of(next),
+            Edge::List(list) => {
                 *lists[list as usize].get_or_insert_with(|| p.lists[list as usize].iter().any(|id| of(*id)))
             }
         };

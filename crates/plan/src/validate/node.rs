@@ -1,7 +1,7 @@
 //! Nodes: what each leads to, and what its arguments say of that.
 
 use super::{listening, within};
-use crate::{Node, NodeId, Point, Spec, To};
+use crate::{Edge, Node, NodeId, Point, Spec};
 use weir_policy::config::{Balance, MaglevArgs};
 use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 
@@ -14,9 +14,9 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
         within(at("spec"), node.spec, p.specs.len(), "spec")?;
         let spec = &p.specs[node.spec as usize];
         let last = match (leads(spec), node.to) {
-            (Leads::Nowhere, To::None) => None,
-            (Leads::ToOne, To::Node(next)) => Some(next),
-            (Leads::ToList, To::List(list)) => {
+            (Leads::Nowhere, Edge::None) => None,
+            (Leads::ToOne, Edge::Node(next)) => Some(next),
+            (Leads::ToList, Edge::List(list)) => {
                 within(at("to"), list, p.lists.len(), "list")?;
                 Some(highest[list as usize])
             }
@@ -30,7 +30,7 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
                 at("to")
             ));
         }
-        if let To::List(list) = node.to {
+        if let Edge::List(list) = node.to {
             of_list(p, spec, &p.lists[list as usize]).map_err(|why| format!("nodes[{i}]: {why}"))?;
         }
     }
@@ -143,9 +143,9 @@ fn clairvoyant(p: &Point) -> Result<(), String> {
 fn behind(p: &Point, node: &Node, picks: &[bool], lists: &mut [Option<bool>]) -> bool {
     let of = |id: NodeId| picks.get(id as usize).copied().unwrap_or(false);
     match node.to {
-        To::None => false,
-        To::Node(next) => of(next),
-        To::List(list) => {
+        Edge::None => false,
+        Edge::Node(next) => of(next),
+        Edge::List(list) => {
             *lists[list as usize].get_or_insert_with(|| p.lists[list as usize].iter().any(|t| of(*t)))
         }
     }

@@ -123,7 +123,11 @@ pub(super) fn rewrite(rewrite: &Rewrite) -> Checked {
 }
 
 /// Names and values, each name once.
-fn fields(what: &str, all: &[(String, String)], value_is: fn(&str) -> Result<(), http::Wrong>) -> Checked {
+fn fields(
+    what: &str,
+    all: &[(String, String)],
+    value_is: fn(&str) -> Result<(), http::Complaint>,
+) -> Checked {
     for (i, (name, value)) in all.iter().enumerate() {
         lower(what, name, http::own_field)?;
         word(what, value, value_is)?;

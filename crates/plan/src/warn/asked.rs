@@ -1,16 +1,16 @@
 //! Requests that do not bring what nodes on their way look at: a key, or what a rule matches.
 
 use super::{placed, warning};
-use crate::diagnostic::{At, Diagnostic};
+use crate::diagnostic::{Diagnostic, Location};
 use crate::offered::Walk;
-use crate::path::{self, Rewritten};
-use crate::{KeySource, NodeId, Point, RequestShape, Rewrite, Scenario, Spec, When};
+use crate::path::{self, PathRewrite};
+use crate::{KeySource, NodeId, Point, RequestShape, Rewrite, RouteCondition, Scenario, Spec};
 use std::collections::HashSet;
 use weir_http1::Limits;
 use weir_model::Traffic;
 
 /// Warnings for nodes that look at what a scenario's requests do not have, once per place. `standing`: the sites' locations.
-pub fn asked(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
+pub fn asked(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
     let looks = |spec: &Spec| match spec {
         Spec::Route { otherwise, .. } => !otherwise,
         Spec::Rewrite(rewrite) => rewrite.path.is_some(),
@@ -124,7 +124,7 @@ fn written(source: &KeySource) -> String {
 /// A `rewrite` that would make a target longer than any may be.
 fn too_long(rewrite: &Rewrite, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Option<Diagnostic> {
     let (from, to) = rewrite.path.as_ref()?;
-    let long = |s: &RequestShape| path::rewritten(from, to, s.path.as_bytes()) == Rewritten::TooLong;
+    let long = |s: &RequestShape| path::rewritten(from, to, s.path.as_bytes()) == PathRewrite::TooLong;
     walk.members(id).find(|s| s.weight > 0.0 && long(s))?;
     let message = format!(
         "requests of scenario \"{}\" would be longer than {} bytes behind this `rewrite`: when served, \
@@ -136,7 +136,12 @@ fn too_long(rewrite: &Rewrite, walk: &Walk<'_>, id: NodeId, scenario: &Scenario)
 }
 
 /// A `route` that has no way for any of the requests that come to it.
-fn unrouted(rules: &[When], walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Option<Diagnostic> {
+fn unrouted(
+    rules: &[RouteCondition],
+    walk: &Walk<'_>,
+    id: NodeId,
+    scenario: &Scenario,
+) -> Option<Diagnostic> {
     if walk.matches_any(id) {
         return None;
     }

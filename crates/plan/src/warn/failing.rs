@@ -1,7 +1,7 @@
 //! Warnings about combinations of faults, losses, timeouts and retries: one function for each finding.
 
 use super::ways::down;
-use super::{Draft, Found, index};
+use super::{Draft, Findings, index};
 use crate::duration::show_ns;
 use crate::{Faulty, Mode, NodeId, Point, Scenario, Spec};
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ fn nodes<'g, T>(
 }
 
 /// Nodes that swallow requests and that a scenario reaches without a `timeout` on the way.
-pub(super) fn lost(draft: &Draft<'_>, found: &mut Found) {
+pub(super) fn lost(draft: &Draft<'_>, found: &mut Findings) {
     let point = draft.point;
     let silent = |spec: &Spec| match spec {
         Spec::Faulty(Faulty { mode: Mode::Blackhole, .. }) => Some("swallows while it is down"),
@@ -61,7 +61,7 @@ pub(super) fn lost(draft: &Draft<'_>, found: &mut Found) {
 }
 
 /// Retries inside retries that multiply to very many attempts. Said at the innermost one.
-pub(super) fn attempts(draft: &Draft<'_>, found: &mut Found) {
+pub(super) fn attempts(draft: &Draft<'_>, found: &mut Findings) {
     let point = draft.point;
     let retry = |spec: &Spec| match spec {
         Spec::Retry(retry) if retry.attempts > 1 => Some(retry.attempts),
@@ -103,7 +103,7 @@ pub(super) fn attempts(draft: &Draft<'_>, found: &mut Found) {
 }
 
 /// Faults that last longer than the run.
-pub(super) fn repairs(draft: &Draft<'_>, found: &mut Found) {
+pub(super) fn repairs(draft: &Draft<'_>, found: &mut Findings) {
     let point = draft.point;
     let mttr = |spec: &Spec| match spec {
         Spec::Faulty(law) => Some(law.mttr_ns),
@@ -179,7 +179,7 @@ fn roughly(ns: u64) -> String {
 }
 
 /// Hedges that wait longer than a `timeout` around them lasts, on every way that a scenario takes there.
-pub(super) fn late(draft: &Draft<'_>, found: &mut Found) {
+pub(super) fn late(draft: &Draft<'_>, found: &mut Findings) {
     let point = draft.point;
     let hedge = |spec: &Spec| match spec {
         Spec::Hedge(h) if h.hedge.attempts > 1 => Some(h.hedge.after_ns),
@@ -222,7 +222,7 @@ pub(super) fn late(draft: &Draft<'_>, found: &mut Found) {
 }
 
 /// Failures inside a `retry` that it does not retry: a `timeout`, a `flaky`. A hint: it may be meant.
-pub(super) fn untried(draft: &Draft<'_>, found: &mut Found) {
+pub(super) fn untried(draft: &Draft<'_>, found: &mut Findings) {
     let timeout = |spec: &Spec| matches!(spec, Spec::Timeout { time_ns: Some(_) }).then_some(());
     untried_after(draft, found, Kind::Timeout, timeout, "a request that this `timeout` ends");
     for kind in [Kind::Status5xx, Kind::Timeout, Kind::Overloaded, Kind::BadResponse] {
@@ -236,7 +236,7 @@ pub(super) fn untried(draft: &Draft<'_>, found: &mut Found) {
 
 fn untried_after(
     draft: &Draft<'_>,
-    found: &mut Found,
+    found: &mut Findings,
     kind: Kind,
     fails: impl Fn(&Spec) -> Option<()>,
     what: &str,

@@ -1,20 +1,22 @@
 //! Warnings about settings that have no effect at their position.
 
-use super::{Draft, Found, index};
-use crate::{Lb, NodeId, Point, Spec, To};
+use super::{Draft, Findings, index};
+use crate::{Edge, Lb, NodeId, Point, Spec};
 use weir_policy::config::{Balance, Outlier};
 
 /// The balancers, with the number of their targets.
 fn balancers(point: &Point) -> impl Iterator<Item = (u32, &Lb, usize)> {
     let of = |(id, node): (NodeId, &crate::Node)| match (point.spec(id), node.to) {
-        (Some(Spec::Lb(lb)), To::List(list)) => Some((node.site, lb, point.lists.get(list as usize)?.len())),
+        (Some(Spec::Lb(lb)), Edge::List(list)) => {
+            Some((node.site, lb, point.lists.get(list as usize)?.len()))
+        }
         _ => None,
     };
     point.nodes.iter().enumerate().filter_map(move |(id, node)| of((index(id), node)))
 }
 
 /// Outlier detection among too few targets: it lets none go, or compares none.
-pub(super) fn outliers(draft: &Draft<'_>, found: &mut Found) {
+pub(super) fn outliers(draft: &Draft<'_>, found: &mut Findings) {
     for (site, lb, n) in balancers(draft.point) {
         let Some(outlier) = &lb.outlier else { continue };
         let targets = if n == 1 { "target".to_owned() } else { format!("{n} targets") };
@@ -53,7 +55,7 @@ pub(super) fn outliers(draft: &Draft<'_>, found: &mut Found) {
 }
 
 /// Slow starts of hashes, whose keys they would move.
-pub(super) fn slow_starts(draft: &Draft<'_>, found: &mut Found) {
+pub(super) fn slow_starts(draft: &Draft<'_>, found: &mut Findings) {
     for (site, lb, _) in balancers(draft.point) {
         let hashes = lb.balance.traits().hashes;
         if lb.slow_start.is_some() && (hashes || lb.balance == Balance::First) {

@@ -2,8 +2,8 @@
 //! that no balancer reads; what concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests
 //! `warn/asked.rs`, settings that do nothing `warn/idle.rs`.
 
-use crate::diagnostic::{At, Diagnostic, Severity};
-use crate::{Node, NodeId, Point, Spec, To};
+use crate::diagnostic::{Diagnostic, Location, Severity};
+use crate::{Edge, Node, NodeId, Point, Spec};
 use std::collections::BTreeSet;
 
 pub use asked::asked;
@@ -20,9 +20,9 @@ fn warning(message: String) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
 }
 
-fn placed(mut finding: Diagnostic, at: Option<&At>) -> Diagnostic {
+fn placed(mut finding: Diagnostic, at: Option<&Location>) -> Diagnostic {
     if let Some(at) = at {
-        finding = finding.at(at);
+        finding = finding.with_location(at);
     }
     finding
 }
@@ -30,12 +30,12 @@ fn placed(mut finding: Diagnostic, at: Option<&At>) -> Diagnostic {
 /// A point, and the locations of its sites in the text.
 struct Draft<'p> {
     point: &'p Point,
-    standing: &'p [Option<At>],
+    standing: &'p [Option<Location>],
 }
 
 impl Draft<'_> {
     /// The kind of a site's nodes, and its location. The kind is empty for a part of another node.
-    fn describe(&self, site: u32) -> (&str, Option<&At>) {
+    fn describe(&self, site: u32) -> (&str, Option<&Location>) {
         let Some(known) = self.point.sites.get(site as usize) else { return ("", None) };
         let place = self.point.places.get(known.place as usize);
         let at = self.standing.get(site as usize).and_then(Option::as_ref);
@@ -45,9 +45,9 @@ impl Draft<'_> {
 
 /// A finding and its site.
 #[derive(Default)]
-struct Found(Vec<(u32, Diagnostic)>);
+struct Findings(Vec<(u32, Diagnostic)>);
 
-impl Found {
+impl Findings {
     fn warn(&mut self, site: u32, message: String, help: impl Into<String>) {
         self.0.push((site, warning(message).help(help)));
     }
@@ -58,7 +58,7 @@ impl Found {
 }
 
 /// The findings about a graph that do not depend on its loads. `standing` holds the location of each site in the text.
-pub fn graph(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
+pub fn graph(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
     let draft = &Draft { point, standing };
     let mut findings = unreached(draft);
     for look in [
@@ -74,11 +74,11 @@ pub fn graph(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
         unmodelled,
         one_target,
     ] {
-        let mut found = Found::default();
+        let mut found = Findings::default();
         look(draft, &mut found);
         // Once per place, however many nodes and calls came through it.
         let mut sites = BTreeSet::new();
-        let mut places: Vec<Option<At>> = Vec::new();
+        let mut places: Vec<Option<Location>> = Vec::new();
         for (site, finding) in found.0 {
             let at = draft.describe(site).1.cloned();
             if sites.insert(site) && !places.contains(&at) {
@@ -91,7 +91,7 @@ pub fn graph(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
 }
 
 /// Servers that a simulation reaches and nothing is known of: they answer at once. A file that is only served needs no model.
-fn unmodelled(draft: &Draft<'_>, found: &mut Found) {
+fn unmodelled(draft: &Draft<'_>, found: &mut Findings) {
     let mut reached = vec![false; draft.point.nodes.len()];
     for root in draft.point.scenarios.iter().filter_map(|s| usize::try_from(s.root).ok()) {
         if let Some(r) = reached.get_mut(root) {
@@ -114,10 +114,10 @@ fn unmodelled(draft: &Draft<'_>, found: &mut Found) {
 }
 
 /// Balancers all of whose targets are one node: `pool(n, f)` whose f returns a node that is made outside of it.
-fn one_target(draft: &Draft<'_>, found: &mut Found) {
+fn one_target(draft: &Draft<'_>, found: &mut Findings) {
     let point = draft.point;
     for (id, node) in point.nodes.iter().enumerate() {
-        let (Some(Spec::Lb(_)), To::List(list)) = (point.spec(index(id)), node.to) else { continue };
+        let (Some(Spec::Lb(_)), Edge::List(list)) = (point.spec(index(id)), node.to) else { continue };
         let Some([first, others @ ..]) = point.lists.get(list as usize).map(Vec::as_slice) else {
             continue;
         };
@@ -190,17 +190,18 @@ fn unreached(draft: &Draft<'_>) -> Vec<Diagnostic> {
 fn misplaced(draft: &Draft<'_>) -> Vec<bool> {
     let point = draft.point;
     let balancer = |spec: &Spec| matches!(spec, Spec::Lb(_));
-    let mut start = vec![Above::default(); point.nodes.len()];
+    let mut start = vec![Parents::default(); point.nodes.len()];
     for root in roots(draft) {
         if let Some(root) = start.get_mut(root as usize) {
-            *root = Above { reached: true, other: true };
+            *root = Parents { reached: true, other: true };
         }
     }
-    let pass = |_, spec: &Spec, above: Above| Above {
+    let pass = |_, spec: &Spec, above: Parents| Parents {
         reached: above.reached,
         other: above.reached && !balancer(spec),
     };
-    let join = |a: Above, b: Above| Above { reached: a.reached || b.reached, other: a.other || b.other };
+    let join =
+        |a: Parents, b: Parents| Parents { reached: a.reached || b.reached, other: a.other || b.other };
     let mut at = ways::down(point, start, pass, join);
     // The fallback of a balancer is not one of its targets either.
     for (id, spec) in (0..at.len()).filter_map(|id| Some((id, point.spec(index(id))?))).collect::<Vec<_>>() {
@@ -215,7 +216,7 @@ fn misplaced(draft: &Draft<'_>) -> Vec<bool> {
 
 /// The nodes that lead to a node.
 #[derive(Clone, Copy, Default, PartialEq)]
-struct Above {
+struct Parents {
     /// A scenario, in the end.
     reached: bool,
     /// Something else than a balancer.

@@ -2,8 +2,8 @@
 //! answer with.
 
 use super::ways::down;
-use super::{Draft, Found, index};
-use crate::{NodeId, Scenario, Spec, To};
+use super::{Draft, Findings, index};
+use crate::{Edge, NodeId, Scenario, Spec};
 use std::collections::BTreeSet;
 use weir_policy::Kind;
 
@@ -14,7 +14,7 @@ const FLAKY: u16 = 500;
 const HOP: [u16; 6] = [400, 404, 429, 502, 503, 504];
 
 /// Retries that a scenario reaches, with status numbers in `on` that no node can answer with.
-pub(super) fn unanswered(draft: &Draft<'_>, found: &mut Found) {
+pub(super) fn unanswered(draft: &Draft<'_>, found: &mut Findings) {
     let point = draft.point;
     let waits = |spec: &Spec| match spec {
         Spec::Retry(retry) if retry.attempts > 1 => !retry.on_status.is_empty(),
@@ -50,7 +50,7 @@ pub(super) fn unanswered(draft: &Draft<'_>, found: &mut Found) {
 }
 
 /// Retries in front of listeners, where every failure is an answer, that retry no such answer. A hint: it may be intended.
-pub(super) fn unheard(draft: &Draft<'_>, found: &mut Found) {
+pub(super) fn unheard(draft: &Draft<'_>, found: &mut Findings) {
     let point = draft.point;
     if !point.specs.iter().any(|spec| matches!(spec, Spec::Listen(_))) {
         return;
@@ -62,9 +62,9 @@ pub(super) fn unheard(draft: &Draft<'_>, found: &mut Found) {
         let of = |id: NodeId| listens.get(id as usize).copied().unwrap_or(false);
         let Some(spec) = point.spec(index(id)) else { continue };
         let behind = match node.to {
-            To::None => false,
-            To::Node(next) => of(next),
-            To::List(list) => *lists[list as usize]
+            Edge::None => false,
+            Edge::Node(next) => of(next),
+            Edge::List(list) => *lists[list as usize]
                 .get_or_insert_with(|| point.lists[list as usize].iter().all(|id| of(*id))),
         };
         let retries = match spec {

@@ -1,7 +1,7 @@
 //! Propagates properties down the graph to each node, over all paths at once.
 
 use super::index;
-use crate::{NodeId, Point, Spec, To};
+use crate::{Edge, NodeId, Point, Spec};
 
 /// Fills in what reaches each node. `at` holds what begins there; `pass` says which part of what reached a node it passes
 /// on; where several things reach a node, `join` makes one of them (it must not matter in which order).
@@ -25,9 +25,9 @@ pub(super) fn down<T: Copy + PartialEq>(
             reach(aside, handed);
         }
         match node.to {
-            To::None => {}
-            To::Node(next) => reach(next, handed),
-            To::List(list) => {
+            Edge::None => {}
+            Edge::Node(next) => reach(next, handed),
+            Edge::List(list) => {
                 // Many balancers over one long list mostly bring the same: it is walked only where something is new.
                 let before = lists[list as usize];
                 let now = before.map_or(handed, |before| join(before, handed));

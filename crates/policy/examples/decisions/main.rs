@@ -16,8 +16,8 @@ use weir_policy::config::{
     RoundRobinArgs, Start, Ties,
 };
 use weir_policy::health::HealthConfig;
-use weir_policy::upstream::Around;
-use weir_policy::{Ask, Balancer, Picked, Ticket, Upstream};
+use weir_policy::upstream::UpstreamConfig;
+use weir_policy::{Ask, Balancer, PickOutcome, Ticket, Upstream};
 use weir_stats::Key;
 
 /// From a pick to its return on average.
@@ -73,7 +73,7 @@ impl Decide for Upstream {
     #[inline]
     fn pick(&mut self, draw: Key, now: u64) -> Ticket {
         match Upstream::pick(self, &Ask::new(draw, now)) {
-            Picked::Target(ticket) => ticket,
+            PickOutcome::Target(ticket) => ticket,
             other => unreachable!("{other:?}: half of all places are free"),
         }
     }
@@ -214,15 +214,15 @@ fn policies() -> Vec<(&'static str, Balance, Weights)> {
     ]
 }
 
-fn around(column: &str) -> Around {
+fn around(column: &str) -> UpstreamConfig {
     let eject = Eject { consecutive: 5, base_ns: 1_000_000_000, max_ns: 60_000_000_000, max_percent: 50.0 };
     match column {
-        "eject" => Around {
+        "eject" => UpstreamConfig {
             health: HealthConfig { eject: Some(eject), ..HealthConfig::default() },
-            ..Around::default()
+            ..UpstreamConfig::default()
         },
-        "limit" => Around { max_in_flight: Some(2), ..Around::default() },
-        _ => Around::default(),
+        "limit" => UpstreamConfig { max_in_flight: Some(2), ..UpstreamConfig::default() },
+        _ => UpstreamConfig::default(),
     }
 }
 

@@ -137,12 +137,12 @@ impl Retry {
 
 /// The targets that one request has tried, at all balancers on its way.
 #[derive(Clone, Debug, Default)]
-pub struct Tried {
+pub struct TriedTargets {
     /// (balancer, target); most requests try one or two.
     list: SmallVec<[(u32, u32); 2]>,
 }
 
-impl Tried {
+impl TriedTargets {
     /// Whether it has tried no target.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -171,7 +171,7 @@ impl Tried {
     }
 
     /// Writes the targets that the next pick of a balancer leaves out into `out`.
-    pub fn at(&self, balancer: u32, out: &mut Vec<u32>) {
+    pub fn add_to(&self, balancer: u32, out: &mut Vec<u32>) {
         out.clear();
         out.extend(self.list.iter().filter(|(b, _)| *b == balancer).map(|(_, t)| *t));
     }
@@ -279,17 +279,17 @@ mod tests {
 
     #[test]
     fn tried_targets_are_kept_by_balancer() {
-        let (mut tried, mut out) = (Tried::default(), Vec::new());
+        let (mut tried, mut out) = (TriedTargets::default(), Vec::new());
         tried.picked(Exclude::Tried, 1, 10);
         tried.picked(Exclude::Tried, 2, 20);
         tried.picked(Exclude::None, 1, 11);
         tried.picked(Exclude::ConnectFailed, 1, 12);
         tried.came_back(Exclude::ConnectFailed, 1, 12, Some(Kind::ConnectFailed));
         tried.came_back(Exclude::ConnectFailed, 1, 13, Some(Kind::Reset));
-        tried.at(1, &mut out);
+        tried.add_to(1, &mut out);
         assert_eq!(out, [10, 12]);
         tried.clear();
-        tried.at(2, &mut out);
+        tried.add_to(2, &mut out);
         assert!(out.is_empty());
     }
 }

@@ -20,7 +20,7 @@
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
-use crate::balance::table::{self, MadeOf, Table};
+use crate::balance::table::{self, Table, TableInput};
 use crate::ds::bounded::Bounded;
 use crate::key;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ const NOBODY: u32 = u32::MAX;
 /// The slots: the same for all balancers over the same targets, which may share them.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
-    pub made_of: MadeOf,
+    pub made_of: TableInput,
     slots: Box<[u32]>,
 }
 
@@ -69,7 +69,7 @@ pub struct Maglev {
     size: u32,
     table: Arc<Slots>,
     /// The input of the table to be made before the next pick; `None`: the table is current.
-    wanted: Option<MadeOf>,
+    wanted: Option<TableInput>,
 }
 
 impl Maglev {
@@ -77,7 +77,7 @@ impl Maglev {
     pub fn new(roster: &Roster, table_size: u32, bound: Option<f64>) -> Maglev {
         let size = table_size.clamp(2, GREATEST_TABLE);
         let load = Bounded::new(roster.effective(), bound);
-        Maglev { load, size, table: Arc::default(), wanted: Some(MadeOf::of(roster)) }
+        Maglev { load, size, table: Arc::default(), wanted: Some(TableInput::new(roster)) }
     }
 
     /// The counts.
@@ -94,13 +94,13 @@ impl Maglev {
     /// [`Maglev::table`], unless [`Maglev::share`] provides it before.
     pub fn refresh(&mut self, roster: &Roster) {
         self.load.refresh(roster.effective());
-        self.wanted = (!self.table.made_of.is(roster)).then(|| MadeOf::of(roster));
+        self.wanted = (!self.table.made_of.is(roster)).then(|| TableInput::new(roster));
     }
 
     /// The table of the present targets.
     pub(crate) fn table(&mut self) -> &Arc<Slots> {
         if let Some(wanted) = self.wanted.take() {
-            self.table = Arc::new(Slots::of(wanted, self.size));
+            self.table = Arc::new(Slots::fill(wanted, self.size));
         }
         &self.table
     }
@@ -146,10 +146,12 @@ impl Maglev {
 }
 
 impl Slots {
-    fn of(made_of: MadeOf, size: u32) -> Slots {
-        let by_name: Vec<(u32, Wish)> =
-            made_of.by_name().map(|(target, name, weight)| (target, Wish::of(name, weight, size))).collect();
-        let wishes: Vec<Wish> = by_name.iter().map(|(_, wish)| *wish).collect();
+    fn fill(made_of: TableInput, size: u32) -> Slots {
+        let by_name: Vec<(u32, Permutation)> = made_of
+            .by_name()
+            .map(|(target, name, weight)| (target, Permutation::new(name, weight, size)))
+            .collect();
+        let wishes: Vec<Permutation> = by_name.iter().map(|(_, wish)| *wish).collect();
         let target = |i: u32| by_name.get(i as usize).map_or(NOBODY, |(target, _)| *target);
         let slots = fill(&wishes, size).into_iter().map(target).collect();
         Slots { made_of, slots }
@@ -164,16 +166,16 @@ fn hash_on(slot: &mut u64, hash: u64) {
 
 /// A target's permutation and weight.
 #[derive(Clone, Copy, Debug)]
-struct Wish {
+struct Permutation {
     offset: u32,
     skip: u32,
     weight: f64,
 }
 
-impl Wish {
-    fn of(name: &str, weight: f64, size: u32) -> Wish {
+impl Permutation {
+    fn new(name: &str, weight: f64, size: u32) -> Permutation {
         let h = key::fnv1a(name.as_bytes());
-        Wish {
+        Permutation {
             offset: (key::spread(h) % u64::from(size)) as u32,
             skip: (key::spread(!h) % u64::from(size - 1)) as u32 + 1,
             weight,
@@ -182,7 +184,7 @@ impl Wish {
 }
 
 /// The table, by index of the wish.
-fn fill(wishes: &[Wish], size: u32) -> Vec<u32> {
+fn fill(wishes: &[Permutation], size: u32) -> Vec<u32> {
     let mut table = vec![NOBODY; size as usize];
     let mut next: Vec<u32> = wishes.iter().map(|w| w.offset).collect();
     // Turns in order of time; a tie by name.
@@ -279,7 +281,7 @@ mod tests {
     /// Table 1 of the paper: B0 has the permutation 3 0 4 1 5 2 6, B1 0 2 4 6 1 3 5, B2 3 4 5 6 0 1 2.
     #[test]
     fn the_papers_table() {
-        let wish = |offset, skip| Wish { offset, skip, weight: 1.0 };
+        let wish = |offset, skip| Permutation { offset, skip, weight: 1.0 };
         assert_eq!(fill(&[wish(3, 4), wish(0, 2), wish(3, 1)], 7), [1, 0, 1, 0, 2, 2, 0]);
         assert_eq!(fill(&[wish(3, 4), wish(3, 1)], 7), [0, 0, 0, 0, 1, 1, 1]);
     }
@@ -350,7 +352,7 @@ mod tests {
     fn tables_have_prime_sizes() {
         assert!(is_table_size(TABLE_SIZE) && is_table_size(GREATEST_TABLE) && is_table_size(7));
         assert!(!is_table_size(65_536) && !is_table_size(1) && !is_table_size(u32::MAX));
-        let wishes: Vec<Wish> = ["a", "b", "c"].iter().map(|n| Wish::of(n, 1.0, 64)).collect();
+        let wishes: Vec<Permutation> = ["a", "b", "c"].iter().map(|n| Permutation::new(n, 1.0, 64)).collect();
         assert!(fill(&wishes, 64).iter().all(|&t| t < 3), "another size is filled too");
     }
 }

@@ -17,7 +17,7 @@
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
-use crate::balance::table::{self, MadeOf, Table};
+use crate::balance::table::{self, Table, TableInput};
 use crate::ds::bounded::Bounded;
 use crate::key;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ struct Point {
 /// The ring: the same for all balancers over the same targets, which may share it.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
-    pub made_of: MadeOf,
+    pub made_of: TableInput,
     points: Vec<Point>,
     /// For each part of the range of hashes the first point in it or after it.
     starts: Vec<u32>,
@@ -58,14 +58,14 @@ pub struct RingHash {
     load: Bounded,
     ring: Arc<Ring>,
     /// Of what a ring is to be made before the next pick; `None`: the ring is of that.
-    wanted: Option<MadeOf>,
+    wanted: Option<TableInput>,
 }
 
 impl RingHash {
     /// A balancer over these targets, which have names.
     pub fn new(roster: &Roster, bound: Option<f64>) -> RingHash {
         let load = Bounded::new(roster.effective(), bound);
-        RingHash { load, ring: Arc::default(), wanted: Some(MadeOf::of(roster)) }
+        RingHash { load, ring: Arc::default(), wanted: Some(TableInput::new(roster)) }
     }
 
     /// The counts.
@@ -82,13 +82,13 @@ impl RingHash {
     /// unless [`RingHash::share`] brings it before.
     pub fn refresh(&mut self, roster: &Roster) {
         self.load.refresh(roster.effective());
-        self.wanted = (!self.ring.made_of.is(roster)).then(|| MadeOf::of(roster));
+        self.wanted = (!self.ring.made_of.is(roster)).then(|| TableInput::new(roster));
     }
 
     /// The ring of the present targets.
     pub(crate) fn ring(&mut self) -> &Arc<Ring> {
         if let Some(wanted) = self.wanted.take() {
-            self.ring = Arc::new(Ring::of(wanted));
+            self.ring = Arc::new(Ring::new(wanted));
         }
         &self.ring
     }
@@ -121,7 +121,7 @@ impl RingHash {
 }
 
 impl Ring {
-    fn of(made_of: MadeOf) -> Ring {
+    fn new(made_of: TableInput) -> Ring {
         let sum: f64 = made_of.weights().sum();
         let per_weight = if sum * POINTS > MOST_POINTS { MOST_POINTS / sum } else { POINTS };
         let mut points = Vec::new();

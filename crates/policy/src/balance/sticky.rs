@@ -28,7 +28,7 @@ impl Cookies {
     }
 
     /// The cookies of these targets, in order, distinguished as hashes distinguish them.
-    pub fn of(secret: [u64; 2], names: &[impl AsRef<str>]) -> Cookies {
+    pub fn with_targets(secret: [u64; 2], names: &[impl AsRef<str>]) -> Cookies {
         let mut cookies = Cookies::new(secret);
         for (target, name) in (0..).zip(distinct(names)) {
             cookies.set(target, Some(&name));
@@ -170,7 +170,7 @@ impl Simulated {
     pub fn new(name: &str, key_file: Option<&str>, targets: &[impl AsRef<str>]) -> Simulated {
         let cookie = key::hash(name.as_bytes());
         let secret = [cookie, key_file.map_or(0, |file| key::hash(file.as_bytes()))];
-        Simulated { cookie, cookies: Cookies::of(secret, targets) }
+        Simulated { cookie, cookies: Cookies::with_targets(secret, targets) }
     }
 
     /// The target to which a client returns.

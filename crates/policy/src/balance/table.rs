@@ -26,12 +26,12 @@ pub(crate) enum Kind {
 
 /// The input of a table: the targets that have a weight, by index.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct MadeOf(Vec<(u32, Box<str>, f64)>);
+pub(crate) struct TableInput(Vec<(u32, Box<str>, f64)>);
 
-impl MadeOf {
+impl TableInput {
     /// The input for these targets.
-    pub fn of(roster: &Roster) -> MadeOf {
-        MadeOf(weighed(roster).map(|(target, name, weight)| (target, name.into(), weight)).collect())
+    pub fn new(roster: &Roster) -> TableInput {
+        TableInput(weighed(roster).map(|(target, name, weight)| (target, name.into(), weight)).collect())
     }
 
     /// Whether it is for these targets.

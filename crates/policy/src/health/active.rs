@@ -218,11 +218,16 @@ mod tests {
         }
     }
 
-    type Began = Vec<(u64, u32)>;
+    type CheckStart = Vec<(u64, u32)>;
     type Changes = Vec<(u64, u32, bool)>;
 
     /// Runs the checks until `end`, each taking `took`; returns the times and targets of checks, and the changes.
-    fn run(checks: &mut Checks, end: u64, took: u64, passes: impl Fn(u64, u32) -> bool) -> (Began, Changes) {
+    fn run(
+        checks: &mut Checks,
+        end: u64,
+        took: u64,
+        passes: impl Fn(u64, u32) -> bool,
+    ) -> (CheckStart, Changes) {
         let (mut began, mut changes) = (Vec::new(), Vec::new());
         let mut running: Vec<(u64, u32)> = Vec::new();
         loop {

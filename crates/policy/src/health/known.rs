@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The known health of one target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
+pub struct HealthRecord {
     /// Whether checks find it up.
     pub up: bool,
     /// The remaining time of its ejection, ns; 0: on probation.
@@ -17,18 +17,18 @@ pub struct Known {
 
 impl Health {
     /// The known health of a target.
-    pub fn known(&self, now: u64, target: u32) -> Known {
+    pub fn known(&self, now: u64, target: u32) -> HealthRecord {
         let up = self.checks.as_ref().is_none_or(|checks| checks.is_up(target));
         let (out_for_ns, ejections) = match (&self.ejections, &self.outliers) {
             (Some(ejections), _) => ejections.known(now, target),
             (None, Some(outliers)) => outliers.known(now, target),
             (None, None) => (None, 0),
         };
-        Known { up, out_for_ns, ejections }
+        HealthRecord { up, out_for_ns, ejections }
     }
 
     /// Restores a target's health from another process; inputs that this balancer does not use are ignored.
-    pub fn heed(&mut self, now: u64, target: u32, known: Known) {
+    pub fn restore(&mut self, now: u64, target: u32, known: HealthRecord) {
         if let Some(checks) = &mut self.checks {
             checks.believe(target, known.up);
             let reason = if known.up { Reason::ChecksPassed } else { Reason::ChecksFailed };
@@ -62,9 +62,9 @@ mod tests {
         let (mut old, mut successor) = (new(), new());
         old.outcome(10, 1, false, Some(Kind::Reset), None);
         let known = [0, 1, 2].map(|t| old.known(510, t));
-        assert_eq!(known[1], Known { up: true, out_for_ns: Some(500), ejections: 1 });
+        assert_eq!(known[1], HealthRecord { up: true, out_for_ns: Some(500), ejections: 1 });
         // That process has a clock of its own.
-        (0..).zip(known).for_each(|(t, known)| successor.heed(70, t, known));
+        (0..).zip(known).for_each(|(t, known)| successor.restore(70, t, known));
         assert_eq!([0, 1, 2].map(|t| successor.is_eligible(t)), [true, false, true]);
         successor.tick(569);
         assert!(!successor.is_half_open(1));

@@ -30,7 +30,7 @@ mod seen;
 pub mod slow_start;
 pub mod snapshot;
 
-pub use known::Known;
+pub use known::HealthRecord;
 
 /// Transitions kept for metrics and logs until they are taken; further ones are only counted.
 const KEPT: usize = 4096;

@@ -96,7 +96,7 @@ impl Default for Outlier {
 
 /// What an outcome says about a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum Observation {
     /// A good answer.
     Good,
     /// A bad answer; of a gateway if its status is 502, 503 or 504.
@@ -111,12 +111,12 @@ pub enum Seen {
 }
 
 /// What an outcome says, with the status of the answer, if there was one.
-pub fn seen(outcome: Outcome, status: Option<u16>) -> Seen {
+pub fn seen(outcome: Outcome, status: Option<u16>) -> Observation {
     match outcome {
-        None => Seen::Good,
-        Some(Kind::Status5xx) => Seen::Bad { gateway: matches!(status, Some(502..=504)) },
-        Some(kind) if is_failure(kind) => Seen::Local,
-        Some(_) => Seen::Nothing,
+        None => Observation::Good,
+        Some(Kind::Status5xx) => Observation::Bad { gateway: matches!(status, Some(502..=504)) },
+        Some(kind) if is_failure(kind) => Observation::Local,
+        Some(_) => Observation::Nothing,
     }
 }
 
@@ -207,21 +207,21 @@ impl Outliers {
     }
 
     /// Notes the outcome of a request. Returns the reason of an ejection, if it causes one.
-    pub fn outcome(&mut self, now: u64, target: u32, seen: Seen) -> Option<Reason> {
+    pub fn outcome(&mut self, now: u64, target: u32, seen: Observation) -> Option<Reason> {
         let split = self.config.split_external_local_origin_errors;
         let record = self.records.get_mut(target as usize).filter(|r| r.exists)?;
-        if seen == Seen::Nothing {
+        if seen == Observation::Nothing {
             return None;
         }
         record.bucket.requests = record.bucket.requests.saturating_add(1);
         let (bad, gateway, local) = match seen {
-            Seen::Good | Seen::Nothing => {
+            Observation::Good | Observation::Nothing => {
                 record.bucket.good = record.bucket.good.saturating_add(1);
                 (record.bad, record.gateway, record.local) = (0, 0, 0);
                 return None;
             }
-            Seen::Bad { gateway } => (true, gateway, false),
-            Seen::Local => (!split, !split, split),
+            Observation::Bad { gateway } => (true, gateway, false),
+            Observation::Local => (!split, !split, split),
         };
         // A row of errors of one kind ends with an outcome of another kind.
         record.bad = if bad { record.bad + 1 } else { record.bad };
@@ -375,7 +375,7 @@ mod tests {
     use super::*;
 
     const S: u64 = 1_000_000_000;
-    const BAD: Seen = Seen::Bad { gateway: false };
+    const BAD: Observation = Observation::Bad { gateway: false };
 
     fn outliers(n: u32, change: impl FnOnce(&mut Outlier)) -> Outliers {
         let mut config = Outlier { max_ejection_percent: 100.0, ..Outlier::default() };
@@ -383,7 +383,7 @@ mod tests {
         Outliers::new(config, n, 0, Key::new(1))
     }
 
-    fn row(all: &mut Outliers, now: u64, target: u32, seen: Seen, times: u32) -> Vec<Reason> {
+    fn row(all: &mut Outliers, now: u64, target: u32, seen: Observation, times: u32) -> Vec<Reason> {
         (0..times).filter_map(|_| all.outcome(now, target, seen)).collect()
     }
 
@@ -401,7 +401,7 @@ mod tests {
                 all.outcome(0, target, BAD);
                 left -= 1;
             }
-            all.outcome(0, target, Seen::Good);
+            all.outcome(0, target, Observation::Good);
         }
     }
 
@@ -442,14 +442,17 @@ mod tests {
     fn rows_of_each_kind() {
         let mut all = outliers(3, |c| c.enforcing_consecutive_gateway_failure = 100.0);
         assert_eq!(row(&mut all, 0, 0, BAD, 4), []);
-        all.outcome(0, 0, Seen::Good);
+        all.outcome(0, 0, Observation::Good);
         assert_eq!(row(&mut all, 0, 0, BAD, 5), [Reason::EjectedConsecutive5xx]);
-        assert_eq!(row(&mut all, 0, 1, Seen::Bad { gateway: true }, 5), [Reason::EjectedGatewayFailure]);
-        assert_eq!(row(&mut all, 0, 2, Seen::Nothing, 50), []);
+        assert_eq!(
+            row(&mut all, 0, 1, Observation::Bad { gateway: true }, 5),
+            [Reason::EjectedGatewayFailure]
+        );
+        assert_eq!(row(&mut all, 0, 2, Observation::Nothing, 50), []);
         let mut split = outliers(2, |c| c.split_external_local_origin_errors = true);
-        assert_eq!(row(&mut split, 0, 0, Seen::Local, 5), [Reason::EjectedLocalOrigin]);
+        assert_eq!(row(&mut split, 0, 0, Observation::Local, 5), [Reason::EjectedLocalOrigin]);
         let mut whole = outliers(2, |_| {});
-        assert_eq!(row(&mut whole, 0, 0, Seen::Local, 5), [Reason::EjectedConsecutive5xx]);
+        assert_eq!(row(&mut whole, 0, 0, Observation::Local, 5), [Reason::EjectedConsecutive5xx]);
     }
 
     /// The k-th ejection lasts min(30 k, 300) s; an interval in peace forgives one.

@@ -16,7 +16,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// The present state.
-    pub fn of(health: &Health) -> Snapshot {
+    pub fn new(health: &Health) -> Snapshot {
         let target = |t| (health.view(t), health.whole_weight(t));
         Snapshot { version: health.version(), targets: (0..health.len()).map(target).collect() }
     }

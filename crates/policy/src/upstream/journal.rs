@@ -3,14 +3,14 @@
 
 use crate::balance::prequal::Busy;
 use crate::health::snapshot::Snapshot;
-use crate::{Ask, Outcome, Picked, Ticket, Upstream};
+use crate::{Ask, Outcome, PickOutcome, Ticket, Upstream};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
 /// An operation on an upstream, with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deed {
+pub enum Operation {
     /// Everything due by this time happens.
     Tick {
         /// When, ns.
@@ -124,47 +124,47 @@ pub enum Choice {
     Empty,
 }
 
-impl From<Picked> for Choice {
-    fn from(picked: Picked) -> Choice {
+impl From<PickOutcome> for Choice {
+    fn from(picked: PickOutcome) -> Choice {
         match picked {
-            Picked::Target(ticket) => Choice::Target(ticket.target),
-            Picked::Full => Choice::Full,
-            Picked::Empty => Choice::Empty,
+            PickOutcome::Target(ticket) => Choice::Target(ticket.target),
+            PickOutcome::Full => Choice::Full,
+            PickOutcome::Empty => Choice::Empty,
         }
     }
 }
 
-impl Deed {
+impl Operation {
     /// A pick with its result.
-    pub fn pick(ask: &Ask, picked: Picked) -> Deed {
+    pub fn pick(ask: &Ask, picked: PickOutcome) -> Operation {
         let Ask { draw, key, now_ns, exclude, sticky } = *ask;
         let exclude = exclude.to_vec();
-        Deed::Pick { now: now_ns, draw: draw.bits(), key, exclude, sticky, picked: picked.into() }
+        Operation::Pick { now: now_ns, draw: draw.bits(), key, exclude, sticky, picked: picked.into() }
     }
 }
 
 impl Upstream {
     /// Applies an operation again. For a pick: the result now.
-    pub fn act(&mut self, deed: &Deed) -> Option<Choice> {
+    pub fn act(&mut self, deed: &Operation) -> Option<Choice> {
         match deed {
-            Deed::Tick { now } => self.tick(*now),
-            Deed::Pick { now, draw, key, exclude, sticky, .. } => {
+            Operation::Tick { now } => self.tick(*now),
+            Operation::Pick { now, draw, key, exclude, sticky, .. } => {
                 let draw = Key::from_bits(*draw);
                 let ask = Ask { draw, key: *key, now_ns: *now, exclude, sticky: *sticky };
                 return Some(self.pick(&ask).into());
             }
-            Deed::GiveUp { ticket } => self.give_up(*ticket),
-            Deed::Done { now, ticket, outcome, status, relayed: false } => {
+            Operation::GiveUp { ticket } => self.give_up(*ticket),
+            Operation::Done { now, ticket, outcome, status, relayed: false } => {
                 self.done(*now, *ticket, *outcome, *status);
             }
-            Deed::Done { now, ticket, outcome, status, relayed: true } => {
+            Operation::Done { now, ticket, outcome, status, relayed: true } => {
                 self.relayed(*now, *ticket, *outcome, *status);
             }
-            Deed::Cancelled { now, ticket } => self.cancelled(*now, *ticket),
-            Deed::Release { target } => self.release(*target),
-            Deed::Full { target, full } => self.set_full(*target, *full),
-            Deed::Probing { target, probing } => self.set_probing(*target, *probing),
-            Deed::Probed { now, draw, busy } => {
+            Operation::Cancelled { now, ticket } => self.cancelled(*now, *ticket),
+            Operation::Release { target } => self.release(*target),
+            Operation::Full { target, full } => self.set_full(*target, *full),
+            Operation::Probing { target, probing } => self.set_probing(*target, *probing),
+            Operation::Probed { now, draw, busy } => {
                 let answer = |target| {
                     let of = busy.iter().find(|(other, ..)| *other == target);
                     of.map_or(Busy::default(), |(_, in_flight, alone_ns)| Busy {
@@ -176,18 +176,18 @@ impl Upstream {
                     prequal.probe(*now, Key::from_bits(*draw), answer);
                 }
             }
-            Deed::Asked { draw } => {
+            Operation::Asked { draw } => {
                 if let Some(prequal) = self.balancer().prequal() {
                     prequal.whom(Key::from_bits(*draw), &mut Vec::new());
                 }
             }
-            Deed::Answered { now, draw, target, busy: (in_flight, alone_ns) } => {
+            Operation::Answered { now, draw, target, busy: (in_flight, alone_ns) } => {
                 let busy = Busy { in_flight: *in_flight, alone_ns: *alone_ns };
                 if let Some(prequal) = self.balancer().prequal() {
                     prequal.probed(*now, Key::from_bits(*draw), *target, busy.in_flight, busy.latency_ns());
                 }
             }
-            Deed::Follow { now, health } => self.follow(*now, health),
+            Operation::Follow { now, health } => self.follow(*now, health),
         }
         None
     }

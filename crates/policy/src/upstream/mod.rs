@@ -16,7 +16,7 @@ use crate::health::snapshot::Snapshot;
 use crate::health::{Health, HealthConfig};
 use crate::upstream::passed_over::PassedOver;
 use crate::{Outcome, Release};
-use on_loop::{Loops, Own};
+use on_loop::{Loops, PerLoop};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
@@ -29,7 +29,7 @@ mod renewed;
 
 /// The settings around a balancer.
 #[derive(Clone, Debug, Default)]
-pub struct Around {
+pub struct UpstreamConfig {
     /// Which targets are healthy, and what to do without any.
     pub health: HealthConfig,
     /// The most requests in flight at a target.
@@ -54,7 +54,7 @@ pub struct Ticket {
 
 /// The answer to a pick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Picked {
+pub enum PickOutcome {
     /// Send it there.
     Target(Ticket),
     /// All targets that may be picked are full: the request waits.
@@ -90,7 +90,7 @@ impl Upstream {
     /// A balancer over targets of these weights and names (used by hashes) from `start` on, on one loop.
     pub fn new(
         balance: &Balance,
-        around: Around,
+        around: UpstreamConfig,
         weights: &[f64],
         names: &[impl AsRef<str>],
         start: u64,
@@ -100,7 +100,7 @@ impl Upstream {
         let ejects = around.health.eject.is_some() || around.health.outlier.is_some();
         let counting = around.counts || around.max_in_flight.is_some();
         let pass_over_ns = if ejects { 0 } else { around.pass_over_ns };
-        let first = Own::new(balancer(balance, weights, names, draw), PassedOver::new(pass_over_ns));
+        let first = PerLoop::new(balancer(balance, weights, names, draw), PassedOver::new(pass_over_ns));
         let mut upstream = Upstream {
             loops: Loops { first, others: Vec::new() },
             simple: !balance.traits().measures && !counting && !ejects,
@@ -129,8 +129,8 @@ impl Upstream {
         draw: Key,
     ) {
         let passed_over = PassedOver::new(self.loops.first.passed_over.lasts_ns());
-        let mut own = Own::new(balancer(balance, weights, names, draw), passed_over);
-        show(&mut own.balancer, &Snapshot::of(&self.health), now, self.ramps);
+        let mut own = PerLoop::new(balancer(balance, weights, names, draw), passed_over);
+        show(&mut own.balancer, &Snapshot::new(&self.health), now, self.ramps);
         self.loops.others.push(own);
         self.simplify();
     }
@@ -177,7 +177,7 @@ impl Upstream {
 
     /// [`OnLoop::pick`] on the only loop, or the first.
     #[inline]
-    pub fn pick(&mut self, ask: &Ask) -> Picked {
+    pub fn pick(&mut self, ask: &Ask) -> PickOutcome {
         self.on(0).pick(ask)
     }
 
@@ -263,7 +263,7 @@ impl Upstream {
         if self.seen != self.health.version() {
             self.seen = self.health.version();
             self.followed = None;
-            self.show(&Snapshot::of(&self.health), now);
+            self.show(&Snapshot::new(&self.health), now);
         }
         self.simplify();
     }

@@ -6,7 +6,7 @@
 //!
 //! With nothing around it a pick costs one flag more than the balancer's own.
 
-use super::{Picked, Ticket, Upstream};
+use super::{PickOutcome, Ticket, Upstream};
 use crate::balance::Ask;
 use crate::balance::Balancer;
 use crate::upstream::passed_over::PassedOver;
@@ -14,40 +14,40 @@ use crate::{Kind, Outcome, Release};
 
 /// The state of each loop.
 #[derive(Clone, Debug)]
-pub(super) struct Own {
+pub(super) struct PerLoop {
     pub balancer: Balancer,
     /// Nothing is left out and nothing counted: the balancer alone decides.
     pub plain: bool,
     pub passed_over: PassedOver,
 }
 
-impl Own {
-    pub fn new(balancer: Balancer, passed_over: PassedOver) -> Own {
-        Own { balancer, plain: false, passed_over }
+impl PerLoop {
+    pub fn new(balancer: Balancer, passed_over: PassedOver) -> PerLoop {
+        PerLoop { balancer, plain: false, passed_over }
     }
 }
 
 /// All loops. There is nearly always one, so it is stored beside the process's state.
 #[derive(Clone, Debug)]
 pub(super) struct Loops {
-    pub first: Own,
-    pub others: Vec<Own>,
+    pub first: PerLoop,
+    pub others: Vec<PerLoop>,
 }
 
 impl Loops {
     #[inline]
-    fn at(&mut self, on: u32) -> &mut Own {
+    fn get(&mut self, on: u32) -> &mut PerLoop {
         match on {
             0 => &mut self.first,
             _ => &mut self.others[on as usize - 1],
         }
     }
 
-    pub fn all(&self) -> impl Iterator<Item = &Own> {
+    pub fn all(&self) -> impl Iterator<Item = &PerLoop> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Own> {
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut PerLoop> {
         std::iter::once(&mut self.first).chain(&mut self.others)
     }
 }
@@ -66,38 +66,38 @@ impl<'a> OnLoop<'a> {
     }
 
     #[inline]
-    fn own(&mut self) -> &mut Own {
-        self.process.loops.at(self.on)
+    fn own(&mut self) -> &mut PerLoop {
+        self.process.loops.get(self.on)
     }
 
     /// The balancer itself.
     pub fn balancer(self) -> &'a mut Balancer {
-        &mut self.process.loops.at(self.on).balancer
+        &mut self.process.loops.get(self.on).balancer
     }
 
     /// Picks a target for a request and counts it.
     #[inline]
-    pub fn pick(mut self, ask: &Ask) -> Picked {
+    pub fn pick(mut self, ask: &Ask) -> PickOutcome {
         let own = self.own();
         if own.plain && ask.sticky.is_none() {
             return match own.balancer.ask(ask) {
-                Some(target) => Picked::Target(Ticket { target, probe: false, at_ns: ask.now_ns }),
-                None => Picked::Empty,
+                Some(target) => PickOutcome::Target(Ticket { target, probe: false, at_ns: ask.now_ns }),
+                None => PickOutcome::Empty,
             };
         }
         self.pick_among(ask)
     }
 
     #[inline(never)]
-    fn pick_among(mut self, ask: &Ask) -> Picked {
+    fn pick_among(mut self, ask: &Ask) -> PickOutcome {
         let target = match self.stick(ask) {
             Some(target) => Some(target),
             None => self.choose(ask),
         };
         match target {
-            Some(target) => Picked::Target(self.process.sent(ask, target)),
-            None if self.anyone_full() => Picked::Full,
-            None => Picked::Empty,
+            Some(target) => PickOutcome::Target(self.process.sent(ask, target)),
+            None if self.anyone_full() => PickOutcome::Full,
+            None => PickOutcome::Empty,
         }
     }
 
@@ -116,7 +116,7 @@ impl<'a> OnLoop<'a> {
 
     fn choose(&mut self, ask: &Ask) -> Option<u32> {
         let Upstream { loops, full, probing, .. } = &mut *self.process;
-        let Own { balancer, passed_over, .. } = loops.at(self.on);
+        let PerLoop { balancer, passed_over, .. } = loops.get(self.on);
         let over = passed_over.targets();
         let (hard, soft) = (!full.is_empty() || !probing.is_empty(), !over.is_empty());
         if !hard && !soft {
@@ -138,7 +138,7 @@ impl<'a> OnLoop<'a> {
 
     fn anyone_full(&mut self) -> bool {
         let Upstream { loops, full, .. } = &mut *self.process;
-        let weights = loops.at(self.on).balancer.roster().effective();
+        let weights = loops.get(self.on).balancer.roster().effective();
         full.iter().any(|t| weights.get(t as usize).is_some_and(|w| *w > 0.0))
     }
 

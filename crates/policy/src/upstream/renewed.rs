@@ -1,6 +1,6 @@
 //! New arguments for a balancer while requests are in flight: the state of targets that stay is kept.
 
-use super::on_loop::Own;
+use super::on_loop::PerLoop;
 use super::{Upstream, balancer};
 use crate::balance::Balance;
 use crate::upstream::passed_over::PassedOver;
@@ -35,7 +35,7 @@ impl Upstream {
         let first = &mut self.loops.first;
         new.learn_from(&first.balancer);
         let passed_over = std::mem::replace(&mut first.passed_over, PassedOver::new(0));
-        *first = Own::new(new, passed_over);
+        *first = PerLoop::new(new, passed_over);
         self.measures = balance.traits().measures;
         self.ramps = !balance.traits().hashes;
         self.simple = !self.measures && !self.counting && !self.health.listens();
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use crate::balance::Ask;
     use crate::config::{LeastConnArgs, PeakEwmaArgs, Ties};
-    use crate::upstream::{Around, Picked};
+    use crate::upstream::{PickOutcome, UpstreamConfig};
 
     const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -71,11 +71,11 @@ mod tests {
     #[test]
     fn requests_in_flight_come_back_to_the_new_policy() {
         let mut upstream =
-            Upstream::new(&Balance::Random, Around::default(), &[1.0; 3], &NAMES, 0, Key::new(1));
+            Upstream::new(&Balance::Random, UpstreamConfig::default(), &[1.0; 3], &NAMES, 0, Key::new(1));
         upstream.remove(5, 1);
         upstream.change_policy(10, &least_conn(), &NAMES, |t| [2, 4, 1][t as usize], Key::new(2));
         assert_eq!([0, 1, 2].map(|t| upstream.in_flight(t)), [Some(2), Some(4), Some(1)]);
-        let Picked::Target(ticket) = upstream.pick(&ask(11)) else { panic!("nobody") };
+        let PickOutcome::Target(ticket) = upstream.pick(&ask(11)) else { panic!("nobody") };
         assert_eq!(ticket.target, 2, "it carries least, and the one that is gone is not picked");
         for target in [2, 2, 0, 0, 1, 1, 1, 1] {
             upstream.done(12, crate::upstream::Ticket { target, probe: false, at_ns: 1 }, None, None);
@@ -89,7 +89,8 @@ mod tests {
     #[test]
     fn estimates_stay_where_the_policy_has_the_same() {
         let ewma = |decay_ns| Balance::PeakEwma(PeakEwmaArgs { decay_ns, default_rtt_ns: 1_000_000 });
-        let mut upstream = Upstream::new(&ewma(10), Around::default(), &[1.0; 3], &NAMES, 0, Key::new(1));
+        let mut upstream =
+            Upstream::new(&ewma(10), UpstreamConfig::default(), &[1.0; 3], &NAMES, 0, Key::new(1));
         let ticket = |target| crate::upstream::Ticket { target, probe: false, at_ns: 0 };
         for target in [0, 1] {
             upstream.balancer().take(target);
@@ -99,7 +100,7 @@ mod tests {
         // Two are drawn and the better one is picked: without estimates each would be picked a third of the time.
         let mut picked = [0; 3];
         for at in 0..60 {
-            let Picked::Target(ticket) = upstream.pick(&ask(50_000_000 + at)) else { panic!("nobody") };
+            let PickOutcome::Target(ticket) = upstream.pick(&ask(50_000_000 + at)) else { panic!("nobody") };
             picked[ticket.target as usize] += 1;
             upstream.cancelled(50_000_001, ticket);
         }

@@ -12,7 +12,7 @@ const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
 const NAMES: [&str; 0] = [];
 
-fn upstream(balance: Balance, around: Around, n: usize) -> Upstream {
+fn upstream(balance: Balance, around: UpstreamConfig, n: usize) -> Upstream {
     Upstream::new(&balance, around, &vec![1.0; n], &NAMES, 0, Key::new(4))
 }
 
@@ -20,9 +20,9 @@ fn ask(i: u64, now: u64) -> Ask<'static> {
     Ask::new(Key::new(11).with(i), now)
 }
 
-fn target(picked: Picked) -> Ticket {
+fn target(picked: PickOutcome) -> Ticket {
     match picked {
-        Picked::Target(ticket) => ticket,
+        PickOutcome::Target(ticket) => ticket,
         other => panic!("{other:?}"),
     }
 }
@@ -36,7 +36,7 @@ fn drive(up: &mut Upstream, n: u64, gap: u64, outcome: impl Fn(u64, u32) -> Outc
             up.tick(at);
         }
         match up.pick(&ask(i, now)) {
-            Picked::Target(ticket) => {
+            PickOutcome::Target(ticket) => {
                 seen[ticket.target as usize] += 1;
                 let outcome = outcome(now, ticket.target);
                 failed += u32::from(outcome.is_some());
@@ -48,9 +48,12 @@ fn drive(up: &mut Upstream, n: u64, gap: u64, outcome: impl Fn(u64, u32) -> Outc
     (seen, failed)
 }
 
-fn ejecting(base: u64, max: u64, max_percent: f64, panic: f64) -> Around {
+fn ejecting(base: u64, max: u64, max_percent: f64, panic: f64) -> UpstreamConfig {
     let eject = Some(Eject { consecutive: 5, base_ns: base, max_ns: max, max_percent });
-    Around { health: HealthConfig { eject, panic, ..HealthConfig::default() }, ..Around::default() }
+    UpstreamConfig {
+        health: HealthConfig { eject, panic, ..HealthConfig::default() },
+        ..UpstreamConfig::default()
+    }
 }
 
 fn first_bad(bad: u32) -> impl Fn(u64, u32) -> Outcome {
@@ -100,7 +103,7 @@ fn a_single_request_probes() {
     }
 }
 
-fn checked(initial: Initial, around: Around) -> Around {
+fn checked(initial: Initial, around: UpstreamConfig) -> UpstreamConfig {
     let check = Check {
         interval_ns: 2 * S,
         rise: 2,
@@ -110,7 +113,7 @@ fn checked(initial: Initial, around: Around) -> Around {
         down_interval_ns: None,
         initial,
     };
-    Around { health: HealthConfig { check: Some(check), ..around.health }, ..around }
+    UpstreamConfig { health: HealthConfig { check: Some(check), ..around.health }, ..around }
 }
 
 fn run_checks(up: &mut Upstream, until: u64, passes: impl Fn(u32) -> bool) {
@@ -121,8 +124,11 @@ fn run_checks(up: &mut Upstream, until: u64, passes: impl Fn(u32) -> bool) {
     }
 }
 
-fn panicking(panic: f64, on_empty: OnEmpty) -> Around {
-    Around { health: HealthConfig { panic, on_empty, ..HealthConfig::default() }, ..Around::default() }
+fn panicking(panic: f64, on_empty: OnEmpty) -> UpstreamConfig {
+    UpstreamConfig {
+        health: HealthConfig { panic, on_empty, ..HealthConfig::default() },
+        ..UpstreamConfig::default()
+    }
 }
 
 /// The acceptance checks `panic`, `panic_never` and `panic_edge`: six of ten down, health ignored below half.
@@ -143,23 +149,23 @@ fn nobody_left_is_what_on_empty_says() {
     for (on_empty, empty) in [(OnEmpty::Fail, true), (OnEmpty::Node, true), (OnEmpty::Any, false)] {
         let mut up = upstream(Balance::Random, checked(Initial::Up, panicking(0.0, on_empty)), 2);
         run_checks(&mut up, 10 * S, |_| false);
-        assert_eq!(up.pick(&ask(0, 10 * S)) == Picked::Empty, empty);
+        assert_eq!(up.pick(&ask(0, 10 * S)) == PickOutcome::Empty, empty);
         run_checks(&mut up, 20 * S, |t| t == 1);
         assert_eq!(target(up.pick(&ask(0, 20 * S))).target, 1);
     }
     let mut drained = upstream(Balance::Random, panicking(0.5, OnEmpty::Any), 2);
     drained.set_admin(0, 0, Admin::Drain);
     drained.set_admin(0, 1, Admin::Down);
-    assert_eq!(drained.pick(&ask(0, 0)), Picked::Empty, "the operator's word holds in panic");
+    assert_eq!(drained.pick(&ask(0, 0)), PickOutcome::Empty, "the operator's word holds in panic");
 }
 
 /// The acceptance checks `check_initial_down` and `check_initial_checked`, and the hot spare.
 #[test]
 fn initial_states_and_the_spare() {
     let mut down = upstream(Balance::Random, checked(Initial::Down, panicking(0.0, OnEmpty::Fail)), 10);
-    assert_eq!(down.pick(&ask(0, 0)), Picked::Empty);
+    assert_eq!(down.pick(&ask(0, 0)), PickOutcome::Empty);
     run_checks(&mut down, 2 * S - 1, |_| true);
-    assert_eq!(down.pick(&ask(0, S)), Picked::Empty);
+    assert_eq!(down.pick(&ask(0, S)), PickOutcome::Empty);
     run_checks(&mut down, 2 * S, |_| true);
     assert_eq!(target(down.pick(&ask(0, 2 * S))).target, 0);
     let mut checked = upstream(Balance::First, checked(Initial::Checked, panicking(0.0, OnEmpty::Fail)), 2);
@@ -183,15 +189,15 @@ fn full_targets_are_left_out_and_all_full_is_a_queue() {
     let ring = Balance::RingHash(RingHashArgs { bound: None });
     let rr = Balance::RoundRobin(RoundRobinArgs { start: Start::Random });
     for balance in [Balance::Random, least, p2c, ring, rr, Balance::First] {
-        let around = Around { max_in_flight: Some(2), ..Around::default() };
+        let around = UpstreamConfig { max_in_flight: Some(2), ..UpstreamConfig::default() };
         let mut up = upstream(balance.clone(), around, 7);
         let mut open = Vec::new();
         for step in 0..3000u64 {
             let draw = Key::new(3).with(step);
             match up.pick(&ask(step, step)) {
-                Picked::Target(ticket) => open.push(ticket),
-                Picked::Full => assert_eq!(open.len(), 14),
-                Picked::Empty => panic!(),
+                PickOutcome::Target(ticket) => open.push(ticket),
+                PickOutcome::Full => assert_eq!(open.len(), 14),
+                PickOutcome::Empty => panic!(),
             }
             let at = draw.below(open.len() as u64) as usize;
             if open.len() == 14 || draw.nth(1).unit() < 0.3 {
@@ -210,7 +216,7 @@ fn full_targets_are_left_out_and_all_full_is_a_queue() {
 /// The acceptance checks `passed_over`, `passed_over_last` and `first_unreachable`.
 #[test]
 fn unreachable_targets_are_passed_over_for_a_second() {
-    let around = || Around { pass_over_ns: S, ..Around::default() };
+    let around = || UpstreamConfig { pass_over_ns: S, ..UpstreamConfig::default() };
     let unreachable = |bad: u32| move |_: u64, t: u32| (t < bad).then_some(Kind::ConnectFailed);
     let mut four = upstream(Balance::Random, around(), 4);
     let (_, failed) = drive(&mut four, 50_000, 10 * MS, unreachable(1));
@@ -226,7 +232,8 @@ fn unreachable_targets_are_passed_over_for_a_second() {
 
 #[test]
 fn exclusion_yields_before_pass_over_does() {
-    let mut up = upstream(Balance::Random, Around { pass_over_ns: S, ..Around::default() }, 3);
+    let mut up =
+        upstream(Balance::Random, UpstreamConfig { pass_over_ns: S, ..UpstreamConfig::default() }, 3);
     for i in 0..200 {
         let t = target(up.pick(&ask(i, 0)));
         up.done(0, t, (t.target == 0).then_some(Kind::ConnectFailed), None);
@@ -283,7 +290,7 @@ fn every_policy_agrees_with_a_filter() {
                 (0..list.below(most + 1)).map(|i| list.nth(i + 1).below(n) as u32).collect()
             };
             let (excluded, over, full) = (some(1, 2 * n), some(2, n), some(3, n / 2));
-            let around = Around { pass_over_ns: S, ..Around::default() };
+            let around = UpstreamConfig { pass_over_ns: S, ..UpstreamConfig::default() };
             let mut up = Upstream::new(&config, around, &weights, &NAMES, 0, draw);
             for &target in &over {
                 up.balancer().take(target);
@@ -305,13 +312,13 @@ fn every_policy_agrees_with_a_filter() {
             let mut picked = vec![false; weights.len()];
             for i in 0..20 {
                 match up.pick(&Ask { exclude: &excluded, ..ask(i, 0) }) {
-                    Picked::Target(ticket) => {
+                    PickOutcome::Target(ticket) => {
                         let t = ticket.target;
                         assert!(allowed.contains(&t), "{}: {t} not of {allowed:?}", config.name());
                         picked[t as usize] = true;
                     }
-                    Picked::Full => assert!(rest.is_empty() && !full.is_empty()),
-                    Picked::Empty => assert!(rest.is_empty()),
+                    PickOutcome::Full => assert!(rest.is_empty() && !full.is_empty()),
+                    PickOutcome::Empty => assert!(rest.is_empty()),
                 }
             }
             // In turn, and where fewest are in flight, each of those allowed is reached.
@@ -325,13 +332,14 @@ fn every_policy_agrees_with_a_filter() {
 
 #[test]
 fn stickiness_yields_to_what_speaks_against_a_target() {
-    let mut up = upstream(Balance::Random, Around { max_in_flight: Some(3), ..Around::default() }, 4);
+    let mut up =
+        upstream(Balance::Random, UpstreamConfig { max_in_flight: Some(3), ..UpstreamConfig::default() }, 4);
     let stick = |up: &mut Upstream, exclude: &[u32]| {
         target(up.pick(&Ask { sticky: Some(2), exclude, ..ask(1, 0) })).target
     };
     assert_eq!([stick(&mut up, &[]), stick(&mut up, &[]), stick(&mut up, &[])], [2, 2, 2]);
     assert_ne!(stick(&mut up, &[]), 2, "full");
-    let mut up = upstream(Balance::Random, Around::default(), 4);
+    let mut up = upstream(Balance::Random, UpstreamConfig::default(), 4);
     assert_eq!(stick(&mut up, &[]), 2);
     assert_ne!(stick(&mut up, &[2]), 2);
     up.set_admin(0, 2, Admin::Drain);
@@ -349,8 +357,10 @@ fn stickiness_yields_to_what_speaks_against_a_target() {
 #[test]
 fn slow_start_scales_shares() {
     let slow_start = Some(SlowStart { window_ns: 60 * S, aggression: 1.0, min_weight: 0.1 });
-    let around =
-        Around { health: HealthConfig { slow_start, ..HealthConfig::default() }, ..Around::default() };
+    let around = UpstreamConfig {
+        health: HealthConfig { slow_start, ..HealthConfig::default() },
+        ..UpstreamConfig::default()
+    };
     let mut up = upstream(Balance::Random, around, 10);
     let share = |up: &mut Upstream, now: u64| {
         let mut of = |i| target(up.pick(&ask(i, now))).target == 3;
@@ -381,8 +391,10 @@ fn slow_start_scales_shares() {
 #[test]
 fn slow_start_holds_off_the_stampede() {
     let slow_start = Some(SlowStart { window_ns: 60 * S, aggression: 1.0, min_weight: 0.1 });
-    let around =
-        Around { health: HealthConfig { slow_start, ..HealthConfig::default() }, ..Around::default() };
+    let around = UpstreamConfig {
+        health: HealthConfig { slow_start, ..HealthConfig::default() },
+        ..UpstreamConfig::default()
+    };
     let mut up =
         upstream(Balance::LeastConn(LeastConnArgs { ties: Ties::Random, error_hold_ns: 0 }), around, 4);
     (0..40).for_each(|i| _ = target(up.pick(&ask(i, 0))));
@@ -421,7 +433,7 @@ fn counts_survive_every_change() {
                 4 => up.set_admin(now, t, Admin::Up),
                 5 => up.set_weight(now, t, draw.nth(2).below(3) as f64),
                 6..=110 => {
-                    if let Picked::Target(ticket) = up.pick(&ask(step, now)) {
+                    if let PickOutcome::Target(ticket) = up.pick(&ask(step, now)) {
                         assert!(up.balancer().roster().effective()[ticket.target as usize] > 0.0);
                         open.push(ticket);
                     }
@@ -457,7 +469,7 @@ fn a_plain_one_is_the_balancer() {
         error_hold_ns: 0,
         bias: 1.0,
     });
-    let mut up = upstream(p2c.clone(), Around::default(), 9);
+    let mut up = upstream(p2c.clone(), UpstreamConfig::default(), 9);
     let mut bare = Balancer::new(&p2c, &[1.0; 9], Key::new(4));
     assert!(up.loops.first.plain);
     for i in 0..1000 {
@@ -470,11 +482,11 @@ fn a_plain_one_is_the_balancer() {
 fn loops_follow_the_process() {
     let process = Health::new(ejecting(S, S, 50.0, 0.0).health, &[1.0; 3], 0, Key::new(1));
     let mut process = process;
-    let mut lp = upstream(Balance::Random, Around::default(), 3);
-    lp.follow(0, &Snapshot::of(&process));
+    let mut lp = upstream(Balance::Random, UpstreamConfig::default(), 3);
+    lp.follow(0, &Snapshot::new(&process));
     process.set_admin(0, 1, Admin::Drain);
     process.set_weight(2, 0.0);
-    lp.follow(0, &Snapshot::of(&process));
+    lp.follow(0, &Snapshot::new(&process));
     assert!((0..50).all(|i| target(lp.pick(&ask(i, 0))).target == 0));
 }
 
@@ -484,16 +496,16 @@ fn loops_follow_the_process() {
 fn loops_share_limits_and_probation() {
     let least = || Balance::LeastConn(LeastConnArgs { ties: Ties::First, error_hold_ns: 0 });
     let mut process = Health::new(ejecting(S, S, 50.0, 0.0).health, &[1.0; 3], 0, Key::new(1));
-    let mut lp = upstream(least(), Around::default(), 3);
+    let mut lp = upstream(least(), UpstreamConfig::default(), 3);
     let lost = target(lp.pick(&ask(0, 0)));
     lp.give_up(lost);
     lp.set_full(lost.target, true);
     assert_eq!((lp.total_in_flight(), lp.full().iter().collect::<Vec<_>>()), (0, vec![0]));
     (0..5).for_each(|_| _ = process.outcome(0, 1, false, Some(Kind::Reset), None));
-    lp.follow(0, &Snapshot::of(&process));
+    lp.follow(0, &Snapshot::new(&process));
     assert_eq!(target(lp.pick(&ask(1, 0))).target, 2);
     process.tick(S);
-    lp.follow(S, &Snapshot::of(&process));
+    lp.follow(S, &Snapshot::new(&process));
     assert!(process.is_half_open(1) && process.has_anyone());
     lp.set_probing(1, true);
     assert_eq!(target(lp.pick(&ask(2, S))).target, 2, "the probe is somebody else's");
@@ -501,7 +513,7 @@ fn loops_share_limits_and_probation() {
     assert_eq!(target(lp.pick(&ask(3, S))).target, 1);
     process.remove(1);
     lp.remove(S, 1);
-    lp.follow(S, &Snapshot::of(&process));
+    lp.follow(S, &Snapshot::new(&process));
     lp.set_full(0, false);
     assert_eq!(target(lp.pick(&ask(4, S))).target, 0);
     assert!((5..9).all(|i| target(lp.pick(&ask(i, S))).target != 1));
@@ -511,7 +523,7 @@ fn loops_share_limits_and_probation() {
 /// passed over on that loop.
 #[test]
 fn loops_share_health_and_limits_and_keep_their_own_cursors() {
-    let on_loops = |around: Around| {
+    let on_loops = |around: UpstreamConfig| {
         let balance = Balance::RoundRobin(RoundRobinArgs { start: Start::First });
         let mut up = Upstream::new(&balance, around, &[1.0; 2], &NAMES, 0, Key::new(4));
         up.add_loop(&balance, &[1.0; 2], &NAMES, 0, Key::new(5));
@@ -533,14 +545,14 @@ fn loops_share_health_and_limits_and_keep_their_own_cursors() {
     let probes: Vec<Ticket> = (0..9).map(|i| picks(&mut up, i % 3)).filter(|t| t.probe).collect();
     assert_eq!(probes.len(), 1, "one request of all loops tries it");
 
-    let mut up = on_loops(Around { max_in_flight: Some(1), ..Around::default() });
+    let mut up = on_loops(UpstreamConfig { max_in_flight: Some(1), ..UpstreamConfig::default() });
     assert_eq!((picks(&mut up, 1).target, picks(&mut up, 0).target), (0, 1));
-    assert_eq!(up.on(2).pick(&ask(0, 0)), Picked::Full);
+    assert_eq!(up.on(2).pick(&ask(0, 0)), PickOutcome::Full);
     assert_eq!((up.in_flight(0), up.in_flight(1)), (Some(1), Some(1)));
     up.on(1).done(0, Ticket { target: 0, probe: false, at_ns: 0 }, None, None);
     assert_eq!(picks(&mut up, 2).target, 0);
 
-    let mut up = on_loops(Around { pass_over_ns: S, ..Around::default() });
+    let mut up = on_loops(UpstreamConfig { pass_over_ns: S, ..UpstreamConfig::default() });
     let first = picks(&mut up, 1);
     up.on(1).done(0, first, Some(Kind::ConnectFailed), None);
     assert!((0..4).all(|_| picks(&mut up, 1).target == 1));

@@ -1,7 +1,7 @@
 //! Nodes become boxes: those of one site, which the same line of the file has made, are one box with their number.
 
 use std::collections::{BTreeMap, BTreeSet};
-use weir_plan::{NodeId, Point, Spec, To};
+use weir_plan::{Edge, NodeId, Point, Spec};
 
 /// The nodes of a box.
 #[derive(Clone, Debug, Default)]
@@ -87,12 +87,12 @@ impl Walk<'_> {
     fn behind(&mut self, from: usize, id: NodeId) -> Vec<(NodeId, bool)> {
         let node = &self.point.nodes[id as usize];
         let mut all = match node.to {
-            To::None => Vec::new(),
-            To::Node(next) => vec![(next, false)],
-            To::List(list) if self.lists.insert((from, list)) => {
+            Edge::None => Vec::new(),
+            Edge::Node(next) => vec![(next, false)],
+            Edge::List(list) if self.lists.insert((from, list)) => {
                 self.point.lists[list as usize].iter().map(|next| (*next, false)).collect()
             }
-            To::List(_) => Vec::new(),
+            Edge::List(_) => Vec::new(),
         };
         if let Spec::Lb(lb) = &self.point.specs[node.spec as usize] {
             all.extend(lb.spare.map(|spare| (spare, true)));

@@ -2,7 +2,7 @@
 
 use super::fold::FoldedGraph;
 use std::collections::BTreeMap;
-use weir_plan::{Point, Spec, To};
+use weir_plan::{Edge, Point, Spec};
 
 /// What leads from one box to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,13 +53,13 @@ pub(super) fn links(point: &Point, folded: &FoldedGraph) -> BTreeMap<(usize, usi
         for id in of.last() {
             let node = &point.nodes[*id as usize];
             let spare = if let Spec::Lb(lb) = &point.specs[node.spec as usize] { lb.spare } else { None };
-            let next = if let To::Node(next) = node.to { Some(next) } else { None };
+            let next = if let Edge::Node(next) = node.to { Some(next) } else { None };
             for next in [spare, next].into_iter().flatten() {
                 let to = box_of[next as usize];
                 hits.push((number, to, next, 1));
                 count(&mut links, (number, to), 1);
             }
-            if let To::List(list) = node.to {
+            if let Edge::List(list) = node.to {
                 *by_list.entry(list).or_default() += 1;
             }
         }

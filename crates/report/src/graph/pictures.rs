@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use weir_plan::Plan;
-use weir_plan::{NodeId, Point, Spec, To, listeners};
+use weir_plan::{Edge, NodeId, Point, Spec, listeners};
 
 /// What a picture is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,9 +105,9 @@ fn reach(point: &Point, root: NodeId, seen: &mut [bool]) {
 fn next(point: &Point, id: NodeId) -> Vec<NodeId> {
     let node = &point.nodes[id as usize];
     let mut all = match node.to {
-        To::None => Vec::new(),
-        To::Node(next) => vec![next],
-        To::List(list) => point.lists[list as usize].clone(),
+        Edge::None => Vec::new(),
+        Edge::Node(next) => vec![next],
+        Edge::List(list) => point.lists[list as usize].clone(),
     };
     all.extend(point.specs.get(node.spec as usize).and_then(Spec::aside));
     all

@@ -8,7 +8,7 @@ use super::{Histories, Names, said};
 use crate::entry;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 use weir_sim::{History, Stage};
 
 pub(super) fn write(traced: &Histories<'_>, out: &mut dyn Write) -> io::Result<()> {
@@ -108,7 +108,7 @@ impl Events<'_> {
         });
         let at = h.arrived_ns + s.from_ns;
         let what = match (s.what, s.outcome) {
-            (What::Answer, Some(outcome)) => said(outcome),
+            (StageKind::Answer, Some(outcome)) => said(outcome),
             (what, _) => what.name(),
         };
         let mut event = json!({

@@ -8,7 +8,7 @@ use crate::health::by_hand::{ByHand, Overrides};
 use crate::health::monitor::Monitor;
 use crate::health::snapshot::Snapshot;
 use std::collections::BTreeSet;
-use weir_plan::{Point, Spec, To, label, target_labels};
+use weir_plan::{Edge, Point, Spec, label, target_labels};
 use weir_policy::eligibility::Admin;
 
 /// The settings of a target by hand.
@@ -117,7 +117,7 @@ fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, St
     }
     let (mut meant, mut known) = (BTreeSet::new(), BTreeSet::new());
     for id in of_pool {
-        let To::List(list) = point.nodes[id as usize].to else { continue };
+        let Edge::List(list) = point.nodes[id as usize].to else { continue };
         for (node, name) in point.lists[list as usize].iter().zip(target_labels(point, id)) {
             if name == target || site(*node) == Some(target) {
                 meant.insert((label(point, id), name.clone()));

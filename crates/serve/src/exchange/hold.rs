@@ -16,7 +16,7 @@ use std::task::Context;
 use weir_model::OnCancel;
 use weir_net::io::Core;
 use weir_policy::config::Exclude;
-use weir_policy::retry::Tried;
+use weir_policy::retry::TriedTargets;
 use weir_policy::{Kind, Outcome, Ticket};
 
 /// Something that a node holds.
@@ -54,7 +54,7 @@ pub(crate) trait InFlightCounter {
 }
 
 /// The targets that a request has tried, with the rule of the `retry` around.
-pub(crate) type Attempts = Option<(Exclude, Rc<RefCell<Tried>>)>;
+pub(crate) type Attempts = Option<(Exclude, Rc<RefCell<TriedTargets>>)>;
 
 /// A request counted at a target.
 pub(crate) struct TargetHold {

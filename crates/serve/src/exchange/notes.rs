@@ -5,7 +5,7 @@ use super::reply::Answer;
 use super::{Exchange, NodeId, Upstream};
 use crate::log::notes::{Notes, Stage, Target, TriedTarget};
 use std::rc::Rc;
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 use weir_policy::{Kind, Outcome};
 
 /// One of several parallel branches of a request (`hedge`); 0 is the request's own path.
@@ -49,7 +49,7 @@ impl NotedAttempt<'_> {
         }
         notes.stage(|| Stage {
             node: Some(self.node),
-            what: What::Work,
+            what: StageKind::Work,
             from_ns: self.from_ns,
             to_ns: self.ex.core.now(),
             attempt: self.attempt,
@@ -78,17 +78,17 @@ impl Exchange {
         let Some(notes) = &self.notes else { return };
         let to_ns = self.core.now();
         notes.queue_ns.set(notes.queue_ns.get() + to_ns.saturating_sub(since_ns));
-        self.spent(notes, node, What::Wait, branch, since_ns, to_ns);
+        self.spent(notes, node, StageKind::Wait, branch, since_ns, to_ns);
     }
 
     /// Notes a wait before a further attempt.
     pub fn backed_off(&self, node: NodeId, branch: Branch, since_ns: u64) {
         if let Some(notes) = &self.notes {
-            self.spent(notes, node, What::Backoff, branch, since_ns, self.core.now());
+            self.spent(notes, node, StageKind::Backoff, branch, since_ns, self.core.now());
         }
     }
 
-    fn spent(&self, notes: &Notes, node: NodeId, what: What, branch: Branch, from_ns: u64, to_ns: u64) {
+    fn spent(&self, notes: &Notes, node: NodeId, what: StageKind, branch: Branch, from_ns: u64, to_ns: u64) {
         let attempt = self.attempts();
         notes.stage(|| Stage { node: Some(node), what, from_ns, to_ns, attempt, branch, tried: None });
     }

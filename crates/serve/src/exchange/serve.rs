@@ -20,7 +20,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Edits, Framing, Here, Request, Version};
+use weir_http1::{Edits, Framing, OwnAnswer, Request, Version};
 use weir_net::io::Core;
 use weir_policy::Kind;
 use weir_workload::{RequestDraws, RunRequest};
@@ -191,24 +191,24 @@ fn write_history(ex: &Exchange, line: &Line, ended_ns: u64) {
 }
 
 /// The status of an answer that weir gives without asking a node.
-fn status_here(here: Here) -> u16 {
+fn status_here(here: OwnAnswer) -> u16 {
     match here {
-        Here::Options => 200,
-        Here::Trace => 405,
+        OwnAnswer::Options => 200,
+        OwnAnswer::Trace => 405,
     }
 }
 
 /// Answers a request without asking a node.
-async fn answer_here(ex: &Exchange, here: Here, close: bool, line: &mut Line) -> Disposition {
+async fn answer_here(ex: &Exchange, here: OwnAnswer, close: bool, line: &mut Line) -> Disposition {
     let status = status_here(here);
     match here {
-        Here::Options => {
+        OwnAnswer::Options => {
             let headers =
                 vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
             let own = LocalAnswer { status, headers, body: Rc::from(&b""[..]), by_server: false };
             answer::own(ex, &own, close, line).await
         }
-        Here::Trace => answer::fail(ex, Failure::client(status), close, line).await,
+        OwnAnswer::Trace => answer::fail(ex, Failure::client(status), close, line).await,
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use weir_http1::Edits;
 use weir_plan::KeySource;
-use weir_plan::Matched;
+use weir_plan::MatchInput;
 use weir_plan::template::{Piece, pieces};
 use weir_policy::key;
 
@@ -113,7 +113,7 @@ pub(crate) struct ToMatch<'a> {
     path: Cow<'a, [u8]>,
 }
 
-impl Matched for ToMatch<'_> {
+impl MatchInput for ToMatch<'_> {
     fn method(&self) -> &[u8] {
         self.view.ex.request.method()
     }

@@ -12,7 +12,7 @@ use crate::transport::own::Inner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_plan::serving::{Role, Serving};
-use weir_plan::{Lb, Point, Spec, To, target_labels};
+use weir_plan::{Edge, Lb, Point, Spec, target_labels};
 use weir_policy::health::{Health, HealthConfig};
 use weir_stats::Key;
 
@@ -85,7 +85,7 @@ impl Blueprint {
     /// The node or nodes behind a node.
     pub fn list(&self, node: NodeId) -> &[NodeId] {
         match self.point.nodes[node as usize].to {
-            To::List(list) => &self.point.lists[list as usize],
+            Edge::List(list) => &self.point.lists[list as usize],
             _ => &[],
         }
     }
@@ -93,7 +93,7 @@ impl Blueprint {
     /// The node behind one that has exactly one.
     pub fn next(&self, node: NodeId) -> NodeId {
         match self.point.nodes[node as usize].to {
-            To::Node(next) => next,
+            Edge::Node(next) => next,
             _ => node,
         }
     }
@@ -172,7 +172,7 @@ impl Blueprint {
                 (Spec::Listen(listen), _) => {
                     return described(name.unwrap_or("listen"), Some(&listen.addr));
                 }
-                (_, To::Node(next)) => next,
+                (_, Edge::Node(next)) => next,
                 (spec, _) => {
                     return name.map_or(spec.kind().to_owned(), |n| format!("{} {n:?}", spec.kind()));
                 }
@@ -189,8 +189,8 @@ impl Blueprint {
             id = match (self.spec(id), node.to) {
                 (Spec::Server { addr: Some(addr), .. }, _) => return addr.clone(),
                 (Spec::Listen(listen), _) => return listen.addr.clone(),
-                (_, To::Node(next)) => next,
-                (_, To::List(list)) => match self.point.lists[list as usize].first() {
+                (_, Edge::Node(next)) => next,
+                (_, Edge::List(list)) => match self.point.lists[list as usize].first() {
                     Some(first) => *first,
                     None => return name(),
                 },
@@ -205,7 +205,7 @@ impl Blueprint {
 fn limits(point: &Point, serving: &Serving) -> BTreeMap<NodeId, (u32, Option<u64>)> {
     let mut limits = BTreeMap::new();
     for node in &point.nodes {
-        let (Spec::Lb(lb), To::List(list)) = (&point.specs[node.spec as usize], node.to) else { continue };
+        let (Spec::Lb(lb), Edge::List(list)) = (&point.specs[node.spec as usize], node.to) else { continue };
         let Some(most) = lb.max_connections else { continue };
         for target in &point.lists[list as usize] {
             for server in Ends::behind(point, serving, false, *target).servers() {

@@ -36,7 +36,7 @@ use weir_net::transport::tls;
 use weir_plan::address::Address;
 use weir_plan::serving::Role;
 use weir_plan::{self as plan, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, only_way};
-use weir_policy::Deed;
+use weir_policy::Operation;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
 
@@ -135,7 +135,7 @@ impl Builder<'_> {
             (Thread::Proxy, Role::BuiltIn) => {
                 let root = self.blueprint.keys.nodes[id as usize];
                 let place = || Place::BuiltIn((id, root), self.built_in.clone());
-                self.server(id, Some(&self.blueprint.hash_name(id)), &Origin::of(false), place)
+                self.server(id, Some(&self.blueprint.hash_name(id)), &Origin::new(false), place)
             }
             (Thread::Proxy, Role::Inside) => Node::Nowhere,
             (Thread::BuiltIn, Role::Proxy | Role::Model | Role::LeftOut) => Node::Nowhere,
@@ -371,7 +371,7 @@ impl Builder<'_> {
             records: self.records.clone().map(|run| {
                 let on_loop = self.number;
                 Box::new(move |deed| run.report(RunEvent::BalancerOperation { lb: id, on_loop, deed }))
-                    as Box<dyn Fn(Deed)>
+                    as Box<dyn Fn(Operation)>
             }),
             probes: lb.balance.traits().probes.then(|| self.probes(id)),
             choice: self.blueprint.draws.choice(id),
@@ -427,7 +427,7 @@ impl Builder<'_> {
                 pass_over_ns: shape.pass_over_ns,
                 weights: shape.weights.clone(),
                 names: shape.names.clone(),
-                health: Snapshot::of(&self.blueprint.health(id, lb)),
+                health: Snapshot::new(&self.blueprint.health(id, lb)),
             };
             let upstream = made.upstream();
             if let Some(records) = &self.records {
@@ -478,7 +478,7 @@ fn as_origin(listen: &plan::Listen) -> Origin {
         (true, true) if listen.tls.is_some() => OriginProtocol::Auto,
         (true, _) => OriginProtocol::H1,
     };
-    Origin { protocol, ..Origin::of(true) }
+    Origin { protocol, ..Origin::new(true) }
 }
 
 fn reached(at: &InnerAddress) -> Place {

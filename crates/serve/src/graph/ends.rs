@@ -3,7 +3,7 @@
 
 use crate::exchange::NodeId;
 use weir_plan::serving::{Role, Serving};
-use weir_plan::{Point, Spec, TlsClient, To};
+use weir_plan::{Edge, Point, Spec, TlsClient};
 
 /// The end of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,9 +123,9 @@ impl<'a> Walk<'a> {
             (Spec::Listen(_), _) => Step::Ends(End::Server(id), Checked::Server(id)),
             (Spec::Respond { status, .. }, _) => Step::Ends(End::Own, Checked::Status(*status)),
             (Spec::Redirect { status, .. }, _) => Step::Ends(End::Own, Checked::Status(*status)),
-            (_, To::Node(next)) => Step::Goes(next),
-            (_, To::List(list)) => Step::Parts(&self.point.lists[list as usize]),
-            (_, To::None) => Step::Ends(End::Own, Checked::Alive),
+            (_, Edge::Node(next)) => Step::Goes(next),
+            (_, Edge::List(list)) => Step::Parts(&self.point.lists[list as usize]),
+            (_, Edge::None) => Step::Ends(End::Own, Checked::Alive),
         }
     }
 }

@@ -9,7 +9,7 @@
 use crate::exchange::NodeId;
 use std::collections::BTreeMap;
 use weir_plan::address::Address;
-use weir_plan::{Node, Origin, Place, Point, Spec, To};
+use weir_plan::{Edge, Node, Origin, Place, Point, Spec};
 
 /// The identities of all remaining graphs, by number.
 #[derive(Debug, Default)]
@@ -131,13 +131,13 @@ fn addresses_behind(point: &Point) -> Vec<Option<&str>> {
         let found = match (&point.specs[node.spec as usize], node.to) {
             (Spec::Server { addr: Some(addr), .. }, _) => AddressedServers::One(addr),
             (Spec::Listen(listen), _) => AddressedServers::One(&listen.addr),
-            (_, To::None) => AddressedServers::Nothing,
-            (_, To::Node(next)) => match &behind[next as usize] {
+            (_, Edge::None) => AddressedServers::Nothing,
+            (_, Edge::Node(next)) => match &behind[next as usize] {
                 AddressedServers::Nothing => AddressedServers::Nothing,
                 AddressedServers::One(addr) => AddressedServers::One(addr),
                 AddressedServers::More => AddressedServers::More,
             },
-            (_, To::List(list)) => match &point.lists[list as usize][..] {
+            (_, Edge::List(list)) => match &point.lists[list as usize][..] {
                 [only] => match &behind[*only as usize] {
                     AddressedServers::One(addr) => AddressedServers::One(addr),
                     _ => AddressedServers::More,
@@ -153,7 +153,7 @@ fn addresses_behind(point: &Point) -> Vec<Option<&str>> {
 /// Where requests enter, by index of the node; for nodes that name a listener's inside.
 pub(crate) fn inside(point: &Point, listener: NodeId) -> NodeId {
     match point.nodes[listener as usize].to {
-        To::Node(next) => next,
+        Edge::Node(next) => next,
         _ => listener,
     }
 }

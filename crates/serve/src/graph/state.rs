@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use weir_model::warmup::Warmup;
-use weir_plan::{self as plan, Clock, Mode, Point, Spec, To};
+use weir_plan::{self as plan, Clock, Edge, Mode, Point, Spec};
 use weir_policy::budget::Tokens;
 use weir_policy::config::{Budget, Rate};
 use weir_policy::rate::RateLimit;
@@ -130,7 +130,7 @@ impl ProcessState {
             let key = keys.nodes[id as usize];
             let spec = &point.specs[node.spec as usize];
             let mut count = 1;
-            if let (Spec::Lb(_), To::List(list)) = (spec, node.to) {
+            if let (Spec::Lb(_), Edge::List(list)) = (spec, node.to) {
                 let list = &point.lists[list as usize];
                 let slots = known.slots.entry(key).or_default();
                 let (places, changed) = slots.assign(&keys.of_targets(list), epoch, oldest);
@@ -342,9 +342,9 @@ fn behind(point: &Point, id: NodeId) -> BTreeSet<NodeId> {
         let node = &point.nodes[id as usize];
         stack.extend(point.specs[node.spec as usize].aside());
         match node.to {
-            To::None => {}
-            To::Node(next) => stack.push(next),
-            To::List(list) => stack.extend(&point.lists[list as usize]),
+            Edge::None => {}
+            Edge::Node(next) => stack.push(next),
+            Edge::List(list) => stack.extend(&point.lists[list as usize]),
         }
     }
     seen

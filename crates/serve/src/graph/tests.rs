@@ -25,7 +25,7 @@ use weir_net::io::runtime::Runtime;
 use weir_net::transport::tls;
 use weir_plan::serving::serving;
 use weir_plan::{self as plan, Spec};
-use weir_policy::{Ask, Picked};
+use weir_policy::{Ask, PickOutcome};
 use weir_stats::Key;
 
 struct NoRoom;
@@ -90,7 +90,7 @@ fn a_later_graph_goes_on_with_the_state() {
     let pick = |lb: &lb::Lb| {
         let ask = Ask { draw: Key::new(5), key: None, now_ns: 0, exclude: &[], sticky: None };
         match lb.state.upstream.borrow_mut().pick(&ask) {
-            Picked::Target(ticket) => ticket.target,
+            PickOutcome::Target(ticket) => ticket.target,
             other => panic!("{other:?}"),
         }
     };

@@ -5,13 +5,13 @@ use super::by_hand::{ByHand, Overrides};
 use super::monitor::Monitor;
 use serde::{Deserialize, Serialize};
 use weir_policy::eligibility::Admin;
-use weir_policy::health::Known;
+use weir_policy::health::HealthRecord;
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     /// Balancer, index among targets of that name, target; its health.
-    pub health: Vec<(String, u32, String, Known)>,
+    pub health: Vec<(String, u32, String, HealthRecord)>,
     /// Balancer, target; its setting.
     pub by_hand: Vec<(String, String, ByHandSaid)>,
 }

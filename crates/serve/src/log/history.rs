@@ -4,7 +4,7 @@
 use super::format::{outcome, quote};
 use super::notes::{Notes, Stage, Stages};
 use std::fmt::Write as _;
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 use weir_policy::{Kind, Outcome};
 
 /// A request that has ended.
@@ -71,20 +71,20 @@ impl History<'_> {
                 stage.from_ns = stage.from_ns.max(at_ns);
                 stage.to_ns = stage.to_ns.max(stage.from_ns).min(self.ended_ns);
                 if stage.from_ns > at_ns {
-                    parts.push((self.own(What::Work, at_ns, stage.from_ns, stage.attempt), true));
+                    parts.push((self.own(StageKind::Work, at_ns, stage.from_ns, stage.attempt), true));
                 }
                 at_ns = stage.to_ns;
             }
             parts.push((stage, counts));
         }
         if self.ended_ns > at_ns {
-            parts.push((self.own(What::Answer, at_ns, self.ended_ns, self.attempts), true));
+            parts.push((self.own(StageKind::Answer, at_ns, self.ended_ns, self.attempts), true));
         }
         parts
     }
 
     /// Time in weir itself.
-    fn own(&self, what: What, from_ns: u64, to_ns: u64, attempt: u32) -> Stage {
+    fn own(&self, what: StageKind, from_ns: u64, to_ns: u64, attempt: u32) -> Stage {
         Stage { node: None, what, from_ns, to_ns, attempt, branch: 0, tried: None }
     }
 

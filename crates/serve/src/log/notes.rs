@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 use weir_policy::{Kind, Outcome};
 
 /// A node of the plan.
@@ -54,7 +54,7 @@ pub(crate) struct Stages {
 pub(crate) struct Stage {
     /// Its node; `None`: weir itself.
     pub node: Option<NodeId>,
-    pub what: What,
+    pub what: StageKind,
     pub from_ns: u64,
     pub to_ns: u64,
     /// Attempts that had begun by then.

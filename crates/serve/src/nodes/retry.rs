@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::budget::Tokens;
 use weir_policy::config;
-use weir_policy::retry::{Attempt, Tried};
+use weir_policy::retry::{Attempt, TriedTargets};
 use weir_stats::Key;
 
 /// The node.
@@ -36,8 +36,8 @@ impl Retry {
     pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, ctx: RequestContext) -> Answer {
         let same = self.config.work == config::Work::Same;
         let idempotent = ex.request.is_idempotent();
-        let tried =
-            (self.config.exclude != config::Exclude::None).then(|| Rc::new(RefCell::new(Tried::default())));
+        let tried = (self.config.exclude != config::Exclude::None)
+            .then(|| Rc::new(RefCell::new(TriedTargets::default())));
         if let (true, Some(budget)) = (ctx.first, &self.budget) {
             budget.with(|b| b.earn(ex.core.now())).await;
         }

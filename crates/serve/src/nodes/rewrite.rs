@@ -11,7 +11,7 @@ use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 use weir_http1::Edits;
 use weir_plan as plan;
-use weir_plan::path::{self, Rewritten};
+use weir_plan::path::{self, PathRewrite};
 
 /// The node.
 pub(crate) struct Rewrite {
@@ -40,9 +40,9 @@ impl Rewrite {
         let view = View::new(ex, ctx.edits.as_deref());
         if let Some((from, to)) = &config.path {
             match path::rewritten(from, to, view.target()) {
-                Rewritten::Same => {}
-                Rewritten::To(target) => edits.target = Some(target),
-                Rewritten::TooLong => return Err(Failure::client(414)),
+                PathRewrite::Same => {}
+                PathRewrite::To(target) => edits.target = Some(target),
+                PathRewrite::TooLong => return Err(Failure::client(414)),
             }
         }
         config.remove.iter().for_each(|name| remove(&mut edits, name));

@@ -7,14 +7,14 @@ use crate::exchange::Exchange;
 use crate::exchange::Failure;
 use crate::exchange::view::View;
 use crate::exchange::{NodeId, RequestContext};
-use weir_plan::Matched;
-use weir_plan::When;
+use weir_plan::MatchInput;
+use weir_plan::RouteCondition;
 use weir_policy::Kind;
 
 /// The node.
 pub(crate) struct Route {
     /// The rules, each with its node.
-    pub rules: Vec<(When, NodeId)>,
+    pub rules: Vec<(RouteCondition, NodeId)>,
     /// The node of the other requests.
     pub otherwise: Option<NodeId>,
 }
@@ -33,7 +33,7 @@ impl Route {
         chosen.ok_or(Failure::new(Kind::NoRoute))
     }
 
-    fn first(&self, asked: &impl Matched) -> Option<NodeId> {
+    fn first(&self, asked: &impl MatchInput) -> Option<NodeId> {
         self.rules.iter().find(|(when, _)| when.matches(asked)).map(|(_, node)| *node).or(self.otherwise)
     }
 }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
-use weir_plan::{Point, Spec, To};
+use weir_plan::{Edge, Point, Spec};
 use weir_serve::{NewTopology, Options, Running};
 
 /// Nothing here takes longer.
@@ -296,7 +296,7 @@ impl RunningBalancer {
     pub fn remove_target(&self, target: u32) {
         let remote = self.running.as_ref().expect("it runs").remote();
         let (mut point, lb) = ((*self.point).clone(), self.lb.expect("a balancer"));
-        let To::List(list) = point.nodes[lb as usize].to else { panic!("targets") };
+        let Edge::List(list) = point.nodes[lb as usize].to else { panic!("targets") };
         let mut removed = self.removed.lock().expect("one thread");
         removed.push(target);
         let mut at = 0..;

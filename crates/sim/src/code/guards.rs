@@ -3,12 +3,12 @@
 use crate::code::probe_ways::ProbeWays;
 use std::collections::BTreeMap;
 use weir_plan::NodeId;
-use weir_policy::upstream::Around;
+use weir_policy::upstream::UpstreamConfig;
 
 /// The site of a guarded balancer.
 #[derive(Clone, Debug)]
 pub(crate) struct GuardSite {
-    pub around: Around,
+    pub around: UpstreamConfig,
     /// The key that it hashes: index of a key source.
     pub key: Option<u32>,
     /// The cookie that keeps clients at a target, and the file with the key of its values.

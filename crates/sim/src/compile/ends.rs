@@ -4,7 +4,7 @@
 use crate::code::Code;
 use crate::code::ends::Ends;
 use crate::compile::blocks::{Layout, inside};
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 impl Ends {
     /// Finds the ends of all members, once it is known where calls lead.
@@ -35,8 +35,8 @@ pub(crate) fn ends_of_nodes(layout: &Layout) -> Vec<u32> {
     // Nodes come after all that they lead to.
     for id in 0..layout.point.nodes.len() as u32 {
         ends.push(match inside(layout.point, id) {
-            To::Node(child) => ends[child as usize],
-            To::None | To::List(_) => id,
+            Edge::Node(child) => ends[child as usize],
+            Edge::None | Edge::List(_) => id,
         });
     }
     ends

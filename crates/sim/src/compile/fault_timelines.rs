@@ -7,7 +7,7 @@ use crate::code::{NOT, Op};
 use crate::compile::blocks::{Draft, inside, spare};
 use crate::compile::{Compiler, Post};
 use std::collections::BTreeSet;
-use weir_plan::{Clock, Faulty as Spec, Line, Mode, To};
+use weir_plan::{Clock, Edge, Faulty as Spec, Line, Mode};
 
 impl Compiler<'_> {
     /// The blocks of nodes that fail together.
@@ -86,9 +86,9 @@ impl Compiler<'_> {
                 self.code.lines.lines[line as usize].warmups.extend(self.warm_nodes.get(&id));
                 stack.extend(spare(point, id));
                 match inside(point, id) {
-                    To::None => {}
-                    To::Node(child) => stack.push(child),
-                    To::List(l) => stack.extend(&point.lists[l as usize]),
+                    Edge::None => {}
+                    Edge::Node(child) => stack.push(child),
+                    Edge::List(l) => stack.extend(&point.lists[l as usize]),
                 }
             }
         }

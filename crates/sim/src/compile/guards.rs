@@ -7,17 +7,17 @@ use crate::compile::blocks::{Draft, Layout, inside};
 use crate::compile::ends::ends_of_nodes;
 use crate::compile::{Compiler, Post};
 use std::collections::BTreeMap;
-use weir_plan::{Lb, NodeId, Point, Scope, Spec, To};
+use weir_plan::{Edge, Lb, NodeId, Point, Scope, Spec};
 use weir_policy::config::{Balance, OnEmpty};
 use weir_policy::health::HealthConfig;
-use weir_policy::upstream::Around;
+use weir_policy::upstream::UpstreamConfig;
 
 impl BalancerNesting {
     /// Finds them for `n` balancers with known nodes.
     pub fn new(point: &Point, balancers: &BTreeMap<NodeId, u32>, n: usize) -> BalancerNesting {
         let mut behind = BalancerNesting { outside: vec![Vec::new(); n], inside: BTreeMap::new() };
         for (&node, &outer) in balancers {
-            let To::List(list) = point.nodes[node as usize].to else { continue };
+            let Edge::List(list) = point.nodes[node as usize].to else { continue };
             for (&target, index) in point.lists[list as usize].iter().zip(0u32..) {
                 let first = first_balancers(point, target);
                 let found: Vec<u32> = first.iter().filter_map(|id| balancers.get(id).copied()).collect();
@@ -47,9 +47,9 @@ fn first_balancers(point: &Point, from: NodeId) -> std::collections::BTreeSet<No
             continue;
         }
         match inside(point, id) {
-            To::None => {}
-            To::Node(child) => stack.push(child),
-            To::List(l) => stack.extend(&point.lists[l as usize]),
+            Edge::None => {}
+            Edge::Node(child) => stack.push(child),
+            Edge::List(l) => stack.extend(&point.lists[l as usize]),
         }
     }
     found
@@ -69,18 +69,18 @@ pub(crate) fn name_of(point: &Point, target: NodeId) -> String {
             _ => {}
         }
         at = match inside(point, at) {
-            To::Node(child) => child,
-            To::List(l) => match point.lists[l as usize].first() {
+            Edge::Node(child) => child,
+            Edge::List(l) => match point.lists[l as usize].first() {
                 Some(&first) => first,
                 None => return String::new(),
             },
-            To::None => return node.name.clone().unwrap_or_default(),
+            Edge::None => return node.name.clone().unwrap_or_default(),
         };
     }
 }
 
 /// What surrounds a balancer.
-pub(crate) fn around(lb: &Lb) -> Around {
+pub(crate) fn around(lb: &Lb) -> UpstreamConfig {
     let health = HealthConfig {
         check: lb.health.as_ref().map(|h| h.check.clone()),
         eject: lb.eject.clone(),
@@ -90,7 +90,7 @@ pub(crate) fn around(lb: &Lb) -> Around {
         on_empty: lb.on_empty,
     };
     let most = lb.max_in_flight.into_iter().chain(lb.max_connections).min();
-    Around { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false }
+    UpstreamConfig { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false }
 }
 
 /// Whether nothing surrounds a balancer, so that a request may pass it ahead of its turn.
@@ -111,7 +111,7 @@ pub(crate) fn probed(layout: &Layout) -> Vec<bool> {
     let point = layout.point;
     let asked = layout.reached().filter(|(_, spec)| looks_past_cables(spec));
     let lists = asked.filter_map(|(id, _)| match point.nodes[id as usize].to {
-        To::List(list) => Some(list),
+        Edge::List(list) => Some(list),
         _ => None,
     });
     let targets: Vec<u32> = lists.flat_map(|list| &point.lists[list as usize]).copied().collect();
@@ -132,7 +132,7 @@ impl Compiler<'_> {
         let point = self.layout.point;
         for (&node, member) in draft.nodes[position].iter().zip(draft.base..) {
             self.code.guards.of_node.insert(node, member.wrapping_add(offset));
-            let To::List(list) = point.nodes[node as usize].to else { continue };
+            let Edge::List(list) = point.nodes[node as usize].to else { continue };
             if config.balance.traits().probes {
                 self.code.guards.probe_ways.add(point, list);
             }

@@ -4,10 +4,10 @@ use crate::code::HedgeSite;
 use crate::code::{NOT, Op};
 use crate::compile::blocks::Draft;
 use crate::compile::{Compiler, Post};
-use weir_plan::Hedged;
+use weir_plan::HedgeSpec;
 
 impl Compiler<'_> {
-    pub(crate) fn hedge(&mut self, stage: u32, hedged: &Hedged, draft: &Draft) -> Option<Post> {
+    pub(crate) fn hedge(&mut self, stage: u32, hedged: &HedgeSpec, draft: &Draft) -> Option<Post> {
         let code = &mut self.code;
         let budget = hedged.budget.as_ref().map(|budget| {
             let offset = (code.budgets.len() as u32).wrapping_sub(draft.base);

@@ -5,7 +5,7 @@
 
 use crate::compile::blocks::Layout;
 use weir_model::draws::purpose;
-use weir_plan::{Listen, NodeId, Point, Spec, To};
+use weir_plan::{Edge, Listen, NodeId, Point, Spec};
 use weir_stats::Key;
 
 /// The numbers of event loops, for listeners that configure one.
@@ -53,7 +53,7 @@ pub(crate) fn outermost(point: &Point, root: NodeId) -> Option<NodeId> {
         match (&point.specs[node.spec as usize], node.to) {
             (Spec::Listen(_), _) => return Some(at),
             (Spec::Retry(_) | Spec::Hedge(_), _) => return None,
-            (_, To::Node(next)) => at = next,
+            (_, Edge::Node(next)) => at = next,
             _ => return None,
         }
     }

@@ -45,11 +45,11 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     code.patience_ns = scenario.patience_ns;
     code.takes_as_get = scenario.mix.is_empty();
     let shapes =
-        Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
+        Kinds::new(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
     let loops = Loops::new(&layout);
     (code.first_loops, code.loops) = (loops.first, loops.most);
     code.cuts = code.loops > 1;
-    let can_be_cut = layout.can_be_cut(scenario.patience_ns.is_some());
+    let can_be_cut = layout.find_cuttable(scenario.patience_ns.is_some());
     let is_scaling = |spec: &Spec| match spec {
         Spec::Warmup { .. } => true,
         Spec::Faulty(fault) => fault.mode == Mode::Slow,

@@ -3,7 +3,7 @@
 use super::Compiler;
 use crate::compile::blocks::End;
 use crate::compile::guards::is_plain;
-use weir_plan::{Lb, Spec, To};
+use weir_plan::{Edge, Lb, Spec};
 
 impl Compiler<'_> {
     /// Gives a counter to each place that a request can pass more than once on one way.
@@ -44,7 +44,7 @@ impl Compiler<'_> {
             _ => 1.0,
         };
         let must_be = |node: &u32| match point.nodes[*node as usize].to {
-            To::List(list) => {
+            Edge::List(list) => {
                 let targets = &point.lists[list as usize];
                 let is_probed = |t: &u32| self.probed.get(*t as usize).is_some_and(|probed| *probed);
                 !targets.iter().any(|&t| weight(t) > 0.0) || targets.iter().any(is_probed)

@@ -1,13 +1,13 @@
 //! Reachability in a plan: which nodes a limit can cut off, which errors can return to a balancer.
 
 use crate::compile::blocks::{Layout, inside, spare};
-use weir_plan::{Mode, Spec, To};
+use weir_plan::{Edge, Mode, Spec};
 use weir_policy::config::{Balance, Exclude};
 
 impl Layout<'_> {
     /// The nodes where a request can be cut off: behind a limit, in a process that can crash, as one of several
     /// branches, and everywhere if its client can leave. Also those where it may have been before it is lost.
-    pub fn can_be_cut(&self, everywhere: bool) -> Vec<bool> {
+    pub fn find_cuttable(&self, everywhere: bool) -> Vec<bool> {
         let mut cut = self.behind(everywhere, |spec| match spec {
             Spec::Timeout { time_ns } => time_ns.is_some(),
             Spec::Faulty(fault) => fault.mode == Mode::Crash,
@@ -79,9 +79,9 @@ impl Layout<'_> {
                 behind[spare as usize] = true;
             }
             match inside(point, id as u32) {
-                To::None => {}
-                To::Node(child) => behind[child as usize] = true,
-                To::List(l) => {
+                Edge::None => {}
+                Edge::Node(child) => behind[child as usize] = true,
+                Edge::List(l) => {
                     if !std::mem::replace(&mut list_behind[l as usize], true) {
                         point.lists[l as usize].iter().for_each(|&t| behind[t as usize] = true);
                     }
@@ -98,9 +98,9 @@ impl Layout<'_> {
         let mut of_list: Vec<Option<bool>> = vec![None; point.lists.len()];
         for id in (0..point.nodes.len()).filter(|&id| self.reachable[id]) {
             let beyond = match inside(point, id as u32) {
-                To::None => false,
-                To::Node(child) => leads[child as usize],
-                To::List(l) => *of_list[l as usize]
+                Edge::None => false,
+                Edge::Node(child) => leads[child as usize],
+                Edge::List(l) => *of_list[l as usize]
                     .get_or_insert_with(|| point.lists[l as usize].iter().any(|&t| leads[t as usize])),
             };
             let aside = spare(point, id as u32).is_some_and(|spare| leads[spare as usize]);

@@ -6,7 +6,7 @@ use crate::code::request_kinds::Kinds;
 use crate::code::{NOT, Op};
 use crate::compile::blocks::Draft;
 use crate::compile::{Compiler, Post};
-use weir_plan::{KeySource, RequestShape, Scenario, Spec, To};
+use weir_plan::{Edge, KeySource, RequestShape, Scenario, Spec};
 use weir_policy::key;
 use weir_policy::retry::is_idempotent;
 use weir_policy::split::Split;
@@ -101,7 +101,7 @@ impl Compiler<'_> {
         self.code.details = true;
         let offset = (self.code.kinds.nodes.len() as u32).wrapping_sub(draft.base);
         for &node in &draft.nodes[position] {
-            let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
+            let Edge::List(list) = self.layout.point.nodes[node as usize].to else { continue };
             let number = self.layout.number[node as usize];
             self.code.kinds.nodes.push((list, self.layout.place(node), number));
         }

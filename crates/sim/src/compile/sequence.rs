@@ -5,14 +5,14 @@ use crate::code::Groups;
 use crate::code::Op;
 use crate::compile::blocks::{Draft, Layout};
 use crate::compile::{Compiler, Post};
-use weir_plan::To;
+use weir_plan::Edge;
 
 impl Groups {
     /// Adds a site; returns its number.
     pub fn add(&mut self, layout: &Layout, stage: u32, draft: &Draft, (position, need): (usize, u32)) -> u32 {
         let offset = (self.lists.len() as u32).wrapping_sub(draft.base);
         for &node in &draft.nodes[position] {
-            let To::List(list) = layout.point.nodes[node as usize].to else { continue };
+            let Edge::List(list) = layout.point.nodes[node as usize].to else { continue };
             self.lists.push(list);
         }
         self.sites.push(GroupSite { need, offset, stage });

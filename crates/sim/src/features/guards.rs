@@ -13,7 +13,7 @@ use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::guards::SPARE;
 use crate::state::request_state::{BEGINS, LINE, PARKED};
 use weir_policy::config::Exclude;
-use weir_policy::{Ask, Kind, Picked, Release, Ticket};
+use weir_policy::{Ask, Kind, PickOutcome, Release, Ticket};
 
 impl Engine<'_> {
     /// A request arrives at a balancer. Where it goes on is in its state afterwards; false: it waits.
@@ -30,12 +30,12 @@ impl Engine<'_> {
             self.probe(slot, index, now);
         }
         match self.ask(slot, index, now) {
-            Picked::Target(ticket) => {
+            PickOutcome::Target(ticket) => {
                 self.send_to(slot, index, ticket);
                 true
             }
-            Picked::Full => self.wait_for_target(slot, index, now),
-            Picked::Empty => {
+            PickOutcome::Full => self.wait_for_target(slot, index, now),
+            PickOutcome::Empty => {
                 self.nobody_left(slot, lb, index, now);
                 true
             }
@@ -43,17 +43,17 @@ impl Engine<'_> {
     }
 
     #[inline]
-    fn ask(&mut self, slot: u32, index: u32, now: u64) -> Picked {
+    fn ask(&mut self, slot: u32, index: u32, now: u64) -> PickOutcome {
         self.left_out(slot, index);
         let detail = self.details.slots[slot as usize];
-        let Some(guard) = self.guards.get(index) else { return Picked::Empty };
+        let Some(guard) = self.guards.get(index) else { return PickOutcome::Empty };
         let (picks, site) = (guard.picks, guard.site);
         let draw = self.choice_key(slot, picks, detail.came);
         let key = self.code.guards.sites[site as usize].key.and_then(|key| self.key(slot, key));
         if self.work_left.is_kept() {
             self.tell_work_left(index, now);
         }
-        let Some((guard, on)) = self.guards.on_loop(index) else { return Picked::Empty };
+        let Some((guard, on)) = self.guards.on_loop(index) else { return PickOutcome::Empty };
         let sticky =
             guard.sticky.as_ref().zip(detail.key).and_then(|(sticky, key)| sticky.target(&self.jar, key));
         let ask = Ask { draw, key, now_ns: now, exclude: &self.excluded, sticky };
@@ -145,7 +145,7 @@ impl Engine<'_> {
             let member = self.states.slots[slot as usize].member;
             let index = self.instance(slot, &self.code.lbs[lb as usize], member);
             let picked = self.ask(slot, index, now);
-            if picked == Picked::Full {
+            if picked == PickOutcome::Full {
                 return;
             }
             self.leave_guard_line(slot, index, now);
@@ -157,7 +157,7 @@ impl Engine<'_> {
             state.tag = state.tag.wrapping_add(1);
             state.pc = (state.pc & !LINE) - 1;
             match picked {
-                Picked::Target(ticket) => {
+                PickOutcome::Target(ticket) => {
                     self.send_to(slot, index, ticket);
                     self.begins_later(slot);
                 }

@@ -73,7 +73,7 @@ impl Engine<'_> {
         self.excluded.clear();
         if self.states.slots[slot as usize].exclude() != Exclude::None {
             let list = self.branches.tried_of(slot);
-            self.states.tried[list as usize].at(instance, &mut self.excluded);
+            self.states.tried[list as usize].add_to(instance, &mut self.excluded);
         }
         self.branches.open_elsewhere(slot, instance, &mut self.excluded);
     }

@@ -3,7 +3,7 @@
 use super::tracks::{RecordedRequest, StageTime};
 use crate::code::Code;
 use weir_plan::NodeId;
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
 
@@ -31,7 +31,7 @@ pub struct Stage {
     /// When it ended, counted likewise.
     pub to_ns: u64,
     /// What happened in it.
-    pub what: What,
+    pub what: StageKind,
     /// How many attempts the request had begun by then.
     pub attempt: u32,
     /// The number of the parallel branch (`hedge`, `fanout`); 0: the request's own.

@@ -5,14 +5,14 @@ use super::series::Samples;
 use super::typical::Sums;
 use crate::code::Code;
 use weir_policy::Outcome;
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 
 /// A request's time at a stage, or (of no length) the answer that it got there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StageTime {
     pub stage: u32,
     pub member: u32,
-    pub what: What,
+    pub what: StageKind,
     pub from: u64,
     pub to: u64,
     /// Attempts that had begun by then.
@@ -25,7 +25,7 @@ pub(crate) struct StageTime {
 }
 
 impl StageTime {
-    pub fn new(stage: u32, member: u32, what: What, from: u64, to: u64) -> StageTime {
+    pub fn new(stage: u32, member: u32, what: StageKind, from: u64, to: u64) -> StageTime {
         StageTime { stage, member, what, from, to, attempt: 1, branch: 0, tried: 0, said: None }
     }
 

@@ -15,7 +15,7 @@ use super::tracks::RecordedRequest;
 use crate::code::Code;
 use std::collections::BTreeMap;
 use weir_plan::Point;
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 
 /// The quantiles that are explained.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
@@ -30,7 +30,7 @@ pub struct TimePart {
     /// The site, in words.
     pub place: String,
     /// What happened in it.
-    pub what: What,
+    pub what: StageKind,
     /// Its length on average, ms.
     pub ms: f64,
     /// Its share of the latency.
@@ -55,7 +55,7 @@ pub struct Typical {
 struct Sum {
     requests: u64,
     ns: u128,
-    parts: BTreeMap<(u32, What), u128>,
+    parts: BTreeMap<(u32, StageKind), u128>,
 }
 
 /// The sums of a replication, by class of latency.
@@ -109,7 +109,7 @@ impl Sums {
         }
         let requests = (near.requests > 0).then_some(near.requests)?;
         let ms = |ns: u128| ns as f64 / 1e6 / requests as f64;
-        let part = |(&(site, what), &ns): (&(u32, What), &u128)| TimePart {
+        let part = |(&(site, what), &ns): (&(u32, StageKind), &u128)| TimePart {
             place: point.sites[site as usize].label.clone(),
             what,
             ms: ms(ns),

@@ -6,17 +6,17 @@ use crate::code::request_kinds::ChoiceRule;
 use crate::compile::blocks::Draft;
 use crate::compile::guards::{around, name_of};
 use crate::compile::request_kinds::says;
-use weir_plan::{Hedged, KeySource, Lb, Scope, Spec, To};
+use weir_plan::{Edge, HedgeSpec, KeySource, Lb, Scope, Spec};
 use weir_policy::config::{Balance, Budget, Hedge, Rate};
 use weir_policy::retry::is_idempotent;
-use weir_policy::upstream::Around;
+use weir_policy::upstream::UpstreamConfig;
 use weir_workload::mix;
 
 /// The site of a balancer.
 #[derive(Clone, Debug)]
 pub(crate) struct LbSite {
     pub balance: Balance,
-    pub around: Around,
+    pub around: UpstreamConfig,
     /// Member to balancer.
     pub offset: u32,
     /// Whether all event loops share one state.
@@ -77,7 +77,7 @@ impl Builder<'_> {
         for (&node, member) in draft.nodes[position].iter().zip(draft.base..) {
             self.instances.insert(node, member.wrapping_add(offset));
             let named = lb.balance.traits().hashes || lb.sticky.is_some();
-            let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
+            let Edge::List(list) = self.layout.point.nodes[node as usize].to else { continue };
             if lb.balance.traits().probes {
                 self.tables.probe_ways.add(self.layout.point, list);
             }
@@ -132,7 +132,7 @@ impl Builder<'_> {
         self.kinds.shapes = shapes;
         let offset = (self.tables.choice_nodes.len() as u32).wrapping_sub(draft.base);
         for &node in &draft.nodes[position] {
-            let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
+            let Edge::List(list) = self.layout.point.nodes[node as usize].to else { continue };
             let number = self.layout.number[node as usize];
             self.tables.choice_nodes.push((list, self.layout.place(node), number));
         }
@@ -148,7 +148,7 @@ impl Builder<'_> {
         Act::Limit { limit: self.tables.limits.len() as u32 - 1 }
     }
 
-    pub(super) fn hedge(&mut self, hedged: &Hedged, draft: &Draft) -> Act {
+    pub(super) fn hedge(&mut self, hedged: &HedgeSpec, draft: &Draft) -> Act {
         self.tables.notes = true;
         let budget = self.budget(hedged.budget.as_ref(), draft);
         self.tables.hedges.push(HedgeSite { config: hedged.hedge.clone(), budget });

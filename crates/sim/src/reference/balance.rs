@@ -10,7 +10,7 @@ use crate::state::hops::tag;
 use weir_model::queue::Line;
 use weir_policy::config::Exclude;
 use weir_policy::sticky::Simulated;
-use weir_policy::{Ask, Kind, Picked, Release, Ticket, Upstream};
+use weir_policy::{Ask, Kind, PickOutcome, Release, Ticket, Upstream};
 use weir_stats::Key;
 
 /// A balancer in virtual time, for all loops that use it: only the policy's state and the targets that it passes over
@@ -88,20 +88,20 @@ impl Reference<'_> {
             self.probe(lb, index, slot);
         }
         match self.ask(slot, lb, index) {
-            Picked::Target(ticket) => self.go_to(slot, index, ticket),
-            Picked::Full => self.wait_for_target(slot, lb, index),
-            Picked::Empty => self.nobody_left(slot, lb),
+            PickOutcome::Target(ticket) => self.go_to(slot, index, ticket),
+            PickOutcome::Full => self.wait_for_target(slot, lb, index),
+            PickOutcome::Empty => self.nobody_left(slot, lb),
         }
     }
 
-    fn ask(&mut self, slot: u32, lb: u32, index: u32) -> Picked {
+    fn ask(&mut self, slot: u32, lb: u32, index: u32) -> PickOutcome {
         let site = &self.tables.lbs[lb as usize];
         let branch = &self.branches.slots[slot as usize];
         let picks = self.balancers[index as usize].picks;
         let (draw, own) = (self.branches.choice_key(slot, picks, branch.came), tag(index, branch.serial));
         self.excluded.clear();
         if branch.exclude != Exclude::None && branch.tries_of != NONE {
-            self.branches.tried[branch.tries_of as usize].at(own, &mut self.excluded);
+            self.branches.tried[branch.tries_of as usize].add_to(own, &mut self.excluded);
         }
         if branch.hedge_of != NONE {
             self.branches.open_elsewhere(slot, own, &mut self.excluded);
@@ -189,7 +189,7 @@ impl Reference<'_> {
         while let Some(slot) = self.balancers[index as usize].line.peek() {
             let lb = self.balancers[index as usize].lb;
             let picked = self.ask(slot, lb, index);
-            if picked == Picked::Full {
+            if picked == PickOutcome::Full {
                 return;
             }
             self.balancers[index as usize].line.take_out(&mut self.links, slot);
@@ -198,7 +198,7 @@ impl Reference<'_> {
             let branch = &mut self.branches.slots[slot as usize];
             branch.epoch = branch.epoch.wrapping_add(1);
             match picked {
-                Picked::Target(ticket) => {
+                PickOutcome::Target(ticket) => {
                     self.go_to(slot, index, ticket);
                     self.wake(slot, Phase::Begin);
                 }

@@ -9,7 +9,7 @@ use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
 use weir_model::draws::purpose;
 use weir_model::way::further;
 use weir_policy::hedge::{Hedging, Step};
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 
 impl Reference<'_> {
     /// A branch enters a `hedge`: its first attempt begins.
@@ -166,7 +166,7 @@ impl Reference<'_> {
             self.branches.notes[parent as usize].push((part, ns));
         }
         if let (1.., Some(recorder)) = (ns, &mut self.branches.recorder) {
-            recorder.stay(parent, stay_of(branch, What::Wait, branch.since, begun), None);
+            recorder.stay(parent, stay_of(branch, StageKind::Wait, branch.since, begun), None);
         }
     }
 }

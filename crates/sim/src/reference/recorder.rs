@@ -8,7 +8,7 @@ use super::branch::{Branch, Phase};
 use super::build::{Act, NONE};
 use crate::record::{RecordedRequest, StageTime, Tracks, Try};
 use weir_policy::Outcome;
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 
 /// A branch of a recorded request.
 #[derive(Clone, Copy)]
@@ -176,16 +176,16 @@ impl Recorder {
 }
 
 /// What a branch does at a stage where time passes.
-pub(super) fn what(act: Act, phase: Phase) -> What {
+pub(super) fn what(act: Act, phase: Phase) -> StageKind {
     match (phase, act) {
-        (Phase::Out | Phase::Back, Act::Cable { .. }) => What::Cross,
-        (Phase::Out, Act::Work { .. }) | (Phase::Inside, _) => What::Work,
-        (Phase::Backoff, _) => What::Backoff,
-        _ => What::Wait,
+        (Phase::Out | Phase::Back, Act::Cable { .. }) => StageKind::Cross,
+        (Phase::Out, Act::Work { .. }) | (Phase::Inside, _) => StageKind::Work,
+        (Phase::Backoff, _) => StageKind::Backoff,
+        _ => StageKind::Wait,
     }
 }
 
 /// The time of a branch at its stage.
-pub(super) fn stay_of(branch: &Branch, what: What, from: u64, to: u64) -> StageTime {
+pub(super) fn stay_of(branch: &Branch, what: StageKind, from: u64, to: u64) -> StageTime {
     StageTime::new(branch.stage, branch.member, what, from, to)
 }

@@ -4,7 +4,7 @@ use crate::code::Targets;
 use crate::state::deferred::Deferred;
 use weir_model::queue::Queue;
 use weir_policy::Balancer;
-use weir_policy::retry::Tried;
+use weir_policy::retry::TriedTargets;
 use weir_stats::Key;
 
 /// A balancer in virtual time.
@@ -29,8 +29,14 @@ impl Instance {
     /// A pick for a request that has tried targets before.
     #[cold]
     #[inline(never)]
-    pub fn pick_anew(&mut self, draw: Key, tried: &Tried, own: u32, excluded: &mut Vec<u32>) -> Option<u32> {
-        tried.at(own, excluded);
+    pub fn pick_anew(
+        &mut self,
+        draw: Key,
+        tried: &TriedTargets,
+        own: u32,
+        excluded: &mut Vec<u32>,
+    ) -> Option<u32> {
+        tried.add_to(own, excluded);
         self.balancer.pick(draw, excluded)
     }
 }

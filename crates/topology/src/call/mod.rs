@@ -1,7 +1,7 @@
 //! A call of a function of the language: its arguments by name, findings at its place, nodes made at its site.
 
 use crate::context::{Context, here, innermost};
-use crate::nodes::{self, Arg, Default, Function, Need};
+use crate::nodes::{self, Arg, Function, Need, Unbuilt};
 use crate::value::{NodeValue, Poison, stop};
 use starlark::codemap::FileSpan;
 use starlark::eval::{Arguments, Evaluator};
@@ -11,7 +11,7 @@ use starlark::values::{Heap, UnpackValue, Value, ValueLike};
 use weir_plan::diagnostic::{Diagnostic, Severity};
 use weir_plan::ranges::MOST_NODES;
 use weir_plan::suggest;
-use weir_plan::{NodeId, Spec, To};
+use weir_plan::{Edge, NodeId, Spec};
 
 mod arguments;
 mod words;
@@ -44,7 +44,7 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         args: &Arguments<'v, '_>,
         eval: &'c mut Evaluator<'v, 'a, 'e>,
     ) -> starlark::Result<Value<'v>> {
-        let context = Context::of(eval)?;
+        let context = Context::get(eval)?;
         let mut call =
             Call { function, context, eval, values: [None; MOST_ARGUMENTS], failed: false, site: None };
         if !nodes::is_later(function) {
@@ -98,7 +98,7 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
 
     fn find(&mut self, mut finding: Diagnostic) {
         if let Some(at) = here(self.eval) {
-            finding = finding.at(&at);
+            finding = finding.with_location(&at);
         }
         self.failed |= finding.severity == Severity::Error;
         self.context.find(finding);
@@ -128,13 +128,13 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
     }
 
     /// Adds the node that this call makes; its name is the argument `name`.
-    pub(crate) fn node(&mut self, spec: Spec, to: To) -> Outcome<'v> {
+    pub(crate) fn node(&mut self, spec: Spec, to: Edge) -> Outcome<'v> {
         let name = self.name_or_none();
         self.named_node(spec, to, name)
     }
 
     /// Adds the node that this call makes, with that name.
-    pub(crate) fn named_node(&mut self, spec: Spec, to: To, name: Option<String>) -> Outcome<'v> {
+    pub(crate) fn named_node(&mut self, spec: Spec, to: Edge, name: Option<String>) -> Outcome<'v> {
         if self.failed {
             return Ok(None);
         }
@@ -149,7 +149,7 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         &mut self,
         site: u32,
         spec: Spec,
-        to: To,
+        to: Edge,
         name: Option<String>,
     ) -> starlark::Result<NodeId> {
         if self.context.state.borrow().models_a_listener(&spec) {
@@ -245,10 +245,10 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
 }
 
 /// Whether a value is the default of an argument that is not built yet.
-fn is_default(default: Default, value: Value<'_>) -> bool {
+fn is_default(default: Unbuilt, value: Value<'_>) -> bool {
     match default {
-        Default::None => value.is_none(),
-        Default::Empty => {
+        Unbuilt::None => value.is_none(),
+        Unbuilt::Empty => {
             UnpackListOrTuple::<Value>::unpack_value(value).ok().flatten().is_some_and(|l| l.items.is_empty())
                 || DictRef::from_value(value).is_some_and(|d| d.is_empty())
         }

@@ -54,7 +54,7 @@ pub(crate) fn trace(call: &mut Call<'_, '_, '_, '_>, path: &str) -> Option<Trace
     }
     let of = |table: &Table| {
         let arrivals_ns = values(table, ARRIVAL)?.into();
-        Ok(Trace { arrivals_ns, rows: rows::of(table)?.map(Arc::new) })
+        Ok(Trace { arrivals_ns, rows: rows::parse(table)?.map(Arc::new) })
     };
     let trace = parsed(call, path, of)?;
     call.context.state.borrow_mut().traces.insert(key, trace.clone());
@@ -69,7 +69,7 @@ fn parsed<T>(
 ) -> Option<T> {
     let at = beside(call, path);
     let read = read(&at)
-        .and_then(|bytes| Ok((parse(&Table::of(&bytes)?)?, blake3::hash(&bytes).to_hex().to_string())));
+        .and_then(|bytes| Ok((parse(&Table::parse(&bytes)?)?, blake3::hash(&bytes).to_hex().to_string())));
     match read {
         Ok((values, hash)) => {
             let file = DataFile { path: path.to_owned(), hash };
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn parse(bytes: &[u8], of: Column) -> Result<Vec<u64>, String> {
-        values(&Table::of(bytes)?, of)
+        values(&Table::parse(bytes)?, of)
     }
 
     #[test]

@@ -3,9 +3,9 @@
 
 use super::table::{Table, cut};
 use std::collections::HashMap;
-use weir_plan::http::{self, Wrong};
+use weir_plan::http::{self, Complaint};
 use weir_plan::path;
-use weir_plan::{Recorded, RequestShape};
+use weir_plan::{Recording, RequestShape};
 
 const COLUMNS: [&str; 5] = ["method", "path", "host", "key", "body"];
 
@@ -15,17 +15,17 @@ pub(crate) struct Rows {
     /// The distinct kinds, each weighted by how often it occurs.
     pub mix: Vec<RequestShape>,
     /// The kind and the key of each row.
-    pub recorded: Recorded,
+    pub recorded: Recording,
 }
 
 /// The identity of a row's request: method, path, host and body.
-type Same = (String, String, Option<String>, u64);
+type RequestKey = (String, String, Option<String>, u64);
 
 /// The requests of a table; `None` where it has none of the columns.
 ///
 /// # Errors
 /// The error, with row and column.
-pub(super) fn of(table: &Table) -> Result<Option<Rows>, String> {
+pub(super) fn parse(table: &Table) -> Result<Option<Rows>, String> {
     let mut at = [None; COLUMNS.len()];
     for (at, name) in at.iter_mut().zip(COLUMNS) {
         *at = table.column(name)?;
@@ -33,12 +33,12 @@ pub(super) fn of(table: &Table) -> Result<Option<Rows>, String> {
     if at.iter().all(Option::is_none) {
         return Ok(None);
     }
-    let (mut kinds, mut keys): (HashMap<Same, u32>, HashMap<String, u32>) = <_>::default();
+    let (mut kinds, mut keys): (HashMap<RequestKey, u32>, HashMap<String, u32>) = <_>::default();
     // By the fields' text, so that most rows are neither checked nor copied. A field that holds a line break is refused
     // by its check, so a key here has exactly one for each field.
     let mut known: HashMap<String, u32> = HashMap::new();
     let mut text = String::new();
-    let mut rows = Rows { mix: Vec::new(), recorded: Recorded::default() };
+    let mut rows = Rows { mix: Vec::new(), recorded: Recording::default() };
     let mut reader = table.rows();
     while let Some(row) = reader.read()? {
         let said = |i: usize| match at[i] {
@@ -76,15 +76,15 @@ pub(super) fn of(table: &Table) -> Result<Option<Rows>, String> {
     Ok(Some(rows))
 }
 
-fn shape((method, path, host, body_bytes): &Same) -> RequestShape {
+fn shape((method, path, host, body_bytes): &RequestKey) -> RequestShape {
     let (method, path, host) = (method.clone(), path.clone(), host.clone());
     RequestShape { weight: 0.0, method, path, host, body_bytes: *body_bytes, ..RequestShape::plain() }
 }
 
 /// The request of a row, from its method, path, host and body.
-fn request(row: u64, [method, path, host, body]: [Option<&str>; 4]) -> Result<Same, String> {
+fn request(row: u64, [method, path, host, body]: [Option<&str>; 4]) -> Result<RequestKey, String> {
     let plain = RequestShape::plain();
-    let word = |name: &str, text: &str, check: fn(&str) -> Result<(), Wrong>| {
+    let word = |name: &str, text: &str, check: fn(&str) -> Result<(), Complaint>| {
         check(text).map_err(|(why, _)| format!("is wrong in row {row}, column `{name}`: {why}"))
     };
     method.map_or(Ok(()), |text| word("method", text, http::method))?;
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn parse(bytes: &[u8]) -> Result<Option<Rows>, String> {
-        of(&Table::of(bytes)?)
+        parse(&Table::parse(bytes)?)
     }
 
     #[test]

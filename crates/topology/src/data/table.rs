@@ -33,7 +33,7 @@ impl<'a> Table<'a> {
     ///
     /// # Errors
     /// It is not text, or has no header, or one that is malformed.
-    pub fn of(bytes: &'a [u8]) -> Result<Table<'a>, String> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Table<'a>, String> {
         let text =
             std::str::from_utf8(bytes).map_err(|e| format!("is not UTF-8 (at byte {})", e.valid_up_to()))?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);

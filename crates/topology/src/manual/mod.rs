@@ -8,7 +8,7 @@ pub use crate::nodes::about::Group;
 pub use figures::{FIGURES, Figure};
 pub use kinds::{KindEntry, kinds};
 
-use crate::nodes::{self, Arg, Default, Need};
+use crate::nodes::{self, Arg, Need, Unbuilt};
 use weir_plan::suggest;
 
 /// A function.
@@ -42,7 +42,7 @@ pub struct Argument {
     /// The values it accepts, with their unit.
     pub takes: &'static str,
     /// The meaning of leaving it out.
-    pub otherwise: Otherwise,
+    pub otherwise: Fallback,
     /// Its purpose.
     pub meaning: &'static str,
     /// Whether its family shares it: by keyword only.
@@ -51,7 +51,7 @@ pub struct Argument {
 
 /// The meaning of leaving an argument out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Otherwise {
+pub enum Fallback {
     /// An error.
     Required,
     /// The same as this, as the language writes it.
@@ -84,10 +84,10 @@ fn entry(f: &'static nodes::Function) -> Entry {
 
 fn argument(a: &'static Arg, shared: bool) -> Argument {
     let otherwise = match a.need {
-        Need::Required => Otherwise::Required,
-        Need::Optional(value) => Otherwise::Value(value),
-        Need::Depends(words) => Otherwise::Words(words),
-        Need::Later(Default::None | Default::Empty) => Otherwise::NotBuilt,
+        Need::Required => Fallback::Required,
+        Need::Optional(value) => Fallback::Value(value),
+        Need::Depends(words) => Fallback::Words(words),
+        Need::Later(Unbuilt::None | Unbuilt::Empty) => Fallback::NotBuilt,
     };
     Argument { name: a.name, takes: a.takes, otherwise, meaning: a.meaning, shared }
 }
@@ -99,10 +99,10 @@ impl Entry {
         let mut parts: Vec<String> = Vec::new();
         for a in self.arguments.iter().filter(|a| !a.shared) {
             match a.otherwise {
-                Otherwise::Required => parts.push(a.name.to_owned()),
-                Otherwise::Value(value) => parts.push(format!("{}={value}", a.name)),
-                Otherwise::Words(_) => parts.push(format!("{}=", a.name)),
-                Otherwise::NotBuilt => {}
+                Fallback::Required => parts.push(a.name.to_owned()),
+                Fallback::Value(value) => parts.push(format!("{}={value}", a.name)),
+                Fallback::Words(_) => parts.push(format!("{}=", a.name)),
+                Fallback::NotBuilt => {}
             }
         }
         if self.arguments.iter().any(|a| a.shared) {

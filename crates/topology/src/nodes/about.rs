@@ -7,7 +7,7 @@ pub(crate) struct Function {
     /// Its name as written: `cable`, `lb.least_conn`.
     pub(crate) name: &'static str,
     /// Its purpose.
-    pub(crate) about: About,
+    pub(crate) about: Description,
     /// Its arguments in order; a function that is not built yet has none, and its arguments are not checked.
     pub(crate) args: &'static [Arg],
     /// Further arguments that its family shares, by keyword.
@@ -17,7 +17,7 @@ pub(crate) struct Function {
 }
 
 /// The purpose of a function, in words for the author of a file.
-pub(crate) struct About {
+pub(crate) struct Description {
     /// Where an overview lists it.
     pub(crate) group: Group,
     /// One line.
@@ -102,12 +102,12 @@ pub(crate) enum Need {
     /// It may be given; these words describe the meaning of leaving it out.
     Depends(&'static str),
     /// It belongs to `docs/spec/language.md#functions` and is not built yet: only its default is taken.
-    Later(Default),
+    Later(Unbuilt),
 }
 
 /// The default of an argument that is not built yet.
 #[derive(Clone, Copy)]
-pub(crate) enum Default {
+pub(crate) enum Unbuilt {
     None,
     /// An empty list or dictionary.
     Empty,
@@ -139,7 +139,7 @@ pub(crate) const fn maybe(
 }
 
 /// An argument of a later issue.
-pub(crate) const fn later(name: &'static str, default: Default, meaning: &'static str) -> Arg {
+pub(crate) const fn later(name: &'static str, default: Unbuilt, meaning: &'static str) -> Arg {
     Arg { name, takes: "not built yet", need: Need::Later(default), meaning }
 }
 

@@ -1,13 +1,13 @@
 //! `budget(ratio=0.2, min_per_s=10, window=10*s)`: the budget that further attempts are charged to; one bucket per node that uses it.
 
-use super::{About, Function, Group, examples, may};
+use super::{Description, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
 use crate::value::BudgetValue;
 use weir_policy::config::Budget;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "budget",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Limits further attempts to a share of the requests.",
         simulated: "a request's very first attempt earns `ratio`, which expires after `window`; a \

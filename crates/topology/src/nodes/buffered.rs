@@ -1,14 +1,14 @@
 //! `buffered(node, n)`: requests up to n bytes are read whole before a target is picked, responses up to n bytes are taken
 //! whole, so that a slow client holds no server.
 
-use super::{About, Function, Group, NAME, examples, need};
+use super::{Description, Function, Group, NAME, examples, need};
 use crate::call::{Call, Outcome};
 use weir_plan::ranges::MOST_BUFFERED;
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "buffered",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Receives a whole request before a target is picked, and a whole response before it is \
             passed on, so that a slow client does not occupy a server.",
@@ -29,5 +29,5 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (node, bytes) = (call.node_at("node"), call.size("n", 1, MOST_BUFFERED));
     let (Some(node), Some(bytes)) = (node, bytes) else { return Ok(None) };
-    call.node(Spec::Buffered { bytes }, To::Node(node))
+    call.node(Spec::Buffered { bytes }, Edge::Node(node))
 }

@@ -1,12 +1,12 @@
 //! `cable(time, node, loss=0.0, resend=None)`: a link that takes `time` each way.
 
-use super::{About, Function, Group, NAME, examples, may, need};
+use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "cable",
-    about: About {
+    about: Description {
         group: Group::Model,
         meaning: "A link that takes time in each direction.",
         simulated: "a crossing takes `time`; a lost message is gone, or is sent again after `resend`, \
@@ -52,5 +52,5 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         );
     }
     let (Some(time), Some(node)) = (time, node) else { return Ok(None) };
-    call.node(Spec::Cable { time, loss, resend_ns }, To::Node(node))
+    call.node(Spec::Cable { time, loss, resend_ns }, Edge::Node(node))
 }

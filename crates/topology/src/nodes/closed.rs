@@ -1,14 +1,14 @@
 //! `traffic.closed(users, think)`: a fixed number of users; each thinks, sends a request, waits for its answer, and thinks again.
 
 use super::traffic::made;
-use super::{About, Function, Group, examples, need};
+use super::{Description, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
 use weir_model::Traffic;
 use weir_plan::ranges::MOST_USERS;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "traffic.closed",
-    about: About {
+    about: Description {
         group: Group::Ask,
         meaning: "A fixed number of users, each of which thinks, sends a request, waits for the answer \
             and thinks again: a closed loop.",

@@ -1,13 +1,13 @@
 //! `concurrent(work, cores=1, contention=0.0, coherency=0.0, threads=None, on_cancel="stop")`: a server that shares its
 //! cores among the requests inside; a leaf.
 
-use super::{About, Function, Group, NAME, examples, may, need, queue};
+use super::{Description, Function, Group, NAME, examples, may, need, queue};
 use crate::call::{Call, Outcome};
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "concurrent",
-    about: About {
+    about: Description {
         group: Group::Model,
         meaning: "A server that shares its cores among all requests inside; a leaf.",
         simulated: "with n requests inside, each progresses at rate min(1, cores/m) / (1 + \
@@ -58,5 +58,5 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let threads = if call.is_none("threads") { None } else { call.count("threads", 1, u32::MAX) };
     let on_cancel = queue::on_cancel(call);
     let Some(work) = work else { return Ok(None) };
-    call.node(Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel }, To::None)
+    call.node(Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel }, Edge::None)
 }

@@ -1,12 +1,12 @@
 //! `delay(time, node)`: work, or waiting, before the node behind.
 
-use super::{About, Function, Group, NAME, examples, need};
+use super::{Description, Function, Group, NAME, examples, need};
 use crate::call::{Call, Outcome};
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "delay",
-    about: About {
+    about: Description {
         group: Group::Model,
         meaning: "Work, or waiting, before the node behind it.",
         simulated: "a request goes on after `time`",
@@ -26,5 +26,5 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (time, node) = (call.dist("time"), call.node_at("node"));
     let (Some(time), Some(node)) = (time, node) else { return Ok(None) };
-    call.node(Spec::Delay { time }, To::Node(node))
+    call.node(Spec::Delay { time }, Edge::Node(node))
 }

@@ -1,6 +1,6 @@
 //! `dist.*`: distributions of durations.
 
-use super::{About, Function, Group, examples, need};
+use super::{Description, Function, Group, examples, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::data;
 use crate::value::DistValue;
@@ -9,7 +9,7 @@ use weir_model::Dist;
 pub(super) static FUNCTIONS: [Function; 10] = [
     Function {
         name: "dist.fixed",
-        about: About {
+        about: Description {
             group: Group::Dist,
             meaning: "Always the same duration. Where a distribution is expected, a duration means this.",
             simulated: "drawn for each request at each place",
@@ -23,7 +23,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
     },
     Function {
         name: "dist.exponential",
-        about: About {
+        about: Description {
             group: Group::Dist,
             meaning: "Memoryless: the classic model of service times and of times between failures.",
             simulated: "drawn for each request at each place",
@@ -37,7 +37,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
     },
     Function {
         name: "dist.uniform",
-        about: About {
+        about: Description {
             group: Group::Dist,
             meaning: "Any duration between two bounds, equally likely.",
             simulated: "drawn for each request at each place",
@@ -51,7 +51,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
     },
     Function {
         name: "dist.lognormal",
-        about: About {
+        about: Description {
             group: Group::Dist,
             meaning: "Positive and skewed: a good fit for many measured service times.",
             simulated: "drawn for each request at each place",
@@ -68,7 +68,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
     },
     Function {
         name: "dist.pareto",
-        about: About {
+        about: Description {
             group: Group::Dist,
             meaning: "Heavy-tailed: a few values are enormous.",
             simulated: "drawn for each request at each place",
@@ -85,7 +85,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
     },
     Function {
         name: "dist.erlang",
-        about: About {
+        about: Description {
             group: Group::Dist,
             meaning: "The sum of k equal exponentials: less variable than one.",
             simulated: "drawn for each request at each place",
@@ -99,7 +99,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
     },
     Function {
         name: "dist.hyperexponential",
-        about: About {
+        about: Description {
             group: Group::Dist,
             meaning: "One of several exponentials, by chance: more variable than one.",
             simulated: "drawn for each request at each place",
@@ -118,7 +118,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
     },
     Function {
         name: "dist.empirical",
-        about: About {
+        about: Description {
             group: Group::Dist,
             meaning: "Draws from measured durations.",
             simulated: "drawn for each request at each place",
@@ -137,7 +137,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
     },
     Function {
         name: "dist.sum",
-        about: About {
+        about: Description {
             group: Group::Dist,
             meaning: "The sum of two draws.",
             simulated: "drawn for each request at each place",
@@ -154,7 +154,7 @@ pub(super) static FUNCTIONS: [Function; 10] = [
     },
     Function {
         name: "dist.rounded",
-        about: About {
+        about: Description {
             group: Group::Dist,
             meaning: "Each draw rounded, half up, to a multiple of a duration.",
             simulated: "drawn for each request at each place",

@@ -1,6 +1,6 @@
 //! `eject(consecutive=5, base=30*s, max=300*s, max_percent=50)`: a target that fails so often in a row is left out for a while.
 
-use super::{About, Function, Group, examples, may};
+use super::{Description, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
 use crate::value::EjectValue;
 use weir_plan::duration::show_ns;
@@ -8,7 +8,7 @@ use weir_policy::config::Eject;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "eject",
-    about: About {
+    about: Description {
         group: Group::Health,
         meaning: "Leaves out a target that fails several times in a row.",
         simulated: "the k-th ejection in a row lasts min(`base`·2^(k−1), `max`); then one request \

@@ -4,14 +4,14 @@
 //! - In the proxy: nothing.
 //! - Draws: nothing.
 
-use super::{About, Function, Group, examples, may, need};
+use super::{Description, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::context::State;
 use crate::places::at_of;
 use crate::value::Poison;
 use starlark::values::dict::DictRef;
 use starlark::values::{Value, ValueLike};
-use weir_plan::diagnostic::{At, Diagnostic};
+use weir_plan::diagnostic::{Diagnostic, Location};
 use weir_plan::duration::parse_duration;
 use weir_plan::suggest;
 use weir_plan::{Condition, Expectation, Metric, Order, Spec};
@@ -19,7 +19,7 @@ use weir_policy::Kind;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "expect",
-    about: About {
+    about: Description {
         group: Group::Ask,
         meaning: "What a scenario must show: turns a topology file into a test, for example in CI.",
         simulated: "judged at each point of a sweep, once all replications are done; exit code 1 where \
@@ -63,9 +63,9 @@ const SHARE: &str = "a condition such as \">=0.999\" or \">=99.9%\", or a list o
 const NUMBER: &str = "a condition such as \"<1.1\", or a list of them";
 
 /// An expectation with its place.
-pub(crate) struct Placed {
+pub(crate) struct LocatedExpectation {
     pub(crate) expectation: Expectation,
-    at: Option<At>,
+    at: Option<Location>,
 }
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
@@ -80,7 +80,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         if Metric::OF_NODES.contains(&metric) != node.is_some() && !call.failed() {
             misplaced(call, metric, node.is_some());
         }
-        let what = call.of(metric.name());
+        let what = call.new(metric.name());
         conditions.extend(of_value(call, &what, metric, value));
     }
     if let Some(value) = call.value_or_none("errors") {
@@ -94,9 +94,9 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     }
     let (Some(scenario), false) = (scenario, call.failed()) else { return Ok(None) };
     let at = call.span().map(|s| at_of(&s));
-    let span = at.as_ref().map(At::span).unwrap_or_default();
+    let span = at.as_ref().map(Location::span).unwrap_or_default();
     let expectation = Expectation { scenario, node, conditions, span };
-    call.context.state.borrow_mut().expectations.push(Placed { expectation, at });
+    call.context.state.borrow_mut().expectations.push(LocatedExpectation { expectation, at });
     Ok(Some(Value::new_none()))
 }
 
@@ -220,11 +220,11 @@ fn bound_of(metric: Metric, text: &str) -> Result<f64, String> {
 /// Reports expectations of scenarios or nodes that do not exist.
 pub(crate) fn check(state: &mut State) {
     let expectations = std::mem::take(&mut state.expectations);
-    for Placed { expectation, at } in &expectations {
+    for LocatedExpectation { expectation, at } in &expectations {
         let finding = unknown_scenario(state, expectation).or_else(|| unknown_node(state, expectation));
         if let Some(finding) = finding {
             let finding = match at {
-                Some(at) => finding.at(at),
+                Some(at) => finding.with_location(at),
                 None => finding,
             };
             state.findings.add(finding);

@@ -1,12 +1,12 @@
 //! `fanout(nodes, need=None)`: all at once; it ends when `need` of them (default all) are ok, or no longer can be.
 
-use super::{About, Function, Group, NAME, examples, may, need};
+use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "fanout",
-    about: About {
+    about: Description {
         group: Group::Model,
         meaning: "Sends a request to several nodes at once, and waits for `need` of them.",
         simulated: "it ends when `need` are ok, or no longer can be; the rest is cancelled",
@@ -37,5 +37,5 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         return Ok(None);
     }
     let list = call.context.state.borrow_mut().graph.list(nodes);
-    call.node(Spec::Fanout { need: given.unwrap_or(all) }, To::List(list))
+    call.node(Spec::Fanout { need: given.unwrap_or(all) }, Edge::List(list))
 }

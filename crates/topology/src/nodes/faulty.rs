@@ -1,7 +1,7 @@
 //! `faulty(mtbf, mttr, node, clock="eager"|"lazy", mode="refuse"|"crash"|"blackhole"|"slow", ...)`: alternates between up
 //! and down; `block(mtbf, mttr, nodes, ...)`: several nodes that do so together.
 
-use super::{About, Function, Group, NAME, examples, may, need};
+use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome, list};
 use crate::context::Shared;
 use crate::places::at_of;
@@ -9,12 +9,12 @@ use crate::value::{DistValue, NodeValue};
 use starlark::values::ValueLike;
 use weir_model::Dist;
 use weir_plan::ranges::differs;
-use weir_plan::{Clock, Faulty, Line, Mode, NodeId, Spec, To};
+use weir_plan::{Clock, Edge, Faulty, Line, Mode, NodeId, Spec};
 
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
         name: "faulty",
-        about: About {
+        about: Description {
             group: Group::Model,
             meaning: "A node that fails: it alternates between up and down.",
             simulated: "while it is down, a request that enters is refused, broken off, swallowed or \
@@ -62,7 +62,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
     },
     Function {
         name: "block",
-        about: About {
+        about: Description {
             group: Group::Model,
             meaning: "Several nodes that are up and down together: a rack, a zone. Returns the list of \
                 nodes.",
@@ -118,7 +118,7 @@ fn faulty<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         agree(call, &name, &law);
         law.line = Line::Together(name);
     }
-    call.node(Spec::Faulty(law), To::Node(node))
+    call.node(Spec::Faulty(law), Edge::Node(node))
 }
 
 /// The node; for several nodes there is `block`.
@@ -147,7 +147,7 @@ fn block<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let site = call.site("block", "");
     let mut made = Vec::with_capacity(nodes.len());
     for node in nodes {
-        let id = call.add(site, Spec::Faulty(law.clone()), To::Node(node), name.clone())?;
+        let id = call.add(site, Spec::Faulty(law.clone()), Edge::Node(node), name.clone())?;
         made.push(call.heap().alloc(NodeValue(id)));
     }
     Ok(Some(call.heap().alloc(made)))
@@ -188,7 +188,7 @@ fn time(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<(u64, Option<Dist
     let mean =
         dist.mean_ns().filter(|m| m.is_finite()).unwrap_or(i64::MAX as f64).min(i64::MAX as f64) as u64;
     if mean == 0 {
-        let message = format!("{} must be longer than 0, but its mean is 0", call.of(name));
+        let message = format!("{} must be longer than 0, but its mean is 0", call.new(name));
         call.wrong(message);
         return None;
     }

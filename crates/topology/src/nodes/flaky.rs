@@ -1,15 +1,15 @@
 //! `flaky(p, node, kind="status_5xx")`: each request fails with probability p, after the node behind has done its work.
 
-use super::{About, Function, Group, NAME, examples, may, need};
+use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use weir_plan::ranges::can_fail_with;
 use weir_plan::suggest;
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 use weir_policy::Kind;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "flaky",
-    about: About {
+    about: Description {
         group: Group::Model,
         meaning: "Each request fails with a certain probability, after the node behind it has done \
                 its work.",
@@ -32,7 +32,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (p, node) = (call.share("p"), call.node_at("node"));
     let kind = kind(call).unwrap_or(Kind::Status5xx);
     let (Some(p), Some(node)) = (p, node) else { return Ok(None) };
-    call.node(Spec::Flaky { p, kind }, To::Node(node))
+    call.node(Spec::Flaky { p, kind }, Edge::Node(node))
 }
 
 fn kind(call: &mut Call<'_, '_, '_, '_>) -> Option<Kind> {

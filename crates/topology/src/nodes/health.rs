@@ -1,6 +1,6 @@
 //! `health.http(path, interval=2*s, timeout=1*s, rise=2, fall=3, ...)`, `health.tcp(...)`: active checks of a balancer's targets.
 
-use super::{About, Function, Group, examples, may, need};
+use super::{Description, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::value::HealthValue;
 use weir_plan::duration::show_ns;
@@ -13,7 +13,7 @@ use weir_policy::config::{Check, Initial};
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
         name: "health.http",
-        about: About {
+        about: Description {
             group: Group::Health,
             meaning: "Active checks by an HTTP request.",
             simulated: "a check crosses the target's cables, queues and faults as a request does, and \
@@ -61,7 +61,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
     },
     Function {
         name: "health.tcp",
-        about: About {
+        about: Description {
             group: Group::Health,
             meaning: "Active checks by a connection.",
             simulated: "as `health.http`",
@@ -174,7 +174,7 @@ fn expect(call: &mut Call<'_, '_, '_, '_>) -> Vec<(u16, u16)> {
     match http::statuses(&text) {
         Ok(ranges) => ranges,
         Err((why, help)) => {
-            let message = format!("{}: {why}", call.of("expect"));
+            let message = format!("{}: {why}", call.new("expect"));
             call.wrong_but(message, help.unwrap_or_default());
             passing
         }

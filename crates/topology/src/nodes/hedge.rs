@@ -1,14 +1,14 @@
 //! `hedge(after, node, attempts=2, methods="idempotent"|"any", budget=None, replay=64*KiB)`: a further attempt after a while.
 
-use super::{About, Function, Group, NAME, examples, may, need};
+use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use weir_plan::ranges::MOST_HEDGES;
-use weir_plan::{Hedged, Spec, To};
+use weir_plan::{Edge, HedgeSpec, Spec};
 use weir_policy::config::Hedge;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "hedge",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Sends a second attempt while the first is still open, and takes the first success.",
         simulated: "a further attempt begins `after` the last one, or at once when one failed; the \
@@ -51,5 +51,5 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let replay_bytes = call.replay();
     let (Some(after_ns), Some(node)) = (after, node) else { return Ok(None) };
     let hedge = Hedge { after_ns, attempts, methods };
-    call.node(Spec::Hedge(Hedged { hedge, budget, replay_bytes }), To::Node(node))
+    call.node(Spec::Hedge(HedgeSpec { hedge, budget, replay_bytes }), Edge::Node(node))
 }

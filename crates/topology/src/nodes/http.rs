@@ -1,6 +1,6 @@
 //! `http(versions=["h1", "h2"], max_head=32*KiB, ...)`: what a listener allows, and for how long it waits.
 
-use super::{About, Function, Group, examples, may};
+use super::{Description, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
 use crate::value::HttpValue;
 use weir_plan::address;
@@ -10,7 +10,7 @@ use weir_plan::{HalfClose, Http, HttpVersion, LogFormat, Paths};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "http",
-    about: About {
+    about: Description {
         group: Group::Serve,
         meaning: "What a listener allows its clients, and how long it waits for them.",
         simulated: "nothing",

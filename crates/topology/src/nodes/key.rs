@@ -1,6 +1,6 @@
 //! `key.header(n)`, `key.cookie(n)`, `key.path()`, `key.client()`: the property of a request that is hashed or counted by.
 
-use super::{About, Function, Group, examples, need};
+use super::{Description, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
 use crate::value::KeyValue;
 use weir_plan::KeySource;
@@ -9,7 +9,7 @@ use weir_plan::http;
 pub(super) static FUNCTIONS: [Function; 4] = [
     Function {
         name: "key.header",
-        about: About {
+        about: Description {
             group: Group::Key,
             meaning: "The value of a header field, to hash or count by.",
             simulated: "the value that `traffic.mix` gives the request; without it, the request's `key` \
@@ -24,7 +24,7 @@ pub(super) static FUNCTIONS: [Function; 4] = [
     },
     Function {
         name: "key.cookie",
-        about: About {
+        about: Description {
             group: Group::Key,
             meaning: "The value of a cookie, to hash or count by.",
             simulated: "the value that `traffic.mix` gives the request; without it, the request's `key` \
@@ -39,7 +39,7 @@ pub(super) static FUNCTIONS: [Function; 4] = [
     },
     Function {
         name: "key.path",
-        about: About {
+        about: Description {
             group: Group::Key,
             meaning: "The path of a request, to hash or count by.",
             simulated: "the path that `traffic.mix` gives",
@@ -53,7 +53,7 @@ pub(super) static FUNCTIONS: [Function; 4] = [
     },
     Function {
         name: "key.client",
-        about: About {
+        about: Description {
             group: Group::Key,
             meaning: "The client of a request, to hash or count by.",
             simulated: "the request's `key` (in `traffic.closed` the user); without one each request \
@@ -88,7 +88,7 @@ fn client<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 
 fn name(call: &mut Call<'_, '_, '_, '_>) -> Option<String> {
     let value = call.value("name")?;
-    let what = call.of("name");
+    let what = call.new("name");
     call.word_of(&what, value, http::field_name)
 }
 

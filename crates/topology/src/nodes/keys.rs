@@ -1,6 +1,6 @@
 //! `keys.uniform(n)`, `keys.zipf(n, s)`: the users that send the requests of a mix: numbers from 0.
 
-use super::{About, Function, Group, examples, need};
+use super::{Description, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
 use crate::value::KeysValue;
 use weir_plan::Keys;
@@ -9,7 +9,7 @@ use weir_plan::ranges::{MOST_KEYS, STEEPEST};
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
         name: "keys.uniform",
-        about: About {
+        about: Description {
             group: Group::Ask,
             meaning: "Requests come from n users, all equally often.",
             simulated: "each request draws its key",
@@ -23,7 +23,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
     },
     Function {
         name: "keys.zipf",
-        about: About {
+        about: Description {
             group: Group::Ask,
             meaning: "Requests come from n users, some far more often: the k-th as 1/k^s.",
             simulated: "each request draws its key",

@@ -3,14 +3,14 @@
 //!
 //! A function that is built moves from here to a file of its own.
 
-use super::{About, Function, Group};
+use super::{Description, Function, Group};
 use crate::call::{Call, Outcome};
 
 /// The meaning of an index beyond the registry; never reached.
 pub(super) static UNKNOWN: Function = later("unknown", Group::Ask, "");
 
 const fn later(name: &'static str, group: Group, meaning: &'static str) -> Function {
-    let about = About { group, meaning, simulated: "", served: "", draws: "nothing", example: "" };
+    let about = Description { group, meaning, simulated: "", served: "", draws: "nothing", example: "" };
     Function { name, about, args: &[], more: &[], make }
 }
 

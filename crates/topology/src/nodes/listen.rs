@@ -4,17 +4,17 @@
 //! others are called. A listener behind another is a separate hop: a failure behind it is an answer for the nodes
 //! before it.
 
-use super::{About, Function, Group, examples, may, maybe, need};
+use super::{Description, Function, Group, examples, may, maybe, need};
 use crate::call::{Call, Outcome};
 use crate::places::at_of;
 use crate::value::{HttpValue, TlsServerValue};
 use weir_plan::address::{self, Address};
 use weir_plan::ranges::MOST_LOOPS;
-use weir_plan::{Listen, ListenProtocol, Spec, To};
+use weir_plan::{Edge, Listen, ListenProtocol, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "listen",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Where requests come in: a listener at an address.",
         simulated: "requests pass, each through one of the `loops`. A listener behind another is a \
@@ -81,7 +81,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     taken(call, &addr);
     let name = named(call, name);
     let protocol = protocol.unwrap_or_default();
-    call.named_node(Spec::Listen(Listen { addr, protocol, loops, tls, http }), To::Node(node), Some(name))
+    call.named_node(Spec::Listen(Listen { addr, protocol, loops, tls, http }), Edge::Node(node), Some(name))
 }
 
 /// Two listeners cannot share an address, unless the system chooses a free port for each.

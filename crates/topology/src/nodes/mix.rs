@@ -2,7 +2,7 @@
 
 use super::split::weight_of;
 use super::traffic::pairs;
-use super::{About, Function, Group, examples, need};
+use super::{Description, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
 use crate::value::{Poison, RequestValue, TrafficValue};
 use starlark::values::{Value, ValueLike};
@@ -11,7 +11,7 @@ use weir_plan::RequestShape;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "traffic.mix",
-    about: About {
+    about: Description {
         group: Group::Ask,
         meaning: "The kinds of requests, each with its share.",
         simulated: "each request draws its kind; arrival times do not change",

@@ -1,13 +1,13 @@
 //! `traffic.mmpp([(rate, mean_stay), ...])`: Poisson arrivals whose rate changes by chance, as bursts do.
 
 use super::traffic::{MAY_BE_ZERO, made, pairs, rate_of};
-use super::{About, Function, Group, examples, need};
+use super::{Description, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
 use weir_model::Traffic;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "traffic.mmpp",
-    about: About {
+    about: Description {
         group: Group::Ask,
         meaning: "Poisson arrivals whose rate changes at random: bursts.",
         simulated: "each state lasts for an exponential time, then the next begins, and after the last \

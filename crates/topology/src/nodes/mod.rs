@@ -49,9 +49,9 @@ mod warmup;
 mod weight;
 mod when;
 
-pub(crate) use expect::{Placed as Expected, check as check_expectations};
+pub(crate) use expect::{LocatedExpectation as Expected, check as check_expectations};
 
-pub(crate) use about::{About, Arg, Default, Function, Group, NAME, Need, later, may, maybe, need};
+pub(crate) use about::{Arg, Description, Function, Group, NAME, Need, Unbuilt, later, may, maybe, need};
 
 /// Every function, built or known by name only.
 static ALL: &[&[Function]] = &[

@@ -1,6 +1,6 @@
 //! `outlier(...)`: outlier detection by Envoy's names and defaults; durations and percentages as the language writes them.
 
-use super::{About, Function, Group, examples, may};
+use super::{Description, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
 use crate::value::OutlierValue;
 use weir_plan::ranges::MOST_COUNTED;
@@ -8,7 +8,7 @@ use weir_policy::config::Outlier;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "outlier",
-    about: About {
+    about: Description {
         group: Group::Health,
         meaning: "Outlier detection with Envoy's names and defaults.",
         simulated: "errors in a row eject at once; at the end of each `interval` success rates and \

@@ -1,8 +1,8 @@
 //! `param(name, default, sweep=None)`: a value that is set from outside.
 
-use super::{About, Function, Group, examples, may, need};
+use super::{Description, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome, describe, list};
-use crate::params::Asked;
+use crate::params::ParamRequest;
 use crate::value::DurationValue;
 use starlark::values::float::UnpackFloat;
 use starlark::values::{Heap, UnpackValue, Value, ValueLike};
@@ -10,7 +10,7 @@ use weir_plan as plan;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "param",
-    about: About {
+    about: Description {
         group: Group::Ask,
         meaning: "A value that can be set from the command line.",
         simulated: "`-p name=value` sets it; `sweep`, or `--sweep name=a,b,c`, runs the file once \
@@ -55,13 +55,13 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     };
     let asked = call.context.state.borrow_mut().params.ask(&name, &default_value, sweep);
     match asked {
-        Asked::Value(value) => Ok(Some(alloc(&value, call.heap()))),
-        Asked::Wrong(message) => {
+        ParamRequest::Value(value) => Ok(Some(alloc(&value, call.heap()))),
+        ParamRequest::Wrong(message) => {
             // The command line is at fault, and says so itself.
             call.context.find(weir_plan::Diagnostic::error(message));
             Ok(None)
         }
-        Asked::OtherDefault(other) => {
+        ParamRequest::OtherDefault(other) => {
             call.wrong_but(
                 format!(
                     "the parameter \"{name}\" has two defaults: {other} before, {} here",

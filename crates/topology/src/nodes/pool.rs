@@ -1,6 +1,6 @@
 //! `pool(n, f)`: calls f n times; n different nodes.
 
-use super::{About, Function, Group, Need, examples, need};
+use super::{Description, Function, Group, Need, examples, need};
 use crate::call::{Call, Outcome, describe};
 use crate::value::{FunctionValue, NodeValue, Poison};
 use starlark::values::{Value, ValueLike};
@@ -8,7 +8,7 @@ use weir_plan::ranges::MOST_NODES;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "pool",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Calls a function n times: n different nodes in a list.",
         simulated: "each is a node of its own, with a queue and faults of its own",

@@ -1,14 +1,14 @@
 //! `queue(node, concurrency=1, capacity=None, timeout=None, on_cancel="stop"|"skip"|"finish")`: at most `concurrency`
 //! requests inside, the rest waits in order of arrival.
 
-use super::{About, Function, Group, NAME, examples, may, need};
+use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use weir_model::OnCancel;
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "queue",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Limits how many requests are inside at once; the rest wait in order of arrival.",
         simulated: "a request that finds no room to wait is `overloaded`, one that waits too long is \
@@ -49,7 +49,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let timeout_ns = call.limit("timeout");
     let on_cancel = on_cancel(call);
     let Some(node) = node else { return Ok(None) };
-    call.node(Spec::Queue { concurrency, capacity, timeout_ns, on_cancel }, To::Node(node))
+    call.node(Spec::Queue { concurrency, capacity, timeout_ns, on_cancel }, Edge::Node(node))
 }
 
 /// What happens to a request whose client has gone.

@@ -1,13 +1,13 @@
 //! `limit.rate(node, per_s, burst=per_s, key=None)`: a token bucket, full at the start.
 
-use super::{About, Function, Group, NAME, examples, may, maybe, need};
+use super::{Description, Function, Group, NAME, examples, may, maybe, need};
 use crate::call::{Call, Outcome};
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 use weir_policy::config::Rate;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "limit.rate",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "A rate limit: a token bucket, full at the start.",
         simulated: "a request that finds no token is `overloaded` at once",
@@ -47,5 +47,5 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             "write `burst=1` to let one request pass at a time",
         );
     }
-    call.node(Spec::Rate { rate: Rate { per_s, burst }, key }, To::Node(node))
+    call.node(Spec::Rate { rate: Rate { per_s, burst }, key }, Edge::Node(node))
 }

@@ -1,14 +1,14 @@
 //! `redirect(to, status=302)`: sends the client elsewhere. `to` takes `{host}`, `{uri}` and `{client}`.
 
-use super::{About, Function, Group, NAME, examples, may, need};
+use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use weir_plan::ranges::redirects;
 use weir_plan::template;
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "redirect",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Sends the client to another address.",
         simulated: "answers `ok` at once",
@@ -41,5 +41,5 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         );
     }
     let Some(to) = to else { return Ok(None) };
-    call.node(Spec::Redirect { to, status }, To::None)
+    call.node(Spec::Redirect { to, status }, Edge::None)
 }

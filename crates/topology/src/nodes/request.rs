@@ -1,6 +1,6 @@
 //! `request(method="GET", path="/", host=None, headers={}, key=None, body=0)`: a request as `traffic.mix` describes it.
 
-use super::{About, Function, Group, examples, may};
+use super::{Description, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
 use crate::value::{KeysValue, RequestValue};
 use weir_plan::RequestShape;
@@ -9,7 +9,7 @@ use weir_plan::path;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "request",
-    about: About {
+    about: Description {
         group: Group::Ask,
         meaning: "A kind of request, for `traffic.mix`.",
         simulated: "routes, keys and retries depend on it",

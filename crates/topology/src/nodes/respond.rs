@@ -1,14 +1,14 @@
 //! `respond(status, body="", headers={})`: a fixed answer.
 
-use super::{About, Function, Group, NAME, examples, may, need};
+use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use weir_plan::http;
 use weir_plan::ranges::{MOST_BODY, lacks_body};
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "respond",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "A fixed answer.",
         simulated: "answers at once; a status of 500 or above is `status_5xx`, else `ok`",
@@ -37,5 +37,5 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     if !body.is_empty() && lacks_body(status) {
         call.wrong_but(format!("an answer with status {status} has no body"), "leave `body` out");
     }
-    call.node(Spec::Respond { status, body, headers }, To::None)
+    call.node(Spec::Respond { status, body, headers }, Edge::None)
 }

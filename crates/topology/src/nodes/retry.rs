@@ -1,18 +1,18 @@
 //! `retry(attempts, node, on=[...], exclude="tried"|"connect_failed"|"none", backoff=0*s, ...)`: further attempts.
 
-use super::{About, Function, Group, NAME, examples, may, maybe, need};
+use super::{Description, Function, Group, NAME, examples, may, maybe, need};
 use crate::call::{Call, Outcome, describe, list};
 use starlark::values::{Value, ValueLike};
 use std::collections::BTreeSet;
 use weir_plan::ranges::can_retry_on;
 use weir_plan::suggest;
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Retry, Work};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "retry",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Tries again after certain errors.",
         simulated: "after an error of a kind in `on` the request goes through the node behind it \
@@ -118,7 +118,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         budget,
         replay_bytes,
     };
-    call.node(Spec::Retry(retry), To::Node(node))
+    call.node(Spec::Retry(retry), Edge::Node(node))
 }
 
 /// `backoff` and `backoff_max`, ns; both 0: at once. Ten times the one is the default of the other.

@@ -4,16 +4,16 @@
 //! would become longer than a target may be is `bad_request` (414). What is removed goes first, then what is set
 //! occurs once. Values take `{host}`, `{uri}` (as the request came to this node) and `{client}`.
 
-use super::{About, Function, Group, NAME, examples, may, need};
+use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome, describe, list};
 use weir_plan::http;
 use weir_plan::path;
 use weir_plan::template;
-use weir_plan::{Rewrite, Spec, To};
+use weir_plan::{Edge, Rewrite, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "rewrite",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Changes the path and the header fields of a request, and the fields of its response.",
         simulated: "nodes behind it see the new path and fields (routes and keys). A simulated \
@@ -64,7 +64,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             "write `rewrite(node, path=(\"/api/\", \"/\"))`, or `set={\"x-via\": \"weir\"}`",
         );
     }
-    call.node(Spec::Rewrite(rewrite), To::Node(node))
+    call.node(Spec::Rewrite(rewrite), Edge::Node(node))
 }
 
 /// Names of fields, each once.
@@ -88,7 +88,7 @@ fn prefixes(call: &mut Call<'_, '_, '_, '_>) -> Option<(String, String)> {
         call.wrong_but(message, "write `path=(\"/api/\", \"/\")`");
         return None;
     };
-    let what = call.of("path");
+    let what = call.new("path");
     let from = call.word_of(&what, *from, path::written::prefix).map(|from| path::normal(&from));
     let to = call.word_of(&what, *to, path::written::prefix);
     from.zip(to)

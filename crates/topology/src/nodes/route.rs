@@ -1,15 +1,15 @@
 //! `route([(when(...), node), ...], otherwise=None)`: the first rule that matches.
 
 use super::traffic::pairs;
-use super::{About, Function, Group, NAME, examples, may, need};
+use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::value::{NodeValue, Poison, WhenValue};
 use starlark::values::{Value, ValueLike};
-use weir_plan::{NodeId, Spec, To, When};
+use weir_plan::{Edge, NodeId, RouteCondition, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "route",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Sends each request to the node of the first rule that matches it.",
         simulated: "a request that no rule matches goes to `otherwise`, or fails with `no_route`",
@@ -53,11 +53,11 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     shadowed(call, &rules);
     nodes.extend(otherwise);
     let list = call.context.state.borrow_mut().graph.list(nodes);
-    call.node(Spec::Route { rules, otherwise: otherwise.is_some() }, To::List(list))
+    call.node(Spec::Route { rules, otherwise: otherwise.is_some() }, Edge::List(list))
 }
 
 /// The condition of rule i.
-fn condition_of<'v>(call: &mut Call<'v, '_, '_, '_>, i: usize, value: Value<'v>) -> Option<When> {
+fn condition_of<'v>(call: &mut Call<'v, '_, '_, '_>, i: usize, value: Value<'v>) -> Option<RouteCondition> {
     if let Some(when) = value.downcast_ref::<WhenValue>() {
         return Some(when.0.clone());
     }
@@ -88,7 +88,7 @@ pub(super) fn node_of<'v>(
 }
 
 /// Rules that an earlier one leaves nothing for.
-fn shadowed(call: &mut Call<'_, '_, '_, '_>, rules: &[When]) {
+fn shadowed(call: &mut Call<'_, '_, '_, '_>, rules: &[RouteCondition]) {
     for (i, rule) in rules.iter().enumerate() {
         if let Some(before) = rules[..i].iter().position(|r| r.is_empty() || r == rule) {
             let why = if rules[before].is_empty() { "matches every request" } else { "is the same" };

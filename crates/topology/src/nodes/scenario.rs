@@ -1,7 +1,7 @@
 //! `scenario(name, node, traffic, requests=None, duration=None, window="middle"|"auto"|"all", deadline=60*s, patience=None)`:
 //! one run.
 
-use super::{About, Default, Function, Group, examples, later, may, maybe, need};
+use super::{Description, Function, Group, Unbuilt, examples, later, may, maybe, need};
 use crate::call::{Call, Outcome};
 use crate::places::at_of;
 use crate::value::TrafficValue;
@@ -11,7 +11,7 @@ use weir_plan::{Scenario, Window};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "scenario",
-    about: About {
+    about: Description {
         group: Group::Ask,
         meaning: "One question: these requests, to this node.",
         simulated: "one row of the result",
@@ -51,7 +51,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "a success that takes longer does not count as goodput; nothing is cut off",
         ),
         may("patience", "a duration or None", "None", "the client leaves after that time (`cancelled`)"),
-        later("events", Default::Empty, "what changes during the run"),
+        later("events", Unbuilt::Empty, "what changes during the run"),
     ],
     more: &[],
     make,

@@ -1,7 +1,7 @@
 //! `traffic.schedule([(time, rate), ...], repeat=False)`: Poisson arrivals whose rate follows a line through points.
 
 use super::traffic::{MAY_BE_ZERO, made, pairs, rate_of};
-use super::{About, Function, Group, examples, may, need};
+use super::{Description, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome};
 use weir_model::Traffic;
 use weir_plan::duration::show_ns;
@@ -9,7 +9,7 @@ use weir_plan::ranges::never;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "traffic.schedule",
-    about: About {
+    about: Description {
         group: Group::Ask,
         meaning: "Poisson arrivals whose rate follows a line through points.",
         simulated: "0 before the first point, straight between two, the last rate after the last; \

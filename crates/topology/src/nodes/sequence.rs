@@ -1,12 +1,12 @@
 //! `sequence(nodes)`: one after another, to the first error.
 
-use super::{About, Function, Group, NAME, examples, need};
+use super::{Description, Function, Group, NAME, examples, need};
 use crate::call::{Call, Outcome};
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "sequence",
-    about: About {
+    about: Description {
         group: Group::Model,
         meaning: "Sends a request to several nodes, one after another, until one fails.",
         simulated: "it is ok if the last one is",
@@ -22,5 +22,5 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let Some(nodes) = call.nodes_at("nodes") else { return Ok(None) };
     let list = call.context.state.borrow_mut().graph.list(nodes);
-    call.node(Spec::Sequence, To::List(list))
+    call.node(Spec::Sequence, Edge::List(list))
 }

@@ -1,15 +1,15 @@
 //! `server(name="server", addr=None, model=None, protocol="auto"|"h1", connect_timeout=1*s, ...)`: where a request ends.
 
-use super::{About, Function, Group, examples, may};
+use super::{Description, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
 use crate::value::{DistValue, DurationValue, NodeValue, Poison, TlsClientValue};
 use starlark::values::ValueLike;
 use weir_plan::address::{self, Address};
-use weir_plan::{NodeId, Origin, OriginProtocol, SendProxy, Spec, TlsClient, To};
+use weir_plan::{Edge, NodeId, Origin, OriginProtocol, SendProxy, Spec, TlsClient};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "server",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Where a request ends: an origin server, or weir in its place.",
         simulated: "behaves as its `model`; without one it answers at once",
@@ -71,7 +71,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let addr = call.word("addr", address::server);
     let origin = origin(call, addr.as_deref());
     let model = model(call)?;
-    call.named_node(Spec::Server { addr, model, origin }, To::None, Some(name))
+    call.named_node(Spec::Server { addr, model, origin }, Edge::None, Some(name))
 }
 
 /// How its origin is spoken to.
@@ -82,7 +82,7 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
         ("h2", Some(OriginProtocol::H2)),
     ];
     let protocol = call.choice("protocol", &words).unwrap_or_default();
-    let plain = Origin::of(addr.is_some());
+    let plain = Origin::new(addr.is_some());
     let origin = Origin {
         protocol,
         tls: tls(call, addr),
@@ -162,14 +162,18 @@ fn model(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<NodeId>> {
         call.unfit("model", "a function, a distribution, a duration or a node", value);
         return Ok(None);
     }
-    let what = call.of("model");
+    let what = call.new("model");
     let Some(time) = call.dist_of(&what, value) else { return Ok(None) };
     if call.failed() {
         return Ok(None);
     }
     let leaf = call.site("server", "model");
-    let leaf =
-        call.add(leaf, Spec::Server { addr: None, model: None, origin: Origin::of(false) }, To::None, None)?;
+    let leaf = call.add(
+        leaf,
+        Spec::Server { addr: None, model: None, origin: Origin::new(false) },
+        Edge::None,
+        None,
+    )?;
     let delay = call.site("delay", "model");
-    call.add(delay, Spec::Delay { time }, To::Node(leaf), None).map(Some)
+    call.add(delay, Spec::Delay { time }, Edge::Node(leaf), None).map(Some)
 }

@@ -1,13 +1,13 @@
 //! `slow_start(window, aggression=1.0, min_weight=0.1)`: a target that comes back gets its share little by little.
 
-use super::{About, Function, Group, examples, may, need};
+use super::{Description, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::value::SlowStartValue;
 use weir_policy::config::SlowStart;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "slow_start",
-    about: About {
+    about: Description {
         group: Group::Health,
         meaning: "Gives a target that comes back its share gradually.",
         simulated: "its weight grows over the `window`, in steps of a hundredth; it begins at every \

@@ -2,14 +2,14 @@
 
 use super::route::node_of;
 use super::traffic::pairs;
-use super::{About, Function, Group, NAME, examples, may, need};
+use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use starlark::values::Value;
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "split",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Divides requests among nodes by weight.",
         simulated: "drawn afresh for each attempt, or decided by the hash of `key`",
@@ -60,7 +60,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         return Ok(None);
     }
     let list = call.context.state.borrow_mut().graph.list(nodes);
-    call.node(Spec::Split { weights, key }, To::List(list))
+    call.node(Spec::Split { weights, key }, Edge::List(list))
 }
 
 /// The weight of item i of a list of pairs: not negative.

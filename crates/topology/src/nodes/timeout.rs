@@ -1,12 +1,12 @@
 //! `timeout(time, node)`: the whole response comes within `time`, or the request is cancelled behind it.
 
-use super::{About, Function, Group, NAME, examples, need};
+use super::{Description, Function, Group, NAME, examples, need};
 use crate::call::{Call, Outcome};
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "timeout",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "Limits how long the whole response may take.",
         simulated: "a request still open after `time` fails with `timeout`, and everything it does \
@@ -28,5 +28,5 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (time_ns, node) = (call.limit("time"), call.node_at("node"));
     let Some(node) = node else { return Ok(None) };
-    call.node(Spec::Timeout { time_ns }, To::Node(node))
+    call.node(Spec::Timeout { time_ns }, Edge::Node(node))
 }

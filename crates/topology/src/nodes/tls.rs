@@ -1,7 +1,7 @@
 //! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request")` (a single pair needs no list) and
 //! `tls.client(ca="system"|"file.pem", name=None, cert=None, key=None)`: TLS on a listener, and to an origin.
 
-use super::{About, Function, Group, examples, may, maybe, need};
+use super::{Description, Function, Group, examples, may, maybe, need};
 use crate::call::{Call, Outcome, list};
 use crate::data::beside;
 use crate::value::{TlsClientValue, TlsServerValue};
@@ -12,7 +12,7 @@ use weir_plan::{CertificateFiles, ClientAuth, TlsClient, TlsServer};
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
         name: "tls.server",
-        about: About {
+        about: Description {
             group: Group::Serve,
             meaning: "Certificates of a listener.",
             simulated: "nothing; the files are not read",
@@ -43,7 +43,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
     },
     Function {
         name: "tls.client",
-        about: About {
+        about: Description {
             group: Group::Serve,
             meaning: "TLS to an origin, which is always verified.",
             simulated: "nothing; the files are not read",
@@ -145,7 +145,7 @@ fn client<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 /// An argument that is the path of a file, as the plan keeps it.
 fn file(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<String> {
     let value = call.value_or_none(name)?;
-    let what = call.of(name);
+    let what = call.new(name);
     file_of(call, &what, value)
 }
 

@@ -1,7 +1,7 @@
 //! `traffic.trace("file.csv")`: recorded instants, from the column `arrival_s` (or `_ms`, `_us`, `_ns`), and what the requests
 //! were, from `method`, `path`, `host`, `key` and `body` (bytes), where there are such columns.
 
-use super::{About, Function, Group, examples, need};
+use super::{Description, Function, Group, examples, need};
 use crate::call::{Call, Outcome, describe};
 use crate::data::{self, Rows};
 use crate::value::TrafficValue;
@@ -9,7 +9,7 @@ use weir_model::Traffic;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "traffic.trace",
-    about: About {
+    about: Description {
         group: Group::Ask,
         meaning: "Recorded requests from a CSV file with a header.",
         simulated: "requests arrive at these instants, counted from the start, and are as their rows \

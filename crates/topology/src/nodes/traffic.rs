@@ -1,6 +1,6 @@
 //! `traffic.poisson`, `traffic.constant`, `traffic.renewal`: when requests arrive, gap by gap.
 
-use super::{About, Function, Group, examples, maybe, need};
+use super::{Description, Function, Group, examples, maybe, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::value::{DurationValue, Poison, TrafficValue};
 use starlark::values::{Value, ValueLike};
@@ -9,7 +9,7 @@ use weir_model::Traffic;
 pub(super) static FUNCTIONS: [Function; 3] = [
     Function {
         name: "traffic.poisson",
-        about: About {
+        about: Description {
             group: Group::Ask,
             meaning: "Requests at random times, independent of each other.",
             simulated: "exponential gaps; the first request comes after one gap",
@@ -26,7 +26,7 @@ pub(super) static FUNCTIONS: [Function; 3] = [
     },
     Function {
         name: "traffic.constant",
-        about: About {
+        about: Description {
             group: Group::Ask,
             meaning: "Requests at equal intervals.",
             simulated: "the first request comes after one gap",
@@ -43,7 +43,7 @@ pub(super) static FUNCTIONS: [Function; 3] = [
     },
     Function {
         name: "traffic.renewal",
-        about: About {
+        about: Description {
             group: Group::Ask,
             meaning: "Requests whose gaps have any distribution.",
             simulated: "the first request comes after one gap",
@@ -108,7 +108,7 @@ fn is_bare(call: &mut Call<'_, '_, '_, '_>) -> bool {
         return false;
     };
     let (name, number) = (call.name(), weir_plan::http::short(&value.to_str()));
-    let message = format!("{} must be a duration, not {}", call.of("every"), describe(value));
+    let message = format!("{} must be a duration, not {}", call.new("every"), describe(value));
     call.wrong_but(
         message,
         format!(
@@ -122,7 +122,7 @@ fn is_bare(call: &mut Call<'_, '_, '_, '_>) -> bool {
 /// Arrivals per second.
 fn rate(call: &mut Call<'_, '_, '_, '_>) -> Option<f64> {
     let value = call.value("rate")?;
-    let what = call.of("rate");
+    let what = call.new("rate");
     rate_of(call, &what, value, !MAY_BE_ZERO)
 }
 
@@ -176,7 +176,7 @@ pub(super) fn pairs<'v>(
 ) -> Option<Vec<Option<[Value<'v>; 2]>>> {
     let value = call.value(name)?;
     let Some(items) = list(value) else {
-        let message = format!("{} must be a list of {wanted}, not {}", call.of(name), describe(value));
+        let message = format!("{} must be a list of {wanted}, not {}", call.new(name), describe(value));
         call.wrong_but(message, shape);
         return None;
     };
@@ -191,7 +191,7 @@ pub(super) fn pairs<'v>(
         if item.downcast_ref::<Poison>().is_some() {
             call.poison();
         } else if pair.is_none() {
-            let what = call.of(&format!("{name}[{i}]"));
+            let what = call.new(&format!("{name}[{i}]"));
             call.wrong_but(format!("{what} must be {wanted}, not {}{length}", describe(item)), shape);
         }
         pairs.push(pair);

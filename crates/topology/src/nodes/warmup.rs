@@ -1,12 +1,12 @@
 //! `warmup(node, factor, requests=None, time=None)`: the work behind it takes longer at first.
 
-use super::{About, Function, Group, NAME, examples, maybe, need};
+use super::{Description, Function, Group, NAME, examples, maybe, need};
 use crate::call::{Call, Outcome};
-use weir_plan::{Spec, To};
+use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "warmup",
-    about: About {
+    about: Description {
         group: Group::Model,
         meaning: "Multiplies the work behind it at first, as a cold cache does.",
         simulated: "work is multiplied by a factor that falls linearly from `factor` to 1, over the \
@@ -50,5 +50,5 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         );
     }
     let (Some(node), Some(factor)) = (node, factor) else { return Ok(None) };
-    call.node(Spec::Warmup { factor, requests, time_ns }, To::Node(node))
+    call.node(Spec::Warmup { factor, requests, time_ns }, Edge::Node(node))
 }

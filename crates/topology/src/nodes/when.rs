@@ -1,16 +1,16 @@
 //! `when(path=None, method=None, host=None, header=None, client=None)`: a condition of a `route`.
 
-use super::{About, Function, Group, examples, may};
+use super::{Description, Function, Group, examples, may};
 use crate::call::{Call, Outcome, describe, list};
 use crate::value::{Poison, WhenValue};
 use starlark::values::{Value, ValueLike};
-use weir_plan::When;
+use weir_plan::RouteCondition;
 use weir_plan::http;
 use weir_plan::path;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "when",
-    about: About {
+    about: Description {
         group: Group::Pass,
         meaning: "A condition of `route`. All arguments given must match; each takes one value, or a list \
             of alternatives.",
@@ -46,7 +46,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let client = call.words("client", |text| http::network(text).map(|_| ()));
     let plain = |h: String| h.strip_suffix('.').unwrap_or(&h).to_ascii_lowercase();
     let host = host.into_iter().map(plain).collect();
-    Ok(Some(call.heap().alloc(WhenValue(When { path, method, host, header, client }))))
+    Ok(Some(call.heap().alloc(WhenValue(RouteCondition { path, method, host, header, client }))))
 }
 
 /// `header`: a pair of name and value, or a list of such pairs.
@@ -74,7 +74,7 @@ fn header<'v>(call: &mut Call<'v, '_, '_, '_>, pair: Value<'v>) -> Option<(Strin
         malformed(call, pair);
         return None;
     };
-    let what = call.of("header");
+    let what = call.new("header");
     let name = call.word_of(&what, name, http::field_name)?;
     let value = call.word_of(&what, value, http::field_value)?;
     Some((name.to_ascii_lowercase(), value))

@@ -6,7 +6,7 @@ use starlark::values::{
 };
 use std::fmt;
 use weir_model::{Dist, Traffic};
-use weir_plan::{Recorded, RequestShape};
+use weir_plan::{Recording, RequestShape};
 
 /// A distribution of durations.
 #[derive(Clone, Debug, ProvidesStaticType, NoSerialize, Allocative, StarlarkPagablePanic)]
@@ -34,7 +34,7 @@ pub(crate) struct TrafficValue {
     pub(crate) mix: Vec<RequestShape>,
     /// The kind of each arrival, where a trace names it.
     #[allocative(skip)]
-    pub(crate) recorded: Option<Recorded>,
+    pub(crate) recorded: Option<Recording>,
 }
 
 starlark::starlark_simple_value!(TrafficValue);

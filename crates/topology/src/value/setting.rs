@@ -5,7 +5,7 @@ use starlark::values::{
     NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value,
 };
 use std::fmt;
-use weir_plan::{HealthCheck, Http, KeySource, Keys, RequestShape, TlsClient, TlsServer, When};
+use weir_plan::{HealthCheck, Http, KeySource, Keys, RequestShape, RouteCondition, TlsClient, TlsServer};
 use weir_policy::config::{Budget, Eject, Outlier, SlowStart};
 
 macro_rules! settings {
@@ -51,7 +51,7 @@ settings! {
     /// `keys.uniform(...)`, `keys.zipf(...)`.
     KeysValue(Keys), "key_distribution";
     /// `when(...)`.
-    WhenValue(When), "condition";
+    WhenValue(RouteCondition), "condition";
     /// `request(...)`; its weight is the mix's to say.
     RequestValue(RequestShape), "request";
 }

@@ -1,7 +1,7 @@
 //! One page: a function with its arguments and an example, an argument, a kind of error, a figure.
 
 use super::{WIDTH, wrapped};
-use weir_topology::manual::{Argument, Entry, Figure, KindEntry, Otherwise};
+use weir_topology::manual::{Argument, Entry, Fallback, Figure, KindEntry};
 
 /// What is said of any unit.
 pub(super) const UNITS: &str = "\
@@ -46,10 +46,10 @@ fn call(f: &Entry) -> String {
 
 fn described(a: &Argument) -> String {
     let (shown, note) = match a.otherwise {
-        Otherwise::Required => (a.name.to_owned(), " (required)".to_owned()),
-        Otherwise::Value(value) => (format!("{}={value}", a.name), String::new()),
-        Otherwise::Words(words) => (a.name.to_owned(), format!(" (otherwise {words})")),
-        Otherwise::NotBuilt => (a.name.to_owned(), String::new()),
+        Fallback::Required => (a.name.to_owned(), " (required)".to_owned()),
+        Fallback::Value(value) => (format!("{}={value}", a.name), String::new()),
+        Fallback::Words(words) => (a.name.to_owned(), format!(" (otherwise {words})")),
+        Fallback::NotBuilt => (a.name.to_owned(), String::new()),
     };
     let head = wrapped(&format!("{shown}: {}{note}", a.takes), WIDTH, 4);
     format!("  {}\n{}\n", head.trim_start(), wrapped(a.meaning, WIDTH, 6))

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use weir_admin::{Admin, Bound, CannotStart, Options, Served};
+use weir_admin::{Admin, Bound, CannotStart, Options, Service};
 use weir_serve::{Config, Exposition, HAND_OVER, Inherited, Readiness, Remote, SetTarget, View};
 
 /// The served process.
@@ -46,7 +46,7 @@ fn not_started(e: CannotStart) -> Failure {
     Failure::Environment(e.to_string())
 }
 
-impl Served for Process {
+impl Service for Process {
     fn view(&self, by_loop: bool) -> View {
         self.remote.view(by_loop)
     }

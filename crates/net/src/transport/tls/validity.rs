@@ -102,7 +102,7 @@ fn days_before(year: i64, month: i64) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn of(from: &str, to: &str) -> Option<Validity> {
+    fn parse(from: &str, to: &str) -> Option<Validity> {
         let time = |text: &str| {
             let tag = if text.len() == 13 { UTC_TIME } else { GENERALIZED_TIME };
             [&[tag, text.len() as u8], text.as_bytes()].concat()
@@ -120,16 +120,16 @@ mod tests {
 
     #[test]
     fn both_forms_of_time_are_read() {
-        let utc = of("700101000000Z", "491231235959Z");
+        let utc = parse("700101000000Z", "491231235959Z");
         assert_eq!(utc, Some(Validity { from_s: 0, to_s: 2_524_607_999 }));
-        let general = of("20000229120000Z", "21000301000000Z");
+        let general = parse("20000229120000Z", "21000301000000Z");
         assert_eq!(general, Some(Validity { from_s: 951_825_600, to_s: 4_107_542_400 }));
     }
 
     #[test]
     fn what_cannot_be_read_is_none() {
-        assert_eq!(of("7001010000", "491231235959Z"), None);
-        assert_eq!(of("701301000000Z", "491231235959Z"), None);
+        assert_eq!(parse("7001010000", "491231235959Z"), None);
+        assert_eq!(parse("701301000000Z", "491231235959Z"), None);
         for cut in [&[][..], &[0x30], &[0x30, 0x82, 1], &[0x30, 0x85, 0, 0, 0, 0, 1]] {
             assert_eq!(Validity::from_der(cut), None);
         }

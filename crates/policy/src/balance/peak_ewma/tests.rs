@@ -224,12 +224,12 @@ fn after_a_stall_the_first_to_answer_does_not_get_everything() {
 
 /// What one target has seen, from which the model works everything out anew each time.
 #[derive(Clone, Default)]
-struct Seen {
+struct Sample {
     in_flight: u32,
     ended: Vec<(u64, f64, Outcome)>,
 }
 
-impl Seen {
+impl Sample {
     fn cost_ms(&self, now: u64) -> f64 {
         let decay = |from: u64, to: u64| math::exp(-((to - from) as f64) / 10e9);
         let (mut cost, mut stamp, mut least) = (30.0, 0, 0.0);
@@ -262,14 +262,14 @@ impl Seen {
     }
 }
 
-impl Seen {
+impl Sample {
     fn load(&self, weight: f64, now: u64) -> f64 {
         self.cost_ms(now) * (self.in_flight as usize + self.cancelled() + 1) as f64 / weight
     }
 }
 
 /// What the model takes of two, in the order drawn; `None` where only rounding tells them apart.
-fn of_two([a, b]: [&Seen; 2], weights: [f64; 2], draw: Key, now: u64) -> Option<usize> {
+fn of_two([a, b]: [&Sample; 2], weights: [f64; 2], draw: Key, now: u64) -> Option<usize> {
     let loads = [a.load(weights[0], now), b.load(weights[1], now)];
     match (a.failed(), b.failed()) {
         (true, false) => Some(usize::from(draw.unit() >= weights[0] / weights[1])),
@@ -287,7 +287,7 @@ fn it_agrees_with_a_model_that_remembers_everything() {
     let (mut doubted, mut decided) = (0, 0);
     for seed in 0..20u64 {
         let mut lb = PeakEwma::new(&weights, 10 * S, 30 * MS);
-        let mut seen = vec![Seen::default(); 5];
+        let mut seen = vec![Sample::default(); 5];
         let mut now = 0;
         for step in 0..600 {
             let draw = Key::new(seed).with(step);

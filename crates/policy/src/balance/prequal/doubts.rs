@@ -43,13 +43,13 @@ impl Doubts {
 
     /// About a target.
     #[inline]
-    pub fn of(&self, target: u32) -> Doubt {
+    pub fn get(&self, target: u32) -> Doubt {
         if self.some == 0 { Doubt::default() } else { self.of[target as usize] }
     }
 
     /// A request ended `took_ns` after its pick; what is held against its target now.
     pub fn ended(&mut self, target: u32, took_ns: u64, outcome: Outcome) -> Doubt {
-        let mut doubt = self.of(target);
+        let mut doubt = self.get(target);
         match outcome {
             None => doubt = Doubt { errors: doubt.errors.saturating_sub(1), floor_ns: 0 },
             Some(Kind::Cancelled) => doubt.floor_ns = doubt.floor_ns.max(took_ns),
@@ -105,8 +105,8 @@ mod tests {
             let since = account[target].rsplit(|(_, o)| o.is_none()).next().unwrap_or_default();
             let cancelled = since.iter().filter(|(_, o)| *o == Some(Kind::Cancelled));
             let floor_ns = cancelled.map(|(took, _)| *took).max().unwrap_or(0);
-            assert_eq!(doubts.of(target as u32), Doubt { errors: errors as u8, floor_ns });
-            let clear = |t: &u32| doubts.of(*t) == Doubt::default();
+            assert_eq!(doubts.get(target as u32), Doubt { errors: errors as u8, floor_ns });
+            let clear = |t: &u32| doubts.get(*t) == Doubt::default();
             assert_eq!(doubts.any(), !(0..3).all(|t| clear(&t)));
         }
         (0..3).for_each(|t| doubts.forget(t));

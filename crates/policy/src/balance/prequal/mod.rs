@@ -197,7 +197,7 @@ impl Prequal {
         } else if self.pool.len() >= self.how.pool.max(1) as usize {
             self.pool.remove(0);
         }
-        let (uses, doubt) = (self.uses(draw), self.doubts.of(target));
+        let (uses, doubt) = (self.uses(draw), self.doubts.get(target));
         let latency_ns = latency_ns.max(doubt.floor_ns);
         self.pool.push(Answer { target, rif, latency_ns, at: now, uses, doubted: doubt.failed() });
     }
@@ -289,7 +289,7 @@ impl Prequal {
     /// A target that something speaks against and that this request tries all the same.
     fn to_try(&self, draw: Key, barred: &impl Fn(u32) -> bool) -> Option<u32> {
         let target = *self.open.get(draw.below(self.open.len() as u64) as usize)?;
-        let doubt = self.doubts.of(target);
+        let doubt = self.doubts.get(target);
         let heeded = if doubt.failed() {
             self.weights[target as usize] / self.mean_weight
         } else if doubt.floor_ns > 0 {
@@ -307,7 +307,7 @@ impl Prequal {
     /// By weight, of those that did not fail if there are any.
     fn at_random(&self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
         if self.doubts.any() {
-            let good = self.random.pick_where(draw, |t| barred(t) || self.doubts.of(t).failed());
+            let good = self.random.pick_where(draw, |t| barred(t) || self.doubts.get(t).failed());
             if good.is_some() {
                 return good;
             }

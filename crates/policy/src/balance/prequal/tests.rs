@@ -167,12 +167,12 @@ fn a_target_that_failed_last_gets_one_in_n_at_most() {
         }
         let total: f64 = weights.iter().sum();
         let is_barred = |t: u32| draw.nth(50 + u64::from(t)).below(6) == 0;
-        let good = (0..n as u32).filter(|t| !is_barred(*t) && !lb.doubts.of(*t).failed()).count();
+        let good = (0..n as u32).filter(|t| !is_barred(*t) && !lb.doubts.get(*t).failed()).count();
         if good == 0 {
             continue;
         }
         let got = shares(&lb, 4000, is_barred);
-        for (t, share) in got.iter().enumerate().filter(|(t, _)| lb.doubts.of(*t as u32).failed()) {
+        for (t, share) in got.iter().enumerate().filter(|(t, _)| lb.doubts.get(*t as u32).failed()) {
             let most = (1.0 / n as f64).min(weights[t] / total);
             // 4.5 standard errors.
             assert!(*share < most + 4.5 * (most / 4000.0).sqrt(), "case {case}, {t} of {n}: {share}, {most}");

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Asked, Limits, Response, Seek};
+use weir_http1::{Limits, RequestInfo, Response, Seek};
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
 use weir_net::transport::socket::Socket;
@@ -41,7 +41,7 @@ fn poll_answer(
         match seek.response(wire.input(), &LIMITS) {
             Ok(Some(length)) => {
                 let mut response = Response::default();
-                let asked = Asked { head: is_head, connect: false, upgrade: false };
+                let asked = RequestInfo { head: is_head, connect: false, upgrade: false };
                 if response.parse(&wire.input()[..length], asked, &LIMITS).is_err() {
                     return Poll::Ready(None);
                 }

@@ -5,7 +5,9 @@ use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, ResponseBodyEr
 use crate::metrics::Ending;
 use std::io;
 use std::task::{Context, Poll};
-use weir_http1::{Asked, BodyOut, Decoder, Encoder, Framing, Limits, Refusal, Response, Seek, Trailers};
+use weir_http1::{
+    BodyOut, Decoder, Encoder, Framing, Limits, Refusal, RequestInfo, Response, Seek, Trailers,
+};
 use weir_net::io::Core;
 use weir_net::io::buffers::Input;
 
@@ -19,7 +21,7 @@ pub(crate) struct Stream {
     /// The last head that came.
     pub response: Box<Response>,
     seek: Seek,
-    asked: Asked,
+    asked: RequestInfo,
     limits: &'static Limits,
     request: Encoder,
     decoder: Decoder,
@@ -37,7 +39,7 @@ impl Stream {
         weir_http1::render_request(ask.request, ask.checked, ask.hop, ask.edits, body, out);
         conn.requests += 1;
         conn.held.set_ending(Ending::Exchange);
-        let asked = Asked {
+        let asked = RequestInfo {
             head: ask.request.is_head(),
             connect: ask.request.is_connect(),
             upgrade: ask.checked.upgrade,

@@ -14,7 +14,7 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
-use weir_http1::{Asked, BodyOut, Framing, Response, Trailers};
+use weir_http1::{BodyOut, Framing, RequestInfo, Response, Trailers};
 use weir_net::io::Core;
 use weir_net::io::buffers::{Buffers, Input};
 use weir_net::io::deadlines::Deadline;
@@ -23,7 +23,7 @@ use weir_net::io::deadlines::Deadline;
 pub(crate) struct Stream {
     handle: Handle,
     buffers: Rc<Buffers>,
-    asked: Asked,
+    asked: RequestInfo,
     /// `None`: the request could not be sent.
     answer: Option<ResponseFuture>,
     send: Outgoing,
@@ -63,7 +63,11 @@ impl Stream {
             conn.ends();
         }
         Stream {
-            asked: Asked { head: ask.request.is_head(), connect: ask.request.is_connect(), upgrade: false },
+            asked: RequestInfo {
+                head: ask.request.is_head(),
+                connect: ask.request.is_connect(),
+                upgrade: false,
+            },
             answer,
             send,
             recv: None,

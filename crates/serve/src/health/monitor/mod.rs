@@ -26,7 +26,7 @@ use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
 use weir_plan::{Lb, Spec, label};
 use weir_policy::Outcome;
-use weir_policy::health::{Health, Known};
+use weir_policy::health::{Health, HealthRecord};
 use weir_policy::snapshot::Snapshot;
 
 /// Callbacks for changes in health.
@@ -123,7 +123,7 @@ impl Monitor {
         self.heed_overrides();
         self.change(true, |_, _| {});
         self.notify();
-        let seen = |lb: &Monitored| Some((lb.id, graph.lb(lb.id)?.follow_first(Snapshot::of(&lb.health))));
+        let seen = |lb: &Monitored| Some((lb.id, graph.lb(lb.id)?.follow_first(Snapshot::new(&lb.health))));
         self.lbs.borrow().iter().filter_map(seen).collect()
     }
 
@@ -144,7 +144,7 @@ impl Monitor {
     }
 
     /// The health of targets that are not simply healthy: balancer, index among targets of that name, target.
-    pub fn known(&self) -> Vec<(String, u32, String, Known)> {
+    pub fn known(&self) -> Vec<(String, u32, String, HealthRecord)> {
         let (now_ns, mut counted) = (self.core.now(), BTreeMap::<String, u32>::new());
         let mut all = Vec::new();
         for lb in self.lbs.borrow().iter() {
@@ -161,7 +161,7 @@ impl Monitor {
     }
 
     /// Restores another process's knowledge of them.
-    pub fn believe(&self, known: &[(String, u32, String, Known)]) {
+    pub fn believe(&self, known: &[(String, u32, String, HealthRecord)]) {
         let known: BTreeMap<_, _> =
             known.iter().map(|(lb, n, target, known)| ((lb, *n, target), *known)).collect();
         let (now_ns, mut counted) = (self.core.now(), BTreeMap::<String, u32>::new());
@@ -169,7 +169,7 @@ impl Monitor {
             let number = counted.entry(lb.label.clone()).or_default();
             for (index, label) in (0u32..).zip(&lb.labels) {
                 if let Some(known) = known.get(&(&lb.label, *number, label)) {
-                    lb.health.heed(now_ns, index, *known);
+                    lb.health.restore(now_ns, index, *known);
                 }
             }
             *number += 1;
@@ -357,7 +357,7 @@ impl Monitor {
                 }
                 if lb.has_changed(now_ns, &self.errors) {
                     self.tell_ejections(lb);
-                    news.push((lb.id, Snapshot::of(&lb.health)));
+                    news.push((lb.id, Snapshot::new(&lb.health)));
                     let is_alive = lb.is_alive();
                     behind |= std::mem::replace(&mut lb.told.is_alive, is_alive) != is_alive;
                 }

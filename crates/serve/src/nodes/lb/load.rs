@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use weir_plan::{Node, Point, Spec, To};
+use weir_plan::{Edge, Node, Point, Spec};
 use weir_policy::prequal::Busy;
 
 /// The load of one target.
@@ -55,7 +55,9 @@ impl Loads {
     /// Adds those of a plan, whose nodes have these identities; a new load begins empty.
     pub fn add(&mut self, point: &Point, keys: &[u32]) {
         let probed = |node: &Node| match (&point.specs[node.spec as usize], node.to) {
-            (Spec::Lb(lb), To::List(list)) if lb.balance.traits().probes => Some(&point.lists[list as usize]),
+            (Spec::Lb(lb), Edge::List(list)) if lb.balance.traits().probes => {
+                Some(&point.lists[list as usize])
+            }
             _ => None,
         };
         for target in point.nodes.iter().filter_map(probed).flatten() {

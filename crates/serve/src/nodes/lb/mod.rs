@@ -35,7 +35,7 @@ use target_flags::Claim;
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
 use weir_plan::{KeySource, Scope};
-use weir_policy::{Ask, Deed, Kind, Picked as Choice, Ticket};
+use weir_policy::{Ask, Kind, Operation, PickOutcome as Choice, Ticket};
 use weir_stats::Key;
 
 /// The node.
@@ -70,7 +70,7 @@ pub(crate) struct Lb {
     /// Whether outcomes matter to health (ejection, outlier detection).
     pub listens: bool,
     /// In a verification: called with every operation on the policy.
-    pub records: Option<Box<dyn Fn(Deed)>>,
+    pub records: Option<Box<dyn Fn(Operation)>>,
     /// How targets are probed for each request (`lb.prequal`); `None`: they are not.
     pub probes: Option<Probes>,
     /// The counters of the balancer and its targets.
@@ -167,7 +167,7 @@ impl Lb {
 
     /// Reports an operation, if a verification records them.
     #[inline]
-    fn note(&self, deed: impl FnOnce() -> Deed) {
+    fn note(&self, deed: impl FnOnce() -> Operation) {
         if let Some(records) = &self.records {
             records(deed());
         }
@@ -196,7 +196,7 @@ impl Lb {
     fn excluded(&self, ctx: &RequestContext) -> Vec<u32> {
         let mut exclude = Vec::new();
         if let Some((_, tried)) = &ctx.tried {
-            tried.borrow().at(self.node, &mut exclude);
+            tried.borrow().add_to(self.node, &mut exclude);
         }
         if let Some((open, me)) = &ctx.open {
             let others = |(attempt, lb, _): &&(u32, NodeId, u32)| attempt != me && *lb == self.node;
@@ -210,20 +210,20 @@ impl Lb {
         let (mut upstream, flags) = (self.state.upstream.borrow_mut(), self.state.flags());
         if self.state.due_ns.get() <= ask.now_ns {
             upstream.tick(ask.now_ns);
-            self.note(|| Deed::Tick { now: ask.now_ns });
+            self.note(|| Operation::Tick { now: ask.now_ns });
             self.state.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
         }
         if self.state.shown.replace(flags.has_probation()) || self.state.shown.get() {
             flags.show(|target, probing| {
                 upstream.set_probing(target, probing);
-                self.note(|| Deed::Probing { target, probing });
+                self.note(|| Operation::Probing { target, probing });
             });
         }
         let permits = self.state.permits();
         if let Some(semaphore) = &permits {
             semaphore.changes(|target, full| {
                 upstream.set_full(target, full);
-                self.note(|| Deed::Full { target, full });
+                self.note(|| Operation::Full { target, full });
             });
         }
         // Targets of a later graph than this one.
@@ -237,12 +237,12 @@ impl Lb {
                 &without
             };
             let choice = upstream.pick(ask);
-            self.note(|| Deed::pick(ask, choice));
+            self.note(|| Operation::pick(ask, choice));
             let Choice::Target(ticket) = choice else { return (choice, None) };
             let target = ticket.target;
             if !self.knows(target) {
                 upstream.give_up(ticket);
-                self.note(|| Deed::GiveUp { ticket });
+                self.note(|| Operation::GiveUp { ticket });
                 if foreign.contains(&target) {
                     return (Choice::Empty, None);
                 }
@@ -257,8 +257,8 @@ impl Lb {
                     None => {
                         upstream.give_up(ticket);
                         upstream.set_full(target, true);
-                        self.note(|| Deed::GiveUp { ticket });
-                        self.note(|| Deed::Full { target, full: true });
+                        self.note(|| Operation::GiveUp { ticket });
+                        self.note(|| Operation::Full { target, full: true });
                         continue;
                     }
                 },
@@ -267,8 +267,8 @@ impl Lb {
             if claim == Claim::Tried {
                 upstream.give_up(ticket);
                 upstream.set_probing(target, true);
-                self.note(|| Deed::GiveUp { ticket });
-                self.note(|| Deed::Probing { target, probing: true });
+                self.note(|| Operation::GiveUp { ticket });
+                self.note(|| Operation::Probing { target, probing: true });
                 self.state.shown.set(true);
                 continue;
             }

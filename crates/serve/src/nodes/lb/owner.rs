@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use weir_net::io::timers::{Sleep, has_ended};
 use weir_plan::Scope;
 use weir_plan::fixed::OWNER_ANSWER_NS;
-use weir_policy::{Ask, Kind, Outcome, Picked as Choice, Ticket};
+use weir_policy::{Ask, Kind, Outcome, PickOutcome as Choice, Ticket};
 use weir_stats::Key;
 
 /// A message to the owner.

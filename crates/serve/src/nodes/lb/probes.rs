@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use weir_model::probe::ProbeWay;
 use weir_policy::prequal::Busy;
-use weir_policy::{Ask, Deed};
+use weir_policy::{Ask, Operation};
 use weir_stats::Key;
 
 /// The paths of probes.
@@ -48,7 +48,7 @@ impl Lb {
             busy
         };
         prequal.probe(ask.now_ns, ask.draw, busy);
-        self.note(|| Deed::Probed { now: ask.now_ns, draw: ask.draw.bits(), busy: asked.take() });
+        self.note(|| Operation::Probed { now: ask.now_ns, draw: ask.draw.bits(), busy: asked.take() });
     }
 
     fn send_probes(self: &Rc<Self>, probes: &Probes, ask: &Ask) {
@@ -57,7 +57,7 @@ impl Lb {
             Some(prequal) => prequal.whom(ask.draw, &mut whom),
             None => return,
         }
-        self.note(|| Deed::Asked { draw: ask.draw.bits() });
+        self.note(|| Operation::Asked { draw: ask.draw.bits() });
         for (target, draw) in whom {
             let times = probes.ways.get(target as usize).map_or(Some((0, 0)), |way| way.times(draw));
             if let Some((out_ns, back_ns)) = times {
@@ -80,6 +80,6 @@ impl Lb {
         let Some(prequal) = upstream.balancer().prequal() else { return };
         prequal.probed(now, draw, target, busy.in_flight, busy.latency_ns());
         let Busy { in_flight, alone_ns } = busy;
-        self.note(|| Deed::Answered { now, draw: draw.bits(), target, busy: (in_flight, alone_ns) });
+        self.note(|| Operation::Answered { now, draw: draw.bits(), target, busy: (in_flight, alone_ns) });
     }
 }

@@ -5,7 +5,7 @@ use crate::exchange::hold::{Completion, InFlightCounter};
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Deed, Kind, Release, Table, Ticket};
+use weir_policy::{Kind, Operation, Release, Table, Ticket};
 
 /// A change of health, which the owner sends to a balancer's loops.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Lb {
             } else {
                 upstream.done(now_ns, ticket, outcome, status)
             };
-            self.note(|| Deed::Done { now: now_ns, ticket, outcome, status, relayed });
+            self.note(|| Operation::Done { now: now_ns, ticket, outcome, status, relayed });
             if outcome == Some(Kind::ConnectFailed) {
                 self.state.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
             }
@@ -64,7 +64,7 @@ impl Lb {
                 lb.core.timers.after(ns).await;
                 lb.state.upstream.borrow_mut().release(target);
                 lb.state.uncount(target, ticket.at_ns);
-                lb.note(|| Deed::Release { target });
+                lb.note(|| Operation::Release { target });
             });
         } else {
             self.state.uncount(target, ticket.at_ns);
@@ -80,7 +80,7 @@ impl Lb {
         let now_ns = self.core.now();
         self.left(now_ns, ticket);
         self.state.upstream.borrow_mut().cancelled(now_ns, ticket);
-        self.note(|| Deed::Cancelled { now: now_ns, ticket });
+        self.note(|| Operation::Cancelled { now: now_ns, ticket });
         self.state.uncount(ticket.target, ticket.at_ns);
         if ticket.probe {
             self.state.flags().free_probe(ticket.target);
@@ -101,7 +101,7 @@ impl Lb {
                 upstream.balancer().share(table);
             }
         }
-        self.note(|| Deed::Follow { now, health: seen.health.clone() });
+        self.note(|| Operation::Follow { now, health: seen.health.clone() });
         self.notify_first();
     }
 

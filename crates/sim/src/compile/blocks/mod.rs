@@ -8,7 +8,7 @@ use crate::code::ends::Ends;
 use crate::code::{Code, Target, Targets};
 use crate::compile::guards::looks_past_cables;
 use std::collections::HashMap;
-use weir_plan::{NodeId, Point, Spec, To};
+use weir_plan::{Edge, NodeId, Point, Spec};
 use weir_workload::place_key;
 
 /// The most of anything that compiling may produce; beyond it comes an error instead of a wrapped number.
@@ -62,9 +62,9 @@ impl<'a> Layout<'a> {
             }
             stack.extend(spare(point, id));
             match inside(point, id) {
-                To::None => {}
-                To::Node(child) => stack.push(child),
-                To::List(l) => {
+                Edge::None => {}
+                Edge::Node(child) => stack.push(child),
+                Edge::List(l) => {
                     if !std::mem::replace(&mut seen_list[l as usize], true) {
                         stack.extend(&point.lists[l as usize]);
                     }
@@ -171,9 +171,9 @@ impl<'a> Layout<'a> {
                 ways_in[spare as usize] = 2;
             }
             match inside(self.point, id as u32) {
-                To::None => {}
-                To::Node(child) => ways_in[child as usize] = ways_in[child as usize].saturating_add(1),
-                To::List(l) => {
+                Edge::None => {}
+                Edge::Node(child) => ways_in[child as usize] = ways_in[child as usize].saturating_add(1),
+                Edge::List(l) => {
                     if !std::mem::replace(&mut seen_list[l as usize], true) {
                         for &t in &self.point.lists[l as usize] {
                             ways_in[t as usize] = 2;
@@ -208,13 +208,13 @@ impl<'a> Layout<'a> {
                 let node = &self.point.nodes[at as usize];
                 shape.push(u64::from(node.site) << 32 | u64::from(node.spec));
                 match inside(self.point, at) {
-                    To::None => break End::Leaf,
-                    To::List(_) => break End::Lb,
-                    To::Node(child) if self.head[child as usize] => {
+                    Edge::None => break End::Leaf,
+                    Edge::List(_) => break End::Lb,
+                    Edge::Node(child) if self.head[child as usize] => {
                         shape.push(u64::MAX - u64::from(self.block_of[child as usize].0));
                         break End::Call;
                     }
-                    To::Node(child) => at = child,
+                    Edge::Node(child) => at = child,
                 }
             };
             let block = match known.get(&shape) {
@@ -335,10 +335,10 @@ pub(crate) fn spare(point: &Point, id: NodeId) -> Option<NodeId> {
 }
 
 /// What a node leads to; a server leads to its model.
-pub(crate) fn inside(point: &Point, id: NodeId) -> To {
+pub(crate) fn inside(point: &Point, id: NodeId) -> Edge {
     let node = &point.nodes[id as usize];
     match &point.specs[node.spec as usize] {
-        Spec::Server { model: Some(model), .. } => To::Node(*model),
+        Spec::Server { model: Some(model), .. } => Edge::Node(*model),
         _ => node.to,
     }
 }

@@ -3,7 +3,7 @@
 use super::{Draft, End, Layout, NOT, inside, offset};
 use crate::code::CallSite;
 use crate::code::{Block, Code, Instance, Stage, Target};
-use weir_plan::{Mode, Spec, To};
+use weir_plan::{Edge, Mode, Spec};
 
 impl Layout<'_> {
     /// Adds a block and its stages; returns the number of the first one.
@@ -57,7 +57,7 @@ impl Layout<'_> {
             block.calls = Some(call);
         }
         for &node in draft.nodes.last().into_iter().flatten() {
-            if let To::Node(child) = inside(self.point, node) {
+            if let Edge::Node(child) = inside(self.point, node) {
                 code.call_targets.push(Target { pc: NOT, member: child });
             }
         }
@@ -70,7 +70,7 @@ impl Layout<'_> {
         let (site, _) = draft.chain[position];
         let place = self.point.sites[site as usize].place;
         for &node in &draft.nodes[position] {
-            let To::List(list) = self.point.nodes[node as usize].to else { continue };
+            let Edge::List(list) = self.point.nodes[node as usize].to else { continue };
             code.instances.push(Instance { lb, list, place, number: self.number[node as usize] });
         }
         offset

@@ -2,7 +2,7 @@
 
 use super::{Layout, Nested, inside, spare};
 use crate::code::Code;
-use weir_plan::{Mode, NodeId, Spec, To};
+use weir_plan::{Edge, Mode, NodeId, Spec};
 
 impl Layout<'_> {
     /// How often one way from the root can pass a site.
@@ -20,12 +20,12 @@ impl Layout<'_> {
                 continue;
             }
             let beyond = match inside(self.point, id as u32) {
-                To::None => 0,
-                To::Node(child) => behind[child as usize],
-                To::List(l) if self.is_sequence(id as u32) => self.point.lists[l as usize]
+                Edge::None => 0,
+                Edge::Node(child) => behind[child as usize],
+                Edge::List(l) if self.is_sequence(id as u32) => self.point.lists[l as usize]
                     .iter()
                     .fold(0u32, |sum, &t| sum.saturating_add(behind[t as usize])),
-                To::List(l) => *of_list[l as usize].get_or_insert_with(|| {
+                Edge::List(l) => *of_list[l as usize].get_or_insert_with(|| {
                     self.point.lists[l as usize].iter().map(|&t| behind[t as usize]).max().unwrap_or(0)
                 }),
             };
@@ -62,11 +62,11 @@ impl Layout<'_> {
             };
             behind[id] = u32::from(counted)
                 + match inside(self.point, id as u32) {
-                    To::None => 0,
-                    To::Node(child) => {
+                    Edge::None => 0,
+                    Edge::Node(child) => {
                         behind[child as usize] + u32::from(self.head[child as usize] && frames)
                     }
-                    To::List(l) => {
+                    Edge::List(l) => {
                         let most = of_list[l as usize].get_or_insert_with(|| {
                             self.point.lists[l as usize]
                                 .iter()
@@ -111,12 +111,12 @@ impl Layout<'_> {
                     next.push(self.block_of[spare as usize].0 as usize);
                 }
                 match inside(self.point, node) {
-                    To::Node(child) => next.push(self.block_of[child as usize].0 as usize),
-                    To::List(l) => {
+                    Edge::Node(child) => next.push(self.block_of[child as usize].0 as usize),
+                    Edge::List(l) => {
                         let list = &self.point.lists[l as usize];
                         next.extend(list.iter().map(|&t| self.block_of[t as usize].0 as usize));
                     }
-                    To::None => {}
+                    Edge::None => {}
                 }
                 next.retain(|b| *b != usize::MAX && !seen[*b]);
                 next.dedup();

@@ -14,7 +14,7 @@ use weir_model::draws::purpose;
 use weir_policy::Outcome;
 use weir_policy::config::Exclude;
 use weir_policy::hedge::Hedging;
-use weir_policy::retry::{Attempt, Tried};
+use weir_policy::retry::{Attempt, TriedTargets};
 use weir_stats::Key;
 
 /// What a branch does at its stage.
@@ -171,7 +171,7 @@ pub(super) struct Branches {
     attempts: Vec<Attempts>,
     attempts_each: usize,
     visits: Visits,
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TriedTargets>,
     /// The single child of each branch, by parent.
     pub child: Vec<u32>,
     pub groups: Vec<Group>,
@@ -331,7 +331,7 @@ impl Branches {
         let outside = Attempts { attempt, exclude, way: nobody, turn: 0, tries, tries_now, came: 0 };
         self.attempts.resize(n * self.attempts_each, outside);
         self.visits.grow(n, self.attempts.len());
-        self.tried.push(Tried::default());
+        self.tried.push(TriedTargets::default());
         self.child.push(NONE);
         self.groups.push(Group::default());
         self.hops.push(Vec::new());

@@ -12,7 +12,7 @@ use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent, warmup};
 use weir_plan::rewriting::Kinds;
-use weir_plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
+use weir_plan::{Clock, Edge, Faulty, Line, Mode, Scenario, Spec};
 
 pub(crate) use sites::*;
 
@@ -27,7 +27,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
     let (blocks, lines, warm_nodes) = (blocks.collect(), BTreeMap::new(), BTreeMap::new());
     let (tables, instances) = (Tables { loops: Loops::new(&layout), ..Tables::default() }, BTreeMap::new());
     let kinds =
-        Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
+        Kinds::new(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
     let mut b = Builder { layout, code, tables, lines, blocks, warm_nodes, instances, scenario, kinds };
     b.mix();
     b.place_blocks()?;
@@ -221,7 +221,7 @@ impl Builder<'_> {
     fn group(&mut self, draft: &Draft, position: usize, need: u32) -> u32 {
         let offset = (self.tables.group_lists.len() as u32).wrapping_sub(draft.base);
         for &node in &draft.nodes[position] {
-            let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
+            let Edge::List(list) = self.layout.point.nodes[node as usize].to else { continue };
             self.tables.group_lists.push(list);
         }
         self.tables.groups.push(GroupSite { need, offset });
@@ -305,9 +305,9 @@ impl Builder<'_> {
                     self.tables.lines[line as usize].warmups.extend(self.warm_nodes.get(&id));
                     stack.extend(spare(point, id));
                     match inside(point, id) {
-                        To::None => {}
-                        To::Node(child) => stack.push(child),
-                        To::List(l) => stack.extend(&point.lists[l as usize]),
+                        Edge::None => {}
+                        Edge::Node(child) => stack.push(child),
+                        Edge::List(l) => stack.extend(&point.lists[l as usize]),
                     }
                 }
             }

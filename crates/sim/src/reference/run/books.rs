@@ -8,7 +8,7 @@ use crate::account::invariants::violations;
 use crate::reference::branch::{Branch, Phase};
 use crate::reference::build::NONE;
 use crate::reference::recorder::{stay_of, what};
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 use weir_policy::{Outcome, Release};
 
 impl Reference<'_> {
@@ -75,7 +75,7 @@ impl Reference<'_> {
     pub(in crate::reference) fn note_answer(&mut self, slot: u32, outcome: Outcome) {
         let branch = self.branches.slots[slot as usize];
         if let Some(recorder) = &mut self.branches.recorder {
-            let stay = stay_of(&branch, What::Answer, self.now, self.now).said(outcome);
+            let stay = stay_of(&branch, StageKind::Answer, self.now, self.now).said(outcome);
             recorder.stay(slot, stay, if branch.wanted { None } else { Some(false) });
         }
     }
@@ -86,7 +86,7 @@ impl Reference<'_> {
         let Some(recorder) = &mut self.branches.recorder else { return };
         if let Release::After(ns) = release {
             let until = self.now.saturating_add(ns);
-            recorder.stay(slot, stay_of(&branch, What::Hold, self.now, until), Some(false));
+            recorder.stay(slot, stay_of(&branch, StageKind::Hold, self.now, until), Some(false));
         }
         recorder.picked_is_back(slot, outcome);
     }

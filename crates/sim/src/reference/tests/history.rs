@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 use weir_policy::Kind;
-use weir_policy::history::What;
+use weir_policy::history::StageKind;
 
 fn recorded<'p>(plan: &'p Plan, options: &Options, trace: Selection) -> Recording<'p> {
     let looks = RecordOptions { trace: Some(trace), explain: true };
@@ -23,7 +23,7 @@ fn check(of: &History, source: &str) {
     let mut at = 0;
     for stage in counting {
         assert_eq!(stage.from_ns, at, "{of:?}\n{source}");
-        assert!(stage.what != What::Hold && stage.to_ns >= at, "{of:?}\n{source}");
+        assert!(stage.what != StageKind::Hold && stage.to_ns >= at, "{of:?}\n{source}");
         at = stage.to_ns;
     }
     match of.latency_ns {
@@ -74,12 +74,12 @@ fn stages_that_count_add_up_to_the_latency() {
             );
         }
     }
-    for what in [What::Wait, What::Work, What::Cross, What::Backoff, What::Answer] {
+    for what in [StageKind::Wait, StageKind::Work, StageKind::Cross, StageKind::Backoff, StageKind::Answer] {
         for counts in [true, false] {
             assert!(seen.get(&(what, counts)).is_some_and(|n| *n > 20), "{what:?} {counts}: {seen:?}");
         }
     }
-    assert!(seen.get(&(What::Hold, false)).is_some_and(|n| *n > 20), "{seen:?}");
+    assert!(seen.get(&(StageKind::Hold, false)).is_some_and(|n| *n > 20), "{seen:?}");
 }
 
 /// Any number of threads and any selection give the same histories.
@@ -129,7 +129,7 @@ fn a_history_says_what_happened() {
     assert!(all.iter().any(|s| s.starts_with("work 4000..6000 delay") && s.ends_with(" 1")), "{all:?}");
     assert!(all.iter().any(|s| s.starts_with("answer 6000..6000 timeout")), "{all:?}");
     assert!(all.iter().any(|s| s.starts_with("backoff 6000..") && s.ends_with(" 2")), "{all:?}");
-    let answered = found.histories[1].stages.iter().rev().find(|s| s.what == What::Work).unwrap();
+    let answered = found.histories[1].stages.iter().rev().find(|s| s.what == StageKind::Work).unwrap();
     assert_eq!((answered.target.map(|t| t.1), answered.attempt), (Some(0), 2));
 }
 
@@ -150,7 +150,7 @@ scenario("s", cable(1 * ms, lb.random(pool(3, dyno))), traffic.poisson(every = 4
         assert!((typical.parts.iter().map(|part| part.share).sum::<f64>() - 1.0).abs() < 1e-9);
     }
     let p99 = &found.typical[3];
-    assert!(p99.parts[0].what == What::Wait && p99.parts[0].share > 0.4, "{p99:?}");
+    assert!(p99.parts[0].what == StageKind::Wait && p99.parts[0].share > 0.4, "{p99:?}");
     let results = run_with(&plan, &options(), &|_, _| {}, &AtomicBool::new(false), true).unwrap();
     let said = results.scenarios[0].latency_all.p99.value.unwrap();
     assert!((p99.ms / said - 1.0).abs() < 0.05, "{} {said}", p99.ms);

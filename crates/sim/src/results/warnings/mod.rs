@@ -7,7 +7,7 @@ use crate::results::job::JobOptions;
 use crate::results::replicate::Program;
 use crate::results::summary::Replication;
 use weir_model::Traffic;
-use weir_plan::{Listen, Point, Scenario, Scope, Spec, To, listeners};
+use weir_plan::{Edge, Listen, Point, Scenario, Scope, Spec, listeners};
 
 /// What the warnings about a finished scenario are derived from.
 pub(crate) struct Finished<'a> {
@@ -164,7 +164,7 @@ fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
     };
     let before = listeners(point).into_iter().find(|&id| match spec(id) {
         Spec::Listen(Listen { loops, .. }) => {
-            point.nodes[id as usize].to == To::Node(scenario.root) && *loops != Some(1)
+            point.nodes[id as usize].to == Edge::Node(scenario.root) && *loops != Some(1)
         }
         _ => false,
     });

@@ -9,7 +9,7 @@ use crate::code::Code;
 use crate::state::visits::Visits;
 use weir_model::way::further;
 use weir_policy::config::Exclude;
-use weir_policy::retry::{Attempt, Tried};
+use weir_policy::retry::{Attempt, TriedTargets};
 use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
 
@@ -165,7 +165,7 @@ pub(crate) struct RequestStates {
     /// How many of those in flight are health checks.
     pub checks: usize,
     pub rows: Rows,
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TriedTargets>,
     excludes: bool,
 }
 
@@ -271,7 +271,7 @@ impl RequestStates {
         rows.visits.grow(n, rows.attempts.len());
         rows.turns.grow(n, rows.attempts.len());
         if self.excludes {
-            self.tried.push(Tried::default());
+            self.tried.push(TriedTargets::default());
         }
         slot
     }

@@ -2,11 +2,11 @@
 
 use crate::call::{Call, Outcome, list};
 use crate::data::beside;
-use crate::nodes::{Arg, Default, NAME, later, may, maybe};
+use crate::nodes::{Arg, NAME, Unbuilt, later, may, maybe};
 use crate::value::{EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue};
 use starlark::values::ValueLike;
 use weir_plan::sticky;
-use weir_plan::{KeySource, Lb, NodeId, Scope, Spec, To};
+use weir_plan::{Edge, KeySource, Lb, NodeId, Scope, Spec};
 use weir_policy::config::{Balance, Eject, OnEmpty, Outlier};
 
 /// What every balancer takes besides its own arguments.
@@ -44,7 +44,7 @@ pub(super) static COMMON: [Arg; 15] = [
         "a file of 16 bytes or more: the key under which the cookie is \
         hashed",
     ),
-    later("subset", Default::None, "each balancer sees only some of the targets"),
+    later("subset", Unbuilt::None, "each balancer sees only some of the targets"),
     may(
         "scope",
         "\"loop\" | \"process\"",
@@ -92,7 +92,7 @@ pub(super) fn place<'v>(
         return Ok(None);
     }
     let list = call.context.state.borrow_mut().graph.list(targets);
-    call.node(Spec::Lb(lb), To::List(list))
+    call.node(Spec::Lb(lb), Edge::List(list))
 }
 
 /// The policy with all that is around it.
@@ -125,7 +125,7 @@ pub(super) fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Opt
     for name in ["max_waiting", "wait_timeout"] {
         if unbounded && call.value_or_none(name).is_some() && !call.failed() {
             let message =
-                format!("{} has no effect: nothing waits where targets are never full", call.of(name));
+                format!("{} has no effect: nothing waits where targets are never full", call.new(name));
             call.warn(message, "say when a target is full, as in `max_in_flight=10`");
         }
     }
@@ -154,7 +154,7 @@ pub(super) fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Opt
 /// `sticky_key`: the path of a file that is a key.
 fn sticky_key(call: &mut Call<'_, '_, '_, '_>, cookie: Option<&str>) -> Option<String> {
     let name = call.word("sticky_key", sticky::path)?;
-    let what = call.of("sticky_key");
+    let what = call.new("sticky_key");
     if cookie.is_none() && call.value_or_none("sticky").is_none() {
         let message = format!("{what} is the key of a cookie, and `sticky` names none");
         call.wrong_but(message, format!("write `sticky=\"srv\", sticky_key=\"{name}\"`, or leave it out"));
@@ -178,7 +178,7 @@ fn sticky_key(call: &mut Call<'_, '_, '_, '_>, cookie: Option<&str>) -> Option<S
 fn most(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<u32> {
     let value = call.value_or_none(name)?;
     if value.get_type() == "int" && value.to_str() == "0" {
-        let message = format!("{} must be at least 1, and is 0", call.of(name));
+        let message = format!("{} must be at least 1, and is 0", call.new(name));
         call.wrong_but(
             message,
             format!("`{name}=None` switches it off; a target of weight 0 is never picked"),
@@ -242,7 +242,7 @@ pub(super) fn weight(call: &Call<'_, '_, '_, '_>, target: NodeId) -> f64 {
 /// `key` and `bound` of a balancer that hashes.
 pub(super) fn hashed(call: &mut Call<'_, '_, '_, '_>) -> (Option<KeySource>, Option<f64>) {
     if call.is_none("key") {
-        let message = format!("{} must be a key, and is None: it is what is hashed", call.of("key"));
+        let message = format!("{} must be a key, and is None: it is what is hashed", call.new("key"));
         call.wrong_but(message, "write `key.header(\"x-user\")`, or leave `key` out, which means just that");
     }
     let key = call.key("key").unwrap_or_else(|| KeySource::Header("x-user".to_owned()));
@@ -251,7 +251,7 @@ pub(super) fn hashed(call: &mut Call<'_, '_, '_, '_>) -> (Option<KeySource>, Opt
         call.wrong_but(
             format!(
                 "{} must be at least 1, and is {bound}: it is a factor of the mean load",
-                call.of("bound")
+                call.new("bound")
             ),
             "write `bound=1.25` for a quarter more than the mean",
         );

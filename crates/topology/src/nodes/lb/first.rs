@@ -2,12 +2,12 @@
 
 use super::common::{COMMON, balancer, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{About, Function, Group, examples, need};
+use crate::nodes::{Description, Function, Group, examples, need};
 use weir_policy::config::Balance;
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.first",
-    about: About {
+    about: Description {
         group: Group::Balance,
         meaning: "Picks the first target that is eligible; the others are its hot spares.",
         simulated: "all requests go to the first target until it is down, full or left out",

@@ -2,12 +2,12 @@
 
 use super::common::{COMMON, balancer, hold, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{About, Function, Group, examples, may, need};
+use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, LeastConnArgs, Ties};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.least_conn",
-    about: About {
+    about: Description {
         group: Group::Balance,
         meaning: "Picks the target with the fewest of its own requests in flight (with weights: per \
             weight).",

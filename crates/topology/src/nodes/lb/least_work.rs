@@ -3,14 +3,14 @@
 use super::common::{COMMON, balancer, targets};
 use crate::call::{Call, Outcome};
 use crate::graph::Graph;
-use crate::nodes::{About, Function, Group, examples, need};
+use crate::nodes::{Description, Function, Group, examples, need};
 use std::collections::HashSet;
-use weir_plan::{NodeId, Spec, To};
+use weir_plan::{Edge, NodeId, Spec};
 use weir_policy::config::Balance;
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.least_work",
-    about: About {
+    about: Description {
         group: Group::Balance,
         meaning: "Picks the target with the least work left, which only a simulation can know: a \
                 lower bound for every policy.",
@@ -61,12 +61,12 @@ fn balancer_behind(graph: &Graph, nodes: &[NodeId]) -> Option<(String, String)> 
             _ => {}
         }
         match node.to {
-            To::None => {}
-            To::Node(next) => open.push(next),
-            To::List(list) if lists.insert(list) => {
+            Edge::None => {}
+            Edge::Node(next) => open.push(next),
+            Edge::List(list) if lists.insert(list) => {
                 open.extend(graph.lists().get(list as usize).into_iter().flatten());
             }
-            To::List(_) => {}
+            Edge::List(_) => {}
         }
     }
     None

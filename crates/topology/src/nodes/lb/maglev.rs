@@ -2,13 +2,13 @@
 
 use super::common::{COMMON, balancer, hashed, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{About, Function, Group, examples, may, need};
+use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, MaglevArgs};
 use weir_policy::maglev::{GREATEST_TABLE, TABLE_SIZE, is_table_size};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.maglev",
-    about: About {
+    about: Description {
         group: Group::Balance,
         meaning: "Sends equal keys to one target, found in Maglev's table: more even than a ring.",
         simulated: "the target of the request's key, unless it is left out or at its `bound`",
@@ -51,7 +51,7 @@ fn table_size(call: &mut Call<'_, '_, '_, '_>, targets: usize) -> u32 {
         Some(next) => format!("the next prime is {next}"),
         None => format!("a table has {GREATEST_TABLE} slots at most: put the targets into groups"),
     };
-    let what = call.of("table_size");
+    let what = call.new("table_size");
     if !is_table_size(size) {
         call.wrong_but(
             format!("{what} must be a prime, and is {size}: else keys miss some of the slots"),

@@ -2,12 +2,12 @@
 
 use super::common::{COMMON, balancer, hold, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{About, Function, Group, examples, may, need};
+use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, P2cArgs, Ties};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.p2c",
-    about: About {
+    about: Description {
         group: Group::Balance,
         meaning: "Draws two targets and picks the one with fewer of its own requests in flight: the \
             power of two choices.",

@@ -2,12 +2,12 @@
 
 use super::common::{COMMON, balancer, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{About, Function, Group, examples, may, need};
+use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, PeakEwmaArgs};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.peak_ewma",
-    about: About {
+    about: Description {
         group: Group::Balance,
         meaning: "Draws two targets and picks the cheaper by latency, in an average that rises at \
                 once and falls slowly.",

@@ -3,14 +3,14 @@
 
 use super::common::{COMMON, around, place, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{About, Function, Group, examples, may, need};
+use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_plan::Lb;
 use weir_plan::ranges::{MOST_KEPT, MOST_PROBES};
 use weir_policy::config::{Balance, PrequalArgs};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.prequal",
-    about: About {
+    about: Description {
         group: Group::Balance,
         meaning: "Picks by what targets say of themselves: requests in flight and latency, asked by \
                 probes.",
@@ -46,7 +46,7 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let probes = call.positive("probes").unwrap_or(3.0);
     if probes > MOST_PROBES && !call.failed() {
-        let message = format!("{} must be at most {MOST_PROBES}, and is {probes}", call.of("probes"));
+        let message = format!("{} must be at most {MOST_PROBES}, and is {probes}", call.new("probes"));
         call.wrong(message);
     }
     let pool = call.count("pool", 1, MOST_KEPT).unwrap_or(16);

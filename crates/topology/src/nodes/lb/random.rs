@@ -2,12 +2,12 @@
 
 use super::common::{COMMON, balancer, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{About, Function, Group, examples, need};
+use crate::nodes::{Description, Function, Group, examples, need};
 use weir_policy::config::Balance;
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.random",
-    about: About {
+    about: Description {
         group: Group::Balance,
         meaning: "Picks a target at random, by weight.",
         simulated: "a request goes to the target that the policy picks, and the policy is told how \

@@ -2,12 +2,12 @@
 
 use super::common::{COMMON, balancer, hashed, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{About, Function, Group, examples, may, need};
+use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, RingHashArgs};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.ring_hash",
-    about: About {
+    about: Description {
         group: Group::Balance,
         meaning: "Sends equal keys to one target, found on a ring of hashes.",
         simulated: "the target of the request's key, unless it is left out or at its `bound`",

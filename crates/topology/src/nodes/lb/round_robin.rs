@@ -2,13 +2,13 @@
 
 use super::common::{COMMON, balancer, targets, weight};
 use crate::call::{Call, Outcome};
-use crate::nodes::{About, Function, Group, examples, may, need};
+use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, RoundRobinArgs, Start};
 use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.round_robin",
-    about: About {
+    about: Description {
         group: Group::Balance,
         meaning: "Takes the targets in turn; with weights, smoothly as nginx does.",
         simulated: "a request goes to the target that the policy picks, and the policy is told how \
