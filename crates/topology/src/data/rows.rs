@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn parse(bytes: &[u8]) -> Result<Option<Rows>, String> {
-        parse(&Table::parse(bytes)?)
+        super::parse(&Table::parse(bytes)?)
     }
 
     #[test]
