@@ -3,6 +3,7 @@
 mod bans;
 mod names;
 mod nodes;
+mod paths;
 mod prose;
 mod references;
 mod sources;
@@ -29,6 +30,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
     problems.extend(bans::check(root));
     problems.extend(nodes::check(root, &files));
     problems.extend(references::check(root));
+    problems.extend(paths::check(root));
     problems.extend(architecture(root));
     problems.extend(files.iter().flat_map(|file| named(file, ENFORCED)));
     if PROSE_IS_ENFORCED {
@@ -166,7 +168,7 @@ fn walk(dir: &Path, ending: &str, found: &mut Vec<PathBuf>) {
 
 /// A map of the code is read only while it is short.
 fn architecture(root: &Path) -> Vec<String> {
-    const LONGEST: usize = 250;
+    const LONGEST: usize = 150;
     match fs::read_to_string(root.join("ARCHITECTURE.md")) {
         Ok(text) if text.lines().count() >= LONGEST => {
             vec![format!("ARCHITECTURE.md: {LONGEST} lines or more")]
