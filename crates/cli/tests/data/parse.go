@@ -1,4 +1,4 @@
-// Reads recorded connections, each a file, with Go's net/http, and prints the requests in them: see serve_parsers.rs.
+// Reads recorded connections, each a file, with Go's net/http, and prints the requests in them: see serve/parsers.rs.
 package main
 
 import (
@@ -41,8 +41,17 @@ func read(out io.Writer, from *bufio.Reader) string {
 			return ending(err)
 		}
 		nonce := strings.Join(request.Header.Values("X-Nonce"), ",")
-		fmt.Fprintf(out, "%s %s %s %d %d\n", request.Method, request.RequestURI, nonce, n, h.Sum32())
+		fmt.Fprintf(out, "%s %s %s %d %d\n", request.Method, request.RequestURI, latin1(nonce), n, h.Sum32())
 	}
+}
+
+// latin1 shows each byte of a field as a character, as the other parsers do: a field may have bytes above 0x7f.
+func latin1(bytes string) string {
+	runes := make([]rune, len(bytes))
+	for i := 0; i < len(bytes); i++ {
+		runes[i] = rune(bytes[i])
+	}
+	return string(runes)
 }
 
 func ending(err error) string {

@@ -146,7 +146,7 @@ fn what_is_wrong_with_an_origin_is_said() {
         (&right, named.as_str(), "for another name"),
         (&right, an_authority_that_has_not_signed.as_str(), "not signed by a known authority"),
         (&right, "", "not signed by a known authority"),
-        (&asks, mine.as_str(), "wants a certificate of this side"),
+        (&asks, mine.as_str(), "requires a certificate of this side"),
         (&asks, &format!("{mine}, cert = {own}"), ""),
         (&right, mine.as_str(), ""),
     ] {
@@ -221,7 +221,7 @@ fn what_cannot_be_used_ends_the_start_with_a_sentence() {
         (origin(&format!("ca = \"{}\"", empty.cert)), "bundle of authorities", "has no certificate"),
         (
             origin(&format!("cert = \"{}\", key = \"{}\"", good.cert, second.key)),
-            "does not fit",
+            "does not match",
             "give the key",
         ),
     ] {
