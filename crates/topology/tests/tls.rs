@@ -91,7 +91,7 @@ fn what_is_wrong_is_said_with_the_remedy() {
         ("listen(\":1\", server(), tls=tls.server([\"a.pem\"]))", "list of pairs", "tls.server("),
         ("listen(\":1\", server(), tls=tls.server(7))", "a path or a list of pairs", "tls.server("),
         ("listen(\":1\", server(), tls=tls.server([(\"a\", \"b\")], key=\"c\"))", "no certificate", "pairs"),
-        ("listen(\":1\", server(), tls=tls.server(\"\", \"a.key\"))", "no path of a file", "PEM"),
+        ("listen(\":1\", server(), tls=tls.server(\"\", \"a.key\"))", "not the path of a file", "PEM"),
         (
             "listen(\":1\", server(), tls=tls.server(\"a\", \"b\", client_auth=\"request\"))",
             "client_ca",
@@ -110,7 +110,7 @@ fn what_is_wrong_is_said_with_the_remedy() {
         ),
         (
             "listen(\":1\", server(addr=\"x:1\", tls=tls.client(name=\"a b\")))",
-            "no name of a host",
+            "name of a host",
             "app.example.com",
         ),
         ("listen(\":1\", server(addr=\"unix:/x\", tls=tls.client()))", "has no name", "name="),

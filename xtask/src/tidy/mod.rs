@@ -16,12 +16,6 @@ use std::path::{Path, PathBuf};
 /// The folders that have sources.
 const FOLDERS: &[&str] = &["crates", "xtask", "examples", "bench"];
 
-/// Rules of names that `check` enforces; `words` lists what breaks the others.
-const ENFORCED: &[names::Rule] = names::Rule::ALL;
-
-/// Whether `check` enforces the shares of words in comments.
-const PROSE_IS_ENFORCED: bool = true;
-
 /// What is wrong with the tree at `root`, one sentence each, `file:line: ...` where there is a line.
 pub(crate) fn check(root: &Path) -> Vec<String> {
     let files = files(root, FOLDERS, "rs");
@@ -32,14 +26,12 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
     problems.extend(references::check(root));
     problems.extend(paths::check(root));
     problems.extend(architecture(root));
-    problems.extend(files.iter().flat_map(|file| named(file, ENFORCED)));
-    if PROSE_IS_ENFORCED {
-        problems.extend(prose_shares(&files));
-    }
+    problems.extend(files.iter().flat_map(|file| named(file, names::Rule::ALL)));
+    problems.extend(prose_shares(&files));
     problems
 }
 
-/// Names and words of comments that break a rule, enforced or not, and their counts by crate. `wanted` is a crate's folder
+/// Names and words of comments that break a rule, and their counts by crate. `wanted` is a crate's folder
 /// (`crates/serve`) or the folder's name; `None`: all.
 pub(crate) fn words(root: &Path, wanted: Option<&str>) -> Result<String, String> {
     let mut all = files(root, FOLDERS, "rs");

@@ -1,0 +1,77 @@
+//! The rooms of `verify`: simulation against reality.
+
+use super::{Layout, Room, room};
+
+/// Its rooms, the lowest first.
+pub(super) const VERIFY: Layout = Layout {
+    folder: "crates/verify",
+    rooms: &[
+        room("busy", "the load of the machine", &[]),
+        room("part", "the messages between the processes of a run", &[]),
+        room("children", "the processes of a run", &["busy", "part"]),
+        room(
+            "statistics",
+            "paired differences, and whether they are small enough to say that both worlds agree",
+            &[],
+        ),
+        Room {
+            despite: &[("against", "a circle from before the table, to be opened")],
+            ..room("prepare", "prepares a scenario to be served", &[])
+        },
+        room("against", "another proxy in place of weir", &["prepare"]),
+        room(
+            "options",
+            "the options of a verification, and its errors",
+            &["statistics", "prepare", "against"],
+        ),
+        room("trial", "one run in reality", &["busy", "part", "children", "prepare", "against", "options"]),
+        room("calibrate", "what this machine adds to a request", &["prepare", "options", "trial"]),
+        room("figures", "what one replication, or one run, says", &["part", "prepare", "trial"]),
+        room("hops", "A point with what a machine adds", &["prepare", "calibrate"]),
+        room("connections", "the number of connections that a run should need", &["prepare", "hops"]),
+        room("outcome", "the outcome of a verification", &["statistics", "against", "calibrate"]),
+        room(
+            "record",
+            "records of the runs of a verification as lines of JSON (`weir.record/1`), and their replay",
+            &["trial"],
+        ),
+        room(
+            "schedule",
+            "how many runs a scenario has, how long they are, and how many go on beside each other",
+            &["prepare", "options", "calibrate"],
+        ),
+        room(
+            "run",
+            "A verification of the crate",
+            &[
+                "statistics",
+                "prepare",
+                "options",
+                "trial",
+                "calibrate",
+                "figures",
+                "hops",
+                "connections",
+                "outcome",
+                "record",
+                "schedule",
+            ],
+        ),
+        room(
+            "lib",
+            "one file, two worlds",
+            &[
+                "children",
+                "statistics",
+                "prepare",
+                "against",
+                "options",
+                "calibrate",
+                "outcome",
+                "record",
+                "run",
+            ],
+        ),
+    ],
+    few: &[],
+};
