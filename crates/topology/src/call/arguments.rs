@@ -81,7 +81,7 @@ impl<'v> Call<'v, '_, '_, '_> {
 
     /// Reports that an argument is not as expected, and how it is written.
     pub(crate) fn unfit_but(&mut self, name: &str, wanted: &str, value: Value<'v>, help: &str) {
-        let message = format!("{} must be {wanted}, not {}", self.new(name), describe(value));
+        let message = format!("{} must be {wanted}, not {}", self.describe(name), describe(value));
         self.wrong_but(message, help);
     }
 
@@ -131,14 +131,14 @@ impl<'v> Call<'v, '_, '_, '_> {
     }
 
     /// `time` of `cable` in words.
-    pub(crate) fn new(&self, name: &str) -> String {
+    pub(crate) fn describe(&self, name: &str) -> String {
         format!("`{name}` of `{}`", self.name())
     }
 
     /// A duration argument, ns, not negative.
     pub(crate) fn duration(&mut self, name: &str) -> Option<u64> {
         let value = self.value(name)?;
-        let what = self.new(name);
+        let what = self.describe(name);
         self.ns(&what, value)
     }
 
@@ -146,7 +146,7 @@ impl<'v> Call<'v, '_, '_, '_> {
     pub(crate) fn positive_duration(&mut self, name: &str) -> Option<u64> {
         let ns = self.duration(name)?;
         if ns == 0 {
-            let what = self.new(name);
+            let what = self.describe(name);
             self.wrong(format!("{what} must be longer than 0"));
             return None;
         }
@@ -156,7 +156,7 @@ impl<'v> Call<'v, '_, '_, '_> {
     /// A limit that `None` (or nothing) switches off, ns: else a duration above 0.
     pub(crate) fn limit(&mut self, name: &str) -> Option<u64> {
         let value = self.value_or_none(name)?;
-        let what = self.new(name);
+        let what = self.describe(name);
         let ns = self.ns(&what, value)?;
         if ns == 0 {
             self.wrong_but(format!("{what} must be longer than 0"), format!("`{name}=None` switches it off"));
@@ -176,7 +176,7 @@ impl<'v> Call<'v, '_, '_, '_> {
     /// A distribution argument.
     pub(crate) fn dist(&mut self, name: &str) -> Option<Dist> {
         let value = self.value(name)?;
-        let what = self.new(name);
+        let what = self.describe(name);
         self.dist_of(&what, value)
     }
 
@@ -252,7 +252,7 @@ impl<'v> Call<'v, '_, '_, '_> {
     /// A whole-number argument between two bounds.
     pub(crate) fn whole(&mut self, name: &str, least: u64, most: u64) -> Option<u64> {
         let value = self.value(name)?;
-        let what = self.new(name);
+        let what = self.describe(name);
         self.whole_of(&what, value, least, most)
     }
 
@@ -284,7 +284,7 @@ impl<'v> Call<'v, '_, '_, '_> {
     /// A finite-number argument.
     pub(crate) fn real(&mut self, name: &str) -> Option<f64> {
         let value = self.value(name)?;
-        let what = self.new(name);
+        let what = self.describe(name);
         self.real_of(&what, value)
     }
 
@@ -292,7 +292,7 @@ impl<'v> Call<'v, '_, '_, '_> {
     pub(crate) fn not_negative(&mut self, name: &str) -> Option<f64> {
         let x = self.real(name)?;
         if x < 0.0 {
-            let what = self.new(name);
+            let what = self.describe(name);
             self.wrong(format!("{what} must not be negative, but is {x}"));
             return None;
         }
@@ -303,7 +303,7 @@ impl<'v> Call<'v, '_, '_, '_> {
     pub(crate) fn positive(&mut self, name: &str) -> Option<f64> {
         let x = self.real(name)?;
         if x <= 0.0 {
-            let what = self.new(name);
+            let what = self.describe(name);
             self.wrong(format!("{what} must be above 0, not {x}"));
             return None;
         }
@@ -314,7 +314,7 @@ impl<'v> Call<'v, '_, '_, '_> {
     pub(crate) fn share(&mut self, name: &str) -> Option<f64> {
         let x = self.real(name)?;
         if !(0.0..=1.0).contains(&x) {
-            let what = self.new(name);
+            let what = self.describe(name);
             let message = format!("{what} must be between 0 and 1, not {x}");
             if (1.0..=100.0).contains(&x) {
                 // To six digits: a hundredth of 1.1 has many digits.
@@ -332,12 +332,12 @@ impl<'v> Call<'v, '_, '_, '_> {
     pub(crate) fn percent(&mut self, name: &str) -> Option<f64> {
         let x = self.real(name)?;
         if !(0.0..=100.0).contains(&x) {
-            let what = self.new(name);
+            let what = self.describe(name);
             self.wrong(format!("{what} must be between 0 and 100 (percent), not {x}"));
             return None;
         }
         if x > 0.0 && x < 1.0 && !self.failed() {
-            let what = self.new(name);
+            let what = self.describe(name);
             // To six digits, like a share.
             let percent = (x * 1e8).round() / 1e6;
             self.warn(
@@ -370,7 +370,7 @@ impl<'v> Call<'v, '_, '_, '_> {
             self.unfit(name, &suggest::either(&all), value);
             return None;
         };
-        let what = self.new(name);
+        let what = self.describe(name);
         match words.iter().find(|w| w.0 == text) {
             Some((_, Some(meaning))) => Some(*meaning),
             Some((word, None)) => {

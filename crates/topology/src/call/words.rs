@@ -90,14 +90,14 @@ impl<'v> Call<'v, '_, '_, '_> {
     /// A string argument that passes a check; `None` where it is not given.
     pub(crate) fn word(&mut self, name: &str, check: Check) -> Option<String> {
         let value = self.value_or_none(name)?;
-        let what = self.new(name);
+        let what = self.describe(name);
         self.word_of(&what, value, check)
     }
 
     /// An argument of one string or a list of them.
     pub(crate) fn words(&mut self, name: &str, check: Check) -> Vec<String> {
         let Some(value) = self.value_or_none(name) else { return Vec::new() };
-        let what = self.new(name);
+        let what = self.describe(name);
         let Some(items) = list(value) else {
             if value.unpack_str().is_none() {
                 self.wrong(format!("{what} must be a string or a list of strings, not {}", describe(value)));
@@ -130,7 +130,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         };
         let items: Vec<_> = dictionary.iter().collect();
         drop(dictionary);
-        let what = self.new(argument);
+        let what = self.describe(argument);
         let mut fields: Vec<(String, String)> = Vec::with_capacity(items.len());
         for (name, value) in items {
             let name_repr = name.to_repr();

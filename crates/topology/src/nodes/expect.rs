@@ -80,7 +80,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         if Metric::OF_NODES.contains(&metric) != node.is_some() && !call.failed() {
             misplaced(call, metric, node.is_some());
         }
-        let what = call.new(metric.name());
+        let what = call.describe(metric.name());
         conditions.extend(of_value(call, &what, metric, value));
     }
     if let Some(value) = call.value_or_none("errors") {

@@ -188,7 +188,7 @@ fn time(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<(u64, Option<Dist
     let mean =
         dist.mean_ns().filter(|m| m.is_finite()).unwrap_or(i64::MAX as f64).min(i64::MAX as f64) as u64;
     if mean == 0 {
-        let message = format!("{} must be longer than 0, but its mean is 0", call.new(name));
+        let message = format!("{} must be longer than 0, but its mean is 0", call.describe(name));
         call.wrong(message);
         return None;
     }

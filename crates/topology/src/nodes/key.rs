@@ -88,7 +88,7 @@ fn client<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 
 fn name(call: &mut Call<'_, '_, '_, '_>) -> Option<String> {
     let value = call.value("name")?;
-    let what = call.new("name");
+    let what = call.describe("name");
     call.word_of(&what, value, http::field_name)
 }
 

@@ -88,7 +88,7 @@ fn prefixes(call: &mut Call<'_, '_, '_, '_>) -> Option<(String, String)> {
         call.wrong_but(message, "write `path=(\"/api/\", \"/\")`");
         return None;
     };
-    let what = call.new("path");
+    let what = call.describe("path");
     let from = call.word_of(&what, *from, path::written::prefix).map(|from| path::normal(&from));
     let to = call.word_of(&what, *to, path::written::prefix);
     from.zip(to)

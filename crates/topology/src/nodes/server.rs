@@ -162,7 +162,7 @@ fn model(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<NodeId>> {
         call.unfit("model", "a function, a distribution, a duration or a node", value);
         return Ok(None);
     }
-    let what = call.new("model");
+    let what = call.describe("model");
     let Some(time) = call.dist_of(&what, value) else { return Ok(None) };
     if call.failed() {
         return Ok(None);

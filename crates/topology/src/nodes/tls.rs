@@ -145,7 +145,7 @@ fn client<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 /// An argument that is the path of a file, as the plan keeps it.
 fn file(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<String> {
     let value = call.value_or_none(name)?;
-    let what = call.new(name);
+    let what = call.describe(name);
     file_of(call, &what, value)
 }
 

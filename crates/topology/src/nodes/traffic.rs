@@ -108,7 +108,7 @@ fn is_bare(call: &mut Call<'_, '_, '_, '_>) -> bool {
         return false;
     };
     let (name, number) = (call.name(), weir_plan::http::short(&value.to_str()));
-    let message = format!("{} must be a duration, not {}", call.new("every"), describe(value));
+    let message = format!("{} must be a duration, not {}", call.describe("every"), describe(value));
     call.wrong_but(
         message,
         format!(
@@ -122,7 +122,7 @@ fn is_bare(call: &mut Call<'_, '_, '_, '_>) -> bool {
 /// Arrivals per second.
 fn rate(call: &mut Call<'_, '_, '_, '_>) -> Option<f64> {
     let value = call.value("rate")?;
-    let what = call.new("rate");
+    let what = call.describe("rate");
     rate_of(call, &what, value, !MAY_BE_ZERO)
 }
 
@@ -176,7 +176,7 @@ pub(super) fn pairs<'v>(
 ) -> Option<Vec<Option<[Value<'v>; 2]>>> {
     let value = call.value(name)?;
     let Some(items) = list(value) else {
-        let message = format!("{} must be a list of {wanted}, not {}", call.new(name), describe(value));
+        let message = format!("{} must be a list of {wanted}, not {}", call.describe(name), describe(value));
         call.wrong_but(message, shape);
         return None;
     };
@@ -191,7 +191,7 @@ pub(super) fn pairs<'v>(
         if item.downcast_ref::<Poison>().is_some() {
             call.poison();
         } else if pair.is_none() {
-            let what = call.new(&format!("{name}[{i}]"));
+            let what = call.describe(&format!("{name}[{i}]"));
             call.wrong_but(format!("{what} must be {wanted}, not {}{length}", describe(item)), shape);
         }
         pairs.push(pair);

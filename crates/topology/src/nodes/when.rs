@@ -74,7 +74,7 @@ fn header<'v>(call: &mut Call<'v, '_, '_, '_>, pair: Value<'v>) -> Option<(Strin
         malformed(call, pair);
         return None;
     };
-    let what = call.new("header");
+    let what = call.describe("header");
     let name = call.word_of(&what, name, http::field_name)?;
     let value = call.word_of(&what, value, http::field_value)?;
     Some((name.to_ascii_lowercase(), value))

@@ -125,7 +125,7 @@ pub(super) fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Opt
     for name in ["max_waiting", "wait_timeout"] {
         if unbounded && call.value_or_none(name).is_some() && !call.failed() {
             let message =
-                format!("{} has no effect: nothing waits where targets are never full", call.new(name));
+                format!("{} has no effect: nothing waits where targets are never full", call.describe(name));
             call.warn(message, "say when a target is full, as in `max_in_flight=10`");
         }
     }
@@ -154,7 +154,7 @@ pub(super) fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Opt
 /// `sticky_key`: the path of a file that is a key.
 fn sticky_key(call: &mut Call<'_, '_, '_, '_>, cookie: Option<&str>) -> Option<String> {
     let name = call.word("sticky_key", sticky::path)?;
-    let what = call.new("sticky_key");
+    let what = call.describe("sticky_key");
     if cookie.is_none() && call.value_or_none("sticky").is_none() {
         let message = format!("{what} is the key of a cookie, and `sticky` names none");
         call.wrong_but(message, format!("write `sticky=\"srv\", sticky_key=\"{name}\"`, or leave it out"));
@@ -178,7 +178,7 @@ fn sticky_key(call: &mut Call<'_, '_, '_, '_>, cookie: Option<&str>) -> Option<S
 fn most(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<u32> {
     let value = call.value_or_none(name)?;
     if value.get_type() == "int" && value.to_str() == "0" {
-        let message = format!("{} must be at least 1, and is 0", call.new(name));
+        let message = format!("{} must be at least 1, and is 0", call.describe(name));
         call.wrong_but(
             message,
             format!("`{name}=None` switches it off; a target of weight 0 is never picked"),
@@ -242,7 +242,7 @@ pub(super) fn weight(call: &Call<'_, '_, '_, '_>, target: NodeId) -> f64 {
 /// `key` and `bound` of a balancer that hashes.
 pub(super) fn hashed(call: &mut Call<'_, '_, '_, '_>) -> (Option<KeySource>, Option<f64>) {
     if call.is_none("key") {
-        let message = format!("{} must be a key, and is None: it is what is hashed", call.new("key"));
+        let message = format!("{} must be a key, and is None: it is what is hashed", call.describe("key"));
         call.wrong_but(message, "write `key.header(\"x-user\")`, or leave `key` out, which means just that");
     }
     let key = call.key("key").unwrap_or_else(|| KeySource::Header("x-user".to_owned()));
@@ -251,7 +251,7 @@ pub(super) fn hashed(call: &mut Call<'_, '_, '_, '_>) -> (Option<KeySource>, Opt
         call.wrong_but(
             format!(
                 "{} must be at least 1, and is {bound}: it is a factor of the mean load",
-                call.new("bound")
+                call.describe("bound")
             ),
             "write `bound=1.25` for a quarter more than the mean",
         );

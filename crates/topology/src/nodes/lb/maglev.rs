@@ -51,7 +51,7 @@ fn table_size(call: &mut Call<'_, '_, '_, '_>, targets: usize) -> u32 {
         Some(next) => format!("the next prime is {next}"),
         None => format!("a table has {GREATEST_TABLE} slots at most: put the targets into groups"),
     };
-    let what = call.new("table_size");
+    let what = call.describe("table_size");
     if !is_table_size(size) {
         call.wrong_but(
             format!("{what} must be a prime, and is {size}: else keys miss some of the slots"),
