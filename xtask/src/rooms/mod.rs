@@ -25,7 +25,8 @@ const WHERE: &str = "xtask/src/rooms/table";
 
 /// What is wrong with the rooms of the crates in the table, one sentence each.
 pub(crate) fn check(root: &Path) -> Vec<String> {
-    let mut problems: Vec<_> = show::folders(root).iter().filter_map(|folder| absent(folder, TABLE)).collect();
+    let mut problems: Vec<_> =
+        show::folders(root).iter().filter_map(|folder| absent(folder, TABLE)).collect();
     let judged = TABLE.iter().flat_map(|held| judge(held, &Tree::read(&root.join(held.folder).join("src"))));
     problems.extend(judged);
     problems
