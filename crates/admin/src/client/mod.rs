@@ -189,15 +189,16 @@ impl Client {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|_| None)?;
         let mut request = Request::new(Full::<Bytes>::from(body));
         *request.method_mut() = method;
-        *request.uri_mut() = path.parse().map_err(|_| Some(format!("`{path}` is no path")))?;
+        *request.uri_mut() = path.parse().map_err(|_| Some(format!("`{path}` is not a path")))?;
         let headers = request.headers_mut();
-        headers.insert(HOST, HeaderValue::from_str(host).map_err(|_| Some(format!("`{host}` is no host")))?);
+        headers
+            .insert(HOST, HeaderValue::from_str(host).map_err(|_| Some(format!("`{host}` is not a host")))?);
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         if let Some(token) = &self.token {
             let bearer = [b"Bearer ", &token[..]].concat();
             let mut bearer =
-                HeaderValue::from_bytes(&bearer).map_err(|_| Some("the token is no word".to_owned()))?;
+                HeaderValue::from_bytes(&bearer).map_err(|_| Some("the token is not a word".to_owned()))?;
             bearer.set_sensitive(true);
             headers.insert(AUTHORIZATION, bearer);
         }

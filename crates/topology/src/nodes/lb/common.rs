@@ -168,7 +168,7 @@ fn sticky_key(call: &mut Call<'_, '_, '_, '_>, cookie: Option<&str>) -> Option<S
     let text = path.to_str().map(str::to_owned);
     if text.is_none() {
         call.wrong(format!(
-            "{what}: the folder of \"{name}\" has a name that is no text, and a plan could not keep it"
+            "{what}: the folder of \"{name}\" has a name that is not text, and a plan could not keep it"
         ));
     }
     text
@@ -178,7 +178,7 @@ fn sticky_key(call: &mut Call<'_, '_, '_, '_>, cookie: Option<&str>) -> Option<S
 fn most(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<u32> {
     let value = call.value_or_none(name)?;
     if value.get_type() == "int" && value.to_str() == "0" {
-        let message = format!("{} must be at least 1, and is 0", call.describe(name));
+        let message = format!("{} must be at least 1, not 0", call.describe(name));
         call.wrong_but(
             message,
             format!("`{name}=None` switches it off; a target of weight 0 is never picked"),
@@ -242,7 +242,7 @@ pub(super) fn weight(call: &Call<'_, '_, '_, '_>, target: NodeId) -> f64 {
 /// `key` and `bound` of a balancer that hashes.
 pub(super) fn hashed(call: &mut Call<'_, '_, '_, '_>) -> (Option<KeySource>, Option<f64>) {
     if call.is_none("key") {
-        let message = format!("{} must be a key, and is None: it is what is hashed", call.describe("key"));
+        let message = format!("{} must be a key, not None: it is what is hashed", call.describe("key"));
         call.wrong_but(message, "write `key.header(\"x-user\")`, or leave `key` out, which means just that");
     }
     let key = call.key("key").unwrap_or_else(|| KeySource::Header("x-user".to_owned()));
@@ -250,7 +250,7 @@ pub(super) fn hashed(call: &mut Call<'_, '_, '_, '_>) -> (Option<KeySource>, Opt
     if let Some(bound) = bound.filter(|b| *b < 1.0) {
         call.wrong_but(
             format!(
-                "{} must be at least 1, and is {bound}: it is a factor of the mean load",
+                "{} must be at least 1, not {bound}: it is a factor of the mean load",
                 call.describe("bound")
             ),
             "write `bound=1.25` for a quarter more than the mean",

@@ -54,7 +54,7 @@ fn table_size(call: &mut Call<'_, '_, '_, '_>, targets: usize) -> u32 {
     let what = call.describe("table_size");
     if !is_table_size(size) {
         call.wrong_but(
-            format!("{what} must be a prime, and is {size}: else keys miss some of the slots"),
+            format!("{what} must be a prime, not {size}: otherwise keys miss some of the slots"),
             help,
         );
     } else if size < least {

@@ -46,7 +46,7 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let probes = call.positive("probes").unwrap_or(3.0);
     if probes > MOST_PROBES && !call.failed() {
-        let message = format!("{} must be at most {MOST_PROBES}, and is {probes}", call.describe("probes"));
+        let message = format!("{} must be at most {MOST_PROBES}, not {probes}", call.describe("probes"));
         call.wrong(message);
     }
     let pool = call.count("pool", 1, MOST_KEPT).unwrap_or(16);
