@@ -1,4 +1,4 @@
-"""Reads recorded connections, each a file, with h11, and prints the requests in them: see serve_parsers.rs."""
+"""Reads recorded connections, each a file, with h11, and prints the requests in them: see serve/parsers.rs."""
 
 import sys
 
@@ -29,8 +29,9 @@ def requests(raw):
         elif isinstance(event, h11.Data):
             body += bytes(event.data)
         elif isinstance(event, h11.EndOfMessage):
-            nonce = [v.decode() for n, v in at.headers if n == b"x-nonce"]
-            yield f"{at.method.decode()} {at.target.decode()} {','.join(nonce)} {len(body)} {fnv(body)}"
+            # Each byte of a field is a character, as the other parsers print it: a field may have bytes above 0x7f.
+            nonce = ",".join(v.decode("latin-1") for n, v in at.headers if n == b"x-nonce")
+            yield f"{at.method.decode()} {at.target.decode('latin-1')} {nonce} {len(body)} {fnv(body)}"
             conn.send(h11.Response(status_code=200, headers=[("content-length", "0")]))
             conn.send(h11.EndOfMessage())
             if conn.our_state is h11.MUST_CLOSE:
@@ -42,6 +43,7 @@ def requests(raw):
             return
 
 
+sys.stdout.reconfigure(encoding="utf-8")
 for name in sys.argv[1:]:
     with open(name, "rb") as f:
         raw = f.read()

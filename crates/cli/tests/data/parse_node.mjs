@@ -1,4 +1,4 @@
-// Reads recorded connections, each a file, with Node's llhttp, and prints the requests in them: see serve_parsers.rs.
+// Reads recorded connections, each a file, with Node's llhttp, and prints the requests in them: see serve/parsers.rs.
 
 import { createServer } from "node:http";
 import { readFileSync } from "node:fs";

@@ -183,7 +183,7 @@ fn files_open_with_a_question_and_how_to_run_them() {
     }
 }
 
-/// It is served as well: `serve_real.rs`.
+/// It is served as well: `serve/real.rs`.
 #[test]
 fn the_edge_of_one_page_is_simulated() {
     let scenarios = run_of(&["examples/edge.star"]);
