@@ -5,6 +5,7 @@
 //! `upstream` and the clients of `h1` and `h2` are the connections behind. No lock is taken on that path.
 #![forbid(unsafe_code)]
 
+mod accept;
 mod control;
 mod exchange;
 mod graph;
@@ -16,18 +17,22 @@ mod log;
 mod message;
 mod metrics;
 mod nodes;
+mod reload;
 mod sync;
+mod threads;
 mod transport;
 mod upstream;
 mod verify_run;
 
-pub use control::by_hand::{SetTarget, TargetState};
-pub use control::certificates::check_certificates;
 pub use control::hand_over::{MAGIC as HAND_OVER, Predecessor};
-pub use control::reload::{Config, NewTopology, Source};
-pub use control::start::{Error, Listening, Options, Remote, Running, start};
+pub use control::remote::Remote;
+pub use control::start::{Running, start};
 pub use inspect::{ListenerView, LoopView, OnLoop, PoolView, QueueView, Readiness, State, TargetView, View};
 pub use metrics::Exposition;
+pub use reload::options::{Error, Listening, Options};
+pub use reload::overrides::{SetTarget, TargetState};
+pub use reload::reloader::{Config, NewTopology, Source};
+pub use threads::certificates::check_certificates;
 pub use transport::aside::SideListener;
 pub use transport::bind::CannotListen;
 pub use transport::inherit::Inherited;

@@ -14,7 +14,7 @@ mod tree;
 pub(crate) use show::show;
 
 use std::path::Path;
-use table::{Layout, Restriction, Room, TABLE};
+use table::{Layout, Room, TABLE};
 use tree::{Edge, Tree};
 
 /// A larger set of files that all know each other cannot be understood file by file.
@@ -47,7 +47,6 @@ fn judge(held: &Layout, tree: &Tree) -> Vec<String> {
     problems.extend(presence(held, tree));
     problems.extend(tree.edges.iter().filter_map(|e| forbidden(held, tree, e)));
     problems.extend(held.rooms.iter().flat_map(|room| unused(held, tree, room)));
-    problems.extend(held.few.iter().filter_map(|few| too_well_known(held, tree, few)));
     problems.extend(knotted(held, tree));
     problems
 }
@@ -134,30 +133,6 @@ fn unused(held: &Layout, tree: &Tree, room: &Room) -> Vec<String> {
             )
         })
         .collect()
-}
-
-fn too_well_known(held: &Layout, tree: &Tree, few: &Restriction) -> Option<String> {
-    let Some(file) = tree.file(few.file) else {
-        return Some(format!(
-            "{WHERE}: {} has no file `{}` any more; take its line out",
-            held.folder, few.file
-        ));
-    };
-    let by: Vec<&Edge> = tree.dependents(file).collect();
-    (by.len() > few.most).then(|| {
-        format!(
-            "{}/src/{}:1: {} files know it, {} may ({}); give them what they need of it instead: {}",
-            held.folder,
-            few.file,
-            by.len(),
-            few.most,
-            few.why,
-            by.iter()
-                .map(|e| format!("{}:{}", tree.files[e.from].path, e.line))
-                .collect::<Vec<_>>()
-                .join(", ")
-        )
-    })
 }
 
 fn knotted(held: &Layout, tree: &Tree) -> Option<String> {

@@ -7,12 +7,11 @@ use super::*;
 const TWO: Layout = Layout {
     folder: "crates/x",
     rooms: &[room("low", "what lies below all", &[]), room("high", "what stands on it", &["low"])],
-    few: &[Restriction { file: "low/hub.rs", most: 1, why: "all hangs on it" }],
 };
 
 fn tree(files: &[(&str, &str)]) -> Tree {
-    let hub = [("low/hub.rs", ""), ("low/mod.rs", "")];
-    Tree::new(files.iter().chain(&hub).map(|(p, t)| ((*p).to_owned(), (*t).to_owned())).collect())
+    let always = [("low/mod.rs", "")];
+    Tree::new(files.iter().chain(&always).map(|(p, t)| ((*p).to_owned(), (*t).to_owned())).collect())
 }
 
 fn problems(files: &[(&str, &str)]) -> Vec<String> {
@@ -57,24 +56,6 @@ fn rooms_and_the_table_name_the_same() {
     assert!(found[0].starts_with("crates/x/src/lib.rs:1: the room `lib` is not in the table; "), "{found:?}");
     assert!(found[1].starts_with("crates/x/src/new.rs:1: the room `new` "), "{found:?}");
     assert!(problems(&[])[0].contains("has no room `high` any more"));
-    let found =
-        judge(&TWO, &Tree::new(vec![("low.rs".into(), String::new()), ("high.rs".into(), String::new())]));
-    assert!(found.len() == 1 && found[0].contains("has no file `low/hub.rs` any more"), "{found:?}");
-}
-
-#[test]
-fn a_file_that_few_may_know_is_counted() {
-    let one =
-        [("low/a.rs", "use super::hub::A;\nuse super::hub::B;"), ("high.rs", "pub use crate::low::hub::C;")];
-    assert_eq!(problems(&one), [""; 0]);
-    let found = problems(&[("low/a.rs", "use super::hub::A;"), ("high.rs", "\nuse crate::low::hub::C;")]);
-    assert_eq!(
-        found,
-        [
-            "crates/x/src/low/hub.rs:1: 2 files know it, 1 may (all hangs on it); give them what they need of it instead: \
-          high.rs:2, low/a.rs:1"
-        ]
-    );
 }
 
 #[test]
@@ -110,7 +91,6 @@ fn the_table_lists_the_lowest_first() {
             Room { despite: &[("low", "")], ..room("high", "", &["low"]) },
             room("low", "what lies below all", &[]),
         ],
-        few: &[],
     };
     let found = order(&HELD).join("\n");
     for part in
@@ -127,7 +107,6 @@ fn an_exception_has_a_reason_and_a_use() {
             Room { despite: &[("high", "until it is cut")], ..room("low", "what lies below all", &[]) },
             room("high", "what stands on it", &["low"]),
         ],
-        few: &[],
         ..TWO
     };
     assert_eq!(judge(&HELD, &tree(&[("low/a.rs", "use crate::high::H;"), ("high.rs", "")])), [""; 0]);
@@ -141,9 +120,9 @@ fn rooms_are_shown_with_their_edges_and_the_knot() {
         [("low/a.rs", "use crate::high::H;"), ("low/b.rs", ""), ("high.rs", "use crate::low::{a::A, b::B};")];
     assert_eq!(
         show::of_crate("crates/x", Some(&TWO), &tree(&files)),
-        "crates/x: 5 files in 2 rooms, from the lowest\n\
+        "crates/x: 4 files in 2 rooms, from the lowest\n\
          \x20 room  files  lines  known by  knows (files that know x files known)\n\
-         \x20 low       4      1         1  high 1\n\
+         \x20 low       3      1         1  high 1\n\
          \x20 high      1      1         1  low 2\n\
          \x20 knot: 2 files all know each other, over others: high.rs, low/a.rs; without high.rs:1: crate::low::a::A it would be 0\n\
          \x20 2 files in it if what a module's file names of its own folder counts\n\

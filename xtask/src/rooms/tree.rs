@@ -69,11 +69,6 @@ impl Tree {
         tree
     }
 
-    /// The number of the file with this path.
-    pub(super) fn file(&self, path: &str) -> Option<usize> {
-        self.files.iter().position(|f| f.path == path)
-    }
-
     /// The files that know this one.
     pub(super) fn dependents(&self, file: usize) -> impl Iterator<Item = &Edge> {
         self.edges.iter().filter(move |e| e.to == file && !e.only_hands_on)

@@ -3,10 +3,10 @@
 //! Loops reach them by the ordinary HTTP/1.1 path, over one end of a socket pair; the other end is sent here and
 //! served like a client's connection whose requests enter at the root of that server's nodes.
 
-use super::connection;
-use super::event_loop::Loop;
-use super::process::Process;
+use crate::accept::connection;
 use crate::exchange::NodeId;
+use crate::threads::event_loop::Loop;
+use crate::threads::process::Process;
 use crate::transport::bind::{self, Bound, CannotListen};
 use crate::transport::listener::{Entry, Listener};
 use crate::transport::listening::{Accepted, ListeningSocket, LoopSocket};

@@ -5,9 +5,9 @@
 //! sockets it names, in messages of a byte with as many descriptors as one may carry; the new one sends
 //! [`ACCEPTING`]. If the connection ends before that, the old one continues unaffected.
 
-use super::process::Process;
-use super::start::Remote;
+use super::remote::Remote;
 use crate::health::snapshot::Snapshot;
+use crate::threads::process::Process;
 use crate::transport::inherit::Inherited;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,

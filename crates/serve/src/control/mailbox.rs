@@ -1,42 +1,15 @@
-//! Messages between threads. Each has a mailbox; sending takes no lock that waits and never blocks the sender.
-//! Messages refer to things by their identity, never by a number that another graph may use for something else.
+//! The mail of a thread, as it is read.
 
-use super::admission::{self, IdleScope};
-use super::adopt::{self, Reload};
-use super::event_loop::Loop;
-use super::handoff::HandedOver;
-use crate::nodes::Id;
-use crate::nodes::lb::{HealthUpdate, ToOwner};
-use std::net::SocketAddr;
+use crate::accept::{loop_assignment, room};
+use crate::nodes::lb::ToOwner;
+use crate::reload::adopt;
+use crate::threads::event_loop::Loop;
+use crate::threads::mail::ToLoop;
 use std::rc::Rc;
-use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Messages that are read before the sockets are polled again.
 const AT_ONCE: u32 = 64;
-
-/// A question that is answered on the thread itself.
-pub(crate) type Question = Box<dyn FnOnce(&Rc<Loop>) + Send>;
-
-/// A message to a thread that runs a graph.
-pub(crate) enum ToLoop {
-    /// From the health monitor: the health of a balancer's targets has changed.
-    Health { lb: Id, seen: Arc<HealthUpdate> },
-    /// A name has these addresses now.
-    Addresses { name: u32, addresses: Arc<[SocketAddr]> },
-    /// A connection that another loop has accepted.
-    Client(Box<HandedOver>),
-    /// Another loop wants to connect to this target, and there may be no more connections.
-    CloseIdle { target: u32 },
-    /// Another loop has no descriptor left.
-    CloseOldest,
-    /// A client of another loop waits for room.
-    MakeRoom(IdleScope),
-    /// A reload. To the owner first, which passes it on with the health of each balancer in it.
-    Reload(Box<Reload>),
-    /// A question of the admin interface or a scrape, answered on the thread itself.
-    Ask(Question),
-}
 
 /// Reads a thread's mail for ever.
 pub(crate) async fn run(lp: Rc<Loop>, mut mail: UnboundedReceiver<ToLoop>) {
@@ -77,10 +50,10 @@ fn read(lp: &Rc<Loop>, message: ToLoop) {
                 monitor.look_at_names();
             }
         }
-        ToLoop::Client(client) => client.serve(lp),
+        ToLoop::Client(client) => loop_assignment::serve(lp, *client),
         ToLoop::CloseIdle { target } => lp.targets.close_idle(target),
         ToLoop::CloseOldest => drop(lp.targets.close_oldest()),
-        ToLoop::MakeRoom(whose) => drop(admission::close_idle(lp, whose)),
+        ToLoop::MakeRoom(whose) => drop(room::close_idle(lp, whose)),
         ToLoop::Reload(reload) => adopt::adopt(lp, *reload),
         ToLoop::Ask(ask) => ask(lp),
     }

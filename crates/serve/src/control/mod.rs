@@ -1,25 +1,10 @@
-//! The process: its threads and listeners, the mail between them, and how it starts and ends.
+//! The process: how its threads start and end, what they are asked from outside, and how another process takes its place.
 
-mod accept;
-mod admission;
-mod adopt;
 mod built_in;
-pub(crate) mod by_hand;
-pub(crate) mod certificates;
-mod clients;
-mod connection;
-mod event_loop;
+mod drain;
 pub(crate) mod hand_over;
-mod handoff;
-mod handshake;
-mod listeners;
-mod load;
 mod mailbox;
-mod process;
-mod protocol;
-mod proxied;
-pub(crate) mod reload;
+pub(crate) mod remote;
 mod scrape;
+mod spawn;
 pub(crate) mod start;
-mod threads;
-pub(crate) mod watchdog;

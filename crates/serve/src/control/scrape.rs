@@ -2,9 +2,6 @@
 //!
 //! For a loop that hangs, or has ended, its last counts are used, so that no counter decreases.
 
-use super::adopt::Generation;
-use super::event_loop::Loop;
-use super::process::Process;
 use crate::graph::Graph;
 use crate::graph::blueprint::Blueprint;
 use crate::metrics::counts::Value;
@@ -14,6 +11,9 @@ use crate::metrics::{
     Code, ConnectionCounts, Counting, Exposition, ListenerCounts, NodeCounts, Samples, text,
 };
 use crate::nodes::Node;
+use crate::threads::event_loop::Loop;
+use crate::threads::generation::Generation;
+use crate::threads::process::Process;
 use std::collections::BTreeMap;
 use std::iter::once;
 use std::sync::{Arc, PoisonError};

@@ -3,10 +3,10 @@
 use super::gather::{ListenerReport, PoolHealth, TargetHealth, TargetReport, ThreadView, concurrency};
 use super::view::{ListenerView, LoopView, OnLoop, PoolView, QueueView, State, TargetView, View};
 use super::words;
-use crate::control::watchdog;
 use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
 use crate::nodes::Id;
+use crate::threads::watchdog;
 use std::collections::BTreeMap;
 use weir_plan::{Lb, Scope, Spec, label};
 use weir_policy::eligibility::Admin;

@@ -12,8 +12,8 @@ mod words;
 
 pub use view::{ListenerView, LoopView, OnLoop, PoolView, QueueView, State, TargetView, View};
 
-use crate::control::start::Remote;
-use crate::control::watchdog;
+use crate::control::remote::Remote;
+use crate::threads::watchdog;
 use crate::transport::listener::Entry;
 use std::sync::atomic::Ordering::Relaxed;
 

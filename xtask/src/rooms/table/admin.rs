@@ -35,5 +35,4 @@ pub(super) const ADMIN: Layout = Layout {
             &["answer", "access", "topology", "watcher", "page", "server", "events", "post"],
         ),
     ],
-    few: &[],
 };

@@ -21,5 +21,4 @@ pub(super) const CLI: Layout = Layout {
         ),
         room("main", "the `weir` binary", &["fault", "args", "input", "commands"]),
     ],
-    few: &[],
 };

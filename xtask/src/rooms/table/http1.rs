@@ -124,5 +124,4 @@ pub(super) const HTTP1: Layout = Layout {
             ],
         ),
     ],
-    few: &[],
 };

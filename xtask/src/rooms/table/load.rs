@@ -50,5 +50,4 @@ pub(super) const LOAD: Layout = Layout {
         room("lib", "an open-loop generator", &["outcome", "hgrm", "target", "tally", "run"]),
         room("open", "open traffic of the crate", &["generator", "run"]),
     ],
-    few: &[],
 };

@@ -24,8 +24,6 @@ pub(super) struct Layout {
     pub(super) folder: &'static str,
     /// Its rooms, the lowest first.
     pub(super) rooms: &'static [Room],
-    /// Files that few may know.
-    pub(super) few: &'static [Restriction],
 }
 
 /// A room: a folder right below `src`, or a file in it (by its name without `.rs`).
@@ -42,14 +40,6 @@ pub(super) struct Room {
 /// A room that knows only what lies below it; for others, `Room { despite: &[..], ..room(..) }`.
 pub(super) const fn room(name: &'static str, purpose: &'static str, knows: &'static [&'static str]) -> Room {
     Room { name, purpose, knows, despite: &[] }
-}
-
-/// A file that at most `most` others may know.
-pub(super) struct Restriction {
-    /// From `src`.
-    pub(super) file: &'static str,
-    pub(super) most: usize,
-    pub(super) why: &'static str,
 }
 
 /// Every crate of the workspace; one without an entry fails.

@@ -44,5 +44,4 @@ pub(super) const MODEL: Layout = Layout {
             ],
         ),
     ],
-    few: &[],
 };

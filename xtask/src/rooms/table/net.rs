@@ -9,5 +9,4 @@ pub(super) const NET: Layout = Layout {
         room("transport", "connections as streams of bytes, in the clear or over TLS", &["io"]),
         room("lib", "what others see of it: both", &["io", "transport"]),
     ],
-    few: &[],
 };

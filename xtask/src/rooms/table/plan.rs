@@ -81,5 +81,4 @@ pub(super) const PLAN: Layout = Layout {
             ],
         ),
     ],
-    few: &[],
 };

@@ -24,5 +24,4 @@ pub(super) const POLICY: Layout = Layout {
             &["outcome", "ds", "limits", "attempts", "balance", "health", "upstream"],
         ),
     ],
-    few: &[],
 };

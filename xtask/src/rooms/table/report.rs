@@ -114,5 +114,4 @@ pub(super) const REPORT: Layout = Layout {
             ],
         ),
     ],
-    few: &[],
 };

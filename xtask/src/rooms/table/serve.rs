@@ -1,6 +1,6 @@
 //! The rooms of `serve`, the data plane.
 
-use super::{Layout, Restriction, room};
+use super::{Layout, room};
 
 pub(super) const SERVE: Layout = Layout {
     folder: "crates/serve",
@@ -55,8 +55,23 @@ pub(super) const SERVE: Layout = Layout {
             &["metrics", "log", "h1", "h2", "exchange", "upstream", "nodes", "graph"],
         ),
         room(
-            "control",
-            "the process: threads, listeners, mail among them, start and end",
+            "threads",
+            "what a thread that serves has: its loop, what all threads share, the messages among them",
+            &[
+                "metrics",
+                "log",
+                "transport",
+                "exchange",
+                "upstream",
+                "nodes",
+                "graph",
+                "health",
+                "verify_run",
+            ],
+        ),
+        room(
+            "accept",
+            "from an accepted socket to a connection on its loop: limits of clients, TLS, the protocol",
             &[
                 "metrics",
                 "log",
@@ -69,24 +84,56 @@ pub(super) const SERVE: Layout = Layout {
                 "upstream",
                 "nodes",
                 "graph",
+                "verify_run",
+                "threads",
+            ],
+        ),
+        room(
+            "reload",
+            "how a topology comes to be served, the first and those that replace it",
+            &[
+                "metrics",
+                "log",
+                "transport",
+                "sync",
+                "exchange",
+                "upstream",
+                "nodes",
+                "graph",
                 "health",
                 "verify_run",
+                "threads",
+                "accept",
+            ],
+        ),
+        room(
+            "control",
+            "the process: its threads start and end, questions from outside, hand-over",
+            &[
+                "metrics",
+                "log",
+                "transport",
+                "sync",
+                "exchange",
+                "upstream",
+                "nodes",
+                "graph",
+                "health",
+                "verify_run",
+                "threads",
+                "accept",
+                "reload",
             ],
         ),
         room(
             "inspect",
-            "what whoever looks from outside sees: the live view, health, readiness",
-            &["metrics", "transport", "exchange", "nodes", "graph", "health", "control"],
+            "what is seen from outside: the live view, health, readiness",
+            &["metrics", "transport", "exchange", "nodes", "graph", "health", "threads", "reload", "control"],
         ),
         room(
             "lib",
             "what the command line calls",
-            &["metrics", "control", "inspect", "transport", "verify_run"],
+            &["metrics", "threads", "reload", "control", "inspect", "transport", "verify_run"],
         ),
     ],
-    few: &[Restriction {
-        file: "control/event_loop.rs",
-        most: 12,
-        why: "a loop is a leaf: nodes, exchanges and targets work with the core of their thread",
-    }],
 };

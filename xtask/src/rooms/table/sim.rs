@@ -45,5 +45,4 @@ pub(super) const SIM: Layout = Layout {
         ),
         room("lib", "what other crates use of it", &["record", "results"]),
     ],
-    few: &[],
 };

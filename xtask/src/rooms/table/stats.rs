@@ -18,5 +18,4 @@ pub(super) const STATS: Layout = Layout {
             &["math", "draw", "student", "histogram", "estimate", "difference", "mser"],
         ),
     ],
-    few: &[],
 };

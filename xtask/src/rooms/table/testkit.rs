@@ -10,5 +10,4 @@ pub(super) const TESTKIT: Layout = Layout {
         room("bytes", "bytes that a reader must survive", &[]),
         room("lib", "what other crates' tests use", &["bytes", "frozen", "random"]),
     ],
-    few: &[],
 };

@@ -70,5 +70,4 @@ pub(super) const TOPOLOGY: Layout = Layout {
             &["params", "context", "nodes", "value", "load"],
         ),
     ],
-    few: &[],
 };

@@ -73,5 +73,4 @@ pub(super) const VERIFY: Layout = Layout {
             ],
         ),
     ],
-    few: &[],
 };

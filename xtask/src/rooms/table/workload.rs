@@ -12,5 +12,4 @@ pub(super) const WORKLOAD: Layout = Layout {
         room("sending", "the number and times of requests, and which count", &[]),
         room("lib", "the public face: all of them", &["drawn", "kinds", "places", "requests", "sending"]),
     ],
-    few: &[],
 };

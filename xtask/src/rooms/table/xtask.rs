@@ -18,5 +18,4 @@ pub(super) const XTASK: Layout = Layout {
             &["command", "deps", "dist", "pgo", "recipes", "rooms", "tidy"],
         ),
     ],
-    few: &[],
 };

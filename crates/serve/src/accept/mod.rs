@@ -1,14 +1,22 @@
-//! Accepting: a task for each listener of a loop. Without descriptors it pauses, and never spins; at a limit an idle
+//! From an accepted socket to a connection on its loop: limits of clients, TLS, the protocol.
+//!
+//! Accepting is a task for each listener of a loop. Without descriptors it pauses, and never spins; at a limit an idle
 //! client makes room. For clients that still wait as the listening sockets close see [`late`].
 
+pub(crate) mod connection;
+mod handshake;
 mod late;
+pub(crate) mod loop_assignment;
+mod protocol;
+mod proxied;
+pub(crate) mod room;
 
-use super::admission::{self, Admission, IdleScope, Place};
-use super::connection;
-use super::event_loop::Loop;
-use super::handoff::{self, InTransit};
 use crate::metrics::Limit;
 use crate::sync::buffered;
+use crate::threads::admission::{Admission, Place};
+use crate::threads::event_loop::Loop;
+use crate::threads::mail::IdleScope;
+use crate::threads::transit::InTransit;
 use crate::transport::listener::Listener;
 use crate::transport::listening::{Accepted, ListeningSocket};
 use std::future::poll_fn;
@@ -76,7 +84,7 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                 lp.state.metrics.limits.one(Limit::Descriptors);
                 // Descriptors held by idle connections may be freed.
                 if !lp.targets.close_oldest() {
-                    admission::make_room(&lp, IdleScope::Anybody);
+                    room::make_room(&lp, IdleScope::Anybody);
                 }
                 if !pauses(&lp, socket.acceptor(), closes.as_mut()).await {
                     break;
@@ -103,7 +111,7 @@ fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, admission: &Admission, accepte
                 None => connection::begin(lp, listener, accepted, Box::new(place), None),
                 Some(transit) => {
                     let number = listener.number().unwrap_or_default();
-                    handoff::send(lp, transit, number, accepted, place);
+                    loop_assignment::send(lp, transit, number, accepted, place);
                 }
             }
         }

@@ -1,17 +1,19 @@
 //! The threads of a process: one for each event loop, one that owns process-wide state (health, balancers that all
 //! loops share), one for the built-in servers.
 
-use super::admission::{IdleScope, make_room};
-use super::adopt::{self, Generation, Maker};
-use super::event_loop::Loop;
-use super::mailbox::{self, ToLoop};
-use super::process::Process;
-use super::{accept, built_in};
+use super::{built_in, drain, mailbox};
+use crate::accept;
+use crate::accept::room::make_room;
 use crate::graph::builder::Thread;
 use crate::graph::state::LocalState;
 use crate::health::monitor::{Callbacks, Monitor};
 use crate::metrics::Limit;
 use crate::nodes::lb::{Owner, ToOwner};
+use crate::reload::adopt;
+use crate::threads::event_loop::Loop;
+use crate::threads::generation::{Generation, Maker};
+use crate::threads::mail::{IdleScope, ToLoop};
+use crate::threads::process::Process;
 use crate::transport::listening::LoopSocket;
 use crate::transport::settings::TCP;
 use crate::transport::socket_file::SocketFiles;
@@ -65,8 +67,12 @@ struct Inbox {
 }
 
 /// Serving threads, and how each is drained.
-type StartedThread =
-    (Receiver<Option<io::Error>>, Arc<[UnboundedSender<Drain>]>, Vec<JoinHandle<io::Result<()>>>);
+pub(super) struct StartedThreads {
+    /// Each loop sends here as it ends, and the built-in servers as they fail.
+    pub ended: Receiver<Option<io::Error>>,
+    pub drains: Arc<[UnboundedSender<Drain>]>,
+    pub threads: Vec<JoinHandle<io::Result<()>>>,
+}
 
 /// Starts all threads, and waits until all have begun: one that cannot ends the others.
 pub(super) fn start(
@@ -74,7 +80,7 @@ pub(super) fn start(
     sockets: Vec<Vec<(usize, LoopSocket)>>,
     inboxes: Inboxes,
     files: &Arc<SocketFiles>,
-) -> io::Result<StartedThread> {
+) -> io::Result<StartedThreads> {
     let Inboxes { mut mailboxes, mut notified, owner_mail, built_in_mail, arrivals } = inboxes;
     let (end, ended) = channel();
     let too_few = || io::Error::other("a mailbox is missing");
@@ -98,7 +104,7 @@ pub(super) fn start(
     let (drains, threads) = started.inspect_err(|_| {
         shared.process.ending.send_replace(true);
     })?;
-    Ok((ended, drains, threads))
+    Ok(StartedThreads { ended, drains, threads })
 }
 
 /// Starts a thread that serves no client, and waits until it has begun.
@@ -324,68 +330,10 @@ impl Shared {
             let _ = begun.send(());
             drop(begun);
             let Some(Drain) = drain.recv().await else { return Ok(()) };
-            self::drain(&process, &lp, &files).await;
+            drain::drain(&process, &lp, &files).await;
             Ok(())
         };
         lp.run(main).await
-    }
-}
-
-/// Ends a loop (`docs/spec/serving.md#drain`).
-async fn drain(process: &Process, lp: &Rc<Loop>, files: &SocketFiles) {
-    let replaced = process.replaced.load(Ordering::Relaxed);
-    let delay_ns = if replaced { 0 } else { lp.longest_ns(|http| http.drain_delay_ns) };
-    if delay_ns > 0 {
-        lp.core.timers.after(delay_ns).await;
-    }
-    process.transits.close();
-    let end_ns = lp.core.now().saturating_add(lp.drain_timeout_ns());
-    let word_ns = lp.core.now().saturating_add(DRAIN_WORD_NS);
-    // Requests in flight may still come to listeners behind those that they came in by.
-    let levels = lp.levels() as usize;
-    for (level, drained) in (0..).zip(process.drained.iter().take(levels)) {
-        // Before the queues are read for the last time: no new client finds the way in then.
-        files.remove(level);
-        lp.closing.send_modify(|closing| closing.levels = level + 1);
-        let closing: Vec<_> = lp.accepting.borrow_mut().extract_if(.., |(at, _)| *at <= level).collect();
-        for (_, task) in closing {
-            task.await;
-        }
-        lp.drain(level);
-        // The loop does not know the clients that were let in last yet.
-        lp.core.timers.after(LOOK_NS).await;
-        let are_coming = || process.transits.coming(lp.number as usize) > 0;
-        while (lp.is_busy(level) || are_coming()) && lp.core.now() < end_ns {
-            lp.core.timers.after(LOOK_NS).await;
-            say_drain(process, lp, word_ns, end_ns);
-        }
-        drained.fetch_add(1, Ordering::Relaxed);
-        // Other loops may still send requests on to the next level here.
-        let others = || drained.load(Ordering::Relaxed) < process.serving.load(Ordering::Relaxed);
-        while !lp.accepting.borrow().is_empty() && others() && lp.core.now() < end_ns {
-            lp.core.timers.after(LOOK_NS).await;
-            say_drain(process, lp, word_ns, end_ns);
-        }
-    }
-    let open = lp.clients();
-    if open > 0 {
-        process.errors.urgent(|| {
-            let (s, of) = (lp.drain_timeout_ns() as f64 / 1e9, if open == 1 { "" } else { "s" });
-            format!(
-                "drain_timeout ({s} s) is over: {open} connection{of} of event loop {} cut off",
-                lp.number
-            )
-        });
-    }
-}
-
-/// Reports once, after a while, that a drain is in progress.
-fn say_drain(process: &Process, lp: &Loop, word_ns: u64, end_ns: u64) {
-    if lp.core.now() >= word_ns && !process.drain_said.swap(true, Ordering::Relaxed) {
-        process.errors.note(|| {
-            let left_s = end_ns.saturating_sub(lp.core.now()) as f64 / 1e9;
-            format!("draining: {left_s:.1} s more at most for what is open; a second signal ends at once")
-        });
     }
 }
 
@@ -400,9 +348,3 @@ async fn until_the_end(lp: &Loop, main: impl Future<Output = ()>) -> io::Result<
     });
     lp.run(either).await
 }
-
-/// The time after which a drain is reported, ns: a short one needs no message.
-const DRAIN_WORD_NS: u64 = 1_500_000_000;
-
-/// How often a draining loop checks whether a client is left, ns.
-const LOOK_NS: u64 = 5_000_000;

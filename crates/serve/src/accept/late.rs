@@ -6,8 +6,8 @@
 //! upstream connections of clients being served. If that is not enough, the socket stays open longer.
 
 use super::let_in;
-use crate::control::admission::Admission;
-use crate::control::event_loop::Loop;
+use crate::threads::admission::Admission;
+use crate::threads::event_loop::Loop;
 use crate::transport::listener::Listener;
 use crate::transport::listening::{Accepted, ListeningSocket};
 use std::collections::VecDeque;
@@ -34,7 +34,6 @@ struct PendingClients {
 
 /// Lets in all clients that wait before a listening socket, and closes it: at once, or in a task for which the loop
 /// waits. `first`: a client that was accepted and found no room.
-/// was accepted and found no place.
 pub(super) fn begin(
     lp: &Rc<Loop>,
     (number, listener, admission): (usize, Rc<Listener>, Admission),

@@ -1,14 +1,14 @@
 //! The listeners of a file: bound when it is served first; on a reload those with the same address stay
 //! (`docs/spec/operating.md#listeners-over-a-reload`), and new ones are bound before anything else is changed.
 
-use super::admission::Admission;
-use super::adopt::Conf;
-use super::certificates::Certificates;
-use super::clients::{Clients, most_clients};
-use super::start::{Error, Listening, Options};
+use super::options::{Error, Listening, Options};
 use crate::exchange::NodeId;
 use crate::graph::identity::inside;
 use crate::log::AccessLog;
+use crate::threads::admission::Admission;
+use crate::threads::certificates::Certificates;
+use crate::threads::clients::{Clients, most_clients};
+use crate::threads::generation::Conf;
 use crate::transport::bind::{self, Bound};
 use crate::transport::listener::OwnProcessTrust;
 use crate::transport::listening::LoopSocket;
@@ -22,7 +22,7 @@ use weir_plan::{Http, Listen, LogFormat, Point, Spec, levels, with_inner};
 
 /// The open logs, each once.
 #[derive(Clone, Default)]
-pub(super) struct Logs(Vec<(String, AccessLog)>);
+pub(crate) struct Logs(Vec<(String, AccessLog)>);
 
 impl Logs {
     /// All of them.
@@ -48,7 +48,7 @@ impl Logs {
 }
 
 /// Everything that is opened before anything runs.
-pub(super) struct BoundListeners {
+pub(crate) struct BoundListeners {
     /// First, since fields are dropped in this order: removed again while the sockets are open, should anything fail.
     pub files: Arc<SocketFiles>,
     pub listening: Vec<Listening>,
@@ -66,7 +66,7 @@ pub(super) struct BoundListeners {
 }
 
 /// Everything that is open already.
-pub(super) struct PreviousListeners<'a> {
+pub(crate) struct PreviousListeners<'a> {
     pub confs: &'a BTreeMap<usize, Conf>,
     pub inner: &'a Inner,
     pub logs: &'a Logs,
@@ -75,90 +75,144 @@ pub(super) struct PreviousListeners<'a> {
     pub loops: usize,
 }
 
+/// The listeners of a topology, and what they show by TLS.
+pub(crate) struct ListenerSet<'a> {
+    pub point: &'a Point,
+    pub nodes: &'a [NodeId],
+    pub certificates: &'a Certificates,
+}
+
+/// A listener that is being opened.
+struct NewListener<'a> {
+    name: String,
+    listen: &'a Listen,
+    node: NodeId,
+    /// The number of listeners before it.
+    level: u32,
+    /// Loops that are to accept there.
+    loops: usize,
+}
+
+/// Where a listener accepts: kept from before, or bound now.
+struct Place {
+    number: usize,
+    port: Option<u16>,
+    reached: Option<InnerAddress>,
+    loops: usize,
+    clients: Clients,
+}
+
 /// Binds the missing listeners and opens their logs.
-pub(super) fn open(
-    point: &Point,
-    (nodes, certificates): (&[NodeId], &Certificates),
+pub(crate) fn open(
+    wanted: &ListenerSet<'_>,
     options: &Options,
     before: Option<&PreviousListeners<'_>>,
 ) -> Result<BoundListeners, Error> {
+    let ListenerSet { point, nodes, certificates } = wanted;
     let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
     let default = options.loops.unwrap_or_else(cores);
-    let listens: Vec<(String, &Listen, NodeId)> = nodes.iter().filter_map(|id| listen(point, *id)).collect();
-    let count = |l: &Listen| l.loops.map_or(default, |n| n as usize).max(1);
-    let loops =
-        before.map_or_else(|| listens.iter().map(|(_, l, _)| count(l)).max().unwrap_or(1), |b| b.loops);
-    // Descriptors belong to the process: listeners without a limit of their own share them.
-    let mut common = None;
-    if let Some(before) = before {
-        common = before.confs.values().find_map(|conf| conf.admission.common.clone());
-    }
-    let common = common.unwrap_or_else(|| Clients::new(most_clients(), None, 0));
-    let mut opened = BoundListeners {
-        files: Arc::default(),
-        listening: Vec::new(),
-        confs: BTreeMap::new(),
-        sockets: (0..loops).map(|_| Vec::new()).collect(),
-        logs: before.map(|before| before.logs.clone()).unwrap_or_default(),
-        inner: Inner {
-            own: before.map(|b| b.inner.own.clone()).unwrap_or_default(),
-            tls: certificates.to_inner(),
-            ..Inner::default()
-        },
-        next: before.map_or(0, |before| before.next),
-        waits: Vec::new(),
-    };
     let levels = levels(point);
-    for (name, listen, node) in listens {
-        let level = levels.get(&node).copied().unwrap_or(0);
-        let wanted = count(listen);
-        let kept = before.and_then(|before| kept(before, &opened, listen));
-        let (number, port, reached, clients, has) = match kept {
-            Some((number, conf)) => {
-                if conf.loops != wanted {
-                    opened.waits.push(format!("listener {name}: {} loops, not {wanted}", conf.loops));
-                }
-                (number, conf.port, conf.reached.clone(), Some(conf.admission.clients.clone()), conf.loops)
-            }
-            None => {
-                let has = wanted.min(loops);
-                if has != wanted {
-                    opened.waits.push(format!("listener {name}: {has} loops, not {wanted}"));
-                }
-                let number = opened.next;
-                opened.next += 1;
-                let (port, reached) = bind(&mut opened, (&name, listen), (number, level, has), options)?;
-                (number, port, reached, None, has)
-            }
-        };
-        if let Some(reached) = reached.clone().filter(|_| level > 0) {
-            opened.inner.at.insert(node, reached);
-        }
-        let own = listen.http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        let clients = clients.unwrap_or_else(|| Clients::new(usize::MAX, None, has));
-        let (log, traces) = opened.logs.open_both(&listen.http)?;
-        let conf = Conf {
+    let listeners: Vec<NewListener<'_>> = nodes
+        .iter()
+        .filter_map(|id| listen(point, *id))
+        .map(|(name, listen, node)| NewListener {
             name,
-            tls: certificates.server(node),
-            listen: listen.clone(),
+            listen,
             node,
-            port,
-            level,
-            loops: has,
-            reached,
+            level: levels.get(&node).copied().unwrap_or(0),
+            loops: listen.loops.map_or(default, |n| n as usize).max(1),
+        })
+        .collect();
+    let most = listeners.iter().map(|new| new.loops).max().unwrap_or(1);
+    let mut opened = BoundListeners::new(before.map_or(most, |before| before.loops), certificates, before);
+    // Descriptors belong to the process: listeners without a limit of their own share them.
+    let common = before.and_then(|b| b.confs.values().find_map(|conf| conf.admission.common.clone()));
+    let common = common.unwrap_or_else(|| Clients::new(most_clients(), None, 0));
+    for new in listeners {
+        let place = opened.place(&new, options, before)?;
+        if let Some(reached) = place.reached.clone().filter(|_| new.level > 0) {
+            opened.inner.at.insert(new.node, reached);
+        }
+        let own = new.listen.http.max_clients;
+        let (log, traces) = opened.logs.open_both(&new.listen.http)?;
+        let conf = Conf {
+            name: new.name,
+            tls: certificates.server(new.node),
+            listen: new.listen.clone(),
+            node: new.node,
+            port: place.port,
+            level: new.level,
+            loops: place.loops,
+            reached: place.reached,
             inner: None,
-            admission: Admission { clients, common: own.is_none().then(|| common.clone()) },
+            admission: Admission { clients: place.clients, common: own.is_none().then(|| common.clone()) },
             log,
             traces,
         };
-        opened.confs.insert(number, conf);
+        opened.confs.insert(place.number, conf);
     }
     believe(point, &mut opened);
     Ok(opened)
 }
 
+impl BoundListeners {
+    /// Nothing is bound yet; what is open already continues.
+    fn new(
+        loops: usize,
+        certificates: &Certificates,
+        before: Option<&PreviousListeners<'_>>,
+    ) -> BoundListeners {
+        BoundListeners {
+            files: Arc::default(),
+            listening: Vec::new(),
+            confs: BTreeMap::new(),
+            sockets: (0..loops).map(|_| Vec::new()).collect(),
+            logs: before.map(|before| before.logs.clone()).unwrap_or_default(),
+            inner: Inner {
+                own: before.map(|b| b.inner.own.clone()).unwrap_or_default(),
+                tls: certificates.to_inner(),
+                ..Inner::default()
+            },
+            next: before.map_or(0, |before| before.next),
+            waits: Vec::new(),
+        }
+    }
+
+    /// Where a listener accepts: at the socket that is open already, or at one that is bound now.
+    fn place(
+        &mut self,
+        new: &NewListener<'_>,
+        options: &Options,
+        before: Option<&PreviousListeners<'_>>,
+    ) -> Result<Place, Error> {
+        if let Some((number, conf)) = before.and_then(|before| kept(before, self, new.listen)) {
+            self.note_loops(new, conf.loops);
+            return Ok(Place {
+                number,
+                port: conf.port,
+                reached: conf.reached.clone(),
+                loops: conf.loops,
+                clients: conf.admission.clients.clone(),
+            });
+        }
+        let loops = new.loops.min(self.sockets.len());
+        self.note_loops(new, loops);
+        let number = self.next;
+        self.next += 1;
+        let (port, reached) = bind(self, new, number, loops, options)?;
+        Ok(Place { number, port, reached, loops, clients: Clients::new(usize::MAX, None, loops) })
+    }
+
+    /// Only a new process can accept on another number of loops.
+    fn note_loops(&mut self, new: &NewListener<'_>, loops: usize) {
+        if loops != new.loops {
+            self.waits.push(format!("listener {}: {loops} loops, not {}", new.name, new.loops));
+        }
+    }
+}
+
 /// Applies these listeners' limits of clients.
-pub(super) fn limit(confs: &BTreeMap<usize, Conf>) {
+pub(crate) fn limit(confs: &BTreeMap<usize, Conf>) {
     for conf in confs.values() {
         let http = &conf.listen.http;
         let own = http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
@@ -180,21 +234,23 @@ fn kept<'a>(
 /// Binds a listener: its port, and the address where it is reached.
 fn bind(
     opened: &mut BoundListeners,
-    (name, listen): (&str, &Listen),
-    (number, level, loops): (usize, u32, usize),
+    new: &NewListener<'_>,
+    number: usize,
+    loops: usize,
     options: &Options,
 ) -> Result<(Option<u16>, Option<InnerAddress>), Error> {
+    let NewListener { name, listen, level, .. } = new;
     let given = options.inherited.as_ref().map(|all| all.take(&listen.addr)).unwrap_or_default();
     if !given.is_empty() {
-        return take(opened, (name, listen), (number, level), given);
+        return take(opened, new, number, given);
     }
     // In a verification ports are free ones, and each loop has one of its own, so that a request can meet the loop
     // that it meets in the simulation.
     let at = if options.paired.is_some() { ANY_PORT } else { &listen.addr };
-    let at_once = if options.paired.is_some() && level == 0 { 1 } else { loops };
+    let at_once = if options.paired.is_some() && *level == 0 { 1 } else { loops };
     let (mut port, mut there) = (None, None);
     for first in (0..loops).step_by(at_once) {
-        let bound = bind::bind(at, at_once, level, &opened.files).map_err(Error::Listen)?;
+        let bound = bind::bind(at, at_once, *level, &opened.files).map_err(Error::Listen)?;
         let addr = match &bound {
             Bound::Tcp(_, address) => address.to_string(),
             Bound::Unix(..) => listen.addr.clone(),
@@ -206,7 +262,7 @@ fn bind(
         for (at, socket) in (first..).zip(bound.sockets()) {
             opened.sockets[at].push((number, socket));
         }
-        opened.listening.push(Listening { name: name.to_owned(), addr, level });
+        opened.listening.push(Listening { name: name.clone(), addr, level: *level });
     }
     Ok((port, there))
 }
@@ -215,16 +271,17 @@ fn bind(
 /// their number.
 fn take(
     opened: &mut BoundListeners,
-    (name, listen): (&str, &Listen),
-    (number, level): (usize, u32),
+    new: &NewListener<'_>,
+    number: usize,
     given: Vec<OwnedFd>,
 ) -> Result<(Option<u16>, Option<InnerAddress>), Error> {
+    let NewListener { name, listen, level, .. } = new;
     let loops = opened.sockets.len().max(1);
     let mut more = Vec::new();
     for at in given.len()..loops {
         more.push(given[at % given.len()].try_clone()?);
     }
-    let bound = bind::given(&listen.addr, given.into_iter().chain(more).collect(), level, &opened.files)
+    let bound = bind::given(&listen.addr, given.into_iter().chain(more).collect(), *level, &opened.files)
         .map_err(|e| Error::Listen(bind::CannotListen { addr: listen.addr.clone(), why: e.to_string() }))?;
     let (port, addr) = match &bound {
         Bound::Tcp(_, address) => (Some(address.port()), address.to_string()),
@@ -234,7 +291,7 @@ fn take(
     for (at, socket) in (0..).zip(bound.sockets()) {
         opened.sockets[at % loops].push((number, socket));
     }
-    opened.listening.push(Listening { name: name.to_owned(), addr, level });
+    opened.listening.push(Listening { name: name.clone(), addr, level: *level });
     Ok((port, there))
 }
 

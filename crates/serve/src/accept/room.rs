@@ -1,62 +1,17 @@
-//! Which clients may come in: the limits of clients, and how room is made at them.
+//! How room is made for a client at a limit.
 //!
-//! At a limit the client connection that has been idle for longest is closed to make room, as nginx does: only after
-//! a whole answer and [`IDLE_BEFORE_ROOM_NS`] of idleness, read once more before it is closed. First one of the
-//! accepting loop, then one of another. Without one the new client waits. That a limit is reached is reported once,
-//! with its name.
+//! The client connection that has been idle for longest is closed, as nginx does: only after a whole answer and
+//! [`IDLE_BEFORE_ROOM_NS`] of idleness, read once more before it is closed. First one of the accepting loop, then one of
+//! another. Without one the new client waits. That a limit is reached is reported once, with its name.
 
-use super::clients::{ClientGuard, Clients};
-use super::event_loop::Loop;
-use super::mailbox::ToLoop;
-use crate::metrics::Limit;
+use crate::threads::admission::Admission;
+use crate::threads::event_loop::Loop;
+use crate::threads::mail::{IdleScope, ToLoop};
 use std::net::IpAddr;
 use std::rc::Rc;
 use weir_plan::fixed::IDLE_BEFORE_ROOM_NS;
 
-/// The limits of one listener.
-#[derive(Clone)]
-pub(crate) struct Admission {
-    /// The clients of the listener, over all loops.
-    pub clients: Clients,
-    /// The clients of all listeners without a limit of their own.
-    pub common: Option<Clients>,
-}
-
-/// A client's counts, until it is dropped: at its listener, and among all clients without a listener's limit.
-pub(crate) struct Place {
-    pub own: ClientGuard,
-    pub common: Option<ClientGuard>,
-}
-
-/// Which idle connection makes room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IdleScope {
-    /// Any of a listener.
-    Listener(usize),
-    /// Any of a listener from one address.
-    Address(usize, IpAddr),
-    /// Any at all.
-    Anybody,
-}
-
 impl Admission {
-    /// Counts a client; `None` if there is no room.
-    pub fn take_place(&self) -> Option<Place> {
-        let common = match &self.common {
-            Some(common) => Some(common.take_place()?),
-            None => None,
-        };
-        Some(Place { own: self.clients.take_place()?, common })
-    }
-
-    /// The limit at which there is no room.
-    pub fn limit(&self) -> Limit {
-        match &self.common {
-            Some(_) if !self.clients.is_full() => Limit::OpenFiles,
-            _ => Limit::MaxClients,
-        }
-    }
-
     /// A client waits for room at this listener: an idle one makes room, if there is one.
     pub fn make_room(&self, lp: &Rc<Loop>, listener: usize) {
         let own = self.clients.is_full();

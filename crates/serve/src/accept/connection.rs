@@ -1,16 +1,16 @@
 //! A client's connection on its loop: from when it was accepted, or received from another loop, to its end.
 
-use super::event_loop::Loop;
-use super::handoff::InTransit;
-use super::handshake;
-use super::protocol::{self, Protocol};
-use super::proxied;
+use crate::accept::handshake;
+use crate::accept::protocol::{self, Protocol};
+use crate::accept::proxied;
 use crate::exchange::serve::serve;
 use crate::exchange::{ClientEnd, PinnedConnection};
 use crate::h1;
 use crate::h2;
 use crate::message::Disposition;
 use crate::metrics::Parting;
+use crate::threads::event_loop::Loop;
+use crate::threads::transit::InTransit;
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
 use crate::transport::own::is_own;

@@ -12,7 +12,7 @@ use weir_plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
 
 /// The protocol that is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
+pub(crate) enum Protocol {
     H1,
     H2,
     /// None: the client left, or was silent for too long.
@@ -20,7 +20,7 @@ pub(super) enum Protocol {
 }
 
 /// Waits until it is clear. The bytes read stay in the wire.
-pub(super) async fn choose(core: &Core, session: &Session, wire: &mut Wire) -> Protocol {
+pub(crate) async fn choose(core: &Core, session: &Session, wire: &mut Wire) -> Protocol {
     if let Some(agreed) = session.tls_parameters() {
         return if agreed.is_h2 { Protocol::H2 } else { Protocol::H1 };
     }

@@ -5,17 +5,19 @@
 //! requests are counted: while there are too many the next reload waits, and after a while the oldest one's requests
 //! are ended.
 
-use super::adopt::{Conf, Generation, Reload};
-use super::certificates::Certificates;
-use super::listeners::{self, Logs, PreviousListeners};
-use super::mailbox::ToLoop;
-use super::process::Process;
-use super::start::Options;
+use super::changes;
+use super::listeners::{self, BoundListeners, Logs, PreviousListeners, ListenerSet};
+use super::options::Options;
 use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
 use crate::graph::draws::Draws;
 use crate::log::AccessLog;
 use crate::metrics::Reload as ReloadResult;
+use crate::threads::certificates::Certificates;
+use crate::threads::generation::{Conf, Generation, Reload};
+use crate::threads::mail::ToLoop;
+use crate::threads::process::Process;
+use crate::transport::listening::LoopSocket;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::names::Following;
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,7 +78,7 @@ pub struct Config {
 }
 
 /// The state from which a reload starts.
-pub(super) struct State {
+pub(crate) struct State {
     pub current: Arc<Generation>,
     pub logs: Logs,
     /// The least number that no listener has had.
@@ -93,12 +95,12 @@ struct ReloadQueue {
 }
 
 /// Reloads a process.
-pub(super) struct Reloader {
-    pub(super) process: Arc<Process>,
+pub(crate) struct Reloader {
+    pub(crate) process: Arc<Process>,
     /// Held during a reload, which may wait for old requests; nothing else waits for that.
     applying: Mutex<()>,
     /// Held for a read, or to replace it.
-    pub(super) state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
     config: Mutex<Config>,
     asked: Mutex<ReloadQueue>,
     changed: Condvar,
@@ -113,7 +115,9 @@ impl Reloader {
     pub fn start(
         process: Arc<Process>,
         state: State,
-        (key, following, files): (Key, Following, Arc<SocketFiles>),
+        key: Key,
+        following: Following,
+        files: Arc<SocketFiles>,
         options: Options,
     ) -> io::Result<Arc<Reloader>> {
         let config = Config {
@@ -218,47 +222,29 @@ impl Reloader {
             (state.current.clone(), state.logs.clone(), state.next)
         };
         self.wait_for_room(&before)?;
-        let NewTopology { point, serving, nodes, plan } = next;
-        let before = &*before;
-        let certificates = certificates(before, (&point, &nodes))?;
-        let known = PreviousListeners {
+        let plan = next.plan.clone();
+        let previous = PreviousListeners {
             confs: &before.confs,
             inner: &before.blueprint.inner,
             logs: &logs,
             next: next_number,
             loops: self.process.loops() as usize,
         };
-        let mut opened = listeners::open(&point, (&nodes, &certificates), &self.options, Some(&known))
-            .map_err(|e| e.to_string())?;
-        let keys = sticky::keys(&point).map_err(|wrong| told(&wrong))?;
-        let names = before.names.update(&point, &serving, &self.following).map_err(|e| e.to_string())?;
+        let (generation, bound) = self.prepare(&before, &previous, next)?;
         // Nothing fails from here on.
-        let draws = Draws::new(&point, &nodes, self.key);
-        let epoch = before.blueprint.epoch + 1;
-        let now_ns = self.process.clock.now();
-        let mut blueprint = Blueprint::new(epoch, (point, serving), keys, &self.process.state, now_ns, draws);
-        blueprint.inner = std::mem::take(&mut opened.inner);
-        listeners::limit(&opened.confs);
-        self.files.take(&opened.files);
-        let confs = std::mem::take(&mut opened.confs);
-        let generation = Generation {
-            blueprint: Arc::new(blueprint),
-            names: Arc::new(names),
-            certificates: Arc::new(certificates),
-            confs,
-        };
-        let generation = Arc::new(generation);
-        let changes = changes(before, &generation);
+        listeners::limit(&generation.confs);
+        self.files.take(&bound.files);
         for conf in before.confs.iter().filter(|(number, _)| !generation.confs.contains_key(number)) {
             if let Some(path) = conf.1.listen.addr.strip_prefix("unix:") {
                 self.files.remove_at(Path::new(path));
             }
         }
-        let silent = self.hand_out(&generation, std::mem::take(&mut opened.sockets));
-        *lock(&self.state) = State { current: generation, logs: opened.logs.clone(), next: opened.next };
+        let epoch = generation.blueprint.epoch;
+        let mut sentence = format!("generation {epoch}: {}", changes::sentence(&before, &generation));
+        let silent = self.hand_out(&generation, bound.sockets);
+        *lock(&self.state) = State { current: generation, logs: bound.logs, next: bound.next };
         self.process.metrics.generation.store(u64::from(epoch), Ordering::Relaxed);
-        let mut sentence = format!("generation {epoch}: {changes}");
-        for wait in &opened.waits {
+        for wait in &bound.waits {
             sentence.push_str(&format!("; {wait}: that needs a hand-over"));
         }
         if silent {
@@ -271,9 +257,36 @@ impl Reloader {
             at_unix_ms: now_unix_ms(),
             last_reload: Some(Ok(sentence.clone())),
             reload_under_way: false,
-            waits_for_hand_over: opened.waits,
+            waits_for_hand_over: bound.waits,
         };
         Ok(sentence)
+    }
+
+    /// Does everything that can fail: reads certificates and keys, binds new listeners, looks up names.
+    fn prepare(
+        &self,
+        before: &Generation,
+        previous: &PreviousListeners<'_>,
+        next: NewTopology,
+    ) -> Result<(Arc<Generation>, BoundListeners), String> {
+        let NewTopology { point, serving, nodes, plan: _ } = next;
+        let certificates = certificates(before, &point, &nodes)?;
+        let wanted = ListenerSet { point: &point, nodes: &nodes, certificates: &certificates };
+        let mut bound = listeners::open(&wanted, &self.options, Some(previous)).map_err(|e| e.to_string())?;
+        let keys = sticky::keys(&point).map_err(|wrong| told(&wrong))?;
+        let names = before.names.update(&point, &serving, &self.following).map_err(|e| e.to_string())?;
+        let draws = Draws::new(&point, &nodes, self.key);
+        let epoch = before.blueprint.epoch + 1;
+        let now_ns = self.process.clock.now();
+        let mut blueprint = Blueprint::new(epoch, (point, serving), keys, &self.process.state, now_ns, draws);
+        blueprint.inner = std::mem::take(&mut bound.inner);
+        let generation = Generation {
+            blueprint: Arc::new(blueprint),
+            names: Arc::new(names),
+            certificates: Arc::new(certificates),
+            confs: std::mem::take(&mut bound.confs),
+        };
+        Ok((Arc::new(generation), bound))
     }
 
     /// Waits while too many graphs remain; then ends the requests of the oldest.
@@ -301,11 +314,7 @@ impl Reloader {
 
     /// Sends a generation to all threads: first to the built-in servers, so that requests sent there find them, then
     /// to the owner of process-wide state, which passes it on to the loops. Returns whether a thread does not answer.
-    fn hand_out(
-        &self,
-        generation: &Arc<Generation>,
-        sockets: Vec<Vec<(usize, crate::transport::listening::LoopSocket)>>,
-    ) -> bool {
+    fn hand_out(&self, generation: &Arc<Generation>, sockets: Vec<Vec<(usize, LoopSocket)>>) -> bool {
         let send = |to: u32, sockets| {
             let (done, heard) = channel();
             let (generation, own, seen) = (generation.clone(), Vec::new(), Vec::new());
@@ -343,7 +352,7 @@ impl Reloader {
     }
 }
 
-fn certificates(before: &Generation, (point, nodes): (&Point, &[NodeId])) -> Result<Certificates, String> {
+fn certificates(before: &Generation, point: &Point, nodes: &[NodeId]) -> Result<Certificates, String> {
     let listen = |id: NodeId| match &point.specs[point.nodes[id as usize].spec as usize] {
         Spec::Listen(listen) => Some(listen),
         _ => None,
@@ -359,61 +368,7 @@ fn certificates(before: &Generation, (point, nodes): (&Point, &[NodeId])) -> Res
             same.insert(*node, (conf.node, &conf.listen));
         }
     }
-    before.certificates.renewed((point, nodes), &same).map_err(|wrong| told(&wrong))
-}
-
-/// The changes, in a sentence: `+2 -1 targets, 1 weight, listener edge: certificate`.
-fn changes(before: &Generation, now: &Generation) -> String {
-    let mut all = Vec::new();
-    let counted = now.blueprint.changes;
-    if counted.added + counted.removed > 0 {
-        let of = if counted.added + counted.removed == 1 { "" } else { "s" };
-        all.push(format!("+{} -{} target{of}", counted.added, counted.removed));
-    }
-    for (number, conf) in &now.confs {
-        match before.confs.get(number) {
-            None => all.push(format!("listener {}: new", conf.name)),
-            Some(was) if was.listen.http != conf.listen.http => {
-                all.push(format!("listener {}: http", conf.name));
-            }
-            Some(_) => {}
-        }
-        if before.confs.get(number).is_some_and(|was| was.listen.tls != conf.listen.tls) {
-            all.push(format!("listener {}: certificate", conf.name));
-        }
-    }
-    let gone = before.confs.iter().filter(|(number, _)| !now.confs.contains_key(number));
-    all.extend(gone.map(|(_, conf)| format!("listener {}: removed", conf.name)));
-    if now.confs.values().any(|conf| conf.tls.is_some()) {
-        all.push("certificates read again".to_owned());
-    }
-    let weights = weights(before, now);
-    match weights {
-        0 => {}
-        1 => all.push("1 weight".to_owned()),
-        n => all.push(format!("{n} weights")),
-    }
-    if all.is_empty() {
-        all.push("the same targets and listeners".to_owned());
-    }
-    all.join(", ")
-}
-
-/// The number of remaining targets with another weight.
-fn weights(before: &Generation, now: &Generation) -> usize {
-    let lbs = |generation: &Generation| -> BTreeMap<u32, Vec<f64>> {
-        let blueprint = &generation.blueprint;
-        let ids = 0..blueprint.point.nodes.len() as NodeId;
-        let lb = ids.filter(|id| matches!(blueprint.spec(*id), Spec::Lb(_)));
-        lb.map(|id| (blueprint.id(id).0, blueprint.weights(id))).collect()
-    };
-    let (before, now) = (lbs(before), lbs(now));
-    let differ = |(lb, weights): (&u32, &Vec<f64>)| {
-        let was = before.get(lb).map_or(&[][..], |was| was);
-        // 0: no target; added and removed ones are counted as such.
-        weights.iter().zip(was).filter(|(now, was)| now != was && **now > 0.0 && **was > 0.0).count()
-    };
-    now.iter().map(differ).sum()
+    before.certificates.renewed(point, nodes, &same).map_err(|wrong| told(&wrong))
 }
 
 /// Whether this number of threads has answered.
@@ -430,6 +385,6 @@ fn now_unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
-pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,7 +2,7 @@
 //! that serve no client (the owner of the process's state, the built-in servers) are loops without listeners.
 
 use super::admission::Admission;
-use super::adopt::Maker;
+use super::generation::Maker;
 use super::process::Process;
 use crate::exchange::{NodeId, PinnedConnection};
 use crate::graph::Graph;
@@ -443,10 +443,10 @@ impl Drop for ConnectionGuard {
 
 #[cfg(test)]
 mod tests {
+    use crate::threads::load::LoopLoads;
+    use crate::threads::process::Mail;
+    use crate::threads::transit::Transits;
     use super::*;
-    use crate::control::handoff::Transits;
-    use crate::control::load::LoopLoads;
-    use crate::control::process::Mail;
     use crate::graph::state::ProcessState;
     use crate::log::ErrorLog;
     use crate::transport::settings::TCP;

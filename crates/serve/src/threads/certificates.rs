@@ -67,7 +67,8 @@ impl Certificates {
     /// Each unusable file; then nothing has changed.
     pub fn renewed(
         &self,
-        (point, nodes): (&Point, &[NodeId]),
+        point: &Point,
+        nodes: &[NodeId],
         same: &BTreeMap<NodeId, (NodeId, &Listen)>,
     ) -> Result<Certificates, Vec<tls::CannotUse>> {
         let mut new = Certificates::read(point, nodes)?;

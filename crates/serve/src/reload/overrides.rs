@@ -1,12 +1,12 @@
 //! Targets as an operator sets them (`docs/spec/operating.md#targets-by-hand`), and the health of targets for a
 //! successor.
 
-use super::mailbox::ToLoop;
-use super::reload::{Reloader, lock};
+use super::reloader::{Reloader, lock};
 use crate::exchange::NodeId;
 use crate::health::by_hand::{ByHand, Overrides};
 use crate::health::monitor::Monitor;
 use crate::health::snapshot::Snapshot;
+use crate::threads::mail::ToLoop;
 use std::collections::BTreeSet;
 use weir_plan::{Edge, Point, Spec, label, target_labels};
 use weir_policy::eligibility::Admin;
@@ -38,7 +38,6 @@ pub enum TargetState {
 impl Reloader {
     /// Sets targets by hand, on all loops once it returns. A name may belong to several, and a site means all its
     /// members: all of them are set.
-    /// are meant.
     pub fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
         let point = lock(&self.state).current.blueprint.point.clone();
         let meant = meant(&point, pool, target)?;

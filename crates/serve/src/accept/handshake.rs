@@ -20,7 +20,7 @@ use weir_plan::fixed::{DRAIN_NEW_CLIENT_NS, LINGER_SILENCE_NS};
 const HANDSHAKE: u8 = 0x16;
 
 /// Does the handshake if the listener requires one; `None`: the client is gone.
-pub(super) async fn perhaps(core: &Core, session: &Session, wire: Wire) -> Option<Wire> {
+pub(crate) async fn perhaps(core: &Core, session: &Session, wire: Wire) -> Option<Wire> {
     let Some(tls) = &session.listener.tls else { return Some(wire) };
     let (plain, came) = wire.into_parts();
     // Boxed, so that the connection does not carry its memory to the end.

@@ -3,81 +3,22 @@
 //! The owner of the process's state adopts a new generation first and passes it on to the loops in the mail that
 //! carries news of health: news before it belongs to the old generation, news after it to the new one.
 
-use super::accept;
-use super::admission::Admission;
-use super::certificates::Certificates;
-use super::event_loop::Loop;
-use super::mailbox::ToLoop;
-use crate::exchange::NodeId;
+use crate::accept;
 use crate::exchange::abort::AbortFlag;
 use crate::graph::Graph;
-use crate::graph::blueprint::Blueprint;
-use crate::graph::builder::{Builder, Thread};
-use crate::log::AccessLog;
+use crate::graph::builder::Builder;
 use crate::nodes::Id;
-use crate::nodes::lb::{HealthUpdate, Owner};
-use crate::transport::listener::{Listener, ListenerConfig, ListenerLogs, OwnProcessTrust};
-use crate::transport::listening::LoopSocket;
-use crate::transport::own::InnerAddress;
-use crate::upstream::names::Names;
-use crate::upstream::server::MakesRoom;
+use crate::threads::admission::Admission;
+use crate::threads::event_loop::Loop;
+use crate::threads::generation::{Generation, Maker, Reload};
+use crate::threads::mail::ToLoop;
+use crate::transport::listener::{Listener, ListenerConfig, ListenerLogs};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::mpsc::Sender;
-use weir_net::transport::tls;
-use weir_plan::Listen;
-
-/// A listener as all loops see it.
-pub(super) struct Conf {
-    pub name: String,
-    pub listen: Listen,
-    pub node: NodeId,
-    pub port: Option<u16>,
-    /// The number of listeners before it, and for a listener behind others the peers that it trusts.
-    pub level: u32,
-    pub inner: Option<OwnProcessTrust>,
-    /// Loops that accept there.
-    pub loops: usize,
-    /// Where this process reaches it.
-    pub reached: Option<InnerAddress>,
-    pub tls: Option<Arc<tls::Server>>,
-    pub admission: Admission,
-    pub log: Option<AccessLog>,
-    pub traces: Option<AccessLog>,
-}
-
-/// A topology as it is served, from the time when it was read.
-pub(super) struct Generation {
-    pub blueprint: Arc<Blueprint>,
-    pub names: Arc<Names>,
-    pub certificates: Arc<Certificates>,
-    /// Its listeners, by number.
-    pub confs: BTreeMap<usize, Conf>,
-}
-
-/// How the graphs of a thread are built.
-pub(crate) struct Maker {
-    pub thread: Thread,
-    pub owner: Owner,
-    pub room: Rc<dyn MakesRoom>,
-}
-
-/// A new generation on its way to a thread.
-pub(crate) struct Reload {
-    pub(super) generation: Arc<Generation>,
-    /// Sockets of new listeners, by their numbers: of each loop, and of this one.
-    pub(super) sockets: Vec<Vec<(usize, LoopSocket)>>,
-    pub(super) own: Vec<(usize, LoopSocket)>,
-    /// The owner's knowledge of the health of each balancer in it.
-    pub(super) seen: Vec<(Id, Arc<HealthUpdate>)>,
-    /// Each loop sends here once it has adopted the generation.
-    pub(super) done: Sender<()>,
-}
 
 /// Builds a thread's graph of a generation. Requests at removed targets have their `drain_timeout` to end.
-pub(super) fn build(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<Graph>> {
+pub(crate) fn build(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<Graph>> {
     let Maker { thread, owner, room } = lp.maker()?;
     let process = &lp.process;
     let gone = RefCell::default();
@@ -121,7 +62,7 @@ fn end_later(lp: &Rc<Loop>, gone: Vec<(Id, u32, AbortFlag)>) {
 }
 
 /// The listeners of a generation as one loop sees them.
-pub(super) fn listeners(lp: &Loop, generation: &Generation) -> BTreeMap<usize, (Rc<Listener>, Admission)> {
+pub(crate) fn listeners(lp: &Loop, generation: &Generation) -> BTreeMap<usize, (Rc<Listener>, Admission)> {
     let mut listeners: BTreeMap<usize, (Rc<Listener>, Admission)> = BTreeMap::new();
     for (number, conf) in &generation.confs {
         let others =
@@ -148,7 +89,7 @@ pub(super) fn listeners(lp: &Loop, generation: &Generation) -> BTreeMap<usize, (
 }
 
 /// Adopts a generation: on the owner's thread, a loop's, or that of the built-in servers.
-pub(super) fn adopt(lp: &Rc<Loop>, reload: Reload) {
+pub(crate) fn adopt(lp: &Rc<Loop>, reload: Reload) {
     let Reload { generation, sockets, own, mut seen, done } = reload;
     let Some(graph) = build(lp, &generation) else { return };
     lp.set_graph(graph.clone());

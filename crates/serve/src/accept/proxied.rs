@@ -1,9 +1,9 @@
 //! Clients behind a balancer that sends PROXY headers (`proxy_from`): from such a peer, possibly on a Unix socket, a
 //! header is mandatory, and limits by address count the client that it names.
 
-use super::admission::Place;
-use super::event_loop::Loop;
 use crate::metrics::Limit;
+use crate::threads::admission::Place;
+use crate::threads::event_loop::Loop;
 use crate::transport::proxy_protocol::{self, ProxyError};
 use crate::transport::session::Session;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use weir_net::transport::wire::Wire;
 use weir_plan::fixed;
 
 /// Reads the client's address, if its peer sends it; `false`: the connection ends here.
-pub(super) async fn learn(lp: &Rc<Loop>, session: &Rc<Session>, wire: &mut Wire) -> bool {
+pub(crate) async fn learn(lp: &Rc<Loop>, session: &Rc<Session>, wire: &mut Wire) -> bool {
     let peer = session.peer();
     if !session.listener.proxy_from.trusts(peer.map(|p| p.ip())) {
         return true;

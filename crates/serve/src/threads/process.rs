@@ -2,9 +2,9 @@
 //! built-in servers, and process-wide state of nodes.
 
 use super::event_loop::Loop;
-use super::handoff::Transits;
 use super::load::LoopLoads;
-use super::mailbox::ToLoop;
+use super::mail::ToLoop;
+use super::transit::Transits;
 use super::watchdog::Pulse;
 use crate::graph::state::ProcessState;
 use crate::log::ErrorLog;

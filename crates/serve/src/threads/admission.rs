@@ -1,0 +1,38 @@
+//! Which clients may come in: the limits of clients, and a client's count among them.
+
+use super::clients::{ClientGuard, Clients};
+use crate::metrics::Limit;
+
+/// The limits of one listener.
+#[derive(Clone)]
+pub(crate) struct Admission {
+    /// The clients of the listener, over all loops.
+    pub clients: Clients,
+    /// The clients of all listeners without a limit of their own.
+    pub common: Option<Clients>,
+}
+
+/// A client's counts, until it is dropped: at its listener, and among all clients without a listener's limit.
+pub(crate) struct Place {
+    pub own: ClientGuard,
+    pub common: Option<ClientGuard>,
+}
+
+impl Admission {
+    /// Counts a client; `None` if there is no room.
+    pub fn take_place(&self) -> Option<Place> {
+        let common = match &self.common {
+            Some(common) => Some(common.take_place()?),
+            None => None,
+        };
+        Some(Place { own: self.clients.take_place()?, common })
+    }
+
+    /// The limit at which there is no room.
+    pub fn limit(&self) -> Limit {
+        match &self.common {
+            Some(_) if !self.clients.is_full() => Limit::OpenFiles,
+            _ => Limit::MaxClients,
+        }
+    }
+}
