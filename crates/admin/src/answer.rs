@@ -84,3 +84,13 @@ impl Form {
         answer
     }
 }
+
+/// The paths, for a request of another one.
+pub(crate) const PATHS: &str = "GET / (the status page), /events, /healthz, /ready, /metrics, /topology (?loops=1), \
+     /config; POST /reload, /drain, /targets/POOL/TARGET";
+
+/// There is no such path.
+pub(crate) fn unknown(form: Form, path: &str) -> Answer {
+    let path: String = path.chars().take(80).collect();
+    form.sentence(StatusCode::NOT_FOUND, &format!("there is no {path}; there are {PATHS}"))
+}

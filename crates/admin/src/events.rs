@@ -4,8 +4,8 @@
 use crate::answer::{Answer, Form, with_body};
 use crate::limits::FOLLOWERS;
 use crate::page::Parts;
+use crate::page::TimedView;
 use crate::server::Server;
-use crate::watcher::TimedView;
 use http_body_util::BodyExt;
 use http_body_util::channel::{Channel, Sender};
 use hyper::StatusCode;

@@ -8,6 +8,7 @@
 mod access;
 mod answer;
 pub mod client;
+mod connections;
 mod events;
 mod limits;
 mod page;

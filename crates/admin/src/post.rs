@@ -1,8 +1,7 @@
 //! Changes: reload, drain, and the operator's setting of a target. Only for authorised requests.
 
-use crate::answer::{Answer, Form};
+use crate::answer::{Answer, Form, unknown};
 use crate::limits::{BODY, BODY_BYTES};
-use crate::route::unknown;
 use crate::served::{STATES, Service};
 use crate::server::Server;
 use crate::watcher::Unanswered;

@@ -1,7 +1,7 @@
 //! The answer for each path. Errors are sentences with a remedy.
 
 use crate::access::Channel;
-use crate::answer::{Answer, Form, answer, json};
+use crate::answer::{Answer, Form, answer, json, unknown};
 use crate::server::Server;
 use crate::watcher::Unanswered;
 use crate::{events, page, post, topology};
@@ -9,10 +9,6 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use weir_serve::{Config, Exposition, Readiness};
-
-/// The paths, for a request of another one.
-pub(crate) const PATHS: &str = "GET / (the status page), /events, /healthz, /ready, /metrics, /topology (?loops=1), \
-     /config; POST /reload, /drain, /targets/POOL/TARGET";
 
 /// The answer to a request.
 pub(crate) async fn respond(server: &Server, via: Channel, request: Request<Incoming>) -> Answer {
@@ -55,12 +51,6 @@ async fn get(server: &Server, request: &Request<Incoming>, form: Form) -> Result
         path if path.starts_with("/targets/") => form.only("POST", path),
         path => unknown(form, path),
     })
-}
-
-/// There is no such path.
-pub(crate) fn unknown(form: Form, path: &str) -> Answer {
-    let path: String = path.chars().take(80).collect();
-    form.sentence(StatusCode::NOT_FOUND, &format!("there is no {path}; there are {PATHS}"))
 }
 
 fn health(server: &Server, form: Form) -> Answer {

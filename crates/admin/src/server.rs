@@ -1,46 +1,12 @@
-//! Connections: each is a task of the one thread, under limits; [`crate::route`] answers its requests.
+//! The state that all connections share.
 
-use crate::access::{Access, Channel};
-use crate::limits::{HEAD, HEAD_BYTES, LAST_WORDS};
-use crate::route;
+use crate::access::Access;
 use crate::served::Service;
-use crate::stalls::Stalls;
 use crate::watcher::Watcher;
-use hyper::Request;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
-use std::future::poll_fn;
-use std::io;
 use std::os::fd::OwnedFd;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, Interest};
-use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
 use weir_serve::SideListener;
-
-/// A listening socket.
-pub(crate) enum Socket {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
-
-impl Socket {
-    /// Within a runtime; `None`: it was taken before.
-    pub fn from_listener(aside: &mut SideListener) -> io::Result<Option<Socket>> {
-        match (aside.tcp.take(), aside.unix.take()) {
-            (Some(socket), _) => TcpListener::from_std(socket).map(|socket| Some(Socket::Tcp(socket))),
-            (None, Some(socket)) => UnixListener::from_std(socket).map(|socket| Some(Socket::Unix(socket))),
-            (None, None) => Ok(None),
-        }
-    }
-}
 
 /// The state shared by all connections.
 pub(crate) struct Server {
@@ -49,143 +15,21 @@ pub(crate) struct Server {
     /// Signals the end.
     pub ends: watch::Receiver<bool>,
     /// Sockets of this interface for a successor, with their addresses as written.
-    own: Mutex<Vec<(String, OwnedFd)>>,
-    asides: Arc<Vec<SideListener>>,
+    pub own: Mutex<Vec<(String, OwnedFd)>>,
+    pub asides: Arc<Vec<SideListener>>,
     /// Whether a successor accepts, and this process does not any more.
-    replaced: watch::Sender<bool>,
+    pub replaced: watch::Sender<bool>,
 }
-
-/// The pause after a connection that could not be accepted, for example without a descriptor.
-const PAUSE: Duration = Duration::from_millis(100);
 
 impl Server {
     pub fn new(
         served: Arc<dyn Service>,
         access: Access,
         ends: watch::Receiver<bool>,
-        (own, asides): (Vec<(String, OwnedFd)>, Arc<Vec<SideListener>>),
+        own: Vec<(String, OwnedFd)>,
+        asides: Arc<Vec<SideListener>>,
     ) -> Arc<Server> {
         let (own, replaced) = (Mutex::new(own), watch::Sender::new(false));
         Arc::new(Server { watcher: Watcher::new(served), access, ends, own, asides, replaced })
     }
-
-    /// Answers until the end.
-    pub async fn run(self: Arc<Self>, sockets: Vec<(Socket, Channel, usize)>) {
-        tokio::spawn(self.watcher.clone().run());
-        let places: Vec<(Arc<Semaphore>, usize)> =
-            sockets.iter().map(|(.., most)| (Arc::new(Semaphore::new(*most)), *most)).collect();
-        for ((socket, via, _), (free, _)) in sockets.into_iter().zip(places.clone()) {
-            tokio::spawn(self.clone().accept(socket, via, free));
-        }
-        // Its sender has gone, or signals the end.
-        let _ = self.ends.clone().wait_for(|ends| *ends).await;
-        let all_gone = async {
-            for (free, most) in places {
-                let _ = free.acquire_many(most as u32).await;
-            }
-        };
-        let _ = timeout(LAST_WORDS, all_gone).await;
-    }
-
-    async fn accept(self: Arc<Self>, socket: Socket, via: Channel, free: Arc<Semaphore>) {
-        let mut ends = self.ends.clone();
-        let mut ended = pin!(ends.wait_for(|ends| *ends));
-        let mut replaced = self.replaced.subscribe();
-        let mut gone = pin!(replaced.wait_for(|replaced| *replaced));
-        loop {
-            let Ok(place) = free.clone().acquire_owned().await else { return };
-            let accepted = poll_fn(|cx| {
-                if ended.as_mut().poll(cx).is_ready() || gone.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(None);
-                }
-                match &socket {
-                    Socket::Tcp(socket) => socket.poll_accept(cx).map(|accepted| {
-                        Some(accepted.map(|(stream, _)| tokio::spawn(self.clone().serve(stream, via))))
-                    }),
-                    Socket::Unix(socket) => socket.poll_accept(cx).map(|accepted| {
-                        Some(accepted.map(|(stream, _)| tokio::spawn(self.clone().serve_local(stream, via))))
-                    }),
-                }
-            });
-            match accepted.await {
-                None => return,
-                Some(Ok(served)) => drop(tokio::spawn(holds(place, served))),
-                Some(Err(_)) => sleep(PAUSE).await,
-            }
-        }
-    }
-
-    /// A local client: a request, or a process that wants to take over.
-    async fn serve_local(self: Arc<Self>, stream: UnixStream, via: Channel) {
-        if via != Channel::Control || !wants_place(&stream).await {
-            return self.serve(stream, via).await;
-        }
-        let Ok(stream) = stream.into_std() else { return };
-        let own = std::mem::take(&mut *self.own.lock().unwrap_or_else(PoisonError::into_inner));
-        let copies = own.iter().filter_map(|(addr, socket)| Some((addr.clone(), socket.try_clone().ok()?)));
-        let (copies, server, served) = (copies.collect(), self.clone(), self.watcher.served());
-        // It may take minutes, and is not one of the few concurrent questions.
-        let asked = std::thread::Builder::new().name("weir-hand-over".to_owned()).spawn(move || {
-            if served.hand_over(stream, copies) {
-                server.asides.iter().for_each(SideListener::forget_file);
-                server.replaced.send_replace(true);
-            } else {
-                *server.own.lock().unwrap_or_else(PoisonError::into_inner) = own;
-            }
-        });
-        // Without a thread the other side gets no answer, and reports that.
-        drop(asked);
-    }
-
-    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self: Arc<Self>, stream: S, via: Channel) {
-        let server = self.clone();
-        let service = service_fn(move |request: Request<Incoming>| {
-            let server = server.clone();
-            async move { Ok::<_, Infallible>(route::respond(&server, via, request).await) }
-        });
-        let mut connection = pin!(
-            http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD)
-                .max_buf_size(HEAD_BYTES)
-                .serve_connection(TokioIo::new(Stalls::new(stream)), service)
-        );
-        let mut ends = self.ends.clone();
-        let mut ended = pin!(ends.wait_for(|ends| *ends));
-        let mut told = false;
-        // A client that has broken off knows it.
-        let _ = poll_fn(|cx| {
-            if !told && ended.as_mut().poll(cx).is_ready() {
-                told = true;
-                connection.as_mut().graceful_shutdown();
-            }
-            connection.as_mut().poll(cx)
-        })
-        .await;
-    }
-}
-
-/// Whether the first byte of a connection is that of a successor, with which no request begins.
-async fn wants_place(stream: &UnixStream) -> bool {
-    let first = async {
-        let mut byte = [1];
-        loop {
-            stream.readable().await?;
-            let peeked = stream.try_io(Interest::READABLE, || {
-                Ok(rustix::net::recv(stream, &mut byte, rustix::net::RecvFlags::PEEK)?)
-            });
-            match peeked {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                peeked => return peeked.map(|_| byte[0]),
-            }
-        }
-    };
-    matches!(timeout(HEAD, first).await, Ok(Ok(0)))
-}
-
-/// A connection counts until it has ended, in any way.
-async fn holds(place: OwnedSemaphorePermit, served: tokio::task::JoinHandle<()>) {
-    // One that panics has ended too.
-    let _ = served.await;
-    drop(place);
 }

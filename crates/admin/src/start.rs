@@ -1,9 +1,10 @@
 //! Start and end: sockets first, so that a wrong address is reported before anything is served, then the thread.
 
 use crate::access::{Access, Channel, read_token};
+use crate::connections::Socket;
 use crate::limits::{CONNECTIONS, CONTROL_CONNECTIONS, LAST_WORDS, QUESTIONS, RELOADS};
 use crate::served::Service;
-use crate::server::{Server, Socket};
+use crate::server::Server;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -139,7 +140,7 @@ impl Bound {
             asides.push(aside);
         }
         let asides = Arc::new(asides);
-        let server = Server::new(served, self.access, ends, (own, asides.clone()));
+        let server = Server::new(served, self.access, ends, own, asides.clone());
         let thread = std::thread::Builder::new().name("weir-admin".to_owned());
         let thread = thread.spawn(move || serve(runtime, server, sockets)).map_err(CannotStart::System)?;
         Ok(Admin { listening, asides, path: self.path, ending, thread })

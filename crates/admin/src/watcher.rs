@@ -2,59 +2,17 @@
 //! no view is requested.
 
 use crate::limits::{EVERY, FRESH, QUESTIONS, RELOADS};
-use crate::page::{Live, Parts};
+use crate::page::{Rendered, TimedView};
 use crate::served::Service;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use weir_plan::{Edge, Spec, listeners};
 use weir_report::graph::Drawing;
-use weir_serve::{Config, View};
-
-/// A view at one moment.
-pub(crate) struct TimedView {
-    pub at: Instant,
-    pub view: View,
-    pub file: String,
-    pub config: Config,
-    pub stalled: Vec<String>,
-    pub drawing: Arc<Drawing>,
-    /// Attempts a second, by the balancer's node and the target's index, if there is an earlier view.
-    pub rates: BTreeMap<(u32, u32), f64>,
-    /// The page of it, with some targets or with all.
-    parts: [OnceLock<Parts>; 2],
-    /// By node the server that its only way leads to.
-    ends: Arc<[u32]>,
-    live: OnceLock<Live>,
-}
-
-impl TimedView {
-    /// The live state by node.
-    pub fn live(&self) -> &Live {
-        self.live.get_or_init(|| Live::new(&self.view, &self.ends))
-    }
-
-    /// The page of it.
-    pub fn parts(&self, all: bool) -> &Parts {
-        self.parts[usize::from(all)].get_or_init(|| Parts::new(self, all))
-    }
-
-    #[cfg(test)]
-    pub fn made(
-        view: View,
-        file: String,
-        config: Config,
-        drawing: Drawing,
-        rates: BTreeMap<(u32, u32), f64>,
-    ) -> TimedView {
-        let (at, drawing, stalled, ends) = (Instant::now(), Arc::new(drawing), Vec::new(), [].into());
-        let (parts, live) = Default::default();
-        TimedView { at, view, file, config, stalled, drawing, rates, parts, ends, live }
-    }
-}
+use weir_serve::View;
 
 /// Why a question was not answered.
 #[derive(Clone, Copy, Debug)]
@@ -147,8 +105,8 @@ impl Watcher {
         let at = Instant::now();
         let mut last = locked(&self.last);
         let rates = last.as_ref().map_or_else(BTreeMap::new, |before| rates(before, &view, at));
-        let (parts, live) = Default::default();
-        let seen = Arc::new(TimedView { at, view, file, config, stalled, drawing, rates, parts, ends, live });
+        let rendered = Rendered::default();
+        let seen = Arc::new(TimedView { at, view, file, config, stalled, drawing, rates, ends, rendered });
         *last = Some(seen.clone());
         seen
     }

@@ -94,7 +94,7 @@ pub fn check_request(request: &Request, hop: &Hop<'_>) -> Result<Checked, Refusa
     let traced = seen.has(Name::TraceParent) || seen.has(Name::TraceState);
     let (trace, invalid) = if traced { trace_context::read(block) } else { Default::default() };
     Ok(Checked {
-        client: forwarded::client(request, hop, trusted),
+        client: forwarded::client(request, hop.peer, hop.trusted),
         upgrade: connect || seen.has(Name::Upgrade) && upgrades(request, hop).next().is_some(),
         expect: request.expects_continue(),
         close: !request.keep_alive(),

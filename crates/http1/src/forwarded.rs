@@ -1,22 +1,22 @@
 //! The client's address behind trusted peers: X-Forwarded-For, read from the right.
 
 use crate::byte::elements;
-use crate::check::Hop;
 use crate::name::Name;
+use crate::networks::Networks;
 use crate::request::Request;
 use std::net::{IpAddr, SocketAddr};
 
 /// The rightmost untrusted address over the peer and all lines of X-Forwarded-For, which trusted peers append to. What
 /// is not an address ends the walk: the entries to its left are not trustworthy.
-pub(crate) fn client(request: &Request, hop: &Hop<'_>, trusted: bool) -> Option<IpAddr> {
-    let mut client = hop.peer.map(|a| a.to_canonical());
-    if !trusted {
+pub(crate) fn client(request: &Request, peer: Option<IpAddr>, trusted: &Networks) -> Option<IpAddr> {
+    let mut client = peer.map(|a| a.to_canonical());
+    if !trusted.trusts(peer) {
         return client;
     }
     for element in request.block.known(Name::ForwardedFor).rev().flat_map(|v| elements(v).rev()) {
         let Some(address) = address(element) else { break };
         client = Some(address);
-        if !hop.trusted.contains(address) {
+        if !trusted.contains(address) {
             break;
         }
     }

@@ -32,6 +32,7 @@ mod render_response;
 mod request;
 mod response;
 mod rule;
+mod scan;
 mod seek;
 mod split;
 mod target;

@@ -3,7 +3,7 @@
 use crate::byte::is_token;
 use crate::limits::Limits;
 use crate::rule::{Id, Refusal, refuse};
-use crate::split::find;
+use crate::scan::find;
 
 /// Where the end of a head was looked for last.
 #[derive(Default, Debug, Clone)]

@@ -1,7 +1,7 @@
 //! A head into its lines: one pass that takes the strict form and nothing else.
 //!
 //! A head that is not taken is walked again, slowly, by `diagnose`, which says why. Where values end is found eight bytes
-//! at a time: they are most of a head.
+//! at a time ([`crate::scan`]): they are most of a head.
 
 use crate::block::{Block, Line};
 use crate::byte::{URI, class, is_token};
@@ -10,6 +10,7 @@ use crate::framing::Version;
 use crate::limits::Limits;
 use crate::name::{Name, classify};
 use crate::rule::{Id, Refusal, refuse};
+use crate::scan::{control, find};
 use crate::seek::Seek;
 
 /// A request line: method `..method`, then a space, then the target `method+1..target`.
@@ -236,61 +237,5 @@ fn value_end(head: &[u8], mut at: usize) -> Option<(usize, usize)> {
             b'\r' => return line_end(head, at).map(|end| (at, end)),
             _ => return None,
         }
-    }
-}
-
-const ONES: u64 = 0x0101_0101_0101_0101;
-
-/// Marks the high bit of the lowest byte of `x` that is zero. Of the bytes above it some may be marked wrongly.
-fn zeros(x: u64) -> u64 {
-    x.wrapping_sub(ONES) & !x & (ONES << 7)
-}
-
-/// The first byte below 0x20, or 0x7f.
-fn control(bytes: &[u8]) -> Option<usize> {
-    let below = |x: u64| x.wrapping_sub(ONES * 0x20) & !x & (ONES << 7);
-    first(bytes, |x| below(x) | zeros(x ^ (ONES * 0x7f)), |b| b < 0x20 || b == 0x7f)
-}
-
-/// The first such byte.
-pub(crate) fn find(bytes: &[u8], byte: u8) -> Option<usize> {
-    first(bytes, |x| zeros(x ^ (ONES * u64::from(byte))), |b| b == byte)
-}
-
-/// The first byte that is marked, eight at a time; the last few one by one.
-fn first(bytes: &[u8], eight: impl Fn(u64) -> u64, one: impl Fn(u8) -> bool) -> Option<usize> {
-    let mut at = 0;
-    while let Some(word) = bytes[at..].first_chunk::<8>() {
-        let marked = eight(u64::from_le_bytes(*word));
-        if marked != 0 {
-            return Some(at + marked.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    bytes[at..].iter().position(|&b| one(b)).map(|i| at + i)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn controls_are_found_at_every_place() {
-        for b in 0..=255u8 {
-            for fill in [b' ', b'~', 0x80, 0xff] {
-                for at in 0..20 {
-                    let mut bytes = [fill; 24];
-                    bytes[at] = b;
-                    bytes[22] = 0x7f;
-                    let expected = if b < 0x20 || b == 0x7f { at } else { 22 };
-                    assert_eq!(control(&bytes), Some(expected), "{b:#x} at {at} in {fill:#x}");
-                }
-            }
-        }
-        assert_eq!(control(b"abcdefghij"), None);
-        assert_eq!(
-            (find(b"0123456789:", b':'), find(b"01:3456789:", b':'), find(b"", b':')),
-            (Some(10), Some(2), None)
-        );
     }
 }

@@ -6,21 +6,16 @@
 //! connections are tasks beside it.
 #![forbid(unsafe_code)]
 
-mod closed;
 mod cookies;
 mod generator;
-mod h1;
-mod h2;
 mod hgrm;
-mod open;
 mod outcome;
 mod run;
 mod shape;
-mod tally;
 mod target;
 
+pub use generator::tally::Second;
 pub use hgrm::hgrm;
 pub use outcome::{Lag, Latency, Outcome, Requests, Row};
 pub use run::{Error, Options, Protocol, VerifyRun, run};
-pub use tally::Second;
 pub use target::{CannotReach, Target};

@@ -1,12 +1,10 @@
 //! A run: the scenario's requests in order, each at its time.
 
-use crate::closed;
 use crate::cookies::Cookies;
-use crate::generator::{Generator, Lane};
-use crate::open;
+use crate::generator::tally::{Second, Tally};
+use crate::generator::{Generator, Lane, Sender};
 use crate::outcome::Outcome;
 use crate::shape::{Host, key_sources, shapes};
-use crate::tally::{Second, Tally};
 use crate::target::{CannotReach, Target};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -24,7 +22,7 @@ use weir_net::io::tcp::TcpSettings;
 use weir_net::transport::tls;
 use weir_plan::{KeySource, Point, Scenario, Window, fixed};
 use weir_stats::Key;
-use weir_workload::{Load, Requests, load_unless};
+use weir_workload::{Requests, load_unless};
 
 /// The options of all TCP connections, as the balancer has them.
 const TCP: TcpSettings = TcpSettings {
@@ -127,7 +125,8 @@ impl std::error::Error for Error {}
 /// # Errors
 /// [`Error`]; failed requests are results, not errors.
 pub fn run(
-    (point, scenario): (&Point, &Scenario),
+    point: &Point,
+    scenario: &Scenario,
     options: &Options,
     tell: impl Fn(&Second) + 'static,
     stop: &Arc<AtomicBool>,
@@ -178,9 +177,9 @@ pub fn run(
         target,
     });
     let sender = Sender { g: g.clone(), load, requests: Requests::new(&scenario, key), speed: options.speed };
-    let done = runtime.block_on(sender.send_all(stop.clone(), tell)).map_err(Error::System)??;
+    let done = runtime.block_on(send_all(sender, stop.clone(), tell)).map_err(Error::System)??;
     let unsent = sources.contains(&KeySource::Client) && scenario.mix.iter().any(|kind| kind.key.is_some());
-    Ok(outcome(&g, (&scenario, options), !done, unsent))
+    Ok(outcome(&g, &scenario, options, !done, unsent))
 }
 
 fn client(insecure: bool) -> Result<Arc<tls::Client>, String> {
@@ -191,7 +190,8 @@ fn client(insecure: bool) -> Result<Arc<tls::Client>, String> {
 
 fn outcome(
     g: &Generator,
-    (scenario, options): (&Scenario, &Options),
+    scenario: &Scenario,
+    options: &Options,
     interrupted: bool,
     unsent: bool,
 ) -> Outcome {
@@ -228,55 +228,31 @@ fn outcome(
     }
 }
 
-/// Sends the requests of a run.
-pub(crate) struct Sender {
-    pub g: Rc<Generator>,
-    pub load: Load,
-    pub requests: Requests,
-    pub speed: f64,
-}
-
-impl Sender {
-    /// Sends all requests and waits for their ends; `false`: stopped before.
-    async fn send_all(self, stop: Arc<AtomicBool>, tell: impl Fn(&Second) + 'static) -> Result<bool, Error> {
-        let core = self.g.core.clone();
-        core.runtime.spawn(core.timers.clone().run(core.runtime.clone()));
-        self.g.try_to_connect().await.map_err(Error::Connect)?;
-        // In a verification the run begins when its clock does.
-        self.g.begun_ns.set(if self.g.secret.is_some() { 0 } else { core.now() + HEAD_START_NS });
-        let ticking = self.g.clone();
-        core.runtime.spawn(async move { tick(&ticking, tell).await });
-        let mut sending = std::pin::pin!(self.send());
-        let mut next = core.timers.after(TICK_NS);
-        poll_fn(|cx| {
-            while next.poll_ended(cx).is_ready() {
-                if stop.load(Ordering::Relaxed) {
-                    return Poll::Ready(Ok(false));
-                }
-                next = core.timers.after(TICK_NS);
+/// Sends all requests and waits for their ends; `false`: stopped before.
+async fn send_all(
+    sender: Sender,
+    stop: Arc<AtomicBool>,
+    tell: impl Fn(&Second) + 'static,
+) -> Result<bool, Error> {
+    let core = sender.g.core.clone();
+    core.runtime.spawn(core.timers.clone().run(core.runtime.clone()));
+    sender.g.try_to_connect().await.map_err(Error::Connect)?;
+    // In a verification the run begins when its clock does.
+    sender.g.begun_ns.set(if sender.g.secret.is_some() { 0 } else { core.now() + HEAD_START_NS });
+    let ticking = sender.g.clone();
+    core.runtime.spawn(async move { tick(&ticking, tell).await });
+    let mut sending = std::pin::pin!(sender.send());
+    let mut next = core.timers.after(TICK_NS);
+    poll_fn(|cx| {
+        while next.poll_ended(cx).is_ready() {
+            if stop.load(Ordering::Relaxed) {
+                return Poll::Ready(Ok(false));
             }
-            sending.as_mut().poll(cx).map(|()| Ok(true))
-        })
-        .await
-    }
-
-    async fn send(mut self) {
-        let g = self.g.clone();
-        match self.load.thinking.take() {
-            Some(thinking) => closed::send(&self, thinking).await,
-            None => open::send(self).await,
+            next = core.timers.after(TICK_NS);
         }
-        poll_fn(|cx| {
-            *g.watcher.borrow_mut() = Some(cx.waker().clone());
-            if g.in_flight.get() == 0 { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
-}
-
-/// A time of the scenario, in a run that is faster by a factor.
-pub(crate) fn scaled(ns: u64, speed: f64) -> u64 {
-    if speed == 1.0 { ns } else { (ns as f64 / speed) as u64 }
+        sending.as_mut().poll(cx).map(|()| Ok(true))
+    })
+    .await
 }
 
 /// Reports each second.

@@ -3,7 +3,7 @@
 use crate::number::{self, UNKNOWN, with_interval};
 use crate::saved::{Design, SavedResult, Statistic};
 use crate::table::{Side as Edge, Table};
-use crate::text;
+use crate::wrap;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::{Difference, Estimate, Side, holm, paired, welch};
@@ -166,13 +166,13 @@ pub(crate) fn tables(comparison: &Comparison<'_>, width: usize, out: &mut dyn Wr
     for pair in &comparison.pairs {
         let [a, b] = names(&pair.of);
         writeln!(out, "{a} -> {b}")?;
-        write!(out, "{}", text::wrapped_to(&format!("  {}", how(&pair.of)), width))?;
-        writeln!(out, "\n{}", text::indented(&table(pair).text(width - 2)))?;
+        write!(out, "{}", wrap::wrapped_to(&format!("  {}", how(&pair.of)), width))?;
+        writeln!(out, "\n{}", wrap::indented(&table(pair).text(width - 2)))?;
     }
     write!(
         out,
         "{}",
-        text::wrapped_to(
+        wrap::wrapped_to(
             "±: half of the 95 % interval. The verdict is on the second; all verdicts hold together with 95 % (Holm's correction).",
             width
         )

@@ -168,3 +168,8 @@ fn number(x: Option<f64>) -> Estimate {
 fn sum(n: u64) -> Estimate {
     number(Some(n as f64))
 }
+
+/// The line every result ends with.
+pub(crate) fn signature(results: &Results) -> String {
+    format!("weir {} · seed {} · plan {}", results.version, results.seed, results.plan)
+}

@@ -2,7 +2,7 @@
 
 use crate::number::{self, with_interval};
 use crate::table::{Side, Table, escaped};
-use crate::{WIDTH, entry, text};
+use crate::{entry, wrap};
 use std::io::{self, Write};
 use weir_sim::{ExpectationResult, Results, ScenarioResult};
 
@@ -156,6 +156,6 @@ pub(crate) fn shortfalls(results: &Results) -> Vec<String> {
         .shortfalls
         .iter()
         .map(sentence)
-        .map(|s| text::wrapped_to(&s, WIDTH).trim_end().to_owned())
+        .map(|s| wrap::wrapped_to(&s, wrap::WIDTH).trim_end().to_owned())
         .collect()
 }

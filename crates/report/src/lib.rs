@@ -26,6 +26,7 @@ mod text;
 mod trace;
 mod verify;
 mod verify_page;
+mod wrap;
 
 pub use compare::{Comparison, Pairing, Verdict};
 pub use number::duration;
@@ -33,17 +34,13 @@ pub use saved::{Design, NotAResult, SavedResult};
 pub use table::escaped;
 pub use text::Sites;
 pub use trace::TraceForm;
+pub use wrap::{NARROWEST, WIDTH};
 
 use std::io::{self, Write};
 use weir_load::Outcome;
 use weir_plan::Plan;
 use weir_sim::{Recording, Results};
 use weir_verify::{Calibration, Replay, Verification};
-
-/// How wide text is made where no terminal is narrower, in characters.
-pub const WIDTH: usize = 80;
-/// The narrowest that it is made.
-pub const NARROWEST: usize = 40;
 
 /// Writes the JSON of `docs/spec/language.md#sim-json` (`weir.sim/1`), ending with a new line.
 ///
@@ -223,9 +220,4 @@ pub fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
 /// What `out` says.
 pub fn annotations(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     expected::annotations(results, out)
-}
-
-/// The line every result ends with.
-fn signature(results: &Results) -> String {
-    format!("weir {} · seed {} · plan {}", results.version, results.seed, results.plan)
 }

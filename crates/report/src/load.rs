@@ -2,7 +2,7 @@
 
 use crate::number::{self, count};
 use crate::table::{Side, Table};
-use crate::text;
+use crate::wrap;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use weir_load::{Latency, Outcome};
@@ -64,10 +64,10 @@ pub(crate) fn table(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io:
     if let Some(why) = &outcome.void {
         let line =
             format!("void: {why}; this machine was too busy for this rate, so the figures mean nothing");
-        write!(out, "{}", text::wrapped_to(&line, width))?;
+        write!(out, "{}", wrap::wrapped_to(&line, width))?;
     }
     for warning in &outcome.warnings {
-        write!(out, "{}", text::wrapped_to(&format!("warning: {warning}"), width))?;
+        write!(out, "{}", wrap::wrapped_to(&format!("warning: {warning}"), width))?;
     }
     if outcome.void.is_some() || !outcome.warnings.is_empty() {
         writeln!(out)?;

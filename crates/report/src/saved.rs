@@ -1,6 +1,7 @@
 //! Results as they were saved, read back for a comparison: what each scenario's statistics are, and what single replications
 //! said of them.
 
+use crate::json;
 use serde_json::Value;
 use std::fmt;
 use weir_sim::Results;
@@ -102,7 +103,7 @@ impl SavedResult {
     /// As [`SavedResult::read`].
     pub fn new(results: &Results) -> Result<SavedResult, NotAResult> {
         let mut bytes = Vec::new();
-        crate::json_with_each(results, &mut bytes).map_err(|e| NotAResult(e.to_string()))?;
+        json::write(results, true, &mut bytes).map_err(|e| NotAResult(e.to_string()))?;
         SavedResult::read(&bytes)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::number::{self, count, with_interval};
 use crate::table::{Side, Table};
-use crate::{comparison, entry, expected, explained, signature, sites};
+use crate::{comparison, entry, expected, explained, sites, wrap};
 use std::io::{self, Write};
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
@@ -21,7 +21,7 @@ pub enum Sites {
 
 pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn Write) -> io::Result<()> {
     for (text, labels) in entry::warnings(results) {
-        write!(out, "{}", wrapped_to(&format!("warning: {text} [{}]", entry::listed(&labels)), width))?;
+        write!(out, "{}", wrap::wrapped_to(&format!("warning: {text} [{}]", entry::listed(&labels)), width))?;
     }
     if results.scenarios.iter().any(|s| !s.warnings.is_empty()) {
         writeln!(out)?;
@@ -35,7 +35,7 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
         false => "",
     };
     let title = format!("{}: latency of all requests{ok} in ms, ± half of the 95 % interval", results.file);
-    writeln!(out, "{}", wrapped_to(&title, width))?;
+    writeln!(out, "{}", wrap::wrapped_to(&title, width))?;
     if results.scenarios.len() > 1 {
         writeln!(out, "{}", comparison::table(results).text(width))?;
     }
@@ -46,15 +46,15 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
         }
         if results.scenarios.iter().any(|s| !s.nodes.is_empty()) {
             for line in sites::LEGEND {
-                write!(out, "{}", wrapped_to(line, width))?;
+                write!(out, "{}", wrap::wrapped_to(line, width))?;
             }
             writeln!(out)?;
         }
     } else {
-        writeln!(out, "{}", wrapped_to("--nodes sites shows each scenario site by site.", width))?;
+        writeln!(out, "{}", wrap::wrapped_to("--nodes sites shows each scenario site by site.", width))?;
     }
     expected::write(results, width, out)?;
-    writeln!(out, "{}", signature(results))
+    writeln!(out, "{}", entry::signature(results))
 }
 
 fn scenario(
@@ -65,13 +65,13 @@ fn scenario(
 ) -> io::Result<()> {
     writeln!(out, "{}", entry::label(s, swept))?;
     for line in summary(s, results, width) {
-        write!(out, "{}", indented(&wrapped_to(&line, width - 2)))?;
+        write!(out, "{}", wrap::indented(&wrap::wrapped_to(&line, width - 2)))?;
     }
     let latencies = latency(s);
     let latencies = if latencies.is_wider_than(width - 2) { latencies.transposed() } else { latencies };
-    writeln!(out, "\n{}", indented(&latencies.text(width - 2)))?;
+    writeln!(out, "\n{}", wrap::indented(&latencies.text(width - 2)))?;
     if !s.nodes.is_empty() {
-        writeln!(out, "{}", indented(&sites::table(s).text(width - 2)))?;
+        writeln!(out, "{}", wrap::indented(&sites::table(s).text(width - 2)))?;
     }
     Ok(())
 }
@@ -127,28 +127,4 @@ fn latency_row(name: &str, l: &Latency) -> Vec<String> {
     cells.extend(quantiles.map(number::quantile));
     cells.push(number::plain(l.max));
     cells
-}
-
-pub(crate) fn indented(lines: &str) -> String {
-    lines.lines().map(|l| if l.is_empty() { "\n".to_owned() } else { format!("  {l}\n") }).collect()
-}
-
-/// The sentence in lines of at most this width, the further ones indented; words are never cut.
-pub(crate) fn wrapped_to(sentence: &str, width: usize) -> String {
-    let mut out = String::new();
-    let mut used = 0;
-    for word in sentence.split(' ') {
-        let n = word.chars().count();
-        if used > 0 && used + 1 + n > width {
-            out.push_str("\n  ");
-            used = 2;
-        } else if used > 0 {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(word);
-        used += n;
-    }
-    out.push('\n');
-    out
 }

@@ -4,7 +4,7 @@
 use crate::entry;
 use crate::number::{self, UNKNOWN, with_interval};
 use crate::table::{Side, Table};
-use crate::text;
+use crate::wrap;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::Estimate;
@@ -111,10 +111,10 @@ pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) ->
         for why in &s.void {
             let line =
                 format!("{name}: a run is void: {why}; this machine was too busy, so it does not count");
-            write!(out, "{}", text::wrapped_to(&line, width))?;
+            write!(out, "{}", wrap::wrapped_to(&line, width))?;
         }
         for warning in &s.warnings {
-            write!(out, "{}", text::wrapped_to(&format!("warning: {warning} [{name}]"), width))?;
+            write!(out, "{}", wrap::wrapped_to(&format!("warning: {warning} [{name}]"), width))?;
         }
     }
     writeln!(
@@ -129,8 +129,8 @@ pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) ->
             writeln!(out)?;
             continue;
         }
-        writeln!(out, "\n{}", text::indented(&statistics(s).text(width - 2)))?;
-        writeln!(out, "{}", text::indented(&shares(s).text(width - 2)))?;
+        writeln!(out, "\n{}", wrap::indented(&statistics(s).text(width - 2)))?;
+        writeln!(out, "{}", wrap::indented(&shares(s).text(width - 2)))?;
         for line in beside(s) {
             writeln!(out, "  {line}")?;
         }

@@ -1,6 +1,6 @@
 //! Evaluates a request (a file and its parameters) to a plan, in this process.
 
-use crate::context::{Context, State};
+use crate::language::context::{Context, State};
 use crate::load::{Runner, Source};
 use crate::nodes::check_expectations;
 use crate::params::Params;

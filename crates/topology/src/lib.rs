@@ -6,14 +6,11 @@
 //! [`weir_plan::Diagnostic`] instead of ending the evaluation, so that one run reports as many errors as can be known.
 //!
 //! No unsafe code is written here; the derives of the `starlark` crate expand to some (an `unsafe impl` per value type),
-//! which is why it is denied, not forbidden, and allowed in the folder `value` alone.
+//! which is why it is denied, not forbidden, and allowed in the folder `language/value` alone.
 #![deny(unsafe_code)]
 
-mod call;
-mod context;
-mod data;
 mod evaluate;
-mod graph;
+mod language;
 mod load;
 pub mod manual;
 mod names;
@@ -21,7 +18,6 @@ mod nodes;
 mod params;
 mod places;
 pub mod sandbox;
-mod value;
 mod wire;
 
 pub use evaluate::{Evaluated, Request, evaluate};

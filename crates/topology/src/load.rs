@@ -1,10 +1,10 @@
 //! Parsing and running topology files, the first and those that it loads.
 
-use crate::context::{Context, File};
+use crate::language::context::{Context, File};
+use crate::language::value::{DurationValue, FunctionValue, NamespaceValue, Poison};
 use crate::names;
 use crate::nodes;
 use crate::places::{Calls, at_of};
-use crate::value::{DurationValue, FunctionValue, NamespaceValue, Poison};
 use starlark::ErrorKind;
 use starlark::PrintHandler;
 use starlark::environment::{FrozenModule, Globals, GlobalsBuilder, LibraryExtension, Module};
@@ -38,7 +38,10 @@ struct LoadedModules(HashMap<String, FrozenModule>);
 
 impl FileLoader for LoadedModules {
     fn load(&self, path: &str) -> starlark::Result<FrozenModule> {
-        self.0.get(path).cloned().ok_or_else(|| crate::value::stop(format!("\"{path}\" was not loaded")))
+        self.0
+            .get(path)
+            .cloned()
+            .ok_or_else(|| crate::language::value::stop(format!("\"{path}\" was not loaded")))
     }
 }
 
@@ -241,13 +244,12 @@ fn poisoned<'s>(names: impl Iterator<Item = &'s str>) -> FrozenModule {
 /// Everything predeclared, and poison for names that do not exist.
 fn globals(unknown: &BTreeSet<String>) -> Globals {
     let mut builder = GlobalsBuilder::extended_by(&[LibraryExtension::Print]);
-    for name in nodes::top_level() {
-        if let Some(index) = nodes::find(name) {
-            builder.set(name, FunctionValue(index));
-        }
+    for function in nodes::functions().filter(|f| !f.name.contains('.')) {
+        builder.set(function.name, FunctionValue(function));
     }
-    for space in nodes::NAMESPACES {
-        builder.set(space, NamespaceValue(space.to_owned()));
+    for name in nodes::NAMESPACES {
+        let members = nodes::members(name).map(|(member, f)| (member, FunctionValue(f))).collect();
+        builder.set(name, NamespaceValue { name, members });
     }
     for (unit, ns) in weir_plan::duration::UNITS {
         builder.set(unit, DurationValue(ns));

@@ -134,7 +134,7 @@ impl Pass<'_> {
         if !nodes::is_namespace(space) || nodes::find(&format!("{space}.{member}")).is_some() {
             return;
         }
-        let names: Vec<&str> = nodes::members(space).collect();
+        let names: Vec<&str> = nodes::members(space).map(|(name, _)| name).collect();
         let full = names.iter().map(|n| format!("{space}.{n}")).collect::<Vec<_>>();
         let help = suggest::nearest(member, names).map(|n| format!("did you mean `{space}.{n}`?"));
         self.findings.push(

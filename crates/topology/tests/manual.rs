@@ -33,10 +33,8 @@ fn every_function_and_every_argument_has_a_meaning() {
         let name = f.name;
         let ends = |text: &str| text.ends_with('.') && text.chars().next().is_some_and(char::is_uppercase);
         assert!(ends(f.meaning), "{name}: {}", f.meaning);
-        if f.built {
-            for text in [f.simulated, f.served, f.draws] {
-                assert!(!text.is_empty() && !text.ends_with('.'), "{name}: {text}");
-            }
+        for text in [f.simulated, f.served, f.draws] {
+            assert!(!text.is_empty() && !text.ends_with('.'), "{name}: {text}");
         }
         for a in &f.arguments {
             assert!(!a.takes.is_empty() && !a.meaning.is_empty(), "`{}` of {name}", a.name);
@@ -51,7 +49,7 @@ fn every_function_and_every_argument_has_a_meaning() {
 
 #[test]
 fn every_example_uses_its_function_and_evaluates() {
-    for f in functions().iter().filter(|f| f.built) {
+    for f in functions() {
         assert!(call(f.example, f.name).is_some(), "the example of {} does not call it", f.name);
         if let Err(why) = plan(f.example) {
             panic!("the example of {}:\n{why}", f.name);
@@ -64,7 +62,7 @@ fn every_example_uses_its_function_and_evaluates() {
 #[test]
 fn every_default_is_the_one_that_is_told() {
     let mut compared = 0;
-    for f in functions().iter().filter(|f| f.built) {
+    for f in functions() {
         let without = plan(f.example).expect("evaluated above").hash;
         for a in &f.arguments {
             let Fallback::Value(value) = a.otherwise else { continue };

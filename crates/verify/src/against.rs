@@ -1,6 +1,7 @@
 //! Another proxy in place of weir: its configuration for the same topology, or what it cannot express.
 
 use crate::prepare::{Arrangement, CannotVerify};
+use crate::router::{ProxySetup, Router};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -9,42 +10,20 @@ use std::time::{Duration, Instant};
 use weir_plan::{Edge, Lb, NodeId, Spec};
 use weir_policy::config::{Balance, LeastConnArgs, P2cArgs, RoundRobinArgs, Start, Ties};
 
-/// The load balancer that routes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Router {
-    /// weir.
-    #[default]
-    Weir,
-    /// HAProxy.
-    Haproxy,
-    /// nginx.
-    Nginx,
-}
-
-impl Router {
-    /// Its name, which is also its command.
-    pub fn name(self) -> &'static str {
-        match self {
-            Router::Weir => "weir",
-            Router::Haproxy => "haproxy",
-            Router::Nginx => "nginx",
-        }
-    }
-}
-
 /// The time within which another proxy must listen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The configuration of another proxy: one balancer over servers.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ProxySetup {
-    router: Router,
-    /// The policy in its terms.
-    policy: String,
-    /// The servers, in the order of the balancer, by their roots.
-    servers: Vec<NodeId>,
-    /// The most requests in flight at each of them.
-    most: Option<u32>,
+impl Arrangement {
+    /// The same with another proxy that routes.
+    ///
+    /// # Errors
+    /// What that cannot do.
+    pub fn against(mut self, router: Router) -> Result<Arrangement, CannotVerify> {
+        if router != Router::Weir {
+            self.against = Some(ProxySetup::new(&self, router)?);
+        }
+        Ok(self)
+    }
 }
 
 impl ProxySetup {
@@ -52,7 +31,7 @@ impl ProxySetup {
     ///
     /// # Errors
     /// What the proxy cannot express.
-    pub fn new(prepared: &Arrangement, router: Router) -> Result<ProxySetup, CannotVerify> {
+    fn new(prepared: &Arrangement, router: Router) -> Result<ProxySetup, CannotVerify> {
         let cannot =
             |what: &str| CannotVerify(format!("{} cannot express this topology: {what}", router.name()));
         if prepared.listen().is_some_and(|listen| listen.tls.is_some() || listen.loops.unwrap_or(1) > 1) {

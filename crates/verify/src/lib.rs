@@ -18,12 +18,12 @@ mod outcome;
 mod part;
 mod prepare;
 mod record;
+mod router;
 mod run;
 mod schedule;
 mod statistics;
 mod trial;
 
-pub use against::Router;
 pub use calibrate::{Calibration, calibrate};
 pub use children::{CHILD, child};
 pub use options::{Error, Options};
@@ -32,5 +32,6 @@ pub use outcome::{
 };
 pub use prepare::CannotVerify;
 pub use record::{ClientRequest, Line, Replay, SCHEMA, ServerRequest, replay};
+pub use router::Router;
 pub use run::verify;
 pub use statistics::{Statistic, Tolerances, Unit, Verdict};

@@ -1,7 +1,7 @@
 //! The options of a verification, and its errors.
 
-use crate::against::Router;
 use crate::prepare::CannotVerify;
+use crate::router::Router;
 use crate::statistics::Tolerances;
 use std::fmt;
 use std::io;

@@ -1,7 +1,7 @@
 //! The outcome of a verification: each scenario in simulation and in reality.
 
-use crate::against::Router;
 use crate::calibrate::Calibration;
+use crate::router::Router;
 use crate::statistics::{Statistic, Verdict};
 use weir_plan::Value;
 use weir_stats::Estimate;

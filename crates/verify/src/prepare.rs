@@ -1,6 +1,6 @@
 //! Prepares a scenario to be served: where its requests enter, which nodes route, which are built-in servers.
 
-use crate::against::{ProxySetup, Router};
+use crate::router::ProxySetup;
 use std::fmt;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
@@ -105,17 +105,6 @@ impl Arrangement {
         inner.retain(|id| *id != self.listener);
         inner.sort_unstable();
         inner
-    }
-
-    /// The same with another proxy that routes.
-    ///
-    /// # Errors
-    /// What that cannot do.
-    pub fn against(mut self, router: Router) -> Result<Arrangement, CannotVerify> {
-        if router != Router::Weir {
-            self.against = Some(ProxySetup::new(&self, router)?);
-        }
-        Ok(self)
     }
 
     /// What the scenario's requests enter by.

@@ -186,7 +186,7 @@ pub(crate) fn trial(
             halts.store(true, Ordering::Relaxed);
         }
     };
-    let outcome = weir_load::run((&prepared.point, scenario), &load, hear, &halt);
+    let outcome = weir_load::run(&prepared.point, scenario, &load, hear, &halt);
     if stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
         return Ok(None);
     }

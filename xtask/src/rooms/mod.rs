@@ -46,7 +46,6 @@ fn judge(held: &Layout, tree: &Tree) -> Vec<String> {
     let mut problems = order(held);
     problems.extend(presence(held, tree));
     problems.extend(tree.edges.iter().filter_map(|e| forbidden(held, tree, e)));
-    problems.extend(held.rooms.iter().flat_map(|room| unused(held, tree, room)));
     problems.extend(knotted(held, tree));
     problems
 }
@@ -65,12 +64,7 @@ fn order(held: &Layout) -> Vec<String> {
         }
         for known in room.knows.iter().filter(|known| !below(known)) {
             problems.push(format!(
-                "{at} may know `{known}`, which does not lie below it; put that one's line above, or give a reason in `despite`"
-            ));
-        }
-        for (known, _) in room.despite.iter().filter(|(known, why)| below(known) || why.is_empty()) {
-            problems.push(format!(
-                "{at} lists `{known}` in `despite`, which is for rooms over it, each with a reason"
+                "{at} may know `{known}`, which does not lie below it; put that one's line above"
             ));
         }
     }
@@ -103,7 +97,7 @@ fn presence(held: &Layout, tree: &Tree) -> Vec<String> {
 fn forbidden(held: &Layout, tree: &Tree, edge: &Edge) -> Option<String> {
     let (from, to) = (&tree.files[edge.from], &tree.files[edge.to]);
     let room = find(held, &from.room)?;
-    if from.room == to.room || may_know(room, &to.room) {
+    if from.room == to.room || room.knows.contains(&to.room.as_str()) {
         return None;
     }
     Some(format!(
@@ -111,28 +105,6 @@ fn forbidden(held: &Layout, tree: &Tree, edge: &Edge) -> Option<String> {
          below both; if the layout has changed, say so in {WHERE}",
         held.folder, from.path, edge.line, edge.path, to.path, from.room, to.room
     ))
-}
-
-fn may_know(room: &Room, other: &str) -> bool {
-    room.knows.contains(&other) || room.despite.iter().any(|(over, _)| *over == other)
-}
-
-/// Exceptions that nothing needs.
-fn unused(held: &Layout, tree: &Tree, room: &Room) -> Vec<String> {
-    let needed = |over: &str| {
-        tree.edges.iter().any(|e| tree.files[e.from].room == room.name && tree.files[e.to].room == over)
-    };
-    room.despite
-        .iter()
-        .filter(|(over, _)| !needed(over))
-        .map(|(over, _)| {
-            let folder = held.folder;
-            format!(
-                "{WHERE}: {folder}: `{}` does not know `{over}` any more; take it out of `despite`",
-                room.name
-            )
-        })
-        .collect()
 }
 
 fn knotted(held: &Layout, tree: &Tree) -> Option<String> {

@@ -88,30 +88,14 @@ fn the_table_lists_the_lowest_first() {
         folder: "crates/x",
         rooms: &[
             room("low", "what lies below all", &["high"]),
-            Room { despite: &[("low", "")], ..room("high", "", &["low"]) },
+            room("high", "", &["low"]),
             room("low", "what lies below all", &[]),
         ],
     };
     let found = order(&HELD).join("\n");
-    for part in
-        ["may know `high`, which does not", "no purpose", "lists `low` in `despite`", "stands there twice"]
-    {
+    for part in ["may know `high`, which does not", "no purpose", "stands there twice"] {
         assert!(found.contains(part), "{part}: {found}");
     }
-}
-
-#[test]
-fn an_exception_has_a_reason_and_a_use() {
-    const HELD: Layout = Layout {
-        rooms: &[
-            Room { despite: &[("high", "until it is cut")], ..room("low", "what lies below all", &[]) },
-            room("high", "what stands on it", &["low"]),
-        ],
-        ..TWO
-    };
-    assert_eq!(judge(&HELD, &tree(&[("low/a.rs", "use crate::high::H;"), ("high.rs", "")])), [""; 0]);
-    let found = judge(&HELD, &tree(&[("high.rs", "")]));
-    assert!(found.len() == 1 && found[0].contains("`low` does not know `high` any more"), "{found:?}");
 }
 
 #[test]

@@ -6,12 +6,13 @@
 mod notes;
 mod pools;
 mod rows;
+mod view;
 
 pub(crate) use notes::Live;
+pub(crate) use view::{Rendered, TimedView};
 
 use crate::answer::{Answer, answer as answered};
 use crate::topology;
-use crate::watcher::TimedView;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::pools::class;
 use super::rows::count;
-use crate::watcher::TimedView;
+use crate::page::TimedView;
 use std::collections::BTreeMap;
 use weir_report::graph::Note;
 use weir_serve::State;

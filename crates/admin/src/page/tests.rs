@@ -1,7 +1,7 @@
 //! The contents of a page; text of a file stays text on it.
 
 use super::html;
-use crate::watcher::TimedView;
+use crate::page::TimedView;
 use std::collections::BTreeMap;
 use weir_plan::{Point, listeners};
 use weir_report::graph::Drawing;

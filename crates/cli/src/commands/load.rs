@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
             tell_second(second);
         }
     };
-    let outcome = weir_load::run(chosen, &options, tell, &stop).map_err(|e| failure(args, e))?;
+    let outcome = weir_load::run(chosen.0, chosen.1, &options, tell, &stop).map_err(|e| failure(args, e))?;
     if shown {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }

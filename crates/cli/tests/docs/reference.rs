@@ -77,10 +77,6 @@ fn anchor(heading: &str) -> String {
 
 fn function(f: &Entry, shown: &mut BTreeMap<&'static str, &'static str>, out: &mut String) {
     let _ = writeln!(out, "\n### {}\n\n```text\n{}\n```\n\n{}", f.name, f.signature(), f.meaning);
-    if !f.built {
-        out.push_str("\nNot built yet.\n");
-        return;
-    }
     let _ = writeln!(out, "\n- Simulated: {}.\n- Served: {}.\n- Draws: {}.", f.simulated, f.served, f.draws);
     if f.arguments.iter().any(|a| !a.shared && a.name != "name") {
         out.push('\n');

@@ -9,7 +9,7 @@ mod summary;
 mod sweep;
 
 use crate::graph::pictures;
-use crate::{comparison, entry, expected, page, signature, sites, text};
+use crate::{comparison, entry, expected, page, sites, text, wrap};
 use shown::Selection;
 use std::io::{self, Write};
 use weir_plan::Plan;
@@ -38,7 +38,7 @@ pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::
     bars::utilisation(results, &shown, out)?;
     bars::spread(results, &shown, out)?;
     scenarios(results, &shown, out)?;
-    page::end(&signature(results), out)
+    page::end(&entry::signature(results), out)
 }
 
 /// Pictures that are open; the next ones are folded, and a note names where further ones are.
@@ -121,7 +121,7 @@ fn scenarios(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::R
     }
     for (s, label) in results.scenarios.iter().zip(&shown.labels) {
         writeln!(out, "<details class=\"scenario\"{open}><summary>{}</summary>", crate::escaped(label))?;
-        for line in text::summary(s, results, crate::WIDTH) {
+        for line in text::summary(s, results, wrap::WIDTH) {
             writeln!(out, "<p>{}</p>", crate::escaped(&line))?;
         }
         writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>", text::latency(s).html())?;

@@ -6,7 +6,7 @@
 //! are ended.
 
 use super::changes;
-use super::listeners::{self, BoundListeners, Logs, PreviousListeners, ListenerSet};
+use super::listeners::{self, BoundListeners, ListenerSet, Logs, PreviousListeners};
 use super::options::Options;
 use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;

@@ -443,12 +443,12 @@ impl Drop for ConnectionGuard {
 
 #[cfg(test)]
 mod tests {
-    use crate::threads::load::LoopLoads;
-    use crate::threads::process::Mail;
-    use crate::threads::transit::Transits;
     use super::*;
     use crate::graph::state::ProcessState;
     use crate::log::ErrorLog;
+    use crate::threads::load::LoopLoads;
+    use crate::threads::process::Mail;
+    use crate::threads::transit::Transits;
     use crate::transport::settings::TCP;
     use crate::upstream::connect::BuiltInServers;
     use std::sync::atomic::{AtomicBool, AtomicU32};

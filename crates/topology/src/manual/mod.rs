@@ -4,7 +4,7 @@
 mod figures;
 mod kinds;
 
-pub use crate::nodes::about::Group;
+pub use crate::language::function::Group;
 pub use figures::{FIGURES, Figure};
 pub use kinds::{KindEntry, kinds};
 
@@ -30,8 +30,6 @@ pub struct Entry {
     pub example: &'static str,
     /// Its own arguments in order, then those that its family shares.
     pub arguments: Vec<Argument>,
-    /// Whether it can be called already.
-    pub built: bool,
 }
 
 /// An argument of a function.
@@ -78,7 +76,6 @@ fn entry(f: &'static nodes::Function) -> Entry {
         draws: f.about.draws,
         example: f.about.example,
         arguments: own.chain(f.more.iter().map(|a| argument(a, true))).collect(),
-        built: !nodes::is_later(f),
     }
 }
 

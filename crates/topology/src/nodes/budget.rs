@@ -1,8 +1,8 @@
 //! `budget(ratio=0.2, min_per_s=10, window=10*s)`: the budget that further attempts are charged to; one bucket per node that uses it.
 
 use super::{Description, Function, Group, examples, may};
-use crate::call::{Call, Outcome};
-use crate::value::BudgetValue;
+use crate::language::call::{Call, Outcome};
+use crate::language::value::BudgetValue;
 use weir_policy::config::Budget;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

@@ -2,7 +2,7 @@
 //! whole, so that a slow client holds no server.
 
 use super::{Description, Function, Group, NAME, examples, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::ranges::MOST_BUFFERED;
 use weir_plan::{Edge, Spec};
 

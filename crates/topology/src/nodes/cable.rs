@@ -1,7 +1,7 @@
 //! `cable(time, node, loss=0.0, resend=None)`: a link that takes `time` each way.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

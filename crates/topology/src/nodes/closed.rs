@@ -2,7 +2,7 @@
 
 use super::traffic::made;
 use super::{Description, Function, Group, examples, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_model::Traffic;
 use weir_plan::ranges::MOST_USERS;
 

@@ -2,7 +2,7 @@
 //! cores among the requests inside; a leaf.
 
 use super::{Description, Function, Group, NAME, examples, may, need, queue};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

@@ -1,7 +1,7 @@
 //! `delay(time, node)`: work, or waiting, before the node behind.
 
 use super::{Description, Function, Group, NAME, examples, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

@@ -1,9 +1,9 @@
 //! `dist.*`: distributions of durations.
 
 use super::{Description, Function, Group, examples, need};
-use crate::call::{Call, Outcome, describe, list};
-use crate::data;
-use crate::value::DistValue;
+use crate::language::call::{Call, Outcome, describe, list};
+use crate::language::data;
+use crate::language::value::DistValue;
 use weir_model::Dist;
 
 pub(super) static FUNCTIONS: [Function; 10] = [

@@ -1,8 +1,8 @@
 //! `eject(consecutive=5, base=30*s, max=300*s, max_percent=50)`: a target that fails so often in a row is left out for a while.
 
 use super::{Description, Function, Group, examples, may};
-use crate::call::{Call, Outcome};
-use crate::value::EjectValue;
+use crate::language::call::{Call, Outcome};
+use crate::language::value::EjectValue;
 use weir_plan::duration::show_ns;
 use weir_policy::config::Eject;
 

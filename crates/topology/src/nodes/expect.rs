@@ -5,10 +5,10 @@
 //! - Draws: nothing.
 
 use super::{Description, Function, Group, examples, may, need};
-use crate::call::{Call, Outcome, describe, list};
-use crate::context::State;
+use crate::language::call::{Call, Outcome, describe, list};
+use crate::language::context::{LocatedExpectation, State};
+use crate::language::value::Poison;
 use crate::places::at_of;
-use crate::value::Poison;
 use starlark::values::dict::DictRef;
 use starlark::values::{Value, ValueLike};
 use weir_plan::diagnostic::{Diagnostic, Location};
@@ -61,12 +61,6 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 const TIME: &str = "a condition such as \"<300ms\", or a list of them";
 const SHARE: &str = "a condition such as \">=0.999\" or \">=99.9%\", or a list of them";
 const NUMBER: &str = "a condition such as \"<1.1\", or a list of them";
-
-/// An expectation with its place.
-pub(crate) struct LocatedExpectation {
-    pub(crate) expectation: Expectation,
-    at: Option<Location>,
-}
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let scenario = call.text("scenario_name");

@@ -1,7 +1,7 @@
 //! `fanout(nodes, need=None)`: all at once; it ends when `need` of them (default all) are ok, or no longer can be.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

@@ -2,10 +2,10 @@
 //! and down; `block(mtbf, mttr, nodes, ...)`: several nodes that do so together.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
-use crate::call::{Call, Outcome, list};
-use crate::context::Shared;
+use crate::language::call::{Call, Outcome, list};
+use crate::language::context::Shared;
+use crate::language::value::{DistValue, NodeValue};
 use crate::places::at_of;
-use crate::value::{DistValue, NodeValue};
 use starlark::values::ValueLike;
 use weir_model::Dist;
 use weir_plan::ranges::differs;

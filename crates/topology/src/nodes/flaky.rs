@@ -1,7 +1,7 @@
 //! `flaky(p, node, kind="status_5xx")`: each request fails with probability p, after the node behind has done its work.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::ranges::can_fail_with;
 use weir_plan::suggest;
 use weir_plan::{Edge, Spec};

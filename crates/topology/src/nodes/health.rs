@@ -1,8 +1,8 @@
 //! `health.http(path, interval=2*s, timeout=1*s, rise=2, fall=3, ...)`, `health.tcp(...)`: active checks of a balancer's targets.
 
 use super::{Description, Function, Group, examples, may, need};
-use crate::call::{Call, Outcome};
-use crate::value::HealthValue;
+use crate::language::call::{Call, Outcome};
+use crate::language::value::HealthValue;
 use weir_plan::duration::show_ns;
 use weir_plan::http;
 use weir_plan::path;

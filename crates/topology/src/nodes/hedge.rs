@@ -1,7 +1,7 @@
 //! `hedge(after, node, attempts=2, methods="idempotent"|"any", budget=None, replay=64*KiB)`: a further attempt after a while.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::ranges::MOST_HEDGES;
 use weir_plan::{Edge, HedgeSpec, Spec};
 use weir_policy::config::Hedge;

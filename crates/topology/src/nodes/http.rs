@@ -1,8 +1,8 @@
 //! `http(versions=["h1", "h2"], max_head=32*KiB, ...)`: what a listener allows, and for how long it waits.
 
 use super::{Description, Function, Group, examples, may};
-use crate::call::{Call, Outcome};
-use crate::value::HttpValue;
+use crate::language::call::{Call, Outcome};
+use crate::language::value::HttpValue;
 use weir_plan::address;
 use weir_plan::http;
 use weir_plan::ranges::{HEAD_BYTES, MOST_FIELDS, MOST_STREAMS, log};

@@ -1,8 +1,8 @@
 //! `key.header(n)`, `key.cookie(n)`, `key.path()`, `key.client()`: the property of a request that is hashed or counted by.
 
 use super::{Description, Function, Group, examples, need};
-use crate::call::{Call, Outcome};
-use crate::value::KeyValue;
+use crate::language::call::{Call, Outcome};
+use crate::language::value::KeyValue;
 use weir_plan::KeySource;
 use weir_plan::http;
 

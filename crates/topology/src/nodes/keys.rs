@@ -1,8 +1,8 @@
 //! `keys.uniform(n)`, `keys.zipf(n, s)`: the users that send the requests of a mix: numbers from 0.
 
 use super::{Description, Function, Group, examples, need};
-use crate::call::{Call, Outcome};
-use crate::value::KeysValue;
+use crate::language::call::{Call, Outcome};
+use crate::language::value::KeysValue;
 use weir_plan::Keys;
 use weir_plan::ranges::{MOST_KEYS, STEEPEST};
 

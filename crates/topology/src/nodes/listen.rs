@@ -5,9 +5,9 @@
 //! before it.
 
 use super::{Description, Function, Group, examples, may, maybe, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
+use crate::language::value::{HttpValue, TlsServerValue};
 use crate::places::at_of;
-use crate::value::{HttpValue, TlsServerValue};
 use weir_plan::address::{self, Address};
 use weir_plan::ranges::MOST_LOOPS;
 use weir_plan::{Edge, Listen, ListenProtocol, Spec};

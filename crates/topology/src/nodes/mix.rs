@@ -3,8 +3,8 @@
 use super::split::weight_of;
 use super::traffic::pairs;
 use super::{Description, Function, Group, examples, need};
-use crate::call::{Call, Outcome};
-use crate::value::{Poison, RequestValue, TrafficValue};
+use crate::language::call::{Call, Outcome};
+use crate::language::value::{Poison, RequestValue, TrafficValue};
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
 use weir_plan::RequestShape;

@@ -2,7 +2,7 @@
 
 use super::traffic::{MAY_BE_ZERO, made, pairs, rate_of};
 use super::{Description, Function, Group, examples, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_model::Traffic;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

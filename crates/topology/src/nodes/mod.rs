@@ -1,6 +1,5 @@
 //! The registry: every function of the language. A new one is a file and a line in [`ALL`].
 
-pub(crate) mod about;
 mod budget;
 mod buffered;
 mod cable;
@@ -19,7 +18,6 @@ mod hedge;
 mod http;
 mod key;
 mod keys;
-mod later;
 mod lb;
 mod listen;
 mod mix;
@@ -49,9 +47,11 @@ mod warmup;
 mod weight;
 mod when;
 
-pub(crate) use expect::{LocatedExpectation as Expected, check as check_expectations};
+pub(crate) use expect::check as check_expectations;
 
-pub(crate) use about::{Arg, Description, Function, Group, NAME, Need, Unbuilt, later, may, maybe, need};
+pub(crate) use crate::language::function::{
+    Arg, Description, Function, Group, NAME, Need, Unbuilt, later, may, maybe, need,
+};
 
 /// Every function, built or known by name only.
 static ALL: &[&[Function]] = &[
@@ -109,7 +109,6 @@ static ALL: &[&[Function]] = &[
     &keys::FUNCTIONS,
     &dist::FUNCTIONS,
     &param::FUNCTIONS,
-    later::FUNCTIONS,
 ];
 
 /// Duration units, predeclared.
@@ -119,31 +118,14 @@ pub(crate) const SIZES: [(&str, i32); 2] = [("KiB", 1024), ("MiB", 1024 * 1024)]
 /// Namespaces, predeclared.
 pub(crate) const NAMESPACES: [&str; 8] = ["lb", "dist", "traffic", "limit", "health", "tls", "key", "keys"];
 
-/// All functions with their index.
+/// All functions.
 pub(crate) fn functions() -> impl Iterator<Item = &'static Function> {
     ALL.iter().flat_map(|family| family.iter())
 }
 
-/// The function of that index (which came from [`find`]).
-pub(crate) fn get(index: u32) -> &'static Function {
-    let mut index = index as usize;
-    for family in ALL {
-        match family.get(index) {
-            Some(function) => return function,
-            None => index -= family.len(),
-        }
-    }
-    &later::UNKNOWN
-}
-
-/// The index of a function by its full name.
-pub(crate) fn find(name: &str) -> Option<u32> {
-    functions().position(|f| f.name == name).and_then(|i| u32::try_from(i).ok())
-}
-
-/// Whether a function is known by name only.
-pub(crate) fn is_later(function: &Function) -> bool {
-    function.args.is_empty() && later::FUNCTIONS.iter().any(|f| f.name == function.name)
+/// A function by its full name.
+pub(crate) fn find(name: &str) -> Option<&'static Function> {
+    functions().find(|f| f.name == name)
 }
 
 /// Whether it is a predeclared namespace.
@@ -151,10 +133,10 @@ pub(crate) fn is_namespace(name: &str) -> bool {
     NAMESPACES.contains(&name)
 }
 
-/// The members of a namespace.
-pub(crate) fn members(space: &str) -> impl Iterator<Item = &'static str> {
+/// The members of a namespace, by their names in it.
+pub(crate) fn members(space: &str) -> impl Iterator<Item = (&'static str, &'static Function)> {
     let prefix = format!("{space}.");
-    functions().filter_map(move |f| f.name.strip_prefix(prefix.as_str()))
+    functions().filter_map(move |f| Some((f.name.strip_prefix(prefix.as_str())?, f)))
 }
 
 /// Functions without a namespace.
@@ -183,7 +165,7 @@ mod tests {
         assert!(functions().all(|f| seen.insert(f.name)));
         assert!(predeclared().all(|p| p.split('.').next().is_some_and(|s| !s.is_empty())));
         assert!(
-            functions().all(|f| f.args.len() + f.more.len() <= crate::call::MOST_ARGUMENTS),
+            functions().all(|f| f.args.len() + f.more.len() <= crate::language::call::MOST_ARGUMENTS),
             "a call has room for all"
         );
     }

@@ -1,8 +1,8 @@
 //! `outlier(...)`: outlier detection by Envoy's names and defaults; durations and percentages as the language writes them.
 
 use super::{Description, Function, Group, examples, may};
-use crate::call::{Call, Outcome};
-use crate::value::OutlierValue;
+use crate::language::call::{Call, Outcome};
+use crate::language::value::OutlierValue;
 use weir_plan::ranges::MOST_COUNTED;
 use weir_policy::config::Outlier;
 

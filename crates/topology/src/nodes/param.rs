@@ -1,9 +1,9 @@
 //! `param(name, default, sweep=None)`: a value that is set from outside.
 
 use super::{Description, Function, Group, examples, may, need};
-use crate::call::{Call, Outcome, describe, list};
+use crate::language::call::{Call, Outcome, describe, list};
+use crate::language::value::DurationValue;
 use crate::params::ParamRequest;
-use crate::value::DurationValue;
 use starlark::values::float::UnpackFloat;
 use starlark::values::{Heap, UnpackValue, Value, ValueLike};
 use weir_plan as plan;

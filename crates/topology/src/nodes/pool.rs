@@ -1,8 +1,8 @@
 //! `pool(n, f)`: calls f n times; n different nodes.
 
 use super::{Description, Function, Group, Need, examples, need};
-use crate::call::{Call, Outcome, describe};
-use crate::value::{FunctionValue, NodeValue, Poison};
+use crate::language::call::{Call, Outcome, describe};
+use crate::language::value::{FunctionValue, NodeValue, Poison};
 use starlark::values::{Value, ValueLike};
 use weir_plan::ranges::MOST_NODES;
 
@@ -82,7 +82,7 @@ fn size(call: &mut Call<'_, '_, '_, '_>) -> Option<usize> {
 /// Whether f is called with its number; `None` where it cannot be called at all.
 fn wants_index(f: Value<'_>) -> Option<bool> {
     if let Some(function) = f.downcast_ref::<FunctionValue>() {
-        return Some(function.function().args.iter().any(|a| matches!(a.need, Need::Required)));
+        return Some(function.0.args.iter().any(|a| matches!(a.need, Need::Required)));
     }
     if f.downcast_ref::<Poison>().is_some() {
         return Some(false);

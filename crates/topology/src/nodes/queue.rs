@@ -2,7 +2,7 @@
 //! requests inside, the rest waits in order of arrival.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_model::OnCancel;
 use weir_plan::{Edge, Spec};
 

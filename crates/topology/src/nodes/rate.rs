@@ -1,7 +1,7 @@
 //! `limit.rate(node, per_s, burst=per_s, key=None)`: a token bucket, full at the start.
 
 use super::{Description, Function, Group, NAME, examples, may, maybe, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::{Edge, Spec};
 use weir_policy::config::Rate;
 

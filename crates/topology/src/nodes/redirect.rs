@@ -1,7 +1,7 @@
 //! `redirect(to, status=302)`: sends the client elsewhere. `to` takes `{host}`, `{uri}` and `{client}`.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::ranges::redirects;
 use weir_plan::template;
 use weir_plan::{Edge, Spec};

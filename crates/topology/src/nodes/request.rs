@@ -1,8 +1,8 @@
 //! `request(method="GET", path="/", host=None, headers={}, key=None, body=0)`: a request as `traffic.mix` describes it.
 
 use super::{Description, Function, Group, examples, may};
-use crate::call::{Call, Outcome};
-use crate::value::{KeysValue, RequestValue};
+use crate::language::call::{Call, Outcome};
+use crate::language::value::{KeysValue, RequestValue};
 use weir_plan::RequestShape;
 use weir_plan::http;
 use weir_plan::path;

@@ -1,7 +1,7 @@
 //! `respond(status, body="", headers={})`: a fixed answer.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::http;
 use weir_plan::ranges::{MOST_BODY, lacks_body};
 use weir_plan::{Edge, Spec};

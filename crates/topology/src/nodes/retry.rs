@@ -1,7 +1,7 @@
 //! `retry(attempts, node, on=[...], exclude="tried"|"connect_failed"|"none", backoff=0*s, ...)`: further attempts.
 
 use super::{Description, Function, Group, NAME, examples, may, maybe, need};
-use crate::call::{Call, Outcome, describe, list};
+use crate::language::call::{Call, Outcome, describe, list};
 use starlark::values::{Value, ValueLike};
 use std::collections::BTreeSet;
 use weir_plan::ranges::can_retry_on;
@@ -160,7 +160,7 @@ fn on(call: &mut Call<'_, '_, '_, '_>) -> (Vec<Kind>, Vec<u16>) {
             Some((_, Some(kind))) => kinds.push(kind),
             Some((text, None)) => no_kind(call, text),
             None if item.get_type() == "int" => statuses.extend(status(call, item)),
-            None if item.downcast_ref::<crate::value::Poison>().is_some() => call.poison(),
+            None if item.downcast_ref::<crate::language::value::Poison>().is_some() => call.poison(),
             None => call.wrong(format!(
                 "`on` of `retry` must be a list of kinds of error and status numbers, but holds {}",
                 describe(item)

@@ -5,7 +5,7 @@
 //! occurs once. Values take `{host}`, `{uri}` (as the request came to this node) and `{client}`.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
-use crate::call::{Call, Outcome, describe, list};
+use crate::language::call::{Call, Outcome, describe, list};
 use weir_plan::http;
 use weir_plan::path;
 use weir_plan::template;

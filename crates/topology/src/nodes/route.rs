@@ -2,8 +2,8 @@
 
 use super::traffic::pairs;
 use super::{Description, Function, Group, NAME, examples, may, need};
-use crate::call::{Call, Outcome};
-use crate::value::{NodeValue, Poison, WhenValue};
+use crate::language::call::{Call, Outcome};
+use crate::language::value::{NodeValue, Poison, WhenValue};
 use starlark::values::{Value, ValueLike};
 use weir_plan::{Edge, NodeId, RouteCondition, Spec};
 

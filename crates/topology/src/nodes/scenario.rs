@@ -2,9 +2,9 @@
 //! one run.
 
 use super::{Description, Function, Group, Unbuilt, examples, later, may, maybe, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
+use crate::language::value::TrafficValue;
 use crate::places::at_of;
-use crate::value::TrafficValue;
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
 use weir_plan::{Scenario, Window};
@@ -136,7 +136,7 @@ fn traffic(call: &mut Call<'_, '_, '_, '_>) -> Option<TrafficValue> {
     }
     let message = format!(
         "`traffic` of `scenario` must be traffic (when requests arrive), not {}",
-        crate::call::describe(value)
+        crate::language::call::describe(value)
     );
     call.wrong_but(message, "write `traffic.poisson(every=1*ms)` or `traffic.poisson(rate=1000)`");
     None

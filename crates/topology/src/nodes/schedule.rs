@@ -2,7 +2,7 @@
 
 use super::traffic::{MAY_BE_ZERO, made, pairs, rate_of};
 use super::{Description, Function, Group, examples, may, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_model::Traffic;
 use weir_plan::duration::show_ns;
 use weir_plan::ranges::never;

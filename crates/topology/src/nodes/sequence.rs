@@ -1,7 +1,7 @@
 //! `sequence(nodes)`: one after another, to the first error.
 
 use super::{Description, Function, Group, NAME, examples, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

@@ -1,8 +1,8 @@
 //! `server(name="server", addr=None, model=None, protocol="auto"|"h1", connect_timeout=1*s, ...)`: where a request ends.
 
 use super::{Description, Function, Group, examples, may};
-use crate::call::{Call, Outcome};
-use crate::value::{DistValue, DurationValue, NodeValue, Poison, TlsClientValue};
+use crate::language::call::{Call, Outcome};
+use crate::language::value::{DistValue, DurationValue, NodeValue, Poison, TlsClientValue};
 use starlark::values::ValueLike;
 use weir_plan::address::{self, Address};
 use weir_plan::{Edge, NodeId, Origin, OriginProtocol, SendProxy, Spec, TlsClient};

@@ -1,8 +1,8 @@
 //! `slow_start(window, aggression=1.0, min_weight=0.1)`: a target that comes back gets its share little by little.
 
 use super::{Description, Function, Group, examples, may, need};
-use crate::call::{Call, Outcome};
-use crate::value::SlowStartValue;
+use crate::language::call::{Call, Outcome};
+use crate::language::value::SlowStartValue;
 use weir_policy::config::SlowStart;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

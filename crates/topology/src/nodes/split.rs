@@ -3,7 +3,7 @@
 use super::route::node_of;
 use super::traffic::pairs;
 use super::{Description, Function, Group, NAME, examples, may, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use starlark::values::Value;
 use weir_plan::{Edge, Spec};
 

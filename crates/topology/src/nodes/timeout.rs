@@ -1,7 +1,7 @@
 //! `timeout(time, node)`: the whole response comes within `time`, or the request is cancelled behind it.
 
 use super::{Description, Function, Group, NAME, examples, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

@@ -2,9 +2,9 @@
 //! `tls.client(ca="system"|"file.pem", name=None, cert=None, key=None)`: TLS on a listener, and to an origin.
 
 use super::{Description, Function, Group, examples, may, maybe, need};
-use crate::call::{Call, Outcome, list};
-use crate::data::beside;
-use crate::value::{TlsClientValue, TlsServerValue};
+use crate::language::call::{Call, Outcome, list};
+use crate::language::data::beside;
+use crate::language::value::{TlsClientValue, TlsServerValue};
 use starlark::values::Value;
 use weir_plan::ranges::{MOST_CERTIFICATES, tls_name, tls_path};
 use weir_plan::{CertificateFiles, ClientAuth, TlsClient, TlsServer};

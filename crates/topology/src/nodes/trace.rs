@@ -2,9 +2,9 @@
 //! were, from `method`, `path`, `host`, `key` and `body` (bytes), where there are such columns.
 
 use super::{Description, Function, Group, examples, need};
-use crate::call::{Call, Outcome, describe};
-use crate::data::{self, Rows};
-use crate::value::TrafficValue;
+use crate::language::call::{Call, Outcome, describe};
+use crate::language::data::{self, Rows};
+use crate::language::value::TrafficValue;
 use weir_model::Traffic;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

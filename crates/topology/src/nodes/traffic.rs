@@ -1,8 +1,8 @@
 //! `traffic.poisson`, `traffic.constant`, `traffic.renewal`: when requests arrive, gap by gap.
 
 use super::{Description, Function, Group, examples, maybe, need};
-use crate::call::{Call, Outcome, describe, list};
-use crate::value::{DurationValue, Poison, TrafficValue};
+use crate::language::call::{Call, Outcome, describe, list};
+use crate::language::value::{DurationValue, Poison, TrafficValue};
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
 

@@ -1,7 +1,7 @@
 //! `warmup(node, factor, requests=None, time=None)`: the work behind it takes longer at first.
 
 use super::{Description, Function, Group, NAME, examples, maybe, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

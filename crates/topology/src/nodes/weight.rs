@@ -1,7 +1,7 @@
 //! `weight(w, node)`: the weight of a target at the balancer above; 0: never picked.
 
 use super::{Description, Function, Group, NAME, examples, need};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

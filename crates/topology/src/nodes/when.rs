@@ -1,8 +1,8 @@
 //! `when(path=None, method=None, host=None, header=None, client=None)`: a condition of a `route`.
 
 use super::{Description, Function, Group, examples, may};
-use crate::call::{Call, Outcome, describe, list};
-use crate::value::{Poison, WhenValue};
+use crate::language::call::{Call, Outcome, describe, list};
+use crate::language::value::{Poison, WhenValue};
 use starlark::values::{Value, ValueLike};
 use weir_plan::RouteCondition;
 use weir_plan::http;

@@ -1,38 +1,46 @@
 //! The rooms of `admin`, the admin interface.
 
-use super::{Layout, Room, room};
+use super::{Layout, room};
 
 /// Its rooms, the lowest first.
 pub(super) const ADMIN: Layout = Layout {
     folder: "crates/admin",
     rooms: &[
-        room("answer", "answers of the crate", &[]),
+        room("answer", "the answer to a request, as text, JSON or a page", &[]),
         room("limits", "the limits of clients of the admin interface, so that none delays another", &[]),
         room("access", "which requests are answered, and which may change something", &["limits"]),
-        room("client", "`weir admin` of the crate", &["access"]),
+        room("client", "`weir admin`: sends a request to a running process", &["access"]),
         room("served", "the view of a served topology that the admin interface needs", &[]),
-        room("stalls", "A connection whose peer must keep reading", &["limits"]),
+        room("stalls", "a connection whose peer must keep reading", &["limits"]),
         room("topology", "`GET /topology` and `GET /config`", &["answer", "served"]),
-        Room {
-            despite: &[("page", "a circle from before the table, to be opened")],
-            ..room("watcher", "shares views of the crate", &["limits", "served"])
-        },
-        room("page", "the status page", &["answer", "topology", "watcher"]),
-        Room {
-            despite: &[("route", "a circle from before the table, to be opened")],
-            ..room("server", "connections of the crate", &["limits", "access", "served", "stalls", "watcher"])
-        },
-        room("events", "`GET /events` of the crate", &["answer", "limits", "watcher", "page", "server"]),
-        room("start", "start and end", &["limits", "access", "served", "server"]),
-        room("lib", "the admin interface of a served topology", &["served", "start"]),
-        Room {
-            despite: &[("route", "a circle from before the table, to be opened")],
-            ..room("post", "changes of the crate", &["answer", "limits", "served", "watcher", "server"])
-        },
+        room("page", "the status page", &["answer", "topology"]),
+        room("watcher", "views of what is served, shared by all clients", &["limits", "served", "page"]),
+        room("server", "the state that all connections share", &["access", "served", "watcher"]),
+        room(
+            "events",
+            "`GET /events`: what has changed on the page, as it changes",
+            &["answer", "limits", "page", "server"],
+        ),
+        room(
+            "post",
+            "requests that change something: reload, drain, a target",
+            &["answer", "limits", "served", "watcher", "server"],
+        ),
         room(
             "route",
             "the answer for each path",
-            &["answer", "access", "topology", "watcher", "page", "server", "events", "post"],
+            &["answer", "access", "topology", "page", "watcher", "server", "events", "post"],
         ),
+        room(
+            "connections",
+            "accepting and serving connections",
+            &["limits", "access", "stalls", "server", "route"],
+        ),
+        room(
+            "start",
+            "start and end of the interface",
+            &["limits", "access", "served", "server", "connections"],
+        ),
+        room("lib", "the admin interface of a served topology", &["served", "start"]),
     ],
 };

@@ -1,6 +1,6 @@
 //! The rooms of `http1`: messages of HTTP/1.1 and the rules of an intermediary.
 
-use super::{Layout, Room, room};
+use super::{Layout, room};
 
 /// Its rooms, the lowest first.
 pub(super) const HTTP1: Layout = Layout {
@@ -25,22 +25,24 @@ pub(super) const HTTP1: Layout = Layout {
         room("target", "A request target", &["byte", "host", "rule"]),
         room("trace_context", "trace Context (W3C, level 1)", &["byte", "name", "block"]),
         room("write", "writing field lines", &["edits", "name", "block"]),
-        Room {
-            despite: &[("split", "a circle from before the table, to be opened")],
-            ..room(
-                "request",
-                "A parsed request head that owns its bytes",
-                &["byte", "host", "limits", "name", "block", "rule", "connection", "framing", "target"],
-            )
-        },
-        Room {
-            despite: &[("split", "a circle from before the table, to be opened")],
-            ..room(
-                "response",
-                "A parsed response head that owns its bytes",
-                &["byte", "limits", "name", "block", "rule", "connection", "framing"],
-            )
-        },
+        room("scan", "bytes that are looked for eight at a time", &[]),
+        room("seek", "where a head ends", &["byte", "limits", "rule", "scan"]),
+        room("diagnose", "why a head was not taken", &["byte", "limits", "rule", "seek"]),
+        room(
+            "split",
+            "A head into its lines",
+            &["byte", "limits", "name", "block", "rule", "framing", "scan", "seek", "diagnose"],
+        ),
+        room(
+            "request",
+            "A parsed request head that owns its bytes",
+            &["byte", "host", "limits", "name", "block", "rule", "connection", "framing", "target", "split"],
+        ),
+        room(
+            "response",
+            "A parsed response head that owns its bytes",
+            &["byte", "limits", "name", "block", "rule", "connection", "framing", "split"],
+        ),
         room(
             "convert",
             "messages that came by HTTP/2, as the same objects as those by HTTP/1.1: their parts are written as a head, which then goes through the one parser",
@@ -52,35 +54,27 @@ pub(super) const HTTP1: Layout = Layout {
             &["edits", "name", "framing", "write", "response"],
         ),
         room("answer", "an answer of weir's own", &["reason", "write", "render_response"]),
-        Room {
-            despite: &[("forwarded", "a circle from before the table, to be opened")],
-            ..room(
-                "check",
-                "the checks that an intermediary makes on a request before any node sees it",
-                &[
-                    "byte",
-                    "limits",
-                    "name",
-                    "networks",
-                    "rule",
-                    "framing",
-                    "target",
-                    "trace_context",
-                    "request",
-                    "response",
-                ],
-            )
-        },
-        room("forwarded", "the client's address behind trusted peers", &["byte", "name", "request", "check"]),
-        Room {
-            despite: &[("split", "a circle from before the table, to be opened")],
-            ..room("seek", "where a head ends", &["byte", "limits", "rule"])
-        },
-        room("diagnose", "why a head was not taken", &["byte", "limits", "rule", "seek"]),
         room(
-            "split",
-            "A head into its lines",
-            &["byte", "limits", "name", "block", "rule", "framing", "seek", "diagnose"],
+            "forwarded",
+            "the client's address behind trusted peers",
+            &["byte", "name", "networks", "request"],
+        ),
+        room(
+            "check",
+            "the checks that an intermediary makes on a request before any node sees it",
+            &[
+                "byte",
+                "limits",
+                "name",
+                "networks",
+                "rule",
+                "framing",
+                "target",
+                "trace_context",
+                "request",
+                "response",
+                "forwarded",
+            ],
         ),
         room(
             "trailers",
@@ -110,13 +104,13 @@ pub(super) const HTTP1: Layout = Layout {
                 "framing",
                 "target",
                 "trace_context",
+                "seek",
                 "request",
                 "response",
                 "convert",
                 "render_response",
                 "answer",
                 "check",
-                "seek",
                 "trailers",
                 "decoder",
                 "encoder",

@@ -1,6 +1,6 @@
 //! The rooms of `load`, the generator of load.
 
-use super::{Layout, Room, room};
+use super::{Layout, room};
 
 /// Its rooms, the lowest first.
 pub(super) const LOAD: Layout = Layout {
@@ -11,43 +11,12 @@ pub(super) const LOAD: Layout = Layout {
         room("hgrm", "latencies in the form that HdrHistogram's plotter reads", &["outcome"]),
         room("shape", "the bytes of each kind of a scenario's requests", &[]),
         room("target", "the destination of a load", &[]),
-        Room {
-            despite: &[("generator", "a circle from before the table, to be opened")],
-            ..room("tally", "counts of a running load", &["outcome"])
-        },
-        Room {
-            despite: &[("generator", "a circle from before the table, to be opened")],
-            ..room("h1", "HTTP/1.1: a connection carries one request at a time", &["shape"])
-        },
-        Room {
-            despite: &[("generator", "a circle from before the table, to be opened")],
-            ..room(
-                "h2",
-                "HTTP/2: requests share connections, as many at once as the server accepts",
-                &["shape"],
-            )
-        },
-        Room {
-            despite: &[("open", "a circle from before the table, to be opened")],
-            ..room(
-                "generator",
-                "requests in flight, and the connections that they share",
-                &["cookies", "shape", "target", "tally", "h1", "h2"],
-            )
-        },
-        Room {
-            despite: &[("run", "a circle from before the table, to be opened")],
-            ..room("closed", "closed traffic of the crate", &["generator"])
-        },
-        Room {
-            despite: &[("open", "a circle from before the table, to be opened")],
-            ..room(
-                "run",
-                "A run of the crate",
-                &["cookies", "outcome", "shape", "target", "tally", "generator", "closed"],
-            )
-        },
-        room("lib", "an open-loop generator", &["outcome", "hgrm", "target", "tally", "run"]),
-        room("open", "open traffic of the crate", &["generator", "run"]),
+        room(
+            "generator",
+            "requests in flight, the connections that they share, and what became of them",
+            &["cookies", "outcome", "shape", "target"],
+        ),
+        room("run", "a run from start to end", &["cookies", "outcome", "shape", "target", "generator"]),
+        room("lib", "an open-loop generator", &["outcome", "hgrm", "target", "generator", "run"]),
     ],
 };

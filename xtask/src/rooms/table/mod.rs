@@ -33,13 +33,11 @@ pub(super) struct Room {
     pub(super) purpose: &'static str,
     /// All rooms that it may know. Their lines come before its own, since they lie below it.
     pub(super) knows: &'static [&'static str],
-    /// Rooms that lie over it and that it knows all the same, each with the reason.
-    pub(super) despite: &'static [(&'static str, &'static str)],
 }
 
-/// A room that knows only what lies below it; for others, `Room { despite: &[..], ..room(..) }`.
+/// A room, from its name, its purpose and what it may know.
 pub(super) const fn room(name: &'static str, purpose: &'static str, knows: &'static [&'static str]) -> Room {
-    Room { name, purpose, knows, despite: &[] }
+    Room { name, purpose, knows }
 }
 
 /// Every crate of the workspace; one without an entry fails.

@@ -1,6 +1,6 @@
 //! The rooms of `report`: results as text, JSON, CSV and HTML.
 
-use super::{Layout, Room, room};
+use super::{Layout, room};
 
 /// Its rooms, the lowest first.
 pub(super) const REPORT: Layout = Layout {
@@ -13,7 +13,7 @@ pub(super) const REPORT: Layout = Layout {
             "tidy CSV: one row per scenario, node and metric, so that any data frame reads it without a word of explanation",
             &["entry"],
         ),
-        room("parquet", "parquet of the crate", &["entry"]),
+        room("parquet", "the rows of the CSV as Parquet", &["entry"]),
         room("table", "A table of cells with headings, as text in columns or as HTML", &[]),
         room("chart", "charts as SVG: lines with their intervals over an axis", &["number", "table"]),
         room("comparison", "the table of scenarios", &["number", "entry", "table"]),
@@ -36,62 +36,40 @@ pub(super) const REPORT: Layout = Layout {
         ),
         room("json", "the JSON `weir.sim/1` of `docs/spec/language.md#sim-json`", &["number", "explained"]),
         room("trace", "the histories of requests", &["entry", "json"]),
-        Room {
-            despite: &[("lib", "a circle from before the table, to be opened")],
-            ..room("saved", "results as they were saved, read back for a comparison", &[])
-        },
-        Room {
-            despite: &[("text", "a circle from before the table, to be opened")],
-            ..room("verify", "what a verification found", &["number", "entry", "table", "json"])
-        },
+        room("saved", "results as they were saved, read back for a comparison", &["json"]),
+        room("wrap", "lines of text in a given width", &[]),
+        room("verify", "what a verification found", &["number", "entry", "table", "json", "wrap"]),
         room(
             "verify_page",
             "A verification as one self-contained page",
             &["number", "table", "chart", "page", "verify"],
         ),
-        Room {
-            despite: &[("text", "a circle from before the table, to be opened")],
-            ..room("compare", "two designs side by side", &["number", "table", "saved"])
-        },
-        Room {
-            despite: &[("text", "a circle from before the table, to be opened")],
-            ..room("load", "what a load run found out", &["number", "table"])
-        },
-        Room {
-            despite: &[
-                ("lib", "a circle from before the table, to be opened"),
-                ("text", "they call each other: one protocol of the crate"),
-            ],
-            ..room("expected", "what a file expects and whether it holds", &["number", "entry", "table"])
-        },
-        Room {
-            despite: &[("lib", "a circle from before the table, to be opened")],
-            ..room(
+        room("compare", "two designs side by side", &["number", "table", "saved", "wrap"]),
+        room("load", "what a load run found out", &["number", "table", "wrap"]),
+        room("expected", "what a file expects and whether it holds", &["number", "entry", "table", "wrap"]),
+        room(
+            "text",
+            "tables for a terminal",
+            &["number", "entry", "table", "comparison", "sites", "explained", "wrap", "expected"],
+        ),
+        room(
+            "html",
+            "A simulation as one self-contained page, readable without scripts and on paper",
+            &[
+                "number",
+                "entry",
+                "table",
+                "chart",
+                "comparison",
+                "graph",
+                "page",
+                "sites",
+                "explained",
+                "wrap",
+                "expected",
                 "text",
-                "tables for a terminal",
-                &["number", "entry", "table", "comparison", "sites", "explained", "expected"],
-            )
-        },
-        Room {
-            despite: &[("lib", "a circle from before the table, to be opened")],
-            ..room(
-                "html",
-                "A simulation as one self-contained page, readable without scripts and on paper",
-                &[
-                    "number",
-                    "entry",
-                    "table",
-                    "chart",
-                    "comparison",
-                    "graph",
-                    "page",
-                    "sites",
-                    "explained",
-                    "expected",
-                    "text",
-                ],
-            )
-        },
+            ],
+        ),
         room(
             "lib",
             "what a simulation found out, for people and for programs",
@@ -104,6 +82,7 @@ pub(super) const REPORT: Layout = Layout {
                 "json",
                 "trace",
                 "saved",
+                "wrap",
                 "verify",
                 "verify_page",
                 "compare",

@@ -1,6 +1,6 @@
 //! The rooms of `verify`: simulation against reality.
 
-use super::{Layout, Room, room};
+use super::{Layout, room};
 
 /// Its rooms, the lowest first.
 pub(super) const VERIFY: Layout = Layout {
@@ -14,22 +14,20 @@ pub(super) const VERIFY: Layout = Layout {
             "paired differences, and whether they are small enough to say that both worlds agree",
             &[],
         ),
-        Room {
-            despite: &[("against", "a circle from before the table, to be opened")],
-            ..room("prepare", "prepares a scenario to be served", &[])
-        },
-        room("against", "another proxy in place of weir", &["prepare"]),
+        room("router", "the load balancer that routes: weir, or another proxy", &[]),
+        room("prepare", "prepares a scenario to be served", &["router"]),
+        room("against", "another proxy in place of weir", &["router", "prepare"]),
         room(
             "options",
             "the options of a verification, and its errors",
-            &["statistics", "prepare", "against"],
+            &["statistics", "router", "prepare"],
         ),
         room("trial", "one run in reality", &["busy", "part", "children", "prepare", "against", "options"]),
         room("calibrate", "what this machine adds to a request", &["prepare", "options", "trial"]),
         room("figures", "what one replication, or one run, says", &["part", "prepare", "trial"]),
         room("hops", "A point with what a machine adds", &["prepare", "calibrate"]),
         room("connections", "the number of connections that a run should need", &["prepare", "hops"]),
-        room("outcome", "the outcome of a verification", &["statistics", "against", "calibrate"]),
+        room("outcome", "the outcome of a verification", &["statistics", "router", "calibrate"]),
         room(
             "record",
             "records of the runs of a verification as lines of JSON (`weir.record/1`), and their replay",
@@ -42,7 +40,7 @@ pub(super) const VERIFY: Layout = Layout {
         ),
         room(
             "run",
-            "A verification of the crate",
+            "a whole verification",
             &[
                 "statistics",
                 "prepare",
@@ -63,8 +61,8 @@ pub(super) const VERIFY: Layout = Layout {
             &[
                 "children",
                 "statistics",
+                "router",
                 "prepare",
-                "against",
                 "options",
                 "calibrate",
                 "outcome",

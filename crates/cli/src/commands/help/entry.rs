@@ -14,10 +14,6 @@ Units of durations and sizes
 /// A function.
 pub(super) fn function(f: &Entry) -> String {
     let mut out = format!("{}\n\n{}\n", call(f), wrapped(f.meaning, WIDTH, 0));
-    if !f.built {
-        out.push_str("Not built yet.\n");
-        return out;
-    }
     for (title, text) in [("Simulated", f.simulated), ("Served", f.served), ("Draws", f.draws)] {
         out.push_str(&format!("\n{}\n", wrapped(&format!("{title}: {text}."), WIDTH, 0)));
     }

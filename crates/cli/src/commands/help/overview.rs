@@ -41,7 +41,6 @@ pub(super) fn namespace(asked: &str, functions: &[Entry]) -> Option<String> {
 }
 
 fn line(f: &Entry) -> String {
-    let meaning = if f.built { f.meaning.to_owned() } else { format!("{} Not built yet.", f.meaning) };
-    let text = wrapped(&meaning, WIDTH, COLUMN);
+    let text = wrapped(f.meaning, WIDTH, COLUMN);
     format!("  {:<width$}{}\n", f.name, text.trim_start(), width = COLUMN - 2)
 }

@@ -1,9 +1,9 @@
 //! What all balancers share: the arguments around the policy, and the targets.
 
-use crate::call::{Call, Outcome, list};
-use crate::data::beside;
+use crate::language::call::{Call, Outcome, list};
+use crate::language::data::beside;
+use crate::language::value::{EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue};
 use crate::nodes::{Arg, NAME, Unbuilt, later, may, maybe};
-use crate::value::{EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue};
 use starlark::values::ValueLike;
 use weir_plan::sticky;
 use weir_plan::{Edge, KeySource, Lb, NodeId, Scope, Spec};

@@ -1,7 +1,7 @@
 //! `lb.first(targets)`: the first that is eligible; the others are its hot spares.
 
 use super::common::{COMMON, balancer, targets};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use crate::nodes::{Description, Function, Group, examples, need};
 use weir_policy::config::Balance;
 

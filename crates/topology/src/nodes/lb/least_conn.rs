@@ -1,7 +1,7 @@
 //! `lb.least_conn(targets, ties=, error_hold=0*s)`: the target with the fewest requests in flight.
 
 use super::common::{COMMON, balancer, hold, targets};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, LeastConnArgs, Ties};
 

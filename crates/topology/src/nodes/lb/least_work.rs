@@ -1,8 +1,8 @@
 //! `lb.least_work(targets)`: the target with the least work left, which only a simulation can know: a lower bound.
 
 use super::common::{COMMON, balancer, targets};
-use crate::call::{Call, Outcome};
-use crate::graph::Graph;
+use crate::language::call::{Call, Outcome};
+use crate::language::graph::Graph;
 use crate::nodes::{Description, Function, Group, examples, need};
 use std::collections::HashSet;
 use weir_plan::{Edge, NodeId, Spec};

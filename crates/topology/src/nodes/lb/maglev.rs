@@ -1,7 +1,7 @@
 //! `lb.maglev(targets, key=..., table_size=65537, bound=None)`: the target of the request's key in Maglev's table.
 
 use super::common::{COMMON, balancer, hashed, targets};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, MaglevArgs};
 use weir_policy::maglev::{GREATEST_TABLE, TABLE_SIZE, is_table_size};

@@ -1,7 +1,7 @@
 //! `lb.p2c(targets, choices=2, replacement=False, ties=, error_hold=0*s, bias=1.0)`: the least loaded of a few drawn targets.
 
 use super::common::{COMMON, balancer, hold, targets};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, P2cArgs, Ties};
 

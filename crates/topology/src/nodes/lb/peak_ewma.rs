@@ -1,7 +1,7 @@
 //! `lb.peak_ewma(targets, decay=10*s, default_rtt=30*ms)`: the cheaper of two by latency that rises at once and falls slowly.
 
 use super::common::{COMMON, balancer, targets};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, PeakEwmaArgs};
 

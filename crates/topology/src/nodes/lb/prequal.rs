@@ -2,7 +2,7 @@
 //! in flight and latency.
 
 use super::common::{COMMON, around, place, targets};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_plan::Lb;
 use weir_plan::ranges::{MOST_KEPT, MOST_PROBES};

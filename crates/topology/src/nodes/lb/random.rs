@@ -1,7 +1,7 @@
 //! `lb.random(targets)`: a target at random, by weight.
 
 use super::common::{COMMON, balancer, targets};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use crate::nodes::{Description, Function, Group, examples, need};
 use weir_policy::config::Balance;
 

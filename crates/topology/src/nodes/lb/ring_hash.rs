@@ -1,7 +1,7 @@
 //! `lb.ring_hash(targets, key=key.header("x-user"), bound=None)`: the target of the request's key on a ring.
 
 use super::common::{COMMON, balancer, hashed, targets};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, RingHashArgs};
 

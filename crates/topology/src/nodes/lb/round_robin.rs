@@ -1,7 +1,7 @@
 //! `lb.round_robin(targets, start=)`: the targets in turn.
 
 use super::common::{COMMON, balancer, targets, weight};
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 use crate::nodes::{Description, Function, Group, examples, may, need};
 use weir_policy::config::{Balance, RoundRobinArgs, Start};
 use weir_policy::round_robin::{GREATEST_SUM, is_too_long};

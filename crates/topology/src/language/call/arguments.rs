@@ -1,7 +1,7 @@
 //! The arguments of a call as what a function wants: durations, distributions, nodes, numbers, choices.
 
 use super::Call;
-use crate::value::{DistValue, DurationValue, NodeValue, Poison};
+use crate::language::value::{DistValue, DurationValue, NodeValue, Poison};
 use starlark::values::float::UnpackFloat;
 use starlark::values::list_or_tuple::UnpackListOrTuple;
 use starlark::values::{StarlarkValue, UnpackValue, Value, ValueLike};

@@ -4,7 +4,7 @@
 mod rows;
 mod table;
 
-use crate::call::Call;
+use crate::language::call::Call;
 pub(crate) use rows::Rows;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

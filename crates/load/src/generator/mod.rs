@@ -1,11 +1,20 @@
 //! Requests in flight, and the connections that they share.
 
+pub(crate) mod closed;
+mod h1;
+mod h2;
+pub(crate) mod job;
+pub(crate) mod open;
+mod sender;
+pub(crate) mod tally;
+
+pub(crate) use sender::Sender;
+
 use crate::cookies::Cookies;
-use crate::open::{self, Open};
 use crate::shape::{Shape, VariableFields};
-use crate::tally::Tally;
 use crate::target::Target;
-use crate::{h1, h2};
+use job::{Arrival, Ending, Job};
+use open::Open;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -13,6 +22,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use tally::Tally;
 use weir_model::draws::purpose;
 use weir_model::way::Way;
 use weir_net::io::Core;
@@ -25,39 +35,6 @@ use weir_workload::{Request, RequestDraws, RunRequest};
 
 /// The time that the first connection may take, ns.
 const FIRST_NS: u64 = 5_000_000_000;
-
-/// A request whose time to be sent has come.
-pub(crate) struct Arrival {
-    pub request: Request,
-    /// Its intended time, ns after the run's start.
-    pub intended_ns: u64,
-    /// Whether it is in the window.
-    pub selected: bool,
-    /// The user that thinks again when it has ended (closed traffic).
-    pub user: Option<u32>,
-}
-
-/// A request in flight.
-#[derive(Debug)]
-pub(crate) struct Job {
-    pub request: Request,
-    /// The event loop that it meets.
-    pub lane: usize,
-    /// Its intended time, ns after the run's start.
-    pub intended_ns: u64,
-    /// When it was first sent.
-    pub sent_ns: Option<u64>,
-    /// How much later than intended it was sent; `None`: the delay was not the generator's.
-    pub lag_ns: Option<u64>,
-    pub selected: bool,
-    /// The user that thinks again when it has ended (closed traffic).
-    pub user: Option<u32>,
-    /// The number of times it was sent again.
-    pub again: u32,
-}
-
-/// How a request ended: the status of its answer, or why there is none.
-pub(crate) type Ending = Result<u16, Kind>;
 
 /// The connections to one event loop, or to any.
 #[derive(Default)]

@@ -1,6 +1,7 @@
 //! HTTP/2: requests share connections, as many at once as the server accepts; then another connection is made.
 
-use crate::generator::{Generator, Job};
+use super::Generator;
+use super::job::Job;
 use crate::shape::{Shape, piece};
 use bytes::Bytes;
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};

@@ -1,6 +1,7 @@
 //! HTTP/1.1: a connection carries one request at a time; free ones wait on a stack.
 
-use crate::generator::{Ending, Generator, Job};
+use super::Generator;
+use super::job::{Ending, Job};
 use crate::shape::piece;
 use std::cell::RefCell;
 use std::future::poll_fn;

@@ -1,6 +1,6 @@
 //! The graph under construction: nodes in order of creation, sites, places; specs and lists interned.
 
-use crate::context::Files;
+use crate::language::context::Files;
 use crate::places::{Bound, CallSite, NamePosition, at_of};
 use starlark::codemap::{CodeMapId, FileSpan};
 use std::collections::HashMap;

@@ -1,8 +1,7 @@
 //! The state of an evaluation: findings, the graph, scenarios, parameters. The evaluator carries a reference.
 
-use crate::data::Trace;
-use crate::graph::Graph;
-use crate::nodes::Expected;
+use crate::language::data::Trace;
+use crate::language::graph::Graph;
 use crate::params::Params;
 use crate::places::{Calls, at_of};
 use starlark::codemap::{CodeMapId, FileSpan};
@@ -12,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use weir_plan::address::Address;
 use weir_plan::diagnostic::{Diagnostic, Location, Severity};
-use weir_plan::{DataFile, Edge, Faulty, Scenario, Spec};
+use weir_plan::{DataFile, Edge, Expectation, Faulty, Scenario, Spec};
 
 /// Findings beyond this many are not kept.
 const MOST_FINDINGS: usize = 100;
@@ -20,7 +19,7 @@ const MOST_FINDINGS: usize = 100;
 /// Nor lines that a file prints.
 const MOST_PRINTED: usize = 1000;
 
-pub(crate) use crate::value::Context;
+pub(crate) use crate::language::value::Context;
 
 /// The state of one evaluation.
 #[derive(Default)]
@@ -28,7 +27,7 @@ pub(crate) struct State {
     pub(crate) findings: Findings,
     pub(crate) graph: Graph,
     pub(crate) scenarios: Vec<Scenario>,
-    pub(crate) expectations: Vec<Expected>,
+    pub(crate) expectations: Vec<LocatedExpectation>,
     pub(crate) params: Params,
     pub(crate) files: Files,
     /// Hash of each data file, by its path as written.
@@ -45,6 +44,12 @@ pub(crate) struct State {
     pub(crate) listening: Listening,
     /// How many blocks there are.
     blocks: u32,
+}
+
+/// An expectation with its place.
+pub(crate) struct LocatedExpectation {
+    pub(crate) expectation: Expectation,
+    pub(crate) at: Option<Location>,
 }
 
 /// Names and addresses that must be unique among listeners: where each was first taken (`file:line:column`).
@@ -181,7 +186,7 @@ impl Context {
     pub(crate) fn get<'a>(eval: &Evaluator<'_, 'a, '_>) -> starlark::Result<&'a Context> {
         eval.extra
             .and_then(|e| e.downcast_ref::<Context>())
-            .ok_or_else(|| crate::value::stop("weir's context is missing (a bug in weir)"))
+            .ok_or_else(|| crate::language::value::stop("weir's context is missing (a bug in weir)"))
     }
 
     /// Keeps a finding.

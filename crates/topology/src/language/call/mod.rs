@@ -1,8 +1,8 @@
 //! A call of a function of the language: its arguments by name, findings at its place, nodes made at its site.
 
-use crate::context::{Context, here, innermost};
-use crate::nodes::{self, Arg, Function, Need, Unbuilt};
-use crate::value::{NodeValue, Poison, stop};
+use crate::language::context::{Context, here, innermost};
+use crate::language::function::{Arg, Function, Need, Unbuilt};
+use crate::language::value::{NodeValue, Poison, stop};
 use starlark::codemap::FileSpan;
 use starlark::eval::{Arguments, Evaluator};
 use starlark::values::dict::DictRef;
@@ -47,9 +47,7 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         let context = Context::get(eval)?;
         let mut call =
             Call { function, context, eval, values: [None; MOST_ARGUMENTS], failed: false, site: None };
-        if !nodes::is_later(function) {
-            call.bind(args)?;
-        }
+        call.bind(args)?;
         // A wrong value among the arguments has been reported where it was made.
         let heap = call.heap();
         let made = (function.make)(&mut call)?;

@@ -1,7 +1,8 @@
 //! Open traffic: each request at its time, regardless of the answers.
 
-use crate::generator::{Arrival, Generator};
-use crate::run::{Sender, scaled};
+use super::Generator;
+use super::job::Arrival;
+use super::sender::{Sender, scaled};
 use std::rc::Rc;
 use weir_workload::{Load, Requests};
 

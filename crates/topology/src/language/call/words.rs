@@ -1,7 +1,7 @@
 //! Arguments that are words of HTTP, limits with defaults, sizes and keys.
 
 use super::{Call, describe, list};
-use crate::value::{BudgetValue, KeyValue, Poison};
+use crate::language::value::{BudgetValue, KeyValue, Poison};
 use starlark::values::dict::DictRef;
 use starlark::values::{Value, ValueLike};
 use weir_plan::KeySource;

@@ -1,6 +1,6 @@
 //! The state of the evaluation, which the evaluator carries.
 
-use crate::context::State;
+use crate::language::context::State;
 use starlark::values::ProvidesStaticType;
 use std::cell::RefCell;
 

@@ -1,7 +1,7 @@
 //! Closed traffic: users that think, send a request, wait for its answer and think again.
 
-use crate::generator::Arrival;
-use crate::run::{Sender, scaled};
+use super::job::Arrival;
+use super::sender::{Sender, scaled};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::future::poll_fn;

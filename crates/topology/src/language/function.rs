@@ -1,6 +1,6 @@
 //! An entry of the registry: one table by which calls are checked, and from which help and reference are made.
 
-use crate::call::{Call, Outcome};
+use crate::language::call::{Call, Outcome};
 
 /// A function of the language.
 pub(crate) struct Function {
@@ -8,7 +8,7 @@ pub(crate) struct Function {
     pub(crate) name: &'static str,
     /// Its purpose.
     pub(crate) about: Description,
-    /// Its arguments in order; a function that is not built yet has none, and its arguments are not checked.
+    /// Its arguments in order.
     pub(crate) args: &'static [Arg],
     /// Further arguments that its family shares, by keyword.
     pub(crate) more: &'static [Arg],

@@ -1,6 +1,6 @@
 //! Counts of a running load.
 
-use crate::generator::{Ending, Job};
+use super::job::{Ending, Job};
 use crate::outcome::{Lag, Requests, Row};
 use weir_policy::Kind;
 use weir_stats::Histogram;

@@ -1,0 +1,56 @@
+//! What a page shows: a view at one moment, and what is made of it once for all clients.
+
+use super::{Live, Parts};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+use weir_report::graph::Drawing;
+use weir_serve::{Config, View};
+
+/// A view at one moment.
+pub(crate) struct TimedView {
+    pub at: Instant,
+    pub view: View,
+    pub file: String,
+    pub config: Config,
+    pub stalled: Vec<String>,
+    pub drawing: Arc<Drawing>,
+    /// Attempts a second, by the balancer's node and the target's index, if there is an earlier view.
+    pub rates: BTreeMap<(u32, u32), f64>,
+    /// By node the server that its only way leads to.
+    pub ends: Arc<[u32]>,
+    pub rendered: Rendered,
+}
+
+/// What is made of a view when it is first wanted.
+#[derive(Default)]
+pub(crate) struct Rendered {
+    /// The page, with some targets or with all.
+    parts: [OnceLock<Parts>; 2],
+    live: OnceLock<Live>,
+}
+
+impl TimedView {
+    /// The live state by node.
+    pub fn live(&self) -> &Live {
+        self.rendered.live.get_or_init(|| Live::new(&self.view, &self.ends))
+    }
+
+    /// The page of it.
+    pub fn parts(&self, all: bool) -> &Parts {
+        self.rendered.parts[usize::from(all)].get_or_init(|| Parts::new(self, all))
+    }
+
+    #[cfg(test)]
+    pub fn made(
+        view: View,
+        file: String,
+        config: Config,
+        drawing: Drawing,
+        rates: BTreeMap<(u32, u32), f64>,
+    ) -> TimedView {
+        let (at, drawing, stalled, ends) = (Instant::now(), Arc::new(drawing), Vec::new(), [].into());
+        let rendered = Rendered::default();
+        TimedView { at, view, file, config, stalled, drawing, rates, ends, rendered }
+    }
+}
