@@ -9,7 +9,6 @@ use crate::graph::blueprint::Blueprint;
 use crate::graph::draws::Draws;
 use crate::graph::state::ProcessState;
 use crate::log::ErrorLog;
-use crate::metrics::ProcessMetrics;
 use crate::nodes::lb::ToOwner;
 use crate::reload::listeners::{self, ListenerSet};
 use crate::reload::options::{Error, Listening, Options};
@@ -17,10 +16,8 @@ use crate::reload::reloader::{self, Reloader};
 use crate::sync::buffered;
 use crate::threads::certificates::Certificates;
 use crate::threads::generation::Generation;
-use crate::threads::load::LoopLoads;
 use crate::threads::mail::ToLoop;
-use crate::threads::process::{Mail, Process};
-use crate::threads::transit::Transits;
+use crate::threads::process::{Mail, Mailboxes, Process, Root};
 use crate::threads::watchdog;
 use crate::transport::own::{Inner, InnerAddress};
 use crate::upstream::connect::BuiltInServers;
@@ -30,11 +27,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use weir_net::io::clock::Clock;
 use weir_net::io::system::ensure_descriptors;
 use weir_plan::Point;
 use weir_plan::serving::Serving;
@@ -90,26 +85,8 @@ pub fn start(
         errors: errors.clone(),
     };
     let names = Arc::new(Names::default().update(point, serving, &following)?);
-    let process = Arc::new(Process {
-        clock: root.clock,
-        seed: root.seed,
-        token: root.token,
-        built_in,
-        run,
-        errors,
-        state,
-        metrics: ProcessMetrics::default(),
-        transits: Transits::new(loops),
-        loads: LoopLoads::new(loops),
-        serving: AtomicU32::new(loops as u32),
-        ending: tokio::sync::watch::Sender::new(false),
-        pulses: (0..=loops).map(|_| watchdog::Pulse::default()).collect(),
-        drain_said: AtomicBool::new(false),
-        drained: (0..MOST_LAYERS).map(|_| AtomicU32::new(0)).collect(),
-        replaced: AtomicBool::new(false),
-        to_built_in: mail.to_built_in,
-        mail: mail.mail,
-    });
+    let mailboxes = Mailboxes { threads: mail.mail, to_built_in: mail.to_built_in };
+    let process = Arc::new(Process::new(&root, run, errors, state, built_in, mailboxes));
     if process.run.is_some() {
         // A request of a run meets the loop that it meets in the simulation.
         process.transits.close();
@@ -131,30 +108,6 @@ pub fn start(
         threads: started.threads,
         ended: started.ended,
     })
-}
-
-/// The clock of a process and the roots of what it draws: its own, or those of a verification.
-struct Root {
-    clock: Clock,
-    seed: u64,
-    key: Key,
-    /// A secret: the proof of health checks.
-    token: u64,
-}
-
-impl Root {
-    fn new(run: Option<&VerifyRun>) -> io::Result<Root> {
-        let Some(run) = run else {
-            let seed = seed()?;
-            return Ok(Root { clock: Clock::start(), seed, key: Key::new(seed), token: self::seed()? });
-        };
-        Ok(Root {
-            clock: Clock::beginning(run.begins_ns),
-            seed: run.key.bits(),
-            key: run.key,
-            token: run.secret,
-        })
-    }
 }
 
 /// The mailboxes of all threads: their senders, and [`Inboxes`] for their receivers.
@@ -206,15 +159,8 @@ fn built_in_servers(
     }
 }
 
-/// The most levels of listeners: more than any file has.
-const MOST_LAYERS: usize = 64;
-
 /// The purpose of draws for names.
 const NAMES: u64 = 0x4e41_4d45;
-
-fn seed() -> io::Result<u64> {
-    getrandom::u64().map_err(|e| io::Error::other(e.to_string()))
-}
 
 impl Running {
     /// Restores a predecessor's knowledge of targets.

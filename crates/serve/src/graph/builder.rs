@@ -7,13 +7,9 @@ use super::identity::inside;
 use super::state::LocalState;
 use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
-use crate::exchange::reply::LocalAnswer;
 use crate::metrics::{Counting, NodeCounts};
 use crate::nodes::lb::{self, LbState, Owner, Shape, Sticky};
-use crate::nodes::{
-    Id, Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue,
-};
-use crate::nodes::{rate, redirect, retry, rewrite, route, sequence, split, timeout, warmup};
+use crate::nodes::{Id, Node};
 use crate::transport::own::InnerAddress;
 use crate::transport::settings::client_files;
 use crate::upstream::alone::SoleTarget;
@@ -24,13 +20,12 @@ use crate::upstream::secure::Secure;
 use crate::upstream::server::{MakesRoom, Server};
 use crate::upstream::target::Targets;
 use crate::verify_run::{BalancerCreated, RunEvent, VerifyRun};
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_model::probe::{Cable, ProbeWay};
 use weir_model::sampler::Sampler;
-use weir_model::{concurrent as sharing, warmup as warming};
 use weir_net::io::Core;
 use weir_net::transport::tls;
 use weir_plan::address::Address;
@@ -38,7 +33,6 @@ use weir_plan::serving::Role;
 use weir_plan::{self as plan, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, only_way};
 use weir_policy::Operation;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::split::Split as Shares;
 
 /// What kind of thread a graph is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +108,7 @@ impl Builder<'_> {
         all.map(|id| (keys.nodes[id as usize], id)).collect()
     }
 
-    fn is_built_in(&self) -> bool {
+    pub(super) fn is_built_in(&self) -> bool {
         self.thread == Thread::BuiltIn
     }
 
@@ -144,145 +138,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Makes a node that acts on this thread.
-    fn make(&self, id: NodeId) -> Node {
-        let node = &self.blueprint.point.nodes[id as usize];
-        let next = self.blueprint.next(id);
-        let draws = &self.blueprint.draws;
-        let name = node.name.as_deref();
-        let key = self.blueprint.keys.nodes[id as usize];
-        let budget = || self.state.process().budget(key);
-        match self.blueprint.spec(id) {
-            Spec::Server { addr: Some(addr), origin, .. } if !self.is_built_in() => {
-                self.server(id, name, origin, || self.place(addr))
-            }
-            Spec::Server { model, .. } => {
-                let answer = Rc::new(LocalAnswer::server(name.unwrap_or("server")));
-                match model {
-                    Some(root) => Node::Model(model::Model { root: *root, answer }),
-                    None => Node::Answer(answer),
-                }
-            }
-            Spec::Listen(listen) => match self.blueprint.inner.at.get(&id) {
-                Some(at) => self.server(id, name, &as_origin(listen), || reached(at)),
-                None => Node::Pass(next),
-            },
-            Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Node::Pass(next),
-            Spec::Timeout { time_ns: Some(time_ns) } => {
-                Node::Timeout(timeout::Timeout { time_ns: *time_ns, node: next })
-            }
-            Spec::Respond { status, body, headers } => Node::Answer(Rc::new(LocalAnswer {
-                status: *status,
-                headers: headers.clone(),
-                body: body.as_bytes().into(),
-                by_server: false,
-            })),
-            Spec::Redirect { to, status } => {
-                Node::Redirect(redirect::Redirect { to: to.clone(), status: *status })
-            }
-            Spec::Rewrite(config) => Node::Rewrite(rewrite::Rewrite { config: config.clone(), node: next }),
-            Spec::Buffered { bytes } => {
-                Node::Buffered(buffered::Buffered { bytes: whole(*bytes), node: next })
-            }
-            Spec::Delay { time } => {
-                Node::Delay(delay::Delay { time: Sampler::new(time), key: draws.work(id), node: next })
-            }
-            Spec::Cable { time, loss, resend_ns } => Node::Cable(cable::Cable {
-                time: Sampler::new(time),
-                loss: *loss,
-                resend_ns: *resend_ns,
-                keys: draws.crossings(id),
-                node: next,
-            }),
-            Spec::Queue { capacity, timeout_ns, on_cancel, .. } => {
-                let Some(semaphore) = self.state.semaphore(key) else { return Node::Pass(next) };
-                Node::Queue(Rc::new(queue::Queue {
-                    semaphore,
-                    capacity: capacity.unwrap_or(u64::MAX),
-                    timeout_ns: *timeout_ns,
-                    on_cancel: *on_cancel,
-                    node: next,
-                    counts: self.counts(id, Counting::Queue),
-                }))
-            }
-            Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
-                Node::Concurrent(Rc::new(concurrent::Concurrent {
-                    work: Sampler::new(work),
-                    law: sharing::Law::new(*cores, *contention, *coherency, *threads),
-                    on_cancel: *on_cancel,
-                    key: draws.work(id),
-                    answer: Rc::new(LocalAnswer::server(name.unwrap_or("concurrent"))),
-                    state: RefCell::default(),
-                    driven: Cell::new(false),
-                }))
-            }
-            Spec::Warmup { factor, requests, time_ns } => {
-                let Some(state) = self.state.process().warmup(key) else { return Node::Pass(next) };
-                let law = warming::Law::new(*factor, *requests, *time_ns);
-                Node::Warmup(warmup::Warmup { law, state, node: next })
-            }
-            Spec::Flaky { p, kind } => {
-                Node::Flaky(flaky::Flaky { p: *p, kind: *kind, key: draws.failure(id), node: next })
-            }
-            Spec::Faulty(config) => {
-                let Some(timeline) = self.state.time_line(key) else { return Node::Pass(next) };
-                Node::Faulty(faulty::Faulty {
-                    timeline,
-                    mode: config.mode,
-                    slow: config.slow,
-                    checks_pass: config.checks_pass,
-                    node: next,
-                })
-            }
-            Spec::Sequence => {
-                let empty = Rc::new(LocalAnswer::server(name.unwrap_or("sequence")));
-                Node::Sequence(sequence::Sequence { nodes: self.blueprint.list(id).to_vec(), empty })
-            }
-            Spec::Fanout { need } => {
-                let empty = Rc::new(LocalAnswer::server(name.unwrap_or("fanout")));
-                Node::Fanout(fanout::Fanout { nodes: self.blueprint.list(id).to_vec(), need: *need, empty })
-            }
-            Spec::Route { rules, otherwise } => {
-                let nodes = self.blueprint.list(id);
-                Node::Route(route::Route {
-                    rules: rules.iter().cloned().zip(nodes.iter().copied()).collect(),
-                    otherwise: nodes.last().copied().filter(|_| *otherwise),
-                })
-            }
-            Spec::Split { weights, key } => Node::Split(split::Split {
-                choice: draws.choice(id),
-                shares: Shares::new(weights),
-                nodes: self.blueprint.list(id).to_vec(),
-                key: key.clone(),
-            }),
-            Spec::Rate { key: by, .. } => {
-                let Some(buckets) = self.state.process().rate(key) else { return Node::Pass(next) };
-                Node::Rate(rate::Rate {
-                    buckets,
-                    key: by.clone(),
-                    node: next,
-                    counts: self.counts(id, Counting::Rate),
-                })
-            }
-            Spec::Hedge(hedged) => Node::Hedge(hedge::Hedge {
-                config: hedged.hedge.clone(),
-                replay: whole(hedged.replay_bytes),
-                budget: budget(),
-                node: next,
-                counts: self.counts(id, Counting::Hedge),
-            }),
-            Spec::Retry(config) => Node::Retry(Rc::new(retry::Retry {
-                config: config.clone(),
-                choice: draws.choice(id),
-                node: next,
-                budget: budget(),
-                counts: self.counts(id, Counting::Retry),
-            })),
-            Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb))),
-        }
-    }
-
-    fn server(&self, id: NodeId, name: Option<&str>, origin: &Origin, place: impl FnOnce() -> Place) -> Node {
+    pub(super) fn server(
+        &self,
+        id: NodeId,
+        name: Option<&str>,
+        origin: &Origin,
+        place: impl FnOnce() -> Place,
+    ) -> Node {
         let addr = match self.blueprint.spec(id) {
             Spec::Server { addr: Some(addr), .. } | Spec::Listen(plan::Listen { addr, .. }) => {
                 Some(Rc::from(&addr[..]))
@@ -317,7 +179,7 @@ impl Builder<'_> {
     }
 
     /// The counters of a node.
-    fn counts(&self, id: NodeId, is: Counting) -> Rc<NodeCounts> {
+    pub(super) fn counts(&self, id: NodeId, is: Counting) -> Rc<NodeCounts> {
         self.state.metrics.node(&self.blueprint.point, id, is)
     }
 
@@ -345,7 +207,7 @@ impl Builder<'_> {
         Some(Secure { client: self.tls.get(&client_files(tls))?, host: host.into() })
     }
 
-    fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {
+    pub(super) fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {
         let targets = self.blueprint.targets(id).to_vec();
         // Health belongs to the process, and its permits limit requests in flight.
         let listens = lb.eject.is_some() || lb.outlier.is_some();
@@ -453,7 +315,7 @@ impl Builder<'_> {
     }
 
     /// The address of a server.
-    fn place(&self, addr: &str) -> Place {
+    pub(super) fn place(&self, addr: &str) -> Place {
         let list: &[_] = match Address::parse(addr) {
             Some(Address::Unix(path)) => return Place::Unix(path.into()),
             Some(Address::Ip(address)) => &[address],
@@ -470,7 +332,7 @@ impl Builder<'_> {
 }
 
 /// How a listener of this process is connected to: as a server is by default, in a version that it accepts.
-fn as_origin(listen: &plan::Listen) -> Origin {
+pub(super) fn as_origin(listen: &plan::Listen) -> Origin {
     let takes = |version| listen.http.versions.contains(&version);
     let protocol = match (takes(HttpVersion::H1), takes(HttpVersion::H2)) {
         (false, _) => OriginProtocol::H2,
@@ -481,13 +343,13 @@ fn as_origin(listen: &plan::Listen) -> Origin {
     Origin { protocol, ..Origin::new(true) }
 }
 
-fn reached(at: &InnerAddress) -> Place {
+pub(super) fn reached(at: &InnerAddress) -> Place {
     match at {
         InnerAddress::Tcp(address) => Place::Tcp(Rc::new(Addresses::new(None, &[*address]))),
         InnerAddress::Unix(path) => Place::Unix(path.clone()),
     }
 }
 
-fn whole(bytes: u64) -> usize {
+pub(super) fn whole(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -8,6 +8,7 @@ pub(crate) mod builder;
 pub(crate) mod draws;
 pub(crate) mod ends;
 pub(crate) mod identity;
+mod make;
 mod run;
 pub(crate) mod slots;
 pub(crate) mod state;

@@ -5,6 +5,7 @@ use crate::exchange::hold::{Hold, Holds};
 use crate::exchange::reply::{Answer, Reply};
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
 use crate::nodes::{Node, check};
+use crate::upstream::server::Server;
 use std::rc::Rc;
 use weir_model::OnCancel;
 use weir_policy::Kind;
@@ -31,9 +32,7 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
                 return holds.around(Box::pin(lb.stick(ex, ctx)).await);
             }
             Node::Lb(lb) => lb.pick(&ex, &mut ctx).await.map(|(next, hold)| {
-                if let Some(hold) = hold {
-                    holds.push_inside(Hold::Target(hold));
-                }
+                hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
                 next
             }),
             Node::Route(route) => route.choose(&ex, &ctx),
@@ -43,12 +42,11 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
                 rewrite.request(&ex, &mut ctx).map(|()| rewrite.node)
             }
             Node::Queue(queue) if queue.on_cancel == OnCancel::Stop => {
-                Box::pin(queue.enter(&ex.core, |since_ns| ex.waited(at, ctx.branch, since_ns))).await.map(
-                    |permit| {
-                        holds.push_inside(permit);
-                        queue.node
-                    },
-                )
+                let enter = queue.enter(&ex.core, |since_ns| ex.waited(at, ctx.branch, since_ns));
+                Box::pin(enter).await.map(|permit| {
+                    holds.push_inside(permit);
+                    queue.node
+                })
             }
             Node::Delay(delay) => Ok(Box::pin(delay.pass(&ex.core, &mut ctx)).await),
             Node::Warmup(warmup) => Ok(Box::pin(warmup.enter(&ex.core, &mut ctx)).await),
@@ -61,16 +59,7 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
                 if let Some(counted) = server.counted(&ex, &ctx) {
                     holds.push_inside(Hold::Target(counted));
                 }
-                let sender = ctx.begins();
-                let noted = ex.tries(at, ctx.branch, server);
-                let answer = server.forward(&ex, &ctx).await;
-                if let Some(noted) = noted {
-                    noted.ends(&answer);
-                }
-                if let Some(sender) = sender {
-                    sender.ends(answer.is_ok());
-                }
-                return holds.around(answer);
+                return holds.around(forward(server, at, &ex, &mut ctx).await);
             }
             Node::Answer(own) => return holds.around(Ok(Reply::own(own.clone()))),
             Node::Redirect(redirect) => return holds.around(Ok(Reply::own(redirect.answer(&ex, &ctx)))),
@@ -92,6 +81,20 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
             Err(failure) => return holds.fail(failure),
         }
     }
+}
+
+/// Forwards the request to a server, and notes the attempt where its history is wanted.
+async fn forward(server: &Rc<Server>, at: NodeId, ex: &Rc<Exchange>, ctx: &mut RequestContext) -> Answer {
+    let sender = ctx.begins();
+    let noted = ex.tries(at, ctx.branch, server);
+    let answer = server.forward(ex, ctx).await;
+    if let Some(noted) = noted {
+        noted.ends(&answer);
+    }
+    if let Some(sender) = sender {
+        sender.ends(answer.is_ok());
+    }
+    answer
 }
 
 #[cfg(test)]

@@ -213,15 +213,19 @@ async fn task(
         rendezvous.answer(answer);
         return;
     }
-    // No client gets the result.
     if let Ok(reply) = answer {
-        match reply.source {
-            ReplySource::Origin(origin) if origin.is_sent_whole() => {
-                drop(ex);
-                drain::drain(core, origin, reply.holds, in_all).await;
-            }
-            ReplySource::Origin(_) => drop(reply.holds),
-            ReplySource::Local(_) => reply.holds.finish(None, None),
+        drop(ex);
+        discard(core, reply, in_all).await;
+    }
+}
+
+/// Ends an answer that no client gets; its rest is read, within the limit, so that the connection can be used again.
+async fn discard(core: Rc<Core>, reply: Reply, limit: Option<Sleep>) {
+    match reply.source {
+        ReplySource::Origin(origin) if origin.is_sent_whole() => {
+            drain::drain(core, origin, reply.holds, limit).await;
         }
+        ReplySource::Origin(_) => drop(reply.holds),
+        ReplySource::Local(_) => reply.holds.finish(None, None),
     }
 }

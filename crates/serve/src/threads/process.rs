@@ -12,6 +12,7 @@ use crate::metrics::ProcessMetrics;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Audience;
 use crate::verify_run::VerifyRun;
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use weir_net::io::clock::Clock;
+use weir_stats::Key;
 
 /// The time that a question from outside may take.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -62,6 +64,44 @@ pub(crate) struct Process {
     pub mail: Mail,
 }
 
+/// The clock of a process and the roots of what it draws: its own, or those of a verification.
+pub(crate) struct Root {
+    pub clock: Clock,
+    pub seed: u64,
+    pub key: Key,
+    /// A secret: the proof of health checks.
+    pub token: u64,
+}
+
+impl Root {
+    /// Of a verification, or new.
+    pub fn new(run: Option<&VerifyRun>) -> io::Result<Root> {
+        let Some(run) = run else {
+            let seed = seed()?;
+            return Ok(Root { clock: Clock::start(), seed, key: Key::new(seed), token: self::seed()? });
+        };
+        Ok(Root {
+            clock: Clock::beginning(run.begins_ns),
+            seed: run.key.bits(),
+            key: run.key,
+            token: run.secret,
+        })
+    }
+}
+
+/// The most levels of listeners: more than any file has.
+const MOST_LAYERS: usize = 64;
+
+fn seed() -> io::Result<u64> {
+    getrandom::u64().map_err(|e| io::Error::other(e.to_string()))
+}
+
+/// Where messages to threads go.
+pub(crate) struct Mailboxes {
+    pub threads: Mail,
+    pub to_built_in: UnboundedSender<ToLoop>,
+}
+
 /// The mailboxes of all threads that have a graph of the proxy.
 #[derive(Clone)]
 pub(crate) struct Mail(pub Arc<[UnboundedSender<ToLoop>]>);
@@ -80,6 +120,39 @@ impl Audience for Mail {
 }
 
 impl Process {
+    /// Nothing has happened yet.
+    pub fn new(
+        root: &Root,
+        run: Option<Arc<VerifyRun>>,
+        errors: Arc<ErrorLog>,
+        state: Arc<ProcessState>,
+        built_in: BuiltInServers,
+        mail: Mailboxes,
+    ) -> Process {
+        // The last mailbox is the owner's.
+        let loops = mail.threads.0.len() - 1;
+        Process {
+            clock: root.clock,
+            seed: root.seed,
+            token: root.token,
+            built_in,
+            run,
+            errors,
+            state,
+            metrics: ProcessMetrics::default(),
+            transits: Transits::new(loops),
+            loads: LoopLoads::new(loops),
+            serving: AtomicU32::new(loops as u32),
+            ending: tokio::sync::watch::Sender::new(false),
+            pulses: (0..=loops).map(|_| Pulse::default()).collect(),
+            drain_said: AtomicBool::new(false),
+            drained: (0..MOST_LAYERS).map(|_| AtomicU32::new(0)).collect(),
+            replaced: AtomicBool::new(false),
+            to_built_in: mail.to_built_in,
+            mail: mail.threads,
+        }
+    }
+
     /// The number of loops that serve.
     pub fn loops(&self) -> u32 {
         self.owner()

@@ -115,6 +115,15 @@ impl Upstream for Server {
     }
 }
 
+/// The connection that a request was sent on.
+#[derive(Clone, Copy)]
+struct ConnectionUse {
+    /// It had carried requests before.
+    reused: bool,
+    /// It was made since another did not answer.
+    fresh: bool,
+}
+
 impl Server {
     /// Forwards the request; the reply holds the connection.
     pub async fn forward(self: &Rc<Self>, ex: &Rc<Exchange>, ctx: &RequestContext) -> Answer {
@@ -163,26 +172,47 @@ impl Server {
                     let source = ReplySource::Origin(attempt.into_reply());
                     return Ok(Reply { source, holds: Holds::default() });
                 }
-                Err(AttemptError::Silent) => {
+                Err(error) => {
                     drop(attempt);
-                    let may =
-                        reused && !self.is_built_in() && ex.request.is_idempotent() && ex.can_send_again();
-                    self.resend(ex, ctx, may, Failure::new(Kind::Reset).with_cause(FailureCause::Silent))?;
+                    self.recover(ex, ctx, error, ConnectionUse { reused, fresh })?;
                     fresh = true;
-                }
-                Err(AttemptError::Unprocessed) => {
-                    drop(attempt);
-                    // The origin did nothing, so any request may be sent again; once, since the next connection may end as well.
-                    let may = !fresh && ex.can_send_again();
-                    self.resend(ex, ctx, may, Failure::new(Kind::Refused).with_cause(FailureCause::Refused))?;
-                    fresh = true;
-                }
-                Err(AttemptError::With(failure)) => {
-                    ctx.sending(Sending::Nowhere);
-                    return Err(failure.with_server(self.id));
                 }
             }
         }
+    }
+
+    /// An attempt has ended without an answer.
+    ///
+    /// # Errors
+    /// Its failure, unless the request is sent again, on a fresh connection.
+    #[cold]
+    fn recover(
+        &self,
+        ex: &Exchange,
+        ctx: &RequestContext,
+        error: AttemptError,
+        on: ConnectionUse,
+    ) -> Result<(), Failure> {
+        let (may, failure) = match error {
+            AttemptError::Silent => {
+                let idempotent = ex.request.is_idempotent() && ex.can_send_again();
+                let failure = Failure::new(Kind::Reset).with_cause(FailureCause::Silent);
+                (on.reused && !self.is_built_in() && idempotent, failure)
+            }
+            // The origin did nothing, so any request may be sent again; once, since the next connection may end as well.
+            AttemptError::Unprocessed => {
+                let failure = Failure::new(Kind::Refused).with_cause(FailureCause::Refused);
+                (!on.fresh && ex.can_send_again(), failure)
+            }
+            AttemptError::With(failure) => (false, failure),
+        };
+        ctx.sending(Sending::Nowhere);
+        if !may {
+            return Err(failure.with_server(self.id));
+        }
+        ex.resent.set(true);
+        self.target.counts.resent.one();
+        Ok(())
     }
 
     /// The failure that the answer of a built-in server represents.
@@ -192,27 +222,6 @@ impl Server {
         let failure = built_in::failure(reply.response());
         reply.discard(ex);
         failure.with_server(self.id)
-    }
-
-    /// Notes that a request is sent again on a fresh connection.
-    ///
-    /// # Errors
-    /// This failure, unless the request `may` be sent again.
-    #[cold]
-    fn resend(
-        &self,
-        ex: &Exchange,
-        ctx: &RequestContext,
-        may: bool,
-        failure: Failure,
-    ) -> Result<(), Failure> {
-        ctx.sending(Sending::Nowhere);
-        if !may {
-            return Err(failure.with_server(self.id));
-        }
-        ex.resent.set(true);
-        self.target.counts.resent.one();
-        Ok(())
     }
 
     /// Whether it is a server of this process.

@@ -1,7 +1,7 @@
 //! Emits code for nodes that try again.
 
 use super::{Compiler, Post};
-use crate::code::{Op, RetrySite};
+use crate::code::{ColdOp, Op, RetrySite};
 use crate::compile::blocks::Draft;
 use weir_policy::config::{Exclude, Retry};
 
@@ -18,7 +18,7 @@ impl Compiler<'_> {
         let retry = self.code.retries.len() as u32;
         self.code.excludes |= config.exclude != Exclude::None;
         if self.code.turns {
-            self.op(Op::CountRetry { retry }, &[]);
+            self.op(Op::Cold(ColdOp::CountRetry { retry }), &[]);
         }
         self.op(Op::EnterRetry { retry }, &[]);
         let again = self.code.steps.len() as u32;

@@ -3,7 +3,7 @@
 use crate::code::fault_timelines::DownSite;
 use crate::code::fault_timelines::LineKey;
 use crate::code::fault_timelines::LineSite;
-use crate::code::{NOT, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::compile::blocks::{Draft, inside, spare};
 use crate::compile::{Compiler, Post};
 use std::collections::BTreeSet;
@@ -39,10 +39,10 @@ impl Compiler<'_> {
         let (mode, slow, checks_pass) = (fault.mode, fault.slow, fault.checks_pass);
         self.code.lines.sites.push(DownSite { mode, slow, checks_pass, offset, stage, skip: NOT });
         let down = self.code.lines.sites.len() as u32 - 1;
-        self.op(Op::EnterFaulty { down }, &[]);
+        self.op(Op::Cold(ColdOp::EnterFaulty { down }), &[]);
         Some(Post::Op(match mode {
             Mode::Refuse | Mode::Blackhole => Op::CountErrors,
-            Mode::Slow => Op::LeaveScaled { slow: true },
+            Mode::Slow => Op::Cold(ColdOp::LeaveScaled { slow: true }),
             Mode::Crash => Op::LeaveFaulty { down },
         }))
     }

@@ -2,7 +2,7 @@
 
 use crate::code::guards::BalancerNesting;
 use crate::code::guards::GuardSite;
-use crate::code::{LbSite, NOT, Op};
+use crate::code::{ColdOp, LbSite, NOT, Op};
 use crate::compile::blocks::{Draft, Layout, inside};
 use crate::compile::ends::ends_of_nodes;
 use crate::compile::{Compiler, Post};
@@ -180,7 +180,7 @@ impl Compiler<'_> {
             shared: config.scope == Scope::Process,
             guard: Some(self.code.guards.sites.len() as u32 - 1),
         });
-        self.op(Op::AskGuard { lb }, &[]);
-        Some(Post::Op(Op::TellGuard { lb }))
+        self.op(Op::Cold(ColdOp::AskGuard { lb }), &[]);
+        Some(Post::Op(Op::Cold(ColdOp::TellGuard { lb })))
     }
 }

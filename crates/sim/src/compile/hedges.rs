@@ -1,7 +1,7 @@
 //! Compiles hedges: further attempts while the first is open.
 
 use crate::code::HedgeSite;
-use crate::code::{NOT, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::compile::blocks::Draft;
 use crate::compile::{Compiler, Post};
 use weir_plan::HedgeSpec;
@@ -20,7 +20,7 @@ impl Compiler<'_> {
         code.stages[stage as usize].parallel = true;
         code.hedges.push(HedgeSite { config: hedged.hedge.clone(), budget, stage, repeats, end: NOT });
         let hedge = code.hedges.len() as u32 - 1;
-        self.op(Op::EnterHedge { hedge }, &[]);
-        Some(Post::Op(Op::LeaveHedge { hedge }))
+        self.op(Op::Cold(ColdOp::EnterHedge { hedge }), &[]);
+        Some(Post::Op(Op::Cold(ColdOp::LeaveHedge { hedge })))
     }
 }

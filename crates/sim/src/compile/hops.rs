@@ -1,7 +1,7 @@
 //! Compiles listeners behind others.
 
 use crate::code::HopSite;
-use crate::code::{NOT, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::compile::{Compiler, Post};
 use weir_model::draws::of_place as purpose;
 
@@ -12,7 +12,7 @@ impl Compiler<'_> {
         self.code.details = true;
         self.code.hops.push(HopSite { loops, key, visits: None, end: NOT });
         let hop = self.code.hops.len() as u32 - 1;
-        self.op(Op::EnterListener { hop }, &[]);
-        Some(Post::Op(Op::LeaveListener { hop }))
+        self.op(Op::Cold(ColdOp::EnterListener { hop }), &[]);
+        Some(Post::Op(Op::Cold(ColdOp::LeaveListener { hop })))
     }
 }

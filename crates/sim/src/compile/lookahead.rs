@@ -1,7 +1,7 @@
 //! What a request may run ahead of time after its arrival: waits that are the same on every path, and entries to
 //! queues that no other request can reach in between.
 
-use crate::code::{Code, Op};
+use crate::code::{Code, ColdOp, Op};
 use std::collections::HashMap;
 
 /// Deepest nesting of choices that is followed.
@@ -152,18 +152,18 @@ impl Entries<'_> {
                         self.after.insert(queue, None);
                     }
                     Op::PickTarget { lb } => stack.extend(starts(self.code, lb)),
-                    Op::AskGuard { lb } => {
+                    Op::Cold(ColdOp::AskGuard { lb }) => {
                         stack.extend(starts(self.code, lb));
                         stack.extend(self.code.guards.spares.iter().map(|t| t.pc));
                     }
-                    Op::EnterSequence { group } | Op::BeginBranches { group } => {
+                    Op::Cold(ColdOp::EnterSequence { group }) | Op::Cold(ColdOp::BeginBranches { group }) => {
                         let site = self.code.groups.sites[group as usize];
                         let block = &self.code.blocks[self.code.stages[site.stage as usize].block as usize];
                         let lists = (block.base..block.base + block.members)
                             .map(|member| self.code.groups.lists[member.wrapping_add(site.offset) as usize]);
                         stack.extend(lists.flat_map(|list| self.code.lists[list as usize].starts(self.code)));
                     }
-                    Op::Choose { .. } => {
+                    Op::Cold(ColdOp::Choose { .. }) => {
                         let lists = self.code.kinds.nodes.iter().map(|node| self.code.lists[node.0 as usize]);
                         stack.extend(lists.flat_map(|list| list.starts(self.code)));
                     }

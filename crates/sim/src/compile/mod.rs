@@ -14,6 +14,7 @@ mod hops;
 mod lookahead;
 pub(crate) mod loops;
 mod places;
+mod plain;
 mod reach;
 pub(crate) mod request_kinds;
 pub(crate) mod revisits;
@@ -22,10 +23,9 @@ mod waits;
 mod warmup;
 mod work_ahead;
 
-use crate::code::RateSite;
 use crate::code::guards::BalancerNesting;
 use crate::code::revisits::VisitCounters;
-use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, NOT, Op, Step};
+use crate::code::{Code, ColdOp, FlakySite, NOT, Op, Step};
 use crate::compile::blocks::{Draft, End, Layout, MOST};
 use crate::compile::guards::probed;
 use crate::compile::loops::Loops;
@@ -35,7 +35,7 @@ use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::{Dist, Traffic, concurrent};
 use weir_plan::rewriting::Kinds;
-use weir_plan::{Lb, Line, Mode, Scenario, Scope, Spec};
+use weir_plan::{Line, Mode, Scenario, Spec};
 use weir_policy::Kind;
 
 /// Compiles a layout. With `members`, statistics are kept for every member.
@@ -243,12 +243,12 @@ impl Compiler<'_> {
                     self.backpatch(first + i as u32);
                 }
                 Some(Post::Parts { group }) => {
-                    self.op(Op::EndBranch { group }, &[]);
+                    self.op(Op::Cold(ColdOp::EndBranch { group }), &[]);
                     self.op(Op::CountErrors, &waiting);
                     waiting.clear();
                 }
                 Some(Post::Op(
-                    op @ (Op::LeaveHedge { .. }
+                    op @ (Op::Cold(ColdOp::LeaveHedge { .. })
                     | Op::EndAttempt { .. }
                     | Op::LeaveLimit
                     | Op::LeaveFaulty { .. }
@@ -299,16 +299,18 @@ impl Compiler<'_> {
         let next = self.code.steps.len() as u32;
         match self.code.steps.last().map(|s| s.op) {
             Some(Op::LeaveQueue { queue }) => self.code.queues[queue as usize].skip = next,
-            Some(Op::ReturnTarget { lb } | Op::TellGuard { lb }) => self.code.lbs[lb as usize].skip = next,
+            Some(Op::ReturnTarget { lb } | Op::Cold(ColdOp::TellGuard { lb })) => {
+                self.code.lbs[lb as usize].skip = next
+            }
             Some(Op::LeaveLimit) => {
                 if let Some(limit) = self.code.limits.iter_mut().rev().find(|l| l.end == NOT) {
                     limit.end = next;
                 }
             }
-            Some(Op::LeaveListener { hop }) => self.code.hops[hop as usize].end = next,
-            Some(Op::LeaveHedge { hedge }) => self.code.hedges[hedge as usize].end = next,
+            Some(Op::Cold(ColdOp::LeaveListener { hop })) => self.code.hops[hop as usize].end = next,
+            Some(Op::Cold(ColdOp::LeaveHedge { hedge })) => self.code.hedges[hedge as usize].end = next,
             Some(Op::LeaveFaulty { down }) => self.code.lines.sites[down as usize].skip = next,
-            Some(Op::CountErrors | Op::LeaveScaled { .. }) => {
+            Some(Op::CountErrors | Op::Cold(ColdOp::LeaveScaled { .. })) => {
                 let downs = &mut self.code.lines.sites;
                 if let Some(down) = downs.iter_mut().rev().find(|d| d.stage == stage) {
                     down.skip = next;
@@ -335,10 +337,7 @@ impl Compiler<'_> {
         match &point.specs[spec as usize] {
             Spec::Delay { time } => self.delay(time, place, stage, &draft.nodes[position]),
             Spec::Cable { time, loss, resend_ns } => {
-                let lossy = (*loss > 0.0).then_some((*loss, *resend_ns));
-                let loss = self.loss(purpose::LOSS_OUT, place, lossy, stage);
-                self.wait(time, purpose::OUT, place, stage, true, loss);
-                Some(Post::Wait(time.clone(), lossy))
+                self.cable(time, (*loss > 0.0).then_some((*loss, *resend_ns)), place, stage)
             }
             Spec::Server { .. }
                 if draft.end == End::Leaf
@@ -366,72 +365,27 @@ impl Compiler<'_> {
                 let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
                 Some(Post::Op(self.share(stage, draft, law, *cores, work, place, *on_cancel)))
             }
-            Spec::Rate { rate, key } => {
-                let key = key.as_ref().map(|key| self.key_source(key));
-                let offset = (self.code.rates.len() as u32).wrapping_sub(draft.base);
-                self.code.rates.extend(draft.nodes[0].iter().map(|_| rate.clone()));
-                self.layout.add_refusals(&mut self.code, stage, draft);
-                self.code.rate_sites.push(RateSite { key, offset, stage, skip: NOT });
-                self.op(Op::TakeToken { rate: self.code.rate_sites.len() as u32 - 1 }, &[]);
-                Some(Post::Op(Op::CountErrors))
-            }
+            Spec::Rate { rate, key } => self.rate(rate, key.as_ref(), stage, draft),
             Spec::Flaky { p, kind } => {
                 let key = self.layout.draw_key(&mut self.code, purpose::FAILURE, place);
-                let site = FlakySite { p: *p, kind: *kind, key, visits: None };
-                self.code.flaky.push(site);
+                self.code.flaky.push(FlakySite { p: *p, kind: *kind, key, visits: None });
                 Some(Post::Op(Op::Flaky { flaky: self.code.flaky.len() as u32 - 1 }))
             }
-            Spec::Timeout { time_ns: Some(ns) } => {
-                let limit = self.code.limits.len() as u32;
-                self.code.limits.push(LimitSite { ns: *ns, end: NOT });
-                self.op(Op::EnterLimit { limit }, &[]);
-                Some(Post::Op(Op::LeaveLimit))
-            }
+            Spec::Timeout { time_ns: Some(ns) } => Some(self.limit(*ns)),
             Spec::Retry(config) => self.retry(stage, draft, position, config),
             Spec::Faulty(fault)
                 if fault.mode != Mode::Refuse || fault.line != Line::Own || self.layout.loses() =>
             {
                 self.down(stage, fault, draft, position)
             }
-            Spec::Faulty(fault) => {
-                let (law, checks_pass) = (fault.law(), fault.checks_pass);
-                let fault = self.code.faults.len() as u32;
-                let offset = (self.code.fault_nodes.len() as u32).wrapping_sub(draft.base);
-                self.code.faults.push(FaultSite { law, offset, stage, skip: NOT, checks_pass });
-                let numbers =
-                    draft.nodes[position].iter().map(|&n| (fault, place, self.layout.number[n as usize]));
-                self.code.fault_nodes.extend(numbers);
-                self.layout.add_refusals(&mut self.code, stage, draft);
-                self.op(Op::Fault { fault }, &[]);
-                Some(Post::Op(Op::CountErrors))
-            }
+            Spec::Faulty(fault) => self.fault(stage, fault, draft, position),
             Spec::Fanout { need } => self.fanout(stage, draft, position, *need),
             Spec::Hedge(hedged) => self.hedge(stage, hedged, draft),
             Spec::Sequence => self.sequence(stage, draft, position),
             Spec::Lb(lb) if self.is_guarded(lb, &draft.nodes[position]) => {
                 self.guard(stage, lb, draft, position)
             }
-            Spec::Lb(Lb { balance, scope, .. }) => {
-                let lb = self.code.lbs.len() as u32;
-                let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
-                let traits = balance.traits();
-                let (ordered, counts) = (traits.remembers || self.here, traits.counts);
-                let can_be_cut = self.here;
-                let site = LbSite {
-                    balance: balance.clone(),
-                    offset,
-                    stage,
-                    skip: NOT,
-                    ordered,
-                    counts,
-                    can_be_cut,
-                    shared: *scope == Scope::Process || self.code.loops == 1,
-                    guard: None,
-                };
-                self.code.lbs.push(site);
-                self.op(Op::PickTarget { lb }, &[]);
-                Some(Post::Op(Op::ReturnTarget { lb }))
-            }
+            Spec::Lb(lb) => self.balancer(stage, lb, draft, position),
             _ => None,
         }
     }

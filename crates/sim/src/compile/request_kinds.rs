@@ -3,7 +3,7 @@
 use crate::code::request_kinds::ChoiceRule;
 use crate::code::request_kinds::ChoiceSite;
 use crate::code::request_kinds::Kinds;
-use crate::code::{NOT, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::compile::blocks::Draft;
 use crate::compile::{Compiler, Post};
 use weir_plan::{Edge, KeySource, RequestShape, Scenario, Spec};
@@ -78,14 +78,14 @@ impl Compiler<'_> {
         }
         self.code.details = true;
         self.code.kinds.rewrites.push(made);
-        self.op(Op::EnterRewrite { rewrite: self.code.kinds.rewrites.len() as u32 - 1 }, &[]);
-        Some(Post::Op(Op::LeaveRewrite))
+        self.op(Op::Cold(ColdOp::EnterRewrite { rewrite: self.code.kinds.rewrites.len() as u32 - 1 }), &[]);
+        Some(Post::Op(Op::Cold(ColdOp::LeaveRewrite)))
     }
 
     /// Emits a node that answers by itself.
     pub(crate) fn answer(&mut self, status: u16) -> Option<Post> {
         self.code.details = true;
-        self.op(Op::Answer { status: u32::from(status) }, &[]);
+        self.op(Op::Cold(ColdOp::Answer { status: u32::from(status) }), &[]);
         None
     }
 
@@ -106,7 +106,7 @@ impl Compiler<'_> {
             self.code.kinds.nodes.push((list, self.layout.place(node), number));
         }
         self.code.kinds.choices.push(ChoiceSite { by, offset, stage, skip: NOT });
-        self.op(Op::Choose { choice: self.code.kinds.choices.len() as u32 - 1 }, &[]);
+        self.op(Op::Cold(ColdOp::Choose { choice: self.code.kinds.choices.len() as u32 - 1 }), &[]);
         Some(Post::Chosen)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::code::GroupSite;
 use crate::code::Groups;
-use crate::code::Op;
+use crate::code::{ColdOp, Op};
 use crate::compile::blocks::{Draft, Layout};
 use crate::compile::{Compiler, Post};
 use weir_plan::Edge;
@@ -24,7 +24,7 @@ impl Compiler<'_> {
     pub(crate) fn sequence(&mut self, stage: u32, draft: &Draft, position: usize) -> Option<Post> {
         self.code.details = true;
         let group = self.code.groups.add(&self.layout, stage, draft, (position, 0));
-        self.op(Op::EnterSequence { group }, &[]);
-        Some(Post::Op(Op::NextInSequence { group }))
+        self.op(Op::Cold(ColdOp::EnterSequence { group }), &[]);
+        Some(Post::Op(Op::Cold(ColdOp::NextInSequence { group })))
     }
 }

@@ -1,8 +1,8 @@
 //! Emits code for everything that takes time: shared servers, queues, waits and crossings.
 
 use super::Compiler;
+use crate::code::{ColdOp, NOT, Op, QueueSite, ShareSite};
 use crate::code::{DrawSite, LossSite, LossySite, WaitSite};
-use crate::code::{NOT, Op, QueueSite, ShareSite};
 use crate::compile::blocks::{Draft, offset};
 use crate::compile::reach::loses_for_good;
 use weir_model::draws::of_place as purpose;
@@ -127,7 +127,9 @@ impl Compiler<'_> {
         } else {
             let key = self.layout.draw_key(&mut self.code, purpose, place);
             let draw = self.code.draws.len() as u32;
-            if let Some(Op::LossyCrossing { lossy }) = self.code.steps.last().map(|step| step.op) {
+            if let Some(Op::Cold(ColdOp::LossyCrossing { lossy })) =
+                self.code.steps.last().map(|step| step.op)
+            {
                 self.code.lossy[lossy as usize].time = Some(draw);
             }
             self.code.draws.push(DrawSite {
@@ -173,7 +175,7 @@ impl Compiler<'_> {
                 inwards: purpose == purpose::LOSS_OUT,
             });
             self.code.details = true;
-            self.op(Op::LossyCrossing { lossy: self.code.lossy.len() as u32 - 1 }, &[]);
+            self.op(Op::Cold(ColdOp::LossyCrossing { lossy: self.code.lossy.len() as u32 - 1 }), &[]);
             return None;
         }
         self.code.losses.push(LossSite { loss, resend_ns, key, visits: None });

@@ -1,7 +1,7 @@
 //! Compiles servers that warm up.
 
-use crate::code::Op;
 use crate::code::WarmupSite;
+use crate::code::{ColdOp, Op};
 use crate::compile::{Compiler, Post};
 use weir_model::warmup;
 
@@ -14,7 +14,7 @@ impl Compiler<'_> {
         }
         self.code.details = true;
         self.code.warmups.push(WarmupSite { law, offset });
-        self.op(Op::EnterWarmup { warmup: self.code.warmups.len() as u32 - 1 }, &[]);
-        Some(Post::Op(Op::LeaveScaled { slow: false }))
+        self.op(Op::Cold(ColdOp::EnterWarmup { warmup: self.code.warmups.len() as u32 - 1 }), &[]);
+        Some(Post::Op(Op::Cold(ColdOp::LeaveScaled { slow: false })))
     }
 }

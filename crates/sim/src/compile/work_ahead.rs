@@ -1,7 +1,7 @@
 //! Compiles the work that `lb.least_work` uses before it is done.
 
 use crate::code::KnownWork;
-use crate::code::{NOT, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::compile::{Compiler, Post};
 use weir_model::Dist;
 use weir_model::draws::of_place as purpose;
@@ -20,12 +20,12 @@ impl Compiler<'_> {
 
     fn delay_known(&mut self, time: &Dist, place: u32, stage: u32) {
         let work = self.code.known_work.len() as u32;
-        self.op(Op::BeginWork { work }, &[]);
+        self.op(Op::Cold(ColdOp::BeginWork { work }), &[]);
         let draw = self.code.draws.len() as u32;
         self.wait(time, purpose::WORK, place, stage, true, None);
         let drawn = self.code.draws.len() as u32 > draw;
         let ns = Sampler::new(time).constant().filter(|_| !drawn).unwrap_or(0);
         self.code.known_work.push(KnownWork { ns, draw: if drawn { draw } else { NOT } });
-        self.op(Op::EndWork, &[]);
+        self.op(Op::Cold(ColdOp::EndWork), &[]);
     }
 }

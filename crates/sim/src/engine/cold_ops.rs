@@ -2,7 +2,7 @@
 //! path holds none of it.
 
 use crate::code::LossSite;
-use crate::code::{Code, Op};
+use crate::code::{Code, ColdOp, Op};
 use crate::engine::Engine;
 use crate::state::request_details::scaled;
 use crate::state::request_state::BEGINS;
@@ -25,91 +25,69 @@ impl Engine<'_> {
     ) -> bool {
         let code: &Code = self.code;
         self.leave_at(slot, pc as u32 + 1, member, depth);
-        match code.steps[pc].op {
-            Op::AskGuard { .. } => return self.ask_guard(slot, pc, member, depth, now),
-            Op::EnterFaulty { .. } => return self.come_to_fault(slot, pc, member, depth, now, after_faults),
-            Op::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now),
-            Op::TellGuard { lb } => {
+        let Op::Cold(op) = code.steps[pc].op else { return true };
+        match op {
+            ColdOp::AskGuard { .. } => return self.ask_guard(slot, pc, member, depth, now),
+            ColdOp::EnterFaulty { .. } => {
+                return self.come_to_fault(slot, pc, member, depth, now, after_faults);
+            }
+            ColdOp::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now),
+            ColdOp::TellGuard { lb } => {
                 self.told_guard(slot, lb, member, depth, now);
                 self.states.slots[slot as usize].depth -= 2;
                 self.count_errors(slot, member, pc);
             }
-            Op::Choose { choice } => self.choose(slot, choice, pc, member, depth),
-            Op::EnterSequence { group } => self.go_to_next(slot, group, pc + 1, 0),
-            Op::NextInSequence { group } => self.go_on_in_sequence(slot, group, pc),
-            Op::CountRetry { retry } => self.comes_to_retry(slot, retry, member),
-            Op::BeginBranches { group } => {
+            ColdOp::Choose { choice } => self.choose(slot, choice, pc, member, depth),
+            ColdOp::EnterSequence { group } => self.go_to_next(slot, group, pc + 1, 0),
+            ColdOp::NextInSequence { group } => self.go_on_in_sequence(slot, group, pc),
+            ColdOp::CountRetry { retry } => self.comes_to_retry(slot, retry, member),
+            ColdOp::BeginBranches { group } => {
                 self.fan_out(slot, group, pc, member, depth, now);
                 return false;
             }
-            Op::EndBranch { .. } => {
+            ColdOp::EndBranch { .. } => {
                 self.part_ends(slot, now);
                 return false;
             }
-            Op::EnterHedge { hedge } => {
+            ColdOp::EnterHedge { hedge } => {
                 self.start_hedge(slot, hedge, pc, member, depth, now);
                 return false;
             }
-            Op::LeaveHedge { hedge } => {
+            ColdOp::LeaveHedge { hedge } => {
                 self.count_errors(slot, member, pc);
                 self.hedge_ends(slot, hedge, now);
                 return false;
             }
-            Op::EnterRewrite { rewrite } => {
+            ColdOp::EnterRewrite { rewrite } => {
                 let shape = &mut self.details.slots[slot as usize].shape;
                 *shape = code.kinds.rewrites[rewrite as usize][*shape as usize];
             }
-            Op::LeaveRewrite => {
+            ColdOp::LeaveRewrite => {
                 self.count_errors(slot, member, pc);
                 let shape = &mut self.details.slots[slot as usize].shape;
                 *shape = code.kinds.before[*shape as usize];
             }
-            Op::Answer { status } => {
+            ColdOp::Answer { status } => {
                 self.details.slots[slot as usize].status = status as u16;
                 let outcome = (status >= 500).then_some(Kind::Status5xx);
                 self.states.slots[slot as usize].set_outcome(outcome);
             }
-            Op::EnterListener { hop } => self.enter_hop(slot, hop, depth),
-            Op::LeaveListener { .. } => {
+            ColdOp::EnterListener { hop } => self.enter_hop(slot, hop, depth),
+            ColdOp::LeaveListener { .. } => {
                 self.count_errors(slot, member, pc);
                 self.leave_hop(slot);
             }
-            Op::EnterWarmup { warmup } => {
+            ColdOp::EnterWarmup { warmup } => {
                 let site = &code.warmups[warmup as usize];
                 let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now);
                 self.details.scale(slot, factor);
             }
-            Op::BeginWork { work } => self.begin_known_work(slot, work, now),
-            Op::EndWork => self.work_left.stop(slot),
-            Op::LeaveScaled { .. } => {
+            ColdOp::BeginWork { work } => self.begin_known_work(slot, work, now),
+            ColdOp::EndWork => self.work_left.stop(slot),
+            ColdOp::LeaveScaled { .. } => {
                 self.count_errors(slot, member, pc);
                 self.details.unscale(slot);
             }
-            // Steps of `go_on` itself.
-            Op::Draw { .. }
-            | Op::Wait { .. }
-            | Op::WaitDrawn { .. }
-            | Op::PickTarget { .. }
-            | Op::ReturnTarget { .. }
-            | Op::EnterQueue { .. }
-            | Op::LeaveQueue { .. }
-            | Op::EnterRetry { .. }
-            | Op::BeginAttempt { .. }
-            | Op::EndAttempt { .. }
-            | Op::EnterShare { .. }
-            | Op::LeaveShare { .. }
-            | Op::LeaveFaulty { .. }
-            | Op::Serve
-            | Op::TakeToken { .. }
-            | Op::Flaky { .. }
-            | Op::EnterLimit { .. }
-            | Op::LeaveLimit
-            | Op::Fault { .. }
-            | Op::CountErrors
-            | Op::Call { .. }
-            | Op::CallReturn
-            | Op::Return
-            | Op::End => {}
         }
         true
     }

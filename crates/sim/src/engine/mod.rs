@@ -11,6 +11,7 @@
 mod arrivals;
 mod cancellation;
 mod cold_ops;
+mod keys;
 pub(crate) mod steps;
 mod transitions;
 
@@ -19,7 +20,6 @@ use crate::account::ledger::Ledger;
 use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::code::{Code, NOT};
-use crate::compile::loops;
 use crate::state::branches::Branches;
 use crate::state::clients::Clients;
 use crate::state::deferred::Deferred;
@@ -36,6 +36,7 @@ use crate::state::request_state::RequestStates;
 use crate::state::scopes::Scopes;
 use crate::state::source::Source;
 use crate::state::work_left::WorkLeft;
+use keys::Keys;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::draws::purpose;
 use weir_model::faulty::Faulty;
@@ -191,32 +192,26 @@ pub(crate) struct Engine<'a> {
     pub sabotage: Option<Sabotage>,
 }
 
+/// The balancers of each loop; those with a guard pick elsewhere.
+fn balancers(code: &Code, keys: &Keys<'_>) -> Vec<Instance> {
+    let balancer = |(meets, i): (u32, &crate::code::Instance)| {
+        let (own, picks) = keys.balancer(meets, i);
+        let site = &code.lbs[i.lb as usize];
+        let balancer = match site.guard {
+            None => Balancer::new(&site.balance, &code.weights[i.list as usize], own),
+            Some(_) => Balancer::new(&Balance::Random, &[], own),
+        };
+        Instance { balancer, picks, targets: code.lists[i.list as usize], deferred: Deferred::default() }
+    };
+    let all = (0..code.loops).flat_map(|meets| code.instances.iter().map(move |i| (meets, i)));
+    all.map(balancer).collect()
+}
+
 impl<'a> Engine<'a> {
     /// `key` is the replication's.
     pub fn new(code: &'a Code, load: Load, key: Key, stop: &'a AtomicBool) -> Engine<'a> {
-        let place = |i: u32| code.place_keys[i as usize];
-        let node = key.with(purpose::NODE);
-        let choice = key.with(purpose::CHOICE);
-        let keys = |meets: u32, i: &crate::code::Instance| {
-            let own = loops::of_loop(node.with(place(i.place)).with(u64::from(i.number)), meets);
-            (own, choice.with(place(i.place)).with(u64::from(i.number)))
-        };
-        let balancer = |(meets, i): (u32, &crate::code::Instance)| {
-            let (own, picks) = keys(meets, i);
-            let site = &code.lbs[i.lb as usize];
-            let balancer = match site.guard {
-                None => Balancer::new(&site.balance, &code.weights[i.list as usize], own),
-                Some(_) => Balancer::new(&Balance::Random, &[], own),
-            };
-            Instance { balancer, picks, targets: code.lists[i.list as usize], deferred: Deferred::default() }
-        };
-        let fault = |&(fault, at, number): &(u32, u32, u32)| {
-            Faulty::new(&code.faults[fault as usize].law, node.with(place(at)).with(u64::from(number)))
-        };
-        let backoff = |&(at, number): &(u32, u32)| choice.with(place(at)).with(u64::from(number));
-        let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
+        let keys = Keys::new(code, key);
         let (from, to) = load.ordinals();
-        let half = from + (to - from) / 2;
         let mut engine = Engine {
             code,
             clients: Clients::new(&load),
@@ -228,32 +223,35 @@ impl<'a> Engine<'a> {
             excluded: Vec::new(),
             members: vec![Member::default(); code.queue_count as usize],
             links: Links::default(),
-            balancers: (0..code.loops)
-                .flat_map(|meets| code.instances.iter().map(move |i| (meets, i)))
-                .map(balancer)
-                .collect(),
-            backoffs: code.retry_nodes.iter().map(backoff).collect(),
+            balancers: balancers(code, &keys),
+            backoffs: code.retry_nodes.iter().map(|&(at, number)| keys.choice_at(at, number)).collect(),
             budgets: code.budgets.iter().map(|b| budget::Tokens::new(b, 0)).collect(),
             rates: code.rates.iter().map(RateLimit::new).collect(),
             shares: Shares::new(code),
             details: Details::default(),
-            guards: Guards::new(code, keys),
+            guards: Guards::new(code, |meets, i| keys.balancer(meets, i)),
             jar: Jar::new(COOKIES),
             probes: Probes::default(),
             work_left: WorkLeft::new(code, |lb| code.lbs[lb as usize].balance == Balance::LeastWork),
             hops: Hops::new(!code.hops.is_empty()),
-            choices: code.kinds.nodes.iter().map(|&(_, at, number)| backoff(&(at, number))).collect(),
+            choices: code.kinds.nodes.iter().map(|&(_, at, number)| keys.choice_at(at, number)).collect(),
             warmups: vec![Warmup::default(); code.warmup_count as usize],
             lines: Lines::new(code, key),
             alone: 0,
-            faults: code.fault_nodes.iter().map(fault).collect(),
+            faults: code
+                .fault_nodes
+                .iter()
+                .map(|&(fault, at, number)| {
+                    Faulty::new(&code.faults[fault as usize].law, keys.node_at(at, number))
+                })
+                .collect(),
             entered: Vec::new(),
             holds: Vec::new(),
             spare_holds: Vec::new(),
-            draw_keys: code.draw_keys.iter().map(draw).collect(),
+            draw_keys: code.draw_keys.iter().map(|&(purpose, at)| keys.draw(purpose, at)).collect(),
             request_key: key.with(purpose::REQUEST),
             issued: 0,
-            half,
+            half: from + (to - from) / 2,
             passed: 0,
             mark: HORIZON_NS,
             turn: (0, 0),
@@ -291,16 +289,7 @@ impl<'a> Engine<'a> {
             }
             self.ledger.events += 1;
             if self.ledger.events & PATIENCE == 0 {
-                if self.stop.load(Ordering::Relaxed) {
-                    return Err(Cut::Stopped);
-                }
-                if let Some(cut) = self.cut {
-                    return Err(cut);
-                }
-                // An event adds one request at most.
-                if self.states.slots.len() > MOST_AT_ONCE {
-                    return Err(Cut::TooMany);
-                }
+                self.check_limits()?;
             }
             let passes = event.at > self.mark;
             if passes && event.at > HORIZON_NS {
@@ -335,6 +324,24 @@ impl<'a> Engine<'a> {
                 self.go_on_then(now, event.after_faults());
             }
         }
+        self.finish(now)
+    }
+
+    /// Whether it must end: it was stopped, or exceeds what memory has room for.
+    #[cold]
+    fn check_limits(&self) -> Result<(), Cut> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Cut::Stopped);
+        }
+        if let Some(cut) = self.cut {
+            return Err(cut);
+        }
+        // An event adds one request at most.
+        if self.states.slots.len() > MOST_AT_ONCE { Err(Cut::TooMany) } else { Ok(()) }
+    }
+
+    /// Sums up once no event is left.
+    fn finish(&mut self, mut now: u64) -> Result<(), Cut> {
         if self.stopped {
             return Err(Cut::Stopped);
         }

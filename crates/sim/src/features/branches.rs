@@ -7,7 +7,7 @@
 
 use crate::code::bounds::Cut;
 use crate::code::order::RANKS;
-use crate::code::{NOT, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::engine::Engine;
 use crate::state::branches::ALONE;
 use crate::state::branches::Row;
@@ -69,7 +69,7 @@ impl Engine<'_> {
             at -= 1;
             match (self.code.steps[pc].op, self.code.steps[pc - 1].op) {
                 // It has two frames.
-                (Op::TellGuard { .. }, _) => at -= 1,
+                (Op::Cold(ColdOp::TellGuard { .. }), _) => at -= 1,
                 (Op::CallReturn, Op::Call { call }) if self.code.calls[call as usize].sends_in => frames -= 1,
                 _ => {}
             }

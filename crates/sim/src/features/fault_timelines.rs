@@ -7,8 +7,8 @@
 //! - Given back when cut off: everything that is held inside, whatever `on_cancel` a queue has.
 //! - Draws: the periods of each timeline, by node or name.
 
-use crate::code::Op;
 use crate::code::order::{Class, Entry, order_key};
+use crate::code::{ColdOp, Op};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::request_state::{CHECK, PARKED};
 use crate::state::scopes::{GHOST, Limit};
@@ -85,7 +85,7 @@ impl Engine<'_> {
         now: u64,
         after_faults: bool,
     ) -> bool {
-        let Op::EnterFaulty { down } = self.code.steps[pc].op else { return false };
+        let Op::Cold(ColdOp::EnterFaulty { down }) = self.code.steps[pc].op else { return false };
         let site = self.code.lines.sites[down as usize];
         let (tag, check) =
             (self.states.slots[slot as usize].tag, self.states.slots[slot as usize].pc & CHECK);

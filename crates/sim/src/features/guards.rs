@@ -6,9 +6,9 @@
 //! - Given back when cut off: the place in line; the target, which counts as no outcome.
 //! - Draws: what the policy draws, by node and way.
 
-use crate::code::Op;
 use crate::code::bounds::MOST_IN_VAIN;
 use crate::code::order::{Class, Entry, order_key};
+use crate::code::{ColdOp, Op};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::guards::SPARE;
 use crate::state::request_state::{BEGINS, LINE, PARKED};
@@ -19,7 +19,7 @@ impl Engine<'_> {
     /// A request arrives at a balancer. Where it goes on is in its state afterwards; false: it waits.
     pub(crate) fn ask_guard(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now: u64) -> bool {
         let lb = match self.code.steps[pc].op {
-            Op::AskGuard { lb } => lb,
+            Op::Cold(ColdOp::AskGuard { lb }) => lb,
             _ => return false,
         };
         let site = &self.code.lbs[lb as usize];

@@ -6,7 +6,7 @@
 //! - Draws: crossings, by balancer, target and number of the check.
 
 use crate::code::order::{Class, Entry, order_key};
-use crate::code::{NOT, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::probes::NONE;
 use crate::state::request_details::{Detail, scaled};
@@ -109,15 +109,8 @@ impl Engine<'_> {
                 let ns = self.drawn(slot, draw);
                 return self.check_sleeps(slot, now, ns);
             }
-            Op::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now),
             Op::Serve => {
                 self.check_arrives(slot);
-                let ns = self.check_cost_ns(slot);
-                return self.check_sleeps(slot, now, ns);
-            }
-            Op::Answer { status } => {
-                self.check_arrives(slot);
-                self.details.slots[slot as usize].status = status as u16;
                 let ns = self.check_cost_ns(slot);
                 return self.check_sleeps(slot, now, ns);
             }
@@ -130,39 +123,15 @@ impl Engine<'_> {
                 return false;
             }
             Op::LeaveShare { share } => self.leave_share(slot, share, member, 0, now),
-            Op::Fault { fault } => {
-                let site = &code.faults[fault as usize];
-                let node = &mut self.faults[member.wrapping_add(site.offset) as usize];
-                let after = self.class_key >= order_key(Class::Fault, 0);
-                if !node.is_up(&site.law, now, after) {
-                    let back = if site.checks_pass { None } else { Some(Kind::Refused) };
-                    self.states.slots[slot as usize].set_outcome(back);
-                    self.states.slots[slot as usize].pc = site.skip | CHECK;
-                }
-            }
-            Op::EnterFaulty { down } => return self.check_meets_fault(slot, down, pc, member, depth, now),
+            Op::Fault { fault } => self.check_meets_refusal(slot, fault, member, now),
             Op::LeaveFaulty { .. } => {
                 let limits = self.scopes.slots[slot as usize].limits;
                 self.scopes.leave(slot, limits - 1);
             }
-            Op::LeaveScaled { slow: true } => self.details.unscale(slot),
             // A node that balances is alive: the targets behind it have checks of their own.
-            Op::PickTarget { lb } | Op::AskGuard { lb } => {
+            Op::PickTarget { lb } => {
                 self.check_arrives(slot);
                 self.states.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
-            }
-            // A connection to a listener succeeds whatever is behind it.
-            Op::EnterListener { hop } if self.connects_only(slot) => {
-                self.states.slots[slot as usize].pc = (code.hops[hop as usize].end - 1) | CHECK;
-            }
-            Op::EnterSequence { .. } | Op::BeginBranches { .. } => {
-                self.check_arrives(slot);
-                self.states.slots[slot as usize].pc += 1;
-            }
-            Op::Choose { choice } => {
-                self.check_arrives(slot);
-                let skip = code.kinds.choices[choice as usize].skip;
-                self.states.slots[slot as usize].pc = skip | CHECK;
             }
             Op::Call { call } => {
                 let target =
@@ -179,6 +148,7 @@ impl Engine<'_> {
                 let [back, caller, _] = self.states.frame(slot, depth - 1);
                 self.leave_at(slot, (back & !IDLE) | CHECK, caller, depth);
             }
+            Op::Cold(op) => return self.check_cold_step(slot, op, pc, member, depth, now),
             // A check has nothing to do there.
             Op::Draw { .. }
             | Op::Wait { .. }
@@ -187,28 +157,86 @@ impl Engine<'_> {
             | Op::EnterRetry { .. }
             | Op::BeginAttempt { .. }
             | Op::EndAttempt { .. }
-            | Op::EnterRewrite { .. }
-            | Op::LeaveRewrite
-            | Op::TellGuard { .. }
-            | Op::BeginWork { .. }
-            | Op::EndWork
-            | Op::EnterWarmup { .. }
-            | Op::LeaveScaled { .. }
-            | Op::NextInSequence { .. }
-            | Op::CountRetry { .. }
-            | Op::EndBranch { .. }
-            | Op::EnterHedge { .. }
-            | Op::LeaveHedge { .. }
             | Op::TakeToken { .. }
             | Op::Flaky { .. }
             | Op::EnterLimit { .. }
             | Op::LeaveLimit
             | Op::CountErrors
-            | Op::EnterListener { .. }
-            | Op::LeaveListener { .. }
             | Op::End => {}
         }
         true
+    }
+
+    /// A step that only some topologies have; false: the check waits, or has ended.
+    fn check_cold_step(
+        &mut self,
+        slot: u32,
+        op: ColdOp,
+        pc: usize,
+        member: u32,
+        depth: usize,
+        now: u64,
+    ) -> bool {
+        let code = self.code;
+        match op {
+            ColdOp::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now),
+            ColdOp::Answer { status } => {
+                self.check_arrives(slot);
+                self.details.slots[slot as usize].status = status as u16;
+                let ns = self.check_cost_ns(slot);
+                return self.check_sleeps(slot, now, ns);
+            }
+            ColdOp::EnterFaulty { down } => {
+                return self.check_meets_fault(slot, down, pc, member, depth, now);
+            }
+            ColdOp::LeaveScaled { slow: true } => self.details.unscale(slot),
+            // As a balancer without a guard.
+            ColdOp::AskGuard { lb } => {
+                self.check_arrives(slot);
+                self.states.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
+            }
+            // A connection to a listener succeeds whatever is behind it.
+            ColdOp::EnterListener { hop } if self.connects_only(slot) => {
+                self.states.slots[slot as usize].pc = (code.hops[hop as usize].end - 1) | CHECK;
+            }
+            ColdOp::EnterSequence { .. } | ColdOp::BeginBranches { .. } => {
+                self.check_arrives(slot);
+                self.states.slots[slot as usize].pc += 1;
+            }
+            ColdOp::Choose { choice } => {
+                self.check_arrives(slot);
+                let skip = code.kinds.choices[choice as usize].skip;
+                self.states.slots[slot as usize].pc = skip | CHECK;
+            }
+            // A check has nothing to do there.
+            ColdOp::EnterRewrite { .. }
+            | ColdOp::LeaveRewrite
+            | ColdOp::TellGuard { .. }
+            | ColdOp::BeginWork { .. }
+            | ColdOp::EndWork
+            | ColdOp::EnterWarmup { .. }
+            | ColdOp::LeaveScaled { .. }
+            | ColdOp::NextInSequence { .. }
+            | ColdOp::CountRetry { .. }
+            | ColdOp::EndBranch { .. }
+            | ColdOp::EnterHedge { .. }
+            | ColdOp::LeaveHedge { .. }
+            | ColdOp::EnterListener { .. }
+            | ColdOp::LeaveListener { .. } => {}
+        }
+        true
+    }
+
+    /// A node that may be down in the plain way, where a check is refused.
+    fn check_meets_refusal(&mut self, slot: u32, fault: u32, member: u32, now: u64) {
+        let site = &self.code.faults[fault as usize];
+        let node = &mut self.faults[member.wrapping_add(site.offset) as usize];
+        let after = self.class_key >= order_key(Class::Fault, 0);
+        if !node.is_up(&site.law, now, after) {
+            let back = if site.checks_pass { None } else { Some(Kind::Refused) };
+            self.states.slots[slot as usize].set_outcome(back);
+            self.states.slots[slot as usize].pc = site.skip | CHECK;
+        }
     }
 
     fn check_enters(

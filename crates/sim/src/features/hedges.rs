@@ -6,7 +6,7 @@
 //! - Draws: the first attempt is on the way of the request itself, each further one on a way of its own.
 
 use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
-use crate::code::{NOT, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::request_state::{BEGINS, FAN};
 use weir_model::draws::purpose;
@@ -112,7 +112,7 @@ impl Engine<'_> {
     pub(crate) fn attempt_begins(&mut self, slot: u32) -> bool {
         let state = &self.states.slots[slot as usize];
         let before = (state.pc as usize).checked_sub(1).map(|pc| self.code.steps[pc].op);
-        let Some(Op::EnterHedge { hedge }) = before else { return false };
+        let Some(Op::Cold(ColdOp::EnterHedge { hedge })) = before else { return false };
         let at = state.member.wrapping_add(self.code.hedges[hedge as usize].repeats);
         self.ledger.repeats[at as usize] += u64::from(state.selected());
         true

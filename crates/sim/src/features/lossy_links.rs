@@ -7,7 +7,7 @@
 //! - Draws: whether a message is lost, by place, request and way.
 
 use crate::code::order::{Class, Entry};
-use crate::code::{NOT, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::engine::{Engine, Event};
 use crate::state::request_state::{BEGINS, CHECK, FAN, FLAGS, LINE, PARKED};
 use crate::state::scopes::{Limit, WHOLE};
@@ -49,11 +49,13 @@ impl Engine<'_> {
     /// The stage where a request behind such a step was lost, and whether on its way in.
     pub(crate) fn lost_at(&self, op: Op) -> Option<(u32, bool)> {
         match op {
-            Op::LossyCrossing { lossy } => {
+            Op::Cold(ColdOp::LossyCrossing { lossy }) => {
                 let site = &self.code.lossy[lossy as usize];
                 Some((site.stage, site.inwards))
             }
-            Op::EnterFaulty { down } => Some((self.code.lines.sites[down as usize].stage, true)),
+            Op::Cold(ColdOp::EnterFaulty { down }) => {
+                Some((self.code.lines.sites[down as usize].stage, true))
+            }
             _ => None,
         }
     }
@@ -119,7 +121,7 @@ impl Engine<'_> {
                 Op::EnterQueue { queue } if state.pc & LINE != 0 => {
                     self.code.queues[queue as usize].timeout_ns.is_some()
                 }
-                Op::AskGuard { lb } if state.pc & LINE != 0 => {
+                Op::Cold(ColdOp::AskGuard { lb }) if state.pc & LINE != 0 => {
                     let guard = self.code.lbs[lb as usize].guard;
                     guard.is_some_and(|site| self.code.guards.sites[site as usize].wait_timeout_ns.is_some())
                 }
@@ -170,7 +172,7 @@ impl Engine<'_> {
                 self.charge(slot, stage, member, now);
                 self.leave_share_line(slot, share, member, now);
             }
-            Op::AskGuard { lb } => {
+            Op::Cold(ColdOp::AskGuard { lb }) => {
                 let index = self.instance(slot, &self.code.lbs[lb as usize], member);
                 self.leave_guard_line(slot, index, now);
             }

@@ -7,7 +7,7 @@
 //! - Draws: none. Future draws are looked up, since draws of work are keyed by request and place.
 
 use crate::code::KnownWork;
-use crate::code::{NOT, Op, Target};
+use crate::code::{ColdOp, NOT, Op, Target};
 use crate::engine::Engine;
 use crate::engine::steps::on_visit;
 use crate::state::request_details::scaled;
@@ -45,7 +45,7 @@ impl Engine<'_> {
         let (code, mut pc, mut ns) = (self.code, pc as usize, 0u64);
         loop {
             let more = match code.steps[pc].op {
-                Op::BeginWork { work } => match code.known_work[work as usize] {
+                Op::Cold(ColdOp::BeginWork { work }) => match code.known_work[work as usize] {
                     KnownWork { draw: NOT, ns } => ns,
                     KnownWork { draw, .. } => self.will_draw(slot, draw, seen),
                 },
@@ -55,7 +55,7 @@ impl Engine<'_> {
                     let to = code.call_targets[member.wrapping_add(site.offset) as usize];
                     self.ahead_of(slot, to.pc, to.member, seen)
                 }
-                Op::EnterSequence { group } => {
+                Op::Cold(ColdOp::EnterSequence { group }) => {
                     let (list, len) = self.group_list(group, member);
                     let each = (0..len).map(|index| code.lists[list].get(code, index));
                     each.map(|to| self.ahead_of(slot, to.pc, to.member, seen)).fold(0, u64::saturating_add)

@@ -35,7 +35,7 @@ use target_flags::Claim;
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
 use weir_plan::{KeySource, Scope};
-use weir_policy::{Ask, Kind, Operation, PickOutcome as Choice, Ticket};
+use weir_policy::{Ask, Kind, Operation, PickOutcome as Choice, Ticket, Upstream};
 use weir_stats::Key;
 
 /// The node.
@@ -205,12 +205,13 @@ impl Lb {
         exclude
     }
 
-    /// Lets the policy pick until a picked target is available.
-    fn choose(&self, ask: &Ask) -> (Choice, Option<Permit>) {
-        let (mut upstream, flags) = (self.state.upstream.borrow_mut(), self.state.flags());
-        if self.state.due_ns.get() <= ask.now_ns {
-            upstream.tick(ask.now_ns);
-            self.note(|| Operation::Tick { now: ask.now_ns });
+    /// Tells the policy what has changed since its last pick: time, targets that are probed, targets that are full.
+    #[inline]
+    fn update(&self, upstream: &mut Upstream, permits: Option<&LocalSemaphore>, now_ns: u64) {
+        let flags = self.state.flags();
+        if self.state.due_ns.get() <= now_ns {
+            upstream.tick(now_ns);
+            self.note(|| Operation::Tick { now: now_ns });
             self.state.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
         }
         if self.state.shown.replace(flags.has_probation()) || self.state.shown.get() {
@@ -219,13 +220,19 @@ impl Lb {
                 self.note(|| Operation::Probing { target, probing });
             });
         }
-        let permits = self.state.permits();
-        if let Some(semaphore) = &permits {
+        if let Some(semaphore) = permits {
             semaphore.changes(|target, full| {
                 upstream.set_full(target, full);
                 self.note(|| Operation::Full { target, full });
             });
         }
+    }
+
+    /// Lets the policy pick until a picked target is available.
+    fn choose(&self, ask: &Ask) -> (Choice, Option<Permit>) {
+        let (mut upstream, flags) = (self.state.upstream.borrow_mut(), self.state.flags());
+        let permits = self.state.permits();
+        self.update(&mut upstream, permits.as_deref(), ask.now_ns);
         // Targets of a later graph than this one.
         let mut foreign: Vec<u32> = Vec::new();
         loop {

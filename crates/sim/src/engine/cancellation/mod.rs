@@ -11,7 +11,7 @@
 mod take_back;
 
 use crate::code::order::{Class, Entry, order_key, ranked};
-use crate::code::{NOT, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::holds::Hold;
 use crate::state::holds::HoldKind;
@@ -210,31 +210,22 @@ impl Engine<'_> {
         let (mut pc, mut member) = ((state.pc & !FLAGS) as usize, state.member);
         let mut depth = usize::from(state.depth);
         let mut holds = Vec::new();
-        if let (Op::EndBranch { .. }, 0) = (code.steps[pc].op, state.pc & FAN) {
+        if let (Op::Cold(ColdOp::EndBranch { .. }), 0) = (code.steps[pc].op, state.pc & FAN) {
             // It has returned, and what is around that step is not its own.
             return holds;
         }
-        let before = if state.pc & PARKED == 0 && pc > 0 { Some(code.steps[pc - 1].op) } else { None };
-        let waits = state.pc & LINE != 0;
-        let own = match before {
-            Some(Op::EnterQueue { queue }) if waits => {
-                pc -= 1;
-                Some((HoldKind::Line { queue }, code.queues[queue as usize].skip - 1))
-            }
-            Some(Op::AskGuard { lb }) if waits => {
-                pc -= 1;
-                Some((HoldKind::GuardLine { lb }, pc as u32))
-            }
-            Some(Op::EnterShare { share }) if waits => Some((HoldKind::ShareLine { share }, pc as u32)),
-            Some(Op::EnterShare { share }) => Some((HoldKind::Share { share }, pc as u32)),
-            Some(op) => self.lost_at(op).map(|(stage, _)| (HoldKind::Lost { stage }, pc as u32)),
-            _ => None,
-        };
-        holds.extend(own.map(|(what, pc)| Hold { what, member, pc, depth }));
+        if state.pc & PARKED == 0 && pc > 0 {
+            let (own, at) = self.hold_at(code.steps[pc - 1].op, pc, state.pc & LINE != 0);
+            pc = at;
+            holds.extend(own.map(|(what, pc)| Hold { what, member, pc, depth }));
+        }
         // Back at a balancer, or from a call, the frame is its own.
         let mut popped = matches!(
             code.steps[pc].op,
-            Op::ReturnTarget { .. } | Op::TellGuard { .. } | Op::CallReturn | Op::NextInSequence { .. }
+            Op::ReturnTarget { .. }
+                | Op::Cold(ColdOp::TellGuard { .. })
+                | Op::CallReturn
+                | Op::Cold(ColdOp::NextInSequence { .. })
         );
         loop {
             if std::mem::take(&mut popped) {
@@ -243,7 +234,7 @@ impl Engine<'_> {
                         let [_, _, target] = self.states.frame(slot, depth - 1);
                         Some(HoldKind::Picked { lb, target })
                     }
-                    Op::TellGuard { lb } => {
+                    Op::Cold(ColdOp::TellGuard { lb }) => {
                         let ticket = self.ticket(slot, depth).1;
                         depth -= 1;
                         Some(HoldKind::Sent { lb, ticket })
@@ -269,6 +260,23 @@ impl Engine<'_> {
             pc = (back & !IDLE) as usize;
             member = caller;
             popped = true;
+        }
+    }
+
+    /// What a request holds at the step before `pc`, where it stands, with the step that gives it back; and the step from
+    /// which the rest is looked for.
+    fn hold_at(&self, before: Op, pc: usize, waits: bool) -> (Option<(HoldKind, u32)>, usize) {
+        match before {
+            Op::EnterQueue { queue } if waits => {
+                let skip = self.code.queues[queue as usize].skip;
+                (Some((HoldKind::Line { queue }, skip - 1)), pc - 1)
+            }
+            Op::Cold(ColdOp::AskGuard { lb }) if waits => {
+                (Some((HoldKind::GuardLine { lb }, pc as u32 - 1)), pc - 1)
+            }
+            Op::EnterShare { share } if waits => (Some((HoldKind::ShareLine { share }, pc as u32)), pc),
+            Op::EnterShare { share } => (Some((HoldKind::Share { share }, pc as u32)), pc),
+            op => (self.lost_at(op).map(|(stage, _)| (HoldKind::Lost { stage }, pc as u32)), pc),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Takes back what a request that is cut off had booked ahead of its time.
 
 use crate::code::order::{Class, order_key, ranked};
-use crate::code::{NOT, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::engine::Engine;
 use crate::state::request_state::{BEGINS, FLAGS, IDLE, LINE, PARKED};
 use crate::state::scopes::Passing;
@@ -11,48 +11,59 @@ impl Engine<'_> {
     /// Takes back what was added up for waits, entries and visits that a request will not reach. A part that it
     /// leaves behind will reach them, and its time is part of no latency from now on.
     pub(crate) fn take_back(&mut self, slot: u32, left: Option<Remnant>, now: u64) {
+        let state = self.states.slots[slot as usize];
+        if state.pc & PARKED == 0 {
+            return self.take_back_place(slot, left, now);
+        }
+        let stop = (state.pc & !FLAGS) as usize;
+        let scope = self.scopes.slots[slot as usize];
+        let mut passing = Passing { at: scope.since, key: self.step_key(slot), found: false, slot, left };
+        if let Op::BeginAttempt { retry } = self.code.steps[stop].op {
+            let stage = self.code.retries[retry as usize].stage;
+            let ns = if scope.drawn > 0 { scope.waits[0] } else { 0 };
+            passing.key = ranked(order_key(Class::Limit, state.ordinal), scope.rank);
+            return self.pass(&mut passing, ns, now, (stage, scope.member, true));
+        }
+        self.take_back_way(passing, stop, now);
+    }
+
+    /// Of a request that stands somewhere: in line, at work, lost, or called from there and not yet gone on.
+    fn take_back_place(&mut self, slot: u32, left: Option<Remnant>, now: u64) {
         let code = self.code;
         let state = self.states.slots[slot as usize];
-        let selected = state.mask();
         let stop = (state.pc & !FLAGS) as usize;
-        let mut passing = Passing { at: 0, key: self.step_key(slot), found: false, slot, left };
-        if state.pc & PARKED == 0 {
-            // It was sent on, and has not arrived there.
-            if state.pc & BEGINS != 0 || stop == 0 {
-                return;
-            }
-            // In line, at work, lost, or called from there and not yet gone on.
-            let mut inwards = true;
-            let (stage, since) = match code.steps[stop.saturating_sub(1)].op {
-                Op::EnterQueue { queue } => (code.queues[queue as usize].stage, state.pc & LINE != 0),
-                Op::AskGuard { lb } if state.pc & LINE != 0 => (code.lbs[lb as usize].stage, true),
-                Op::EnterShare { share } => (code.shares[share as usize].stage, true),
-                op => match self.lost_at(op) {
-                    Some((stage, in_vain)) => {
-                        inwards = in_vain;
-                        (stage, true)
-                    }
-                    None => return,
-                },
-            };
-            match passing.left {
-                None if !inwards => {}
-                None => self.count_cut(stage, state.member, selected),
-                Some(left) if since => left.beyond.push((stage, state.member, now.wrapping_neg())),
-                Some(_) => {}
-            }
+        // It was sent on, and has not arrived there.
+        if state.pc & BEGINS != 0 || stop == 0 {
             return;
         }
+        let mut inwards = true;
+        let (stage, since) = match code.steps[stop - 1].op {
+            Op::EnterQueue { queue } => (code.queues[queue as usize].stage, state.pc & LINE != 0),
+            Op::Cold(ColdOp::AskGuard { lb }) if state.pc & LINE != 0 => (code.lbs[lb as usize].stage, true),
+            Op::EnterShare { share } => (code.shares[share as usize].stage, true),
+            op => match self.lost_at(op) {
+                Some((stage, in_vain)) => {
+                    inwards = in_vain;
+                    (stage, true)
+                }
+                None => return,
+            },
+        };
+        match left {
+            None if !inwards => {}
+            None => self.count_cut(stage, state.member, state.mask()),
+            Some(left) if since => left.beyond.push((stage, state.member, now.wrapping_neg())),
+            Some(_) => {}
+        }
+    }
+
+    /// Of a request that waits: along the steps from where the wait began to where it stops.
+    fn take_back_way(&mut self, mut passing: Passing, stop: usize, now: u64) {
+        let (code, slot) = (self.code, passing.slot);
+        let state = self.states.slots[slot as usize];
         let scope = self.scopes.slots[slot as usize];
         let (mut pc, mut member, mut depth) = (scope.pc as usize, scope.member, usize::from(scope.depth));
         let mut drawn = scope.waits[..usize::from(scope.drawn)].iter();
-        passing.at = scope.since;
-        if let Op::BeginAttempt { retry } = code.steps[stop].op {
-            let stage = code.retries[retry as usize].stage;
-            let ns = drawn.next().copied().unwrap_or(0);
-            passing.key = ranked(order_key(Class::Limit, state.ordinal), scope.rank);
-            return self.pass(&mut passing, ns, now, (stage, member, true));
-        }
         while pc != stop || depth != usize::from(state.depth) {
             match code.steps[pc].op {
                 Op::Wait { wait } => {
@@ -63,12 +74,9 @@ impl Engine<'_> {
                 }
                 Op::WaitDrawn { draw } => {
                     let site = &code.draws[draw as usize];
-                    if let (true, Some(counter)) = (passing.found, site.visits) {
-                        self.forget_visit(&passing, counter);
-                    }
                     let lost = site.loss.and_then(|loss| code.losses[loss as usize].visits);
-                    if let (true, Some(counter)) = (passing.found, lost) {
-                        self.forget_visit(&passing, counter);
+                    if passing.found {
+                        site.visits.into_iter().chain(lost).for_each(|n| self.forget_visit(&passing, n));
                     }
                     let ns = drawn.next().copied().unwrap_or(0);
                     self.pass(&mut passing, ns, now, (site.stage, member, site.inwards));
@@ -79,7 +87,7 @@ impl Engine<'_> {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
                     if passing.found && (passing.left.is_none() || passing.is_to_stop()) {
-                        self.members[target.member as usize].entries -= selected as i32 & 1;
+                        self.members[target.member as usize].entries -= state.mask() as i32 & 1;
                     }
                     depth += 1;
                     pc = target.pc as usize;

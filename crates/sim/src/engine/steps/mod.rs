@@ -7,7 +7,7 @@
 //!   used once more, since the call may have changed or moved the states.
 //! - A step that another request could see begins with `in_turn!()`, which leaves the loop while the request is ahead of the
 //!   clock.
-//! - A step that few topologies have is out of line: `rare` and `detour`.
+//! - A step that few topologies have is out of line: [`crate::code::ColdOp`] in `detour`, some others in functions of their own.
 
 mod cold_steps;
 mod waiting;
@@ -281,13 +281,29 @@ impl Engine<'_> {
                     }
                     pc += 1;
                 }
-                Op::EnterShare { .. } | Op::LeaveShare { .. } | Op::TakeToken { .. } | Op::Flaky { .. } => {
+                Op::EnterShare { share } => {
                     in_turn!();
-                    match self.rare(slot, pc, member, depth, now) {
-                        Some(next) => pc = next,
-                        None => return,
+                    self.come_to_share(slot, share, pc, member, depth, now);
+                    return;
+                }
+                Op::LeaveShare { share } => {
+                    in_turn!();
+                    if !self.go_from_share(slot, share, pc, member, depth, now) {
+                        return;
                     }
                     again!();
+                    pc += 1;
+                }
+                Op::TakeToken { rate } => {
+                    in_turn!();
+                    pc = self.take_token(slot, rate, member, now).unwrap_or(pc + 1);
+                    again!();
+                }
+                Op::Flaky { flaky } => {
+                    in_turn!();
+                    self.may_fail(slot, flaky, pc, member);
+                    again!();
+                    pc += 1;
                 }
                 Op::LeaveFaulty { .. } => {
                     if time != now && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
@@ -389,27 +405,7 @@ impl Engine<'_> {
                     return self.end(slot, now, time);
                 }
                 // Steps that only some topologies have: in turn, and out of line.
-                Op::Answer { .. }
-                | Op::EnterRewrite { .. }
-                | Op::LeaveRewrite
-                | Op::Choose { .. }
-                | Op::AskGuard { .. }
-                | Op::TellGuard { .. }
-                | Op::EnterFaulty { .. }
-                | Op::LossyCrossing { .. }
-                | Op::BeginWork { .. }
-                | Op::EndWork
-                | Op::EnterWarmup { .. }
-                | Op::LeaveScaled { .. }
-                | Op::EnterSequence { .. }
-                | Op::NextInSequence { .. }
-                | Op::CountRetry { .. }
-                | Op::BeginBranches { .. }
-                | Op::EndBranch { .. }
-                | Op::EnterHedge { .. }
-                | Op::LeaveHedge { .. }
-                | Op::EnterListener { .. }
-                | Op::LeaveListener { .. } => {
+                Op::Cold(_) => {
                     in_turn!();
                     if !self.detour(slot, pc, member, depth, now, after_faults) {
                         return;

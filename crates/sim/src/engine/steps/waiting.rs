@@ -2,7 +2,7 @@
 //! waits.
 
 use crate::code::order::{Class, Entry, order_key, ranked};
-use crate::code::{Op, QueueSite};
+use crate::code::{ColdOp, Op, QueueSite};
 use crate::engine::{END_OF_TIME, Engine};
 use crate::state::request_state::{BEGINS, CHECK, FAN, LINE, PARKED};
 use weir_policy::Kind;
@@ -92,7 +92,7 @@ impl Engine<'_> {
     fn wait_no_longer(&mut self, slot: u32, now: u64) -> bool {
         let state = &self.states.slots[slot as usize];
         let (enter, member, selected) = ((state.pc & !LINE) as usize - 1, state.member, state.mask());
-        if let Op::AskGuard { lb } = self.code.steps[enter].op {
+        if let Op::Cold(ColdOp::AskGuard { lb }) = self.code.steps[enter].op {
             return self.wait_for_target_no_longer(slot, lb, member, now);
         }
         let Op::EnterQueue { queue } = self.code.steps[enter].op else { return false };

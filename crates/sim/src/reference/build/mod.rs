@@ -13,6 +13,7 @@ use weir_model::sampler::Sampler;
 use weir_model::{concurrent, warmup};
 use weir_plan::rewriting::Kinds;
 use weir_plan::{Clock, Edge, Faulty, Line, Mode, Scenario, Spec};
+use weir_policy::Kind;
 
 pub(crate) use sites::*;
 
@@ -97,16 +98,14 @@ impl Builder<'_> {
         let point = self.layout.point;
         let place = point.sites[site as usize].place;
         match &point.specs[spec as usize] {
-            Spec::Server { .. } | Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Act::Pass,
-            Spec::Buffered { .. } => Act::Pass,
+            Spec::Server { .. }
+            | Spec::Weight { .. }
+            | Spec::Timeout { time_ns: None }
+            | Spec::Buffered { .. } => Act::Pass,
             Spec::Listen(_) if self.tables.loops.outermost == draft.nodes[position].first().copied() => {
                 Act::Pass
             }
-            Spec::Listen(listen) => {
-                let key = self.key(purpose::HOP, place);
-                self.tables.hops.push(HopSite { loops: listen.loops.unwrap_or(1), key });
-                Act::Hop { hop: self.tables.hops.len() as u32 - 1 }
-            }
+            Spec::Listen(listen) => self.hop(listen.loops.unwrap_or(1), place),
             Spec::Rewrite(_) => self.rewrite(spec),
             Spec::Redirect { status, .. } => Act::Answer { status: *status },
             Spec::Respond { status, .. } => Act::Answer { status: *status },
@@ -132,11 +131,7 @@ impl Builder<'_> {
             }
             Spec::Retry(config) => self.retry(config, draft, position),
             Spec::Faulty(fault) => self.fault(fault, stage, draft, position),
-            Spec::Flaky { p, kind } => {
-                let key = self.key(purpose::FAILURE, place);
-                self.tables.flaky.push(FlakySite { p: *p, kind: *kind, key });
-                Act::Flaky { flaky: self.tables.flaky.len() as u32 - 1 }
-            }
+            Spec::Flaky { p, kind } => self.flaky(*p, *kind, place),
             Spec::Warmup { factor, requests, time_ns } => {
                 self.warmup(warmup::Law::new(*factor, *requests, *time_ns), draft, position)
             }
@@ -158,6 +153,18 @@ impl Builder<'_> {
                 Act::Fanout { group: self.group(draft, position, *need) }
             }
         }
+    }
+
+    fn hop(&mut self, loops: u32, place: u32) -> Act {
+        let key = self.key(purpose::HOP, place);
+        self.tables.hops.push(HopSite { loops, key });
+        Act::Hop { hop: self.tables.hops.len() as u32 - 1 }
+    }
+
+    fn flaky(&mut self, p: f64, kind: Kind, place: u32) -> Act {
+        let key = self.key(purpose::FAILURE, place);
+        self.tables.flaky.push(FlakySite { p, kind, key });
+        Act::Flaky { flaky: self.tables.flaky.len() as u32 - 1 }
     }
 
     fn gauge(&mut self, stage: u32, draft: &Draft, slots: f64) -> u32 {

@@ -1,0 +1,188 @@
+//! Makes the nodes that act on a thread, each from its entry in the plan.
+
+use super::builder::{Builder, as_origin, reached, whole};
+use crate::exchange::NodeId;
+use crate::exchange::reply::LocalAnswer;
+use crate::metrics::Counting;
+use crate::nodes::{
+    Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue, rate, redirect,
+    retry, rewrite, route, sequence, split, timeout, warmup,
+};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use weir_model::sampler::Sampler;
+use weir_model::{concurrent as sharing, warmup as warming};
+use weir_plan::{Faulty, HedgeSpec, KeySource, RouteCondition, Spec};
+use weir_policy::config::Retry;
+use weir_policy::split::Split as Shares;
+
+impl Builder<'_> {
+    /// Makes a node that acts on this thread.
+    pub(super) fn make(&self, id: NodeId) -> Node {
+        let next = self.blueprint.next(id);
+        let draws = &self.blueprint.draws;
+        let name = self.blueprint.point.nodes[id as usize].name.as_deref();
+        let key = self.blueprint.keys.nodes[id as usize];
+        match self.blueprint.spec(id) {
+            Spec::Server { addr: Some(addr), origin, .. } if !self.is_built_in() => {
+                self.server(id, name, origin, || self.place(addr))
+            }
+            Spec::Server { model, .. } => modelled(*model, name),
+            Spec::Listen(listen) => match self.blueprint.inner.at.get(&id) {
+                Some(at) => self.server(id, name, &as_origin(listen), || reached(at)),
+                None => Node::Pass(next),
+            },
+            Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Node::Pass(next),
+            Spec::Timeout { time_ns: Some(time_ns) } => {
+                Node::Timeout(timeout::Timeout { time_ns: *time_ns, node: next })
+            }
+            Spec::Respond { status, body, headers } => Node::Answer(Rc::new(LocalAnswer {
+                status: *status,
+                headers: headers.clone(),
+                body: body.as_bytes().into(),
+                by_server: false,
+            })),
+            Spec::Redirect { to, status } => {
+                Node::Redirect(redirect::Redirect { to: to.clone(), status: *status })
+            }
+            Spec::Rewrite(config) => Node::Rewrite(rewrite::Rewrite { config: config.clone(), node: next }),
+            Spec::Buffered { bytes } => {
+                Node::Buffered(buffered::Buffered { bytes: whole(*bytes), node: next })
+            }
+            Spec::Delay { time } => {
+                Node::Delay(delay::Delay { time: Sampler::new(time), key: draws.work(id), node: next })
+            }
+            Spec::Cable { time, loss, resend_ns } => Node::Cable(cable::Cable {
+                time: Sampler::new(time),
+                loss: *loss,
+                resend_ns: *resend_ns,
+                keys: draws.crossings(id),
+                node: next,
+            }),
+            queue @ Spec::Queue { .. } => self.queue(id, queue).unwrap_or(Node::Pass(next)),
+            server @ Spec::Concurrent { .. } => self.concurrent(id, server, name).unwrap_or(Node::Pass(next)),
+            Spec::Warmup { factor, requests, time_ns } => match self.state.process().warmup(key) {
+                Some(state) => {
+                    let law = warming::Law::new(*factor, *requests, *time_ns);
+                    Node::Warmup(warmup::Warmup { law, state, node: next })
+                }
+                None => Node::Pass(next),
+            },
+            Spec::Flaky { p, kind } => {
+                Node::Flaky(flaky::Flaky { p: *p, kind: *kind, key: draws.failure(id), node: next })
+            }
+            Spec::Faulty(config) => self.faulty(id, config).unwrap_or(Node::Pass(next)),
+            Spec::Sequence => {
+                let nodes = self.blueprint.list(id).to_vec();
+                Node::Sequence(sequence::Sequence { nodes, empty: unmodelled(name, "sequence") })
+            }
+            Spec::Fanout { need } => {
+                let nodes = self.blueprint.list(id).to_vec();
+                Node::Fanout(fanout::Fanout { nodes, need: *need, empty: unmodelled(name, "fanout") })
+            }
+            Spec::Route { rules, otherwise } => self.route(id, rules, *otherwise),
+            Spec::Split { weights, key } => self.split(id, weights, key.as_ref()),
+            Spec::Rate { key, .. } => self.rate(id, key.as_ref()).unwrap_or(Node::Pass(next)),
+            Spec::Hedge(config) => self.hedge(id, config),
+            Spec::Retry(config) => self.retry(id, config),
+            Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb))),
+        }
+    }
+
+    fn queue(&self, id: NodeId, spec: &Spec) -> Option<Node> {
+        let Spec::Queue { capacity, timeout_ns, on_cancel, .. } = spec else { return None };
+        Some(Node::Queue(Rc::new(queue::Queue {
+            semaphore: self.state.semaphore(self.blueprint.keys.nodes[id as usize])?,
+            capacity: capacity.unwrap_or(u64::MAX),
+            timeout_ns: *timeout_ns,
+            on_cancel: *on_cancel,
+            node: self.blueprint.next(id),
+            counts: self.counts(id, Counting::Queue),
+        })))
+    }
+
+    fn concurrent(&self, id: NodeId, spec: &Spec, name: Option<&str>) -> Option<Node> {
+        let Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } = spec else {
+            return None;
+        };
+        Some(Node::Concurrent(Rc::new(concurrent::Concurrent {
+            work: Sampler::new(work),
+            law: sharing::Law::new(*cores, *contention, *coherency, *threads),
+            on_cancel: *on_cancel,
+            key: self.blueprint.draws.work(id),
+            answer: unmodelled(name, "concurrent"),
+            state: RefCell::default(),
+            driven: Cell::new(false),
+        })))
+    }
+
+    fn faulty(&self, id: NodeId, config: &Faulty) -> Option<Node> {
+        Some(Node::Faulty(faulty::Faulty {
+            timeline: self.state.time_line(self.blueprint.keys.nodes[id as usize])?,
+            mode: config.mode,
+            slow: config.slow,
+            checks_pass: config.checks_pass,
+            node: self.blueprint.next(id),
+        }))
+    }
+
+    fn route(&self, id: NodeId, rules: &[RouteCondition], otherwise: bool) -> Node {
+        let nodes = self.blueprint.list(id);
+        Node::Route(route::Route {
+            rules: rules.iter().cloned().zip(nodes.iter().copied()).collect(),
+            otherwise: nodes.last().copied().filter(|_| otherwise),
+        })
+    }
+
+    fn split(&self, id: NodeId, weights: &[f64], key: Option<&KeySource>) -> Node {
+        Node::Split(split::Split {
+            choice: self.blueprint.draws.choice(id),
+            shares: Shares::new(weights),
+            nodes: self.blueprint.list(id).to_vec(),
+            key: key.cloned(),
+        })
+    }
+
+    fn rate(&self, id: NodeId, key: Option<&KeySource>) -> Option<Node> {
+        Some(Node::Rate(rate::Rate {
+            buckets: self.state.process().rate(self.blueprint.keys.nodes[id as usize])?,
+            key: key.cloned(),
+            node: self.blueprint.next(id),
+            counts: self.counts(id, Counting::Rate),
+        }))
+    }
+
+    fn hedge(&self, id: NodeId, spec: &HedgeSpec) -> Node {
+        Node::Hedge(hedge::Hedge {
+            config: spec.hedge.clone(),
+            replay: whole(spec.replay_bytes),
+            budget: self.state.process().budget(self.blueprint.keys.nodes[id as usize]),
+            node: self.blueprint.next(id),
+            counts: self.counts(id, Counting::Hedge),
+        })
+    }
+
+    fn retry(&self, id: NodeId, config: &Retry) -> Node {
+        Node::Retry(Rc::new(retry::Retry {
+            config: config.clone(),
+            choice: self.blueprint.draws.choice(id),
+            node: self.blueprint.next(id),
+            budget: self.state.process().budget(self.blueprint.keys.nodes[id as usize]),
+            counts: self.counts(id, Counting::Retry),
+        }))
+    }
+}
+
+/// A built-in server: it answers at once, or does what its model does.
+fn modelled(root: Option<NodeId>, name: Option<&str>) -> Node {
+    let answer = unmodelled(name, "server");
+    match root {
+        Some(root) => Node::Model(model::Model { root, answer }),
+        None => Node::Answer(answer),
+    }
+}
+
+/// The answer of something that has no model, by its name or its kind.
+fn unmodelled(name: Option<&str>, kind: &str) -> Rc<LocalAnswer> {
+    Rc::new(LocalAnswer::server(name.unwrap_or(kind)))
+}

@@ -1,0 +1,97 @@
+//! Emits code for nodes whose whole state is one site: links, limits, plain faults, balancers without a guard.
+
+use super::{Compiler, Post};
+use crate::code::{FaultSite, LbSite, LimitSite, NOT, Op, RateSite};
+use crate::compile::blocks::Draft;
+use weir_model::Dist;
+use weir_model::draws::of_place as purpose;
+use weir_plan::{Faulty, KeySource, Lb, Scope};
+use weir_policy::config::Rate;
+
+impl Compiler<'_> {
+    /// A link: a wait on the way in and one on the way back. `lossy`: the share of crossings that are lost, and when they
+    /// are sent again.
+    pub(super) fn cable(
+        &mut self,
+        time: &Dist,
+        lossy: Option<(f64, Option<u64>)>,
+        place: u32,
+        stage: u32,
+    ) -> Option<Post> {
+        let loss = self.loss(purpose::LOSS_OUT, place, lossy, stage);
+        self.wait(time, purpose::OUT, place, stage, true, loss);
+        Some(Post::Wait(time.clone(), lossy))
+    }
+
+    /// A limit of the rate of requests, by a key or of all.
+    pub(super) fn rate(
+        &mut self,
+        rate: &Rate,
+        key: Option<&KeySource>,
+        stage: u32,
+        draft: &Draft,
+    ) -> Option<Post> {
+        let key = key.map(|key| self.key_source(key));
+        let offset = (self.code.rates.len() as u32).wrapping_sub(draft.base);
+        self.code.rates.extend(draft.nodes[0].iter().map(|_| rate.clone()));
+        self.layout.add_refusals(&mut self.code, stage, draft);
+        self.code.rate_sites.push(RateSite { key, offset, stage, skip: NOT });
+        self.op(Op::TakeToken { rate: self.code.rate_sites.len() as u32 - 1 }, &[]);
+        Some(Post::Op(Op::CountErrors))
+    }
+
+    /// A time limit for what is behind.
+    pub(super) fn limit(&mut self, ns: u64) -> Post {
+        let limit = self.code.limits.len() as u32;
+        self.code.limits.push(LimitSite { ns, end: NOT });
+        self.op(Op::EnterLimit { limit }, &[]);
+        Post::Op(Op::LeaveLimit)
+    }
+
+    /// A node that refuses while it is down, by a time-line of its own.
+    pub(super) fn fault(
+        &mut self,
+        stage: u32,
+        fault: &Faulty,
+        draft: &Draft,
+        position: usize,
+    ) -> Option<Post> {
+        let place = self.layout.point.sites[draft.chain[position].0 as usize].place;
+        let (law, checks_pass) = (fault.law(), fault.checks_pass);
+        let fault = self.code.faults.len() as u32;
+        let offset = (self.code.fault_nodes.len() as u32).wrapping_sub(draft.base);
+        self.code.faults.push(FaultSite { law, offset, stage, skip: NOT, checks_pass });
+        let numbers = draft.nodes[position].iter().map(|&n| (fault, place, self.layout.number[n as usize]));
+        self.code.fault_nodes.extend(numbers);
+        self.layout.add_refusals(&mut self.code, stage, draft);
+        self.op(Op::Fault { fault }, &[]);
+        Some(Post::Op(Op::CountErrors))
+    }
+
+    /// A balancer without a guard.
+    pub(super) fn balancer(
+        &mut self,
+        stage: u32,
+        config: &Lb,
+        draft: &Draft,
+        position: usize,
+    ) -> Option<Post> {
+        let lb = self.code.lbs.len() as u32;
+        let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
+        let traits = config.balance.traits();
+        let site = LbSite {
+            balance: config.balance.clone(),
+            offset,
+            stage,
+            skip: NOT,
+            ordered: traits.remembers || self.here,
+            counts: traits.counts,
+            can_be_cut: self.here,
+            shared: config.scope == Scope::Process || self.code.loops == 1,
+            guard: None,
+        };
+        self.code.lbs.push(site);
+        self.op(Op::PickTarget { lb }, &[]);
+        Some(Post::Op(Op::ReturnTarget { lb }))
+    }
+}
