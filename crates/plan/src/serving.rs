@@ -87,30 +87,63 @@ impl Subtree {
     }
 }
 
+/// What a kind of node is when it is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nature {
+    /// weir does it, for any target.
+    Ours,
+    /// weir does it; it may be part of a built-in server as well.
+    OursOrInside,
+    /// It models the world, and may act when served.
+    Model,
+    /// It can only be simulated, outside of built-in servers and models.
+    Simulated,
+}
+
+/// The nature of a node; each kind is listed, so that a new one must decide.
+fn nature(spec: &Spec) -> Nature {
+    match spec {
+        Spec::Server { addr: None, .. } => Nature::OursOrInside,
+        Spec::Queue { .. } | Spec::Timeout { .. } | Spec::Weight { .. } => Nature::OursOrInside,
+        Spec::Delay { .. }
+        | Spec::Cable { .. }
+        | Spec::Warmup { .. }
+        | Spec::Faulty(_)
+        | Spec::Flaky { .. } => Nature::Model,
+        Spec::Sequence | Spec::Fanout { .. } | Spec::Concurrent { .. } => Nature::Simulated,
+        Spec::Lb(lb) if lb.balance == Balance::LeastWork => Nature::Simulated,
+        Spec::Server { addr: Some(_), .. }
+        | Spec::Listen(_)
+        | Spec::Respond { .. }
+        | Spec::Redirect { .. }
+        | Spec::Rewrite(_)
+        | Spec::Buffered { .. }
+        | Spec::Route { .. }
+        | Spec::Split { .. }
+        | Spec::Rate { .. }
+        | Spec::Hedge(_)
+        | Spec::Retry(_)
+        | Spec::Lb(_) => Nature::Ours,
+    }
+}
+
 /// Whether a built-in server may be made of it.
 fn may_be_inside(spec: &Spec) -> bool {
-    match spec {
-        Spec::Server { addr, .. } => addr.is_none(),
-        Spec::Queue { .. } | Spec::Timeout { .. } | Spec::Weight { .. } => true,
-        _ => is_model(spec) || is_never_served(spec) && !matches!(spec, Spec::Lb(_)),
+    match nature(spec) {
+        Nature::OursOrInside | Nature::Model => true,
+        Nature::Simulated => !matches!(spec, Spec::Lb(_)),
+        Nature::Ours => false,
     }
 }
 
 /// A model that may act when served.
 fn is_model(spec: &Spec) -> bool {
-    matches!(
-        spec,
-        Spec::Delay { .. } | Spec::Cable { .. } | Spec::Warmup { .. } | Spec::Faulty(_) | Spec::Flaky { .. }
-    )
+    nature(spec) == Nature::Model
 }
 
 /// The node kinds that can only be simulated, outside of built-in servers and models.
 fn is_never_served(spec: &Spec) -> bool {
-    match spec {
-        Spec::Sequence | Spec::Fanout { .. } | Spec::Concurrent { .. } => true,
-        Spec::Lb(lb) => lb.balance == Balance::LeastWork,
-        _ => false,
-    }
+    nature(spec) == Nature::Simulated
 }
 
 fn spec_of(point: &Point, id: NodeId) -> Option<&Spec> {

@@ -54,7 +54,8 @@ fn every_example_uses_its_function_and_evaluates() {
         if let Err(why) = plan(f.example) {
             panic!("the example of {}:\n{why}", f.name);
         }
-        assert!(f.example.lines().all(|l| l.len() <= 78), "{}", f.name);
+        let fits = f.example.lines().all(|line| line.len() <= 78);
+        assert!(fits, "the example of {} has a line of more than 78 characters", f.name);
     }
 }
 

@@ -253,15 +253,14 @@ fn exclusion_yields_before_pass_over_does() {
     assert_eq!(picks(&mut up, &[0]), [0]);
 }
 
-/// Every policy picks a target that the rule allows, with any set excluded, passed over, full or of weight 0.
-#[test]
-fn every_policy_agrees_with_a_filter() {
+/// Every policy, and those of its arguments that change which target is picked.
+fn variants() -> Vec<Balance> {
     let least = |ties| Balance::LeastConn(LeastConnArgs { ties, error_hold_ns: 0 });
     let p2c = |choices, replacement| {
         Balance::P2c(P2cArgs { choices, replacement, ties: Ties::Random, error_hold_ns: 0, bias: 1.0 })
     };
     let turn = |start| Balance::RoundRobin(RoundRobinArgs { start });
-    let all = [
+    vec![
         Balance::Random,
         turn(Start::Random),
         turn(Start::First),
@@ -277,8 +276,13 @@ fn every_policy_agrees_with_a_filter() {
         Balance::RingHash(RingHashArgs { bound: Some(1.5) }),
         Balance::Maglev(MaglevArgs { table_size: 101, bound: None }),
         Balance::LeastWork,
-    ];
-    for config in all {
+    ]
+}
+
+/// Every policy picks a target that the rule allows, with any set excluded, passed over, full or of weight 0.
+#[test]
+fn every_policy_agrees_with_a_filter() {
+    for config in variants() {
         let mut seen = [0; 4];
         for case in 0..1500u64 {
             let draw = Key::new(5).with(case);

@@ -10,6 +10,7 @@ use crate::nodes::{
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use weir_model::Dist;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent as sharing, warmup as warming};
 use weir_plan::{Faulty, HedgeSpec, KeySource, RouteCondition, Spec};
@@ -36,12 +37,7 @@ impl Builder<'_> {
             Spec::Timeout { time_ns: Some(time_ns) } => {
                 Node::Timeout(timeout::Timeout { time_ns: *time_ns, node: next })
             }
-            Spec::Respond { status, body, headers } => Node::Answer(Rc::new(LocalAnswer {
-                status: *status,
-                headers: headers.clone(),
-                body: body.as_bytes().into(),
-                by_server: false,
-            })),
+            Spec::Respond { status, body, headers } => answer(*status, body, headers),
             Spec::Redirect { to, status } => {
                 Node::Redirect(redirect::Redirect { to: to.clone(), status: *status })
             }
@@ -52,13 +48,7 @@ impl Builder<'_> {
             Spec::Delay { time } => {
                 Node::Delay(delay::Delay { time: Sampler::new(time), key: draws.work(id), node: next })
             }
-            Spec::Cable { time, loss, resend_ns } => Node::Cable(cable::Cable {
-                time: Sampler::new(time),
-                loss: *loss,
-                resend_ns: *resend_ns,
-                keys: draws.crossings(id),
-                node: next,
-            }),
+            Spec::Cable { time, loss, resend_ns } => self.cable(id, time, *loss, *resend_ns),
             queue @ Spec::Queue { .. } => self.queue(id, queue).unwrap_or(Node::Pass(next)),
             server @ Spec::Concurrent { .. } => self.concurrent(id, server, name).unwrap_or(Node::Pass(next)),
             Spec::Warmup { factor, requests, time_ns } => match self.state.process().warmup(key) {
@@ -87,6 +77,16 @@ impl Builder<'_> {
             Spec::Retry(config) => self.retry(id, config),
             Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb))),
         }
+    }
+
+    fn cable(&self, id: NodeId, time: &Dist, loss: f64, resend_ns: Option<u64>) -> Node {
+        Node::Cable(cable::Cable {
+            time: Sampler::new(time),
+            loss,
+            resend_ns,
+            keys: self.blueprint.draws.crossings(id),
+            node: self.blueprint.next(id),
+        })
     }
 
     fn queue(&self, id: NodeId, spec: &Spec) -> Option<Node> {
@@ -185,4 +185,11 @@ fn modelled(root: Option<NodeId>, name: Option<&str>) -> Node {
 /// The answer of something that has no model, by its name or its kind.
 fn unmodelled(name: Option<&str>, kind: &str) -> Rc<LocalAnswer> {
     Rc::new(LocalAnswer::server(name.unwrap_or(kind)))
+}
+
+/// An answer of weir's own, as the file has it.
+fn answer(status: u16, body: &str, headers: &[(String, String)]) -> Node {
+    let answer =
+        LocalAnswer { status, headers: headers.to_vec(), body: body.as_bytes().into(), by_server: false };
+    Node::Answer(Rc::new(answer))
 }

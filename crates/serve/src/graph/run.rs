@@ -4,6 +4,7 @@ use super::Graph;
 use crate::exchange::hold::{Hold, Holds};
 use crate::exchange::reply::{Answer, Reply};
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
+use crate::nodes::queue::Queue;
 use crate::nodes::{Node, check};
 use crate::upstream::server::Server;
 use std::rc::Rc;
@@ -11,9 +12,13 @@ use weir_model::OnCancel;
 use weir_policy::Kind;
 
 /// Runs a request from this node on.
-pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestContext, node: NodeId) -> Answer {
+pub(super) async fn run(
+    graph: Rc<Graph>,
+    ex: Rc<Exchange>,
+    mut ctx: RequestContext,
+    mut at: NodeId,
+) -> Answer {
     let mut holds = Holds::default();
-    let mut at = node;
     loop {
         if let Some(cost_ns) = ctx.check {
             match Box::pin(check::step(&ex.core, &mut ctx, cost_ns, graph.node(at))).await {
@@ -28,9 +33,7 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
         let went = match graph.node(at) {
             Node::Pass(next) => Ok(*next),
             Node::Nowhere => Err(Failure::new(Kind::NoTarget)),
-            Node::Lb(lb) if lb.sticky.is_some() => {
-                return holds.around(Box::pin(lb.stick(ex, ctx)).await);
-            }
+            Node::Lb(lb) if lb.sticky.is_some() => return holds.around(Box::pin(lb.stick(ex, ctx)).await),
             Node::Lb(lb) => lb.pick(&ex, &mut ctx).await.map(|(next, hold)| {
                 hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
                 next
@@ -42,8 +45,7 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
                 rewrite.request(&ex, &mut ctx).map(|()| rewrite.node)
             }
             Node::Queue(queue) if queue.on_cancel == OnCancel::Stop => {
-                let enter = queue.enter(&ex.core, |since_ns| ex.waited(at, ctx.branch, since_ns));
-                Box::pin(enter).await.map(|permit| {
+                Box::pin(enter(queue, at, &ex, &ctx)).await.map(|permit| {
                     holds.push_inside(permit);
                     queue.node
                 })
@@ -52,13 +54,11 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
             Node::Warmup(warmup) => Ok(Box::pin(warmup.enter(&ex.core, &mut ctx)).await),
             Node::Faulty(faulty) => match Box::pin(faulty.enter(&ex.core, &mut ctx)).await {
                 Ok(true) => return holds.around(Box::pin(faulty.run(ex, ctx)).await),
-                Ok(false) => Ok(faulty.node),
-                Err(failure) => Err(failure),
+                passed => passed.map(|_| faulty.node),
             },
             Node::Server(server) => {
-                if let Some(counted) = server.counted(&ex, &ctx) {
-                    holds.push_inside(Hold::Target(counted));
-                }
+                let counted = server.counted(&ex, &ctx);
+                counted.into_iter().for_each(|counted| holds.push_inside(Hold::Target(counted)));
                 return holds.around(forward(server, at, &ex, &mut ctx).await);
             }
             Node::Answer(own) => return holds.around(Ok(Reply::own(own.clone()))),
@@ -81,6 +81,11 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
             Err(failure) => return holds.fail(failure),
         }
     }
+}
+
+/// Enters a queue; the time in it is noted where the request's history is wanted.
+async fn enter(queue: &Queue, at: NodeId, ex: &Exchange, ctx: &RequestContext) -> Result<Hold, Failure> {
+    queue.enter(&ex.core, |since_ns| ex.waited(at, ctx.branch, since_ns)).await
 }
 
 /// Forwards the request to a server, and notes the attempt where its history is wanted.

@@ -25,7 +25,7 @@ mod work_ahead;
 
 use crate::code::guards::BalancerNesting;
 use crate::code::revisits::VisitCounters;
-use crate::code::{Code, ColdOp, FlakySite, NOT, Op, Step};
+use crate::code::{Code, ColdOp, NOT, Op, Step};
 use crate::compile::blocks::{Draft, End, Layout, MOST};
 use crate::compile::guards::probed;
 use crate::compile::loops::Loops;
@@ -366,11 +366,7 @@ impl Compiler<'_> {
                 Some(Post::Op(self.share(stage, draft, law, *cores, work, place, *on_cancel)))
             }
             Spec::Rate { rate, key } => self.rate(rate, key.as_ref(), stage, draft),
-            Spec::Flaky { p, kind } => {
-                let key = self.layout.draw_key(&mut self.code, purpose::FAILURE, place);
-                self.code.flaky.push(FlakySite { p: *p, kind: *kind, key, visits: None });
-                Some(Post::Op(Op::Flaky { flaky: self.code.flaky.len() as u32 - 1 }))
-            }
+            Spec::Flaky { p, kind } => Some(self.flaky(*p, *kind, place)),
             Spec::Timeout { time_ns: Some(ns) } => Some(self.limit(*ns)),
             Spec::Retry(config) => self.retry(stage, draft, position, config),
             Spec::Faulty(fault)
@@ -386,7 +382,12 @@ impl Compiler<'_> {
                 self.guard(stage, lb, draft, position)
             }
             Spec::Lb(lb) => self.balancer(stage, lb, draft, position),
-            _ => None,
+            // Nothing happens here in virtual time.
+            Spec::Server { .. }
+            | Spec::Listen(_)
+            | Spec::Buffered { .. }
+            | Spec::Timeout { time_ns: None }
+            | Spec::Weight { .. } => None,
         }
     }
 }

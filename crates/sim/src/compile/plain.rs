@@ -1,11 +1,12 @@
 //! Emits code for nodes whose whole state is one site: links, limits, plain faults, balancers without a guard.
 
 use super::{Compiler, Post};
-use crate::code::{FaultSite, LbSite, LimitSite, NOT, Op, RateSite};
+use crate::code::{FaultSite, FlakySite, LbSite, LimitSite, NOT, Op, RateSite};
 use crate::compile::blocks::Draft;
 use weir_model::Dist;
 use weir_model::draws::of_place as purpose;
 use weir_plan::{Faulty, KeySource, Lb, Scope};
+use weir_policy::Kind;
 use weir_policy::config::Rate;
 
 impl Compiler<'_> {
@@ -38,6 +39,13 @@ impl Compiler<'_> {
         self.code.rate_sites.push(RateSite { key, offset, stage, skip: NOT });
         self.op(Op::TakeToken { rate: self.code.rate_sites.len() as u32 - 1 }, &[]);
         Some(Post::Op(Op::CountErrors))
+    }
+
+    /// A node that fails a share of answers on their way back.
+    pub(super) fn flaky(&mut self, p: f64, kind: Kind, place: u32) -> Post {
+        let key = self.layout.draw_key(&mut self.code, purpose::FAILURE, place);
+        self.code.flaky.push(FlakySite { p, kind, key, visits: None });
+        Post::Op(Op::Flaky { flaky: self.code.flaky.len() as u32 - 1 })
     }
 
     /// A time limit for what is behind.

@@ -58,14 +58,10 @@ impl Engine<'_> {
                 self.hedge_ends(slot, hedge, now);
                 return false;
             }
-            ColdOp::EnterRewrite { rewrite } => {
-                let shape = &mut self.details.slots[slot as usize].shape;
-                *shape = code.kinds.rewrites[rewrite as usize][*shape as usize];
-            }
+            ColdOp::EnterRewrite { rewrite } => self.become_rewritten(slot, rewrite),
             ColdOp::LeaveRewrite => {
                 self.count_errors(slot, member, pc);
-                let shape = &mut self.details.slots[slot as usize].shape;
-                *shape = code.kinds.before[*shape as usize];
+                self.become_as_before(slot);
             }
             ColdOp::Answer { status } => {
                 self.details.slots[slot as usize].status = status as u16;
@@ -77,11 +73,7 @@ impl Engine<'_> {
                 self.count_errors(slot, member, pc);
                 self.leave_hop(slot);
             }
-            ColdOp::EnterWarmup { warmup } => {
-                let site = &code.warmups[warmup as usize];
-                let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now);
-                self.details.scale(slot, factor);
-            }
+            ColdOp::EnterWarmup { warmup } => self.come_to_warmup(slot, warmup, member, now),
             ColdOp::BeginWork { work } => self.begin_known_work(slot, work, now),
             ColdOp::EndWork => self.work_left.stop(slot),
             ColdOp::LeaveScaled { .. } => {
@@ -90,6 +82,24 @@ impl Engine<'_> {
             }
         }
         true
+    }
+
+    /// The request is of the kind that a rewrite makes of it.
+    fn become_rewritten(&mut self, slot: u32, rewrite: u32) {
+        let shape = &mut self.details.slots[slot as usize].shape;
+        *shape = self.code.kinds.rewrites[rewrite as usize][*shape as usize];
+    }
+
+    /// It is of its former kind again.
+    fn become_as_before(&mut self, slot: u32) {
+        let shape = &mut self.details.slots[slot as usize].shape;
+        *shape = self.code.kinds.before[*shape as usize];
+    }
+
+    fn come_to_warmup(&mut self, slot: u32, warmup: u32, member: u32, now: u64) {
+        let site = &self.code.warmups[warmup as usize];
+        let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now);
+        self.details.scale(slot, factor);
     }
 
     fn choose(&mut self, slot: u32, choice: u32, pc: usize, member: u32, depth: usize) {

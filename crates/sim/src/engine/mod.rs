@@ -212,7 +212,7 @@ impl<'a> Engine<'a> {
     pub fn new(code: &'a Code, load: Load, key: Key, stop: &'a AtomicBool) -> Engine<'a> {
         let keys = Keys::new(code, key);
         let (from, to) = load.ordinals();
-        let mut engine = Engine {
+        Engine {
             code,
             clients: Clients::new(&load),
             branches: Branches::default(),
@@ -265,12 +265,7 @@ impl<'a> Engine<'a> {
             ledger: Ledger::new(code),
             #[cfg(test)]
             sabotage: None,
-        };
-        if code.charges {
-            engine.ledger.spent = vec![0; code.part_count as usize];
-            engine.ledger.behind = vec![0; code.gauge_count as usize];
         }
-        engine
     }
 
     /// Runs all requests to their end, unless it is stopped or exceeds the time that can be counted.

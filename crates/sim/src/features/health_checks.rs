@@ -116,29 +116,16 @@ impl Engine<'_> {
             }
             Op::EnterQueue { queue } => return self.check_enters(slot, queue, pc, member, depth, now),
             Op::LeaveQueue { queue } => self.give_back_slot(queue, member, 0, now),
-            Op::EnterShare { share } => {
-                self.check_arrives(slot);
-                let waits = self.enter_share(slot, share, member, 0, now);
-                self.leave_at(slot, (pc as u32 + 1) | CHECK | if waits { LINE } else { 0 }, member, depth);
-                return false;
-            }
+            Op::EnterShare { share } => return self.check_enters_share(slot, share, pc, member, depth, now),
             Op::LeaveShare { share } => self.leave_share(slot, share, member, 0, now),
             Op::Fault { fault } => self.check_meets_refusal(slot, fault, member, now),
-            Op::LeaveFaulty { .. } => {
-                let limits = self.scopes.slots[slot as usize].limits;
-                self.scopes.leave(slot, limits - 1);
-            }
+            Op::LeaveFaulty { .. } => self.scopes.leave(slot, self.scopes.slots[slot as usize].limits - 1),
             // A node that balances is alive: the targets behind it have checks of their own.
             Op::PickTarget { lb } => {
                 self.check_arrives(slot);
                 self.states.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
             }
-            Op::Call { call } => {
-                let target =
-                    code.call_targets[member.wrapping_add(code.calls[call as usize].offset) as usize];
-                self.states.set_frame(slot, depth, [pc as u32 + 1, member, 0]);
-                self.leave_at(slot, target.pc | CHECK, target.member, depth + 1);
-            }
+            Op::Call { call } => self.check_calls(slot, call, pc, member, depth),
             Op::CallReturn => self.states.slots[slot as usize].depth -= 1,
             Op::Return if depth == 0 => {
                 self.check_ends(slot, now);
@@ -237,6 +224,29 @@ impl Engine<'_> {
             self.states.slots[slot as usize].set_outcome(back);
             self.states.slots[slot as usize].pc = site.skip | CHECK;
         }
+    }
+
+    /// A check shares the cores like a request; it goes on when its work is done.
+    fn check_enters_share(
+        &mut self,
+        slot: u32,
+        share: u32,
+        pc: usize,
+        member: u32,
+        depth: usize,
+        now: u64,
+    ) -> bool {
+        self.check_arrives(slot);
+        let waits = self.enter_share(slot, share, member, 0, now);
+        self.leave_at(slot, (pc as u32 + 1) | CHECK | if waits { LINE } else { 0 }, member, depth);
+        false
+    }
+
+    fn check_calls(&mut self, slot: u32, call: u32, pc: usize, member: u32, depth: usize) {
+        let code = self.code;
+        let target = code.call_targets[member.wrapping_add(code.calls[call as usize].offset) as usize];
+        self.states.set_frame(slot, depth, [pc as u32 + 1, member, 0]);
+        self.leave_at(slot, target.pc | CHECK, target.member, depth + 1);
     }
 
     fn check_enters(

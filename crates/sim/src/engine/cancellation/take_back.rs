@@ -1,7 +1,7 @@
 //! Takes back what a request that is cut off had booked ahead of its time.
 
 use crate::code::order::{Class, order_key, ranked};
-use crate::code::{ColdOp, NOT, Op};
+use crate::code::{ColdOp, NOT, Op, Target};
 use crate::engine::Engine;
 use crate::state::request_state::{BEGINS, FLAGS, IDLE, LINE, PARKED};
 use crate::state::scopes::Passing;
@@ -73,22 +73,13 @@ impl Engine<'_> {
                     passing.note_stop(pc, member, depth, scope.drawn - drawn.len() as u8);
                 }
                 Op::WaitDrawn { draw } => {
-                    let site = &code.draws[draw as usize];
-                    let lost = site.loss.and_then(|loss| code.losses[loss as usize].visits);
-                    if passing.found {
-                        site.visits.into_iter().chain(lost).for_each(|n| self.forget_visit(&passing, n));
-                    }
                     let ns = drawn.next().copied().unwrap_or(0);
-                    self.pass(&mut passing, ns, now, (site.stage, member, site.inwards));
+                    self.pass_drawn(&mut passing, draw, ns, member, now);
                     pc += 1;
                     passing.note_stop(pc, member, depth, scope.drawn - drawn.len() as u8);
                 }
                 Op::Call { call } => {
-                    let site = code.calls[call as usize];
-                    let target = code.call_targets[member.wrapping_add(site.offset) as usize];
-                    if passing.found && (passing.left.is_none() || passing.is_to_stop()) {
-                        self.members[target.member as usize].entries -= state.mask() as i32 & 1;
-                    }
+                    let target = self.take_back_call(&passing, call, member);
                     depth += 1;
                     pc = target.pc as usize;
                     member = target.member;
@@ -110,9 +101,48 @@ impl Engine<'_> {
                     }
                     pc += 1;
                 }
-                _ => pc += 1,
+                // They take no time, and none of them is taken back.
+                Op::Draw { .. }
+                | Op::PickTarget { .. }
+                | Op::EnterQueue { .. }
+                | Op::LeaveQueue { .. }
+                | Op::BeginAttempt { .. }
+                | Op::EndAttempt { .. }
+                | Op::EnterShare { .. }
+                | Op::LeaveShare { .. }
+                | Op::LeaveFaulty { .. }
+                | Op::Serve
+                | Op::TakeToken { .. }
+                | Op::Flaky { .. }
+                | Op::EnterLimit { .. }
+                | Op::LeaveLimit
+                | Op::Fault { .. }
+                | Op::CountErrors
+                | Op::Cold(_)
+                | Op::End => pc += 1,
             }
         }
+    }
+
+    /// Passes a drawn wait; visits that it would have counted are forgotten.
+    fn pass_drawn(&mut self, passing: &mut Passing, draw: u32, ns: u64, member: u32, now: u64) {
+        let site = &self.code.draws[draw as usize];
+        if passing.found {
+            let lost = site.loss.and_then(|loss| self.code.losses[loss as usize].visits);
+            site.visits.into_iter().chain(lost).for_each(|counter| self.forget_visit(passing, counter));
+        }
+        self.pass(passing, ns, now, (site.stage, member, site.inwards));
+    }
+
+    /// Where a call leads; its entry is taken back if the request does not reach it.
+    fn take_back_call(&mut self, passing: &Passing, call: u32, member: u32) -> Target {
+        let site = self.code.calls[call as usize];
+        let target = self.code.call_targets[member.wrapping_add(site.offset) as usize];
+        if passing.found && (passing.left.is_none() || passing.is_to_stop()) {
+            let selected = self.states.slots[passing.slot as usize].mask();
+            self.members[target.member as usize].entries -= selected as i32 & 1;
+        }
+        target
     }
 
     /// Takes back a visit that did not take place, of the request and of a part that goes no further.

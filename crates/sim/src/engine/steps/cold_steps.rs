@@ -69,7 +69,7 @@ impl Engine<'_> {
 
     /// The answer comes back through a node that may fail it.
     #[inline(never)]
-    pub(super) fn may_fail(&mut self, slot: u32, flaky: u32, pc: usize, member: u32) {
+    pub(super) fn pass_flaky(&mut self, slot: u32, flaky: u32, pc: usize, member: u32) {
         if self.states.slots[slot as usize].has_failed() {
             self.count_errors(slot, member, pc);
         } else {

@@ -301,7 +301,7 @@ impl Engine<'_> {
                 }
                 Op::Flaky { flaky } => {
                     in_turn!();
-                    self.may_fail(slot, flaky, pc, member);
+                    self.pass_flaky(slot, flaky, pc, member);
                     again!();
                     pc += 1;
                 }
