@@ -29,8 +29,8 @@ const COLUMNS: [&str; 5] = ["naive", "balancer", "upstream", "eject", "limit"];
 
 /// Something that decides.
 trait Decide {
-    fn pick(&mut self, draw: Key, now: u64) -> Ticket;
-    fn done(&mut self, now: u64, ticket: Ticket);
+    fn pick(&mut self, draw: Key, now_ns: u64) -> Ticket;
+    fn done(&mut self, now_ns: u64, ticket: Ticket);
 }
 
 /// The loop's own cost.
@@ -55,14 +55,15 @@ struct Bare {
 
 impl Decide for Bare {
     #[inline]
-    fn pick(&mut self, draw: Key, now: u64) -> Ticket {
-        let target = if self.measures { self.lb.ask(&Ask::new(draw, now)) } else { self.lb.pick(draw, &[]) };
-        Ticket { target: target.unwrap_or(0), probe: false, at_ns: now }
+    fn pick(&mut self, draw: Key, now_ns: u64) -> Ticket {
+        let target =
+            if self.measures { self.lb.ask(&Ask::new(draw, now_ns)) } else { self.lb.pick(draw, &[]) };
+        Ticket { target: target.unwrap_or(0), probe: false, at_ns: now_ns }
     }
     #[inline]
-    fn done(&mut self, now: u64, ticket: Ticket) {
+    fn done(&mut self, now_ns: u64, ticket: Ticket) {
         if self.measures {
-            self.lb.finished(now, ticket.target, now - ticket.at_ns, None);
+            self.lb.finished(now_ns, ticket.target, now_ns - ticket.at_ns, None);
         } else {
             self.lb.done(ticket.target, None);
         }
@@ -71,15 +72,15 @@ impl Decide for Bare {
 
 impl Decide for Upstream {
     #[inline]
-    fn pick(&mut self, draw: Key, now: u64) -> Ticket {
-        match Upstream::pick(self, &Ask::new(draw, now)) {
+    fn pick(&mut self, draw: Key, now_ns: u64) -> Ticket {
+        match Upstream::pick(self, &Ask::new(draw, now_ns)) {
             PickOutcome::Target(ticket) => ticket,
             other => unreachable!("{other:?}: half of all places are free"),
         }
     }
     #[inline]
-    fn done(&mut self, now: u64, ticket: Ticket) {
-        Upstream::done(self, now, ticket, None, Some(200));
+    fn done(&mut self, now_ns: u64, ticket: Ticket) {
+        Upstream::done(self, now_ns, ticket, None, Some(200));
     }
 }
 
@@ -103,20 +104,20 @@ impl<D: Decide> Probed<D> {
 }
 
 impl<D: Decide> Decide for Probed<D> {
-    fn pick(&mut self, draw: Key, now: u64) -> Ticket {
+    fn pick(&mut self, draw: Key, now_ns: u64) -> Ticket {
         if let Some(prequal) = (self.of)(&mut self.lb).prequal() {
             prequal.to_probe(draw.nth(1), &mut self.out);
             for &t in &self.out {
-                prequal.probed(now, draw, t, self.in_flight[t as usize], u64::from(t) * 1000);
+                prequal.probed(now_ns, draw, t, self.in_flight[t as usize], u64::from(t) * 1000);
             }
         }
-        let ticket = self.lb.pick(draw, now);
+        let ticket = self.lb.pick(draw, now_ns);
         self.in_flight[ticket.target as usize] += 1;
         ticket
     }
-    fn done(&mut self, now: u64, ticket: Ticket) {
+    fn done(&mut self, now_ns: u64, ticket: Ticket) {
         self.in_flight[ticket.target as usize] -= 1;
-        self.lb.done(now, ticket);
+        self.lb.done(now_ns, ticket);
     }
 }
 

@@ -50,9 +50,9 @@ impl Naive {
         (if bias == 1.0 { n } else { weir_stats::math::pow(n, bias) }) / self.weights[t]
     }
 
-    fn cost(&self, t: usize, now: u64, decay_ns: u64) -> f64 {
+    fn cost(&self, t: usize, now_ns: u64, decay_ns: u64) -> f64 {
         let (cost, stamp) = self.costs[t];
-        cost * weir_stats::math::exp(-((now - stamp) as f64) / decay_ns as f64) * self.load(t, 1.0)
+        cost * weir_stats::math::exp(-((now_ns - stamp) as f64) / decay_ns as f64) * self.load(t, 1.0)
     }
 
     /// The least by a scan; ties uniformly, each later one of k equals with probability 1/k.
@@ -79,7 +79,7 @@ impl Naive {
         (i as usize, (j + u64::from(j >= i)) as usize)
     }
 
-    fn choose(&mut self, draw: Key, now: u64) -> usize {
+    fn choose(&mut self, draw: Key, now_ns: u64) -> usize {
         match self.balance {
             Balance::Random => {
                 let mut left = draw.unit() * self.sum;
@@ -107,7 +107,7 @@ impl Naive {
             }
             Balance::PeakEwma(PeakEwmaArgs { decay_ns, .. }) => {
                 let (a, b) = self.two(draw);
-                if self.cost(b, now, decay_ns) < self.cost(a, now, decay_ns) { b } else { a }
+                if self.cost(b, now_ns, decay_ns) < self.cost(a, now_ns, decay_ns) { b } else { a }
             }
             Balance::RingHash(RingHashArgs { bound }) => self.walk(draw.bits() as u32, bound),
             Balance::LeastWork => self.least(draw, |t| self.current[t], Ties::Random),
@@ -125,22 +125,22 @@ impl Naive {
 }
 
 impl Decide for Naive {
-    fn pick(&mut self, draw: Key, now: u64) -> Ticket {
-        let target = self.choose(draw, now);
+    fn pick(&mut self, draw: Key, now_ns: u64) -> Ticket {
+        let target = self.choose(draw, now_ns);
         self.in_flight[target] += 1;
         self.total += 1;
         self.next = (target + 1) % self.weights.len();
-        Ticket { target: target as u32, probe: false, at_ns: now }
+        Ticket { target: target as u32, probe: false, at_ns: now_ns }
     }
 
-    fn done(&mut self, now: u64, ticket: Ticket) {
+    fn done(&mut self, now_ns: u64, ticket: Ticket) {
         self.in_flight[ticket.target as usize] -= 1;
         self.total -= 1;
         if let Balance::PeakEwma(PeakEwmaArgs { decay_ns, .. }) = self.balance {
-            let ((cost, stamp), rtt) = (self.costs[ticket.target as usize], (now - ticket.at_ns) as f64);
-            let past = weir_stats::math::exp(-((now - stamp) as f64) / decay_ns as f64);
+            let ((cost, stamp), rtt) = (self.costs[ticket.target as usize], (now_ns - ticket.at_ns) as f64);
+            let past = weir_stats::math::exp(-((now_ns - stamp) as f64) / decay_ns as f64);
             let cost = if rtt > cost { rtt } else { cost * past + rtt * (1.0 - past) };
-            self.costs[ticket.target as usize] = (cost, now);
+            self.costs[ticket.target as usize] = (cost, now_ns);
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct Tokens {
 
 impl Tokens {
     /// A full reserve and nothing earned.
-    pub fn new(config: &Budget, now: u64) -> Tokens {
+    pub fn new(config: &Budget, now_ns: u64) -> Tokens {
         let part_ns = (config.window_ns / PARTS).max(1);
         let most = (config.min_per_s.max(0.0) * config.window_ns as f64) as u64;
         Tokens {
@@ -57,16 +57,16 @@ impl Tokens {
             part_ns,
             earned: [0; PARTS as usize],
             sum: 0,
-            part: now / part_ns,
+            part: now_ns / part_ns,
             reserve: most,
             most,
             refill: config.min_per_s.max(0.0),
-            stamp: now,
+            stamp: now_ns,
         }
     }
 
-    fn advance(&mut self, now: u64) {
-        let part = now / self.part_ns;
+    fn advance(&mut self, now_ns: u64) {
+        let part = now_ns / self.part_ns;
         if part > self.part {
             for expired in (self.part + 1..=part).take(PARTS as usize) {
                 let slot = &mut self.earned[(expired % PARTS) as usize];
@@ -74,24 +74,24 @@ impl Tokens {
             }
             self.part = part;
         }
-        let refill = (now.saturating_sub(self.stamp) as f64 * self.refill) as u64;
+        let refill = (now_ns.saturating_sub(self.stamp) as f64 * self.refill) as u64;
         // If rounding leaves nothing the clock does not advance, so that slow refills are not lost.
         if refill > 0 || self.reserve == self.most {
             self.reserve = self.reserve.saturating_add(refill).min(self.most);
-            self.stamp = self.stamp.max(now);
+            self.stamp = self.stamp.max(now_ns);
         }
     }
 
     /// Credits a request's very first attempt.
-    pub fn earn(&mut self, now: u64) {
-        self.advance(now);
+    pub fn earn(&mut self, now_ns: u64) {
+        self.advance(now_ns);
         self.earned[(self.part % PARTS) as usize] += self.earns;
         self.sum += self.earns;
     }
 
     /// Pays for a further attempt; whether it may begin.
-    pub fn take(&mut self, now: u64) -> bool {
-        self.advance(now);
+    pub fn take(&mut self, now_ns: u64) -> bool {
+        self.advance(now_ns);
         if self.sum.saturating_add(self.reserve) < TOKEN {
             return false;
         }
@@ -111,8 +111,8 @@ impl Tokens {
     }
 
     /// Further attempts that could begin now.
-    pub fn left(&mut self, now: u64) -> f64 {
-        self.advance(now);
+    pub fn left(&mut self, now_ns: u64) -> f64 {
+        self.advance(now_ns);
         (self.sum.saturating_add(self.reserve)) as f64 / TOKEN as f64
     }
 }
@@ -185,8 +185,8 @@ mod tests {
     }
 
     impl Naive {
-        fn take(&mut self, now: u64) -> bool {
-            self.earned.retain(|e| now - e.0 < self.window);
+        fn take(&mut self, now_ns: u64) -> bool {
+            self.earned.retain(|e| now_ns - e.0 < self.window);
             if self.earned.iter().map(|e| e.1).sum::<u64>() < TOKEN {
                 return false;
             }

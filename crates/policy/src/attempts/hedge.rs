@@ -53,13 +53,13 @@ pub struct Hedging {
 
 impl Hedging {
     /// A request whose first attempt begins now.
-    pub fn new(config: &Hedge, now: u64, idempotent: bool) -> Hedging {
+    pub fn new(config: &Hedge, now_ns: u64, idempotent: bool) -> Hedging {
         let hedged = idempotent || config.methods == Methods::Any;
         Hedging {
             after_ns: config.after_ns,
             left: if hedged { config.attempts.saturating_sub(1) } else { 0 },
             open: 1,
-            next: now.saturating_add(config.after_ns),
+            next: now_ns.saturating_add(config.after_ns),
             idempotent,
             methods: config.methods,
             last: None,
@@ -77,15 +77,15 @@ impl Hedging {
     }
 
     /// The time for a further attempt has come.
-    pub fn due(&self, now: u64) -> Step {
-        if self.left > 0 && now >= self.next { Step::Start } else { Step::Wait }
+    pub fn due(&self, now_ns: u64) -> Step {
+        if self.left > 0 && now_ns >= self.next { Step::Start } else { Step::Wait }
     }
 
     /// A further attempt has begun.
-    pub fn started(&mut self, now: u64) {
+    pub fn started(&mut self, now_ns: u64) {
         self.left -= u32::from(self.left > 0);
         self.open += 1;
-        self.next = now.saturating_add(self.after_ns);
+        self.next = now_ns.saturating_add(self.after_ns);
     }
 
     /// A further attempt may not begin (no budget): there will be none.

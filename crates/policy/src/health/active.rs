@@ -143,16 +143,16 @@ impl Checks {
     }
 
     /// The next target whose check begins now, by time and then by target; call again until `None`.
-    pub fn start(&mut self, now: u64) -> Option<u32> {
-        self.next_due().filter(|&when| when <= now)?;
+    pub fn start(&mut self, now_ns: u64) -> Option<u32> {
+        self.next_due().filter(|&when| when <= now_ns)?;
         let Reverse((_, target, _)) = self.due.pop()?;
         let state = &mut self.states[target as usize];
-        (state.began, state.running) = (now, true);
+        (state.began, state.running) = (now_ns, true);
         Some(target)
     }
 
     /// Ends a check. Returns the new state of the target, if it has changed.
-    pub fn result(&mut self, now: u64, target: u32, passed: bool) -> Option<bool> {
+    pub fn result(&mut self, now_ns: u64, target: u32, passed: bool) -> Option<bool> {
         let state = self.states.get_mut(target as usize).filter(|s| s.exists && s.running)?;
         state.running = false;
         state.number += 1;
@@ -166,19 +166,19 @@ impl Checks {
         if changes {
             (state.up, state.unchecked, state.against) = (!state.up, false, 0);
         }
-        let (up, next) = (state.up, self.next(target).max(now));
+        let (up, next) = (state.up, self.next(target).max(now_ns));
         self.due.push(Reverse((next, target, self.states[target as usize].number)));
         changes.then_some(up)
     }
 
     /// Ends a check without a result: the state stays, and the next check comes in its turn.
-    pub fn no_result(&mut self, now: u64, target: u32) {
+    pub fn no_result(&mut self, now_ns: u64, target: u32) {
         let Some(state) = self.states.get_mut(target as usize).filter(|s| s.exists && s.running) else {
             return;
         };
         state.running = false;
         state.number += 1;
-        let next = self.next(target).max(now);
+        let next = self.next(target).max(now_ns);
         self.due.push(Reverse((next, target, self.states[target as usize].number)));
     }
 

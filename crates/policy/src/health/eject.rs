@@ -152,7 +152,7 @@ impl Ejections {
     #[inline]
     pub fn outcome(
         &mut self,
-        now: u64,
+        now_ns: u64,
         target: u32,
         probe: bool,
         outcome: Outcome,
@@ -168,7 +168,7 @@ impl Ejections {
                 record.failures = record.failures.saturating_add(1);
                 let enough = record.failures >= self.config.consecutive.max(1);
                 let allowed = 100.0 * f64::from(self.out + 1) <= self.config.max_percent * f64::from(targets);
-                (enough && allowed).then(|| self.eject(now, target)).map(|()| Verdict::Ejected)
+                (enough && allowed).then(|| self.eject(now_ns, target)).map(|()| Verdict::Ejected)
             }
             (None, State::Probing) if probe => {
                 *record = Record::default();
@@ -177,7 +177,7 @@ impl Ejections {
             }
             (Some(kind), State::Probing) if probe && is_failure(kind) => {
                 self.out -= 1;
-                self.eject(now, target);
+                self.eject(now_ns, target);
                 Some(Verdict::ProbeFailed)
             }
             (Some(_), State::Probing) if probe => {
@@ -189,30 +189,30 @@ impl Ejections {
     }
 
     /// The remaining time of a target's ejection, ns (on probation for none), and its number of ejections in a row.
-    pub fn known(&self, now: u64, target: u32) -> (Option<u64>, u32) {
+    pub fn known(&self, now_ns: u64, target: u32) -> (Option<u64>, u32) {
         let Some(record) = self.records.get(target as usize) else { return (None, 0) };
         let out_for_ns = match record.state {
             State::In => None,
-            State::Out { until } => Some(until.saturating_sub(now)),
+            State::Out { until } => Some(until.saturating_sub(now_ns)),
             State::HalfOpen | State::Probing => Some(0),
         };
         (out_for_ns, record.ejections)
     }
 
     /// Ejects a target for this time, as found elsewhere.
-    pub fn heed(&mut self, now: u64, target: u32, out_for_ns: u64, ejections: u32) {
+    pub fn heed(&mut self, now_ns: u64, target: u32, out_for_ns: u64, ejections: u32) {
         self.forget(target);
-        let until = now.saturating_add(out_for_ns);
+        let until = now_ns.saturating_add(out_for_ns);
         self.records[target as usize] = Record { state: State::Out { until }, failures: 0, ejections };
         self.out += 1;
         self.ends.push(Reverse((until, target)));
     }
 
-    fn eject(&mut self, now: u64, target: u32) {
+    fn eject(&mut self, now_ns: u64, target: u32) {
         let record = &mut self.records[target as usize];
         let doubled = u128::from(self.config.base_ns) << record.ejections.min(63);
         let lasts = doubled.min(u128::from(self.config.max_ns)) as u64;
-        let until = now.saturating_add(lasts);
+        let until = now_ns.saturating_add(lasts);
         record.state = State::Out { until };
         record.failures = 0;
         record.ejections = record.ejections.saturating_add(1);
@@ -232,8 +232,8 @@ impl Ejections {
     }
 
     /// The next target whose ejection has ended: it is on probation from now on. Call again until `None`.
-    pub fn due(&mut self, now: u64) -> Option<u32> {
-        self.next_deadline().filter(|&until| until <= now)?;
+    pub fn due(&mut self, now_ns: u64) -> Option<u32> {
+        self.next_deadline().filter(|&until| until <= now_ns)?;
         let Reverse((_, target)) = self.ends.pop()?;
         self.records[target as usize].state = State::HalfOpen;
         Some(target)
@@ -252,8 +252,8 @@ mod tests {
         Ejections::new(Eject { consecutive: 5, base_ns: 30 * S, max_ns: 300 * S, max_percent }, n)
     }
 
-    fn fail(all: &mut Ejections, now: u64, target: u32, times: u32, of: u32) -> Option<Verdict> {
-        (0..times).filter_map(|_| all.outcome(now, target, false, BAD, of)).last()
+    fn fail(all: &mut Ejections, now_ns: u64, target: u32, times: u32, of: u32) -> Option<Verdict> {
+        (0..times).filter_map(|_| all.outcome(now_ns, target, false, BAD, of)).last()
     }
 
     #[test]

@@ -17,32 +17,32 @@ pub struct HealthRecord {
 
 impl Health {
     /// The known health of a target.
-    pub fn known(&self, now: u64, target: u32) -> HealthRecord {
+    pub fn known(&self, now_ns: u64, target: u32) -> HealthRecord {
         let up = self.checks.as_ref().is_none_or(|checks| checks.is_up(target));
         let (out_for_ns, ejections) = match (&self.ejections, &self.outliers) {
-            (Some(ejections), _) => ejections.known(now, target),
-            (None, Some(outliers)) => outliers.known(now, target),
+            (Some(ejections), _) => ejections.known(now_ns, target),
+            (None, Some(outliers)) => outliers.known(now_ns, target),
             (None, None) => (None, 0),
         };
         HealthRecord { up, out_for_ns, ejections }
     }
 
     /// Restores a target's health from another process; inputs that this balancer does not use are ignored.
-    pub fn restore(&mut self, now: u64, target: u32, known: HealthRecord) {
+    pub fn restore(&mut self, now_ns: u64, target: u32, known: HealthRecord) {
         if let Some(checks) = &mut self.checks {
             checks.believe(target, known.up);
             let reason = if known.up { Reason::ChecksPassed } else { Reason::ChecksFailed };
-            self.set(now, target, Input::Active(known.up), reason);
+            self.set(now_ns, target, Input::Active(known.up), reason);
         }
         let Some(out_for_ns) = known.out_for_ns else { return };
         if let Some(ejections) = &mut self.ejections {
-            ejections.heed(now, target, out_for_ns, known.ejections);
+            ejections.heed(now_ns, target, out_for_ns, known.ejections);
         } else if let Some(outliers) = &mut self.outliers {
-            outliers.heed(now, target, out_for_ns, known.ejections);
+            outliers.heed(now_ns, target, out_for_ns, known.ejections);
         } else {
             return;
         }
-        self.set(now, target, Input::Passive(Passive::Out), Reason::EjectedConsecutive);
+        self.set(now_ns, target, Input::Passive(Passive::Out), Reason::EjectedConsecutive);
     }
 }
 

@@ -200,12 +200,12 @@ impl Health {
         self.version += 1;
     }
 
-    fn set(&mut self, now: u64, target: u32, input: Input, reason: Reason) -> bool {
+    fn set(&mut self, now_ns: u64, target: u32, input: Input, reason: Reason) -> bool {
         let Some(transition) = self.eligibility.set(target, input, reason) else { return false };
         self.note(transition);
         if let Some(ramps) = &mut self.ramps {
             match (transition.was_eligible, transition.is_eligible) {
-                (false, true) => ramps.begin(now, target),
+                (false, true) => ramps.begin(now_ns, target),
                 (true, false) => ramps.end(target),
                 _ => {}
             }
@@ -222,25 +222,25 @@ impl Health {
     }
 
     /// The operator's setting of a target.
-    pub fn set_admin(&mut self, now: u64, target: u32, admin: Admin) -> bool {
+    pub fn set_admin(&mut self, now_ns: u64, target: u32, admin: Admin) -> bool {
         let reason = match admin {
             Admin::Up | Admin::Forced => Reason::AdminUp,
             Admin::Drain => Reason::AdminDrain,
             Admin::Down => Reason::AdminDown,
         };
-        self.set(now, target, Input::Admin(admin), reason)
+        self.set(now_ns, target, Input::Admin(admin), reason)
     }
 
     /// Whether the name of the server behind a target has an address.
-    pub fn set_resolved(&mut self, now: u64, target: u32, resolved: bool) -> bool {
+    pub fn set_resolved(&mut self, now_ns: u64, target: u32, resolved: bool) -> bool {
         let reason = if resolved { Reason::Resolved } else { Reason::Unresolved };
-        self.set(now, target, Input::Behind(resolved), reason)
+        self.set(now_ns, target, Input::Behind(resolved), reason)
     }
 
     /// Whether the balancers behind a target have any target left.
-    pub fn set_behind(&mut self, now: u64, target: u32, up: bool) -> bool {
+    pub fn set_behind(&mut self, now_ns: u64, target: u32, up: bool) -> bool {
         let reason = if up { Reason::BehindUp } else { Reason::BehindDown };
-        self.set(now, target, Input::Behind(up), reason)
+        self.set(now_ns, target, Input::Behind(up), reason)
     }
 
     /// Sets a weight.
@@ -252,7 +252,7 @@ impl Health {
     }
 
     /// Adds a target, at the index of a removed one or the next.
-    pub fn add(&mut self, now: u64, target: u32, weight: f64) {
+    pub fn add(&mut self, now_ns: u64, target: u32, weight: f64) {
         let i = target as usize;
         if i >= self.weights.len() {
             self.weights.resize(i + 1, 0.0);
@@ -267,14 +267,14 @@ impl Health {
             outliers.forget(target, true);
         }
         if let Some(checks) = &mut self.checks {
-            checks.add(target, now);
+            checks.add(target, now_ns);
             if !checks.is_up(target) {
                 self.eligibility.set(target, Input::Active(false), Reason::ChecksFailed);
             }
         }
         let is_eligible = self.eligibility.is_eligible(target);
         if let Some(ramps) = self.ramps.as_mut().filter(|_| is_eligible) {
-            ramps.begin(now, target);
+            ramps.begin(now_ns, target);
         }
         self.note(Transition { target, reason: Reason::Added, was_eligible: false, is_eligible });
         self.judge();
@@ -347,7 +347,7 @@ impl Health {
     #[inline]
     pub fn outcome(
         &mut self,
-        now: u64,
+        now_ns: u64,
         target: u32,
         probe: bool,
         outcome: Outcome,
@@ -355,18 +355,20 @@ impl Health {
     ) -> bool {
         let mut changed = false;
         let targets = self.targets;
-        let verdict = self.ejections.as_mut().and_then(|e| e.outcome(now, target, probe, outcome, targets));
+        let verdict =
+            self.ejections.as_mut().and_then(|e| e.outcome(now_ns, target, probe, outcome, targets));
         if let Some(verdict) = verdict {
             let (passive, reason) = match verdict {
                 Verdict::Ejected => (Passive::Out, Reason::EjectedConsecutive),
                 Verdict::ProbeFailed => (Passive::Out, Reason::EjectedProbe),
                 Verdict::Readmitted => (Passive::In, Reason::Readmitted),
             };
-            changed |= self.set(now, target, Input::Passive(passive), reason);
+            changed |= self.set(now_ns, target, Input::Passive(passive), reason);
         }
         let outliers = self.outliers.as_mut();
-        if let Some(reason) = outliers.and_then(|o| o.outcome(now, target, outlier::seen(outcome, status))) {
-            changed |= self.set(now, target, Input::Passive(Passive::Out), reason);
+        if let Some(reason) = outliers.and_then(|o| o.outcome(now_ns, target, outlier::seen(outcome, status)))
+        {
+            changed |= self.set(now_ns, target, Input::Passive(Passive::Out), reason);
         }
         changed
     }
@@ -377,21 +379,23 @@ impl Health {
     }
 
     /// The next target whose check begins now; call again until `None`.
-    pub fn start_check(&mut self, now: u64) -> Option<u32> {
-        self.checks.as_mut().and_then(|c| c.start(now))
+    pub fn start_check(&mut self, now_ns: u64) -> Option<u32> {
+        self.checks.as_mut().and_then(|c| c.start(now_ns))
     }
 
     /// Ends a check. Returns whether that changed a view.
-    pub fn check_result(&mut self, now: u64, target: u32, passed: bool) -> bool {
-        let Some(up) = self.checks.as_mut().and_then(|c| c.result(now, target, passed)) else { return false };
+    pub fn check_result(&mut self, now_ns: u64, target: u32, passed: bool) -> bool {
+        let Some(up) = self.checks.as_mut().and_then(|c| c.result(now_ns, target, passed)) else {
+            return false;
+        };
         let reason = if up { Reason::ChecksPassed } else { Reason::ChecksFailed };
-        self.set(now, target, Input::Active(up), reason)
+        self.set(now_ns, target, Input::Active(up), reason)
     }
 
     /// Ends a check without a result.
-    pub fn check_said_nothing(&mut self, now: u64, target: u32) {
+    pub fn check_said_nothing(&mut self, now_ns: u64, target: u32) {
         if let Some(checks) = &mut self.checks {
-            checks.no_result(now, target);
+            checks.no_result(now_ns, target);
         }
     }
 
@@ -404,23 +408,23 @@ impl Health {
     }
 
     /// Advances the time. Returns whether a view changed.
-    pub fn tick(&mut self, now: u64) -> bool {
+    pub fn tick(&mut self, now_ns: u64) -> bool {
         let version = self.version;
-        while let Some(target) = self.ejections.as_mut().and_then(|e| e.due(now)) {
-            self.set(now, target, Input::Passive(Passive::Probation), Reason::Probation);
+        while let Some(target) = self.ejections.as_mut().and_then(|e| e.due(now_ns)) {
+            self.set(now_ns, target, Input::Passive(Passive::Probation), Reason::Probation);
         }
-        if self.outliers.as_ref().is_some_and(|o| o.next_deadline() <= now) {
+        if self.outliers.as_ref().is_some_and(|o| o.next_deadline() <= now_ns) {
             let mut swept = Vec::new();
             if let Some(outliers) = &mut self.outliers {
-                outliers.tick(now, |target, reason| swept.push((target, reason)));
+                outliers.tick(now_ns, |target, reason| swept.push((target, reason)));
             }
             for (target, reason) in swept {
                 let passive = if reason == Reason::Readmitted { Passive::In } else { Passive::Out };
-                self.set(now, target, Input::Passive(passive), reason);
+                self.set(now_ns, target, Input::Passive(passive), reason);
             }
         }
         if let Some(ramps) = &mut self.ramps {
-            ramps.tick(now, |_, _| self.version += 1);
+            ramps.tick(now_ns, |_, _| self.version += 1);
         }
         self.version != version
     }

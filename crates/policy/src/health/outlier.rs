@@ -177,16 +177,16 @@ impl Outliers {
     }
 
     /// The remaining time of a target's ejection, ns, and the length of its next, in base times.
-    pub fn known(&self, now: u64, target: u32) -> (Option<u64>, u32) {
+    pub fn known(&self, now_ns: u64, target: u32) -> (Option<u64>, u32) {
         let Some(record) = self.records.get(target as usize) else { return (None, 0) };
-        (record.ejected_at.map(|_| record.until.saturating_sub(now)), record.ejections)
+        (record.ejected_at.map(|_| record.until.saturating_sub(now_ns)), record.ejections)
     }
 
     /// Ejects a target for this time, as found elsewhere.
-    pub fn heed(&mut self, now: u64, target: u32, out_for_ns: u64, ejections: u32) {
+    pub fn heed(&mut self, now_ns: u64, target: u32, out_for_ns: u64, ejections: u32) {
         self.forget(target, true);
         let record = &mut self.records[target as usize];
-        (record.ejected_at, record.until) = (Some(now), now.saturating_add(out_for_ns));
+        (record.ejected_at, record.until) = (Some(now_ns), now_ns.saturating_add(out_for_ns));
         record.ejections = ejections;
         self.out += 1;
     }
@@ -207,7 +207,7 @@ impl Outliers {
     }
 
     /// Notes the outcome of a request. Returns the reason of an ejection, if it causes one.
-    pub fn outcome(&mut self, now: u64, target: u32, seen: Observation) -> Option<Reason> {
+    pub fn outcome(&mut self, now_ns: u64, target: u32, seen: Observation) -> Option<Reason> {
         let split = self.config.split_external_local_origin_errors;
         let record = self.records.get_mut(target as usize).filter(|r| r.exists)?;
         if seen == Observation::Nothing {
@@ -262,7 +262,7 @@ impl Outliers {
                 Reason::EjectedLocalOrigin => record.local = 0,
                 _ => record.bad = 0,
             }
-            if self.eject(now, target, enforcing) {
+            if self.eject(now_ns, target, enforcing) {
                 return Some(reason);
             }
         }
@@ -274,7 +274,7 @@ impl Outliers {
     }
 
     /// Ejects a target unless it is out, enforcement spares it, or too many are out.
-    fn eject(&mut self, now: u64, target: u32, enforcing: f64) -> bool {
+    fn eject(&mut self, now_ns: u64, target: u32, enforcing: f64) -> bool {
         if self.records[target as usize].ejected_at.is_some() || self.unit() * 100.0 >= enforcing {
             return false;
         }
@@ -296,32 +296,33 @@ impl Outliers {
             record.ejections += 1;
         }
         let lasts = base.saturating_mul(u64::from(record.ejections)).min(max);
-        (record.ejected_at, record.until) = (Some(now), now.saturating_add(lasts).saturating_add(jitter));
+        (record.ejected_at, record.until) =
+            (Some(now_ns), now_ns.saturating_add(lasts).saturating_add(jitter));
         self.out += 1;
         true
     }
 
     /// Sweeps if a sweep is due; calls back with a reason for each target that comes back or goes.
-    pub fn tick(&mut self, now: u64, mut changed: impl FnMut(u32, Reason)) {
-        if now < self.next_sweep {
+    pub fn tick(&mut self, now_ns: u64, mut changed: impl FnMut(u32, Reason)) {
+        if now_ns < self.next_sweep {
             return;
         }
         let interval = self.config.interval_ns.max(1);
-        self.next_sweep = now.saturating_add(interval);
+        self.next_sweep = now_ns.saturating_add(interval);
         for (target, record) in self.records.iter_mut().enumerate() {
-            if record.ejected_at.is_some() && record.until <= now {
-                (record.ejected_at, record.back_at) = (None, Some(now));
+            if record.ejected_at.is_some() && record.until <= now_ns {
+                (record.ejected_at, record.back_at) = (None, Some(now_ns));
                 (record.bad, record.gateway, record.local) = (0, 0, 0);
                 self.out -= 1;
                 changed(target as u32, Reason::Readmitted);
             } else if record.ejected_at.is_none()
-                && record.back_at.is_some_and(|at| now.saturating_sub(at) >= interval)
+                && record.back_at.is_some_and(|at| now_ns.saturating_sub(at) >= interval)
             {
                 record.ejections = record.ejections.saturating_sub(1);
             }
         }
-        self.sweep_rates(now, &mut changed);
-        self.sweep_percentages(now, &mut changed);
+        self.sweep_rates(now_ns, &mut changed);
+        self.sweep_percentages(now_ns, &mut changed);
         self.records.iter_mut().for_each(|r| r.bucket = Bucket::default());
     }
 
@@ -336,26 +337,26 @@ impl Outliers {
         if all.len() >= hosts as usize { all } else { Vec::new() }
     }
 
-    fn sweep_rates(&mut self, now: u64, changed: &mut impl FnMut(u32, Reason)) {
+    fn sweep_rates(&mut self, now_ns: u64, changed: &mut impl FnMut(u32, Reason)) {
         let config = &self.config;
         let rates = self.with_volume(config.success_rate_request_volume, config.success_rate_minimum_hosts);
         let (enforcing, factor) =
             (config.enforcing_success_rate, f64::from(config.success_rate_stdev_factor));
         let least = threshold(&rates, factor / 1000.0);
         for (target, rate) in rates {
-            if rate < least && self.eject(now, target, enforcing) {
+            if rate < least && self.eject(now_ns, target, enforcing) {
                 changed(target, Reason::EjectedSuccessRate);
             }
         }
     }
 
-    fn sweep_percentages(&mut self, now: u64, changed: &mut impl FnMut(u32, Reason)) {
+    fn sweep_percentages(&mut self, now_ns: u64, changed: &mut impl FnMut(u32, Reason)) {
         let config = &self.config;
         let rates = self
             .with_volume(config.failure_percentage_request_volume, config.failure_percentage_minimum_hosts);
         let (enforcing, most) = (config.enforcing_failure_percentage, config.failure_percentage_threshold);
         for (target, rate) in rates {
-            if 100.0 - rate >= most && self.eject(now, target, enforcing) {
+            if 100.0 - rate >= most && self.eject(now_ns, target, enforcing) {
                 changed(target, Reason::EjectedFailurePercentage);
             }
         }
@@ -383,13 +384,13 @@ mod tests {
         Outliers::new(config, n, 0, Key::new(1))
     }
 
-    fn row(all: &mut Outliers, now: u64, target: u32, seen: Observation, times: u32) -> Vec<Reason> {
-        (0..times).filter_map(|_| all.outcome(now, target, seen)).collect()
+    fn row(all: &mut Outliers, now_ns: u64, target: u32, seen: Observation, times: u32) -> Vec<Reason> {
+        (0..times).filter_map(|_| all.outcome(now_ns, target, seen)).collect()
     }
 
-    fn sweep(all: &mut Outliers, now: u64) -> Vec<(u32, Reason)> {
+    fn sweep(all: &mut Outliers, now_ns: u64) -> Vec<(u32, Reason)> {
         let mut changes = Vec::new();
-        all.tick(now, |t, reason| changes.push((t, reason)));
+        all.tick(now_ns, |t, reason| changes.push((t, reason)));
         changes
     }
 

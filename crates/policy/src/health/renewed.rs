@@ -12,8 +12,8 @@ use weir_stats::Key;
 
 impl Health {
     /// Replaces the arguments.
-    pub fn configure(&mut self, config: HealthConfig, now: u64, draw: Key) {
-        self.configure_checks(config.check, now, draw.with(1));
+    pub fn configure(&mut self, config: HealthConfig, now_ns: u64, draw: Key) {
+        self.configure_checks(config.check, now_ns, draw.with(1));
         let n = self.len();
         let passive = (self.ejections.is_some(), self.outliers.is_some());
         match (&mut self.ejections, config.eject) {
@@ -23,13 +23,13 @@ impl Health {
         match (&mut self.outliers, config.outlier) {
             (Some(outliers), Some(outlier)) => outliers.configure(outlier),
             (outliers, outlier) => {
-                *outliers = outlier.map(|o| self::outliers(o, &self.exists, now, draw.with(2)))
+                *outliers = outlier.map(|o| self::outliers(o, &self.exists, now_ns, draw.with(2)))
             }
         }
         if passive != (self.ejections.is_some(), self.outliers.is_some()) {
             // No remaining rule would let those targets in again.
             for t in 0..n {
-                self.set(now, t, Input::Passive(Passive::In), Reason::Readmitted);
+                self.set(now_ns, t, Input::Passive(Passive::In), Reason::Readmitted);
             }
         }
         match (&mut self.ramps, config.slow_start) {
@@ -40,13 +40,13 @@ impl Health {
         self.judge();
     }
 
-    fn configure_checks(&mut self, check: Option<Check>, now: u64, draw: Key) {
+    fn configure_checks(&mut self, check: Option<Check>, now_ns: u64, draw: Key) {
         match (&mut self.checks, check) {
             (Some(checks), Some(check)) => checks.configure(check),
             (None, Some(check)) => {
                 // A target that served until now continues until a check fails.
                 let up = Check { initial: Initial::Up, ..check.clone() };
-                let mut checks = Checks::new(up, self.exists.len() as u32, now, draw);
+                let mut checks = Checks::new(up, self.exists.len() as u32, now_ns, draw);
                 checks.configure(check);
                 (0..).zip(&self.exists).filter(|(_, exists)| !**exists).for_each(|(t, _)| checks.remove(t));
                 self.checks = Some(checks);
@@ -54,7 +54,7 @@ impl Health {
             (Some(_), None) => {
                 self.checks = None;
                 for t in 0..self.len() {
-                    self.set(now, t, Input::Active(true), Reason::ChecksPassed);
+                    self.set(now_ns, t, Input::Active(true), Reason::ChecksPassed);
                 }
             }
             (None, None) => {}
@@ -62,8 +62,8 @@ impl Health {
     }
 }
 
-fn outliers(config: crate::health::outlier::Outlier, exists: &[bool], now: u64, draw: Key) -> Outliers {
-    let mut outliers = Outliers::new(config, exists.len() as u32, now, draw);
+fn outliers(config: crate::health::outlier::Outlier, exists: &[bool], now_ns: u64, draw: Key) -> Outliers {
+    let mut outliers = Outliers::new(config, exists.len() as u32, now_ns, draw);
     (0..).zip(exists).filter(|(_, exists)| !**exists).for_each(|(t, _)| outliers.forget(t, false));
     outliers
 }

@@ -74,12 +74,12 @@ impl Ramps {
     }
 
     /// Starts the ramp of a target that has become eligible.
-    pub fn begin(&mut self, now: u64, target: u32) {
+    pub fn begin(&mut self, now_ns: u64, target: u32) {
         self.end(target);
         let share = factor(&self.config, 0);
         if share < 1.0 && self.config.window_ns > 0 {
-            let next = now.saturating_add(next_step_ns(&self.config, share));
-            self.ramps.push(Ramp { target, began: now, share, next });
+            let next = now_ns.saturating_add(next_step_ns(&self.config, share));
+            self.ramps.push(Ramp { target, began: now_ns, share, next });
         }
     }
 
@@ -99,11 +99,11 @@ impl Ramps {
     }
 
     /// Changes the shares that are due; calls back for each.
-    pub fn tick(&mut self, now: u64, mut changed: impl FnMut(u32, f64)) {
+    pub fn tick(&mut self, now_ns: u64, mut changed: impl FnMut(u32, f64)) {
         let config = &self.config;
         self.ramps.retain_mut(|r| {
-            if r.next <= now {
-                r.share = factor(config, now.saturating_sub(r.began));
+            if r.next <= now_ns {
+                r.share = factor(config, now_ns.saturating_sub(r.began));
                 r.next = r.began.saturating_add(next_step_ns(config, r.share));
                 changed(r.target, r.share);
             }

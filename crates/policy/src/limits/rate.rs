@@ -56,10 +56,10 @@ impl RateLimit {
 
     /// Admits a request under a key (its hash; `None`: the common bucket). `Err`: the time in ns until there is a
     /// token.
-    pub fn take(&mut self, now: u64, key: Option<u64>) -> Result<(), u64> {
+    pub fn take(&mut self, now_ns: u64, key: Option<u64>) -> Result<(), u64> {
         let (per_s, burst) = (self.per_s, self.burst);
-        let bucket = self.bucket(now, key.map_or(u64::MAX, key::spread));
-        fill(bucket, now, per_s, burst);
+        let bucket = self.bucket(now_ns, key.map_or(u64::MAX, key::spread));
+        fill(bucket, now_ns, per_s, burst);
         if bucket.tokens >= TOKEN {
             bucket.tokens -= TOKEN;
             return Ok(());
@@ -81,19 +81,19 @@ impl RateLimit {
     }
 
     /// The bucket of a key; a new one is full.
-    fn bucket(&mut self, now: u64, key: u64) -> &mut Bucket {
+    fn bucket(&mut self, now_ns: u64, key: u64) -> &mut Bucket {
         let key = key.max(1);
         if let Some(at) = self.places(key).find(|&i| self.buckets[i].key == key) {
             return &mut self.buckets[at];
         }
-        let new = Bucket { key, tokens: self.burst, stamp: now };
+        let new = Bucket { key, tokens: self.burst, stamp: now_ns };
         let at = loop {
             if let Some(at) = self.places(key).find(|&i| self.buckets[i].key == 0) {
                 self.used += 1;
                 break at;
             }
-            let fullest = self.fullest(now, key);
-            let is_full = level(&self.buckets[fullest], now, self.per_s, self.burst) >= self.burst;
+            let fullest = self.fullest(now_ns, key);
+            let is_full = level(&self.buckets[fullest], now_ns, self.per_s, self.burst) >= self.burst;
             if is_full || self.buckets.len() >= KEYS {
                 break fullest;
             }
@@ -103,8 +103,8 @@ impl RateLimit {
         &mut self.buckets[at]
     }
 
-    fn fullest(&self, now: u64, key: u64) -> usize {
-        let full = |i: &usize| level(&self.buckets[*i], now, self.per_s, self.burst);
+    fn fullest(&self, now_ns: u64, key: u64) -> usize {
+        let full = |i: &usize| level(&self.buckets[*i], now_ns, self.per_s, self.burst);
         let places = self.places(key);
         let first = places.start;
         places.max_by_key(full).unwrap_or(first)
@@ -123,16 +123,16 @@ impl RateLimit {
     }
 }
 
-fn level(bucket: &Bucket, now: u64, per_s: f64, burst: u64) -> u64 {
-    let gained = now.saturating_sub(bucket.stamp) as f64 * per_s;
+fn level(bucket: &Bucket, now_ns: u64, per_s: f64, burst: u64) -> u64 {
+    let gained = now_ns.saturating_sub(bucket.stamp) as f64 * per_s;
     bucket.tokens.saturating_add(gained as u64).min(burst)
 }
 
-fn fill(bucket: &mut Bucket, now: u64, per_s: f64, burst: u64) {
-    let level = level(bucket, now, per_s, burst);
+fn fill(bucket: &mut Bucket, now_ns: u64, per_s: f64, burst: u64) {
+    let level = level(bucket, now_ns, per_s, burst);
     // If rounding leaves nothing the clock does not advance, so that slow refills are not lost.
     if level > bucket.tokens || level == burst {
-        (bucket.tokens, bucket.stamp) = (level, bucket.stamp.max(now));
+        (bucket.tokens, bucket.stamp) = (level, bucket.stamp.max(now_ns));
     }
 }
 

@@ -14,12 +14,14 @@ pub enum Operation {
     /// Everything due by this time happens.
     Tick {
         /// When, ns.
-        now: u64,
+        #[serde(rename = "now")]
+        now_ns: u64,
     },
     /// A pick.
     Pick {
         /// When, ns.
-        now: u64,
+        #[serde(rename = "now")]
+        now_ns: u64,
         /// The key of its draws.
         draw: u64,
         /// The hash of the request's key.
@@ -42,7 +44,8 @@ pub enum Operation {
     /// A request has come back.
     Done {
         /// When, ns.
-        now: u64,
+        #[serde(rename = "now")]
+        now_ns: u64,
         /// What it held.
         ticket: Ticket,
         /// How it ended.
@@ -55,7 +58,8 @@ pub enum Operation {
     /// A request was cancelled.
     Cancelled {
         /// When, ns.
-        now: u64,
+        #[serde(rename = "now")]
+        now_ns: u64,
         /// What it held.
         ticket: Ticket,
     },
@@ -81,7 +85,8 @@ pub enum Operation {
     /// Targets were probed (`lb.prequal`).
     Probed {
         /// When, ns.
-        now: u64,
+        #[serde(rename = "now")]
+        now_ns: u64,
         /// The key of its draws.
         draw: u64,
         /// The probed targets: in flight, and the time of a request alone, ns.
@@ -95,7 +100,8 @@ pub enum Operation {
     /// A probed target has answered.
     Answered {
         /// When, ns.
-        now: u64,
+        #[serde(rename = "now")]
+        now_ns: u64,
         /// The key of its draws.
         draw: u64,
         /// The target.
@@ -106,7 +112,8 @@ pub enum Operation {
     /// The health of the targets has changed.
     Follow {
         /// When, ns.
-        now: u64,
+        #[serde(rename = "now")]
+        now_ns: u64,
         /// The new health.
         health: Snapshot,
     },
@@ -139,7 +146,7 @@ impl Operation {
     pub fn pick(ask: &Ask, picked: PickOutcome) -> Operation {
         let Ask { draw, key, now_ns, exclude, sticky } = *ask;
         let exclude = exclude.to_vec();
-        Operation::Pick { now: now_ns, draw: draw.bits(), key, exclude, sticky, picked: picked.into() }
+        Operation::Pick { now_ns, draw: draw.bits(), key, exclude, sticky, picked: picked.into() }
     }
 }
 
@@ -147,24 +154,24 @@ impl Upstream {
     /// Applies an operation again. For a pick: the result now.
     pub fn act(&mut self, deed: &Operation) -> Option<Choice> {
         match deed {
-            Operation::Tick { now } => self.tick(*now),
-            Operation::Pick { now, draw, key, exclude, sticky, .. } => {
+            Operation::Tick { now_ns } => self.tick(*now_ns),
+            Operation::Pick { now_ns, draw, key, exclude, sticky, .. } => {
                 let draw = Key::from_bits(*draw);
-                let ask = Ask { draw, key: *key, now_ns: *now, exclude, sticky: *sticky };
+                let ask = Ask { draw, key: *key, now_ns: *now_ns, exclude, sticky: *sticky };
                 return Some(self.pick(&ask).into());
             }
             Operation::GiveUp { ticket } => self.give_up(*ticket),
-            Operation::Done { now, ticket, outcome, status, relayed: false } => {
-                self.done(*now, *ticket, *outcome, *status);
+            Operation::Done { now_ns, ticket, outcome, status, relayed: false } => {
+                self.done(*now_ns, *ticket, *outcome, *status);
             }
-            Operation::Done { now, ticket, outcome, status, relayed: true } => {
-                self.relayed(*now, *ticket, *outcome, *status);
+            Operation::Done { now_ns, ticket, outcome, status, relayed: true } => {
+                self.relayed(*now_ns, *ticket, *outcome, *status);
             }
-            Operation::Cancelled { now, ticket } => self.cancelled(*now, *ticket),
+            Operation::Cancelled { now_ns, ticket } => self.cancelled(*now_ns, *ticket),
             Operation::Release { target } => self.release(*target),
             Operation::Full { target, full } => self.set_full(*target, *full),
             Operation::Probing { target, probing } => self.set_probing(*target, *probing),
-            Operation::Probed { now, draw, busy } => {
+            Operation::Probed { now_ns, draw, busy } => {
                 let answer = |target| {
                     let of = busy.iter().find(|(other, ..)| *other == target);
                     of.map_or(Busy::default(), |(_, in_flight, alone_ns)| Busy {
@@ -173,7 +180,7 @@ impl Upstream {
                     })
                 };
                 if let Some(prequal) = self.balancer().prequal() {
-                    prequal.probe(*now, Key::from_bits(*draw), answer);
+                    prequal.probe(*now_ns, Key::from_bits(*draw), answer);
                 }
             }
             Operation::Asked { draw } => {
@@ -181,13 +188,19 @@ impl Upstream {
                     prequal.whom(Key::from_bits(*draw), &mut Vec::new());
                 }
             }
-            Operation::Answered { now, draw, target, busy: (in_flight, alone_ns) } => {
+            Operation::Answered { now_ns, draw, target, busy: (in_flight, alone_ns) } => {
                 let busy = Busy { in_flight: *in_flight, alone_ns: *alone_ns };
                 if let Some(prequal) = self.balancer().prequal() {
-                    prequal.probed(*now, Key::from_bits(*draw), *target, busy.in_flight, busy.latency_ns());
+                    prequal.probed(
+                        *now_ns,
+                        Key::from_bits(*draw),
+                        *target,
+                        busy.in_flight,
+                        busy.latency_ns(),
+                    );
                 }
             }
-            Operation::Follow { now, health } => self.follow(*now, health),
+            Operation::Follow { now_ns, health } => self.follow(*now_ns, health),
         }
         None
     }

@@ -125,12 +125,12 @@ impl Upstream {
         balance: &Balance,
         weights: &[f64],
         names: &[impl AsRef<str>],
-        now: u64,
+        now_ns: u64,
         draw: Key,
     ) {
         let passed_over = PassedOver::new(self.loops.first.passed_over.lasts_ns());
         let mut own = PerLoop::new(balancer(balance, weights, names, draw), passed_over);
-        show(&mut own.balancer, &Snapshot::new(&self.health), now, self.ramps);
+        show(&mut own.balancer, &Snapshot::new(&self.health), now_ns, self.ramps);
         self.loops.others.push(own);
         self.simplify();
     }
@@ -171,8 +171,8 @@ impl Upstream {
 
     /// The estimate of a target's response time on the only loop, or the first, ns; `None`: its policy estimates
     /// nothing.
-    pub fn estimate_ns(&self, now: u64, target: u32) -> Option<f64> {
-        self.loops.first.balancer.estimate_ns(now, target)
+    pub fn estimate_ns(&self, now_ns: u64, target: u32) -> Option<f64> {
+        self.loops.first.balancer.estimate_ns(now_ns, target)
     }
 
     /// [`OnLoop::pick`] on the only loop, or the first.
@@ -183,18 +183,18 @@ impl Upstream {
 
     /// [`OnLoop::done`] on the only loop, or the first.
     #[inline]
-    pub fn done(&mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
-        self.on(0).done(now, ticket, outcome, status)
+    pub fn done(&mut self, now_ns: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
+        self.on(0).done(now_ns, ticket, outcome, status)
     }
 
     /// [`OnLoop::relayed`] on the only loop, or the first.
-    pub fn relayed(&mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
-        self.on(0).relayed(now, ticket, outcome, status)
+    pub fn relayed(&mut self, now_ns: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
+        self.on(0).relayed(now_ns, ticket, outcome, status)
     }
 
     /// [`OnLoop::cancelled`] on the only loop, or the first.
-    pub fn cancelled(&mut self, now: u64, ticket: Ticket) {
-        self.on(0).cancelled(now, ticket);
+    pub fn cancelled(&mut self, now_ns: u64, ticket: Ticket) {
+        self.on(0).cancelled(now_ns, ticket);
     }
 
     /// [`OnLoop::release`] on the only loop, or the first.
@@ -225,14 +225,14 @@ impl Upstream {
     }
 
     /// Advances the time: ejections and pass-overs end, ramps advance, outliers are swept.
-    pub fn tick(&mut self, now: u64) {
+    pub fn tick(&mut self, now_ns: u64) {
         let mut back = false;
-        self.loops.all_mut().for_each(|own| back |= own.passed_over.tick(now));
+        self.loops.all_mut().for_each(|own| back |= own.passed_over.tick(now_ns));
         if back {
             self.simplify();
         }
-        if self.health.tick(now) {
-            self.look(now);
+        if self.health.tick(now_ns) {
+            self.look(now_ns);
         }
     }
 
@@ -242,14 +242,14 @@ impl Upstream {
     }
 
     /// The next target whose check begins now; call again until `None`.
-    pub fn start_check(&mut self, now: u64) -> Option<u32> {
-        self.health.start_check(now)
+    pub fn start_check(&mut self, now_ns: u64) -> Option<u32> {
+        self.health.start_check(now_ns)
     }
 
     /// Ends a check.
-    pub fn check_result(&mut self, now: u64, target: u32, passed: bool) {
-        if self.health.check_result(now, target, passed) {
-            self.look(now);
+    pub fn check_result(&mut self, now_ns: u64, target: u32, passed: bool) {
+        if self.health.check_result(now_ns, target, passed) {
+            self.look(now_ns);
         }
     }
 
@@ -259,27 +259,27 @@ impl Upstream {
     }
 
     /// Passes the current health to all loops.
-    fn look(&mut self, now: u64) {
+    fn look(&mut self, now_ns: u64) {
         if self.seen != self.health.version() {
             self.seen = self.health.version();
             self.followed = None;
-            self.show(&Snapshot::new(&self.health), now);
+            self.show(&Snapshot::new(&self.health), now_ns);
         }
         self.simplify();
     }
 
     /// Passes the process's health to the balancer, for a loop that does not own it. Its own health then changes no
     /// more by itself.
-    pub fn follow(&mut self, now: u64, health: &Snapshot) {
+    pub fn follow(&mut self, now_ns: u64, health: &Snapshot) {
         if self.followed != Some(health.version()) {
             self.followed = Some(health.version());
-            self.show(health, now);
+            self.show(health, now_ns);
         }
     }
 
-    fn show(&mut self, health: &Snapshot, now: u64) {
+    fn show(&mut self, health: &Snapshot, now_ns: u64) {
         let ramps = self.ramps;
-        self.loops.all_mut().for_each(|own| show(&mut own.balancer, health, now, ramps));
+        self.loops.all_mut().for_each(|own| show(&mut own.balancer, health, now_ns, ramps));
     }
 
     /// Targets at their limit.
@@ -309,7 +309,7 @@ fn balancer(balance: &Balance, weights: &[f64], names: &[impl AsRef<str>], draw:
 }
 
 /// Whether the balancer's roster agrees with the health.
-fn show(balancer: &mut Balancer, health: &Snapshot, now: u64, ramps: bool) {
+fn show(balancer: &mut Balancer, health: &Snapshot, now_ns: u64, ramps: bool) {
     let n = health.len().min(balancer.roster().len());
     let same = (0..n).all(|t| {
         let (view, roster) = (health.view(t, ramps), balancer.roster());
@@ -319,7 +319,7 @@ fn show(balancer: &mut Balancer, health: &Snapshot, now: u64, ramps: bool) {
     if same {
         return;
     }
-    balancer.change(now, |roster| {
+    balancer.change(now_ns, |roster| {
         for t in 0..n {
             let view = health.view(t, ramps);
             roster.set_weight(t, view.weight);
@@ -332,17 +332,17 @@ fn show(balancer: &mut Balancer, health: &Snapshot, now: u64, ramps: bool) {
 impl Upstream {
     /// Adds a target; returns its index. The index of a removed one is used again once nothing is in flight there, as
     /// far as that is counted.
-    pub fn add(&mut self, now: u64, weight: f64, name: &str) -> u32 {
+    pub fn add(&mut self, now_ns: u64, weight: f64, name: &str) -> u32 {
         let roster = self.roster();
         let target = roster.gone().find(|&t| self.in_flight(t) == Some(0)).unwrap_or(roster.len());
-        self.add_at(now, target, weight, name);
+        self.add_at(now_ns, target, weight, name);
         target
     }
 
     /// Adds a target at the index of a removed one, or the next. The caller knows that nothing is in flight there.
-    pub fn add_at(&mut self, now: u64, target: u32, weight: f64, name: &str) {
+    pub fn add_at(&mut self, now_ns: u64, target: u32, weight: f64, name: &str) {
         for own in self.loops.all_mut() {
-            own.balancer.add_at(now, target, weight, name);
+            own.balancer.add_at(now_ns, target, weight, name);
             own.passed_over.forget(target);
         }
         let n = self.roster().len();
@@ -350,40 +350,40 @@ impl Upstream {
             self.counts.resize(n as usize, 0);
         }
         [&mut self.full, &mut self.probing].into_iter().for_each(|b| b.grow(n));
-        self.health.add(now, target, weight);
+        self.health.add(now_ns, target, weight);
         self.full.set(target, self.max_in_flight == 0);
         self.probing.set(target, false);
-        self.look(now);
+        self.look(now_ns);
     }
 
     /// Removes a target: no new picks; requests in flight continue.
-    pub fn remove(&mut self, now: u64, target: u32) {
+    pub fn remove(&mut self, now_ns: u64, target: u32) {
         for own in self.loops.all_mut() {
-            own.balancer.remove(now, target);
+            own.balancer.remove(now_ns, target);
             own.passed_over.forget(target);
         }
         self.health.remove(target);
         self.probing.set(target, false);
-        self.look(now);
+        self.look(now_ns);
     }
 
     /// Sets a weight.
-    pub fn set_weight(&mut self, now: u64, target: u32, weight: f64) {
+    pub fn set_weight(&mut self, now_ns: u64, target: u32, weight: f64) {
         self.health.set_weight(target, weight);
-        self.look(now);
+        self.look(now_ns);
     }
 
     /// Sets the operator's word on a target: up, drained or down.
-    pub fn set_admin(&mut self, now: u64, target: u32, admin: Admin) {
-        if self.health.set_admin(now, target, admin) {
-            self.look(now);
+    pub fn set_admin(&mut self, now_ns: u64, target: u32, admin: Admin) {
+        if self.health.set_admin(now_ns, target, admin) {
+            self.look(now_ns);
         }
     }
 
     /// Sets whether the balancers behind a target have any target left.
-    pub fn set_behind(&mut self, now: u64, target: u32, up: bool) {
-        if self.health.set_behind(now, target, up) {
-            self.look(now);
+    pub fn set_behind(&mut self, now_ns: u64, target: u32, up: bool) {
+        if self.health.set_behind(now_ns, target, up) {
+            self.look(now_ns);
         }
     }
 }

@@ -144,23 +144,23 @@ impl<'a> OnLoop<'a> {
 
     /// Notes the end of a request, with the status of its answer, if there was one.
     #[inline]
-    pub fn done(mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
+    pub fn done(mut self, now_ns: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
         if self.process.simple && outcome != Some(Kind::ConnectFailed) {
             return self.own().balancer.done(ticket.target, outcome);
         }
-        self.done_fully(now, ticket, outcome, status, false)
+        self.done_fully(now_ns, ticket, outcome, status, false)
     }
 
     /// Notes the end of a request at a target that was reached: a connection error is one behind that target. It
     /// counts as every error does, and is not a reason to pass the target over.
-    pub fn relayed(self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
-        self.done_fully(now, ticket, outcome, status, true)
+    pub fn relayed(self, now_ns: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
+        self.done_fully(now_ns, ticket, outcome, status, true)
     }
 
     #[inline(never)]
     fn done_fully(
         mut self,
-        now: u64,
+        now_ns: u64,
         ticket: Ticket,
         outcome: Outcome,
         status: Option<u16>,
@@ -169,24 +169,24 @@ impl<'a> OnLoop<'a> {
         let (target, measures) = (ticket.target, self.process.measures);
         let balancer = &mut self.own().balancer;
         let release = if measures {
-            balancer.finished(now, target, now.saturating_sub(ticket.at_ns), outcome)
+            balancer.finished(now_ns, target, now_ns.saturating_sub(ticket.at_ns), outcome)
         } else {
             balancer.done(target, outcome)
         };
         self.process.came_back(target);
-        self.process.heard(now, ticket, outcome, status);
+        self.process.heard(now_ns, ticket, outcome, status);
         let unreached = outcome == Some(Kind::ConnectFailed) && !reached;
         let n = self.process.full.len();
-        if unreached && self.own().passed_over.failed(now, target, n) {
+        if unreached && self.own().passed_over.failed(now_ns, target, n) {
             self.process.simplify();
         }
         release
     }
 
     /// Notes that a request was cancelled: its outcome is unknown.
-    pub fn cancelled(mut self, now: u64, ticket: Ticket) {
-        let took = now.saturating_sub(ticket.at_ns);
-        self.own().balancer.cancelled(now, ticket.target, took);
+    pub fn cancelled(mut self, now_ns: u64, ticket: Ticket) {
+        let took = now_ns.saturating_sub(ticket.at_ns);
+        self.own().balancer.cancelled(now_ns, ticket.target, took);
         self.process.came_back(ticket.target);
         self.process.heard_nothing(ticket);
     }
@@ -219,10 +219,10 @@ impl Upstream {
         Ticket { target, probe, at_ns: ask.now_ns }
     }
 
-    fn heard(&mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) {
+    fn heard(&mut self, now_ns: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) {
         let target = ticket.target;
-        if self.health.listens() && self.health.outcome(now, target, ticket.probe, outcome, status) {
-            self.look(now);
+        if self.health.listens() && self.health.outcome(now_ns, target, ticket.probe, outcome, status) {
+            self.look(now_ns);
         }
         if ticket.probe {
             self.probing.set(target, false);

@@ -32,7 +32,7 @@ impl PassedOver {
     }
 
     /// Notes a failed connection to a target, one of `n`. Returns whether it is skipped from now on.
-    pub fn failed(&mut self, now: u64, target: u32, n: u32) -> bool {
+    pub fn failed(&mut self, now_ns: u64, target: u32, n: u32) -> bool {
         if self.lasts_ns == 0 {
             return false;
         }
@@ -40,7 +40,7 @@ impl PassedOver {
         if !self.targets.set(target, true) {
             self.ends.retain(|e| e.1 != target);
         }
-        self.ends.push_back((now.saturating_add(self.lasts_ns), target));
+        self.ends.push_back((now_ns.saturating_add(self.lasts_ns), target));
         true
     }
 
@@ -57,9 +57,9 @@ impl PassedOver {
     }
 
     /// Advances the time. Returns whether any target may be picked again.
-    pub fn tick(&mut self, now: u64) -> bool {
+    pub fn tick(&mut self, now_ns: u64) -> bool {
         let before = self.ends.len();
-        while let Some(&(_, target)) = self.ends.front().filter(|e| e.0 <= now) {
+        while let Some(&(_, target)) = self.ends.front().filter(|e| e.0 <= now_ns) {
             self.targets.set(target, false);
             self.ends.pop_front();
         }

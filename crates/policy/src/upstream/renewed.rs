@@ -12,7 +12,7 @@ impl Upstream {
     /// counts that it holds; they come back to this policy. `names`: what hashes know targets by.
     pub fn change_policy(
         &mut self,
-        now: u64,
+        now_ns: u64,
         balance: &Balance,
         names: &[impl AsRef<str>],
         in_flight: impl Fn(u32) -> u32,
@@ -20,7 +20,7 @@ impl Upstream {
     ) {
         let before = self.roster().clone();
         let mut new = balancer(balance, before.weights(), names, draw);
-        new.change(now, |roster| {
+        new.change(now_ns, |roster| {
             for target in 0..before.len() {
                 if before.exists(target) {
                     roster.set_eligible(target, before.is_eligible(target));

@@ -16,8 +16,8 @@ fn upstream(balance: Balance, around: UpstreamConfig, n: usize) -> Upstream {
     Upstream::new(&balance, around, &vec![1.0; n], &NAMES, 0, Key::new(4))
 }
 
-fn ask(i: u64, now: u64) -> Ask<'static> {
-    Ask::new(Key::new(11).with(i), now)
+fn ask(i: u64, now_ns: u64) -> Ask<'static> {
+    Ask::new(Key::new(11).with(i), now_ns)
 }
 
 fn target(picked: PickOutcome) -> Ticket {
@@ -366,8 +366,8 @@ fn slow_start_scales_shares() {
         ..UpstreamConfig::default()
     };
     let mut up = upstream(Balance::Random, around, 10);
-    let share = |up: &mut Upstream, now: u64| {
-        let mut of = |i| target(up.pick(&ask(i, now))).target == 3;
+    let share = |up: &mut Upstream, now_ns: u64| {
+        let mut of = |i| target(up.pick(&ask(i, now_ns))).target == 3;
         (0..40_000).filter(|&i| of(i)).count() as f64 / 40_000.0
     };
     let close = |got: f64, want: f64| assert!((got - want).abs() < 0.005, "{got} {want}");

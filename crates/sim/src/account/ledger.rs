@@ -125,11 +125,11 @@ impl Ledger {
 
     /// A request's first step in turn, or else its last, happens now.
     #[inline]
-    pub fn step(&mut self, now: u64, starts: bool) {
-        self.area = self.area.wrapping_add(self.inside.wrapping_mul(now.wrapping_sub(self.last_step)));
-        self.last_step = now;
+    pub fn step(&mut self, now_ns: u64, starts: bool) {
+        self.area = self.area.wrapping_add(self.inside.wrapping_mul(now_ns.wrapping_sub(self.last_step)));
+        self.last_step = now_ns;
         if starts {
-            self.last_start = now;
+            self.last_start = now_ns;
             self.inside = self.inside.wrapping_add(1);
         } else {
             self.inside = self.inside.wrapping_sub(1);
@@ -137,8 +137,8 @@ impl Ledger {
     }
 
     /// The run is over: `most_at_once` were in flight at once at most.
-    pub fn end(&mut self, most_at_once: usize, now: u64) {
-        (self.most_at_once, self.over) = (most_at_once as u64, now);
+    pub fn end(&mut self, most_at_once: usize, now_ns: u64) {
+        (self.most_at_once, self.over) = (most_at_once as u64, now_ns);
     }
 
     /// Whether sums of times over a part of the run are exact: they wrap at 2^64 ns, 584 years.
@@ -211,7 +211,7 @@ impl Ledger {
     }
 
     /// The integrals of all queues at `now`.
-    pub fn snapshot(&mut self, code: &Code, members: &[Member], now: u64) -> Snapshot {
+    pub fn snapshot(&mut self, code: &Code, members: &[Member], now_ns: u64) -> Snapshot {
         let mut s = Snapshot {
             busy: self.gauges.iter().map(|g| g.busy).collect(),
             waiting: self.gauges.iter().map(|g| g.waiting).collect(),
@@ -225,10 +225,10 @@ impl Ledger {
                 let Member { queue, since, .. } = &members[member.wrapping_add(site.offset) as usize];
                 let gauge = site.gauge.wrapping_add(member & code.mask) as usize;
                 // A request that entered ahead of time is not inside yet.
-                let until = if site.ahead { now.max(*since) } else { now };
+                let until = if site.ahead { now_ns.max(*since) } else { now_ns };
                 s.busy[gauge] = s.busy[gauge].wrapping_add(u64::from(queue.inside()).wrapping_mul(until));
                 s.waiting[gauge] =
-                    s.waiting[gauge].wrapping_add(u64::from(queue.waiting()).wrapping_mul(now));
+                    s.waiting[gauge].wrapping_add(u64::from(queue.waiting()).wrapping_mul(now_ns));
                 self.gauges[gauge].most = self.gauges[gauge].most.max(queue.waiting());
             }
         }

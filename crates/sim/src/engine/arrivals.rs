@@ -9,8 +9,8 @@ use crate::compile::loops;
 
 impl Engine<'_> {
     #[cold]
-    pub(crate) fn pass_marks(&mut self, now: u64) {
-        while self.passed < 2 && now > self.source.window[self.passed] {
+    pub(crate) fn pass_marks(&mut self, now_ns: u64) {
+        while self.passed < 2 && now_ns > self.source.window[self.passed] {
             let at = self.source.window[self.passed];
             self.keep_integrals(self.passed, at);
             self.passed += 1;
@@ -78,7 +78,7 @@ impl Engine<'_> {
     }
 
     /// Starts a request of the user `client`.
-    pub(crate) fn begin_request(&mut self, slot: u32, ordinal: u64, client: u64, now: u64) {
+    pub(crate) fn begin_request(&mut self, slot: u32, ordinal: u64, client: u64, now_ns: u64) {
         self.issued += 1;
         if ordinal.is_multiple_of(CARRIED) {
             self.carry_entries();
@@ -88,8 +88,8 @@ impl Engine<'_> {
         (state.pc, state.member) = (start.pc, start.member);
         self.members[start.member as usize].entries += i32::from(state.selected());
         self.ledger.arrived += 1;
-        self.ledger.step(now, true);
-        self.begin_beside(slot, ordinal, client, now);
+        self.ledger.step(now_ns, true);
+        self.begin_beside(slot, ordinal, client, now_ns);
     }
 
     /// Begins what a request has beside its state.

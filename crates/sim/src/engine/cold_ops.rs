@@ -20,20 +20,20 @@ impl Engine<'_> {
         pc: usize,
         member: u32,
         depth: usize,
-        now: u64,
+        now_ns: u64,
         after_faults: bool,
     ) -> bool {
         let code: &Code = self.code;
         self.leave_at(slot, pc as u32 + 1, member, depth);
         let Op::Cold(op) = code.steps[pc].op else { return true };
         match op {
-            ColdOp::AskGuard { .. } => return self.ask_guard(slot, pc, member, depth, now),
+            ColdOp::AskGuard { .. } => return self.ask_guard(slot, pc, member, depth, now_ns),
             ColdOp::EnterFaulty { .. } => {
-                return self.come_to_fault(slot, pc, member, depth, now, after_faults);
+                return self.come_to_fault(slot, pc, member, depth, now_ns, after_faults);
             }
-            ColdOp::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now),
+            ColdOp::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now_ns),
             ColdOp::TellGuard { lb } => {
-                self.told_guard(slot, lb, member, depth, now);
+                self.told_guard(slot, lb, member, depth, now_ns);
                 self.states.slots[slot as usize].depth -= 2;
                 self.count_errors(slot, member, pc);
             }
@@ -42,20 +42,20 @@ impl Engine<'_> {
             ColdOp::NextInSequence { group } => self.go_on_in_sequence(slot, group, pc),
             ColdOp::CountRetry { retry } => self.comes_to_retry(slot, retry, member),
             ColdOp::BeginBranches { group } => {
-                self.fan_out(slot, group, pc, member, depth, now);
+                self.fan_out(slot, group, pc, member, depth, now_ns);
                 return false;
             }
             ColdOp::EndBranch { .. } => {
-                self.part_ends(slot, now);
+                self.part_ends(slot, now_ns);
                 return false;
             }
             ColdOp::EnterHedge { hedge } => {
-                self.start_hedge(slot, hedge, pc, member, depth, now);
+                self.start_hedge(slot, hedge, pc, member, depth, now_ns);
                 return false;
             }
             ColdOp::LeaveHedge { hedge } => {
                 self.count_errors(slot, member, pc);
-                self.hedge_ends(slot, hedge, now);
+                self.hedge_ends(slot, hedge, now_ns);
                 return false;
             }
             ColdOp::EnterRewrite { rewrite } => self.become_rewritten(slot, rewrite),
@@ -73,8 +73,8 @@ impl Engine<'_> {
                 self.count_errors(slot, member, pc);
                 self.leave_hop(slot);
             }
-            ColdOp::EnterWarmup { warmup } => self.come_to_warmup(slot, warmup, member, now),
-            ColdOp::BeginWork { work } => self.begin_known_work(slot, work, now),
+            ColdOp::EnterWarmup { warmup } => self.come_to_warmup(slot, warmup, member, now_ns),
+            ColdOp::BeginWork { work } => self.begin_known_work(slot, work, now_ns),
             ColdOp::EndWork => self.work_left.stop(slot),
             ColdOp::LeaveScaled { .. } => {
                 self.count_errors(slot, member, pc);
@@ -96,9 +96,9 @@ impl Engine<'_> {
         *shape = self.code.kinds.before[*shape as usize];
     }
 
-    fn come_to_warmup(&mut self, slot: u32, warmup: u32, member: u32, now: u64) {
+    fn come_to_warmup(&mut self, slot: u32, warmup: u32, member: u32, now_ns: u64) {
         let site = &self.code.warmups[warmup as usize];
-        let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now);
+        let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now_ns);
         self.details.scale(slot, factor);
     }
 
@@ -131,11 +131,11 @@ impl Engine<'_> {
 
     /// A request begins where it was sent.
     #[cold]
-    pub(crate) fn begins(&mut self, slot: u32, now: u64) {
+    pub(crate) fn begins(&mut self, slot: u32, now_ns: u64) {
         let state = &mut self.states.slots[slot as usize];
         state.pc &= !BEGINS;
         if self.code.branches {
-            self.branch_begins(slot, now);
+            self.branch_begins(slot, now_ns);
             if self.attempt_begins(slot) {
                 return;
             }

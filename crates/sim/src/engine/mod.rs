@@ -336,7 +336,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Sums up once no event is left.
-    fn finish(&mut self, mut now: u64) -> Result<(), Cut> {
+    fn finish(&mut self, mut now_ns: u64) -> Result<(), Cut> {
         if self.stopped {
             return Err(Cut::Stopped);
         }
@@ -347,11 +347,11 @@ impl<'a> Engine<'a> {
             return Err(Cut::TooLong);
         }
         if self.code.loses && !self.states.is_empty() {
-            now = self.give_up();
+            now_ns = self.give_up();
         }
-        self.end_checks(now);
-        self.finish_marks(now);
-        self.ledger.end(self.states.slots.len(), now);
+        self.end_checks(now_ns);
+        self.finish_marks(now_ns);
+        self.ledger.end(self.states.slots.len(), now_ns);
         self.carry_entries();
         self.ledger.entries = self.entered.iter().map(|n| *n as u64).collect();
         Ok(())
@@ -368,18 +368,18 @@ impl<'a> Engine<'a> {
     }
 
     /// An event that is not a request's step.
-    fn no_step(&mut self, event: Entry, now: u64) {
+    fn no_step(&mut self, event: Entry, now_ns: u64) {
         let index = Event::index(event.who);
         match Event::from_who(event.who) {
-            Event::Hold => self.end_hold(index, now),
-            Event::Limit => self.strike(index, event.tag, now),
+            Event::Hold => self.end_hold(index, now_ns),
+            Event::Limit => self.strike(index, event.tag, now_ns),
             Event::Flip | Event::Watch | Event::Checks if !self.goes_on_alone() => {}
-            Event::Flip => self.flip(index, now),
-            Event::Watch => self.look_at_guard(index, now),
-            Event::Checks if event.tag == PROBE => self.probe_is_due(index, now),
-            Event::Checks => self.begin_checks(index, now),
-            Event::Think => self.user_sends(index, now),
-            Event::Tick => self.tick(index, event.tag, now),
+            Event::Flip => self.flip(index, now_ns),
+            Event::Watch => self.look_at_guard(index, now_ns),
+            Event::Checks if event.tag == PROBE => self.probe_is_due(index, now_ns),
+            Event::Checks => self.begin_checks(index, now_ns),
+            Event::Think => self.user_sends(index, now_ns),
+            Event::Tick => self.tick(index, event.tag, now_ns),
             // A request took its step in `run`.
             Event::Step => {}
         }

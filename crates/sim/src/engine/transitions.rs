@@ -63,12 +63,12 @@ impl Engine<'_> {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn done(&mut self, slot: u32, instance: u32, target: u32, now: u64) {
+    pub(crate) fn done(&mut self, slot: u32, instance: u32, target: u32, now_ns: u64) {
         let state = &self.states.slots[slot as usize];
         let (outcome, ordinal) = (state.outcome(), state.ordinal);
         self.came_back(slot, instance, target);
         if let Release::After(hold) = self.balancers[instance as usize].balancer.done(target, outcome) {
-            self.hold(instance, target, now, hold, ordinal);
+            self.hold(instance, target, now_ns, hold, ordinal);
         }
     }
 
@@ -96,22 +96,22 @@ impl Engine<'_> {
     }
 
     #[cold]
-    pub(crate) fn hold(&mut self, instance: u32, target: u32, now: u64, hold: u64, ordinal: u64) {
+    pub(crate) fn hold(&mut self, instance: u32, target: u32, now_ns: u64, hold: u64, ordinal: u64) {
         let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
         if index as usize == self.holds.len() {
             self.holds.push((0, 0));
         }
         self.holds[index as usize] = (instance, target);
         let key = order_key(Class::Hold, ordinal);
-        let at = now.saturating_add(hold).min(END_OF_TIME);
-        self.pending.push_constant(at - now, Entry { at, key, who: Event::Hold.who(index), tag: 0 });
+        let at = now_ns.saturating_add(hold).min(END_OF_TIME);
+        self.pending.push_constant(at - now_ns, Entry { at, key, who: Event::Hold.who(index), tag: 0 });
     }
 
-    pub(crate) fn end_hold(&mut self, index: u32, now: u64) {
+    pub(crate) fn end_hold(&mut self, index: u32, now_ns: u64) {
         let (instance, target) = self.holds[index as usize];
         self.spare_holds.push(index);
         if self.guards.release(instance, target) {
-            self.admit(instance, now);
+            self.admit(instance, now_ns);
         } else {
             self.balancers[instance as usize].balancer.release(target);
         }
@@ -119,17 +119,17 @@ impl Engine<'_> {
 
     /// The same for a request that is cut off; separate, so that the other is inlined where it is used.
     #[cold]
-    pub(crate) fn give_back_slot(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
-        self.leave(queue, member, selected, now);
+    pub(crate) fn give_back_slot(&mut self, queue: u32, member: u32, selected: u64, now_ns: u64) {
+        self.leave(queue, member, selected, now_ns);
     }
 
     /// Gives a slot back; the request that has waited longest takes it.
     #[inline(always)]
-    pub(crate) fn leave(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
+    pub(crate) fn leave(&mut self, queue: u32, member: u32, selected: u64, now_ns: u64) {
         let site = &self.code.queues[queue as usize];
         let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
-        gauge.busy = gauge.busy.wrapping_add(now);
-        gauge.served = gauge.served.wrapping_add(now & selected);
+        gauge.busy = gauge.busy.wrapping_add(now_ns);
+        gauge.served = gauge.served.wrapping_add(now_ns & selected);
         #[cfg(test)]
         if self.sabotage == Some(Sabotage::LeakSlot) && self.issued >= 100 {
             return;
@@ -142,23 +142,23 @@ impl Engine<'_> {
             // The event that would have ended its wait is stale.
             woken.tag = woken.tag.wrapping_add(u32::from(site.timeout_ns.is_some()));
             gauge.started += woken.mask() & 1;
-            gauge.waiting = gauge.waiting.wrapping_add(now);
-            gauge.busy = gauge.busy.wrapping_sub(now);
-            gauge.served = gauge.served.wrapping_sub(now & woken.mask());
+            gauge.waiting = gauge.waiting.wrapping_add(now_ns);
+            gauge.busy = gauge.busy.wrapping_sub(now_ns);
+            gauge.served = gauge.served.wrapping_sub(now_ns & woken.mask());
             let mask = woken.mask();
             if self.code.charges {
-                self.charge(next, site.stage, member, now);
+                self.charge(next, site.stage, member, now_ns);
             } else {
                 let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
-                *part = part.wrapping_add(now & mask);
+                *part = part.wrapping_add(now_ns & mask);
             }
-            self.wake(next, now);
+            self.wake(next, now_ns);
         }
     }
 
     /// The delay before another attempt, if there is one; otherwise the retry is left.
     #[inline(never)]
-    pub(crate) fn next_attempt(&mut self, slot: u32, member: u32, retry: u32, now: u64) -> Option<u64> {
+    pub(crate) fn next_attempt(&mut self, slot: u32, member: u32, retry: u32, now_ns: u64) -> Option<u64> {
         let site = &self.code.retries[retry as usize];
         let redraw = site.config.work == Work::Redraw;
         let outcome = self.states.slots[slot as usize].outcome();
@@ -166,7 +166,7 @@ impl Engine<'_> {
         let (status, idempotent) = if self.code.details { self.said(slot) } else { (None, true) };
         let mut next = site.config.next(attempt, outcome, status, idempotent);
         if let (Some(_), Some(budget)) = (next, site.budget)
-            && !self.budgets[member.wrapping_add(budget) as usize].take(now)
+            && !self.budgets[member.wrapping_add(budget) as usize].take(now_ns)
         {
             next = None;
         }
@@ -205,11 +205,11 @@ impl Engine<'_> {
 
     /// A request goes on at this instant, in its turn.
     #[inline]
-    pub(crate) fn wake(&mut self, slot: u32, now: u64) {
+    pub(crate) fn wake(&mut self, slot: u32, now_ns: u64) {
         let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 1 };
         let state = &self.states.slots[slot as usize];
         let key = ranked(self.class_key | order_key(Class::Step, state.ordinal), rank);
-        self.pending.wake(Entry { at: now, key, who: slot, tag: state.tag });
+        self.pending.wake(Entry { at: now_ns, key, who: slot, tag: state.tag });
     }
 
     /// Books time of a request to a stage; a wrapped negative time is taken back.
@@ -233,10 +233,10 @@ impl Engine<'_> {
 
     /// Earns the budget of a first attempt, for further ones.
     #[inline(never)]
-    pub(crate) fn earn(&mut self, slot: u32, budget: u32, now: u64) {
+    pub(crate) fn earn(&mut self, slot: u32, budget: u32, now_ns: u64) {
         let before = self.hops.attempts_before(slot);
         if !self.code.cuts || self.scopes.slots[slot as usize].rank >> BRANCH_BITS == before {
-            self.budgets[budget as usize].earn(now);
+            self.budgets[budget as usize].earn(now_ns);
         }
     }
 
@@ -276,12 +276,12 @@ impl Engine<'_> {
 
     /// Ends a request whose client has gone.
     #[cold]
-    pub(crate) fn end_early(&mut self, slot: u32, now: u64) {
-        self.end(slot, now, now);
+    pub(crate) fn end_early(&mut self, slot: u32, now_ns: u64) {
+        self.end(slot, now_ns, now_ns);
     }
 
     #[inline(always)]
-    pub(crate) fn end(&mut self, slot: u32, now: u64, time: u64) {
+    pub(crate) fn end(&mut self, slot: u32, now_ns: u64, time: u64) {
         let state = &self.states.slots[slot as usize];
         let latency = time - state.arrived;
         self.beyond_horizon |= time > HORIZON_NS;
@@ -291,8 +291,8 @@ impl Engine<'_> {
         let ledger = &mut self.ledger;
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);
-        ledger.step(now, false);
-        ledger.ahead = ledger.ahead.wrapping_add(time - now);
+        ledger.step(now_ns, false);
+        ledger.ahead = ledger.ahead.wrapping_add(time - now_ns);
         #[cfg(test)]
         if self.sabotage == Some(Sabotage::SkipRecord) && self.issued >= 100 {
             return;
@@ -306,7 +306,7 @@ impl Engine<'_> {
         }
         if self.code.cuts {
             if self.clients.are_users() {
-                self.user_is_answered(slot, now, time);
+                self.user_is_answered(slot, now_ns, time);
             }
             self.scopes.end(slot);
             self.lines.request_ends(time);

@@ -20,15 +20,15 @@ impl Engine<'_> {
     /// Runs the request that was to go on at once, and then its parents.
     #[cold]
     #[inline(never)]
-    pub(crate) fn go_on_then(&mut self, now: u64, after_faults: bool) {
+    pub(crate) fn go_on_then(&mut self, now_ns: u64, after_faults: bool) {
         while self.branches.then != NOT {
             let slot = std::mem::replace(&mut self.branches.then, NOT);
-            self.go_on(slot, now, now, after_faults);
+            self.go_on(slot, now_ns, now_ns, after_faults);
         }
     }
 
     /// Creates a branch of a waiting request; the caller sets where it goes.
-    pub(crate) fn send_in(&mut self, parent: u32, index: u32, len: u32, now: u64) -> u32 {
+    pub(crate) fn send_in(&mut self, parent: u32, index: u32, len: u32, now_ns: u64) -> u32 {
         let child = self.states.branch(parent);
         self.scopes.begin(child);
         let from = self.scopes.slots[parent as usize];
@@ -46,7 +46,7 @@ impl Engine<'_> {
         let tries_of = if retries > 0 { self.branches.tried_of(parent) } else { NOT };
         let hedge_of = self.branches.row(parent).hedge_of;
         *self.branches.row_mut(child) =
-            Row { parent, index, hedge: NOT, hedge_of, tries_of, begun: now, group: NOT };
+            Row { parent, index, hedge: NOT, hedge_of, tries_of, begun: now_ns, group: NOT };
         if let Some(group) = self.branches.group(parent) {
             group.branches.push(child);
         }
@@ -79,8 +79,8 @@ impl Engine<'_> {
     }
 
     /// Removes a branch for which nothing waits any more.
-    pub(crate) fn remove_branch(&mut self, slot: u32, now: u64) {
-        self.ledger.last_stop = self.ledger.last_stop.max(now);
+    pub(crate) fn remove_branch(&mut self, slot: u32, now_ns: u64) {
+        self.ledger.last_stop = self.ledger.last_stop.max(now_ns);
         self.scopes.end(slot);
         self.branches.clear(slot);
         self.states.remove(slot);
@@ -108,18 +108,18 @@ impl Engine<'_> {
 
     /// Ends the wait for branches: those still open are cut off. With `force`, no request behind goes on. If it
     /// `counts`, the time of the one whose answer was waited for is its parent's.
-    pub(crate) fn cut_branches(&mut self, slot: u32, force: bool, counts: bool, now: u64) {
+    pub(crate) fn cut_branches(&mut self, slot: u32, force: bool, counts: bool, now_ns: u64) {
         if self.branches.row(slot).group == NOT {
             return;
         }
-        self.hand_visits_of_first(slot, slot, now);
+        self.hand_visits_of_first(slot, slot, now_ns);
         if counts {
             self.book_until_begun(slot, slot);
         }
         let mut heir = counts.then_some(slot);
         let (group, open) = self.branches.close_group(slot);
         for &branch in open.iter().filter(|b| **b != NOT) {
-            self.cancel(branch, force, heir.take(), now);
+            self.cancel(branch, force, heir.take(), now_ns);
         }
         self.branches.spare_group(group, open);
     }
@@ -145,22 +145,22 @@ impl Engine<'_> {
     }
 
     /// Cuts a branch off; its time up to now counts for `heir`, if there is one.
-    pub(crate) fn cancel(&mut self, slot: u32, force: bool, heir: Option<u32>, now: u64) {
+    pub(crate) fn cancel(&mut self, slot: u32, force: bool, heir: Option<u32>, now_ns: u64) {
         let whole = self.whole(slot);
         let holds = self.holds_of(slot, &whole);
         let floor = if force { None } else { holds.iter().rposition(|hold| self.goes_on(hold)) };
         if let Some(floor) = floor {
-            return self.leave_behind(slot, &holds, floor, heir, now);
+            return self.leave_behind(slot, &holds, floor, heir, now_ns);
         }
         let selected = self.states.slots[slot as usize].mask();
         if self.work_left.is_kept() {
             self.work_left.drop(slot);
         }
-        self.take_back(slot, None, now);
-        self.cut_branches(slot, force, heir.is_some(), now);
-        holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+        self.take_back(slot, None, now_ns);
+        self.cut_branches(slot, force, heir.is_some(), now_ns);
+        holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now_ns));
         self.settle_notes(slot, heir);
-        self.remove_branch(slot, now);
+        self.remove_branch(slot, now_ns);
     }
 
     fn settle_notes(&mut self, slot: u32, heir: Option<u32>) {
@@ -179,17 +179,17 @@ impl Engine<'_> {
     }
 
     /// Leaves a branch behind in a place whose requests go on.
-    fn leave_behind(&mut self, slot: u32, holds: &[Hold], floor: usize, heir: Option<u32>, now: u64) {
+    fn leave_behind(&mut self, slot: u32, holds: &[Hold], floor: usize, heir: Option<u32>, now_ns: u64) {
         let selected = self.states.slots[slot as usize].mask();
-        holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+        holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now_ns));
         let lines = self.lines_around(slot);
         self.scopes.leave_behind(slot, &holds[floor], &lines);
         self.loses_its_own(slot);
-        self.turn_away(slot, heir, Some(&holds[floor]), now);
+        self.turn_away(slot, heir, Some(&holds[floor]), now_ns);
     }
 
     /// A request went on in another slot and left this one behind: the branch is in that slot from now on.
-    pub(crate) fn part_from(&mut self, slot: u32, request: u32, now: u64) {
+    pub(crate) fn part_from(&mut self, slot: u32, request: u32, now_ns: u64) {
         if !self.code.branches {
             return;
         }
@@ -200,9 +200,9 @@ impl Engine<'_> {
         }
         let lines = self.lines_around(slot);
         self.scopes.haunt(slot, &lines);
-        self.hand_visits_of_first(slot, request, now);
+        self.hand_visits_of_first(slot, request, now_ns);
         self.loses_its_own(slot);
-        self.turn_away_behind(slot, Some(request), now);
+        self.turn_away_behind(slot, Some(request), now_ns);
     }
 
     /// Nothing waits for a branch left behind any more. It and its children keep the list of targets that the request
@@ -232,13 +232,13 @@ impl Engine<'_> {
     }
 
     /// From now on the time of a branch counts for no latency.
-    fn turn_away(&mut self, slot: u32, heir: Option<u32>, floor: Option<&Hold>, now: u64) {
+    fn turn_away(&mut self, slot: u32, heir: Option<u32>, floor: Option<&Hold>, now_ns: u64) {
         let mut beyond = Vec::new();
-        self.take_back(slot, Some(Remnant { request: NOT, beyond: &mut beyond, stands: None }), now);
+        self.take_back(slot, Some(Remnant { request: NOT, beyond: &mut beyond, stands: None }), now_ns);
         for &(stage, member, ns) in &beyond {
             self.charge(slot, stage, member, ns.wrapping_neg());
         }
-        self.turn_away_behind(slot, heir, now);
+        self.turn_away_behind(slot, heir, now_ns);
         self.settle_notes(slot, heir);
         let scope = &mut self.scopes.slots[slot as usize];
         scope.floor = floor.map_or(NOT, |floor| floor.pc);
@@ -250,16 +250,16 @@ impl Engine<'_> {
     }
 
     /// The same for all branches that one waits for.
-    fn turn_away_behind(&mut self, slot: u32, heir: Option<u32>, now: u64) {
+    fn turn_away_behind(&mut self, slot: u32, heir: Option<u32>, now_ns: u64) {
         if let Some(heir) = heir {
             self.book_until_begun(slot, heir);
         }
         if let Some(group) = self.branches.group(slot) {
-            group.since = now;
+            group.since = now_ns;
         }
         let mut heir = heir;
         for branch in self.open_of(slot) {
-            self.turn_away(branch, heir.take(), None, now);
+            self.turn_away(branch, heir.take(), None, now_ns);
         }
     }
 
@@ -274,19 +274,19 @@ impl Engine<'_> {
     }
 
     /// The first attempt of a hedge is on the way of the request itself: copies its visits up to now.
-    fn hand_visits_of_first(&mut self, slot: u32, to: u32, now: u64) {
+    fn hand_visits_of_first(&mut self, slot: u32, to: u32, now_ns: u64) {
         if self.code.visits == 0 {
             return;
         }
         let first = self.branches.group(slot).filter(|group| group.hedging.is_some());
         let first = first.and_then(|group| group.branches.first().copied()).filter(|b| *b != NOT);
         let Some(first) = first else { return };
-        self.hand_visits_of_first(first, first, now);
+        self.hand_visits_of_first(first, first, now_ns);
         let outer = self.states.slots[slot as usize].retries;
         if !self.states.hand_visits(first, outer, to) {
             // Visits of waits that have not begun are to be forgotten.
             let mut beyond = Vec::new();
-            self.take_back(first, Some(Remnant { request: to, beyond: &mut beyond, stands: None }), now);
+            self.take_back(first, Some(Remnant { request: to, beyond: &mut beyond, stands: None }), now_ns);
         }
     }
 
@@ -297,12 +297,12 @@ impl Engine<'_> {
     }
 
     /// A branch begins where it was sent, in its turn: then the next of its fan-out may.
-    pub(crate) fn branch_begins(&mut self, slot: u32, now: u64) {
+    pub(crate) fn branch_begins(&mut self, slot: u32, now_ns: u64) {
         let Row { parent, index, .. } = self.branches.row(slot);
         let Some(group) = self.branches.group(parent) else { return };
         let last = group.branches.len() as u32 == index + 1;
         if group.hedging.is_none() && last && index + 1 < group.len {
-            self.send_part(parent, index + 1, now);
+            self.send_part(parent, index + 1, now_ns);
         }
     }
 }

@@ -28,11 +28,11 @@ impl Engine<'_> {
     }
 
     /// A user thinks before the next request.
-    fn think(&mut self, user: u32, now: u64) {
+    fn think(&mut self, user: u32, now_ns: u64) {
         let clients = &mut self.clients;
         let Some(thinking) = clients.thinking.as_ref().filter(|_| !clients.over) else { return };
         let k = clients.sent[user as usize];
-        let at = now.saturating_add(thinking.think_ns(user, k)).min(END_OF_TIME);
+        let at = now_ns.saturating_add(thinking.think_ns(user, k)).min(END_OF_TIME);
         if at > self.source.load.until_ns {
             return;
         }
@@ -43,48 +43,48 @@ impl Engine<'_> {
     }
 
     /// A user has finished thinking.
-    pub(crate) fn user_sends(&mut self, user: u32, now: u64) {
+    pub(crate) fn user_sends(&mut self, user: u32, now_ns: u64) {
         let clients = &mut self.clients;
         clients.thinkers -= 1;
-        clients.in_window -= u64::from(self.source.load.selects(now, 0).0);
+        clients.in_window -= u64::from(self.source.load.selects(now_ns, 0).0);
         if clients.over {
             return self.look_for_thinkers();
         }
         let k = clients.sent[user as usize];
         clients.sent[user as usize] += 1;
         let ordinal = self.issued;
-        let (selected, second_half) = self.source.load.selects(now, ordinal);
+        let (selected, second_half) = self.source.load.selects(now_ns, ordinal);
         clients.over |= ordinal + 1 == self.source.load.requests;
         let order = clients.order(user, k);
         let way = self.request_key.with(u64::from(user)).with(k);
-        let slot = self.states.add(order, now, way, selected);
+        let slot = self.states.add(order, now_ns, way, selected);
         self.clients.of_slot.resize(self.states.slots.len(), (0, false));
         self.clients.of_slot[slot as usize] = (user, second_half);
         self.look_for_thinkers();
         if selected {
-            self.mark_arrival(ordinal, now);
+            self.mark_arrival(ordinal, now_ns);
         }
-        self.begin_request(slot, ordinal, u64::from(user), now);
-        self.go_on(slot, now, now, true);
+        self.begin_request(slot, ordinal, u64::from(user), now_ns);
+        self.go_on(slot, now_ns, now_ns, true);
     }
 
     /// A selected request arrives: it may be the first or the last of the window. The last one of a window of times
     /// is known once no user thinks before another within it: until then it is the latest.
-    fn mark_arrival(&mut self, ordinal: u64, now: u64) {
+    fn mark_arrival(&mut self, ordinal: u64, now_ns: u64) {
         let window = &mut self.source.window;
-        *window = [window[0].min(now), now];
+        *window = [window[0].min(now_ns), now_ns];
         let (first, last) = match self.source.load.window {
             Window::Requests(from, to) => (ordinal == from, ordinal + 1 == to),
             Window::Times(..) => (self.passed == 0, self.clients.over || self.clients.in_window == 0),
         };
-        (0..u32::from(first) + u32::from(last)).for_each(|_| self.keep_mark(now));
+        (0..u32::from(first) + u32::from(last)).for_each(|_| self.keep_mark(now_ns));
     }
 
-    fn keep_mark(&mut self, now: u64) {
+    fn keep_mark(&mut self, now_ns: u64) {
         // The longest line is counted from the first instant on.
         let most: Vec<u32> = self.ledger.gauges.iter().map(|g| g.most).collect();
         let which = self.passed.min(1);
-        self.keep_integrals(which, now);
+        self.keep_integrals(which, now_ns);
         if which == 1 {
             self.ledger.gauges.iter_mut().zip(most).for_each(|(gauge, most)| gauge.most = most);
         }
@@ -92,18 +92,18 @@ impl Engine<'_> {
     }
 
     /// Ends the rest of the window with the run.
-    pub(crate) fn finish_marks(&mut self, now: u64) {
+    pub(crate) fn finish_marks(&mut self, now_ns: u64) {
         if !self.clients.are_users() {
             return self.pass_marks(u64::MAX);
         }
         while self.passed < 2 {
-            self.keep_mark(now);
+            self.keep_mark(now_ns);
         }
     }
 
     /// The request of a user ended, at `time`.
     #[cold]
-    pub(crate) fn user_is_answered(&mut self, slot: u32, now: u64, time: u64) {
+    pub(crate) fn user_is_answered(&mut self, slot: u32, now_ns: u64, time: u64) {
         let (user, second_half) = self.clients.of_slot[slot as usize];
         let state = &self.states.slots[slot as usize];
         let latency = time - state.arrived;
@@ -114,7 +114,7 @@ impl Engine<'_> {
             *second = (second.0 + ns, second.1 + 1);
         }
         let at_once = &mut self.clients.at_once;
-        *at_once = if at_once.0 == now { *at_once } else { (now, 0) };
+        *at_once = if at_once.0 == now_ns { *at_once } else { (now_ns, 0) };
         at_once.1 += u64::from(latency == 0);
         if at_once.1 > AT_ONE_INSTANT.saturating_mul(self.clients.sent.len() as u64) {
             self.cut = Some(crate::code::bounds::Cut::StandsStill);

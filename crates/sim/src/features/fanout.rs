@@ -12,23 +12,23 @@ use weir_model::way::further;
 
 impl Engine<'_> {
     /// A request goes to all nodes of a list.
-    pub(crate) fn fan_out(&mut self, slot: u32, fan: u32, pc: usize, member: u32, depth: usize, now: u64) {
+    pub(crate) fn fan_out(&mut self, slot: u32, fan: u32, pc: usize, member: u32, depth: usize, now_ns: u64) {
         let (_, len) = self.group_list(fan, member);
         let frames = self.frames_within(slot, depth);
         self.leave_at(slot, (pc as u32 + 1) | FAN, member, depth);
         let group = self.branches.open_group(slot);
         (group.site, group.pc, group.len, group.open) = (fan, pc as u32 + 1, len, len);
-        (group.since, group.depth) = (now, frames);
+        (group.since, group.depth) = (now_ns, frames);
         if len > 0 {
-            self.send_part(slot, 0, now);
+            self.send_part(slot, 0, now_ns);
         }
     }
 
     /// Sends in the branch with that index: woken rather than run, since one may decide before the last has begun.
-    pub(crate) fn send_part(&mut self, parent: u32, index: u32, now: u64) {
+    pub(crate) fn send_part(&mut self, parent: u32, index: u32, now_ns: u64) {
         let Some(group) = self.branches.group(parent) else { return };
         let (fan, back, len, depth) = (group.site, group.pc, group.len, group.depth);
-        let child = self.send_in(parent, index, len, now);
+        let child = self.send_in(parent, index, len, now_ns);
         let member = self.states.slots[parent as usize].member;
         let turn = self.states.rows.turns.count(parent);
         self.states
@@ -38,11 +38,11 @@ impl Engine<'_> {
         self.states.set_frame(child, 0, [back, member, index]);
         self.leave_at(child, target.pc | BEGINS, target.member, 1);
         self.scopes.slots[child as usize].base_depth = 1;
-        self.wake(child, now);
+        self.wake(child, now_ns);
     }
 
     /// A branch has returned.
-    pub(crate) fn part_ends(&mut self, slot: u32, now: u64) {
+    pub(crate) fn part_ends(&mut self, slot: u32, now_ns: u64) {
         let outcome = self.states.slots[slot as usize].outcome();
         let detail = self.details.slots[slot as usize];
         let parent = self.branches.parent(slot);
@@ -55,11 +55,11 @@ impl Engine<'_> {
         let decided = if outcome.is_none() { group.ok == need } else { group.ok + group.open < need };
         if !decided {
             self.spend_notes(slot);
-            return self.remove_branch(slot, now);
+            return self.remove_branch(slot, now_ns);
         }
         self.move_notes(slot, parent);
-        self.remove_branch(slot, now);
-        self.cut_branches(parent, false, false, now);
+        self.remove_branch(slot, now_ns);
+        self.cut_branches(parent, false, false, now_ns);
         self.resume(parent, pc + 1, outcome, (detail.status, detail.relayed));
     }
 }

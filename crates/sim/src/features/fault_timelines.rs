@@ -25,54 +25,58 @@ impl Engine<'_> {
         }
     }
 
-    fn schedule_flip(&mut self, line: u32, now: u64) {
+    fn schedule_flip(&mut self, line: u32, now_ns: u64) {
         let at = self.lines.state[line as usize].next_flip_ns().min(END_OF_TIME);
         let key = order_key(Class::Fault, u64::from(line));
-        self.pending.push(now, Entry { at, key, who: Event::Flip.who(line), tag: 0 });
+        self.pending.push(now_ns, Entry { at, key, who: Event::Flip.who(line), tag: 0 });
     }
 
     /// A timeline flips.
-    pub(crate) fn flip(&mut self, line: u32, now: u64) {
+    pub(crate) fn flip(&mut self, line: u32, now_ns: u64) {
         let state = &mut self.lines.state[line as usize];
         state.flip_due(&self.code.lines.lines[line as usize].law);
         let is_up = state.is_up_now();
-        self.lines.flip(line, 1, now);
-        self.schedule_flip(line, now);
-        self.flipped(line, is_up, now);
+        self.lines.flip(line, 1, now_ns);
+        self.schedule_flip(line, now_ns);
+        self.flipped(line, is_up, now_ns);
     }
 
-    fn flipped(&mut self, line: u32, is_up: bool, now: u64) {
+    fn flipped(&mut self, line: u32, is_up: bool, now_ns: u64) {
         if !is_up {
-            return self.crash(line, now);
+            return self.crash(line, now_ns);
         }
         for &warmup in &self.code.lines.lines[line as usize].warmups {
-            self.warmups[warmup as usize].restart(now);
+            self.warmups[warmup as usize].restart(now_ns);
         }
     }
 
     /// Whether the nodes of a timeline are up for a request that enters now.
-    fn line_is_up(&mut self, line: u32, now: u64, after_faults: bool) -> bool {
+    fn line_is_up(&mut self, line: u32, now_ns: u64, after_faults: bool) -> bool {
         let site = &self.code.lines.lines[line as usize];
         let state = &mut self.lines.state[line as usize];
         if site.eager {
             return state.is_up_now();
         }
         let before = state.flips();
-        let is_up = state.is_up(&site.law, now, after_faults);
+        let is_up = state.is_up(&site.law, now_ns, after_faults);
         let flips = state.flips() - before;
         if flips > 0 {
             if self.code.loses {
-                self.lines.flip(line, flips, now);
+                self.lines.flip(line, flips, now_ns);
             }
-            self.flipped(line, is_up, now);
+            self.flipped(line, is_up, now_ns);
         }
         is_up
     }
 
     /// Whether the node of a member is up.
-    pub(crate) fn is_up(&mut self, down: u32, member: u32, now: u64, after_faults: bool) -> bool {
+    pub(crate) fn is_up(&mut self, down: u32, member: u32, now_ns: u64, after_faults: bool) -> bool {
         let site = self.code.lines.sites[down as usize];
-        self.line_is_up(self.code.lines.of_node[member.wrapping_add(site.offset) as usize], now, after_faults)
+        self.line_is_up(
+            self.code.lines.of_node[member.wrapping_add(site.offset) as usize],
+            now_ns,
+            after_faults,
+        )
     }
 
     /// A request arrives at a node that may be down; false: it goes no further now.
@@ -82,7 +86,7 @@ impl Engine<'_> {
         pc: usize,
         member: u32,
         depth: usize,
-        now: u64,
+        now_ns: u64,
         after_faults: bool,
     ) -> bool {
         let Op::Cold(ColdOp::EnterFaulty { down }) = self.code.steps[pc].op else { return false };
@@ -92,8 +96,8 @@ impl Engine<'_> {
         let selected = self.states.slots[slot as usize].mask();
         // It may be inside a process that is now found dead: another node on that timeline.
         self.leave_at(slot, pc as u32 | PARKED | check, member, depth);
-        self.scopes.stand(slot, now, pc, member, depth);
-        let is_up = self.is_up(down, member, now, after_faults);
+        self.scopes.stand(slot, now_ns, pc, member, depth);
+        let is_up = self.is_up(down, member, now_ns, after_faults);
         if self.states.slots[slot as usize].tag != tag {
             // It arrived here, and goes no further.
             self.count_cut(site.stage, member, selected);
@@ -112,7 +116,7 @@ impl Engine<'_> {
             }
             (_, true) => return true,
             (Mode::Blackhole, false) => {
-                self.lose(slot, site.stage, member, now);
+                self.lose(slot, site.stage, member, now_ns);
                 return false;
             }
             (Mode::Refuse, false) => Kind::Refused,
@@ -150,31 +154,31 @@ impl Engine<'_> {
     }
 
     /// Kills the processes of a timeline.
-    fn crash(&mut self, line: u32, now: u64) {
+    fn crash(&mut self, line: u32, now_ns: u64) {
         let mut inside = self.scopes.inside(line, |slot| self.states.slots[slot as usize].ordinal);
         inside.sort_unstable();
         for (_, _, live, tag) in inside {
             let Some((slot, at)) = self.scopes.struck(live, tag) else { continue };
             let limit = self.scopes.limits[slot as usize * self.scopes.each + usize::from(at)];
             if limit.end == GHOST {
-                self.kill(slot, now);
+                self.kill(slot, now_ns);
                 continue;
             }
-            self.cut_to(slot, &limit, now);
+            self.cut_to(slot, &limit, now_ns);
             self.back_to(slot, at, &limit);
             let token = &mut self.states.slots[slot as usize];
             token.set_outcome(Some(Kind::Reset));
             let end = limit.end | token.pc & CHECK;
             (token.pc, token.member, token.depth) = (end, limit.member, limit.depth);
-            self.wake(slot, now);
+            self.wake(slot, now_ns);
         }
     }
 
     /// Cuts off a request that goes on unwanted, with all that it holds.
-    pub(crate) fn kill(&mut self, slot: u32, now: u64) {
+    pub(crate) fn kill(&mut self, slot: u32, now_ns: u64) {
         let scope = &self.scopes.slots[slot as usize];
         let whole = Limit { end: scope.floor + 1, depth: scope.floor_depth, ..Limit::default() };
-        self.cut_to(slot, &whole, now);
-        self.vanish(slot, now);
+        self.cut_to(slot, &whole, now_ns);
+        self.vanish(slot, now_ns);
     }
 }

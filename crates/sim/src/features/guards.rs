@@ -17,7 +17,7 @@ use weir_policy::{Ask, Kind, PickOutcome, Release, Ticket};
 
 impl Engine<'_> {
     /// A request arrives at a balancer. Where it goes on is in its state afterwards; false: it waits.
-    pub(crate) fn ask_guard(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now: u64) -> bool {
+    pub(crate) fn ask_guard(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now_ns: u64) -> bool {
         let lb = match self.code.steps[pc].op {
             Op::Cold(ColdOp::AskGuard { lb }) => lb,
             _ => return false,
@@ -27,23 +27,23 @@ impl Engine<'_> {
         self.leave_at(slot, pc as u32, member, depth);
         self.comes_to_balancer(slot, lb, member);
         if self.code.guards.probes {
-            self.probe(slot, index, now);
+            self.probe(slot, index, now_ns);
         }
-        match self.ask(slot, index, now) {
+        match self.ask(slot, index, now_ns) {
             PickOutcome::Target(ticket) => {
                 self.send_to(slot, index, ticket);
                 true
             }
-            PickOutcome::Full => self.wait_for_target(slot, index, now),
+            PickOutcome::Full => self.wait_for_target(slot, index, now_ns),
             PickOutcome::Empty => {
-                self.nobody_left(slot, lb, index, now);
+                self.nobody_left(slot, lb, index, now_ns);
                 true
             }
         }
     }
 
     #[inline]
-    fn ask(&mut self, slot: u32, index: u32, now: u64) -> PickOutcome {
+    fn ask(&mut self, slot: u32, index: u32, now_ns: u64) -> PickOutcome {
         self.left_out(slot, index);
         let detail = self.details.slots[slot as usize];
         let Some(guard) = self.guards.get(index) else { return PickOutcome::Empty };
@@ -51,12 +51,12 @@ impl Engine<'_> {
         let draw = self.choice_key(slot, picks, detail.came);
         let key = self.code.guards.sites[site as usize].key.and_then(|key| self.key(slot, key));
         if self.work_left.is_kept() {
-            self.tell_work_left(index, now);
+            self.tell_work_left(index, now_ns);
         }
         let Some((guard, on)) = self.guards.on_loop(index) else { return PickOutcome::Empty };
         let sticky =
             guard.sticky.as_ref().zip(detail.key).and_then(|(sticky, key)| sticky.target(&self.jar, key));
-        let ask = Ask { draw, key, now_ns: now, exclude: &self.excluded, sticky };
+        let ask = Ask { draw, key, now_ns: now_ns, exclude: &self.excluded, sticky };
         guard.upstream.on(on).pick(&ask)
     }
 
@@ -92,7 +92,7 @@ impl Engine<'_> {
     }
 
     /// No target is left: an error, or the spare node.
-    fn nobody_left(&mut self, slot: u32, lb: u32, index: u32, now: u64) {
+    fn nobody_left(&mut self, slot: u32, lb: u32, index: u32, now_ns: u64) {
         let site = &self.code.lbs[lb as usize];
         let member = self.states.slots[slot as usize].member;
         let spares = self.guards.get(index).and_then(|g| self.code.guards.sites[g.site as usize].spares);
@@ -102,11 +102,11 @@ impl Engine<'_> {
             return;
         };
         let to = self.code.guards.spares[member.wrapping_add(spares) as usize];
-        self.step_to(slot, to, Ticket { target: SPARE, probe: false, at_ns: now });
+        self.step_to(slot, to, Ticket { target: SPARE, probe: false, at_ns: now_ns });
     }
 
     /// All targets are full; true: it is refused.
-    fn wait_for_target(&mut self, slot: u32, index: u32, now: u64) -> bool {
+    fn wait_for_target(&mut self, slot: u32, index: u32, now_ns: u64) -> bool {
         let code = self.code;
         let Some(guard) = self.guards.get(index) else { return false };
         let (lb, site) = (&code.lbs[guard.lb as usize], &code.guards.sites[guard.site as usize]);
@@ -118,37 +118,37 @@ impl Engine<'_> {
         }
         guard.line.join(&mut self.links, slot);
         guard.vain = 0;
-        self.stops(slot, lb.stage, member, now);
+        self.stops(slot, lb.stage, member, now_ns);
         let state = &mut self.states.slots[slot as usize];
         state.pc = (state.pc + 1) | LINE;
         if let Some(ns) = site.wait_timeout_ns {
-            self.end_wait_after(slot, now, ns);
+            self.end_wait_after(slot, now_ns, ns);
         }
         false
     }
 
     /// The longest permitted wait for a target has passed.
-    pub(crate) fn wait_for_target_no_longer(&mut self, slot: u32, lb: u32, member: u32, now: u64) -> bool {
+    pub(crate) fn wait_for_target_no_longer(&mut self, slot: u32, lb: u32, member: u32, now_ns: u64) -> bool {
         let site = &self.code.lbs[lb as usize];
         let index = self.instance(slot, site, member);
-        self.leave_guard_line(slot, index, now);
+        self.leave_guard_line(slot, index, now_ns);
         self.refuse(slot, member, site.stage, Kind::Timeout);
         self.states.slots[slot as usize].pc = site.skip;
         false
     }
 
     /// Lets waiting requests go on, as far as there is room, each by the state of its own loop.
-    pub(crate) fn admit(&mut self, index: u32, now: u64) {
+    pub(crate) fn admit(&mut self, index: u32, now_ns: u64) {
         while let Some((slot, lb)) =
             self.guards.get(index).and_then(|guard| Some((guard.line.peek()?, guard.lb)))
         {
             let member = self.states.slots[slot as usize].member;
             let index = self.instance(slot, &self.code.lbs[lb as usize], member);
-            let picked = self.ask(slot, index, now);
+            let picked = self.ask(slot, index, now_ns);
             if picked == PickOutcome::Full {
                 return;
             }
-            self.leave_guard_line(slot, index, now);
+            self.leave_guard_line(slot, index, now_ns);
             if let Some(guard) = self.guards.get(index) {
                 guard.vain = 0;
             }
@@ -165,20 +165,20 @@ impl Engine<'_> {
                     state.pc |= PARKED;
                     // It is there since now.
                     let (pc, member, depth) = (state.pc & !PARKED, state.member, usize::from(state.depth));
-                    self.scopes.stand(slot, now, pc as usize, member, depth);
+                    self.scopes.stand(slot, now_ns, pc as usize, member, depth);
                     self.will_retake(slot);
                 }
             }
-            self.wake(slot, now);
+            self.wake(slot, now_ns);
         }
     }
 
     /// The same, after health was looked at.
-    pub(crate) fn admit_by_health(&mut self, index: u32, now: u64) {
+    pub(crate) fn admit_by_health(&mut self, index: u32, now_ns: u64) {
         if let Some(guard) = self.guards.get(index) {
             guard.vain += u32::from(guard.vain < MOST_IN_VAIN);
         }
-        self.admit(index, now);
+        self.admit(index, now_ns);
     }
 
     /// A request that was sent on begins there in its turn; if it is cut off before that, it did not arrive there.
@@ -189,16 +189,16 @@ impl Engine<'_> {
     }
 
     /// A request leaves the line for a target, and the balancer's place is free.
-    pub(crate) fn leave_guard_line(&mut self, slot: u32, index: u32, now: u64) {
+    pub(crate) fn leave_guard_line(&mut self, slot: u32, index: u32, now_ns: u64) {
         let member = self.states.slots[slot as usize].member;
         let Some(guard) = self.guards.get(index) else { return };
         guard.line.take_out(&mut self.links, slot);
         let stage = self.code.lbs[guard.lb as usize].stage;
-        self.charge(slot, stage, member, now);
+        self.charge(slot, stage, member, now_ns);
     }
 
     /// A request has returned from where a balancer sent it.
-    pub(crate) fn told_guard(&mut self, slot: u32, lb: u32, member: u32, depth: usize, now: u64) {
+    pub(crate) fn told_guard(&mut self, slot: u32, lb: u32, member: u32, depth: usize, now_ns: u64) {
         let index = self.instance(slot, &self.code.lbs[lb as usize], member);
         let (target, ticket) = self.ticket(slot, depth);
         let state = &self.states.slots[slot as usize];
@@ -222,20 +222,20 @@ impl Engine<'_> {
         }
         let (targets, upstream) = (guard.targets, guard.upstream.on(on));
         let release = if detail.relayed {
-            upstream.relayed(now, ticket, outcome, status)
+            upstream.relayed(now_ns, ticket, outcome, status)
         } else {
-            upstream.done(now, ticket, outcome, status)
+            upstream.done(now_ns, ticket, outcome, status)
         };
         let watches = self.code.guards.sites[guard.site as usize].watches;
-        self.guards.left_target(self.code, targets, &ticket, now);
+        self.guards.left_target(self.code, targets, &ticket, now_ns);
         if let Release::After(ns) = release {
-            self.hold(index, target, now, ns, ordinal);
+            self.hold(index, target, now_ns, ns, ordinal);
         }
         if watches || outcome == Some(Kind::ConnectFailed) {
-            self.watch(index, now);
+            self.watch(index, now_ns);
         }
         self.details.slots[slot as usize].relayed = outcome.is_some();
-        self.admit(index, now);
+        self.admit(index, now_ns);
     }
 
     /// What a request must return to the balancer that sent it, whose frames are below that depth.
@@ -247,47 +247,48 @@ impl Engine<'_> {
     }
 
     /// A request that a balancer sent on is cut off.
-    pub(crate) fn guard_is_cut(&mut self, index: u32, ticket: Ticket, now: u64) {
+    pub(crate) fn guard_is_cut(&mut self, index: u32, ticket: Ticket, now_ns: u64) {
         if ticket.target == SPARE {
             return;
         }
         let Some((guard, on)) = self.guards.on_loop(index) else { return };
         let (targets, watches) = (guard.targets, self.code.guards.sites[guard.site as usize].watches);
-        guard.upstream.on(on).cancelled(now, ticket);
-        self.guards.left_target(self.code, targets, &ticket, now);
+        guard.upstream.on(on).cancelled(now_ns, ticket);
+        self.guards.left_target(self.code, targets, &ticket, now_ns);
         if watches {
-            self.watch(index, now);
+            self.watch(index, now_ns);
         }
-        self.admit(index, now);
+        self.admit(index, now_ns);
     }
 
     /// Schedules the next examination of a balancer for when its health, or the targets it passes over, change by
     /// themselves.
-    pub(crate) fn watch(&mut self, index: u32, now: u64) {
+    pub(crate) fn watch(&mut self, index: u32, now_ns: u64) {
         let index = self.guards.place(index).0 as u32;
-        self.tell_outside(index, now);
+        self.tell_outside(index, now_ns);
         let Some(guard) = self.guards.get(index) else { return };
         let Some(at) = guard.upstream.next_deadline() else { return };
-        let at = at.max(now);
+        let at = at.max(now_ns);
         if at >= guard.watched {
             return;
         }
         guard.watched = at;
         let key = order_key(Class::Hold, u64::from(index));
-        self.pending.push(now, Entry { at: at.min(END_OF_TIME), key, who: Event::Watch.who(index), tag: 0 });
+        self.pending
+            .push(now_ns, Entry { at: at.min(END_OF_TIME), key, who: Event::Watch.who(index), tag: 0 });
     }
 
     /// Examines the health of a balancer.
-    pub(crate) fn look_at_guard(&mut self, index: u32, now: u64) {
-        let Some(guard) = self.guards.get(index).filter(|guard| guard.watched == now) else { return };
+    pub(crate) fn look_at_guard(&mut self, index: u32, now_ns: u64) {
+        let Some(guard) = self.guards.get(index).filter(|guard| guard.watched == now_ns) else { return };
         guard.watched = u64::MAX;
-        guard.upstream.tick(now);
-        self.watch(index, now);
-        self.admit_by_health(index, now);
+        guard.upstream.tick(now_ns);
+        self.watch(index, now_ns);
+        self.admit_by_health(index, now_ns);
     }
 
     /// Reports to the balancers outside whether one inside has a usable target left.
-    fn tell_outside(&mut self, index: u32, now: u64) {
+    fn tell_outside(&mut self, index: u32, now_ns: u64) {
         let tables = &self.code.guards;
         let Some(outside) = tables.behind.outside.get(index as usize).filter(|o| !o.is_empty()) else {
             return;
@@ -302,10 +303,10 @@ impl Engine<'_> {
             let inner = &tables.behind.inside[&(outer, target)];
             let up = inner.iter().any(|&i| self.guards.get(i).is_none_or(|guard| guard.alive));
             if let Some(guard) = self.guards.get(outer) {
-                guard.upstream.set_behind(now, target, up);
+                guard.upstream.set_behind(now_ns, target, up);
             }
-            self.watch(outer, now);
-            self.admit(outer, now);
+            self.watch(outer, now_ns);
+            self.admit(outer, now_ns);
         }
     }
 }

@@ -29,30 +29,30 @@ impl Engine<'_> {
         }
     }
 
-    fn schedule_check(&mut self, index: u32, now: u64) {
+    fn schedule_check(&mut self, index: u32, now_ns: u64) {
         let Some(guard) = self.guards.get(index) else { return };
         let Some(at) = guard.upstream.next_check() else { return };
-        let at = at.max(now).min(END_OF_TIME);
+        let at = at.max(now_ns).min(END_OF_TIME);
         if at >= guard.check_due {
             return;
         }
         guard.check_due = at;
         let key = order_key(Class::Hold, CHECKS | u64::from(index));
-        self.pending.push(now, Entry { at, key, who: Event::Checks.who(index), tag: 0 });
+        self.pending.push(now_ns, Entry { at, key, who: Event::Checks.who(index), tag: 0 });
     }
 
     /// Begins the checks of a balancer.
-    pub(crate) fn begin_checks(&mut self, index: u32, now: u64) {
-        let Some(guard) = self.guards.get(index).filter(|guard| guard.check_due == now) else { return };
+    pub(crate) fn begin_checks(&mut self, index: u32, now_ns: u64) {
+        let Some(guard) = self.guards.get(index).filter(|guard| guard.check_due == now_ns) else { return };
         guard.check_due = u64::MAX;
         let (picks, targets, site) = (guard.picks, guard.targets, guard.site);
         let timeout_ns = self.code.guards.sites[site as usize].check_timeout_ns;
-        while let Some(target) = self.guards.get(index).and_then(|guard| guard.upstream.start_check(now)) {
+        while let Some(target) = self.guards.get(index).and_then(|guard| guard.upstream.start_check(now_ns)) {
             let to = targets.get(self.code, target);
             let way = picks.with(purpose::CHECK).with(u64::from(target)).with(self.guards.checks_begun);
             self.guards.checks_begun += 1;
             let order = CHECKS | u64::from(index);
-            let slot = self.states.add(order, now, way, false);
+            let slot = self.states.add(order, now_ns, way, false);
             self.states.checks += 1;
             self.scopes.begin(slot);
             self.hops.begin(slot);
@@ -62,28 +62,28 @@ impl Engine<'_> {
             let rank = target.min((1 << 14) - 1);
             self.scopes.slots[slot as usize].rank = rank;
             let key = crate::code::order::ranked(order_key(Class::Limit, order), rank);
-            let at = now.saturating_add(timeout_ns).min(END_OF_TIME);
-            self.pending.push(now, Entry { at, key, who: Event::Limit.who(live), tag });
+            let at = now_ns.saturating_add(timeout_ns).min(END_OF_TIME);
+            self.pending.push(now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
             self.leave_at(slot, to.pc | CHECK, to.member, 0);
-            self.check_goes_on(slot, now);
+            self.check_goes_on(slot, now_ns);
         }
-        self.schedule_check(index, now);
+        self.schedule_check(index, now_ns);
     }
 
     /// Runs a check until it must wait.
-    pub(crate) fn check_goes_on(&mut self, slot: u32, now: u64) {
-        if self.states.slots[slot as usize].pc & LINE != 0 && !self.check_leaves_line(slot, now) {
+    pub(crate) fn check_goes_on(&mut self, slot: u32, now_ns: u64) {
+        if self.states.slots[slot as usize].pc & LINE != 0 && !self.check_leaves_line(slot, now_ns) {
             return;
         }
-        while self.check_steps(slot, now) {}
+        while self.check_steps(slot, now_ns) {}
     }
 
     /// The longest permitted wait of a check in line has passed.
-    fn check_leaves_line(&mut self, slot: u32, now: u64) -> bool {
+    fn check_leaves_line(&mut self, slot: u32, now_ns: u64) -> bool {
         let state = &self.states.slots[slot as usize];
         let (enter, member) = ((state.pc & !(LINE | CHECK)) as usize - 1, state.member);
         let Op::EnterQueue { queue } = self.code.steps[enter].op else { return false };
-        self.leave_line(slot, queue, member, now);
+        self.leave_line(slot, queue, member, now_ns);
         self.check_fails(slot, Kind::Timeout, self.code.queues[queue as usize].skip);
         true
     }
@@ -95,7 +95,7 @@ impl Engine<'_> {
     }
 
     /// One step of a check; false: it waits, or has ended.
-    fn check_steps(&mut self, slot: u32, now: u64) -> bool {
+    fn check_steps(&mut self, slot: u32, now_ns: u64) -> bool {
         let code = self.code;
         let state = self.states.slots[slot as usize];
         let pc = (state.pc & !(CHECK | PARKED | LINE | BEGINS)) as usize;
@@ -103,22 +103,24 @@ impl Engine<'_> {
         self.leave_at(slot, (pc as u32 + 1) | CHECK, member, depth);
         match code.steps[pc].op {
             Op::Wait { wait } if code.waits[wait as usize].crosses => {
-                return self.check_sleeps(slot, now, code.waits[wait as usize].ns);
+                return self.check_sleeps(slot, now_ns, code.waits[wait as usize].ns);
             }
             Op::WaitDrawn { draw } if code.draws[draw as usize].crosses => {
                 let ns = self.drawn(slot, draw);
-                return self.check_sleeps(slot, now, ns);
+                return self.check_sleeps(slot, now_ns, ns);
             }
             Op::Serve => {
                 self.check_arrives(slot);
                 let ns = self.check_cost_ns(slot);
-                return self.check_sleeps(slot, now, ns);
+                return self.check_sleeps(slot, now_ns, ns);
             }
-            Op::EnterQueue { queue } => return self.check_enters(slot, queue, pc, member, depth, now),
-            Op::LeaveQueue { queue } => self.give_back_slot(queue, member, 0, now),
-            Op::EnterShare { share } => return self.check_enters_share(slot, share, pc, member, depth, now),
-            Op::LeaveShare { share } => self.leave_share(slot, share, member, 0, now),
-            Op::Fault { fault } => self.check_meets_refusal(slot, fault, member, now),
+            Op::EnterQueue { queue } => return self.check_enters(slot, queue, pc, member, depth, now_ns),
+            Op::LeaveQueue { queue } => self.give_back_slot(queue, member, 0, now_ns),
+            Op::EnterShare { share } => {
+                return self.check_enters_share(slot, share, pc, member, depth, now_ns);
+            }
+            Op::LeaveShare { share } => self.leave_share(slot, share, member, 0, now_ns),
+            Op::Fault { fault } => self.check_meets_refusal(slot, fault, member, now_ns),
             Op::LeaveFaulty { .. } => self.scopes.leave(slot, self.scopes.slots[slot as usize].limits - 1),
             // A node that balances is alive: the targets behind it have checks of their own.
             Op::PickTarget { lb } => {
@@ -128,14 +130,14 @@ impl Engine<'_> {
             Op::Call { call } => self.check_calls(slot, call, pc, member, depth),
             Op::CallReturn => self.states.slots[slot as usize].depth -= 1,
             Op::Return if depth == 0 => {
-                self.check_ends(slot, now);
+                self.check_ends(slot, now_ns);
                 return false;
             }
             Op::Return => {
                 let [back, caller, _] = self.states.frame(slot, depth - 1);
                 self.leave_at(slot, (back & !IDLE) | CHECK, caller, depth);
             }
-            Op::Cold(op) => return self.check_cold_step(slot, op, pc, member, depth, now),
+            Op::Cold(op) => return self.check_cold_step(slot, op, pc, member, depth, now_ns),
             // A check has nothing to do there.
             Op::Draw { .. }
             | Op::Wait { .. }
@@ -162,19 +164,19 @@ impl Engine<'_> {
         pc: usize,
         member: u32,
         depth: usize,
-        now: u64,
+        now_ns: u64,
     ) -> bool {
         let code = self.code;
         match op {
-            ColdOp::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now),
+            ColdOp::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now_ns),
             ColdOp::Answer { status } => {
                 self.check_arrives(slot);
                 self.details.slots[slot as usize].status = status as u16;
                 let ns = self.check_cost_ns(slot);
-                return self.check_sleeps(slot, now, ns);
+                return self.check_sleeps(slot, now_ns, ns);
             }
             ColdOp::EnterFaulty { down } => {
-                return self.check_meets_fault(slot, down, pc, member, depth, now);
+                return self.check_meets_fault(slot, down, pc, member, depth, now_ns);
             }
             ColdOp::LeaveScaled { slow: true } => self.details.unscale(slot),
             // As a balancer without a guard.
@@ -215,11 +217,11 @@ impl Engine<'_> {
     }
 
     /// A node that may be down in the plain way, where a check is refused.
-    fn check_meets_refusal(&mut self, slot: u32, fault: u32, member: u32, now: u64) {
+    fn check_meets_refusal(&mut self, slot: u32, fault: u32, member: u32, now_ns: u64) {
         let site = &self.code.faults[fault as usize];
         let node = &mut self.faults[member.wrapping_add(site.offset) as usize];
         let after = self.class_key >= order_key(Class::Fault, 0);
-        if !node.is_up(&site.law, now, after) {
+        if !node.is_up(&site.law, now_ns, after) {
             let back = if site.checks_pass { None } else { Some(Kind::Refused) };
             self.states.slots[slot as usize].set_outcome(back);
             self.states.slots[slot as usize].pc = site.skip | CHECK;
@@ -234,10 +236,10 @@ impl Engine<'_> {
         pc: usize,
         member: u32,
         depth: usize,
-        now: u64,
+        now_ns: u64,
     ) -> bool {
         self.check_arrives(slot);
-        let waits = self.enter_share(slot, share, member, 0, now);
+        let waits = self.enter_share(slot, share, member, 0, now_ns);
         self.leave_at(slot, (pc as u32 + 1) | CHECK | if waits { LINE } else { 0 }, member, depth);
         false
     }
@@ -256,22 +258,22 @@ impl Engine<'_> {
         pc: usize,
         member: u32,
         depth: usize,
-        now: u64,
+        now_ns: u64,
     ) -> bool {
         let site = &self.code.queues[queue as usize];
         let at = &mut self.members[member.wrapping_add(site.offset) as usize];
         let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
         match at.queue.enter(site.limits, &mut self.links, slot) {
             QueueEntry::Inside => {
-                gauge.busy = gauge.busy.wrapping_sub(now);
+                gauge.busy = gauge.busy.wrapping_sub(now_ns);
                 true
             }
             QueueEntry::Waits => {
-                gauge.waiting = gauge.waiting.wrapping_sub(now);
+                gauge.waiting = gauge.waiting.wrapping_sub(now_ns);
                 gauge.most = gauge.most.max(at.queue.waiting());
                 self.leave_at(slot, (pc as u32 + 1) | LINE | CHECK, member, depth);
                 if let Some(ns) = site.timeout_ns {
-                    self.end_wait_after(slot, now, ns);
+                    self.end_wait_after(slot, now_ns, ns);
                 }
                 false
             }
@@ -289,16 +291,16 @@ impl Engine<'_> {
         pc: usize,
         member: u32,
         depth: usize,
-        now: u64,
+        now_ns: u64,
     ) -> bool {
         let site = self.code.lines.sites[down as usize];
         let after = self.class_key >= order_key(Class::Fault, 0);
-        if site.checks_pass && !self.is_up(down, member, now, after) && site.mode != Mode::Slow {
+        if site.checks_pass && !self.is_up(down, member, now_ns, after) && site.mode != Mode::Slow {
             // The node answers checks although it is down.
             self.states.slots[slot as usize].pc = site.skip | CHECK;
             return true;
         }
-        let goes_on = self.come_to_fault(slot, pc, member, depth, now, after);
+        let goes_on = self.come_to_fault(slot, pc, member, depth, now_ns, after);
         self.states.slots[slot as usize].pc |= CHECK;
         goes_on
     }
@@ -327,7 +329,7 @@ impl Engine<'_> {
         site.is_some_and(|site| self.code.guards.sites[site as usize].check_expects.is_empty())
     }
 
-    fn check_sleeps(&mut self, slot: u32, now: u64, ns: u64) -> bool {
+    fn check_sleeps(&mut self, slot: u32, now_ns: u64, ns: u64) -> bool {
         if ns == 0 {
             return true;
         }
@@ -335,23 +337,23 @@ impl Engine<'_> {
         // Its waits are not walked through again when it is cut off.
         state.pc |= PARKED;
         let (pc, member, depth) = (state.pc & !(PARKED | CHECK), state.member, usize::from(state.depth));
-        self.scopes.stand(slot, now, pc as usize, member, depth);
-        let at = now.saturating_add(ns).min(END_OF_TIME);
+        self.scopes.stand(slot, now_ns, pc as usize, member, depth);
+        let at = now_ns.saturating_add(ns).min(END_OF_TIME);
         let state = &self.states.slots[slot as usize];
         let rank = self.scopes.slots[slot as usize].rank;
         let key = crate::code::order::ranked(order_key(Class::Step, state.ordinal), rank);
-        self.pending.push(now, Entry { at, key, who: slot, tag: state.tag });
+        self.pending.push(now_ns, Entry { at, key, who: slot, tag: state.tag });
         false
     }
 
-    fn check_ends(&mut self, slot: u32, now: u64) {
+    fn check_ends(&mut self, slot: u32, now_ns: u64) {
         let Detail { check: (index, target), probe, .. } = self.details.slots[slot as usize];
         if probe != NONE {
             if self.states.slots[slot as usize].outcome().is_some() {
                 self.probes.of[probe as usize].found = None;
             }
             self.check_is_gone(slot);
-            return self.probe_ends(probe, now);
+            return self.probe_ends(probe, now_ns);
         }
         let site = self.guards.get(index).map_or(NOT, |guard| guard.site);
         let expects = &self.code.guards.sites[site as usize].check_expects;
@@ -359,30 +361,30 @@ impl Engine<'_> {
         let fit = expects.is_empty() || self.answered_with(slot).is_none_or(as_expected);
         let passed = self.states.slots[slot as usize].outcome().is_none() && fit;
         self.check_is_gone(slot);
-        self.result_of_check(index, target, passed, now);
+        self.result_of_check(index, target, passed, now_ns);
     }
 
     /// A check timed out.
-    pub(crate) fn check_times_out(&mut self, slot: u32, limit: &Limit, now: u64) {
+    pub(crate) fn check_times_out(&mut self, slot: u32, limit: &Limit, now_ns: u64) {
         let Detail { check: (index, target), probe, .. } = self.details.slots[slot as usize];
-        self.cut_to(slot, &Limit { end: u32::MAX, ..*limit }, now);
+        self.cut_to(slot, &Limit { end: u32::MAX, ..*limit }, now_ns);
         self.check_is_gone(slot);
         if probe != NONE {
             self.probes.remove(probe);
             return;
         }
-        self.result_of_check(index, target, false, now);
+        self.result_of_check(index, target, false, now_ns);
     }
 
     /// The run is over: drops the checks in flight.
-    pub(crate) fn end_checks(&mut self, now: u64) {
+    pub(crate) fn end_checks(&mut self, now_ns: u64) {
         if self.states.checks == 0 {
             return;
         }
         let free = self.states.free();
         for slot in 0..self.states.slots.len() as u32 {
             if !free[slot as usize] && self.states.slots[slot as usize].pc & CHECK != 0 {
-                self.cut_to(slot, &Limit { end: u32::MAX, ..Limit::default() }, now);
+                self.cut_to(slot, &Limit { end: u32::MAX, ..Limit::default() }, now_ns);
                 self.check_is_gone(slot);
             }
         }
@@ -394,12 +396,12 @@ impl Engine<'_> {
         self.states.remove(slot);
     }
 
-    fn result_of_check(&mut self, index: u32, target: u32, passed: bool, now: u64) {
+    fn result_of_check(&mut self, index: u32, target: u32, passed: bool, now_ns: u64) {
         if let Some(guard) = self.guards.get(index) {
-            guard.upstream.check_result(now, target, passed);
+            guard.upstream.check_result(now_ns, target, passed);
         }
-        self.schedule_check(index, now);
-        self.watch(index, now);
-        self.admit_by_health(index, now);
+        self.schedule_check(index, now_ns);
+        self.watch(index, now_ns);
+        self.admit_by_health(index, now_ns);
     }
 }

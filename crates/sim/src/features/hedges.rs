@@ -22,29 +22,29 @@ impl Engine<'_> {
         pc: usize,
         member: u32,
         depth: usize,
-        now: u64,
+        now_ns: u64,
     ) {
         let site = &self.code.hedges[hedge as usize];
         if let Some(budget) = site.budget {
-            self.earn(slot, member.wrapping_add(budget), now);
+            self.earn(slot, member.wrapping_add(budget), now_ns);
         }
-        let hedging = Hedging::new(&site.config, now, self.said(slot).1);
+        let hedging = Hedging::new(&site.config, now_ns, self.said(slot).1);
         let frames = self.frames_within(slot, depth);
         self.leave_at(slot, (pc as u32 + 1) | FAN, member, depth);
         let group = self.branches.open_group(slot);
         (group.site, group.pc, group.len) = (hedge, pc as u32 + 1, site.config.attempts);
-        (group.since, group.depth, group.hedging) = (now, frames, Some(hedging));
-        let child = self.send_attempt(slot, now);
-        self.watch_hedge(slot, now);
+        (group.since, group.depth, group.hedging) = (now_ns, frames, Some(hedging));
+        let child = self.send_attempt(slot, now_ns);
+        self.watch_hedge(slot, now_ns);
         self.branches.then = child;
     }
 
     /// Sends in another attempt.
-    fn send_attempt(&mut self, parent: u32, now: u64) -> u32 {
+    fn send_attempt(&mut self, parent: u32, now_ns: u64) -> u32 {
         let Some(group) = self.branches.group(parent) else { return NOT };
         let (pc, len, depth, index) = (group.pc, group.len, group.depth, group.branches.len() as u32);
         let hedge = group.site;
-        let child = self.send_in(parent, index, len, now);
+        let child = self.send_in(parent, index, len, now_ns);
         self.mark_attempt(child, parent, hedge);
         let member = self.states.slots[parent as usize].member;
         self.leave_at(child, pc, member, 0);
@@ -63,7 +63,7 @@ impl Engine<'_> {
     }
 
     /// Schedules the instant at which the next attempt may begin. Events of hedges that are over can be dropped.
-    fn watch_hedge(&mut self, slot: u32, now: u64) {
+    fn watch_hedge(&mut self, slot: u32, now_ns: u64) {
         let deadline = self.branches.group(slot).and_then(|group| group.hedging?.next_deadline());
         let Some(at) = deadline else { return };
         let at = at.min(END_OF_TIME);
@@ -77,34 +77,34 @@ impl Engine<'_> {
             Event::Limit => scopes.is_over(Event::index(e.who), e.tag),
             Event::Tick | Event::Flip | Event::Hold | Event::Watch | Event::Checks | Event::Think => false,
         };
-        self.pending.push_limit(at - now, entry, is_over);
+        self.pending.push_limit(at - now_ns, entry, is_over);
     }
 
     /// The delay before a further attempt has passed.
-    pub(crate) fn hedge_is_due(&mut self, slot: u32, now: u64) {
+    pub(crate) fn hedge_is_due(&mut self, slot: u32, now_ns: u64) {
         let hedging = self.branches.group(slot).and_then(|group| group.hedging);
-        if hedging.is_some_and(|hedging| hedging.due(now) == Step::Start) {
-            self.hedge_again(slot, now);
+        if hedging.is_some_and(|hedging| hedging.due(now_ns) == Step::Start) {
+            self.hedge_again(slot, now_ns);
         }
     }
 
     /// Begins a further attempt in its turn, if the budget permits.
-    fn hedge_again(&mut self, slot: u32, now: u64) -> Step {
+    fn hedge_again(&mut self, slot: u32, now_ns: u64) -> Step {
         let (member, selected) =
             (self.states.slots[slot as usize].member, self.states.slots[slot as usize].selected());
         let Some(group) = self.branches.group(slot) else { return Step::Wait };
         let budget = self.code.hedges[group.site as usize].budget;
-        let may = budget.is_none_or(|b| self.budgets[member.wrapping_add(b) as usize].take(now));
+        let may = budget.is_none_or(|b| self.budgets[member.wrapping_add(b) as usize].take(now_ns));
         let Some(hedging) = &mut group.hedging else { return Step::Wait };
         if !may {
             return hedging.refused();
         }
-        hedging.started(now);
+        hedging.started(now_ns);
         self.ledger.extra_attempts += u64::from(selected);
-        let child = self.send_attempt(slot, now);
-        self.watch_hedge(slot, now);
+        let child = self.send_attempt(slot, now_ns);
+        self.watch_hedge(slot, now_ns);
         self.states.slots[child as usize].pc |= BEGINS;
-        self.wake(child, now);
+        self.wake(child, now_ns);
         Step::Wait
     }
 
@@ -119,7 +119,7 @@ impl Engine<'_> {
     }
 
     /// An attempt has returned.
-    pub(crate) fn hedge_ends(&mut self, slot: u32, hedge: u32, now: u64) {
+    pub(crate) fn hedge_ends(&mut self, slot: u32, hedge: u32, now_ns: u64) {
         let outcome = self.states.slots[slot as usize].outcome();
         let detail = self.details.slots[slot as usize];
         let (parent, begun) = (self.branches.parent(slot), self.branches.begun(slot));
@@ -132,16 +132,16 @@ impl Engine<'_> {
         let Some(hedging) = hedging else { return };
         let mut step = hedging.came_back(outcome);
         if step == Step::Start {
-            step = self.hedge_again(parent, now);
+            step = self.hedge_again(parent, now_ns);
         }
         let Step::Answer(outcome) = step else {
             self.spend_notes(slot);
-            return self.remove_branch(slot, now);
+            return self.remove_branch(slot, now_ns);
         };
         self.book_start(parent, parent, begun);
         self.move_notes(slot, parent);
-        self.remove_branch(slot, now);
-        self.cut_branches(parent, false, false, now);
+        self.remove_branch(slot, now_ns);
+        self.cut_branches(parent, false, false, now_ns);
         let end = self.code.hedges[hedge as usize].end;
         self.resume(parent, end, outcome, (detail.status, detail.relayed));
     }

@@ -19,7 +19,7 @@ const IDLE_EVENTS: u64 = 1024;
 
 impl Engine<'_> {
     /// A request crosses a cable that may lose it; false: it is lost.
-    pub(crate) fn crosses(&mut self, slot: u32, lossy: u32, member: u32, now: u64) -> bool {
+    pub(crate) fn crosses(&mut self, slot: u32, lossy: u32, member: u32, now_ns: u64) -> bool {
         let site = self.code.lossy[lossy as usize];
         let key = self.draw_key(slot, site.key, site.visits);
         if crossing::extra_ns(site.loss, None, key).is_some() {
@@ -28,22 +28,22 @@ impl Engine<'_> {
         if let Some(counter) = site.time.and_then(|draw| self.code.draws[draw as usize].visits) {
             self.states.visit(slot, counter);
         }
-        self.lose(slot, site.stage, member, now);
+        self.lose(slot, site.stage, member, now_ns);
         false
     }
 
     /// Loses a request: it is past the step that lost it.
-    pub(crate) fn lose(&mut self, slot: u32, stage: u32, member: u32, now: u64) {
-        self.stops(slot, stage, member, now);
+    pub(crate) fn lose(&mut self, slot: u32, stage: u32, member: u32, now_ns: u64) {
+        self.stops(slot, stage, member, now_ns);
     }
 
     /// A request waits for others, or for nothing, from now on.
-    pub(crate) fn stops(&mut self, slot: u32, stage: u32, member: u32, now: u64) {
-        self.charge(slot, stage, member, now.wrapping_neg());
+    pub(crate) fn stops(&mut self, slot: u32, stage: u32, member: u32, now_ns: u64) {
+        self.charge(slot, stage, member, now_ns.wrapping_neg());
         if self.states.slots[slot as usize].pc & CHECK != 0 {
             return;
         }
-        self.ledger.last_stop = self.ledger.last_stop.max(now);
+        self.ledger.last_stop = self.ledger.last_stop.max(now_ns);
     }
 
     /// The stage where a request behind such a step was lost, and whether on its way in.
@@ -159,35 +159,35 @@ impl Engine<'_> {
     }
 
     /// A request leaves its line; from now on it is before that step.
-    fn leave_lines(&mut self, slot: u32, now: u64) {
+    fn leave_lines(&mut self, slot: u32, now_ns: u64) {
         let state = self.states.slots[slot as usize];
         let (pc, member) = ((state.pc & !LINE) as usize - 1, state.member);
         match self.code.steps[pc].op {
             Op::EnterQueue { queue } => {
-                self.leave_line(slot, queue, member, now);
+                self.leave_line(slot, queue, member, now_ns);
                 self.count_cut(self.code.queues[queue as usize].stage, member, state.mask());
             }
             Op::EnterShare { share } => {
                 let stage = self.code.shares[share as usize].stage;
-                self.charge(slot, stage, member, now);
-                self.leave_share_line(slot, share, member, now);
+                self.charge(slot, stage, member, now_ns);
+                self.leave_share_line(slot, share, member, now_ns);
             }
             Op::Cold(ColdOp::AskGuard { lb }) => {
                 let index = self.instance(slot, &self.code.lbs[lb as usize], member);
-                self.leave_guard_line(slot, index, now);
+                self.leave_guard_line(slot, index, now_ns);
             }
             _ => return,
         }
         self.leave_at(slot, pc as u32 | PARKED, member, usize::from(state.depth));
-        self.scopes.stand(slot, now, pc, member, usize::from(state.depth));
+        self.scopes.stand(slot, now_ns, pc, member, usize::from(state.depth));
     }
 
-    fn lose_request(&mut self, slot: u32, now: u64) {
+    fn lose_request(&mut self, slot: u32, now_ns: u64) {
         let state = &self.states.slots[slot as usize];
         let ledger = &mut self.ledger;
         ledger.ended += 1;
-        ledger.latency_sum = ledger.latency_sum.wrapping_add(now - state.arrived);
-        ledger.step(now, false);
+        ledger.latency_sum = ledger.latency_sum.wrapping_add(now_ns - state.arrived);
+        ledger.step(now_ns, false);
         ledger.errors[Kind::Lost as usize] += u64::from(state.selected());
     }
 }

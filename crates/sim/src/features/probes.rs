@@ -19,7 +19,7 @@ use weir_model::draws::purpose;
 impl Engine<'_> {
     /// Probes how busy targets are; the balancer gets the answers now, or as they arrive.
     #[inline(never)]
-    pub(crate) fn probe(&mut self, slot: u32, index: u32, now: u64) {
+    pub(crate) fn probe(&mut self, slot: u32, index: u32, now_ns: u64) {
         let Some(picks) = self.guards.get(index).map(|guard| guard.picks) else { return };
         let draw = self.choice_key(slot, picks, self.details.slots[slot as usize].came);
         let (first, on) = self.guards.place(index);
@@ -31,7 +31,7 @@ impl Engine<'_> {
         let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
         if !costs && !code.guards.probe_ways.take_time(list) {
             return prequal
-                .probe(now, draw, |t| busy[code.ends.server(targets.get(code, t).member) as usize]);
+                .probe(now_ns, draw, |t| busy[code.ends.server(targets.get(code, t).member) as usize]);
         }
         let mut whom = std::mem::take(&mut self.probes.whom);
         prequal.whom(draw, &mut whom);
@@ -40,43 +40,47 @@ impl Engine<'_> {
             let number = self.probes.number();
             let probe =
                 Probe { index: first as u32, on, target, member, key, number, back_ns: 0, found: None };
-            if costs { self.send_costly(probe, targets, now) } else { self.send_probe(probe, list, now) }
+            if costs {
+                self.send_costly(probe, targets, now_ns)
+            } else {
+                self.send_probe(probe, list, now_ns)
+            }
         }
         self.probes.whom = whom;
     }
 
-    fn send_probe(&mut self, probe: Probe, list: u32, now: u64) {
+    fn send_probe(&mut self, probe: Probe, list: u32, now_ns: u64) {
         let Some((out_ns, back_ns)) = self.code.guards.probe_ways.times(list, probe.target, probe.key) else {
             return;
         };
         let probe = self.probes.add(Probe { back_ns, ..probe });
         match out_ns {
-            0 => self.probe_arrives(probe, now),
-            _ => self.probe_goes_on(probe, out_ns, now),
+            0 => self.probe_arrives(probe, now_ns),
+            _ => self.probe_goes_on(probe, out_ns, now_ns),
         }
     }
 
-    fn probe_goes_on(&mut self, probe: u32, ns: u64, now: u64) {
-        let at = now.saturating_add(ns).min(END_OF_TIME);
+    fn probe_goes_on(&mut self, probe: u32, ns: u64, now_ns: u64) {
+        let at = now_ns.saturating_add(ns).min(END_OF_TIME);
         let key = order_key(Class::Step, self.probes.of[probe as usize].number);
-        self.pending.push(now, Entry { at, key, who: Event::Checks.who(probe), tag: PROBE });
+        self.pending.push(now_ns, Entry { at, key, who: Event::Checks.who(probe), tag: PROBE });
     }
 
     /// A probe arrives or returns.
     #[cold]
     #[inline(never)]
-    pub(crate) fn probe_is_due(&mut self, probe: u32, now: u64) {
+    pub(crate) fn probe_is_due(&mut self, probe: u32, now_ns: u64) {
         match self.probes.of[probe as usize].found {
-            None => self.probe_arrives(probe, now),
-            Some(_) => self.probe_ends(probe, now),
+            None => self.probe_arrives(probe, now_ns),
+            Some(_) => self.probe_ends(probe, now_ns),
         }
     }
 
-    fn probe_arrives(&mut self, probe: u32, now: u64) {
+    fn probe_arrives(&mut self, probe: u32, now_ns: u64) {
         self.probe_looks(probe);
         match self.probes.of[probe as usize].back_ns {
-            0 => self.probe_ends(probe, now),
-            ns => self.probe_goes_on(probe, ns, now),
+            0 => self.probe_ends(probe, now_ns),
+            ns => self.probe_goes_on(probe, ns, now_ns),
         }
     }
 
@@ -87,20 +91,20 @@ impl Engine<'_> {
     }
 
     /// A probe has ended, with an answer or without.
-    pub(crate) fn probe_ends(&mut self, probe: u32, now: u64) {
+    pub(crate) fn probe_ends(&mut self, probe: u32, now_ns: u64) {
         let Probe { index, on, target, key, found, .. } = self.probes.remove(probe);
         let Some(guard) = self.guards.get(index) else { return };
         if let (Some(found), Some(prequal)) = (found, guard.upstream.on(on).balancer().prequal()) {
-            prequal.probed(now, key, target, found.in_flight, found.latency_ns());
+            prequal.probed(now_ns, key, target, found.in_flight, found.latency_ns());
         }
     }
 
     /// Sends out a probe with a cost: it has a slot of its own, like a health check.
-    fn send_costly(&mut self, probe: Probe, targets: Targets, now: u64) {
+    fn send_costly(&mut self, probe: Probe, targets: Targets, now_ns: u64) {
         let Probe { index, on, target, key, number, .. } = probe;
         let to = targets.get(self.code, target);
         let probe = self.probes.add(probe);
-        let slot = self.states.add(number, now, key.with(purpose::PROBE), false);
+        let slot = self.states.add(number, now_ns, key.with(purpose::PROBE), false);
         self.states.checks += 1;
         self.scopes.begin(slot);
         self.hops.begin(slot);
@@ -108,10 +112,10 @@ impl Engine<'_> {
         (self.details.slots[slot as usize].check, self.details.slots[slot as usize].probe) =
             ((index, target), probe);
         let (live, tag) = self.scopes.enter(slot, Limit { end: CHECKED, ..Limit::default() }, 0);
-        let at = now.saturating_add(self.guards.probe_age_ns(index, on)).min(END_OF_TIME);
+        let at = now_ns.saturating_add(self.guards.probe_age_ns(index, on)).min(END_OF_TIME);
         let key = order_key(Class::Limit, number);
-        self.pending.push(now, Entry { at, key, who: Event::Limit.who(live), tag });
+        self.pending.push(now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
         self.leave_at(slot, to.pc | CHECK, to.member, 0);
-        self.check_goes_on(slot, now);
+        self.check_goes_on(slot, now_ns);
     }
 }

@@ -14,7 +14,7 @@ impl Engine<'_> {
         share: u32,
         member: u32,
         selected: u64,
-        now: u64,
+        now_ns: u64,
     ) -> bool {
         let site = &self.code.shares[share as usize];
         let is_check = self.states.slots[slot as usize].pc & CHECK != 0;
@@ -27,22 +27,22 @@ impl Engine<'_> {
         let Shares { servers, jobs, meters, .. } = &mut self.shares;
         let state = &mut servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        if state.enter(&site.law, jobs, now, slot, work_ns) == QueueEntry::Waits {
-            meters[at].add(now, 0.0, 1.0);
+        if state.enter(&site.law, jobs, now_ns, slot, work_ns) == QueueEntry::Waits {
+            meters[at].add(now_ns, 0.0, 1.0);
             let most = &mut self.ledger.gauges[at].most;
             *most = (*most).max(state.waiting());
             return true;
         }
-        meters[at].add(now, site.law.busy_cores(state.inside()) - before, 0.0);
+        meters[at].add(now_ns, site.law.busy_cores(state.inside()) - before, 0.0);
         let gauge = &mut self.ledger.gauges[at];
-        gauge.served = gauge.served.wrapping_sub(now & selected);
+        gauge.served = gauge.served.wrapping_sub(now_ns & selected);
         gauge.started += selected & 1;
-        self.look_again(index, now);
+        self.look_again(index, now_ns);
         false
     }
 
     /// A request leaves its server, finished or cut off.
-    pub(crate) fn leave_share(&mut self, slot: u32, share: u32, member: u32, selected: u64, now: u64) {
+    pub(crate) fn leave_share(&mut self, slot: u32, share: u32, member: u32, selected: u64, now_ns: u64) {
         if self.work_left.is_kept() {
             self.work_left.stop(slot);
         }
@@ -52,33 +52,33 @@ impl Engine<'_> {
         let Shares { servers, jobs, meters, .. } = &mut self.shares;
         let state = &mut servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        let next = state.leave(&site.law, jobs, now, slot);
+        let next = state.leave(&site.law, jobs, now_ns, slot);
         let busy = site.law.busy_cores(state.inside()) - before;
-        meters[at].add(now, busy, if next.is_some() { -1.0 } else { 0.0 });
+        meters[at].add(now_ns, busy, if next.is_some() { -1.0 } else { 0.0 });
         let gauge = &mut self.ledger.gauges[at];
-        gauge.served = gauge.served.wrapping_add(now & selected);
+        gauge.served = gauge.served.wrapping_add(now_ns & selected);
         if let Some(next) = next {
             let begins = &mut self.states.slots[next as usize];
             begins.pc &= !LINE;
-            gauge.served = gauge.served.wrapping_sub(now & begins.mask());
+            gauge.served = gauge.served.wrapping_sub(now_ns & begins.mask());
             gauge.started += begins.mask() & 1;
         }
-        self.look_again(index, now);
+        self.look_again(index, now_ns);
     }
 
     /// A request leaves the line for a thread.
-    pub(crate) fn leave_share_line(&mut self, slot: u32, share: u32, member: u32, now: u64) {
+    pub(crate) fn leave_share_line(&mut self, slot: u32, share: u32, member: u32, now_ns: u64) {
         if self.work_left.is_kept() {
             self.work_left.stop(slot);
         }
         let site = &self.code.shares[share as usize];
         let Shares { servers, jobs, meters, .. } = &mut self.shares;
         servers[member.wrapping_add(site.offset) as usize].state.abandon(jobs, slot);
-        meters[site.gauge.wrapping_add(member & self.code.mask) as usize].add(now, 0.0, -1.0);
+        meters[site.gauge.wrapping_add(member & self.code.mask) as usize].add(now_ns, 0.0, -1.0);
     }
 
     /// Schedules the next tick of a server, for when it will finish a request.
-    fn look_again(&mut self, index: u32, now: u64) {
+    fn look_again(&mut self, index: u32, now_ns: u64) {
         let (site, _) = self.code.servers[index as usize];
         let server = &mut self.shares.servers[index as usize];
         let law = &self.code.shares[site as usize].law;
@@ -90,13 +90,13 @@ impl Engine<'_> {
         server.tick = server.tick.wrapping_add(1);
         // Before everything else at that instant: the tick only marks the requests whose turn comes as finished. A
         // request that finishes at this very instant goes on in its turn.
-        let key = if end <= now { self.class_key } else { order_key(Class::Step, 0) };
+        let key = if end <= now_ns { self.class_key } else { order_key(Class::Step, 0) };
         let at = end.min(END_OF_TIME);
-        self.pending.push(now, Entry { at, key, who: Event::Tick.who(index), tag: server.tick });
+        self.pending.push(now_ns, Entry { at, key, who: Event::Tick.who(index), tag: server.tick });
     }
 
     /// The tick of a server: finished requests go on in their turn.
-    pub(crate) fn tick(&mut self, index: u32, tag: u32, now: u64) {
+    pub(crate) fn tick(&mut self, index: u32, tag: u32, now_ns: u64) {
         let (site, _) = self.code.servers[index as usize];
         let Shares { servers, jobs, done, .. } = &mut self.shares;
         let server = &mut servers[index as usize];
@@ -106,12 +106,12 @@ impl Engine<'_> {
         server.due = 0;
         let mut done = std::mem::take(done);
         done.clear();
-        server.state.done(&self.code.shares[site as usize].law, jobs, now, &mut done);
+        server.state.done(&self.code.shares[site as usize].law, jobs, now_ns, &mut done);
         for &slot in &done {
-            self.wake(slot, now);
+            self.wake(slot, now_ns);
         }
         if done.is_empty() {
-            self.look_again(index, now);
+            self.look_again(index, now_ns);
         }
         self.shares.done = done;
     }

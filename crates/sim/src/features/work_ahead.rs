@@ -18,12 +18,12 @@ impl Engine<'_> {
     /// Gives a balancer that uses it the work left at its targets.
     #[cold]
     #[inline(never)]
-    pub(crate) fn tell_work_left(&mut self, index: u32, now: u64) {
+    pub(crate) fn tell_work_left(&mut self, index: u32, now_ns: u64) {
         let Some((targets, lw)) = self.guards.least_work(index) else { return };
         let (code, work, shares) = (self.code, &self.work_left, &self.shares);
         lw.tell(|t| {
             let account = code.ends.work(targets.get(code, t).member);
-            work.amount(account, now, |server, slot| shares.left_ns(code, server, slot, now))
+            work.amount(account, now_ns, |server, slot| shares.left_ns(code, server, slot, now_ns))
         });
     }
 
@@ -86,12 +86,12 @@ impl Engine<'_> {
     /// Begins work that some balancer may use.
     #[cold]
     #[inline(never)]
-    pub(crate) fn begin_known_work(&mut self, slot: u32, work: u32, now: u64) {
+    pub(crate) fn begin_known_work(&mut self, slot: u32, work: u32, now_ns: u64) {
         let KnownWork { draw, ns } = self.code.known_work[work as usize];
         let foreseen_ns = if draw == NOT { ns } else { self.foreseen(slot, draw, 0) };
         let longer = draw != NOT && self.code.draws[draw as usize].scaled;
         let factor = if longer { self.details.slots[slot as usize].factor } else { 1.0 };
-        let until = now.saturating_add(scaled(foreseen_ns, factor));
+        let until = now_ns.saturating_add(scaled(foreseen_ns, factor));
         self.work_left.work(slot, foreseen_ns, until);
     }
 

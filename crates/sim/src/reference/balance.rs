@@ -113,7 +113,7 @@ impl Reference<'_> {
         let cookies = self.balancers[index as usize].sticky.as_ref();
         let sticky = cookies.zip(self.branches.slots[slot as usize].key);
         let sticky = sticky.and_then(|(cookies, key)| cookies.target(&self.jar, key));
-        let ask = Ask { draw, key, now_ns: self.now, exclude: &self.excluded, sticky };
+        let ask = Ask { draw, key, now_ns: self.now_ns, exclude: &self.excluded, sticky };
         let on = self.on(lb, slot);
         self.balancers[index as usize].upstream.on(on).pick(&ask)
     }
@@ -137,7 +137,7 @@ impl Reference<'_> {
             member: branch.member,
             index: ticket.target,
             probe: ticket.probe,
-            at_ns: self.now,
+            at_ns: self.now_ns,
             on: self.on(self.balancers[index as usize].lb, slot),
         };
         self.branches.push_frame(slot, frame);
@@ -176,7 +176,7 @@ impl Reference<'_> {
         self.balancers[index as usize].vain = 0;
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Line;
-        branch.since = self.now;
+        branch.since = self.now_ns;
         self.stops(slot);
         if let Some(ns) = site.wait_timeout_ns {
             self.end_wait_after(slot, ns);
@@ -235,9 +235,9 @@ impl Reference<'_> {
         let on = self.on(lb, slot);
         let upstream = self.balancers[index as usize].upstream.on(on);
         let release = if relayed {
-            upstream.relayed(self.now, ticket, outcome, status)
+            upstream.relayed(self.now_ns, ticket, outcome, status)
         } else {
-            upstream.done(self.now, ticket, outcome, status)
+            upstream.done(self.now_ns, ticket, outcome, status)
         };
         if let Release::After(ns) = release {
             self.hold((index, on, frame.index), ns, order);
@@ -261,7 +261,7 @@ impl Reference<'_> {
         let (index, on) = (self.instance(lb, member), frame.on);
         let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
         self.left_target(index, &ticket);
-        self.balancers[index as usize].upstream.on(on).cancelled(self.now, ticket);
+        self.balancers[index as usize].upstream.on(on).cancelled(self.now_ns, ticket);
         if self.tables.lbs[lb as usize].watches {
             self.watch(index);
         }
@@ -275,7 +275,7 @@ impl Reference<'_> {
             return;
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
-        self.busy[self.code.ends.server(to.member) as usize].left(self.now - ticket.at_ns);
+        self.busy[self.code.ends.server(to.member) as usize].left(self.now_ns - ticket.at_ns);
     }
 
     /// Schedules the next examination of a balancer for when its health, or the targets it passes over, change by
@@ -284,24 +284,24 @@ impl Reference<'_> {
         self.tell_outside(index);
         let instance = &mut self.balancers[index as usize];
         let Some(at) = instance.upstream.next_deadline() else { return };
-        let at = at.max(self.now);
+        let at = at.max(self.now_ns);
         if at >= instance.watched {
             return;
         }
         instance.watched = at;
         let key = order_key(Class::Hold, u64::from(index));
         self.pending
-            .push(self.now, Entry { at: at.min(u64::MAX - 1), key, who: what::WATCH | index, tag: 0 });
+            .push(self.now_ns, Entry { at: at.min(u64::MAX - 1), key, who: what::WATCH | index, tag: 0 });
     }
 
     /// Examines the health of a balancer.
     pub(super) fn look_at_balancer(&mut self, index: u32) {
         let instance = &mut self.balancers[index as usize];
-        if instance.watched != self.now {
+        if instance.watched != self.now_ns {
             return;
         }
         instance.watched = u64::MAX;
-        instance.upstream.tick(self.now);
+        instance.upstream.tick(self.now_ns);
         self.watch(index);
         self.admit_by_health(index);
     }
@@ -337,7 +337,7 @@ impl Reference<'_> {
         for &(outer, target) in outside {
             let inner = &tables.inside[&(outer, target)];
             let up = inner.iter().any(|&i| self.balancers[i as usize].alive);
-            self.balancers[outer as usize].upstream.set_behind(self.now, target, up);
+            self.balancers[outer as usize].upstream.set_behind(self.now_ns, target, up);
             self.watch(outer);
             self.admit(outer);
         }

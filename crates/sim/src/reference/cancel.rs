@@ -55,7 +55,7 @@ impl Reference<'_> {
     pub(super) fn resume_parent(&mut self, parent: u32, outcome: weir_policy::Outcome, status: u16) {
         let branch = &mut self.branches.slots[parent as usize];
         (branch.outcome, branch.status, branch.relayed) = (outcome, status, false);
-        branch.since = self.now;
+        branch.since = self.now_ns;
         branch.epoch = branch.epoch.wrapping_add(1);
         self.branches.child[parent as usize] = NONE;
     }
@@ -75,7 +75,7 @@ impl Reference<'_> {
                     self.branches.hand_visits(child, slot);
                 }
             }
-            self.branches.slots[slot as usize].since = self.now;
+            self.branches.slots[slot as usize].since = self.now_ns;
         } else {
             self.charge(slot);
         }
@@ -283,7 +283,7 @@ impl Reference<'_> {
     /// The run is over: gives up all requests that are still in flight.
     pub(super) fn give_up(&mut self) {
         if self.tables.loses && self.branches.live > 0 {
-            self.now = self.ledger.last_step.max(self.ledger.last_stop);
+            self.now_ns = self.ledger.last_step.max(self.ledger.last_stop);
         }
         // A branch in a line gets no further.
         for slot in 0..self.branches.slots.len() as u32 {

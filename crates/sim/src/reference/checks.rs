@@ -22,24 +22,24 @@ impl Reference<'_> {
     fn schedule_check(&mut self, index: u32) {
         let instance = &mut self.balancers[index as usize];
         let Some(at) = instance.upstream.next_check() else { return };
-        let at = at.max(self.now).min(u64::MAX - 1);
+        let at = at.max(self.now_ns).min(u64::MAX - 1);
         if at >= instance.check_due {
             return;
         }
         instance.check_due = at;
         let key = order_key(Class::Hold, CHECKS | u64::from(index));
-        self.pending.push(self.now, Entry { at, key, who: what::CHECK | index, tag: 0 });
+        self.pending.push(self.now_ns, Entry { at, key, who: what::CHECK | index, tag: 0 });
     }
 
     /// Begins the checks of a balancer.
     pub(super) fn begin_checks(&mut self, index: u32) {
-        if self.balancers[index as usize].check_due != self.now {
+        if self.balancers[index as usize].check_due != self.now_ns {
             return;
         }
         self.balancers[index as usize].check_due = u64::MAX;
         let lb = self.balancers[index as usize].lb;
         let timeout_ns = self.tables.lbs[lb as usize].check_timeout_ns;
-        while let Some(target) = self.balancers[index as usize].upstream.start_check(self.now) {
+        while let Some(target) = self.balancers[index as usize].upstream.start_check(self.now_ns) {
             let to = self.balancers[index as usize].targets.get(self.code, target);
             let slot = self.branches.add();
             self.checks_live += 1;
@@ -51,13 +51,13 @@ impl Reference<'_> {
             self.checks_begun += 1;
             let branch = &mut self.branches.slots[slot as usize];
             (branch.stage, branch.member, branch.floor_stage) = (to.pc, to.member, to.pc);
-            (branch.way, branch.tries, branch.since) = (way, way, self.now);
+            (branch.way, branch.tries, branch.since) = (way, way, self.now_ns);
             (branch.order, branch.rank) = (CHECKS | u64::from(index), target.min((1 << 14) - 1));
             (branch.wanted, branch.check, branch.index) = (false, index, target);
             let (order, rank, tag) = (branch.order, branch.rank, branch.tag);
-            let at = self.now.saturating_add(timeout_ns).min(u64::MAX - 1);
+            let at = self.now_ns.saturating_add(timeout_ns).min(u64::MAX - 1);
             let key = crate::code::order::ranked(order_key(Class::Limit, order), rank);
-            self.pending.push(self.now, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
+            self.pending.push(self.now_ns, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
             self.run_branch(slot, Flow::In);
         }
         self.schedule_check(index);
@@ -195,7 +195,7 @@ impl Reference<'_> {
     }
 
     fn result_of_check(&mut self, index: u32, target: u32, passed: bool) {
-        self.balancers[index as usize].upstream.check_result(self.now, target, passed);
+        self.balancers[index as usize].upstream.check_result(self.now_ns, target, passed);
         self.schedule_check(index);
         self.watch(index);
         self.admit_by_health(index);

@@ -59,7 +59,7 @@ impl Reference<'_> {
         let site = &self.tables.limits[limit as usize];
         let key = site.key.and_then(|k| self.key(slot, k));
         let member = self.branches.slots[slot as usize].member;
-        match self.limits[member.wrapping_add(site.offset) as usize].take(self.now, key) {
+        match self.limits[member.wrapping_add(site.offset) as usize].take(self.now_ns, key) {
             Ok(()) => Flow::On,
             Err(_) => {
                 let flow = self.refuse(slot, Kind::Overloaded);

@@ -64,10 +64,10 @@ impl Clients {
     }
 
     /// Whether a request that arrives now is selected, and whether it is in the second half of the window.
-    fn selects(&self, now: u64, ordinal: u64) -> (bool, bool) {
+    fn selects(&self, now_ns: u64, ordinal: u64) -> (bool, bool) {
         let (from, at, to) = match self.source.load.window {
             Window::Requests(from, to) => (from, ordinal, to),
-            Window::Times(from, to) => (from, now, to + 1),
+            Window::Times(from, to) => (from, now_ns, to + 1),
         };
         ((from..to).contains(&at), at >= from + (to - from) / 2)
     }
@@ -110,7 +110,7 @@ impl Reference<'_> {
         let clients = &self.clients;
         let Some(thinking) = clients.thinking.as_ref().filter(|_| !clients.over) else { return };
         let k = clients.sent[user as usize];
-        let at = self.now.saturating_add(thinking.think_ns(user, k)).min(u64::MAX - 1);
+        let at = self.now_ns.saturating_add(thinking.think_ns(user, k)).min(u64::MAX - 1);
         if at > clients.source.load.until_ns {
             return;
         }
@@ -146,7 +146,7 @@ impl Reference<'_> {
 
     fn send(&mut self, order: u64, way: weir_stats::Key, user: u32) {
         let ordinal = self.clients.issued;
-        let (selected, second_half) = self.clients.selects(self.now, ordinal);
+        let (selected, second_half) = self.clients.selects(self.now_ns, ordinal);
         self.clients.issued += 1;
         if user == NONE {
             self.schedule_arrival();
@@ -154,8 +154,8 @@ impl Reference<'_> {
             self.clients.over |= self.clients.issued == self.clients.source.load.requests;
         }
         if selected {
-            let first = self.clients.first_last.map_or(self.now, |(first, _)| first);
-            self.clients.first_last = Some((first, self.now));
+            let first = self.clients.first_last.map_or(self.now_ns, |(first, _)| first);
+            self.clients.first_last = Some((first, self.now_ns));
         }
         // Open arrivals are drawn ahead, so their marks are known; in a closed loop they are found during the run.
         // The last one of a window of times is known when the next one arrives: until then it is the latest.
@@ -164,7 +164,7 @@ impl Reference<'_> {
                 Window::Requests(from, to) => (ordinal == from, ordinal + 1 == to),
                 Window::Times(..) => (self.clients.passed == 0, true),
             };
-            (0..u32::from(first) + u32::from(last)).for_each(|_| self.keep_mark(self.now));
+            (0..u32::from(first) + u32::from(last)).for_each(|_| self.keep_mark(self.now_ns));
         }
         let (shape, key) = self.tables.mix.request(ordinal, way.with(purpose::MIX));
         // Without a key each request is a client of its own; in a closed loop the user is the client.
@@ -179,17 +179,17 @@ impl Reference<'_> {
         (branch.order, branch.user) = (order, user);
         (branch.shape, branch.key, branch.meets) = (shape, sender, meets);
         (branch.selected, branch.second_half) = (selected, second_half);
-        (branch.arrived, branch.since) = (self.now, self.now);
+        (branch.arrived, branch.since) = (self.now_ns, self.now_ns);
         let (tag, ranked) = (branch.tag, ranked(order_key(Class::Limit, order), 0));
         if let Some(ns) = self.clients.patience_ns {
-            let at = self.now.saturating_add(ns).min(u64::MAX - 1);
+            let at = self.now_ns.saturating_add(ns).min(u64::MAX - 1);
             self.schedule(Entry { at, key: ranked, who: what::LIMIT | slot, tag }, true);
         }
         if let Some(recorder) = &mut self.branches.recorder {
-            recorder.begin(slot, ordinal, self.now, selected);
+            recorder.begin(slot, ordinal, self.now_ns, selected);
         }
         self.ledger.arrived += 1;
-        self.ledger.step(self.now, true);
+        self.ledger.step(self.now_ns, true);
         self.run_branch(slot, Flow::In);
     }
 
@@ -200,7 +200,7 @@ impl Reference<'_> {
             *sum = sum.wrapping_add(ns);
         }
         let branch = &self.branches.slots[slot as usize];
-        let latency = self.now - branch.arrived;
+        let latency = self.now_ns - branch.arrived;
         let user = branch.user;
         if let Some(recorder) = &mut self.branches.recorder {
             recorder.end(slot, Some(latency), branch.outcome);
@@ -216,13 +216,13 @@ impl Reference<'_> {
         let ledger = &mut self.ledger;
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);
-        ledger.step(self.now, false);
+        ledger.step(self.now_ns, false);
         #[cfg(test)]
         if self.sabotage == Some(Sabotage::SkipRecord) {
             return;
         }
         if branch.selected {
-            ledger.record(latency, branch.outcome, self.now, branch.second_half, load.deadline_ns);
+            ledger.record(latency, branch.outcome, self.now_ns, branch.second_half, load.deadline_ns);
         }
         if user != NONE {
             self.at_once += u64::from(latency == 0);
@@ -235,7 +235,7 @@ impl Reference<'_> {
 
     /// Stores the integrals at the instants of the window that the clock has passed.
     pub(super) fn pass_marks(&mut self) {
-        while self.now > self.clients.mark {
+        while self.now_ns > self.clients.mark {
             self.keep_mark(self.clients.mark);
         }
     }
@@ -278,7 +278,7 @@ impl Reference<'_> {
     /// Ends the rest of the window with the run.
     pub(super) fn finish_marks(&mut self) {
         while self.clients.passed < 2 {
-            let at = self.clients.mark.min(self.now);
+            let at = self.clients.mark.min(self.now_ns);
             self.keep_mark(at);
         }
     }

@@ -136,7 +136,7 @@ impl Reference<'_> {
     fn schedule_flip(&mut self, line: u32) {
         let at = self.lines[line as usize].next_flip_ns().min(u64::MAX - 1);
         let key = order_key(Class::Fault, u64::from(line));
-        self.pending.push(self.now, Entry { at, key, who: what::FLIP | line, tag: 0 });
+        self.pending.push(self.now_ns, Entry { at, key, who: what::FLIP | line, tag: 0 });
     }
 
     /// A timeline flips.
@@ -160,7 +160,7 @@ impl Reference<'_> {
         if is_up {
             let tables = self.tables;
             for &warmup in &tables.lines[line as usize].warmups {
-                self.warmups[warmup as usize].restart(self.now);
+                self.warmups[warmup as usize].restart(self.now_ns);
             }
         } else {
             self.crash(line);
@@ -175,7 +175,7 @@ impl Reference<'_> {
             return state.is_up_now();
         }
         let before = state.flips();
-        let is_up = state.is_up(&site.law, self.now, self.class >= Class::Fault);
+        let is_up = state.is_up(&site.law, self.now_ns, self.class >= Class::Fault);
         let flips = state.flips() - before;
         if flips > 0 {
             if self.tables.loses {

@@ -36,7 +36,7 @@ impl Reference<'_> {
     pub(super) fn fan_out(&mut self, slot: u32, group: u32) -> Flow {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Children;
-        branch.since = self.now;
+        branch.since = self.now_ns;
         let (member, depth) = (branch.member, u64::from(branch.depth));
         let (list, len) = self.group_list(group, member);
         self.branches.child[slot as usize] = NONE;
@@ -46,7 +46,7 @@ impl Reference<'_> {
         (state.open, state.ok) = (len, 0);
         for index in 0..len {
             let target = self.code.lists[list].get(self.code, index);
-            let child = self.branches.send_in(slot, target.pc, target.member, self.now);
+            let child = self.branches.send_in(slot, target.pc, target.member, self.now_ns);
             self.branches.clear_visits(child);
             self.cells.enter(self.branches.slots[child as usize].cell);
             let branch = &mut self.branches.slots[child as usize];
@@ -137,8 +137,8 @@ impl Reference<'_> {
         self.seen.answers.push((branch.order, branch.arrived, None, branch.outcome));
         let ledger = &mut self.ledger;
         ledger.ended += 1;
-        ledger.latency_sum = ledger.latency_sum.wrapping_add(self.now - branch.arrived);
-        ledger.step(self.now, false);
+        ledger.latency_sum = ledger.latency_sum.wrapping_add(self.now_ns - branch.arrived);
+        ledger.step(self.now_ns, false);
         if branch.selected {
             ledger.errors[Kind::Lost as usize] += 1;
         }

@@ -19,15 +19,15 @@ impl Reference<'_> {
         if let Some(budget) = site.budget
             && self.is_first_attempt(slot)
         {
-            self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
+            self.budgets[member.wrapping_add(budget) as usize].earn(self.now_ns);
         }
         let idempotent = self.is_idempotent(slot);
-        let hedging = Hedging::new(&site.config, self.now, idempotent);
+        let hedging = Hedging::new(&site.config, self.now_ns, idempotent);
         let group = &mut self.branches.groups[slot as usize];
         group.branches.clear();
         group.picks.clear();
         group.hedging = Some(hedging);
-        self.branches.slots[slot as usize].since = self.now;
+        self.branches.slots[slot as usize].since = self.now_ns;
         let child = self.hedge_child(slot);
         self.watch_hedge(slot);
         Flow::Begin(child)
@@ -84,7 +84,7 @@ impl Reference<'_> {
     /// The delay before a further attempt has passed.
     pub(super) fn hedge_is_due(&mut self, slot: u32) {
         let Some(hedging) = self.branches.groups[slot as usize].hedging else { return };
-        if hedging.due(self.now) == Step::Start {
+        if hedging.due(self.now_ns) == Step::Start {
             self.hedge_again(slot);
         }
     }
@@ -97,13 +97,13 @@ impl Reference<'_> {
         };
         let site = &self.tables.hedges[hedge as usize];
         let member = self.branches.slots[slot as usize].member;
-        let may = site.budget.is_none_or(|b| self.budgets[member.wrapping_add(b) as usize].take(self.now));
+        let may = site.budget.is_none_or(|b| self.budgets[member.wrapping_add(b) as usize].take(self.now_ns));
         let group = &mut self.branches.groups[slot as usize];
         let Some(hedging) = &mut group.hedging else { return Step::Wait };
         if !may {
             return hedging.refused();
         }
-        hedging.started(self.now);
+        hedging.started(self.now_ns);
         self.ledger.extra_attempts += u64::from(self.branches.slots[slot as usize].selected);
         let child = self.hedge_child(slot);
         self.watch_hedge(slot);

@@ -24,8 +24,8 @@ impl Reference<'_> {
 
     /// The run is over: detaches the recorder.
     pub(crate) fn noted(&mut self) -> Option<Box<Recorder>> {
-        if self.next_look().is_some_and(|due| due > self.now) {
-            self.look_at(self.now);
+        if self.next_look().is_some_and(|due| due > self.now_ns) {
+            self.look_at(self.now_ns);
         }
         self.branches.recorder.take()
     }

@@ -37,7 +37,7 @@ impl Reference<'_> {
             Act::Warmup { warmup } => {
                 let site = &self.tables.warmups[warmup as usize];
                 let state = &mut self.warmups[branch.member.wrapping_add(site.offset) as usize];
-                let factor = state.enter(&site.law, self.now);
+                let factor = state.enter(&site.law, self.now_ns);
                 self.branches.scale(slot, factor);
                 Flow::On
             }
@@ -69,7 +69,7 @@ impl Reference<'_> {
         let key = self.draw(slot, site.key);
         let ns = scaled(site.sampler.draw(key), self.branches.slots[slot as usize].factor);
         let constant = site.sampler.constant().is_some() && !self.tables.scales;
-        self.work_left.work(slot, foreseen_ns, self.now.saturating_add(ns));
+        self.work_left.work(slot, foreseen_ns, self.now_ns.saturating_add(ns));
         if ns == 0 {
             self.work_left.stop(slot);
         }
@@ -83,7 +83,7 @@ impl Reference<'_> {
         if let Some(budget) = site.budget
             && self.is_first_attempt(slot)
         {
-            self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
+            self.budgets[member.wrapping_add(budget) as usize].earn(self.now_ns);
         }
         let counter = self.tables.visits_of_retries.get(&member.wrapping_add(site.offset)).copied();
         self.branches.begin_attempts(slot, site.retry.exclude, counter);
@@ -162,7 +162,7 @@ impl Reference<'_> {
     /// A branch waits for others or for nothing, or has ended.
     pub(super) fn stops(&mut self, slot: u32) {
         if self.branches.slots[slot as usize].check == NONE {
-            self.ledger.last_stop = self.now;
+            self.ledger.last_stop = self.now_ns;
         }
     }
 
@@ -170,7 +170,7 @@ impl Reference<'_> {
     pub(super) fn lose(&mut self, slot: u32) -> Flow {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Lost;
-        branch.since = self.now;
+        branch.since = self.now_ns;
         self.stops(slot);
         Flow::Stop
     }
@@ -211,7 +211,7 @@ impl Reference<'_> {
         let idempotent = self.is_idempotent(slot);
         let mut next = config.next(attempt, outcome, status, idempotent);
         if let (Some(_), Some(budget)) = (next, budget)
-            && !self.budgets[member.wrapping_add(*budget) as usize].take(self.now)
+            && !self.budgets[member.wrapping_add(*budget) as usize].take(self.now_ns)
         {
             next = None;
         }
@@ -255,7 +255,7 @@ impl Reference<'_> {
     fn start_timeout(&mut self, slot: u32, ns: u64) -> Flow {
         let child = self.send_child(slot);
         let branch = &mut self.branches.slots[child as usize];
-        let at = self.now.saturating_add(ns);
+        let at = self.now_ns.saturating_add(ns);
         let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
         branch.step_inside();
         let entry = Entry { at: at.min(u64::MAX - 1), key, who: what::LIMIT | child, tag: branch.tag };
@@ -275,7 +275,7 @@ impl Reference<'_> {
             }
             _ => (branch.stage + 1, branch.member),
         };
-        let child = self.branches.send_in(slot, stage, member, self.now);
+        let child = self.branches.send_in(slot, stage, member, self.now_ns);
         self.branches.copy_visits(slot, child);
         self.work_left.hand(slot, child);
         self.branches.child[slot as usize] = child;

@@ -36,7 +36,7 @@ impl Reference<'_> {
         if ns == 0 {
             return self.probe_is_due(probe);
         }
-        let at = self.now.saturating_add(ns).min(u64::MAX - 1);
+        let at = self.now_ns.saturating_add(ns).min(u64::MAX - 1);
         let key = order_key(Class::Step, self.probes.of[probe as usize].number);
         self.schedule(Entry { at, key, who: what::PROBE | probe, tag: 0 }, false);
     }
@@ -59,7 +59,7 @@ impl Reference<'_> {
         let Probe { index, on, target, key, found, .. } = self.probes.remove(probe);
         let upstream = self.balancers[index as usize].upstream.on(on);
         if let (Some(found), Some(prequal)) = (found, upstream.balancer().prequal()) {
-            prequal.probed(self.now, key, target, found.in_flight, found.latency_ns());
+            prequal.probed(self.now_ns, key, target, found.in_flight, found.latency_ns());
         }
     }
 
@@ -71,15 +71,15 @@ impl Reference<'_> {
         let way = key.with(purpose::PROBE);
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member, branch.floor_stage) = (to.pc, to.member, to.pc);
-        (branch.way, branch.tries, branch.since) = (way, way, self.now);
+        (branch.way, branch.tries, branch.since) = (way, way, self.now_ns);
         (branch.order, branch.wanted, branch.check) = (number, false, index);
         (branch.index, branch.probe) = (target, probe);
         let tag = branch.tag;
         let prequal = self.balancers[index as usize].upstream.on(on).balancer().prequal();
         let age_ns = prequal.map_or(0, |prequal| prequal.age_ns());
-        let at = self.now.saturating_add(age_ns).min(u64::MAX - 1);
+        let at = self.now_ns.saturating_add(age_ns).min(u64::MAX - 1);
         let key = order_key(Class::Limit, number);
-        self.pending.push(self.now, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
+        self.pending.push(self.now_ns, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
         self.run_branch(slot, Flow::In);
     }
 

@@ -47,7 +47,7 @@ impl Reference<'_> {
     /// A branch gets a slot; `left` is how many leave the line for it.
     fn slot_taken(&mut self, gauge: u32, member: u32, selected: bool, left: f64) {
         let at = self.gauge(gauge, member);
-        self.meters[at].add(self.now, 1.0, -left);
+        self.meters[at].add(self.now_ns, 1.0, -left);
         self.serving(at, selected, true);
     }
 
@@ -55,7 +55,7 @@ impl Reference<'_> {
     fn serving(&mut self, at: usize, selected: bool, begins: bool) {
         let mask = 0u64.wrapping_sub(u64::from(selected));
         let gauge = &mut self.ledger.gauges[at];
-        let now = self.now & mask;
+        let now = self.now_ns & mask;
         gauge.served = if begins { gauge.served.wrapping_sub(now) } else { gauge.served.wrapping_add(now) };
         gauge.started += u64::from(selected && begins);
     }
@@ -63,10 +63,10 @@ impl Reference<'_> {
     fn waits(&mut self, slot: u32, gauge: u32, waiting: u32, timeout_ns: Option<u64>) -> Flow {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Line;
-        branch.since = self.now;
+        branch.since = self.now_ns;
         self.stops(slot);
         let at = self.gauge(gauge, self.branches.slots[slot as usize].member);
-        self.meters[at].add(self.now, 0.0, 1.0);
+        self.meters[at].add(self.now_ns, 0.0, 1.0);
         let most = &mut self.ledger.gauges[at].most;
         *most = (*most).max(waiting);
         if let Some(ns) = timeout_ns {
@@ -79,7 +79,7 @@ impl Reference<'_> {
     pub(super) fn end_wait_after(&mut self, slot: u32, ns: u64) {
         let branch = &self.branches.slots[slot as usize];
         let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
-        let at = self.now.saturating_add(ns).min(u64::MAX - 1);
+        let at = self.now_ns.saturating_add(ns).min(u64::MAX - 1);
         let who = what::going_on(branch) | slot;
         self.schedule(Entry { at, key, who, tag: branch.epoch }, true);
     }
@@ -93,14 +93,14 @@ impl Reference<'_> {
                 let site = &self.tables.queues[queue as usize];
                 self.queues[member.wrapping_add(site.offset) as usize].abandon(&mut self.links, slot);
                 let at = self.gauge(site.gauge, member);
-                self.meters[at].add(self.now, 0.0, -1.0);
+                self.meters[at].add(self.now_ns, 0.0, -1.0);
             }
             Act::Share { server } => {
                 self.work_left.stop(slot);
                 let site = &self.tables.servers[server as usize];
                 self.servers[member.wrapping_add(site.offset) as usize].state.abandon(&mut self.jobs, slot);
                 let at = self.gauge(site.gauge, member);
-                self.meters[at].add(self.now, 0.0, -1.0);
+                self.meters[at].add(self.now_ns, 0.0, -1.0);
             }
             Act::Balance { lb } => {
                 let index = self.instance(lb, member);
@@ -142,7 +142,7 @@ impl Reference<'_> {
         }
         let next = self.queues[member.wrapping_add(site.offset) as usize].leave(&mut self.links);
         let at = self.gauge(site.gauge, member);
-        self.meters[at].add(self.now, -1.0, 0.0);
+        self.meters[at].add(self.now_ns, -1.0, 0.0);
         self.serving(at, selected, false);
         if let Some(next) = next {
             let selected = self.branches.slots[next as usize].selected;
@@ -192,11 +192,11 @@ impl Reference<'_> {
         };
         let branch = &mut self.branches.slots[slot as usize];
         let (member, selected) = (branch.member, branch.selected);
-        branch.since = self.now;
+        branch.since = self.now_ns;
         let index = member.wrapping_add(site.offset);
         let state = &mut self.servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        let entry = state.enter(&site.law, &mut self.jobs, self.now, slot, work_ns);
+        let entry = state.enter(&site.law, &mut self.jobs, self.now_ns, slot, work_ns);
         if entry == QueueEntry::Waits {
             let waiting = state.waiting();
             return self.waits(slot, site.gauge, waiting, None);
@@ -204,7 +204,7 @@ impl Reference<'_> {
         let busy = site.law.busy_cores(state.inside()) - before;
         self.branches.slots[slot as usize].phase = Phase::Inside;
         let at = self.gauge(site.gauge, member);
-        self.meters[at].add(self.now, busy, 0.0);
+        self.meters[at].add(self.now_ns, busy, 0.0);
         self.serving(at, selected, true);
         self.look_again(index);
         Flow::Stop
@@ -219,10 +219,10 @@ impl Reference<'_> {
         let index = member.wrapping_add(site.offset);
         let state = &mut self.servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        let next = state.leave(&site.law, &mut self.jobs, self.now, slot);
+        let next = state.leave(&site.law, &mut self.jobs, self.now_ns, slot);
         let busy = site.law.busy_cores(state.inside()) - before;
         let at = self.gauge(site.gauge, member);
-        self.meters[at].add(self.now, busy, if next.is_some() { -1.0 } else { 0.0 });
+        self.meters[at].add(self.now_ns, busy, if next.is_some() { -1.0 } else { 0.0 });
         self.serving(at, selected, false);
         if let Some(next) = next {
             self.serving(at, self.branches.slots[next as usize].selected, true);
@@ -246,7 +246,7 @@ impl Reference<'_> {
         server.tick = server.tick.wrapping_add(1);
         // Before everything else at that instant: the tick only marks the requests whose turn comes as finished. A
         // request that finishes at this very instant continues in its turn.
-        let class = if end <= self.now { self.class } else { Class::Step };
+        let class = if end <= self.now_ns { self.class } else { Class::Step };
         let entry = Entry {
             at: end.min(u64::MAX - 1),
             key: order_key(class, 0),
@@ -266,7 +266,7 @@ impl Reference<'_> {
         server.due = 0;
         let mut done = std::mem::take(&mut self.scratch);
         done.clear();
-        server.state.done(&self.tables.servers[site as usize].law, &mut self.jobs, self.now, &mut done);
+        server.state.done(&self.tables.servers[site as usize].law, &mut self.jobs, self.now_ns, &mut done);
         for &slot in &done {
             self.wake(slot, Phase::Inside);
         }

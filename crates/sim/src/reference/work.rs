@@ -11,7 +11,7 @@ const PICKED: u16 = 1;
 impl Reference<'_> {
     /// Gives a balancer that uses it the work left at its targets.
     pub(super) fn tell_work_left(&mut self, index: u32, on: u32) {
-        let (code, tables, now) = (self.code, self.tables, self.now);
+        let (code, tables, now) = (self.code, self.tables, self.now_ns);
         let (servers, jobs, work) = (&self.servers, &self.jobs, &self.work_left);
         let instance = &mut self.balancers[index as usize];
         let targets = instance.targets;

@@ -23,8 +23,8 @@ impl Lines {
     }
 
     /// A timeline has flipped.
-    pub fn flip(&mut self, line: u32, flips: u64, now: u64) {
-        if now >= self.ends {
+    pub fn flip(&mut self, line: u32, flips: u64, now_ns: u64) {
+        if now_ns >= self.ends {
             if self.since[line as usize] == 0 {
                 self.which.push(line);
             }

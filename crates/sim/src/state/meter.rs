@@ -34,9 +34,9 @@ impl Level {
 
 impl Meter {
     /// The levels change at `now`.
-    pub fn add(&mut self, now: u64, busy: f64, waiting: f64) {
-        let ns = now.saturating_sub(self.last);
-        self.last = now.max(self.last);
+    pub fn add(&mut self, now_ns: u64, busy: f64, waiting: f64) {
+        let ns = now_ns.saturating_sub(self.last);
+        self.last = now_ns.max(self.last);
         self.busy.add(ns, busy);
         self.waiting.add(ns, waiting);
     }

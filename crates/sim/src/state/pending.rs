@@ -159,14 +159,14 @@ impl Pending {
 
     /// Adds an event at any time not before `now`, outside of the path of every request.
     #[inline]
-    pub fn push(&mut self, now: u64, entry: Entry) {
-        self.push_often(now, entry);
+    pub fn push(&mut self, now_ns: u64, entry: Entry) {
+        self.push_often(now_ns, entry);
     }
 
     /// The same, inlined.
     #[inline(always)]
-    pub fn push_often(&mut self, now: u64, entry: Entry) {
-        self.wheel.push(now, entry, &mut self.heap);
+    pub fn push_often(&mut self, now_ns: u64, entry: Entry) {
+        self.wheel.push(now_ns, entry, &mut self.heap);
         self.due[DRAWN] = self.due[DRAWN].min(stamp(entry.at, DRAWN));
     }
 

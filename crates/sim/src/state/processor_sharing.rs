@@ -41,10 +41,10 @@ impl Shares {
     }
 
     /// The remaining work of a request at a server, ns.
-    pub fn left_ns(&self, code: &Code, server: u32, slot: u32, now: u64) -> u64 {
+    pub fn left_ns(&self, code: &Code, server: u32, slot: u32, now_ns: u64) -> u64 {
         let (site, _) = code.servers[server as usize];
         let law = &code.shares[site as usize].law;
-        self.servers[server as usize].state.left_ns(law, &self.jobs, now, slot)
+        self.servers[server as usize].state.left_ns(law, &self.jobs, now_ns, slot)
     }
 
     /// Adds the integrals of all servers at an instant; the longest line is counted anew from there.

@@ -67,22 +67,22 @@ impl Wheel {
 
     /// Adds an entry here or to the heap. `now` is not after any entry's time.
     #[inline(always)]
-    pub fn push(&mut self, now: u64, entry: Entry, beyond: &mut Heap) {
+    pub fn push(&mut self, now_ns: u64, entry: Entry, beyond: &mut Heap) {
         self.pushes += 1;
-        self.delays = self.delays.saturating_add(entry.at - now);
+        self.delays = self.delays.saturating_add(entry.at - now_ns);
         if self.pushes == LOOK {
-            self.look(now, beyond);
+            self.look(now_ns, beyond);
         }
-        if !self.takes_in(now, entry) {
+        if !self.takes_in(now_ns, entry) {
             beyond.push(entry);
         }
     }
 
     /// Adds an entry; false if it belongs in the heap.
     #[inline(always)]
-    fn takes_in(&mut self, now: u64, entry: Entry) -> bool {
+    fn takes_in(&mut self, now_ns: u64, entry: Entry) -> bool {
         let mask = self.heads.len() - 1;
-        if (entry.at >> self.shift) - (now >> self.shift) > mask as u64 {
+        if (entry.at >> self.shift) - (now_ns >> self.shift) > mask as u64 {
             return false;
         }
         let bucket = (entry.at >> self.shift) as usize & mask;
@@ -170,7 +170,7 @@ impl Wheel {
     /// shorter one go to the heap: nearly always some entry does, so a ring that kept the old size for it would never
     /// fit.
     #[cold]
-    fn look(&mut self, now: u64, beyond: &mut Heap) {
+    fn look(&mut self, now_ns: u64, beyond: &mut Heap) {
         let mean = self.delays / u64::from(self.pushes);
         self.pushes = 0;
         self.delays = 0;
@@ -182,11 +182,11 @@ impl Wheel {
             && buckets * 8 > self.heads.len()
             && (shift..=shift + 1).contains(&self.shift);
         if !fits {
-            self.rebuild(now, buckets, shift, beyond);
+            self.rebuild(now_ns, buckets, shift, beyond);
         }
     }
 
-    fn rebuild(&mut self, now: u64, buckets: usize, shift: u32, beyond: &mut Heap) {
+    fn rebuild(&mut self, now_ns: u64, buckets: usize, shift: u32, beyond: &mut Heap) {
         let slots = Vec::with_capacity(self.slots.len());
         let next =
             Wheel { slots, heads: vec![NONE; buckets], bits: vec![0; buckets / 64], shift, ..Wheel::new() };
@@ -195,7 +195,7 @@ impl Wheel {
             let mut slot = head & NONE;
             while slot != NONE {
                 let Slot { entry, next } = old.slots[slot as usize];
-                if !self.takes_in(now, entry) {
+                if !self.takes_in(now_ns, entry) {
                     beyond.push(entry);
                 }
                 slot = next;

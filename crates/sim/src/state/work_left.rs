@@ -87,9 +87,9 @@ impl WorkLeft {
     }
 
     /// The work left at a target. `shared` is the remaining work of a request at a server that shares its cores.
-    pub fn amount(&self, account: u32, now: u64, shared: impl Fn(u32, u32) -> u64) -> u64 {
+    pub fn amount(&self, account: u32, now_ns: u64, shared: impl Fn(u32, u32) -> u64) -> u64 {
         let account = &self.accounts[account as usize];
-        let under_way = account.ends - u128::from(now) * u128::from(account.busy);
+        let under_way = account.ends - u128::from(now_ns) * u128::from(account.busy);
         let shared: u64 = account.sharing.iter().map(|&(server, slot)| shared(server, slot)).sum();
         account.ahead_ns.saturating_add(u64::try_from(under_way).unwrap_or(u64::MAX)).saturating_add(shared)
     }
@@ -205,8 +205,8 @@ mod tests {
         work
     }
 
-    fn alone(work: &WorkLeft, now: u64) -> u64 {
-        work.amount(1, now, |_, _| 0)
+    fn alone(work: &WorkLeft, now_ns: u64) -> u64 {
+        work.amount(1, now_ns, |_, _| 0)
     }
 
     #[test]

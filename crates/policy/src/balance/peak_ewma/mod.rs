@@ -65,8 +65,8 @@ struct Cost {
 }
 
 impl Cost {
-    fn unknown(default_rtt_ns: f64, now: u64) -> Cost {
-        Cost { ns: default_rtt_ns, stamp: now, floor_ns: 0.0, in_flight: 0, cancelled: 0, failed: false }
+    fn unknown(default_rtt_ns: f64, now_ns: u64) -> Cost {
+        Cost { ns: default_rtt_ns, stamp: now_ns, floor_ns: 0.0, in_flight: 0, cancelled: 0, failed: false }
     }
 }
 
@@ -98,18 +98,18 @@ impl PeakEwma {
     }
 
     /// Other weights from now on, of these and perhaps of more targets; estimates and counts go on.
-    pub fn refresh(&mut self, weights: &[f64], now: u64) {
+    pub fn refresh(&mut self, weights: &[f64], now_ns: u64) {
         self.open.clear();
         self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
         self.weights.clear();
         self.weights.extend_from_slice(weights);
-        self.costs.resize(weights.len(), Cost::unknown(self.default_rtt_ns, now));
+        self.costs.resize(weights.len(), Cost::unknown(self.default_rtt_ns, now_ns));
     }
 
     /// A target that is another from now on: nothing is known of it.
-    pub fn forget(&mut self, target: u32, now: u64) {
+    pub fn forget(&mut self, target: u32, now_ns: u64) {
         let cost = &mut self.costs[target as usize];
-        *cost = Cost { in_flight: cost.in_flight, ..Cost::unknown(self.default_rtt_ns, now) };
+        *cost = Cost { in_flight: cost.in_flight, ..Cost::unknown(self.default_rtt_ns, now_ns) };
     }
 
     /// Takes over what another has learnt of the same targets; counts stay its own.
@@ -130,34 +130,34 @@ impl PeakEwma {
     }
 
     /// What a target costs now, ns.
-    pub fn cost_ns(&self, target: u32, now: u64) -> f64 {
+    pub fn cost_ns(&self, target: u32, now_ns: u64) -> f64 {
         let cost = &self.costs[target as usize];
-        let decayed = cost.ns * self.weight_of_past(cost.stamp, now);
+        let decayed = cost.ns * self.weight_of_past(cost.stamp, now_ns);
         if decayed < cost.floor_ns { cost.floor_ns } else { decayed }
     }
 
-    fn weight_of_past(&self, stamp: u64, now: u64) -> f64 {
-        match now.saturating_sub(stamp) {
+    fn weight_of_past(&self, stamp: u64, now_ns: u64) -> f64 {
+        match now_ns.saturating_sub(stamp) {
             0 => 1.0,
             dt => math::exp(-(dt as f64) / self.decay_ns),
         }
     }
 
-    fn load(&self, target: u32, now: u64) -> f64 {
+    fn load(&self, target: u32, now_ns: u64) -> f64 {
         let cost = &self.costs[target as usize];
         let requests = f64::from(cost.in_flight + u32::from(cost.cancelled) + 1);
-        self.cost_ns(target, now) * requests / self.weights[target as usize]
+        self.cost_ns(target, now_ns) * requests / self.weights[target as usize]
     }
 
     /// The one to take of two in the order in which they were drawn.
-    fn better(&self, first: u32, second: u32, draw: Key, now: u64) -> u32 {
+    fn better(&self, first: u32, second: u32, draw: Key, now_ns: u64) -> u32 {
         let (a, b) = (&self.costs[first as usize], &self.costs[second as usize]);
         if (a.failed != b.failed || a.cancelled > 0)
             && let Some(target) = self.by_doubt(first, second, draw.nth(DOUBT))
         {
             return target;
         }
-        if self.load(second, now) < self.load(first, now) { second } else { first }
+        if self.load(second, now_ns) < self.load(first, now_ns) { second } else { first }
     }
 
     /// The one to take where the first was cancelled or exactly one failed last, if that decides.
@@ -173,13 +173,14 @@ impl PeakEwma {
     }
 
     /// Chooses and counts a target that is not barred; `None` if there is none.
-    pub fn pick_where(&mut self, draw: Key, now: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
-        let target = self.draw_two(draw, now, &barred).or_else(|| self.enumerate(draw, now, &barred))?;
+    pub fn pick_where(&mut self, draw: Key, now_ns: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        let target =
+            self.draw_two(draw, now_ns, &barred).or_else(|| self.enumerate(draw, now_ns, &barred))?;
         self.take(target);
         Some(target)
     }
 
-    fn draw_two(&self, draw: Key, now: u64, barred: &impl Fn(u32) -> bool) -> Option<u32> {
+    fn draw_two(&self, draw: Key, now_ns: u64, barred: &impl Fn(u32) -> bool) -> Option<u32> {
         let n = self.open.len() as u64;
         let mut first = None;
         for trial in 0..if n > 0 { TRIALS } else { 0 } {
@@ -188,7 +189,7 @@ impl PeakEwma {
                 continue;
             }
             match first {
-                Some(first) => return Some(self.better(first, target, draw, now)),
+                Some(first) => return Some(self.better(first, target, draw, now_ns)),
                 None if n == 1 => return Some(target),
                 None => first = Some(target),
             }
@@ -197,7 +198,7 @@ impl PeakEwma {
     }
 
     #[cold]
-    fn enumerate(&mut self, draw: Key, now: u64, barred: &impl Fn(u32) -> bool) -> Option<u32> {
+    fn enumerate(&mut self, draw: Key, now_ns: u64, barred: &impl Fn(u32) -> bool) -> Option<u32> {
         let (open, rest) = (&self.open, &mut self.rest);
         rest.clear();
         rest.extend(open.iter().copied().filter(|&t| !barred(t)));
@@ -208,7 +209,7 @@ impl PeakEwma {
                 let i = draw.nth(TRIALS).below(n);
                 let j = draw.nth(TRIALS + 1).below(n - 1);
                 let j = j + u64::from(j >= i);
-                Some(self.better(self.rest[i as usize], self.rest[j as usize], draw, now))
+                Some(self.better(self.rest[i as usize], self.rest[j as usize], draw, now_ns))
             }
         }
     }
@@ -220,17 +221,17 @@ impl PeakEwma {
     }
 
     /// A request has come back after `rtt_ns`, or was cancelled then.
-    pub fn done(&mut self, target: u32, now: u64, rtt_ns: u64, outcome: Outcome) {
+    pub fn done(&mut self, target: u32, now_ns: u64, rtt_ns: u64, outcome: Outcome) {
         self.release(target);
         // What is wrong with the request says nothing of the target.
         if outcome == Some(Kind::BadRequest) {
             return;
         }
         let (rtt, known) = (rtt_ns as f64, self.costs[target as usize]);
-        let past = self.weight_of_past(known.stamp, now);
+        let past = self.weight_of_past(known.stamp, now_ns);
         let decayed = known.ns * past;
         let cost = &mut self.costs[target as usize];
-        cost.stamp = known.stamp.max(now);
+        cost.stamp = known.stamp.max(now_ns);
         if outcome.is_none() {
             cost.ns = if rtt > known.ns { rtt } else { decayed + rtt * (1.0 - past) };
             (cost.floor_ns, cost.cancelled, cost.failed) = (0.0, 0, false);

@@ -24,11 +24,11 @@ fn end(lb: &mut PeakEwma, target: u32, at: u64, rtt_ms: u64, outcome: Outcome) {
 }
 
 /// The share of picks that each target gets from one state, idle.
-fn shares(lb: &PeakEwma, now: u64) -> Vec<f64> {
+fn shares(lb: &PeakEwma, now_ns: u64) -> Vec<f64> {
     let mut seen = vec![0.0; lb.costs.len()];
     for i in 0..40_000 {
         let draw = Key::new(8).with(i);
-        seen[lb.clone().pick_where(draw, now, |_| false).unwrap() as usize] += 1.0 / 40_000.0;
+        seen[lb.clone().pick_where(draw, now_ns, |_| false).unwrap() as usize] += 1.0 / 40_000.0;
     }
     seen
 }
@@ -230,7 +230,7 @@ struct Sample {
 }
 
 impl Sample {
-    fn cost_ms(&self, now: u64) -> f64 {
+    fn cost_ms(&self, now_ns: u64) -> f64 {
         let decay = |from: u64, to: u64| math::exp(-((to - from) as f64) / 10e9);
         let (mut cost, mut stamp, mut least) = (30.0, 0, 0.0);
         for &(at, rtt, outcome) in &self.ended {
@@ -248,7 +248,7 @@ impl Sample {
             };
             stamp = at;
         }
-        (cost * decay(stamp, now)).max(least)
+        (cost * decay(stamp, now_ns)).max(least)
     }
 
     fn cancelled(&self) -> usize {
@@ -263,14 +263,14 @@ impl Sample {
 }
 
 impl Sample {
-    fn load(&self, weight: f64, now: u64) -> f64 {
-        self.cost_ms(now) * (self.in_flight as usize + self.cancelled() + 1) as f64 / weight
+    fn load(&self, weight: f64, now_ns: u64) -> f64 {
+        self.cost_ms(now_ns) * (self.in_flight as usize + self.cancelled() + 1) as f64 / weight
     }
 }
 
 /// What the model takes of two, in the order drawn; `None` where only rounding tells them apart.
-fn of_two([a, b]: [&Sample; 2], weights: [f64; 2], draw: Key, now: u64) -> Option<usize> {
-    let loads = [a.load(weights[0], now), b.load(weights[1], now)];
+fn of_two([a, b]: [&Sample; 2], weights: [f64; 2], draw: Key, now_ns: u64) -> Option<usize> {
+    let loads = [a.load(weights[0], now_ns), b.load(weights[1], now_ns)];
     match (a.failed(), b.failed()) {
         (true, false) => Some(usize::from(draw.unit() >= weights[0] / weights[1])),
         (false, true) => Some(0),

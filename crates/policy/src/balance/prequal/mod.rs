@@ -174,19 +174,19 @@ impl Prequal {
     }
 
     /// Probes targets for one request, drawn by its `draw`, where answers are there at once.
-    pub fn probe(&mut self, now: u64, draw: Key, busy: impl Fn(u32) -> Busy) {
+    pub fn probe(&mut self, now_ns: u64, draw: Key, busy: impl Fn(u32) -> Busy) {
         let draw = draw.with(PROBES);
         let mut asked = take(&mut self.asked);
         self.to_probe(draw, &mut asked);
         for (i, &target) in (1u64..).zip(&asked) {
             let busy = busy(target);
-            self.probed(now, draw.with(i), target, busy.in_flight, busy.latency_ns());
+            self.probed(now_ns, draw.with(i), target, busy.in_flight, busy.latency_ns());
         }
         self.asked = asked;
     }
 
     /// A target has answered a probe.
-    pub fn probed(&mut self, now: u64, draw: Key, target: u32, rif: u32, latency_ns: u64) {
+    pub fn probed(&mut self, now_ns: u64, draw: Key, target: u32, rif: u32, latency_ns: u64) {
         if self.weights.get(target as usize).is_none_or(|w| *w <= 0.0) {
             return;
         }
@@ -199,7 +199,7 @@ impl Prequal {
         }
         let (uses, doubt) = (self.uses(draw), self.doubts.get(target));
         let latency_ns = latency_ns.max(doubt.floor_ns);
-        self.pool.push(Answer { target, rif, latency_ns, at: now, uses, doubted: doubt.failed() });
+        self.pool.push(Answer { target, rif, latency_ns, at: now_ns, uses, doubted: doubt.failed() });
     }
 
     /// How often an answer is used: the reuse budget, its fraction at random.
@@ -247,10 +247,10 @@ impl Prequal {
     }
 
     /// Chooses a target that is not barred; `None` if there is none.
-    pub fn pick_where(&mut self, draw: Key, now: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn pick_where(&mut self, draw: Key, now_ns: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
         let age = self.how.age_ns;
         // The oldest stands first.
-        let too_old = |a: &Answer| now.saturating_sub(a.at) > age;
+        let too_old = |a: &Answer| now_ns.saturating_sub(a.at) > age;
         if self.pool.first().is_some_and(too_old) {
             self.pool.retain(|a| !too_old(a));
         }

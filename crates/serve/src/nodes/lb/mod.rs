@@ -211,7 +211,7 @@ impl Lb {
         let flags = self.state.flags();
         if self.state.due_ns.get() <= now_ns {
             upstream.tick(now_ns);
-            self.note(|| Operation::Tick { now: now_ns });
+            self.note(|| Operation::Tick { now_ns });
             self.state.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
         }
         if self.state.shown.replace(flags.has_probation()) || self.state.shown.get() {

@@ -48,7 +48,7 @@ impl Lb {
             busy
         };
         prequal.probe(ask.now_ns, ask.draw, busy);
-        self.note(|| Operation::Probed { now: ask.now_ns, draw: ask.draw.bits(), busy: asked.take() });
+        self.note(|| Operation::Probed { now_ns: ask.now_ns, draw: ask.draw.bits(), busy: asked.take() });
     }
 
     fn send_probes(self: &Rc<Self>, probes: &Probes, ask: &Ask) {
@@ -75,11 +75,11 @@ impl Lb {
         if back_ns > 0 {
             self.core.timers.after(back_ns).await;
         }
-        let now = self.core.now();
+        let now_ns = self.core.now();
         let mut upstream = self.state.upstream.borrow_mut();
         let Some(prequal) = upstream.balancer().prequal() else { return };
-        prequal.probed(now, draw, target, busy.in_flight, busy.latency_ns());
+        prequal.probed(now_ns, draw, target, busy.in_flight, busy.latency_ns());
         let Busy { in_flight, alone_ns } = busy;
-        self.note(|| Operation::Answered { now, draw: draw.bits(), target, busy: (in_flight, alone_ns) });
+        self.note(|| Operation::Answered { now_ns, draw: draw.bits(), target, busy: (in_flight, alone_ns) });
     }
 }

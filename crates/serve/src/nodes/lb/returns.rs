@@ -52,7 +52,7 @@ impl Lb {
             } else {
                 upstream.done(now_ns, ticket, outcome, status)
             };
-            self.note(|| Operation::Done { now: now_ns, ticket, outcome, status, relayed });
+            self.note(|| Operation::Done { now_ns, ticket, outcome, status, relayed });
             if outcome == Some(Kind::ConnectFailed) {
                 self.state.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
             }
@@ -80,7 +80,7 @@ impl Lb {
         let now_ns = self.core.now();
         self.left(now_ns, ticket);
         self.state.upstream.borrow_mut().cancelled(now_ns, ticket);
-        self.note(|| Operation::Cancelled { now: now_ns, ticket });
+        self.note(|| Operation::Cancelled { now_ns, ticket });
         self.state.uncount(ticket.target, ticket.at_ns);
         if ticket.probe {
             self.state.flags().free_probe(ticket.target);
@@ -93,15 +93,15 @@ impl Lb {
 
     /// Applies a change of health; the first waiting request asks again.
     pub fn follow(&self, seen: &HealthUpdate) {
-        let now = self.core.now();
+        let now_ns = self.core.now();
         {
             let mut upstream = self.state.upstream.borrow_mut();
-            upstream.follow(now, &seen.health);
+            upstream.follow(now_ns, &seen.health);
             if let Some(table) = &seen.table {
                 upstream.balancer().share(table);
             }
         }
-        self.note(|| Operation::Follow { now, health: seen.health.clone() });
+        self.note(|| Operation::Follow { now_ns, health: seen.health.clone() });
         self.notify_first();
     }
 

@@ -22,16 +22,16 @@ use weir_policy::Kind;
 
 impl Engine<'_> {
     /// Limits a new request to its client's patience.
-    pub(crate) fn be_patient(&mut self, slot: u32, now: u64, ns: u64) {
+    pub(crate) fn be_patient(&mut self, slot: u32, now_ns: u64, ns: u64) {
         let key = order_key(Class::Limit, self.states.slots[slot as usize].ordinal);
-        let at = now.saturating_add(ns).min(END_OF_TIME);
+        let at = now_ns.saturating_add(ns).min(END_OF_TIME);
         let (live, tag) = self.scopes.enter(slot, Limit { end: WHOLE, rank: 1, ..Limit::default() }, at);
-        self.schedule_limit(at - now, Entry { at, key, who: Event::Limit.who(live), tag });
+        self.schedule_limit(at - now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
     }
 
     /// A limit begins for what is behind.
     #[inline(always)]
-    pub(crate) fn begin_limit(&mut self, slot: u32, limit: u32, member: u32, depth: usize, now: u64) {
+    pub(crate) fn begin_limit(&mut self, slot: u32, limit: u32, member: u32, depth: usize, now_ns: u64) {
         let site = self.code.limits[limit as usize];
         let state = &self.states.slots[slot as usize];
         let rank = self.scopes.slots[slot as usize].rank;
@@ -39,12 +39,12 @@ impl Engine<'_> {
         let key = ranked(order_key(Class::Limit, state.ordinal), rank);
         let details = if self.code.details { self.details.outside(slot) } else { (0, 0) };
         let row = Limit { live: 0, end: site.end, member, rank, depth, retries, details, until: 0 };
-        let at = now.saturating_add(site.ns).min(END_OF_TIME);
+        let at = now_ns.saturating_add(site.ns).min(END_OF_TIME);
         let (live, tag) = self.scopes.enter(slot, row, at);
         // Its children come after it where both end at one instant.
         let scope = &mut self.scopes.slots[slot as usize];
         scope.rank = rank + u32::from(scope.ranks() > 1);
-        self.schedule_limit(at - now, Entry { at, key, who: Event::Limit.who(live), tag });
+        self.schedule_limit(at - now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
     }
 
     /// Schedules the end of a limit; ends of limits that are over can be dropped.
@@ -58,24 +58,24 @@ impl Engine<'_> {
 
     /// The time of a limit has passed.
     #[cold]
-    pub(crate) fn strike(&mut self, live: u32, tag: u32, now: u64) {
+    pub(crate) fn strike(&mut self, live: u32, tag: u32, now_ns: u64) {
         let Some((slot, at)) = self.scopes.struck(live, tag) else { return };
         let limit = self.scopes.limits[slot as usize * self.scopes.each + usize::from(at)];
         if limit.end == CHECKED {
-            return self.check_times_out(slot, &limit, now);
+            return self.check_times_out(slot, &limit, now_ns);
         }
-        let slot = self.cut_off(slot, at, &limit, now);
+        let slot = self.cut_off(slot, at, &limit, now_ns);
         self.back_to(slot, at, &limit);
         let state = &mut self.states.slots[slot as usize];
         if limit.end == WHOLE {
             state.set_outcome(Some(Kind::Cancelled));
-            return self.end_early(slot, now);
+            return self.end_early(slot, now_ns);
         }
         state.set_outcome(Some(Kind::Timeout));
         state.pc = limit.end;
         state.member = limit.member;
         state.depth = limit.depth;
-        self.go_on(slot, now, now, true);
+        self.go_on(slot, now_ns, now_ns, true);
     }
 
     /// Restores the state of a request outside of a limit.
@@ -91,32 +91,32 @@ impl Engine<'_> {
     }
 
     /// Gives back everything that a request holds up to the end of a limit, even where queues or servers would go on.
-    pub(crate) fn cut_to(&mut self, slot: u32, limit: &Limit, now: u64) {
+    pub(crate) fn cut_to(&mut self, slot: u32, limit: &Limit, now_ns: u64) {
         let holds = self.holds_of(slot, limit);
         self.work_is_cut(slot, limit);
         let selected = self.states.slots[slot as usize].mask();
-        self.take_back(slot, None, now);
+        self.take_back(slot, None, now_ns);
         let counts = !self.states.slots[slot as usize].is_unwanted();
-        self.cut_branches(slot, true, counts, now);
-        holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+        self.cut_branches(slot, true, counts, now_ns);
+        holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now_ns));
     }
 
     /// Cuts off what is behind a limit, which gives back what it holds, from the inside out, unless a queue or server
     /// on its way goes on. Then everything outside of that is given back, and the rest goes on unwanted. Returns the
     /// slot that the request itself is in now.
-    fn cut_off(&mut self, slot: u32, at: u16, limit: &Limit, now: u64) -> u32 {
+    fn cut_off(&mut self, slot: u32, at: u16, limit: &Limit, now_ns: u64) -> u32 {
         let holds = self.holds_of(slot, limit);
         let state = &self.states.slots[slot as usize];
         let selected = state.mask();
         let floor = holds.iter().rposition(|hold| self.goes_on(hold));
         let Some(floor) = floor else {
             self.work_is_cut(slot, limit);
-            self.take_back(slot, None, now);
-            self.cut_branches(slot, false, true, now);
-            holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+            self.take_back(slot, None, now_ns);
+            self.cut_branches(slot, false, true, now_ns);
+            holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now_ns));
             return slot;
         };
-        holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+        holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now_ns));
         let request = self.states.fork(slot);
         self.clients.copy(slot, request);
         if self.code.details {
@@ -131,20 +131,20 @@ impl Engine<'_> {
         self.scopes.split(slot, request, at, &holds[floor]);
         let mut beyond = Vec::new();
         let mut stands = failed.then_some(None);
-        self.take_back(slot, Some(Remnant { request, beyond: &mut beyond, stands: stands.as_mut() }), now);
+        self.take_back(slot, Some(Remnant { request, beyond: &mut beyond, stands: stands.as_mut() }), now_ns);
         for &(stage, member, ns) in &beyond {
             self.charge(slot, stage, member, ns.wrapping_neg());
         }
         let scope = &mut self.scopes.slots[slot as usize];
         (scope.floor, scope.floor_depth) = (holds[floor].pc, holds[floor].depth as u16);
         self.scopes.hand_notes(slot, request);
-        self.part_from(slot, request, now);
+        self.part_from(slot, request, now_ns);
         self.states.slots[slot as usize].set_unwanted();
         if failed {
             self.states.slots[slot as usize].set_outcome(Some(Kind::Cancelled));
         }
         if let Some(Some(stands)) = stands {
-            self.stop_at(slot, &stands, now);
+            self.stop_at(slot, &stands, now_ns);
         }
         for (stage, member, ns) in beyond {
             self.charge(slot, stage, member, ns);
@@ -174,31 +174,31 @@ impl Engine<'_> {
         self.on_loop(&self.code.lbs[lb as usize], hold.member, meets)
     }
 
-    pub(crate) fn give_back(&mut self, slot: u32, hold: &Hold, selected: u64, now: u64) {
+    pub(crate) fn give_back(&mut self, slot: u32, hold: &Hold, selected: u64, now_ns: u64) {
         let member = hold.member;
         match hold.what {
-            HoldKind::Line { queue } => self.leave_line(slot, queue, member, now),
-            HoldKind::Slot { queue } => self.give_back_slot(queue, member, selected, now),
+            HoldKind::Line { queue } => self.leave_line(slot, queue, member, now_ns),
+            HoldKind::Slot { queue } => self.give_back_slot(queue, member, selected, now_ns),
             HoldKind::ShareLine { share } => {
-                self.charge(slot, self.code.shares[share as usize].stage, member, now);
-                self.leave_share_line(slot, share, member, now);
+                self.charge(slot, self.code.shares[share as usize].stage, member, now_ns);
+                self.leave_share_line(slot, share, member, now_ns);
             }
             HoldKind::Share { share } => {
-                self.charge(slot, self.code.shares[share as usize].stage, member, now);
-                self.leave_share(slot, share, member, selected, now);
+                self.charge(slot, self.code.shares[share as usize].stage, member, now_ns);
+                self.leave_share(slot, share, member, selected, now_ns);
             }
             HoldKind::Picked { lb, target } => {
                 let instance = self.instance_of(slot, lb, hold);
-                self.balancers[instance as usize].balancer.cancelled(now, target, 0);
+                self.balancers[instance as usize].balancer.cancelled(now_ns, target, 0);
             }
             HoldKind::GuardLine { lb } => {
                 let index = self.instance_of(slot, lb, hold);
-                self.leave_guard_line(slot, index, now);
+                self.leave_guard_line(slot, index, now_ns);
             }
-            HoldKind::Lost { stage } => self.charge(slot, stage, member, now),
+            HoldKind::Lost { stage } => self.charge(slot, stage, member, now_ns),
             HoldKind::Sent { lb, ticket } => {
                 let index = self.instance_of(slot, lb, hold);
-                self.guard_is_cut(index, ticket, now);
+                self.guard_is_cut(index, ticket, now_ns);
             }
         }
     }
@@ -281,14 +281,14 @@ impl Engine<'_> {
     }
 
     /// A request left behind goes on from the end of its wait.
-    fn stop_at(&mut self, slot: u32, stands: &WaitEnd, now: u64) {
+    fn stop_at(&mut self, slot: u32, stands: &WaitEnd, now_ns: u64) {
         self.scopes.slots[slot as usize].drawn = stands.drawn;
         let state = &mut self.states.slots[slot as usize];
         state.tag = state.tag.wrapping_add(1);
         (state.pc, state.member, state.depth) =
             (stands.pc as u32 | PARKED, stands.member, stands.depth as u16);
         let (at, tag) = (stands.at.min(END_OF_TIME), state.tag);
-        self.pending.push(now, Entry { at, key: self.step_key(slot), who: slot, tag });
+        self.pending.push(now_ns, Entry { at, key: self.step_key(slot), who: slot, tag });
     }
 
     /// Whether a request that goes on unwanted ends at a step.
@@ -298,8 +298,8 @@ impl Engine<'_> {
 
     /// Ends a request that went on unwanted.
     #[cold]
-    pub(crate) fn vanish(&mut self, slot: u32, now: u64) {
-        self.ledger.last_stop = self.ledger.last_stop.max(now);
+    pub(crate) fn vanish(&mut self, slot: u32, now_ns: u64) {
+        self.ledger.last_stop = self.ledger.last_stop.max(now_ns);
         if self.work_left.is_kept() {
             self.work_left.drop(slot);
         }
@@ -340,12 +340,12 @@ impl Engine<'_> {
     }
 
     /// A request leaves the line without being served.
-    pub(crate) fn leave_line(&mut self, slot: u32, queue: u32, member: u32, now: u64) {
+    pub(crate) fn leave_line(&mut self, slot: u32, queue: u32, member: u32, now_ns: u64) {
         let site = &self.code.queues[queue as usize];
         let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
-        gauge.waiting = gauge.waiting.wrapping_add(now);
+        gauge.waiting = gauge.waiting.wrapping_add(now_ns);
         self.members[member.wrapping_add(site.offset) as usize].queue.abandon(&mut self.links, slot);
-        self.charge(slot, site.stage, member, now);
+        self.charge(slot, site.stage, member, now_ns);
     }
 
     /// Counts a request that is cut off on its way in: it has not reached what is behind.

@@ -10,10 +10,10 @@ use crate::state::scopes::Remnant;
 impl Engine<'_> {
     /// Takes back what was added up for waits, entries and visits that a request will not reach. A part that it
     /// leaves behind will reach them, and its time is part of no latency from now on.
-    pub(crate) fn take_back(&mut self, slot: u32, left: Option<Remnant>, now: u64) {
+    pub(crate) fn take_back(&mut self, slot: u32, left: Option<Remnant>, now_ns: u64) {
         let state = self.states.slots[slot as usize];
         if state.pc & PARKED == 0 {
-            return self.take_back_place(slot, left, now);
+            return self.take_back_place(slot, left, now_ns);
         }
         let stop = (state.pc & !FLAGS) as usize;
         let scope = self.scopes.slots[slot as usize];
@@ -22,13 +22,13 @@ impl Engine<'_> {
             let stage = self.code.retries[retry as usize].stage;
             let ns = if scope.drawn > 0 { scope.waits[0] } else { 0 };
             passing.key = ranked(order_key(Class::Limit, state.ordinal), scope.rank);
-            return self.pass(&mut passing, ns, now, (stage, scope.member, true));
+            return self.pass(&mut passing, ns, now_ns, (stage, scope.member, true));
         }
-        self.take_back_way(passing, stop, now);
+        self.take_back_way(passing, stop, now_ns);
     }
 
     /// Of a request that stands somewhere: in line, at work, lost, or called from there and not yet gone on.
-    fn take_back_place(&mut self, slot: u32, left: Option<Remnant>, now: u64) {
+    fn take_back_place(&mut self, slot: u32, left: Option<Remnant>, now_ns: u64) {
         let code = self.code;
         let state = self.states.slots[slot as usize];
         let stop = (state.pc & !FLAGS) as usize;
@@ -52,13 +52,13 @@ impl Engine<'_> {
         match left {
             None if !inwards => {}
             None => self.count_cut(stage, state.member, state.mask()),
-            Some(left) if since => left.beyond.push((stage, state.member, now.wrapping_neg())),
+            Some(left) if since => left.beyond.push((stage, state.member, now_ns.wrapping_neg())),
             Some(_) => {}
         }
     }
 
     /// Of a request that waits: along the steps from where the wait began to where it stops.
-    fn take_back_way(&mut self, mut passing: Passing, stop: usize, now: u64) {
+    fn take_back_way(&mut self, mut passing: Passing, stop: usize, now_ns: u64) {
         let (code, slot) = (self.code, passing.slot);
         let state = self.states.slots[slot as usize];
         let scope = self.scopes.slots[slot as usize];
@@ -68,13 +68,13 @@ impl Engine<'_> {
             match code.steps[pc].op {
                 Op::Wait { wait } => {
                     let site = code.waits[wait as usize];
-                    self.pass(&mut passing, site.ns, now, (site.stage, member, site.inwards));
+                    self.pass(&mut passing, site.ns, now_ns, (site.stage, member, site.inwards));
                     pc += 1;
                     passing.note_stop(pc, member, depth, scope.drawn - drawn.len() as u8);
                 }
                 Op::WaitDrawn { draw } => {
                     let ns = drawn.next().copied().unwrap_or(0);
-                    self.pass_drawn(&mut passing, draw, ns, member, now);
+                    self.pass_drawn(&mut passing, draw, ns, member, now_ns);
                     pc += 1;
                     passing.note_stop(pc, member, depth, scope.drawn - drawn.len() as u8);
                 }
@@ -125,13 +125,13 @@ impl Engine<'_> {
     }
 
     /// Passes a drawn wait; visits that it would have counted are forgotten.
-    fn pass_drawn(&mut self, passing: &mut Passing, draw: u32, ns: u64, member: u32, now: u64) {
+    fn pass_drawn(&mut self, passing: &mut Passing, draw: u32, ns: u64, member: u32, now_ns: u64) {
         let site = &self.code.draws[draw as usize];
         if passing.found {
             let lost = site.loss.and_then(|loss| self.code.losses[loss as usize].visits);
             site.visits.into_iter().chain(lost).for_each(|counter| self.forget_visit(passing, counter));
         }
-        self.pass(passing, ns, now, (site.stage, member, site.inwards));
+        self.pass(passing, ns, now_ns, (site.stage, member, site.inwards));
     }
 
     /// Where a call leads; its entry is taken back if the request does not reach it.
@@ -157,11 +157,11 @@ impl Engine<'_> {
     }
 
     /// Passes one wait: takes back the part of it that is still to come.
-    pub(super) fn pass(&mut self, passing: &mut Passing, ns: u64, now: u64, at: (u32, u32, bool)) {
+    pub(super) fn pass(&mut self, passing: &mut Passing, ns: u64, now_ns: u64, at: (u32, u32, bool)) {
         let (stage, member, inwards) = at;
         let end = passing.at.saturating_add(ns);
-        if (end, passing.key) > (now, self.turn.1) {
-            let beyond = end - passing.at.max(now);
+        if (end, passing.key) > (now_ns, self.turn.1) {
+            let beyond = end - passing.at.max(now_ns);
             if passing.found && passing.is_to_stop() {
                 self.charge(passing.slot, stage, member, ns.wrapping_neg());
             } else if let Some(left) = &mut passing.left {

@@ -18,11 +18,11 @@ impl Engine<'_> {
         pc: usize,
         member: u32,
         depth: usize,
-        now: u64,
+        now_ns: u64,
     ) {
         let selected = self.states.slots[slot as usize].mask();
-        let waits = self.enter_share(slot, share, member, selected, now);
-        self.charge(slot, self.code.shares[share as usize].stage, member, now.wrapping_neg());
+        let waits = self.enter_share(slot, share, member, selected, now_ns);
+        self.charge(slot, self.code.shares[share as usize].stage, member, now_ns.wrapping_neg());
         self.leave_at(slot, (pc as u32 + 1) | if waits { LINE } else { 0 }, member, depth);
     }
 
@@ -35,17 +35,17 @@ impl Engine<'_> {
         pc: usize,
         member: u32,
         depth: usize,
-        now: u64,
+        now_ns: u64,
     ) -> bool {
         let state = &self.states.slots[slot as usize];
         let (selected, failed) = (state.mask(), state.has_failed());
-        self.leave_share(slot, share, member, selected, now);
-        self.charge(slot, self.code.shares[share as usize].stage, member, now);
+        self.leave_share(slot, share, member, selected, now_ns);
+        self.charge(slot, self.code.shares[share as usize].stage, member, now_ns);
         if failed {
             self.count_errors(slot, member, pc);
         }
         if self.is_left_at(slot, pc, depth) {
-            self.vanish(slot, now);
+            self.vanish(slot, now_ns);
             return false;
         }
         true
@@ -53,10 +53,10 @@ impl Engine<'_> {
 
     /// Takes a token; without one the request is refused, and goes on at the returned step.
     #[inline(never)]
-    pub(super) fn take_token(&mut self, slot: u32, rate: u32, member: u32, now: u64) -> Option<usize> {
+    pub(super) fn take_token(&mut self, slot: u32, rate: u32, member: u32, now_ns: u64) -> Option<usize> {
         let site = self.code.rate_sites[rate as usize];
         let key = site.key.and_then(|key| self.key(slot, key));
-        if self.rates[member.wrapping_add(site.offset) as usize].take(now, key).is_ok() {
+        if self.rates[member.wrapping_add(site.offset) as usize].take(now_ns, key).is_ok() {
             return None;
         }
         self.count_refusal(slot, member, site.stage);

@@ -29,7 +29,7 @@ impl Engine<'_> {
     ///
     /// Never inlined: inside the loop over events its registers end up on the stack, which costs a fifth.
     #[inline(never)]
-    pub(crate) fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
+    pub(crate) fn go_on(&mut self, slot: u32, now_ns: u64, time: u64, after_faults: bool) {
         let code = self.code;
         // Held as long as nothing else may change it: borrowed again after each call that could.
         let mut state = &mut self.states.slots[slot as usize];
@@ -39,7 +39,7 @@ impl Engine<'_> {
             };
         }
         if state.pc & (LINE | BEGINS | CHECK | FAN) != 0 {
-            if self.begin_or_go(slot, now) {
+            if self.begin_or_go(slot, now_ns) {
                 return;
             }
             again!();
@@ -55,7 +55,7 @@ impl Engine<'_> {
         // A step in turn whose time has not come.
         macro_rules! in_turn {
             () => {
-                if time != now {
+                if time != now_ns {
                     break;
                 }
             };
@@ -122,16 +122,16 @@ impl Engine<'_> {
                 }
                 Op::Wait { wait } => {
                     let site = &code.waits[wait as usize];
-                    if time == now {
-                        self.scopes.stand(slot, now, pc, member, depth);
+                    if time == now_ns {
+                        self.scopes.stand(slot, now_ns, pc, member, depth);
                     }
                     time = time.saturating_add(site.ns);
                     charge!(site, site.ns);
                     pc += 1;
                 }
                 Op::WaitDrawn { draw } => {
-                    if time == now {
-                        self.scopes.stand(slot, now, pc, member, depth);
+                    if time == now_ns {
+                        self.scopes.stand(slot, now_ns, pc, member, depth);
                     } else if self.scopes.is_full(slot) {
                         break;
                     }
@@ -149,7 +149,7 @@ impl Engine<'_> {
                 }
                 Op::EnterLimit { limit } => {
                     in_turn!();
-                    self.begin_limit(slot, limit, member, depth, now);
+                    self.begin_limit(slot, limit, member, depth, now_ns);
                     again!();
                     if state.has_failed() {
                         // Left behind by a client that has gone: the nodes behind know nothing of that.
@@ -158,7 +158,7 @@ impl Engine<'_> {
                     pc += 1;
                 }
                 Op::LeaveLimit => {
-                    if time != now && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
+                    if time != now_ns && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
                         break;
                     }
                     count_errors!();
@@ -207,7 +207,7 @@ impl Engine<'_> {
                 Op::ReturnTarget { lb } => {
                     let site = &code.lbs[lb as usize];
                     let failed = state.has_failed();
-                    if site.can_be_cut && time != now && (failed || self.scopes.may_be_cut(slot, time)) {
+                    if site.can_be_cut && time != now_ns && (failed || self.scopes.may_be_cut(slot, time)) {
                         break;
                     }
                     if site.counts || failed {
@@ -216,14 +216,14 @@ impl Engine<'_> {
                         if !site.counts {
                             self.came_back(slot, instance, target);
                             again!();
-                        } else if time != now {
+                        } else if time != now_ns {
                             let noted = !failed && self.done_late(slot, instance, target, time);
                             again!();
                             if !noted {
                                 break;
                             }
                         } else if failed {
-                            self.done(slot, instance, target, now);
+                            self.done(slot, instance, target, now_ns);
                             again!();
                         } else {
                             self.balancers[instance as usize].balancer.succeeded(target);
@@ -236,7 +236,7 @@ impl Engine<'_> {
                 Op::EnterQueue { queue } => {
                     let site = &code.queues[queue as usize];
                     let at = &mut self.members[member.wrapping_add(site.offset) as usize];
-                    if time == now {
+                    if time == now_ns {
                         at.coming -= u32::from(site.ahead);
                     } else if site.ahead && at.coming == 0 && at.queue.is_idle() {
                         // No other request can come in between: it enters at its time, which is known.
@@ -255,9 +255,9 @@ impl Engine<'_> {
                             pc += 1;
                         }
                         QueueEntry::Waits => {
-                            gauge.waiting = gauge.waiting.wrapping_sub(now);
+                            gauge.waiting = gauge.waiting.wrapping_sub(now_ns);
                             gauge.most = gauge.most.max(queue.waiting());
-                            return self.stand_in_line(site, slot, pc, member, depth, now);
+                            return self.stand_in_line(site, slot, pc, member, depth, now_ns);
                         }
                         QueueEntry::Full => {
                             self.count_refusal(slot, member, site.stage);
@@ -270,12 +270,12 @@ impl Engine<'_> {
                 Op::LeaveQueue { queue } => {
                     in_turn!();
                     let selected = state.mask();
-                    self.leave(queue, member, selected, now);
+                    self.leave(queue, member, selected, now_ns);
                     again!();
                     count_errors!();
                     if code.goes_on {
                         if self.is_left_at(slot, pc, depth) {
-                            return self.vanish(slot, now);
+                            return self.vanish(slot, now_ns);
                         }
                         again!();
                     }
@@ -283,12 +283,12 @@ impl Engine<'_> {
                 }
                 Op::EnterShare { share } => {
                     in_turn!();
-                    self.come_to_share(slot, share, pc, member, depth, now);
+                    self.come_to_share(slot, share, pc, member, depth, now_ns);
                     return;
                 }
                 Op::LeaveShare { share } => {
                     in_turn!();
-                    if !self.go_from_share(slot, share, pc, member, depth, now) {
+                    if !self.go_from_share(slot, share, pc, member, depth, now_ns) {
                         return;
                     }
                     again!();
@@ -296,7 +296,7 @@ impl Engine<'_> {
                 }
                 Op::TakeToken { rate } => {
                     in_turn!();
-                    pc = self.take_token(slot, rate, member, now).unwrap_or(pc + 1);
+                    pc = self.take_token(slot, rate, member, now_ns).unwrap_or(pc + 1);
                     again!();
                 }
                 Op::Flaky { flaky } => {
@@ -306,7 +306,7 @@ impl Engine<'_> {
                     pc += 1;
                 }
                 Op::LeaveFaulty { .. } => {
-                    if time != now && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
+                    if time != now_ns && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
                         break;
                     }
                     self.survived(slot, pc, member);
@@ -316,7 +316,7 @@ impl Engine<'_> {
                 Op::EnterRetry { retry } => {
                     if let Some(budget) = code.retries[retry as usize].budget {
                         in_turn!();
-                        self.earn(slot, member.wrapping_add(budget), now);
+                        self.earn(slot, member.wrapping_add(budget), now_ns);
                         again!();
                     }
                     let exclude = code.retries[retry as usize].config.exclude;
@@ -331,7 +331,7 @@ impl Engine<'_> {
                         in_turn!();
                     }
                     if site.in_turn
-                        && time != now
+                        && time != now_ns
                         && (failed || code.details || self.scopes.may_be_cut(slot, time))
                     {
                         break;
@@ -343,10 +343,10 @@ impl Engine<'_> {
                         self.states.rows.end_attempts(state, slot, redraw);
                         pc += 1;
                     } else {
-                        match self.next_attempt(slot, member, retry, now) {
+                        match self.next_attempt(slot, member, retry, now_ns) {
                             None => pc += 1,
                             Some(0) => pc = site.again as usize,
-                            Some(ns) => return self.back_off(slot, site.again, member, depth, now, ns),
+                            Some(ns) => return self.back_off(slot, site.again, member, depth, now_ns, ns),
                         }
                         again!();
                     }
@@ -355,7 +355,7 @@ impl Engine<'_> {
                     in_turn!();
                     let site = &code.faults[fault as usize];
                     let node = &mut self.faults[member.wrapping_add(site.offset) as usize];
-                    if node.is_up(&site.law, now, after_faults) {
+                    if node.is_up(&site.law, now_ns, after_faults) {
                         pc += 1;
                     } else {
                         self.count_refusal(slot, member, site.stage);
@@ -392,7 +392,7 @@ impl Engine<'_> {
                 }
                 Op::End => {
                     if code.ends_in_turn
-                        || code.patience_ns.is_some() && time != now && self.scopes.may_be_cut(slot, time)
+                        || code.patience_ns.is_some() && time != now_ns && self.scopes.may_be_cut(slot, time)
                     {
                         in_turn!();
                     }
@@ -402,12 +402,12 @@ impl Engine<'_> {
                         }
                         self.count_errors(slot, member, pc);
                     }
-                    return self.end(slot, now, time);
+                    return self.end(slot, now_ns, time);
                 }
                 // Steps that only some topologies have: in turn, and out of line.
                 Op::Cold(_) => {
                     in_turn!();
-                    if !self.detour(slot, pc, member, depth, now, after_faults) {
+                    if !self.detour(slot, pc, member, depth, now_ns, after_faults) {
                         return;
                     }
                     again!();
@@ -419,6 +419,6 @@ impl Engine<'_> {
         }
         // It has reached a step whose time has not come.
         state.stop_at(pc as u32 | PARKED, member, depth);
-        self.come_back_at(slot, now, time, drawn);
+        self.come_back_at(slot, now_ns, time, drawn);
     }
 }

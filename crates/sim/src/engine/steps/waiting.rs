@@ -17,24 +17,24 @@ impl Engine<'_> {
         pc: usize,
         member: u32,
         depth: usize,
-        now: u64,
+        now_ns: u64,
     ) {
         if self.code.charges {
-            self.stops(slot, site.stage, member, now);
+            self.stops(slot, site.stage, member, now_ns);
         } else {
             let selected = self.states.slots[slot as usize].mask();
             let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
-            *part = part.wrapping_sub(now & selected);
+            *part = part.wrapping_sub(now_ns & selected);
         }
         self.states.slots[slot as usize].stop_at((pc as u32 + 1) | LINE, member, depth);
         if let Some(ns) = site.timeout_ns {
-            self.end_wait_after(slot, now, ns);
+            self.end_wait_after(slot, now_ns, ns);
         }
     }
 
     /// Schedules a request that has stopped before a step to go on at `time`, in its turn.
     #[inline(always)]
-    pub(crate) fn come_back_at(&mut self, slot: u32, now: u64, time: u64, drawn: bool) {
+    pub(crate) fn come_back_at(&mut self, slot: u32, now_ns: u64, time: u64, drawn: bool) {
         let state = &self.states.slots[slot as usize];
         let mut key = crate::engine::step_key(state.ordinal);
         if self.code.goes_on {
@@ -42,69 +42,69 @@ impl Engine<'_> {
         }
         let at = time.min(END_OF_TIME);
         let entry = Entry { at, key, who: slot, tag: state.tag };
-        debug_assert!(at >= now);
-        if drawn || now > time {
-            self.pending.push_often(now, entry);
+        debug_assert!(at >= now_ns);
+        if drawn || now_ns > time {
+            self.pending.push_often(now_ns, entry);
         } else {
-            self.pending.push_constant(at - now, entry);
+            self.pending.push_constant(at - now_ns, entry);
         }
     }
 
     /// A request waits before its next attempt.
     #[inline(never)]
-    pub(crate) fn back_off(&mut self, slot: u32, pc: u32, member: u32, depth: usize, now: u64, ns: u64) {
-        self.scopes.stand(slot, now, pc as usize, member, depth);
+    pub(crate) fn back_off(&mut self, slot: u32, pc: u32, member: u32, depth: usize, now_ns: u64, ns: u64) {
+        self.scopes.stand(slot, now_ns, pc as usize, member, depth);
         self.scopes.drew(slot, ns);
         self.leave_at(slot, pc | PARKED, member, depth);
-        self.end_wait_after(slot, now, ns);
+        self.end_wait_after(slot, now_ns, ns);
     }
 
     /// Schedules the end of a wait after `ns`: a wait in line, or before an attempt.
     #[inline(never)]
-    pub(crate) fn end_wait_after(&mut self, slot: u32, now: u64, ns: u64) {
+    pub(crate) fn end_wait_after(&mut self, slot: u32, now_ns: u64, ns: u64) {
         let state = &self.states.slots[slot as usize];
         let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 0 };
         let key = ranked(order_key(Class::Limit, state.ordinal), rank);
-        let at = now.saturating_add(ns).min(END_OF_TIME);
-        self.pending.push(now, Entry { at, key, who: slot, tag: state.tag });
+        let at = now_ns.saturating_add(ns).min(END_OF_TIME);
+        self.pending.push(now_ns, Entry { at, key, who: slot, tag: state.tag });
     }
 
     /// A request begins where it was sent, or leaves its line; returns whether it is gone.
     #[cold]
-    pub(crate) fn begin_or_go(&mut self, slot: u32, now: u64) -> bool {
+    pub(crate) fn begin_or_go(&mut self, slot: u32, now_ns: u64) -> bool {
         if self.states.slots[slot as usize].pc & CHECK != 0 {
-            self.check_goes_on(slot, now);
+            self.check_goes_on(slot, now_ns);
             return true;
         }
         if self.states.slots[slot as usize].pc & FAN != 0 {
-            self.hedge_is_due(slot, now);
+            self.hedge_is_due(slot, now_ns);
             return true;
         }
         if self.states.slots[slot as usize].pc & BEGINS != 0 {
-            self.begins(slot, now);
+            self.begins(slot, now_ns);
             return false;
         }
-        self.wait_no_longer(slot, now)
+        self.wait_no_longer(slot, now_ns)
     }
 
     /// The longest permitted wait in line has passed: the request returns from the queue, or ends if it went on
     /// unwanted.
-    fn wait_no_longer(&mut self, slot: u32, now: u64) -> bool {
+    fn wait_no_longer(&mut self, slot: u32, now_ns: u64) -> bool {
         let state = &self.states.slots[slot as usize];
         let (enter, member, selected) = ((state.pc & !LINE) as usize - 1, state.member, state.mask());
         if let Op::Cold(ColdOp::AskGuard { lb }) = self.code.steps[enter].op {
-            return self.wait_for_target_no_longer(slot, lb, member, now);
+            return self.wait_for_target_no_longer(slot, lb, member, now_ns);
         }
         let Op::EnterQueue { queue } = self.code.steps[enter].op else { return false };
         let site = &self.code.queues[queue as usize];
-        self.leave_line(slot, queue, member, now);
+        self.leave_line(slot, queue, member, now_ns);
         self.count_cut(site.stage, member, selected);
         self.refuse(slot, member, site.stage, Kind::Timeout);
         let (skip, depth) = (site.skip, usize::from(self.states.slots[slot as usize].depth));
         self.states.slots[slot as usize].pc = skip;
         let over = self.is_left_at(slot, skip as usize - 1, depth);
         if over {
-            self.vanish(slot, now);
+            self.vanish(slot, now_ns);
         }
         over
     }

@@ -269,7 +269,7 @@ impl Branches {
     }
 
     /// Creates a branch that `parent` sends in from its stage.
-    pub fn send_in(&mut self, parent: u32, stage: u32, member: u32, now: u64) -> u32 {
+    pub fn send_in(&mut self, parent: u32, stage: u32, member: u32, now_ns: u64) -> u32 {
         let slot = self.take_slot();
         let from = self.slots[parent as usize];
         let tries = self.tries(parent);
@@ -283,8 +283,8 @@ impl Branches {
             floor_stage: stage,
             outer_retries: from.retries,
             tries,
-            since: now,
-            begun: now,
+            since: now_ns,
+            begun: now_ns,
             tag: to.tag,
             epoch: to.epoch,
             floor_depth: 0,

@@ -71,7 +71,7 @@ impl<'a> Reference<'a> {
             meters: vec![Meter::default(); code.gauge_count as usize],
             draw_keys: code.draw_keys.iter().map(draw).collect(),
             request_key,
-            now: 0,
+            now_ns: 0,
             class: Class::Step,
             cut: None,
             stop,

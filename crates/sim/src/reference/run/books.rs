@@ -15,16 +15,16 @@ impl Reference<'_> {
     /// Books the time since the last booking to the stage of the branch.
     pub(in crate::reference) fn charge(&mut self, slot: u32) {
         let branch = &mut self.branches.slots[slot as usize];
-        let since = std::mem::replace(&mut branch.since, self.now);
+        let since = std::mem::replace(&mut branch.since, self.now_ns);
         // The time of children is booked for them; that of a check, which may end after the run, nowhere.
-        if branch.phase == Phase::Children || self.now <= since {
+        if branch.phase == Phase::Children || self.now_ns <= since {
             return;
         }
-        let (branch, ns) = (*branch, self.now - since);
+        let (branch, ns) = (*branch, self.now_ns - since);
         if let Some(recorder) = &mut self.branches.recorder {
             let what = what(self.tables.nodes[branch.stage as usize].act, branch.phase);
             let counts = if branch.wanted { None } else { Some(false) };
-            recorder.stay(slot, stay_of(&branch, what, since, self.now), counts);
+            recorder.stay(slot, stay_of(&branch, what, since, self.now_ns), counts);
         }
         if !branch.selected {
             return;
@@ -75,7 +75,7 @@ impl Reference<'_> {
     pub(in crate::reference) fn note_answer(&mut self, slot: u32, outcome: Outcome) {
         let branch = self.branches.slots[slot as usize];
         if let Some(recorder) = &mut self.branches.recorder {
-            let stay = stay_of(&branch, StageKind::Answer, self.now, self.now).said(outcome);
+            let stay = stay_of(&branch, StageKind::Answer, self.now_ns, self.now_ns).said(outcome);
             recorder.stay(slot, stay, if branch.wanted { None } else { Some(false) });
         }
     }
@@ -85,8 +85,8 @@ impl Reference<'_> {
         let branch = self.branches.slots[slot as usize];
         let Some(recorder) = &mut self.branches.recorder else { return };
         if let Release::After(ns) = release {
-            let until = self.now.saturating_add(ns);
-            recorder.stay(slot, stay_of(&branch, StageKind::Hold, self.now, until), Some(false));
+            let until = self.now_ns.saturating_add(ns);
+            recorder.stay(slot, stay_of(&branch, StageKind::Hold, self.now_ns, until), Some(false));
         }
         recorder.picked_is_back(slot, outcome);
     }

@@ -152,7 +152,7 @@ pub(crate) struct Reference<'a> {
     pub(super) meters: Vec<Meter>,
     pub(super) draw_keys: Vec<Key>,
     pub(super) request_key: Key,
-    pub(super) now: u64,
+    pub(super) now_ns: u64,
     /// The class of the current event.
     pub(super) class: Class,
     /// Why the run must end early.
@@ -204,14 +204,14 @@ impl<'a> Reference<'a> {
             }
             #[cfg(test)]
             if self.sabotage == Some(Sabotage::TurnClockBack) {
-                self.now = event.at + 1;
+                self.now_ns = event.at + 1;
             }
-            self.ledger.time_went_back |= event.at < self.now;
-            if event.at > self.now {
+            self.ledger.time_went_back |= event.at < self.now_ns;
+            if event.at > self.now_ns {
                 self.at_once = 0;
             }
             self.look_until(event.at);
-            self.now = event.at;
+            self.now_ns = event.at;
             self.class = event.class();
             self.pass_marks();
             if is_arrival {
@@ -227,7 +227,7 @@ impl<'a> Reference<'a> {
         }
         self.give_up();
         self.finish_marks();
-        self.ledger.end(self.branches.slots.len(), self.now);
+        self.ledger.end(self.branches.slots.len(), self.now_ns);
         Ok(())
     }
 
@@ -325,8 +325,8 @@ impl<'a> Reference<'a> {
         }
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = phase;
-        branch.since = self.now;
-        let at = self.now.saturating_add(ns).min(END_OF_TIME);
+        branch.since = self.now_ns;
+        let at = self.now_ns.saturating_add(ns).min(END_OF_TIME);
         let key = ranked(order_key(class, branch.order), branch.rank);
         let entry = Entry { at, key, who: what::going_on(branch) | slot, tag: branch.epoch };
         self.schedule(entry, constant);
@@ -337,9 +337,9 @@ impl<'a> Reference<'a> {
     pub(super) fn schedule(&mut self, entry: Entry, constant: bool) {
         self.scheduled += u64::from(!what::never_ends(entry.who));
         if constant {
-            self.pending.push_constant(entry.at - self.now, entry);
+            self.pending.push_constant(entry.at - self.now_ns, entry);
         } else {
-            self.pending.push(self.now, entry);
+            self.pending.push(self.now_ns, entry);
         }
     }
 
@@ -348,7 +348,7 @@ impl<'a> Reference<'a> {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = phase;
         let key = ranked(order_key(self.class, branch.order), branch.rank);
-        let entry = Entry { at: self.now, key, who: what::going_on(branch) | slot, tag: branch.epoch };
+        let entry = Entry { at: self.now_ns, key, who: what::going_on(branch) | slot, tag: branch.epoch };
         self.scheduled += u64::from(!what::never_ends(entry.who));
         self.pending.wake(entry);
     }
@@ -360,7 +360,7 @@ impl<'a> Reference<'a> {
             self.holds.push(held);
         }
         self.holds[index as usize] = held;
-        let at = self.now.saturating_add(ns).min(END_OF_TIME);
+        let at = self.now_ns.saturating_add(ns).min(END_OF_TIME);
         let key = order_key(Class::Hold, order);
         self.schedule(Entry { at, key, who: what::HOLD | index, tag: 0 }, true);
     }

@@ -324,9 +324,9 @@ impl Scopes {
 
     /// A request begins to wait.
     #[inline]
-    pub fn stand(&mut self, slot: u32, now: u64, pc: usize, member: u32, depth: usize) {
+    pub fn stand(&mut self, slot: u32, now_ns: u64, pc: usize, member: u32, depth: usize) {
         let scope = &mut self.slots[slot as usize];
-        scope.since = now;
+        scope.since = now_ns;
         scope.pc = pc as u32;
         scope.member = member;
         scope.depth = depth as u16;
