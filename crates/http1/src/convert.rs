@@ -62,7 +62,8 @@ impl Response {
         &mut self,
         status: u16,
         fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
-        (asked, has_body): (RequestInfo, bool),
+        asked: RequestInfo,
+        has_body: bool,
         limits: &Limits,
         head: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
@@ -202,7 +203,7 @@ mod tests {
             let fields = length.iter().map(|n: &&str| (&b"content-length"[..], n.as_bytes()));
             let asked = RequestInfo { head, ..RequestInfo::default() };
             let limits = Limits::default();
-            response.convert(status, fields, (asked, has_body), &limits, &mut Vec::new()).expect("lawful");
+            response.convert(status, fields, asked, has_body, &limits, &mut Vec::new()).expect("lawful");
             assert_eq!((response.framing(), response.status()), (expected, status));
         }
     }

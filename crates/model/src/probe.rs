@@ -22,7 +22,7 @@ pub struct Cable {
 }
 
 impl Cable {
-    fn ns(&self, key: Key, (time, loss): (u64, u64)) -> Option<u64> {
+    fn ns(&self, key: Key, time: u64, loss: u64) -> Option<u64> {
         let extra = match self.loss > 0.0 {
             true => crossing::extra_ns(self.loss, self.resend_ns, key.with(loss))?,
             false => 0,
@@ -46,8 +46,8 @@ impl ProbeWay {
         let (mut out, mut back) = (0u64, 0u64);
         for (cable, i) in self.0.iter().zip(0..) {
             let key = key.with(purpose::PROBE).with(i);
-            out = out.saturating_add(cable.ns(key, (of_place::OUT, of_place::LOSS_OUT))?);
-            back = back.saturating_add(cable.ns(key, (of_place::BACK, of_place::LOSS_BACK))?);
+            out = out.saturating_add(cable.ns(key, of_place::OUT, of_place::LOSS_OUT)?);
+            back = back.saturating_add(cable.ns(key, of_place::BACK, of_place::LOSS_BACK)?);
         }
         Some((out, back))
     }

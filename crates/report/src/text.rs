@@ -42,7 +42,7 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
     let detail = which == Sites::Always || results.scenarios.len() <= FEW;
     if detail {
         for s in &results.scenarios {
-            scenario(s, (&swept, results), width, out)?;
+            scenario(s, &swept, results, width, out)?;
         }
         if results.scenarios.iter().any(|s| !s.nodes.is_empty()) {
             for line in sites::LEGEND {
@@ -59,7 +59,8 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
 
 fn scenario(
     s: &ScenarioResult,
-    (swept, results): (&[&str], &Results),
+    swept: &[&str],
+    results: &Results,
     width: usize,
     out: &mut dyn Write,
 ) -> io::Result<()> {

@@ -473,31 +473,7 @@ fn plans_with_changed_bytes_never_panic() {
 
 #[test]
 fn calls_with_random_arguments_never_panic() {
-    let functions = [
-        "lb.first",
-        "lb.maglev",
-        "lb.ring_hash",
-        "lb.prequal",
-        "lb.least_work",
-        "lb.peak_ewma",
-        "health.http",
-        "health.tcp",
-        "eject",
-        "outlier",
-        "slow_start",
-        "budget",
-        "key.header",
-        "key.path",
-        "keys.zipf",
-        "limit.rate",
-        "route",
-        "when",
-        "split",
-        "hedge",
-        "retry",
-        "traffic.mix",
-        "request",
-    ];
+    let functions: Vec<&str> = weir_topology::manual::functions().iter().map(|f| f.name).collect();
     let values = [
         "server()",
         "[server()]",

@@ -27,8 +27,10 @@ pub(crate) struct ConnectionCounts {
 
 /// Predicts them for a replication (with this key) from its histories.
 pub(crate) fn predicted(
-    (point, scenario): (&Point, &Scenario),
-    (prepared, slowed): (&Arrangement, &CalibratedPoint),
+    point: &Point,
+    scenario: &Scenario,
+    prepared: &Arrangement,
+    slowed: &CalibratedPoint,
     key: Key,
     histories: &[History],
 ) -> ConnectionCounts {
@@ -71,7 +73,8 @@ const MATTERS: f64 = 0.005;
 
 /// A warning if it matters: the share of requests that count that opened a connection, and the time of each.
 pub(crate) fn matter(
-    (opened, selected): (u64, u64),
+    opened: u64,
+    selected: u64,
     takes_ms: Option<f64>,
     mean_ms: Option<f64>,
 ) -> Option<String> {
@@ -120,9 +123,9 @@ mod tests {
 
     #[test]
     fn what_opening_takes_is_said_where_it_matters() {
-        assert_eq!(matter((10, 1000), Some(0.1), Some(50.0)), None);
-        assert_eq!(matter((10, 1000), None, Some(50.0)), None);
-        let said = matter((2000, 1000), Some(0.2), Some(20.0)).expect("it matters");
+        assert_eq!(matter(10, 1000, Some(0.1), Some(50.0)), None);
+        assert_eq!(matter(10, 1000, None, Some(50.0)), None);
+        let said = matter(2000, 1000, Some(0.2), Some(20.0)).expect("it matters");
         assert!(said.contains("2.00 connections each") && said.contains("2.0 %"), "{said}");
     }
 }

@@ -160,8 +160,13 @@ impl World<'_> {
             }
         }
         let runs = pairs.len() as u32;
-        let connections = self.connections(&pairs, connecting);
-        warnings.extend(connections::matter(selected, connections.server_takes_ms, mean_ms(&pairs)));
+        let connections = self.connections(&pairs, connecting.0, connecting.1);
+        warnings.extend(connections::matter(
+            selected.0,
+            selected.1,
+            connections.server_takes_ms,
+            mean_ms(&pairs),
+        ));
         let statistics = statistics(&pairs, &options.tolerances);
         warnings.extend(too_few(&statistics, selected.1 / u64::from(runs.max(1))));
         let of_all = Verdict::of_all(statistics.iter().map(|s| s.verdict));
@@ -216,7 +221,7 @@ impl World<'_> {
     /// What is predicted of a run: the mean of a replication's turns, and the connections of the first of them.
     fn predict(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Result<Predicted, Error> {
         let turn = |turn| {
-            let result = self.simulate(options, (replication, turn), stop)?;
+            let result = self.simulate(options, replication, turn, stop)?;
             Ok(Figures::simulated(&result, &self.slowed.nodes))
         };
         let turns = (0..TURNS).map(turn).collect::<Result<Vec<Figures>, Error>>()?;
@@ -227,18 +232,24 @@ impl World<'_> {
 
     /// The connections that a replication needs; nothing is known of too large ones.
     fn opened(&self, options: &Options, replication: u32, stop: &AtomicBool) -> ConnectionCounts {
-        let (plan, asked) = self.asked(options, (replication, 0));
+        let (plan, asked) = self.asked(options, replication, 0);
         let looks = RecordOptions { trace: Some(Selection::All), explain: false };
         let recordings = weir_sim::record(&plan, &asked, &looks, &|_, _| {}, stop);
         let recording = recordings.ok().flatten().and_then(|all| all.into_iter().next());
         let key = Key::new(options.seed).with(u64::from(replication));
         recording.map_or_else(ConnectionCounts::default, |recording| {
-            let of = (recording.point, self.scenario);
-            connections::predicted(of, (self.prepared, self.slowed), key, &recording.histories)
+            connections::predicted(
+                recording.point,
+                self.scenario,
+                self.prepared,
+                self.slowed,
+                key,
+                &recording.histories,
+            )
         })
     }
 
-    fn connections(&self, pairs: &[Pair], (n, took_s): (u64, f64)) -> Connections {
+    fn connections(&self, pairs: &[Pair], n: u64, took_s: f64) -> Connections {
         let both = |which: usize| BothWorlds {
             simulated: Estimate::new(pairs.iter().map(|(simulated, _)| simulated.connections[which])),
             real: Estimate::new(pairs.iter().map(|(_, real)| real.connections[which])),
@@ -251,16 +262,17 @@ impl World<'_> {
     fn simulate(
         &self,
         options: &Options,
-        (replication, turn): (u32, u32),
+        replication: u32,
+        turn: u32,
         stop: &AtomicBool,
     ) -> Result<ScenarioResult, Error> {
-        let (of_scenario, asked) = self.asked(options, (replication, turn));
+        let (of_scenario, asked) = self.asked(options, replication, turn);
         let results = weir_sim::run(&of_scenario, &asked, &|_, _| {}, stop).map_err(Error::Simulated)?;
         results.scenarios.into_iter().next().ok_or(Error::Interrupted)
     }
 
     /// What the simulator is asked for one turn of a replication.
-    fn asked(&self, options: &Options, (replication, turn): (u32, u32)) -> (Plan, weir_sim::Options) {
+    fn asked(&self, options: &Options, replication: u32, turn: u32) -> (Plan, weir_sim::Options) {
         let mut point = turned(self.slowed.point.clone(), turn);
         // The load finds no window by itself: it takes the middle half (and warns).
         let autos = point.scenarios.iter_mut().filter(|s| s.window == Window::Auto);
@@ -415,7 +427,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let simulated = run(simulated, &|world, run| world.predict(&options, run, &stop).unwrap().0);
         let reality = run(reality, &|world, run| {
-            let result = world.simulate(&options, (run, TURNS), &stop).unwrap();
+            let result = world.simulate(&options, run, TURNS, &stop).unwrap();
             Figures::simulated(&result, &world.slowed.nodes)
         });
         let pairs: Vec<Pair> = simulated.into_iter().zip(reality).collect();

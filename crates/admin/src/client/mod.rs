@@ -153,11 +153,11 @@ impl Client {
         match &self.at {
             Endpoint::Unix(socket) => {
                 let stream = UnixStream::connect(socket).await.map_err(unconnected)?;
-                self.speak(stream, "localhost", (method, path, body)).await
+                self.speak(stream, "localhost", method, path, body).await
             }
             Endpoint::Tcp(address) => {
                 let stream = TcpStream::connect(address).await.map_err(unconnected)?;
-                self.speak(stream, address, (method, path, body)).await
+                self.speak(stream, address, method, path, body).await
             }
         }
         .map_err(|e| e.unwrap_or_else(|| format!("{at} broke off; is it the admin interface of a weir?")))
@@ -184,7 +184,9 @@ impl Client {
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
         host: &str,
-        (method, path, body): (Method, &str, String),
+        method: Method,
+        path: &str,
+        body: String,
     ) -> Result<Reply, Option<String>> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|_| None)?;
         let mut request = Request::new(Full::<Bytes>::from(body));

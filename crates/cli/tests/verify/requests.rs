@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use weir_topology::manual::missing_balancers;
 
 /// Six servers, and the nodes before them.
 const APPS: &str = "apps = pool(6, lambda: queue(delay(dist.exponential(4*ms), server(\"app\"))))\n";
@@ -81,6 +82,7 @@ fn picks_are_the_same_again() {
         ("held", "lb.least_conn(pool(4, lambda: flaky(0.2, server(\"bad\"))), error_hold = 20*ms)", PLAIN),
         ("ejecting", failing, PLAIN),
     ];
+    assert_eq!(missing_balancers(all.map(|(_, lb, _)| lb)), ["lb.least_work"], "it is never served");
     let text: String = all.iter().map(|(name, lb, traffic)| scenario(name, lb, traffic)).collect();
     let runs = recorded(&scratch, &text);
     for (name, ..) in all {

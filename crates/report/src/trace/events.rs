@@ -101,7 +101,7 @@ impl Events<'_> {
     }
 
     fn stage(&mut self, h: &History, s: &Stage, thread: u32, names: &mut Names<'_>) -> io::Result<()> {
-        let target = s.target.map(|target| names.target(target).to_owned());
+        let target = s.target.map(|(lb, index)| names.target(lb, index).to_owned());
         let args = json!({
             "member": names.member(s.node), "attempt": s.attempt, "branch": s.branch, "target": target,
             "outcome": s.outcome.map(said), "counts": s.counts,

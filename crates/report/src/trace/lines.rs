@@ -92,7 +92,7 @@ impl Serialize for One<'_, '_> {
         map.serialize_entry("what", s.what.name())?;
         map.serialize_entry("attempt", &s.attempt)?;
         map.serialize_entry("branch", &s.branch)?;
-        map.serialize_entry("target", &s.target.map(|target| names.target(target).to_owned()))?;
+        map.serialize_entry("target", &s.target.map(|(lb, index)| names.target(lb, index).to_owned()))?;
         map.serialize_entry("outcome", &s.outcome.map(said))?;
         map.serialize_entry("counts", &s.counts)?;
         map.end()

@@ -66,7 +66,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn target(&mut self, (lb, index): (NodeId, u32)) -> &str {
+    fn target(&mut self, lb: NodeId, index: u32) -> &str {
         let names = self.targets.entry(lb).or_insert_with(|| target_labels(self.point, lb));
         names.get(index as usize).map_or("", String::as_str)
     }

@@ -125,7 +125,9 @@ pub(crate) fn begin(
         let _known = known;
         // Each in an allocation of its own: a connection keeps no memory for phases that it has passed, or never
         // reaches.
-        if let Some(serving) = greeting.await.and_then(|greeted| serving(greeted, &session, handler)) {
+        if let Some(serving) =
+            greeting.await.and_then(|(protocol, wire)| serving(protocol, wire, &session, handler))
+        {
             serving.await;
         }
         session.listener.counts.closed.one(session.parting.get());
@@ -135,7 +137,8 @@ pub(crate) fn begin(
 
 /// The rest of a connection on which this protocol is spoken.
 fn serving(
-    (protocol, wire): (Protocol, Wire),
+    protocol: Protocol,
+    wire: Wire,
     session: &Rc<Session>,
     handler: Requests,
 ) -> Option<Pin<Box<dyn Future<Output = ()>>>> {

@@ -24,7 +24,7 @@ pub(crate) async fn perhaps(core: &Core, session: &Session, wire: Wire) -> Optio
     let Some(tls) = &session.listener.tls else { return Some(wire) };
     let (plain, came) = wire.into_parts();
     // Boxed, so that the connection does not carry its memory to the end.
-    let secured = Box::pin(secured(core, session, tls, (plain, came))).await;
+    let secured = Box::pin(secured(core, session, tls, plain, came)).await;
     session.listener.counts.handshakes.one(secured.as_ref().err().copied().unwrap_or(Handshake::Done));
     let secured = secured.ok()?;
     Some(Wire::new(secured, core.buffers.clone()))
@@ -35,7 +35,8 @@ async fn secured(
     core: &Core,
     session: &Session,
     server: &tls::Server,
-    (mut plain, mut came): (Socket, Vec<u8>),
+    mut plain: Socket,
+    mut came: Vec<u8>,
 ) -> Result<Socket, Handshake> {
     session.deadline.set(session.listener.http.head_timeout_ns);
     let mut until_ns = Some(core.now().saturating_add(DRAIN_NEW_CLIENT_NS));

@@ -36,7 +36,9 @@ struct PendingClients {
 /// waits. `first`: a client that was accepted and found no room.
 pub(super) fn begin(
     lp: &Rc<Loop>,
-    (number, listener, admission): (usize, Rc<Listener>, Admission),
+    number: usize,
+    listener: Rc<Listener>,
+    admission: Admission,
     socket: Rc<ListeningSocket>,
     first: Option<Accepted>,
 ) {

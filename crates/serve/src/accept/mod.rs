@@ -92,7 +92,7 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
             }
         }
     }
-    late::begin(&lp, (number, listener, admission), socket, first);
+    late::begin(&lp, number, listener, admission, socket, first);
 }
 
 /// Serves an accepted connection, here or on the loop that carries least.

@@ -90,14 +90,12 @@ pub(super) fn start(
     let number = shared.process.built_in();
     start_service("weir-servers", &end, {
         let shared = shared.clone();
-        move |rt, begun| {
-            shared.serve_built_in(rt, number, arrivals, (built_in_mail, built_in_notified), begun)
-        }
+        move |rt, begun| shared.serve_built_in(rt, number, arrivals, built_in_mail, built_in_notified, begun)
     })?;
     let number = shared.process.owner();
     start_service("weir-owner", &end, {
         let shared = shared.clone();
-        move |rt, begun| shared.own(rt, number, (owner_mailbox, owner_mail, owner_notified), begun)
+        move |rt, begun| shared.own(rt, number, owner_mailbox, owner_mail, owner_notified, begun)
     })?;
     let inboxes = mailboxes.into_iter().zip(notified);
     let started = start_loops(shared, sockets.into_iter().zip(inboxes), files, &end);
@@ -274,7 +272,8 @@ impl Shared {
         rt: Runtime,
         number: u32,
         arrivals: built_in::Arrivals,
-        (mail, notified): (UnboundedReceiver<ToLoop>, UnboundedReceiver<u32>),
+        mail: UnboundedReceiver<ToLoop>,
+        notified: UnboundedReceiver<u32>,
         begun: Sender<()>,
     ) -> io::Result<()> {
         // Balancers inside of them have their health here.
@@ -294,11 +293,9 @@ impl Shared {
         self,
         rt: Runtime,
         number: u32,
-        (mailbox, owner_mail, notified): (
-            UnboundedReceiver<ToLoop>,
-            UnboundedReceiver<ToOwner>,
-            UnboundedReceiver<u32>,
-        ),
+        mailbox: UnboundedReceiver<ToLoop>,
+        owner_mail: UnboundedReceiver<ToOwner>,
+        notified: UnboundedReceiver<u32>,
         begun: Sender<()>,
     ) -> io::Result<()> {
         let owner = Owner { mail: self.to_owner.clone(), is_here: true };

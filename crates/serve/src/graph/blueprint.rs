@@ -43,7 +43,8 @@ impl Blueprint {
     /// A blueprint of the first epoch, or a later one: shared state of its nodes is taken over, or created.
     pub fn new(
         epoch: u32,
-        (point, serving): (Arc<Point>, Arc<Serving>),
+        point: Arc<Point>,
+        serving: Arc<Serving>,
         sticky_keys: BTreeMap<NodeId, [u64; 2]>,
         state: &ProcessState,
         made_ns: u64,

@@ -142,7 +142,7 @@ impl ProcessState {
             self.renew(&mut known, key, wanted(spec, count), now_ns);
         }
         flags(point, &keys, &targets, &mut known);
-        self.time_lines(point, (&keys, draws), &mut known);
+        self.time_lines(point, &keys, draws, &mut known);
         PlanIds { keys, targets, changes }
     }
 
@@ -181,7 +181,7 @@ impl ProcessState {
     }
 
     /// The timelines of faulty nodes, one for all that share it. The messages of each name its first node.
-    fn time_lines(&self, point: &Point, (keys, draws): (&Keys, &Draws), known: &mut Registry) {
+    fn time_lines(&self, point: &Point, keys: &Keys, draws: &Draws, known: &mut Registry) {
         let mut first_of: BTreeMap<plan::Line, NodeId> = BTreeMap::new();
         let mut together: BTreeMap<NodeId, Vec<(NodeId, &plan::Faulty)>> = BTreeMap::new();
         for (id, node) in (0..).zip(&point.nodes) {

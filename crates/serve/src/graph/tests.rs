@@ -63,7 +63,7 @@ fn a_later_graph_goes_on_with_the_state() {
     let graph = |epoch, (point, roles): (Arc<plan::Point>, _)| {
         let gone = RefCell::default();
         let (keys, draws) = (BTreeMap::new(), Draws::new(&point, &[], Key::new(3)));
-        let blueprint = Arc::new(Blueprint::new(epoch, (point, roles), keys, &process, 0, draws));
+        let blueprint = Arc::new(Blueprint::new(epoch, point, roles, keys, &process, 0, draws));
         let builder = Builder {
             blueprint: &blueprint,
             core: &core,

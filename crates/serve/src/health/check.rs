@@ -35,7 +35,7 @@ pub(crate) struct Question {
 
 impl Question {
     /// To a server at this address; `None`: a built-in one, whose checks prove themselves by `token`.
-    pub fn new(check: &HealthCheck, (addr, tls): (Option<&str>, Option<&TlsClient>), token: u64) -> Question {
+    pub fn new(check: &HealthCheck, addr: Option<&str>, tls: Option<&TlsClient>, token: u64) -> Question {
         let http = check.http.as_ref();
         let (method, path) = http.map_or(("GET", "/"), |h| (h.method.as_str(), h.path.as_str()));
         let host = http.and_then(|h| h.host.as_deref()).unwrap_or_else(|| host(addr, tls));

@@ -30,7 +30,7 @@ type Part = (Stage, bool);
 
 impl History<'_> {
     /// Writes it as a line. `loop, number`: its serial number.
-    pub(super) fn format(&self, (replication, request): (u32, u64), text: &mut String) {
+    pub(super) fn format(&self, replication: u32, request: u64, text: &mut String) {
         let History { listener, begun_ns, id, .. } = self;
         text.push_str("{\"schema\":\"weir.trace/1\",\"scenario\":");
         quote(text, listener.as_bytes());

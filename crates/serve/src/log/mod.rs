@@ -197,7 +197,7 @@ impl LoopLog {
     pub fn history(&self, history: &History<'_>) {
         let number = self.histories.get();
         self.histories.set(number + 1);
-        self.gathered.add(|text| history.format((self.number, number), text));
+        self.gathered.add(|text| history.format(self.number, number, text));
     }
 
     /// Writes the line of a request that was refused for its head.

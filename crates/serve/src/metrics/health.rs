@@ -54,7 +54,7 @@ pub(crate) struct TargetHealth {
 
 impl TargetHealth {
     /// A target that is in, or out for this reason from the start.
-    pub fn new((pool, label): (Arc<str>, Arc<str>), counts: Rc<HealthCounts>) -> TargetHealth {
+    pub fn new(pool: Arc<str>, label: Arc<str>, counts: Rc<HealthCounts>) -> TargetHealth {
         TargetHealth { pool, label, counts, out: Cell::new(None) }
     }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn time_out_is_charged_to_what_it_began_for() {
-        let target = TargetHealth::new(("pool".into(), "a".into()), Rc::default());
+        let target = TargetHealth::new("pool".into(), "a".into(), Rc::default());
         target.is(true, "readmitted", 3);
         target.is(false, "checks_failed", 10);
         target.is(false, "ejected_probe", 20);

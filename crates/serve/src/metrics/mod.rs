@@ -109,9 +109,9 @@ impl Metrics {
 
     /// The counters of a target's health.
     pub fn health(&self, pool: &str, target: &str) -> TargetHealth {
-        let names: Names = (pool.into(), target.into());
-        let counts = self.health.borrow_mut().entry(names.clone()).or_default().clone();
-        TargetHealth::new(names, counts)
+        let (pool, target): Names = (pool.into(), target.into());
+        let counts = self.health.borrow_mut().entry((pool.clone(), target.clone())).or_default().clone();
+        TargetHealth::new(pool, target, counts)
     }
 
     /// The counters of a node of a plan.

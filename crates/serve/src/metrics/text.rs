@@ -59,23 +59,23 @@ fn write(all: &[Sample], format: Exposition) -> String {
                         Exposition::OpenMetrics => bound,
                         _ => bound.strip_suffix(".0").unwrap_or(bound),
                     };
-                    line(&mut text, (family, "_bucket"), &sample.labels, Some(bound));
+                    line(&mut text, family, "_bucket", &sample.labels, Some(bound));
                     whole(&mut text, count);
                 }
                 let count = buckets.next().unwrap_or_default();
-                line(&mut text, (family, "_bucket"), &sample.labels, Some("+Inf"));
+                line(&mut text, family, "_bucket", &sample.labels, Some("+Inf"));
                 whole(&mut text, count);
-                line(&mut text, (family, "_sum"), &sample.labels, None);
+                line(&mut text, family, "_sum", &sample.labels, None);
                 real(&mut text, observed.sum_s());
-                line(&mut text, (family, "_count"), &sample.labels, None);
+                line(&mut text, family, "_count", &sample.labels, None);
                 whole(&mut text, count);
             }
             Value::Whole(value) => {
-                line(&mut text, (family, ""), &sample.labels, None);
+                line(&mut text, family, "", &sample.labels, None);
                 whole(&mut text, *value);
             }
             Value::Real(value) => {
-                line(&mut text, (family, ""), &sample.labels, None);
+                line(&mut text, family, "", &sample.labels, None);
                 real(&mut text, *value);
             }
         }
@@ -110,7 +110,7 @@ fn kind(family: &Family) -> &'static str {
 }
 
 /// Name and labels, up to the blank before the value.
-fn line(text: &mut String, (family, ending): (&Family, &str), labels: &[Label], bound: Option<&str>) {
+fn line(text: &mut String, family: &Family, ending: &str, labels: &[Label], bound: Option<&str>) {
     text.push_str(family.name);
     text.push_str(ending);
     let mut opening = '{';

@@ -278,7 +278,7 @@ impl Reloader {
         let draws = Draws::new(&point, &nodes, self.key);
         let epoch = before.blueprint.epoch + 1;
         let now_ns = self.process.clock.now();
-        let mut blueprint = Blueprint::new(epoch, (point, serving), keys, &self.process.state, now_ns, draws);
+        let mut blueprint = Blueprint::new(epoch, point, serving, keys, &self.process.state, now_ns, draws);
         blueprint.inner = std::mem::take(&mut bound.inner);
         let generation = Generation {
             blueprint: Arc::new(blueprint),

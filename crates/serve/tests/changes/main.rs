@@ -12,6 +12,7 @@ use load::{file, servers, two_loops, under_load};
 use std::sync::atomic::Ordering::SeqCst;
 use support::{Origin, serve_whole};
 use weir_serve::{SetTarget, TargetState};
+use weir_topology::manual::missing_balancers;
 
 /// So many times a thousand changes.
 const ROUNDS: usize = 4;
@@ -51,6 +52,7 @@ fn thousands_of_changes_lose_no_request_and_keep_no_memory() {
         "lb.first([SERVERS], name = \"apps\", pass_over = 0 * s)",
         "lb.least_conn([SERVERS], name = \"apps\", max_in_flight = 2, max_waiting = 100, eject = eject(consecutive = 5))",
     ];
+    assert_eq!(missing_balancers(policies), ["lb.least_work"], "it is never served");
     let of = |policy: &str, from: usize, targets: usize, weight: u32| {
         let some: Vec<&Origin> = (0..targets).map(|i| &origins[(from + i) % origins.len()]).collect();
         let servers = servers(&some);

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use support::{Mode, Origin, Pending, RunningBalancer, pause, serve_whole, until};
 use weir_serve::{Exposition, Options, SetTarget, TargetState};
+use weir_topology::manual::missing_balancers;
 
 #[test]
 fn targets_come_and_go_under_load_with_every_balancer() {
@@ -29,6 +30,8 @@ fn targets_come_and_go_under_load_with_every_balancer() {
         "lb.ring_hash([SERVERS], key = key.client(), bound = 1.5)",
         "lb.least_conn([SERVERS], max_in_flight = 2, max_waiting = 100, eject = eject(consecutive = 5))",
     ];
+    // `first` has no state that a reload could lose; `least_work` is never served.
+    assert_eq!(missing_balancers(policies), ["lb.first", "lb.least_work"]);
     let of = |policy: &str, which: usize| {
         let three: Vec<&Origin> = (0..3).map(|i| &origins[(which + i) % 4]).collect();
         file(&policy.replace("SERVERS", &servers(&three)))

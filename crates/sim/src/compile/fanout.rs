@@ -6,7 +6,7 @@ use crate::compile::{Compiler, Post};
 
 impl Compiler<'_> {
     pub(crate) fn fanout(&mut self, stage: u32, draft: &Draft, position: usize, need: u32) -> Option<Post> {
-        let group = self.code.groups.add(&self.layout, stage, draft, (position, need));
+        let group = self.code.groups.add(&self.layout, stage, draft, position, need);
         self.op(Op::Cold(ColdOp::BeginBranches { group }), &[]);
         Some(Post::Parts { group })
     }

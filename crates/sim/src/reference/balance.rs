@@ -142,7 +142,7 @@ impl Reference<'_> {
         };
         self.branches.push_frame(slot, frame);
         if let Some(recorder) = &mut self.branches.recorder {
-            recorder.pick(slot, (branch.stage, branch.member), ticket.target);
+            recorder.pick(slot, branch.stage, branch.member, ticket.target);
         }
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (to.pc, to.member);

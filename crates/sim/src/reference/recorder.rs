@@ -114,7 +114,7 @@ impl Recorder {
     }
 
     /// A branch is sent to a target by the balancer it is at.
-    pub fn pick(&mut self, slot: u32, (stage, member): (u32, u32), target: u32) {
+    pub fn pick(&mut self, slot: u32, stage: u32, member: u32, target: u32) {
         let Some((own, open)) = self.open(slot) else { return };
         open.noted.tries.push(Try { stage, member, target, outcome: None, outer: own.tried });
         let tried = open.noted.tries.len() as u32;

@@ -142,7 +142,8 @@ fn run_until_windowed<T>(
 /// Runs a replication by the reference, with a recorder of requests. `fast`: the same scenario for the engine, which
 /// finds where it settles.
 pub(crate) fn run_recorded(
-    (program, fast): (&Program, Option<&Program>),
+    program: &Program,
+    fast: Option<&Program>,
     mut load: Load,
     key: Key,
     stop: &AtomicBool,

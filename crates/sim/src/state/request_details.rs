@@ -89,7 +89,7 @@ impl Details {
     }
 
     /// A request is cut off: restores the values outside of a limit.
-    pub fn cut(&mut self, slot: u32, (shape, factors): (u32, u16)) {
+    pub fn cut(&mut self, slot: u32, shape: u32, factors: u16) {
         while self.factors[slot as usize].len() > usize::from(factors) {
             self.unscale(slot);
         }
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(details.slots[1].factor, 6.0);
         details.copy(1, 0);
         details.slots[1].shape = 7;
-        details.cut(1, outside);
+        details.cut(1, outside.0, outside.1);
         assert_eq!((details.slots[1].factor, details.slots[1].shape), (2.0, 3));
         details.unscale(1);
         assert_eq!((details.slots[1].factor, details.slots[0].factor), (1.0, 6.0));

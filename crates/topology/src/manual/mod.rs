@@ -65,6 +65,15 @@ pub fn functions() -> Vec<Entry> {
     nodes::functions().map(entry).collect()
 }
 
+/// The balancers that occur in none of these calls. A test with a list of balancers compares it with those that it
+/// leaves out on purpose, so that a new one is not forgotten.
+pub fn missing_balancers<'a>(calls: impl IntoIterator<Item = &'a str>) -> Vec<&'static str> {
+    let calls: Vec<&str> = calls.into_iter().collect();
+    let balancers = nodes::functions().filter(|f| f.about.group == Group::Balance);
+    let names = balancers.map(|f| f.name).filter(|name| name.starts_with("lb."));
+    names.filter(|name| !calls.iter().any(|call| call.split('(').next() == Some(name))).collect()
+}
+
 fn entry(f: &'static nodes::Function) -> Entry {
     let own = f.args.iter().map(|a| argument(a, false));
     Entry {

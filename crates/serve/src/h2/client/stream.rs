@@ -140,7 +140,7 @@ impl Stream {
         let fields = head.headers().iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
         let status = head.status().as_u16();
         let read =
-            self.response.convert(status, fields, (self.asked, has_body), &RESPONSE_LIMITS, &mut scratch);
+            self.response.convert(status, fields, self.asked, has_body, &RESPONSE_LIMITS, &mut scratch);
         self.handle.conn().shared.frames.borrow_mut().accept_head(scratch.len());
         self.buffers.keep_small(scratch);
         read.map_err(HeadError::Rule)

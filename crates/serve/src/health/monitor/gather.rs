@@ -23,7 +23,7 @@ pub(super) fn changed(counts: &[TargetHealth], one: &Transition, now_ns: u64) {
 }
 
 /// Targets that are out from the start, or too many at once to be reported one by one, have this reason.
-pub(super) fn settle(counts: &[TargetHealth], (health, now_ns): (&Health, u64), reason: &'static str) {
+pub(super) fn settle(counts: &[TargetHealth], health: &Health, now_ns: u64, reason: &'static str) {
     for (target, counts) in (0..health.len()).zip(counts) {
         counts.is(health.is_eligible(target), reason, now_ns);
     }
@@ -51,12 +51,12 @@ impl Monitor {
             let graph = self.graph.borrow();
             let Some(own) = graph.lb(lb.id) else { continue };
             let pool = &own.counts.pool.label;
-            settle(&lb.counts, (&lb.health, now_ns), "unknown");
+            settle(&lb.counts, &lb.health, now_ns, "unknown");
             let mut standing = BTreeMap::from(Health::STANDINGS.map(|state| (state, 0)));
             for (target, counts) in (0..lb.health.len()).zip(&lb.counts) {
                 if own.has_target(target) {
                     *standing.entry(lb.health.standing(target)).or_default() += 1;
-                    counts.gather((lb.health.is_eligible(target), now_ns), round, out);
+                    counts.gather(lb.health.is_eligible(target), now_ns, round, out);
                 }
             }
             for (state, count) in standing {
@@ -68,7 +68,7 @@ impl Monitor {
 }
 
 impl TargetHealth {
-    fn gather(&self, (eligible, now_ns): (bool, u64), round: u64, out: &mut Samples) {
+    fn gather(&self, eligible: bool, now_ns: u64, round: u64, out: &mut Samples) {
         let of = || [(&self.pool).into(), (&self.label).into()];
         let seconds = |ns: u64| ns as f64 / 1e9;
         out.add(Of::TargetEligible, of(), u64::from(eligible));

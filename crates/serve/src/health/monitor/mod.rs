@@ -100,7 +100,7 @@ impl Monitor {
         token: u64,
         hears: Callbacks,
     ) -> Rc<Monitor> {
-        let lbs = monitored(&graph, (metrics, token), &mut BTreeMap::new(), 0);
+        let lbs = monitored(&graph, metrics, token, &mut BTreeMap::new(), 0);
         Rc::new(Monitor {
             lbs: RefCell::new(lbs),
             core,
@@ -118,7 +118,7 @@ impl Monitor {
     pub fn adopt(&self, graph: Rc<Graph>, metrics: &Metrics) -> Vec<(Id, Arc<HealthUpdate>)> {
         let mut before: BTreeMap<Id, Monitored> =
             self.lbs.borrow_mut().drain(..).map(|lb| (lb.id, lb)).collect();
-        *self.lbs.borrow_mut() = monitored(&graph, (metrics, self.token), &mut before, self.core.now());
+        *self.lbs.borrow_mut() = monitored(&graph, metrics, self.token, &mut before, self.core.now());
         *self.graph.borrow_mut() = graph.clone();
         self.heed_overrides();
         self.change(true, |_, _| {});
@@ -374,14 +374,15 @@ impl Monitor {
 /// The balancers of a graph, by number of the node; existing ones are kept.
 fn monitored(
     graph: &Graph,
-    known: (&Metrics, u64),
+    metrics: &Metrics,
+    token: u64,
     before: &mut BTreeMap<Id, Monitored>,
     now_ns: u64,
 ) -> Vec<Monitored> {
     let blueprint = &graph.blueprint;
     let of_node = |id: NodeId| match (blueprint.spec(id), graph.node(id)) {
         (Spec::Lb(lb), Node::Lb(node)) => {
-            let new = Monitored::new(node, lb, graph, known);
+            let new = Monitored::new(node, lb, graph, metrics, token);
             Some(match before.remove(&new.id) {
                 Some(old) => new.after(old, lb, blueprint, now_ns),
                 None => new,
@@ -393,12 +394,12 @@ fn monitored(
 }
 
 impl Monitored {
-    fn new(own: &Balancer, lb: &Lb, graph: &Graph, (metrics, token): (&Metrics, u64)) -> Monitored {
+    fn new(own: &Balancer, lb: &Lb, graph: &Graph, metrics: &Metrics, token: u64) -> Monitored {
         let (node, blueprint) = (own.node, &graph.blueprint);
         let (targets, ends) = (blueprint.targets(node), graph.ends(node));
         let question = |ends: &Ends, check| {
-            let at = (ends.addr(&blueprint.point), ends.tls(&blueprint.point));
-            Rc::new(Question::new(check, at, token))
+            let (addr, tls) = (ends.addr(&blueprint.point), ends.tls(&blueprint.point));
+            Rc::new(Question::new(check, addr, tls, token))
         };
         let questions = lb.health.iter().flat_map(|check| ends.iter().map(move |e| question(e, check)));
         let labels = blueprint.labels(node);
@@ -486,7 +487,7 @@ impl Monitored {
             errors.note(|| format!("{target}, a target of {}, is {now} ({})", self.name, one.reason.name()));
         }
         if self.told.half_open.is_empty() {
-            gather::settle(&self.counts, (&self.health, now_ns), "checks_failed");
+            gather::settle(&self.counts, &self.health, now_ns, "checks_failed");
         }
         self.told.half_open.resize(self.health.len() as usize, false);
         for (target, known) in (0u32..).zip(&mut self.told.half_open) {

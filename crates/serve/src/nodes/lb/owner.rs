@@ -138,6 +138,8 @@ impl Lb {
             let at = lent.iter().position(|(target, _)| *target == ticket.target);
             at.map(|at| lent.swap_remove(at))
         };
+        // This thread may have read no socket since the pick: the time that the request took is read here.
+        self.core.now();
         match returned {
             Some(end) => self.returned(ticket, end),
             None => self.cancelled(ticket),

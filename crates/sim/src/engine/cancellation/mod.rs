@@ -84,7 +84,7 @@ impl Engine<'_> {
         self.states.drop_attempts(slot, limit.retries);
         self.scopes.leave(slot, at);
         if self.code.details {
-            self.details.cut(slot, limit.details);
+            self.details.cut(slot, limit.details.0, limit.details.1);
         }
         let state = &mut self.states.slots[slot as usize];
         state.tag = state.tag.wrapping_add(1);

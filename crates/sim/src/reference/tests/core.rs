@@ -113,6 +113,15 @@ pub(super) fn random_file(seed: u64) -> String {
 
 /// However balancers are surrounded and wherever limits strike, the laws hold, the run ends, members add up to sites,
 /// and threads change no byte.
+/// A new policy is compared as well.
+#[test]
+fn random_files_have_every_balancer() {
+    let text: String = (0..FILES).map(random_file).collect();
+    let calls: Vec<String> = text.split("lb.").skip(1).map(|rest| format!("lb.{rest}")).collect();
+    let missing = weir_topology::manual::missing_balancers(calls.iter().map(String::as_str));
+    assert_eq!(missing, ["lb.least_work"], "it has tests of its own");
+}
+
 #[test]
 fn any_core_can_be_cut_anywhere() {
     let mut cuts = 0;
