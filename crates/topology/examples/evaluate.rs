@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 use std::time::Instant;
-use weir_plan::offered_load;
+use weir_plan::{Point, offered_load};
 use weir_topology::Request;
 use weir_topology::sandbox::{CHILD, child_main, evaluate_in_child};
 
@@ -13,6 +13,30 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|a| a == CHILD) {
         return child_main();
     }
+    let (request, json) = parse(args);
+    let start = Instant::now();
+    let Ok(exe) = std::env::current_exe() else { return ExitCode::from(3) };
+    let result = evaluate_in_child(&request, &exe);
+    let took = start.elapsed();
+    match result {
+        Err(failure) => {
+            eprintln!("{failure}\n[{took:?}]");
+            ExitCode::from(2)
+        }
+        Ok(done) => {
+            done.warnings.iter().for_each(|w| eprintln!("{w}"));
+            done.plan.points.iter().for_each(print_point);
+            if json {
+                print!("{}", String::from_utf8_lossy(&done.plan.to_json()));
+            }
+            eprintln!("hash {} [{took:?}]", done.plan.hash);
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// What the arguments ask for, and whether the plan is to be printed as JSON.
+fn parse(args: Vec<String>) -> (Request, bool) {
     let mut request = Request::default();
     let mut json = false;
     let mut rest = args.into_iter();
@@ -35,44 +59,24 @@ fn main() -> ExitCode {
             }
         }
     }
-    let start = Instant::now();
-    let Ok(exe) = std::env::current_exe() else { return ExitCode::from(3) };
-    let result = evaluate_in_child(&request, &exe);
-    let took = start.elapsed();
-    match result {
-        Err(failure) => {
-            eprintln!("{failure}\n[{took:?}]");
-            ExitCode::from(2)
-        }
-        Ok(done) => {
-            done.warnings.iter().for_each(|w| eprintln!("{w}"));
-            for point in &done.plan.points {
-                eprintln!(
-                    "{:?}: {} nodes, {} sites, {} specs",
-                    point.params,
-                    point.nodes.len(),
-                    point.sites.len(),
-                    point.specs.len()
-                );
-                for (i, scenario) in point.scenarios.iter().enumerate() {
-                    let loads = offered_load(point, i);
-                    let loads: Vec<String> = loads
-                        .iter()
-                        .map(|l| {
-                            format!(
-                                "{} {:.3} x{}",
-                                point.sites[l.site as usize].label, l.utilisation, l.count
-                            )
-                        })
-                        .collect();
-                    eprintln!("  {}: {}", scenario.name, loads.join(", "));
-                }
-            }
-            if json {
-                print!("{}", String::from_utf8_lossy(&done.plan.to_json()));
-            }
-            eprintln!("hash {} [{took:?}]", done.plan.hash);
-            ExitCode::SUCCESS
-        }
+    (request, json)
+}
+
+/// Prints the size of a point, and the load that each scenario offers to its queues.
+fn print_point(point: &Point) {
+    eprintln!(
+        "{:?}: {} nodes, {} sites, {} specs",
+        point.params,
+        point.nodes.len(),
+        point.sites.len(),
+        point.specs.len()
+    );
+    for (i, scenario) in point.scenarios.iter().enumerate() {
+        let loads = offered_load(point, i);
+        let loads: Vec<String> = loads
+            .iter()
+            .map(|l| format!("{} {:.3} x{}", point.sites[l.site as usize].label, l.utilisation, l.count))
+            .collect();
+        eprintln!("  {}: {}", scenario.name, loads.join(", "));
     }
 }

@@ -153,29 +153,7 @@ pub(crate) fn trial(
     (stop, failed): (&Arc<AtomicBool>, &Arc<AtomicBool>),
 ) -> Result<Option<RunOutcome>, Error> {
     let processes = begin(prepared, options, replication)?;
-    let listen = prepared.listen();
-    let scheme = if listen.is_some_and(|listen| listen.tls.is_some()) { "https" } else { "http" };
-    let Some(first) = processes.loops.first() else {
-        return Err(Error::System("the router of the run has no address".to_owned()));
-    };
-    let is_h1 = listen.is_none_or(|listen| listen.http.versions.contains(&HttpVersion::H1));
-    let load = weir_load::Options {
-        to: format!("{scheme}://{first}"),
-        seed: options.seed,
-        replication,
-        requests: options.requests,
-        duration_ns: None,
-        speed: 1.0,
-        connections: None,
-        protocol: if is_h1 { Protocol::H1 } else { Protocol::H2 },
-        insecure: true,
-        rows: true,
-        paired: Some(weir_load::VerifyRun {
-            secret: processes.secret,
-            loops: processes.loops.clone(),
-            begins_ns: processes.begins_ns,
-        }),
-    };
+    let load = make_load_options(prepared, options, replication, &processes)?;
     // The load is sent by this thread; others may send that of other runs.
     let (waited, stolen) = (busy::own_waited_ns(), busy::stolen());
     // The load stops as soon as a process of the run has ended, too.
@@ -221,6 +199,38 @@ pub(crate) fn trial(
         made: router.made,
         did: router.did,
     }))
+}
+
+/// The load goes to the first of the router's loops, by the lowest version of HTTP that its listener takes.
+fn make_load_options(
+    prepared: &Arrangement,
+    options: &Options,
+    replication: u32,
+    processes: &Processes,
+) -> Result<weir_load::Options, Error> {
+    let listen = prepared.listen();
+    let scheme = if listen.is_some_and(|listen| listen.tls.is_some()) { "https" } else { "http" };
+    let Some(first) = processes.loops.first() else {
+        return Err(Error::System("the router of the run has no address".to_owned()));
+    };
+    let is_h1 = listen.is_none_or(|listen| listen.http.versions.contains(&HttpVersion::H1));
+    Ok(weir_load::Options {
+        to: format!("{scheme}://{first}"),
+        seed: options.seed,
+        replication,
+        requests: options.requests,
+        duration_ns: None,
+        speed: 1.0,
+        connections: None,
+        protocol: if is_h1 { Protocol::H1 } else { Protocol::H2 },
+        insecure: true,
+        rows: true,
+        paired: Some(weir_load::VerifyRun {
+            secret: processes.secret,
+            loops: processes.loops.clone(),
+            begins_ns: processes.begins_ns,
+        }),
+    })
 }
 
 /// Starts the processes of a run: the servers first, so that routers have their addresses.

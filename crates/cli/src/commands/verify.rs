@@ -7,8 +7,10 @@ use crate::{input, interrupt, output};
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
-use weir_verify::{Error, Options, Progress, Tolerances, Verdict};
+use weir_verify::{Error, Options, Progress, Tolerances, Verdict, Verification};
 
 /// The default number of runs of a scenario.
 const RUNS: u32 = 5;
@@ -24,12 +26,27 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let html = args.html.as_deref().map(Target::not_over(&[&file.file])).transpose()?;
     let record = args.record.as_deref().map(Target::not_over(&[&file.file])).transpose()?;
     let stop = interrupt::stop_flag(&at_once);
+    let options = make_options(args)?;
+    let shown = !args.quiet && io::stderr().is_terminal();
+    let found = verify(&plan, &options, record, shown, &stop)?;
+    if let Some(html) = html {
+        html.write(|out| weir_report::verify_html(&found, out))?;
+    }
+    output::to_stdout(|out| match args.output {
+        ReportFormat::Text => weir_report::verify_text(&found, output::width(), out),
+        ReportFormat::Json => weir_report::verify_json(&found, out),
+    })?;
+    judge(&found)
+}
+
+/// Reads the plan of reality too, if that is another.
+fn make_options(args: &Verify) -> Result<Options, Failure> {
     let exe = exe()?;
     let mut tolerances = Tolerances::default();
     for (name, tolerance) in &args.tolerances {
         tolerances.set(name, *tolerance);
     }
-    let options = Options {
+    Ok(Options {
         seed: args.seed,
         runs: args.runs.unwrap_or(if args.quick { QUICK_RUNS } else { RUNS }),
         requests: args.requests,
@@ -42,8 +59,17 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
         records: args.record.is_some(),
         reality: args.reality().map(|file| input::load(&file)).transpose()?,
         exe,
-    };
-    let shown = !args.quiet && io::stderr().is_terminal();
+    })
+}
+
+/// Runs all scenarios in both worlds. `shown`: the terminal shows how far they are.
+fn verify(
+    plan: &Plan,
+    options: &Options,
+    record: Option<Target>,
+    shown: bool,
+    stop: &Arc<AtomicBool>,
+) -> Result<Verification, Failure> {
     let tell = |progress: Progress<'_>| {
         if shown {
             let Progress { scenario, run, runs } = progress;
@@ -51,11 +77,11 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
         }
     };
     let found = match record {
-        None => weir_verify::verify(&plan, &options, None, &tell, &stop),
+        None => weir_verify::verify(plan, options, None, &tell, stop),
         Some(record) => {
             let mut found = Err(Error::Interrupted);
             record.write(|out| {
-                found = weir_verify::verify(&plan, &options, Some(out), &tell, &stop);
+                found = weir_verify::verify(plan, options, Some(out), &tell, stop);
                 match &mut found {
                     Err(Error::Record(e)) => Err(std::mem::replace(e, io::ErrorKind::Other.into())),
                     _ => Ok(()),
@@ -67,14 +93,11 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     if shown {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
-    let found = found.map_err(|e| failure(&plan, e))?;
-    if let Some(html) = html {
-        html.write(|out| weir_report::verify_html(&found, out))?;
-    }
-    output::to_stdout(|out| match args.output {
-        ReportFormat::Text => weir_report::verify_text(&found, output::width(), out),
-        ReportFormat::Json => weir_report::verify_json(&found, out),
-    })?;
+    found.map_err(|e| failure(plan, e))
+}
+
+/// Success if the worlds agree; otherwise what to do, as far as that can be said.
+fn judge(found: &Verification) -> Result<(), Failure> {
     match found.verdict() {
         Verdict::Agrees => Ok(()),
         Verdict::Differs => Err(Failure::No("simulation and reality differ".to_owned())),

@@ -177,60 +177,64 @@ fn its_bytes_do_not_depend_on_threads() {
     assert!(page("1") == page("2"));
 }
 
-/// A verification as it might be: what agrees, what differs, and what cannot be told.
-fn verification() -> Verification {
-    let e = |value: f64, half: f64| Estimate {
-        value: Some(value),
-        low: Some(value - half),
-        high: Some(value + half),
-    };
-    let statistic = |name, unit, off: f64, verdict| Statistic {
+fn estimate(value: f64, half: f64) -> Estimate {
+    Estimate { value: Some(value), low: Some(value - half), high: Some(value + half) }
+}
+
+/// A statistic of which reality has `off` per cent more.
+fn make_statistic(name: &'static str, unit: Unit, off: f64, verdict: Verdict) -> Statistic {
+    Statistic {
         name,
-        simulated: e(100.0, 1.0),
-        real: e(100.0 + off, 1.0),
-        difference: e(off / 100.0, 0.01),
-        relative: e(off / 100.0, 0.01),
+        simulated: estimate(100.0, 1.0),
+        real: estimate(100.0 + off, 1.0),
+        difference: estimate(off / 100.0, 0.01),
+        relative: estimate(off / 100.0, 0.01),
         tolerance: if unit == Unit::Points { 2.0 } else { 0.03 },
         unit,
         verdict,
         runs_needed: None,
-    };
-    let curve = [0.5, 0.9, 0.95, 0.99, 0.999].iter().zip(1..);
+    }
+}
+
+/// A scenario as it might be: what agrees, what differs, and what cannot be told.
+fn make_scenario(name: &str, verdict: Verdict) -> ScenarioVerified {
+    let curve = [0.5, 0.9, 0.95, 0.99, 0.999].iter().zip(1..).map(|(q, n)| AtQuantile {
+        q: *q,
+        simulated: estimate(f64::from(40 * n), 2.0),
+        real: estimate(f64::from(41 * n), 4.0),
+    });
     let targets = (0..12).map(|n| TargetShares {
         name: format!("app-{n}"),
-        simulated: e(0.08 + f64::from(n) / 1000.0, 0.001),
-        real: e(0.08 + f64::from(n) / 990.0, 0.001),
+        simulated: estimate(0.08 + f64::from(n) / 1000.0, 0.001),
+        real: estimate(0.08 + f64::from(n) / 990.0, 0.001),
     });
-    let scenario = |name: &str, verdict| ScenarioVerified {
+    ScenarioVerified {
         name: name.to_owned(),
         params: Vec::new(),
         runs: 5,
         void: vec!["the client sent too late".to_owned()],
         statistics: vec![
-            statistic("mean", Unit::Ratio, 1.0, Verdict::Agrees),
-            statistic("p99", Unit::Ratio, 9.0, Verdict::Differs),
-            statistic("success", Unit::Points, 2.5, Verdict::Undecided),
+            make_statistic("mean", Unit::Ratio, 1.0, Verdict::Agrees),
+            make_statistic("p99", Unit::Ratio, 9.0, Verdict::Differs),
+            make_statistic("success", Unit::Points, 2.5, Verdict::Undecided),
         ],
-        curve: curve
-            .clone()
-            .map(|(q, n)| AtQuantile {
-                q: *q,
-                simulated: e(f64::from(40 * n), 2.0),
-                real: e(f64::from(41 * n), 4.0),
-            })
-            .collect(),
-        targets: targets.clone().collect(),
+        curve: curve.collect(),
+        targets: targets.collect(),
         asked_runs: 5,
         verdict,
-        ejections: Some(BothWorlds { simulated: e(4.0, 0.5), real: e(3.8, 0.4) }),
+        ejections: Some(BothWorlds { simulated: estimate(4.0, 0.5), real: estimate(3.8, 0.4) }),
         connections: Connections {
-            client: BothWorlds { simulated: e(10.0, 1.0), real: e(11.0, 1.0) },
-            server: BothWorlds { simulated: e(40.0, 2.0), real: e(41.0, 3.0) },
+            client: BothWorlds { simulated: estimate(10.0, 1.0), real: estimate(11.0, 1.0) },
+            server: BothWorlds { simulated: estimate(40.0, 2.0), real: estimate(41.0, 3.0) },
             server_takes_ms: Some(0.1),
         },
         timers_late_ns: None,
         warnings: Vec::new(),
-    };
+    }
+}
+
+/// A verification that differs and agrees.
+fn make_verification() -> Verification {
     Verification {
         against: weir_verify::Router::Weir,
         file: "t<s>.star".to_owned(),
@@ -244,7 +248,7 @@ fn verification() -> Verification {
             most_per_s: 1.0,
             ..Calibration::default()
         },
-        scenarios: vec![scenario("one", Verdict::Differs), scenario("other", Verdict::Agrees)],
+        scenarios: vec![make_scenario("one", Verdict::Differs), make_scenario("other", Verdict::Agrees)],
     }
 }
 
@@ -252,7 +256,7 @@ fn verification() -> Verification {
 fn a_verification_is_well_too() {
     let scratch = Scratch::new("verified");
     let mut page = Vec::new();
-    weir_report::verify_html(&verification(), &mut page).expect("memory has room");
+    weir_report::verify_html(&make_verification(), &mut page).expect("memory has room");
     let url = format!("file://{}", scratch.file("verified.html", &page));
     let Some(mut browser) = Browser::watching() else { return skipped() };
     for (width, dark) in [(390, false), (1024, true), (1600, false)] {

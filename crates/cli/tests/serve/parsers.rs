@@ -5,7 +5,7 @@
 //! the nonce of its request; and what was hidden in bodies, or came after a request that was refused, must not be there.
 
 use crate::shared::common::Scratch;
-use crate::shared::serve::{Fault, Framing, Message, Origin, Peer, Weir, pause, tell, until};
+use crate::shared::serve::{Fault, Framing, Message, Origin, Peer, Stream, Weir, pause, tell, until};
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -186,6 +186,13 @@ struct Book {
     answered: usize,
 }
 
+impl Book {
+    /// Notes how these requests arrive, instead of what was noted of them before.
+    fn note(&mut self, sent: &[Sent], arrives: Arrives) {
+        self.sent.extend(sent.iter().map(|one| (one.nonce.clone(), (one.line.clone(), arrives))));
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Arrives {
     Surely,
@@ -201,71 +208,89 @@ fn client(weir: &Weir, book: &Mutex<Book>, number: usize) {
         let count = [1, 1, 1, 2, 4, 9][random.below(6)];
         let sent: Vec<Sent> =
             (0..count).map(|i| make(&mut random, format!("n{number}-{batch}-{i}"))).collect();
-        let (mut bytes, fate) = (Vec::new(), random.below(100));
-        sent.iter().for_each(|one| bytes.extend_from_slice(&one.raw));
-        let note = |book: &mut Book, from: usize, arrives: Arrives| {
-            for one in &sent[from..] {
-                book.sent.insert(one.nonce.clone(), (one.line.clone(), arrives));
-            }
-        };
+        let fate = random.below(100);
         if fate < 10 {
             // Cut off in the middle of the last one, or gone before the answers have come.
             let last = sent[sent.len() - 1].raw.len();
             let cut = if fate < 5 { random.below(last - 1) + 1 } else { 0 };
-            {
-                let mut book = book.lock().expect("no panic");
-                note(&mut book, 0, Arrives::Perhaps);
-                if cut > 0 {
-                    note(&mut book, sent.len() - 1, Arrives::Never);
-                }
-            }
-            let _ = stream.send(&bytes[..bytes.len() - cut]);
-            pause(random.below(10) as u64);
-            return if random.percent(50) { stream.reset() } else { drop(stream) };
+            return leave(stream, &sent, cut, book, &mut random);
         }
-        note(&mut book.lock().expect("no panic"), 0, Arrives::Surely);
+        book.lock().expect("no panic").note(&sent, Arrives::Surely);
+        let mut bytes = join(&sent);
         let refused = fate < 20;
         if refused {
             bytes.extend_from_slice(REFUSED[random.below(REFUSED.len())].as_bytes());
             bytes.extend_from_slice(b"GET /evil HTTP/1.1\r\nHost: h\r\nX-Nonce: evil\r\n\r\n");
         }
-        let cut = if random.percent(30) { random.below(bytes.len()) } else { 0 };
-        let sending = stream.send(&bytes[..cut]).and_then(|()| {
-            pause(u64::from(cut > 0) * 3);
-            stream.send(&bytes[cut..])
-        });
-        for (i, one) in sent.iter().enumerate() {
-            let got = stream.response(one.method);
-            let mut book = book.lock().expect("no panic");
-            match got {
-                Ok(answer) => {
-                    let closes = answer.closes() || answer.framing == Framing::Close;
-                    if let Some(why) = other(&answer, one) {
-                        book.wrong.push(format!("{}: {why}", one.line));
-                    }
-                    book.answered += 1;
-                    if closes {
-                        note(&mut book, i + 1, Arrives::Perhaps);
-                        return;
-                    }
-                }
-                Err(fault) => {
-                    book.wrong
-                        .push(format!("{}: {fault:?} instead of an answer, sending {sending:?}", one.line));
-                    return;
-                }
-            }
-        }
-        if refused {
-            let last = stream.response("GET").map(|a| (a.status(), a.closes()));
-            if last != Ok((400, true)) || stream.ending() != Fault::End {
-                book.lock()
-                    .expect("no panic")
-                    .wrong
-                    .push(format!("{last:?} to a request that is to be refused"));
-            }
+        let sending = send(&mut stream, &bytes, &mut random);
+        if !read_answers(&mut stream, &sent, book, &sending) {
             return;
         }
+        if refused {
+            return read_refusal(&mut stream, book);
+        }
+    }
+}
+
+fn join(sent: &[Sent]) -> Vec<u8> {
+    sent.iter().flat_map(|one| &one.raw).copied().collect()
+}
+
+/// Sends all but the last `cut` bytes, and goes without having read an answer.
+fn leave(mut stream: Stream, sent: &[Sent], cut: usize, book: &Mutex<Book>, random: &mut Random) {
+    {
+        let mut book = book.lock().expect("no panic");
+        book.note(sent, Arrives::Perhaps);
+        if cut > 0 {
+            book.note(&sent[sent.len() - 1..], Arrives::Never);
+        }
+    }
+    let bytes = join(sent);
+    let _ = stream.send(&bytes[..bytes.len() - cut]);
+    pause(random.below(10) as u64);
+    if random.percent(50) { stream.reset() } else { drop(stream) }
+}
+
+/// Sends bytes at once, or in two parts with a pause between them.
+fn send(stream: &mut Stream, bytes: &[u8], random: &mut Random) -> Result<(), Fault> {
+    let cut = if random.percent(30) { random.below(bytes.len()) } else { 0 };
+    stream.send(&bytes[..cut])?;
+    pause(u64::from(cut > 0) * 3);
+    stream.send(&bytes[cut..])
+}
+
+/// Reads the answers to requests; returns whether the connection is still open behind them.
+fn read_answers(stream: &mut Stream, sent: &[Sent], book: &Mutex<Book>, sending: &Result<(), Fault>) -> bool {
+    for (i, one) in sent.iter().enumerate() {
+        let got = stream.response(one.method);
+        let mut book = book.lock().expect("no panic");
+        match got {
+            Ok(answer) => {
+                let closes = answer.closes() || answer.framing == Framing::Close;
+                if let Some(why) = other(&answer, one) {
+                    book.wrong.push(format!("{}: {why}", one.line));
+                }
+                book.answered += 1;
+                if closes {
+                    book.note(&sent[i + 1..], Arrives::Perhaps);
+                    return false;
+                }
+            }
+            Err(fault) => {
+                book.wrong.push(format!("{}: {fault:?} instead of an answer, sending {sending:?}", one.line));
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Reads the answer to a request that is to be refused, and the end of the connection.
+fn read_refusal(stream: &mut Stream, book: &Mutex<Book>) {
+    let last = stream.response("GET").map(|a| (a.status(), a.closes()));
+    if last != Ok((400, true)) || stream.ending() != Fault::End {
+        let wrong = format!("{last:?} to a request that is to be refused");
+        book.lock().expect("no panic").wrong.push(wrong);
     }
 }
 

@@ -26,15 +26,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
         Spec::Buffered { bytes } => around::between("bytes", *bytes, 1, ranges::MOST_BUFFERED),
         Spec::Sequence => Ok(()),
         Spec::Delay { time } => dist(time),
-        Spec::Cable { time, loss, resend_ns } => {
-            dist(time)?;
-            share("loss", *loss)?;
-            optional(*resend_ns).map_err(|why| format!("resend_ns {why}"))?;
-            if *loss == 1.0 && resend_ns.is_some() {
-                return Err("with a loss of 1 a message never arrives, however often it is sent".to_owned());
-            }
-            Ok(())
-        }
+        Spec::Cable { time, loss, resend_ns } => check_cable(time, *loss, *resend_ns),
         Spec::Queue { concurrency, timeout_ns, .. } => {
             least_1("concurrency", u64::from(*concurrency))?;
             optional(*timeout_ns).map_err(|why| format!("timeout_ns {why}"))
@@ -47,15 +39,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
             not_negative("coherency", *coherency)?;
             threads.map_or(Ok(()), |n| least_1("threads", u64::from(n)))
         }
-        Spec::Warmup { factor, requests, time_ns } => {
-            positive("factor", *factor)?;
-            requests.map_or(Ok(()), |n| least_1("requests", n))?;
-            optional(*time_ns).map_err(|why| format!("time_ns {why}"))?;
-            if requests.is_none() && time_ns.is_none() {
-                return Err("there must be requests or time_ns".to_owned());
-            }
-            Ok(())
-        }
+        Spec::Warmup { factor, requests, time_ns } => check_warmup(*factor, *requests, *time_ns),
         Spec::Flaky { p, kind } => {
             share("p", *p)?;
             if ranges::can_fail_with(*kind) {
@@ -70,6 +54,28 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
         Spec::Faulty(law) => faulty(law),
         Spec::Lb(lb) => around::check(lb),
     }
+}
+
+/// A message that is sent again must be able to arrive at some time.
+fn check_cable(time: &Dist, loss: f64, resend_ns: Option<u64>) -> Result<(), String> {
+    dist(time)?;
+    share("loss", loss)?;
+    optional(resend_ns).map_err(|why| format!("resend_ns {why}"))?;
+    if loss == 1.0 && resend_ns.is_some() {
+        return Err("with a loss of 1 a message never arrives, however often it is sent".to_owned());
+    }
+    Ok(())
+}
+
+/// Something must end the slowness of the beginning.
+fn check_warmup(factor: f64, requests: Option<u64>, time_ns: Option<u64>) -> Result<(), String> {
+    positive("factor", factor)?;
+    requests.map_or(Ok(()), |n| least_1("requests", n))?;
+    optional(time_ns).map_err(|why| format!("time_ns {why}"))?;
+    if requests.is_none() && time_ns.is_none() {
+        return Err("there must be requests or time_ns".to_owned());
+    }
+    Ok(())
 }
 
 fn faulty(law: &Faulty) -> Result<(), String> {

@@ -55,14 +55,10 @@ const TYPICAL: [f64; 2] = [0.5, 0.99];
 /// Where the time goes: the parts of the mean latency, and of the requests near p50 and p99 where those were looked at.
 pub(super) fn parts(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     let all = &results.scenarios;
-    let typical = |s: &'_ ScenarioResult| -> Vec<Typical> {
-        let of = s.explained.iter().flat_map(|e| &e.typical).filter(|t| TYPICAL.contains(&t.q));
-        of.cloned().collect()
-    };
     let mean = |s: &ScenarioResult| s.nodes.iter().filter_map(spent).sum::<f64>();
-    let longest = |s: &ScenarioResult| typical(s).iter().map(|t| t.ms).fold(mean(s), f64::max);
-    let most = all.iter().map(longest).fold(0.0, f64::max);
-    if most <= 0.0 {
+    let longest = |s: &ScenarioResult| select_typical(s).map(|t| t.ms).fold(mean(s), f64::max);
+    let most_ms = all.iter().map(longest).fold(0.0, f64::max);
+    if most_ms <= 0.0 {
         return Ok(());
     }
     let looked_at = all.iter().any(|s| s.explained.is_some());
@@ -71,54 +67,98 @@ pub(super) fn parts(results: &Results, shown: &Selection, out: &mut dyn Write) -
     } else {
         "The mean latency of all requests, site by site, ms."
     };
-    let coloured = greatest(all);
     let names = Names::of_sites(all.iter().flat_map(|s| &s.nodes));
-    let colour = |n: &NodeResult| coloured.iter().position(|place| *place == n.place);
+    let style = SiteStyle { most_ms, coloured: greatest(all), names };
     page::section("Where the time goes", note, out)?;
-    writeln!(out, "<div class=\"keys\">")?;
-    for (c, place) in coloured.iter().enumerate() {
-        key(&format!("var(--c{c})"), names.name(place), out)?;
-    }
-    if all.iter().flat_map(|s| &s.nodes).any(|n| spent(n).is_some() && colour(n).is_none()) {
-        key("var(--grey)", "other sites", out)?;
-    }
-    writeln!(out, "</div>")?;
-    let fill = |place: &str| match coloured.iter().position(|known| *known == place) {
-        Some(c) => format!(" style=\"--c:var(--c{c})\""),
-        None => " style=\"--c:var(--grey)\"".to_owned(),
-    };
+    style.write_keys(all, out)?;
     let mut drawn = Vec::new();
     for (scenario, s) in all.iter().enumerate() {
-        let mut row = |small: &str, parts: Vec<(String, f64, String)>, value: String| {
-            let (mut at, mut bar) = (0.0, String::new());
-            for (place, ms, title) in parts {
-                bar += &part(at / most, (at + ms) / most, &fill(&place), &title);
-                at += ms;
-            }
+        let mut row = |small: &str, bar: String, value: String| {
             let small = if looked_at { small.to_owned() } else { String::new() };
             drawn.push(Row { scenario, who: shown.labels[scenario].clone(), small, bar, value });
         };
-        let title = |n: &NodeResult| format!("{}: {} ms", names.name(&n.place), alone(&n.latency_part_ms));
-        let parts = s.nodes.iter().filter_map(|n| Some((n.place.clone(), spent(n)?, title(n))));
-        row("mean", parts.collect(), format!("{} ms", with_interval(&s.latency_all.mean)));
-        for of in typical(s) {
-            let title = |p: &TimePart| {
-                let ms = plain(Some(p.ms));
-                format!(
-                    "{}: {ms} ms, {} %",
-                    explained::words(p, &names),
-                    plain(Some((p.share * 100.0).round()))
-                )
-            };
-            // In the order of the mean's, the request's way.
-            let mut parts: Vec<&TimePart> = of.parts.iter().collect();
-            parts.sort_by_key(|p| s.nodes.iter().position(|n| n.place == p.place));
-            let parts = parts.into_iter().map(|p| (p.place.clone(), p.ms, title(p)));
-            row(&explained::name(of.q), parts.collect(), format!("{} ms", plain(Some(of.ms))));
+        row("mean", style.draw_mean(s), format!("{} ms", with_interval(&s.latency_all.mean)));
+        for of in select_typical(s) {
+            row(&explained::name(of.q), style.draw_typical(of, s), format!("{} ms", plain(Some(of.ms))));
         }
     }
     rows(shown, &drawn, out)?;
     writeln!(out, "</section>")
+}
+
+/// The typical requests of a scenario that have a row.
+fn select_typical(s: &ScenarioResult) -> impl Iterator<Item = &Typical> {
+    s.explained.iter().flat_map(|e| &e.typical).filter(|t| TYPICAL.contains(&t.q))
+}
+
+/// How bars show the time at sites: alike in all scenarios, so that they can be compared.
+struct SiteStyle<'a> {
+    /// The latency that is as long as a bar.
+    most_ms: f64,
+    /// The places that have a colour of their own.
+    coloured: Vec<&'a str>,
+    names: Names<'a>,
+}
+
+/// A part of a latency.
+struct SitePart<'a> {
+    place: &'a str,
+    ms: f64,
+    title: String,
+}
+
+impl SiteStyle<'_> {
+    /// The number of a place's colour; the others are grey.
+    fn find_colour(&self, place: &str) -> Option<usize> {
+        self.coloured.iter().position(|known| *known == place)
+    }
+
+    /// Writes the key of the colours, with grey only if something is.
+    fn write_keys(&self, all: &[ScenarioResult], out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "<div class=\"keys\">")?;
+        for (c, place) in self.coloured.iter().enumerate() {
+            key(&format!("var(--c{c})"), self.names.name(place), out)?;
+        }
+        let is_grey = |n: &NodeResult| spent(n).is_some() && self.find_colour(&n.place).is_none();
+        if all.iter().flat_map(|s| &s.nodes).any(is_grey) {
+            key("var(--grey)", "other sites", out)?;
+        }
+        writeln!(out, "</div>")
+    }
+
+    /// Draws parts one after the other.
+    fn draw<'p>(&self, parts: impl Iterator<Item = SitePart<'p>>) -> String {
+        let (mut at, mut bar) = (0.0, String::new());
+        for SitePart { place, ms, title } in parts {
+            let fill = match self.find_colour(place) {
+                Some(c) => format!(" style=\"--c:var(--c{c})\""),
+                None => " style=\"--c:var(--grey)\"".to_owned(),
+            };
+            bar += &part(at / self.most_ms, (at + ms) / self.most_ms, &fill, &title);
+            at += ms;
+        }
+        bar
+    }
+
+    /// Draws the mean latency of a scenario.
+    fn draw_mean(&self, s: &ScenarioResult) -> String {
+        let title =
+            |n: &NodeResult| format!("{}: {} ms", self.names.name(&n.place), alone(&n.latency_part_ms));
+        let parts = s.nodes.iter();
+        self.draw(parts.filter_map(|n| Some(SitePart { place: &n.place, ms: spent(n)?, title: title(n) })))
+    }
+
+    /// Draws typical requests of a scenario.
+    fn draw_typical(&self, of: &Typical, s: &ScenarioResult) -> String {
+        let title = |p: &TimePart| {
+            let (ms, share) = (plain(Some(p.ms)), plain(Some((p.share * 100.0).round())));
+            format!("{}: {ms} ms, {share} %", explained::words(p, &self.names))
+        };
+        // In the order of the mean's, the request's way.
+        let mut parts: Vec<&TimePart> = of.parts.iter().collect();
+        parts.sort_by_key(|p| s.nodes.iter().position(|n| n.place == p.place));
+        self.draw(parts.into_iter().map(|p| SitePart { place: &p.place, ms: p.ms, title: title(p) }))
+    }
 }
 
 pub(super) fn key(colour: &str, name: &str, out: &mut dyn Write) -> io::Result<()> {

@@ -82,33 +82,17 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let deadline = if call.is_none("deadline") { Some(u64::MAX) } else { call.positive_duration("deadline") };
     let at = call.span().map(|s| at_of(&s));
     if let Some(name) = &name {
-        let before =
-            call.context.state.borrow().scenarios.iter().find(|s| s.name == *name).map(|s| s.span.clone());
-        if let Some(before) = before {
-            call.wrong_but(
-                format!("two scenarios are called \"{name}\""),
-                format!("the first is at {before}"),
-            );
-        }
+        refuse_same_name(call, name);
     }
     let (Some(name), Some(root), Some(TrafficValue { arrivals: traffic, mix, recorded })) =
         (name, root, traffic)
     else {
         return Ok(None);
     };
-    if let (Traffic::Trace { file, arrivals_ns }, Some(asked), false) = (&traffic, requests, call.failed())
-        && (arrivals_ns.len() as u64) < asked
-    {
-        let held = arrivals_ns.len();
-        call.warn(
-            format!(
-                "the trace \"{file}\" has {held} arrivals, fewer than the {asked} requests of the \
-                scenario: the run ends with them"
-            ),
-            format!("write `requests={held}`, or leave `requests` out and give a `duration`"),
-        );
-    }
     if !call.failed() {
+        if let Some(asked) = requests {
+            warn_of_short_trace(call, &traffic, asked);
+        }
         let span = at.map(|a| a.span()).unwrap_or_default();
         let deadline_ns = deadline.unwrap_or(MINUTE_NS);
         let made = Scenario {
@@ -127,6 +111,31 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         call.context.state.borrow_mut().scenarios.push(made);
     }
     Ok(Some(Value::new_none()))
+}
+
+/// Results and the command line know scenarios by their names.
+fn refuse_same_name(call: &mut Call<'_, '_, '_, '_>, name: &str) {
+    let before =
+        call.context.state.borrow().scenarios.iter().find(|s| s.name == name).map(|s| s.span.clone());
+    if let Some(before) = before {
+        call.wrong_but(format!("two scenarios are called \"{name}\""), format!("the first is at {before}"));
+    }
+}
+
+/// A trace is not repeated: with fewer arrivals than requests, the run is shorter than was asked for.
+fn warn_of_short_trace(call: &mut Call<'_, '_, '_, '_>, traffic: &Traffic, asked: u64) {
+    if let Traffic::Trace { file, arrivals_ns } = traffic
+        && (arrivals_ns.len() as u64) < asked
+    {
+        let held = arrivals_ns.len();
+        call.warn(
+            format!(
+                "the trace \"{file}\" has {held} arrivals, fewer than the {asked} requests of the \
+                scenario: the run ends with them"
+            ),
+            format!("write `requests={held}`, or leave `requests` out and give a `duration`"),
+        );
+    }
 }
 
 fn traffic(call: &mut Call<'_, '_, '_, '_>) -> Option<TrafficValue> {

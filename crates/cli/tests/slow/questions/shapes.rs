@@ -56,11 +56,25 @@ const DISTANCES: [&str; 3] = ["1ms", "5ms", "20ms"];
 pub(crate) fn unequal_cables() -> Answer {
     let args = vec!["examples/timelike/questions/11-unequal-cables.star"];
     let got = run_of(&args);
-    let find = |name: &str, skew: f64, far: &str| -> &Value {
-        let here = |s: &&Value| s["name"] == name && s["params"]["skew"] == skew && s["params"]["far"] == far;
-        got.iter().find(here).unwrap_or_else(|| panic!("no {name} at {skew} and {far}"))
-    };
-    let shown_policies = [
+    let verdict = format!(
+        "the fastest by the mean is {}; near servers first and far ones when all near are busy {}; \
+         `prequal`, whose probes travel, is {} than `peak_ewma`.",
+        list(&SKEWS.map(|(skew, says)| describe_fastest(&got, skew, says))),
+        describe_spills(&got),
+        list(&DISTANCES.map(|far| compare_probes(&got, far))),
+    );
+    Answer { name: "11", commands: vec![args], table: tabulate_cables(&got), verdict }
+}
+
+#[track_caller]
+fn find_run<'a>(got: &'a [Value], name: &str, skew: f64, far: &str) -> &'a Value {
+    let here = |s: &&Value| s["name"] == name && s["params"]["skew"] == skew && s["params"]["far"] == far;
+    got.iter().find(here).unwrap_or_else(|| panic!("no {name} at {skew} and {far}"))
+}
+
+/// A row for each skew and distance, a column for each policy.
+fn tabulate_cables(got: &[Value]) -> String {
+    let policies = [
         "nearest",
         "near_then_far",
         "near_at_random",
@@ -73,68 +87,73 @@ pub(crate) fn unequal_cables() -> Answer {
     let mut rows = Vec::new();
     for (skew, says) in SKEWS {
         for far in DISTANCES {
-            let cells = shown_policies.map(|policy| {
-                let s = find(policy, skew, far);
+            let cells = policies.map(|policy| {
+                let s = find_run(got, policy, skew, far);
                 format!("{} / {}", ms(s, "mean"), ms(s, "p99"))
             });
             rows.push([vec![says.to_owned(), far.to_owned()], cells.to_vec()].concat());
         }
     }
-    let heading = [&["mean / p99 ms", "far"], &shown_policies[..]].concat();
+    let heading = [&["mean / p99 ms", "far"], &policies[..]].concat();
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let table = line(&heading.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>())
+    line(&heading.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>())
         + &format!("|{}\n", "---|".repeat(heading.len()))
-        + &rows.iter().map(|row| line(row)).collect::<String>();
+        + &rows.iter().map(|row| line(row)).collect::<String>()
+}
 
-    // Of these, each that is certainly slower than none, by the mean.
-    let fastest = |of: &[&'static str], skew: f64, far: &str| -> Vec<&'static str> {
-        let mean = |policy: &&&str| figure(find(policy, skew, far), "mean").value;
-        let best = *of.iter().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("some");
-        let slower = |p: &&str| sign(more(find(p, skew, far), find(best, skew, far), "mean")) == Some(true);
-        of.iter().copied().filter(|p| !slower(p)).collect()
-    };
-    let single = ["nearest", "near_at_random", "least_conn", "peak_ewma", "prequal"];
-    let winners = SKEWS.map(|(skew, says)| {
-        let each = DISTANCES.map(|far| fastest(&single, skew, far));
-        let named = |who: &[&str]| list(&who.iter().map(|p| format!("`{p}`")).collect::<Vec<_>>());
-        if each.iter().all(|who| *who == each[0]) {
-            return format!("{} at any distance with {says}", named(&each[0]));
-        }
-        let by_far = each.iter().zip(DISTANCES).map(|(who, far)| format!("{} at {far}", named(who)));
-        format!("{} where {says}", list(&by_far.collect::<Vec<_>>()).replace("ms", " ms"))
-    });
-    // What stays near while it can, against the best of these.
-    let with = [&["near_then_far"], &single[..]].concat();
+/// The policies of which the fastest is said: those that are no variants of another.
+const SINGLE: [&str; 5] = ["nearest", "near_at_random", "least_conn", "peak_ewma", "prequal"];
+
+/// Of these, each that is certainly slower than none, by the mean.
+fn find_fastest(got: &[Value], of: &[&'static str], skew: f64, far: &str) -> Vec<&'static str> {
+    let find = |policy: &str| find_run(got, policy, skew, far);
+    let mean = |policy: &str| figure(find(policy), "mean").value;
+    let best = *of.iter().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("some");
+    let slower = |p: &&str| sign(more(find(p), find(best), "mean")) == Some(true);
+    of.iter().copied().filter(|p| !slower(p)).collect()
+}
+
+/// The fastest policies at a skew; by distance, where that matters.
+fn describe_fastest(got: &[Value], skew: f64, says: &str) -> String {
+    let each = DISTANCES.map(|far| find_fastest(got, &SINGLE, skew, far));
+    let named = |which: &[&str]| list(&which.iter().map(|p| format!("`{p}`")).collect::<Vec<_>>());
+    if each.iter().all(|which| *which == each[0]) {
+        return format!("{} at any distance with {says}", named(&each[0]));
+    }
+    let by_far = each.iter().zip(DISTANCES).map(|(which, far)| format!("{} at {far}", named(which)));
+    format!("{} where {says}", list(&by_far.collect::<Vec<_>>()).replace("ms", " ms"))
+}
+
+/// What stays near while it can, against the best of these.
+fn describe_spills(got: &[Value]) -> String {
+    let with = [&["near_then_far"], &SINGLE[..]].concat();
     let mut slower = Vec::new();
     for (skew, says) in SKEWS {
-        for far in DISTANCES.iter().filter(|far| !fastest(&with, skew, far).contains(&"near_then_far")) {
-            let best = fastest(&single, skew, far)[0];
-            let (a, b) = (ms(find("near_then_far", skew, far), "mean"), ms(find(best, skew, far), "mean"));
+        let fast = |far: &&&str| find_fastest(got, &with, skew, far).contains(&"near_then_far");
+        for far in DISTANCES.iter().filter(|far| !fast(far)) {
+            let best = find_fastest(got, &SINGLE, skew, far)[0];
+            let mean = |policy: &str| ms(find_run(got, policy, skew, far), "mean");
+            let (a, b) = (mean("near_then_far"), mean(best));
             slower.push(format!("{} with {says}, {a} against {b} ms", far.replace("ms", " ms")));
         }
     }
     assert!(slower.len() <= 2, "near_then_far is slower at {slower:?}");
-    let spills = match slower[..] {
+    match slower[..] {
         [] => "is never slower than any of these".to_owned(),
         _ => format!("is slower than any of these only at {}", list(&slower)),
+    }
+}
+
+/// How much slower `prequal` is than `peak_ewma` at a distance, racks being alike.
+fn compare_probes(got: &[Value], far: &str) -> String {
+    let find = |policy: &str| find_run(got, policy, 1.0, far);
+    let d = more(find("prequal"), find("peak_ewma"), "mean");
+    let word = match sign(d) {
+        Some(true) => "slower",
+        Some(false) => "faster",
+        None => "not to be told apart from it",
     };
-    let probes = |far: &str| more(find("prequal", 1.0, far), find("peak_ewma", 1.0, far), "mean");
-    let against = |far: &str| {
-        let d = probes(far);
-        let word = match sign(d) {
-            Some(true) => "slower",
-            Some(false) => "faster",
-            None => "not to be told apart from it",
-        };
-        format!("at {} {:.1} ms {word}", far.replace("ms", " ms"), d.value.abs())
-    };
-    let verdict = format!(
-        "the fastest by the mean is {}; near servers first and far ones when all near are busy {spills}; \
-         `prequal`, whose probes travel, is {} than `peak_ewma`.",
-        list(&winners),
-        list(&DISTANCES.map(against)),
-    );
-    Answer { name: "11", commands: vec![args], table, verdict }
+    format!("at {} {:.1} ms {word}", far.replace("ms", " ms"), d.value.abs())
 }
 
 pub(crate) fn concurrent() -> Answer {
