@@ -128,7 +128,7 @@ fn run(
     stop: &Arc<AtomicBool>,
 ) -> Result<crate::trial::RunOutcome, Error> {
     let prepared = Arrangement::new(point, scenario, false).map_err(Error::Cannot)?;
-    trial(&prepared, scenario, options, 0, (stop, &Arc::default()))?.ok_or(Error::Interrupted)
+    trial(&prepared, scenario, options, 0, stop, &Arc::default())?.ok_or(Error::Interrupted)
 }
 
 fn plan() -> Result<Plan, Error> {

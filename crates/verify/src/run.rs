@@ -201,7 +201,7 @@ impl World<'_> {
         let failed: &Arc<AtomicBool> = &Arc::default();
         let real: Vec<Result<Option<RunOutcome>, Error>> = thread::scope(|scope| {
             let one = move |run| {
-                let ended = trial(prepared, scenario, options, run, (stop, failed));
+                let ended = trial(prepared, scenario, options, run, stop, failed);
                 ended.inspect_err(|_| failed.store(true, Ordering::Relaxed))
             };
             let begin = |run| scope.spawn(move || one(run));

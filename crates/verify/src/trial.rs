@@ -150,7 +150,8 @@ pub(crate) fn trial(
     scenario: &Scenario,
     options: &Options,
     replication: u32,
-    (stop, failed): (&Arc<AtomicBool>, &Arc<AtomicBool>),
+    stop: &Arc<AtomicBool>,
+    failed: &Arc<AtomicBool>,
 ) -> Result<Option<RunOutcome>, Error> {
     let processes = begin(prepared, options, replication)?;
     let load = make_load_options(prepared, options, replication, &processes)?;

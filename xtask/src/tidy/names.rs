@@ -152,11 +152,14 @@ pub(super) enum Rule {
     Prelude,
     Predicate,
     Function,
+    Parameter,
+    Time,
 }
 
 impl Rule {
     /// All rules, in the order in which they are listed.
-    pub(super) const ALL: &[Rule] = &[Rule::Type, Rule::Prelude, Rule::Predicate, Rule::Function];
+    pub(super) const ALL: &[Rule] =
+        &[Rule::Type, Rule::Prelude, Rule::Predicate, Rule::Function, Rule::Parameter, Rule::Time];
 
     pub(super) fn describe(self) -> &'static str {
         match self {
@@ -164,6 +167,8 @@ impl Rule {
             Rule::Prelude => "a type may not have the name of an item of the prelude",
             Rule::Predicate => "a name that begins with is_, has_, was_, can_ or may_ returns bool",
             Rule::Function => "a function is named by a verb (new, from_x, parse, get), not a preposition",
+            Rule::Parameter => "its parameters are named one by one, or fields of a struct, not a tuple",
+            Rule::Time => "a time in nanoseconds is called now_ns",
         }
     }
 }
@@ -215,6 +220,16 @@ impl Reader {
         if is_predicate && !is_test && !returns_bool(&signature.output) {
             self.push(Rule::Predicate, &signature.ident);
         }
+        for input in &signature.inputs {
+            let syn::FnArg::Typed(parameter) = input else { continue };
+            match &*parameter.pat {
+                syn::Pat::Tuple(_) => self.push(Rule::Parameter, &signature.ident),
+                syn::Pat::Ident(name) if name.ident == "now" && is_u64(&parameter.ty) => {
+                    self.push(Rule::Time, &signature.ident);
+                }
+                _ => {}
+            }
+        }
     }
 }
 
@@ -265,6 +280,10 @@ impl<'ast> Visit<'ast> for Reader {
         }
         visit::visit_item_impl(self, item);
     }
+}
+
+fn is_u64(ty: &syn::Type) -> bool {
+    matches!(ty, syn::Type::Path(path) if path.path.is_ident("u64"))
 }
 
 fn returns_bool(output: &syn::ReturnType) -> bool {

@@ -64,7 +64,7 @@ fn edge(text: &mut String, way: &Way) {
     let Some((x, y)) = way.points.first() else { return };
     let class = if way.aside { " class=\"aside\"" } else { "" };
     if let ([from, to], false) = (&way.points[..], way.lanes.is_empty()) {
-        return bundle(text, class, (*from, *to), &way.lanes);
+        return bundle(text, class, *from, *to, &way.lanes);
     }
     let _ = write!(text, "<path{class} d=\"M{x:.1} {y:.1}");
     let (mut from, mut bends) = ((*x, *y), true);
@@ -82,7 +82,7 @@ fn edge(text: &mut String, way: &Way) {
 }
 
 /// The lines of an edge between many nodes and many.
-fn bundle(text: &mut String, class: &str, (from, to): ((f64, f64), (f64, f64)), lanes: &[(f64, f64)]) {
+fn bundle(text: &mut String, class: &str, from: (f64, f64), to: (f64, f64), lanes: &[(f64, f64)]) {
     let _ = write!(text, "<path{class} d=\"");
     let half = (to.0 - from.0) / 2.0;
     for (begins, ends) in lanes {

@@ -41,14 +41,9 @@ pub(super) async fn run(
             Node::Route(route) => route.choose(&ex, &ctx),
             Node::Split(split) => Ok(split.choose(&ex, &ctx)),
             Node::Rate(rate) => Box::pin(rate.take(&ex, &ctx)).await,
-            Node::Rewrite(rewrite) if rewrite.leaves_responses() => {
-                rewrite.request(&ex, &mut ctx).map(|()| rewrite.node)
-            }
+            Node::Rewrite(rewrite) if rewrite.leaves_responses() => rewrite.request(&ex, &mut ctx),
             Node::Queue(queue) if queue.on_cancel == OnCancel::Stop => {
-                Box::pin(enter(queue, at, &ex, &ctx)).await.map(|permit| {
-                    holds.push_inside(permit);
-                    queue.node
-                })
+                Box::pin(enter(queue, at, &ex, &ctx, &mut holds)).await
             }
             Node::Delay(delay) => Ok(Box::pin(delay.pass(&ex.core, &mut ctx)).await),
             Node::Warmup(warmup) => Ok(Box::pin(warmup.enter(&ex.core, &mut ctx)).await),
@@ -57,9 +52,8 @@ pub(super) async fn run(
                 passed => passed.map(|_| faulty.node),
             },
             Node::Server(server) => {
-                let counted = server.counted(&ex, &ctx);
-                counted.into_iter().for_each(|counted| holds.push_inside(Hold::Target(counted)));
-                return holds.around(forward(server, at, &ex, &mut ctx).await);
+                let answer = forward(server, at, &ex, &mut ctx, &mut holds).await;
+                return holds.around(answer);
             }
             Node::Answer(own) => return holds.around(Ok(Reply::own(own.clone()))),
             Node::Redirect(redirect) => return holds.around(Ok(Reply::own(redirect.answer(&ex, &ctx)))),
@@ -84,12 +78,29 @@ pub(super) async fn run(
 }
 
 /// Enters a queue; the time in it is noted where the request's history is wanted.
-async fn enter(queue: &Queue, at: NodeId, ex: &Exchange, ctx: &RequestContext) -> Result<Hold, Failure> {
-    queue.enter(&ex.core, |since_ns| ex.waited(at, ctx.branch, since_ns)).await
+async fn enter(
+    queue: &Queue,
+    at: NodeId,
+    ex: &Exchange,
+    ctx: &RequestContext,
+    holds: &mut Holds,
+) -> Result<NodeId, Failure> {
+    let permit = queue.enter(&ex.core, |since_ns| ex.waited(at, ctx.branch, since_ns)).await?;
+    holds.push_inside(permit);
+    Ok(queue.node)
 }
 
 /// Forwards the request to a server, and notes the attempt where its history is wanted.
-async fn forward(server: &Rc<Server>, at: NodeId, ex: &Rc<Exchange>, ctx: &mut RequestContext) -> Answer {
+async fn forward(
+    server: &Rc<Server>,
+    at: NodeId,
+    ex: &Rc<Exchange>,
+    ctx: &mut RequestContext,
+    holds: &mut Holds,
+) -> Answer {
+    if let Some(counted) = server.counted(ex, ctx) {
+        holds.push_inside(Hold::Target(counted));
+    }
     let sender = ctx.begins();
     let noted = ex.tries(at, ctx.branch, server);
     let answer = server.forward(ex, ctx).await;

@@ -198,8 +198,8 @@ impl ProcessState {
                 Some(State::Fault(line, same)) if **same == **faulty => Some(line.clone()),
                 _ => None,
             });
-            let line = there
-                .unwrap_or_else(|| Arc::new(self.time_line(point, (keys, draws), (first, &nodes), known)));
+            let line =
+                there.unwrap_or_else(|| Arc::new(self.time_line(point, keys, draws, first, &nodes, known)));
             for (id, faulty) in nodes {
                 known.states.insert(key(id), State::Fault(line.clone(), Box::new(faulty.clone())));
             }
@@ -209,8 +209,10 @@ impl ProcessState {
     fn time_line(
         &self,
         point: &Point,
-        (keys, draws): (&Keys, &Draws),
-        (first, nodes): (NodeId, &[(NodeId, &plan::Faulty)]),
+        keys: &Keys,
+        draws: &Draws,
+        first: NodeId,
+        nodes: &[(NodeId, &plan::Faulty)],
         known: &Registry,
     ) -> TimeLine {
         // Nodes on one timeline have the same law.

@@ -27,14 +27,14 @@ impl Rewrite {
         self.config.response_set.is_empty() && self.config.response_remove.is_empty()
     }
 
-    /// Adds the changes of the request to its context.
+    /// Adds the changes of the request to its context; returns the node behind.
     ///
     /// # Errors
     /// 414 if the new target would be too long.
-    pub fn request(&self, ex: &Exchange, ctx: &mut RequestContext) -> Result<(), Failure> {
+    pub fn request(&self, ex: &Exchange, ctx: &mut RequestContext) -> Result<NodeId, Failure> {
         let config = &self.config;
         if config.path.is_none() && config.set.is_empty() && config.remove.is_empty() {
-            return Ok(());
+            return Ok(self.node);
         }
         let mut edits = ctx.edits.as_deref().cloned().unwrap_or_default();
         let view = View::new(ex, ctx.edits.as_deref());
@@ -48,15 +48,15 @@ impl Rewrite {
         config.remove.iter().for_each(|name| remove(&mut edits, name));
         config.set.iter().for_each(|(name, template)| set(&mut edits, name, view.fill(template)));
         ctx.edits = Some(Rc::new(edits));
-        Ok(())
+        Ok(self.node)
     }
 
     /// Changes the request, runs what is behind, changes its response.
     pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         let view = View::new(&ex, ctx.edits.as_deref());
         let values: Vec<Vec<u8>> = self.config.response_set.iter().map(|(_, t)| view.fill(t)).collect();
-        self.request(&ex, &mut ctx)?;
-        let mut reply = ex.start(ctx, self.node).await?;
+        let node = self.request(&ex, &mut ctx)?;
+        let mut reply = ex.start(ctx, node).await?;
         match &mut reply.source {
             ReplySource::Origin(origin) => {
                 self.config.response_remove.iter().for_each(|name| remove(&mut origin.edits, name));

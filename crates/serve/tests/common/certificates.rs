@@ -61,7 +61,8 @@ impl Authority {
     }
 
     /// Puts a certificate and its key into files of this name.
-    pub fn files_of(&self, name: &str, (cert, key): &(String, String)) -> CertificateFiles {
+    pub fn files_of(&self, name: &str, pair: &(String, String)) -> CertificateFiles {
+        let (cert, key) = pair;
         let write = |end: &str, text: &str| {
             let path = self.folder.join(format!("{name}.{end}"));
             std::fs::write(&path, text).expect("a file");

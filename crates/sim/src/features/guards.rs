@@ -56,7 +56,7 @@ impl Engine<'_> {
         let Some((guard, on)) = self.guards.on_loop(index) else { return PickOutcome::Empty };
         let sticky =
             guard.sticky.as_ref().zip(detail.key).and_then(|(sticky, key)| sticky.target(&self.jar, key));
-        let ask = Ask { draw, key, now_ns: now_ns, exclude: &self.excluded, sticky };
+        let ask = Ask { draw, key, now_ns, exclude: &self.excluded, sticky };
         guard.upstream.on(on).pick(&ask)
     }
 

@@ -241,12 +241,14 @@ impl LeastConn {
         if self.classes.is_empty() { (0, target) } else { self.locate(target) }
     }
 
-    fn is_present(&self, (class, at): (usize, u32)) -> bool {
+    fn is_present(&self, place: (usize, u32)) -> bool {
+        let (class, at) = place;
         let levels = if self.classes.is_empty() { &self.alike } else { &self.classes[class].levels };
         levels.is_present(at)
     }
 
-    fn set_present(&mut self, (class, at): (usize, u32), present: bool) {
+    fn set_present(&mut self, place: (usize, u32), present: bool) {
+        let (class, at) = place;
         let levels = if self.classes.is_empty() { &mut self.alike } else { &mut self.classes[class].levels };
         levels.set_present(at, present);
     }

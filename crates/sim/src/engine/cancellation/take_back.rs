@@ -96,9 +96,7 @@ impl Engine<'_> {
                     pc += 1;
                 }
                 Op::EnterRetry { .. } => {
-                    if passing.found && passing.is_to_stop() {
-                        self.states.end_attempts(slot, false);
-                    }
+                    self.forget_attempts(&passing);
                     pc += 1;
                 }
                 // They take no time, and none of them is taken back.
@@ -143,6 +141,13 @@ impl Engine<'_> {
             self.members[target.member as usize].entries -= selected as i32 & 1;
         }
         target
+    }
+
+    /// Attempts that a part left behind does not begin.
+    fn forget_attempts(&mut self, passing: &Passing) {
+        if passing.found && passing.is_to_stop() {
+            self.states.end_attempts(passing.slot, false);
+        }
     }
 
     /// Takes back a visit that did not take place, of the request and of a part that goes no further.

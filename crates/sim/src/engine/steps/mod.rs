@@ -29,6 +29,7 @@ impl Engine<'_> {
     ///
     /// Never inlined: inside the loop over events its registers end up on the stack, which costs a fifth.
     #[inline(never)]
+    #[expect(clippy::too_many_lines, reason = "the head of this file says why")]
     pub(crate) fn go_on(&mut self, slot: u32, now_ns: u64, time: u64, after_faults: bool) {
         let code = self.code;
         // Held as long as nothing else may change it: borrowed again after each call that could.

@@ -76,7 +76,8 @@ pub(super) fn parse(table: &Table) -> Result<Option<Rows>, String> {
     Ok(Some(rows))
 }
 
-fn shape((method, path, host, body_bytes): &RequestKey) -> RequestShape {
+fn shape(key: &RequestKey) -> RequestShape {
+    let (method, path, host, body_bytes) = key;
     let (method, path, host) = (method.clone(), path.clone(), host.clone());
     RequestShape { weight: 0.0, method, path, host, body_bytes: *body_bytes, ..RequestShape::plain() }
 }
