@@ -38,7 +38,7 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
 
 /// All that the sans-I/O crates may use outside tests: no clock, no socket, no thread comes in by a library.
 const SANS_IO: (&[&str], &[&str]) =
-    (&["weir-stats", "weir-policy", "weir-model", "weir-http1"], &["libm", "serde", "smallvec"]);
+    (&["weir-stats", "weir-policy", "weir-model", "weir-http1"], &["libm", "serde", "siphasher", "smallvec"]);
 
 /// Libraries and crates that a crate must do without, and why. Its tests may use weir's own crates.
 const NEVER: &[(&str, &str, &str)] = &[

@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 /// Networks in CIDR notation, and perhaps the peers of Unix sockets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Networks {
-    nets: Vec<(u128, u32, bool)>,
+    /// Addresses, and how many of their first bits count.
+    nets: Vec<(IpAddr, u32)>,
     unix: bool,
 }
 
@@ -24,26 +25,19 @@ impl Networks {
             }
             let wrong =
                 || format!("{text:?} is not a network; write an address, or address/bits, as in 10.0.0.0/8");
-            let (address, bits) = match text.split_once('/') {
-                Some((address, bits)) => (address, Some(bits)),
-                None => (text.as_str(), None),
-            };
-            let address: IpAddr = address.parse().map_err(|_| wrong())?;
-            let most = if address.is_ipv4() { 32 } else { 128 };
-            let bits = match bits {
-                None => most,
-                Some(bits) => bits.parse::<u32>().ok().filter(|&b| b <= most).ok_or_else(wrong)?,
-            };
-            let (number, v4) = number(address);
-            networks.nets.push((number & mask(bits, v4), bits, v4));
+            networks.nets.push(network(text).ok_or_else(wrong)?);
         }
         Ok(networks)
     }
 
     /// Whether the address lies in one of them. An IPv4 address inside IPv6 (`::ffff:1.2.3.4`) counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
-        let (number, v4) = number(address.to_canonical());
-        self.nets.iter().any(|&(net, bits, is_v4)| v4 == is_v4 && number & mask(bits, v4) == net)
+        let address = address.to_canonical();
+        self.nets.iter().any(|&(net, bits)| match (net, address) {
+            (IpAddr::V4(net), IpAddr::V4(a)) => (net.to_bits() ^ a.to_bits()).leading_zeros() >= bits,
+            (IpAddr::V6(net), IpAddr::V6(a)) => (net.to_bits() ^ a.to_bits()).leading_zeros() >= bits,
+            _ => false,
+        })
     }
 
     /// Whether a peer is in them; `None` is the peer of a Unix socket.
@@ -56,16 +50,13 @@ impl Networks {
     }
 }
 
-fn number(address: IpAddr) -> (u128, bool) {
-    match address {
-        IpAddr::V4(a) => (u128::from(a.to_bits()), true),
-        IpAddr::V6(a) => (a.to_bits(), false),
-    }
-}
-
-fn mask(bits: u32, v4: bool) -> u128 {
-    let width = if v4 { 32 } else { 128 };
-    if bits == 0 { 0 } else { (u128::MAX >> (128 - width)) & (u128::MAX << (width - bits)) }
+/// An address with the bits that count, by default all.
+fn network(text: &str) -> Option<(IpAddr, u32)> {
+    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Some(most), |bits| bits.parse().ok())?;
+    (bits <= most).then_some((address, bits))
 }
 
 #[cfg(test)]

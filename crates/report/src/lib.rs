@@ -29,7 +29,7 @@ mod verify_page;
 mod wrap;
 
 pub use compare::{Comparison, Pairing, Verdict};
-pub use number::duration;
+pub use number::{duration, group_digits};
 pub use saved::{Design, NotAResult, SavedResult};
 pub use table::escaped;
 pub use text::Sites;

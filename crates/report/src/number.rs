@@ -76,15 +76,20 @@ pub(crate) fn plain(x: Option<f64>) -> String {
 
 /// A count with its thousands apart: `1 000 000`.
 pub(crate) fn count(n: u64) -> String {
+    group_digits(n, ' ')
+}
+
+/// A number with a separator between its groups of three digits.
+pub fn group_digits(n: u64, separator: char) -> String {
     let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (i, c) in digits.chars().enumerate() {
+    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
+    for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(' ');
+            grouped.push(separator);
         }
-        out.push(c);
+        grouped.push(digit);
     }
-    out
+    grouped
 }
 
 /// A duration as the language writes it: `5ms`, `1.5s`, `250us`, exactly.
@@ -181,6 +186,7 @@ mod tests {
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_000_000), "1 000 000");
+        assert_eq!(group_digits(1_234_567, ','), "1,234,567");
     }
 
     #[test]

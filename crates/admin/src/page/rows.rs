@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use weir_report::escaped;
+use weir_report::{escaped, group_digits};
 use weir_serve::{QueueView, View};
 
 /// The mark of an unknown value.
@@ -10,15 +10,7 @@ const UNKNOWN: &str = "–";
 
 /// 12345 as 12,345.
 pub(super) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    group_digits(n, ',')
 }
 
 /// A time in ms, with three digits.

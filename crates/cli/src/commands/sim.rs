@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use weir_plan::Plan;
-use weir_report::Sites;
+use weir_report::{Sites, group_digits};
 use weir_sim::{Error, Extras, Options, Results, Shard};
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
@@ -149,21 +149,8 @@ pub(crate) fn failure(plan: &Plan, error: Error) -> Failure {
 /// What the run took, on standard error: it differs from run to run, so it is no result.
 fn tell_effort(results: &Results, took: Duration) {
     let requests: u64 = results.scenarios.iter().map(|s| s.requests.total).sum();
-    let (requests, events) = (thousands(requests), thousands(results.events));
+    let (requests, events) = (group_digits(requests, ','), group_digits(results.events, ','));
     let _ = writeln!(io::stderr(), "{requests} requests, {events} events in {:.2} s", took.as_secs_f64());
-}
-
-/// A number with its digits in groups of three.
-fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut grouped = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 fn render(args: &Sim, form: SimFormat, results: &Results, out: &mut dyn Write) -> io::Result<()> {

@@ -7,6 +7,7 @@
 
 use crate::key::{self, distinct};
 use crate::outcome::{Kind, Outcome};
+use siphasher::sip::SipHasher24;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Letters of a cookie's value.
@@ -76,46 +77,9 @@ impl Cookies {
     }
 }
 
-/// SipHash-2-4 (Aumasson, Bernstein 2012).
-pub fn siphash(secret: [u64; 2], bytes: &[u8]) -> u64 {
-    let mut v = [
-        secret[0] ^ 0x736f_6d65_7073_6575,
-        secret[1] ^ 0x646f_7261_6e64_6f6d,
-        secret[0] ^ 0x6c79_6765_6e65_7261,
-        secret[1] ^ 0x7465_6462_7974_6573,
-    ];
-    let mut chunks = bytes.chunks_exact(8);
-    let absorb = |v: &mut [u64; 4], word: u64| {
-        v[3] ^= word;
-        round(v);
-        round(v);
-        v[0] ^= word;
-    };
-    for chunk in &mut chunks {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        absorb(&mut v, u64::from_le_bytes(word));
-    }
-    let mut last = [0; 8];
-    last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
-    last[7] = bytes.len() as u8;
-    absorb(&mut v, u64::from_le_bytes(last));
-    v[2] ^= 0xff;
-    (0..4).for_each(|_| round(&mut v));
-    v[0] ^ v[1] ^ v[2] ^ v[3]
-}
-
-fn round(v: &mut [u64; 4]) {
-    v[0] = v[0].wrapping_add(v[1]);
-    v[1] = v[1].rotate_left(13) ^ v[0];
-    v[0] = v[0].rotate_left(32);
-    v[2] = v[2].wrapping_add(v[3]);
-    v[3] = v[3].rotate_left(16) ^ v[2];
-    v[0] = v[0].wrapping_add(v[3]);
-    v[3] = v[3].rotate_left(21) ^ v[0];
-    v[2] = v[2].wrapping_add(v[1]);
-    v[1] = v[1].rotate_left(17) ^ v[2];
-    v[2] = v[2].rotate_left(32);
+/// SipHash-2-4 (Aumasson, Bernstein 2012): clients keep these bits.
+fn siphash(secret: [u64; 2], bytes: &[u8]) -> u64 {
+    SipHasher24::new_with_keys(secret[0], secret[1]).hash(bytes)
 }
 
 /// The cookies that clients keep, simulated: values by client and cookie. Bounded: the oldest entry is forgotten

@@ -1,5 +1,6 @@
 //! Nodes become boxes: those of one site, which the same line of the file has made, are one box with their number.
 
+use crate::number::group_digits;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_plan::{Edge, NodeId, Point, Spec};
 
@@ -125,13 +126,5 @@ fn say(point: &Point, of: &mut Boxed) {
 
 /// 12345 as 12,345.
 pub(super) fn thousands(n: usize) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    group_digits(n as u64, ',')
 }
