@@ -39,7 +39,7 @@ pub(crate) async fn answer(
     Ok(match &path[..] {
         "/reload" => match server.watcher.reload().await? {
             Ok(what) => form.sentence(StatusCode::OK, &what),
-            Err(why) => form.sentence(StatusCode::CONFLICT, &why),
+            Err(why) => form.sentence(StatusCode::CONFLICT, &why.to_string()),
         },
         "/drain" => {
             server.watcher.ask(|served| served.drain()).await?;
@@ -123,7 +123,7 @@ fn set_target(served: &dyn Service, form: Form, pool: &str, target: &str, set: S
     match served.set_target(pool, target, set) {
         Ok(()) => form.sentence(StatusCode::OK, &format!("{target} of {pool}: {}", said(set))),
         // Everything else was checked before: the error lists the existing ones.
-        Err(why) => form.sentence(StatusCode::NOT_FOUND, &why),
+        Err(why) => form.sentence(StatusCode::NOT_FOUND, &why.to_string()),
     }
 }
 
