@@ -1,5 +1,6 @@
 //! Changes: reload, drain, and the operator's setting of a target. Only for authorised requests.
 
+use crate::access::Denial;
 use crate::answer::{Answer, Form, unknown};
 use crate::limits::{BODY, BODY_BYTES};
 use crate::served::{STATES, Service};
@@ -16,7 +17,7 @@ use weir_serve::{SetTarget, TargetState};
 /// The answer to a request other than GET.
 pub(crate) async fn answer(
     server: &Server,
-    may_change: Result<(), String>,
+    may_change: Result<(), Denial>,
     request: Request<Incoming>,
     form: Form,
 ) -> Result<Answer, Unanswered> {
@@ -30,7 +31,7 @@ pub(crate) async fn answer(
         return Ok(form.only("POST", &path));
     }
     if let Err(why) = may_change {
-        return Ok(form.sentence(StatusCode::FORBIDDEN, &why));
+        return Ok(form.sentence(StatusCode::FORBIDDEN, &why.to_string()));
     }
     let body = match body(request).await {
         Ok(body) => body,
