@@ -107,8 +107,8 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Settin
     {
         return Err(wrong(format!("the weight is {weight}; write 0 or a number above")));
     }
-    let for_ns =
-        said.lasts.as_deref().map(weir_plan::duration::positive_duration_ns).transpose().map_err(wrong)?;
+    let for_ns = said.lasts.as_deref().map(weir_plan::duration::positive_duration_ns).transpose();
+    let for_ns = for_ns.map_err(|e| wrong(e.to_string()))?;
     if state.is_none() && said.weight.is_none() {
         return Err(wrong(format!("nothing is said of the target; {form}")));
     }
