@@ -7,6 +7,7 @@
 use crate::limits::TOKEN_BYTES;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HOST};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::IpAddr;
@@ -33,18 +34,28 @@ pub(crate) struct Access {
     pub token: Option<PathBuf>,
 }
 
+/// Why a request is not answered, or may not change anything: a sentence with a remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Denial(String);
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Denial {}
+
 impl Access {
     /// Why a request is not answered at all.
-    pub fn check_host(&self, via: Channel, headers: &HeaderMap) -> Result<(), String> {
+    pub fn check_host(&self, via: Channel, headers: &HeaderMap) -> Result<(), Denial> {
         if via != Channel::Tcp {
             return Ok(());
         }
         let mut hosts = headers.get_all(HOST).iter();
         let host = hosts.next().filter(|_| hosts.next().is_none()).and_then(|host| host.to_str().ok());
         let Some(host) = host else {
-            return Err(
-                "the request has no Host, or more than one; send one that names this machine".to_owned()
-            );
+            return denied("the request has no Host, or more than one; send one that names this machine");
         };
         let name = name_of(host);
         let is_loopback = ["localhost", "ip6-localhost"].iter().any(|known| name.eq_ignore_ascii_case(known))
@@ -54,42 +65,46 @@ impl Access {
             return Ok(());
         }
         let name: String = name.chars().take(80).collect();
-        Err(format!(
+        Err(Denial(format!(
             "the Host {name:?} is not known here; ask by an IP address or localhost, or start weir with --admin-host NAME"
-        ))
+        )))
     }
 
     /// Why a request may not change anything.
-    pub fn check_token(&self, via: Channel, headers: &HeaderMap) -> Result<(), String> {
+    pub fn check_token(&self, via: Channel, headers: &HeaderMap) -> Result<(), Denial> {
         if via == Channel::Control {
             return Ok(());
         }
         let Some(path) = &self.token else {
-            return Err("nothing can be changed here; use the socket of --control, or start weir with --admin-token FILE \
-                        and send Authorization: Bearer with what is in it"
-                .to_owned());
+            return denied(
+                "nothing can be changed here; use the socket of --control, or start weir with --admin-token FILE and send \
+                 Authorization: Bearer with what is in it",
+            );
         };
         let said = headers.get(AUTHORIZATION).and_then(|said| said.as_bytes().split_first_chunk::<7>());
         let Some(said) =
             said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer ")).map(|(_, rest)| rest)
         else {
-            return Err(
-                "what changes something needs the token: send Authorization: Bearer with what is in the \
-                        file of --admin-token"
-                    .to_owned(),
+            return denied(
+                "what changes something needs the token: send Authorization: Bearer with what is in the file of \
+                 --admin-token",
             );
         };
         let token = read_token(path).map_err(|e| {
-            format!(
+            Denial(format!(
                 "the file of --admin-token cannot be used: {}; nothing can be changed until it can",
                 weir_serve::explain(&e)
-            )
+            ))
         })?;
         match bool::from(token.as_slice().ct_eq(said.trim_ascii())) {
             true => Ok(()),
-            false => Err("the token is another one; send what is in the file of --admin-token".to_owned()),
+            false => denied("the token is another one; send what is in the file of --admin-token"),
         }
     }
+}
+
+fn denied(why: &str) -> Result<(), Denial> {
+    Err(Denial(why.to_owned()))
 }
 
 /// The token in a file, without the blanks around it.
@@ -174,12 +189,12 @@ mod tests {
         assert!(with("Bearer s3cret").is_ok() && with("bearer  s3cret").is_ok());
         for said in ["Bearer s3cre", "Bearer s3cret2", "Bearer", "Basic s3cret", "s3cret", "Bearer "] {
             let why = with(said).expect_err(said);
-            assert!(why.contains("--admin-token"), "{why}");
+            assert!(why.0.contains("--admin-token"), "{why}");
         }
         assert!(access.check_token(Channel::Control, &HeaderMap::new()).is_ok());
         assert!(Access::default().check_token(Channel::Unix, &HeaderMap::new()).is_err());
         std::fs::write(&file, " \n").expect("a file");
-        assert!(with("Bearer s3cret").expect_err("empty").contains("empty"));
+        assert!(with("Bearer s3cret").expect_err("empty").0.contains("empty"));
         std::fs::remove_file(&file).expect("it is there");
         assert!(with("Bearer s3cret").is_err());
     }

@@ -1,5 +1,6 @@
 //! Changes: reload, drain, and the operator's setting of a target. Only for authorised requests.
 
+use crate::access::Denial;
 use crate::answer::{Answer, Form, unknown};
 use crate::limits::{BODY, BODY_BYTES};
 use crate::served::{STATES, Service};
@@ -16,7 +17,7 @@ use weir_serve::{SetTarget, TargetState};
 /// The answer to a request other than GET.
 pub(crate) async fn answer(
     server: &Server,
-    may_change: Result<(), String>,
+    may_change: Result<(), Denial>,
     request: Request<Incoming>,
     form: Form,
 ) -> Result<Answer, Unanswered> {
@@ -30,7 +31,7 @@ pub(crate) async fn answer(
         return Ok(form.only("POST", &path));
     }
     if let Err(why) = may_change {
-        return Ok(form.sentence(StatusCode::FORBIDDEN, &why));
+        return Ok(form.sentence(StatusCode::FORBIDDEN, &why.to_string()));
     }
     let body = match body(request).await {
         Ok(body) => body,
@@ -39,7 +40,7 @@ pub(crate) async fn answer(
     Ok(match &path[..] {
         "/reload" => match server.watcher.reload().await? {
             Ok(what) => form.sentence(StatusCode::OK, &what),
-            Err(why) => form.sentence(StatusCode::CONFLICT, &why),
+            Err(why) => form.sentence(StatusCode::CONFLICT, &why.to_string()),
         },
         "/drain" => {
             server.watcher.ask(|served| served.drain()).await?;
@@ -106,8 +107,8 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Settin
     {
         return Err(wrong(format!("the weight is {weight}; write 0 or a number above")));
     }
-    let for_ns =
-        said.lasts.as_deref().map(weir_plan::duration::positive_duration_ns).transpose().map_err(wrong)?;
+    let for_ns = said.lasts.as_deref().map(weir_plan::duration::positive_duration_ns).transpose();
+    let for_ns = for_ns.map_err(|e| wrong(e.to_string()))?;
     if state.is_none() && said.weight.is_none() {
         return Err(wrong(format!("nothing is said of the target; {form}")));
     }
@@ -123,7 +124,7 @@ fn set_target(served: &dyn Service, form: Form, pool: &str, target: &str, set: S
     match served.set_target(pool, target, set) {
         Ok(()) => form.sentence(StatusCode::OK, &format!("{target} of {pool}: {}", said(set))),
         // Everything else was checked before: the error lists the existing ones.
-        Err(why) => form.sentence(StatusCode::NOT_FOUND, &why),
+        Err(why) => form.sentence(StatusCode::NOT_FOUND, &why.to_string()),
     }
 }
 

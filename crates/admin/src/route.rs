@@ -14,7 +14,7 @@ use weir_serve::{Config, Exposition, Readiness};
 pub(crate) async fn respond(server: &Server, via: Channel, request: Request<Incoming>) -> Answer {
     let form = Form::from_accept(request.headers());
     if let Err(why) = server.access.check_host(via, request.headers()) {
-        return form.sentence(StatusCode::FORBIDDEN, &why);
+        return form.sentence(StatusCode::FORBIDDEN, &why.to_string());
     }
     let is_head = request.method() == Method::HEAD;
     let answered = if is_head || request.method() == Method::GET {

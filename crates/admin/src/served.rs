@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use weir_serve::{Config, Exposition, Readiness, SetTarget, TargetState, View};
+use weir_serve::{CannotSet, Config, Exposition, Readiness, ReloadError, SetTarget, TargetState, View};
 
 /// A served topology. Its answers may take a second, those to [`Served::reload`] longer; no client of the proxy waits
 /// for that.
@@ -22,15 +22,15 @@ pub trait Service: Send + Sync + 'static {
     /// Reloads the file; returns the changes, in a sentence.
     ///
     /// # Errors
-    /// The error.
-    fn reload(&self) -> Result<String, String>;
+    /// Why what is served stays.
+    fn reload(&self) -> Result<String, ReloadError>;
     /// Ends it, as SIGTERM does.
     fn drain(&self);
     /// Sets a target, or all of a site.
     ///
     /// # Errors
     /// Why it cannot be set.
-    fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), String>;
+    fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), CannotSet>;
     /// Hands over to the process at the other end, which requests it: with the sockets `own` of the interface, each
     /// with its address as written. Returns whether that accepts now; it may take minutes.
     fn hand_over(&self, stream: UnixStream, own: Vec<(String, OwnedFd)>) -> bool;

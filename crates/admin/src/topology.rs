@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, SystemTime};
 use weir_plan::{Edge, NodeId, Point, Spec, label};
-use weir_serve::{Config, View};
+use weir_serve::{Config, ReloadError, View};
 
 /// The plan with its live state.
 #[derive(Serialize)]
@@ -74,9 +74,9 @@ fn node(point: &Point, id: NodeId) -> NodeView<'_> {
 
 /// The configuration that is served, and the result of the last reload.
 pub(crate) fn config(file: &str, config: &Config) -> serde_json::Value {
-    let named = |result: &Result<String, String>| match result {
+    let named = |result: &Result<String, ReloadError>| match result {
         Ok(what) => json!({"applied": what}),
-        Err(why) => json!({"failed": why}),
+        Err(why) => json!({"failed": why.to_string()}),
     };
     json!({
         "schema": "weir.config/1",

@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use weir_plan::{Edge, Spec, listeners};
 use weir_report::graph::Drawing;
-use weir_serve::View;
+use weir_serve::{ReloadError, View};
 
 /// Why a question was not answered.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ impl Watcher {
     }
 
     /// Reloads the file.
-    pub async fn reload(&self) -> Result<Result<String, String>, Unanswered> {
+    pub async fn reload(&self) -> Result<Result<String, ReloadError>, Unanswered> {
         self.ask_among(&self.reloads, |served| served.reload()).await
     }
 

@@ -48,7 +48,7 @@ pub use edits::Edits;
 pub use encoder::{BodyOut, Encoder};
 pub use framing::{Framing, Version};
 pub use limits::Limits;
-pub use networks::Networks;
+pub use networks::{InvalidNetwork, Networks};
 pub use reason::reason;
 pub use render_request::render_request;
 pub use render_response::{Client, body_to_client, render_response};

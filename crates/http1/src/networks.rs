@@ -1,5 +1,6 @@
 //! Sets of addresses: the peers whose word about the client is taken.
 
+use std::fmt;
 use std::net::IpAddr;
 
 /// Networks in CIDR notation, and perhaps the peers of Unix sockets.
@@ -10,21 +11,38 @@ pub struct Networks {
     unix: bool,
 }
 
+/// A text that is not a network: a sentence that quotes it, with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidNetwork(String);
+
+impl fmt::Display for InvalidNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InvalidNetwork {}
+
 impl Networks {
     /// The entry of a list that means the peers of Unix sockets, which have no address.
     pub const UNIX: &str = "unix:";
 
-    /// Reads addresses (`::1`), networks (`10.0.0.0/8`) and `unix:`. Bits behind the prefix do not count. The error is
-    /// one sentence.
-    pub fn parse(texts: &[String]) -> Result<Networks, String> {
+    /// Reads addresses (`::1`), networks (`10.0.0.0/8`) and `unix:`. Bits behind the prefix do not count.
+    ///
+    /// # Errors
+    /// The first text that is none of them.
+    pub fn parse(texts: &[String]) -> Result<Networks, InvalidNetwork> {
         let mut networks = Networks::default();
         for text in texts {
             if text == Networks::UNIX {
                 networks.unix = true;
                 continue;
             }
-            let wrong =
-                || format!("{text:?} is not a network; write an address, or address/bits, as in 10.0.0.0/8");
+            let wrong = || {
+                InvalidNetwork(format!(
+                    "{text:?} is not a network; write an address, or address/bits, as in 10.0.0.0/8"
+                ))
+            };
             networks.nets.push(network(text).ok_or_else(wrong)?);
         }
         Ok(networks)
@@ -63,7 +81,7 @@ fn network(text: &str) -> Option<(IpAddr, u32)> {
 mod tests {
     use super::*;
 
-    fn networks(texts: &[&str]) -> Result<Networks, String> {
+    fn networks(texts: &[&str]) -> Result<Networks, InvalidNetwork> {
         Networks::parse(&texts.iter().map(|t| t.to_string()).collect::<Vec<_>>())
     }
 
@@ -86,7 +104,7 @@ mod tests {
         assert!(n.trusts(None) && !Networks::default().trusts(None));
         assert!(networks(&["0.0.0.0/0"]).unwrap().contains("1.2.3.4".parse().unwrap()));
         for bad in ["", "10.0.0.0/33", "::/129", "a", "1.2.3.4/", "1.2.3.4/x", "1.2.3/8", "unix", "unix:/x"] {
-            assert!(networks(&[bad]).unwrap_err().contains("10.0.0.0/8"), "{bad}");
+            assert!(networks(&[bad]).unwrap_err().0.contains("10.0.0.0/8"), "{bad}");
         }
     }
 }

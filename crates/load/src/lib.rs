@@ -14,8 +14,10 @@ mod run;
 mod shape;
 mod target;
 
+pub use generator::CannotConnect;
 pub use generator::tally::Second;
 pub use hgrm::hgrm;
 pub use outcome::{Lag, Latency, Outcome, Requests, Row};
 pub use run::{Error, Options, Protocol, VerifyRun, run};
+pub use shape::CannotSend;
 pub use target::{CannotReach, Target};

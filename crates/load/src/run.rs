@@ -2,9 +2,9 @@
 
 use crate::cookies::Cookies;
 use crate::generator::tally::{Second, Tally};
-use crate::generator::{Generator, Lane, Sender};
+use crate::generator::{CannotConnect, Generator, Lane, Sender};
 use crate::outcome::Outcome;
-use crate::shape::{Host, key_sources, shapes};
+use crate::shape::{CannotSend, Host, key_sources, shapes};
 use crate::target::{CannotReach, Target};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -95,14 +95,14 @@ pub struct VerifyRun {
 pub enum Error {
     /// The URL leads nowhere.
     Target(CannotReach),
-    /// No connection can be made: why.
-    Connect(String),
-    /// The scenario cannot be sent; the reason.
-    Scenario(String),
+    /// No connection can be made.
+    Connect(CannotConnect),
+    /// The scenario cannot be sent.
+    Scenario(CannotSend),
     /// The machine lacks what a runtime needs.
     System(io::Error),
     /// TLS cannot be set up.
-    Tls(String),
+    Tls(tls::CannotUse),
     /// It was stopped before anything was sent.
     Interrupted,
 }
@@ -111,7 +111,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Target(why) => why.fmt(f),
-            Error::Connect(why) | Error::Scenario(why) | Error::Tls(why) => f.write_str(why),
+            Error::Connect(why) => why.fmt(f),
+            Error::Scenario(why) => why.fmt(f),
+            Error::Tls(why) => why.fmt(f),
             Error::System(e) => e.fmt(f),
             Error::Interrupted => f.write_str("interrupted"),
         }
@@ -182,10 +184,10 @@ pub fn run(
     Ok(outcome(&g, &scenario, options, !done, unsent))
 }
 
-fn client(insecure: bool) -> Result<Arc<tls::Client>, String> {
+fn client(insecure: bool) -> Result<Arc<tls::Client>, tls::CannotUse> {
     let client =
         if insecure { tls::Client::unverified() } else { tls::Client::read(&tls::ClientFiles::default()) };
-    client.map(Arc::new).map_err(|e| e.to_string())
+    client.map(Arc::new)
 }
 
 fn outcome(

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::header::{COOKIE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Uri};
+use std::fmt;
 use weir_plan::{KeySource, Point, RequestShape, Scenario, Spec};
 use weir_policy::retry::is_idempotent;
 use weir_workload::DRAWN;
@@ -57,6 +58,18 @@ pub(crate) fn key_sources(point: &Point) -> Vec<KeySource> {
     sources
 }
 
+/// Why a scenario's requests cannot be sent, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotSend(String);
+
+impl fmt::Display for CannotSend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CannotSend {}
+
 /// The kinds of a scenario's requests, sent to this authority.
 ///
 /// # Errors
@@ -65,15 +78,15 @@ pub(crate) fn shapes(
     scenario: &Scenario,
     sources: &[KeySource],
     to: &Host<'_>,
-) -> Result<Vec<Shape>, String> {
+) -> Result<Vec<Shape>, CannotSend> {
     let plain = RequestShape::plain();
     let kinds = if scenario.mix.is_empty() { std::slice::from_ref(&plain) } else { &scenario.mix };
     let recorded = scenario.recorded.iter().flat_map(|recorded| &recorded.kinds);
     if let Some(none) = recorded.copied().find(|kind| *kind as usize >= kinds.len()) {
-        return Err(format!(
+        return Err(CannotSend(format!(
             "a row of the scenario's trace is of kind {none}, and there are {}",
             kinds.len()
-        ));
+        )));
     }
     kinds.iter().map(|kind| Shape::new(kind, sources, to)).collect()
 }
@@ -85,9 +98,9 @@ pub(crate) struct Host<'a> {
 }
 
 impl Shape {
-    fn new(kind: &RequestShape, sources: &[KeySource], to: &Host<'_>) -> Result<Shape, String> {
+    fn new(kind: &RequestShape, sources: &[KeySource], to: &Host<'_>) -> Result<Shape, CannotSend> {
         let cannot = |what: &str| {
-            format!("the scenario's request {} {} cannot be sent: {what}", kind.method, kind.path)
+            CannotSend(format!("the scenario's request {} {} cannot be sent: {what}", kind.method, kind.path))
         };
         let method = Method::from_bytes(kind.method.as_bytes()).map_err(|_| cannot("its method"))?;
         let host = kind.host.as_deref().unwrap_or(to.authority);
@@ -223,6 +236,6 @@ mod tests {
         assert_eq!(shapes(&scenario, &[], &to).expect("they can be sent").len(), 2);
         scenario.recorded.as_mut().expect("it was put there").kinds.push(2);
         let why = shapes(&scenario, &[], &to).expect_err("no third kind");
-        assert_eq!(why, "a row of the scenario's trace is of kind 2, and there are 2");
+        assert_eq!(why.0, "a row of the scenario's trace is of kind 2, and there are 2");
     }
 }

@@ -1,6 +1,7 @@
 //! Durations as text: how a file writes them, and how messages show them.
 
 use crate::suggest;
+use std::fmt;
 
 /// Units, the greatest first, with their ns.
 pub const UNITS: [(&str, i64); 6] = [
@@ -33,17 +34,29 @@ pub fn show_ns(ns: i128) -> String {
     format!("{sign}{size}ns")
 }
 
+/// Why a text is not a duration, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidDuration(String);
+
+impl fmt::Display for InvalidDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InvalidDuration {}
+
 /// The ns of a text such as `5ms`, `1.5 s` or `2 minutes`.
 ///
 /// # Errors
 /// A sentence: no number, no unit, an unknown unit, or out of range.
-pub fn parse_duration(text: &str) -> Result<i64, String> {
+pub fn parse_duration(text: &str) -> Result<i64, InvalidDuration> {
     let trimmed = text.trim();
     let split = trimmed
         .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | '_')))
         .unwrap_or(trimmed.len());
     let (number, unit) = (trimmed[..split].replace('_', ""), trimmed[split..].trim());
-    let wrong = |why: String| format!("\"{text}\" is not a duration: {why}");
+    let wrong = |why: String| InvalidDuration(format!("\"{text}\" is not a duration: {why}"));
     if number.is_empty() {
         return Err(wrong("it does not start with a number".to_owned()));
     }
@@ -77,10 +90,11 @@ pub fn rounded(ns: f64) -> Option<i64> {
 /// A duration as the language writes it, `30s` or `1.5 ms`, ns.
 ///
 /// # Errors
-/// The error in it, in words.
-pub fn positive_duration_ns(text: &str) -> Result<u64, String> {
+/// It is no duration, or not above 0.
+pub fn positive_duration_ns(text: &str) -> Result<u64, InvalidDuration> {
     let ns = parse_duration(text)?;
-    u64::try_from(ns).ok().filter(|ns| *ns > 0).ok_or_else(|| "write a time above 0, such as 30s".to_owned())
+    let positive = u64::try_from(ns).ok().filter(|ns| *ns > 0);
+    positive.ok_or_else(|| InvalidDuration("write a time above 0, such as 30s".to_owned()))
 }
 
 #[cfg(test)]

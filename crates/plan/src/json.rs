@@ -13,14 +13,27 @@ use std::fmt;
 /// The key under which `serde_json` hides a number.
 const NUMBER: &str = "$serde_json::private::Number";
 
+/// Why JSON is malformed or does not fit the type, with line and column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonError(String);
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
 /// Reads a value from JSON.
 ///
 /// # Errors
 /// JSON that is malformed or does not fit the type, with line and column.
-pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
+    let failed = |e: serde_json::Error| JsonError(e.to_string());
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = T::deserialize(Plain(&mut reader)).map_err(|e| e.to_string())?;
-    reader.end().map_err(|e| e.to_string())?;
+    let value = T::deserialize(Plain(&mut reader)).map_err(failed)?;
+    reader.end().map_err(failed)?;
     Ok(value)
 }
 

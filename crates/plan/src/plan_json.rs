@@ -48,8 +48,8 @@ impl Plan {
     /// # Errors
     /// JSON that is malformed, indices that lead nowhere, cycles, arguments out of range.
     pub fn from_json(bytes: &[u8]) -> Result<Plan, PlanError> {
-        let mut plan: Plan = json::from_slice(bytes).map_err(PlanError)?;
-        validate::plan(&plan).map_err(PlanError)?;
+        let mut plan: Plan = json::from_slice(bytes).map_err(|e| PlanError(e.to_string()))?;
+        validate::plan(&plan).map_err(|e| PlanError(e.to_string()))?;
         plan.hash = hash::plan_hash(&plan);
         Ok(plan)
     }

@@ -9,6 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::http::{Complaint, short};
 use crate::{NodeId, Point, Spec};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -35,13 +36,27 @@ pub fn path(text: &str) -> Result<(), Complaint> {
 const OF_FILE: &str = "weir 2026-11 sticky cookies, key of a file";
 const OF_NAME: &str = "weir 2026-11 sticky cookies, key of the cookie's name";
 
+/// Why a file is not a key, to follow the file's name: `cannot be read: there is no such file`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidKey(String);
+
+impl fmt::Display for InvalidKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InvalidKey {}
+
 /// The key of a file's bytes, all of them, a line end too.
 ///
 /// # Errors
-/// The message for a key that is too short.
-pub fn of_file(bytes: &[u8]) -> Result<[u64; 2], String> {
+/// They are too few.
+pub fn of_file(bytes: &[u8]) -> Result<[u64; 2], InvalidKey> {
     match bytes.len() {
-        n if n < LEAST_BYTES => Err(format!("has {n} bytes, but a key needs at least {LEAST_BYTES}")),
+        n if n < LEAST_BYTES => {
+            Err(InvalidKey(format!("has {n} bytes, but a key needs at least {LEAST_BYTES}")))
+        }
         _ => Ok(derived(OF_FILE, bytes)),
     }
 }
@@ -54,17 +69,17 @@ pub fn of_name(cookie: &str) -> [u64; 2] {
 /// The key of a file: looked at when a topology file is evaluated, read when it is served and at each reload.
 ///
 /// # Errors
-/// Why it is not a key, to follow the file's name: `cannot be read: there is no such file`.
-pub fn read(path: &Path) -> Result<[u64; 2], String> {
-    let wrong = |e: std::io::Error| format!("cannot be read: {}", crate::diagnostic::plainly(&e));
+/// It cannot be read, or is not a key.
+pub fn read(path: &Path) -> Result<[u64; 2], InvalidKey> {
+    let wrong = |e: std::io::Error| InvalidKey(format!("cannot be read: {}", crate::diagnostic::plainly(&e)));
     // Before it is opened: a pipe would wait for its writer.
     if !std::fs::metadata(path).map_err(wrong)?.is_file() {
-        return Err("is not a regular file".to_owned());
+        return Err(InvalidKey("is not a regular file".to_owned()));
     }
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes)).map_err(wrong)?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("is larger than {} KiB: it cannot be a key", MOST_BYTES >> 10));
+        return Err(InvalidKey(format!("is larger than {} KiB: it cannot be a key", MOST_BYTES >> 10)));
     }
     of_file(&bytes)
 }
@@ -121,6 +136,6 @@ mod tests {
         assert_ne!(of_file(&[7; 16]), of_file(&[7; 17]));
         assert_ne!(of_name("srv"), of_name("srw"));
         let why = of_file(&[7; 15]).unwrap_err();
-        assert!(why.contains("15 bytes") && why.contains("at least 16"), "{why}");
+        assert!(why.0.contains("15 bytes") && why.0.contains("at least 16"), "{why}");
     }
 }

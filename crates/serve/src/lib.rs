@@ -24,14 +24,14 @@ mod transport;
 mod upstream;
 mod verify_run;
 
-pub use control::hand_over::{MAGIC as HAND_OVER, Predecessor};
+pub use control::hand_over::{HandOverError, MAGIC as HAND_OVER, Predecessor};
 pub use control::remote::Remote;
 pub use control::start::{Running, start};
 pub use inspect::{ListenerView, LoopView, OnLoop, PoolView, QueueView, Readiness, State, TargetView, View};
 pub use metrics::Exposition;
 pub use reload::options::{Error, Listening, Options};
-pub use reload::overrides::{SetTarget, TargetState};
-pub use reload::reloader::{Config, NewTopology, Source};
+pub use reload::overrides::{CannotSet, SetTarget, TargetState};
+pub use reload::reloader::{Config, NewTopology, ReloadError, Source};
 pub use threads::certificates::check_certificates;
 pub use transport::aside::SideListener;
 pub use transport::bind::CannotListen;

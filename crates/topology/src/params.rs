@@ -206,7 +206,9 @@ fn parse(text: &str, default: &Value) -> Result<Value, String> {
             Ok(f) if f.is_finite() => Ok(Value::Float(f)),
             _ => Err(wrong()),
         },
-        Value::Duration { .. } => parse_duration(trimmed).map(|ns| Value::Duration { ns }),
+        Value::Duration { .. } => {
+            parse_duration(trimmed).map(|ns| Value::Duration { ns }).map_err(|e| e.to_string())
+        }
         Value::Text(_) => Ok(Value::Text(text.to_owned())),
     }
 }

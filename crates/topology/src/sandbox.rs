@@ -7,6 +7,7 @@
 use crate::evaluate::{Evaluated, Request, evaluate_or_panic};
 use crate::wire;
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use std::error::Error;
 use std::fmt;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -51,7 +52,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl Error for Failure {}
 
 /// Evaluates a file in a child process: `exe __evaluate`, where `exe` is a program whose `main` calls [`child_main`] for
 /// that argument (the running one: [`std::env::current_exe`]).
@@ -62,7 +63,7 @@ pub fn evaluate_in_child(request: &Request, exe: &Path) -> Result<Evaluated, Fai
     let environment = |why: String| {
         Failure::Environment(format!("cannot start a process to evaluate {}: {why}", request.name))
     };
-    let bytes = wire::request(request).map_err(environment)?;
+    let bytes = wire::request(request).map_err(|e| environment(e.to_string()))?;
     let mut child = Command::new(exe)
         .arg(CHILD)
         .env_remove("RUST_BACKTRACE")
@@ -106,7 +107,7 @@ pub fn evaluate_in_child(request: &Request, exe: &Path) -> Result<Evaluated, Fai
         (_, _, Err(e), _) => Err(environment(e.to_string())),
         (Ok(Ok(answer)), _, Ok(status), errors) if status.success() => {
             let _ = errors;
-            wire::read_answer(&answer).map_err(environment)?.map_err(Failure::Wrong)
+            wire::read_answer(&answer).map_err(|e| environment(e.to_string()))?.map_err(Failure::Wrong)
         }
         (_, _, Ok(status), errors) => Err(limit(death(&request.name, status, &errors))),
     }
@@ -153,22 +154,23 @@ pub fn child_main() -> ExitCode {
     }
 }
 
-fn child() -> Result<(), String> {
+fn child() -> Result<(), Box<dyn Error>> {
     let limit = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     // The parent may have been interrupted, so that the answer has no reader.
     #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| e.to_string())?;
-    limit(Resource::Core, 0).map_err(|e| e.to_string())?;
-    limit(Resource::As, MEMORY).map_err(|e| e.to_string())?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    limit(Resource::Core, 0)?;
+    limit(Resource::As, MEMORY)?;
     // At both at once the kernel would say nothing but KILL.
     let cpu = Rlimit { current: Some(CPU_S), maximum: Some(CPU_S + 1) };
-    setrlimit(Resource::Cpu, cpu).map_err(|e| e.to_string())?;
+    setrlimit(Resource::Cpu, cpu)?;
     let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
     let request = wire::read_request(&bytes)?;
     drop(bytes);
     let evaluated = evaluate_or_panic(&request).ok_or("the evaluation panicked")?;
     let answer = wire::answer(evaluated)?;
     let mut out = std::io::stdout().lock();
-    out.write_all(&answer).and_then(|()| out.flush()).map_err(|e| e.to_string())
+    out.write_all(&answer)?;
+    Ok(out.flush()?)
 }

@@ -6,11 +6,26 @@
 use crate::evaluate::{Evaluated, Request};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::fmt;
 use weir_plan::diagnostic::Diagnostic;
 use weir_plan::json;
 use weir_plan::{Edge, Node, Plan};
 
-type ReadResult<T> = Result<T, String>;
+/// Why a request or an answer cannot be written or read, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WireError(String);
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WireError {}
+
+fn failed(why: impl fmt::Display) -> WireError {
+    WireError(why.to_string())
+}
 
 /// The answer but for the nodes.
 #[derive(Serialize, Deserialize)]
@@ -23,36 +38,34 @@ enum Head {
 const NODE: usize = 17;
 
 /// A request as bytes.
-pub(crate) fn request(request: &Request) -> ReadResult<Vec<u8>> {
+pub(crate) fn request(request: &Request) -> Result<Vec<u8>, WireError> {
     // The source goes beside the JSON: it may be large, and it may be no text.
     let head = Request { source: Vec::new(), ..request.clone() };
     let mut out = Vec::new();
-    part(&mut out, &serde_json::to_vec(&head).map_err(|e| e.to_string())?);
+    part(&mut out, &serde_json::to_vec(&head).map_err(failed)?);
     part(&mut out, &request.source);
     Ok(out)
 }
 
 /// A request from bytes.
-pub(crate) fn read_request(bytes: &[u8]) -> ReadResult<Request> {
+pub(crate) fn read_request(bytes: &[u8]) -> Result<Request, WireError> {
     let mut rest = bytes;
-    let mut request: Request = json::from_slice(take_part(&mut rest)?)?;
+    let mut request: Request = json::from_slice(take_part(&mut rest)?).map_err(failed)?;
     request.source = take_part(&mut rest)?.to_vec();
     Ok(request)
 }
 
 /// An answer as bytes.
-pub(crate) fn answer(answer: Result<Evaluated, Vec<Diagnostic>>) -> ReadResult<Vec<u8>> {
+pub(crate) fn answer(answer: Result<Evaluated, Vec<Diagnostic>>) -> Result<Vec<u8>, WireError> {
     let mut out = Vec::new();
     match answer {
-        Err(findings) => {
-            part(&mut out, &serde_json::to_vec(&Head::Wrong { findings }).map_err(|e| e.to_string())?)
-        }
+        Err(findings) => part(&mut out, &serde_json::to_vec(&Head::Wrong { findings }).map_err(failed)?),
         Ok(Evaluated { mut plan, warnings }) => {
             let mut names = Names::default();
             let nodes: Vec<Vec<u8>> =
                 plan.points.iter_mut().map(|p| names.encode(std::mem::take(&mut p.nodes))).collect();
             let head = Head::Done { plan, warnings, names: names.list };
-            part(&mut out, &serde_json::to_vec(&head).map_err(|e| e.to_string())?);
+            part(&mut out, &serde_json::to_vec(&head).map_err(failed)?);
             nodes.iter().for_each(|n| part(&mut out, n));
         }
     }
@@ -60,9 +73,9 @@ pub(crate) fn answer(answer: Result<Evaluated, Vec<Diagnostic>>) -> ReadResult<V
 }
 
 /// An answer from bytes.
-pub(crate) fn read_answer(bytes: &[u8]) -> ReadResult<Result<Evaluated, Vec<Diagnostic>>> {
+pub(crate) fn read_answer(bytes: &[u8]) -> Result<Result<Evaluated, Vec<Diagnostic>>, WireError> {
     let mut rest = bytes;
-    match json::from_slice(take_part(&mut rest)?)? {
+    match json::from_slice(take_part(&mut rest)?).map_err(failed)? {
         Head::Wrong { findings } => Ok(Err(findings)),
         Head::Done { mut plan, warnings, names } => {
             for point in &mut plan.points {
@@ -78,10 +91,10 @@ fn part(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-fn take_part<'b>(rest: &mut &'b [u8]) -> ReadResult<&'b [u8]> {
-    let (length, body) = rest.split_first_chunk::<8>().ok_or("the answer is cut off")?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|e| e.to_string())?;
-    let (part, after) = body.split_at_checked(length).ok_or("the answer is cut off")?;
+fn take_part<'b>(rest: &mut &'b [u8]) -> Result<&'b [u8], WireError> {
+    let (length, body) = rest.split_first_chunk::<8>().ok_or_else(|| failed("the answer is cut off"))?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(failed)?;
+    let (part, after) = body.split_at_checked(length).ok_or_else(|| failed("the answer is cut off"))?;
     *rest = after;
     Ok(part)
 }
@@ -122,10 +135,10 @@ impl Names {
     }
 }
 
-fn decode(bytes: &[u8], names: &[String]) -> ReadResult<Vec<Node>> {
+fn decode(bytes: &[u8], names: &[String]) -> Result<Vec<Node>, WireError> {
     let chunks = bytes.chunks_exact(NODE);
     if !chunks.remainder().is_empty() {
-        return Err("the nodes of the answer are cut off".to_owned());
+        return Err(failed("the nodes of the answer are cut off"));
     }
     let word =
         |chunk: &[u8], i: usize| chunk[1 + 4 * i..].first_chunk::<4>().map_or(0, |w| u32::from_le_bytes(*w));
@@ -136,11 +149,14 @@ fn decode(bytes: &[u8], names: &[String]) -> ReadResult<Vec<Node>> {
                 0 => Edge::None,
                 1 => Edge::Node(target),
                 2 => Edge::List(target),
-                other => return Err(format!("the answer has a node of kind {other}")),
+                other => return Err(WireError(format!("the answer has a node of kind {other}"))),
             };
             let name = match word(chunk, 3) {
                 u32::MAX => None,
-                i => Some(names.get(i as usize).cloned().ok_or("the answer has a node without its name")?),
+                i => {
+                    let name = names.get(i as usize).cloned();
+                    Some(name.ok_or_else(|| failed("the answer has a node without its name"))?)
+                }
             };
             Ok(Node { site: word(chunk, 0), spec: word(chunk, 1), to, name })
         })

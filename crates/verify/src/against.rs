@@ -2,7 +2,7 @@
 
 use crate::prepare::{Arrangement, CannotVerify};
 use crate::router::{ProxySetup, Router};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -12,6 +12,18 @@ use weir_policy::config::{Balance, LeastConnArgs, P2cArgs, RoundRobinArgs, Start
 
 /// The time within which another proxy must listen.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why another proxy does not run, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CannotRun(String);
+
+impl fmt::Display for CannotRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CannotRun {}
 
 impl Arrangement {
     /// The same with another proxy that routes.
@@ -118,8 +130,8 @@ impl ProxySetup {
     ///
     /// # Errors
     /// It is not installed, or does not listen.
-    pub fn begin(&self, servers: &[(NodeId, SocketAddr)]) -> Result<ProxyProcess, String> {
-        let mut last = String::new();
+    pub fn begin(&self, servers: &[(NodeId, SocketAddr)]) -> Result<ProxyProcess, CannotRun> {
+        let mut last = CannotRun(String::new());
         for _ in 0..TRIES {
             let mut other = self.spawn(servers)?;
             match other.wait(self.router.name()) {
@@ -132,15 +144,15 @@ impl ProxySetup {
     }
 
     /// Starts it on a port that is free at this moment: it cannot choose one and report it.
-    fn spawn(&self, servers: &[(NodeId, SocketAddr)]) -> Result<ProxyProcess, String> {
+    fn spawn(&self, servers: &[(NodeId, SocketAddr)]) -> Result<ProxyProcess, CannotRun> {
         let name = self.router.name();
-        let failed = |e: std::io::Error| format!("{name} cannot be run: {e}");
+        let failed = |e: std::io::Error| CannotRun(format!("{name} cannot be run: {e}"));
         let address =
             |server: &NodeId| servers.iter().find(|(id, _)| id == server).map(|(_, address)| *address);
         let addresses: Vec<SocketAddr> = self.servers.iter().filter_map(address).collect();
         let port =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr()).map_err(failed)?.port();
-        let secret = getrandom::u64().map_err(|e| e.to_string())?;
+        let secret = getrandom::u64().map_err(|e| CannotRun(e.to_string()))?;
         let folder = std::env::temp_dir().join(format!("weir-verify-{secret:016x}"));
         std::fs::create_dir(&folder).map_err(failed)?;
         let mut other =
@@ -162,7 +174,7 @@ impl ProxySetup {
         command.env("PATH", path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         other.child = Some(command.spawn().map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => {
-                format!("{name} is not installed; install it (apt install {name})")
+                CannotRun(format!("{name} is not installed; install it (apt install {name})"))
             }
             _ => failed(e),
         })?);
@@ -219,12 +231,12 @@ pub(crate) struct ProxyProcess {
 impl ProxyProcess {
     /// Waits until it listens.
     #[expect(clippy::disallowed_methods, reason = "it does not report when it listens")]
-    fn wait(&mut self, name: &str) -> Result<(), String> {
+    fn wait(&mut self, name: &str) -> Result<(), CannotRun> {
         let until = Instant::now() + PATIENCE;
         while TcpStream::connect(self.address).is_err() {
             let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
             if ended.is_some() || Instant::now() > until {
-                return Err(format!("{name} does not listen: {}", self.said()));
+                return Err(CannotRun(format!("{name} does not listen: {}", self.said())));
             }
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -6,6 +6,7 @@ use crate::part::{ChildAddresses, ChildReport, Part, Setup};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
@@ -33,6 +34,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The part of standard error that is kept, bytes.
 const MOST_SAID: usize = 4096;
 
+/// Why a process of a run fails, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChildError(String);
+
+impl fmt::Display for ChildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ChildError {}
+
 /// A process of a run; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Child {
@@ -50,8 +63,8 @@ impl Child {
         what: &'static str,
         setup: &Setup,
         gone: &Arc<AtomicBool>,
-    ) -> Result<(Child, ChildAddresses), String> {
-        let failed = |why: String| format!("the {what} of the run cannot start: {why}");
+    ) -> Result<(Child, ChildAddresses), ChildError> {
+        let failed = |why: String| ChildError(format!("the {what} of the run cannot start: {why}"));
         let mut child = Command::new(exe)
             .arg(CHILD)
             // Ctrl-C is for the parent.
@@ -94,8 +107,8 @@ impl Child {
         }
     }
 
-    fn hear<T: DeserializeOwned>(&mut self) -> Result<T, String> {
-        match self.lines.recv_timeout(PATIENCE) {
+    fn hear<T: DeserializeOwned>(&mut self) -> Result<T, ChildError> {
+        let heard = match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => json::from_slice(line.as_bytes())
                 .map_err(|e| format!("the {} sent an invalid message: {e}", self.what)),
             Err(RecvTimeoutError::Timeout) => Err(format!("the {} of the run does not answer", self.what)),
@@ -105,11 +118,12 @@ impl Child {
                 let said = String::from_utf8_lossy(&said);
                 Err(format!("the {} of the run exited early ({status}) {}", self.what, said.trim()))
             }
-        }
+        };
+        heard.map_err(ChildError)
     }
 
     /// Ends it, and returns its report.
-    pub fn end(mut self) -> Result<ChildReport, String> {
+    pub fn end(mut self) -> Result<ChildReport, ChildError> {
         self.tell(END.as_bytes());
         self.hear()
     }
@@ -154,17 +168,21 @@ pub fn child() -> ExitCode {
     }
 }
 
-fn part() -> Result<(), String> {
+fn failed(why: impl fmt::Display) -> ChildError {
+    ChildError(why.to_string())
+}
+
+fn part() -> Result<(), ChildError> {
     let mut input = BufReader::new(std::io::stdin());
     let mut line = String::new();
-    input.read_line(&mut line).map_err(|e| e.to_string())?;
-    let setup: Setup = json::from_slice(line.as_bytes())?;
+    input.read_line(&mut line).map_err(failed)?;
+    let setup: Setup = json::from_slice(line.as_bytes()).map_err(failed)?;
     let (tell, heard) = channel();
     let (running, begun) = begin(setup, tell)?;
     say(&begun)?;
     let before = waited_ns();
     line.clear();
-    input.read_line(&mut line).map_err(|e| e.to_string())?;
+    input.read_line(&mut line).map_err(failed)?;
     if line != END {
         // The parent is gone: no report.
         return Ok(());
@@ -175,7 +193,7 @@ fn part() -> Result<(), String> {
     let (opened, connecting_s) =
         (sum("weir_upstream_connections_opened_total") as u64, sum("weir_connect_duration_seconds_sum"));
     running.remote().drain();
-    running.join().map_err(|e| e.to_string())?;
+    running.join().map_err(failed)?;
     say(&ChildReport { waited_ns, opened, connecting_s, ..heard.try_iter().collect() })
 }
 
@@ -186,9 +204,9 @@ fn sum(metrics: &str, family: &str) -> f64 {
     metrics.lines().filter(of_family).filter_map(value).sum()
 }
 
-fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, ChildAddresses), String> {
+fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, ChildAddresses), ChildError> {
     let Setup { point, listener, root, key, secret, begins_ns, records, part } = setup;
-    let serving = serving_of(&point, &[listener], true).map_err(|_| "it cannot be served")?;
+    let serving = serving_of(&point, &[listener], true).map_err(|_| failed("it cannot be served"))?;
     let (nodes, part) = match part {
         Part::Routes { servers, listeners } => {
             let apart: BTreeMap<NodeId, SocketAddr> = listeners.into_iter().collect();
@@ -202,19 +220,19 @@ fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, C
         VerifyRun { key: Key::from_bits(key), secret, root, begins_ns, role: part, records, events: told };
     let options =
         Options { quiet: true, loops: Some(1), paired: Some(Arc::new(paired)), ..Options::default() };
-    let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &options).map_err(|e| e.to_string())?;
+    let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &options).map_err(failed)?;
     // Inner listeners without their own process are reached only from here.
     let outermost = running.listening.iter().map(|l| l.level).min().unwrap_or(0);
     let own = running.listening.iter().filter(|l| l.level == outermost);
-    let loops = own.map(|l| l.addr.parse().map_err(|_| "no address of TCP".to_owned()));
+    let loops = own.map(|l| l.addr.parse().map_err(|_| failed("no address of TCP")));
     let begun =
-        ChildAddresses { loops: loops.collect::<Result<_, String>>()?, servers: running.servers.clone() };
+        ChildAddresses { loops: loops.collect::<Result<_, ChildError>>()?, servers: running.servers.clone() };
     Ok((running, begun))
 }
 
-fn say(what: &impl Serialize) -> Result<(), String> {
-    let mut line = serde_json::to_vec(what).map_err(|e| e.to_string())?;
+fn say(what: &impl Serialize) -> Result<(), ChildError> {
+    let mut line = serde_json::to_vec(what).map_err(failed)?;
     line.push(b'\n');
     let mut out = std::io::stdout().lock();
-    out.write_all(&line).and_then(|()| out.flush()).map_err(|e| e.to_string())
+    out.write_all(&line).and_then(|()| out.flush()).map_err(failed)
 }

@@ -31,7 +31,7 @@ pub use outcome::{
     AtQuantile, BothWorlds, Connections, Progress, ScenarioVerified, TargetShares, Verification,
 };
 pub use prepare::CannotVerify;
-pub use record::{ClientRequest, Line, Replay, SCHEMA, ServerRequest, replay};
+pub use record::{ClientRequest, Line, RecordError, Replay, SCHEMA, ServerRequest, replay};
 pub use router::Router;
 pub use run::verify;
 pub use statistics::{Statistic, Tolerances, Unit, Verdict};

@@ -130,9 +130,11 @@ impl Arrangement {
 }
 
 /// Checks that a real server's address accepts connections; the error says why not.
-pub(crate) fn listens(addr: &str) -> Result<(), String> {
+pub(crate) fn listens(addr: &str) -> Result<(), CannotVerify> {
     let failed = |e: std::io::Error| {
-        format!("nothing listens at the server {addr}: {e}; start it, or take it out of the file")
+        CannotVerify(format!(
+            "nothing listens at the server {addr}: {e}; start it, or take it out of the file"
+        ))
     };
     match Address::parse(addr) {
         Some(Address::Unix(path)) => UnixStream::connect(path).map(drop).map_err(failed),

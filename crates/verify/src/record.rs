@@ -4,6 +4,7 @@
 use crate::trial::RunOutcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{BufRead, Write};
 use weir_plan::NodeId;
 use weir_plan::json;
@@ -119,24 +120,40 @@ pub struct Replay {
     pub first: Option<String>,
 }
 
+/// Why a record cannot be replayed, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordError(String);
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RecordError {}
+
 /// Replays a record.
 ///
 /// # Errors
 /// A line that cannot be read: its number and why.
-pub fn replay(from: impl BufRead) -> Result<Replay, String> {
+pub fn replay(from: impl BufRead) -> Result<Replay, RecordError> {
+    let at = |number: u64, why: &dyn fmt::Display| RecordError(format!("line {number}: {why}"));
     let mut replay = Replay::default();
     let mut balancers: BTreeMap<(NodeId, u32), Upstream> = BTreeMap::new();
     let mut ended = None;
     for (number, line) in (1..).zip(from.lines()) {
-        let line = line.map_err(|e| format!("line {number}: {e}"))?;
-        let line: Line = json::from_slice(line.as_bytes()).map_err(|e| format!("line {number}: {e}"))?;
+        let line = line.map_err(|e| at(number, &e))?;
+        let line: Line = json::from_slice(line.as_bytes()).map_err(|e| at(number, &e))?;
         match line {
             Line::Schema(schema, file) if schema == SCHEMA => replay.file = file,
             Line::Schema(schema, _) => {
-                return Err(format!("line {number}: its schema must be {SCHEMA}, not `{schema}`"));
+                return Err(at(number, &format_args!("its schema must be {SCHEMA}, not `{schema}`")));
             }
             _ if replay.file.is_empty() => {
-                return Err(format!("line {number}: this is not a record: it does not begin with {SCHEMA}"));
+                return Err(at(
+                    number,
+                    &format_args!("this is not a record: it does not begin with {SCHEMA}"),
+                ));
             }
             Line::Run(..) => {
                 replay.runs += 1;
@@ -148,8 +165,7 @@ pub fn replay(from: impl BufRead) -> Result<Replay, String> {
             }
             Line::Did(lb, on_loop, deed) => {
                 let upstream = balancers.get_mut(&(lb, on_loop));
-                let upstream =
-                    upstream.ok_or_else(|| format!("line {number}: that balancer was never created"))?;
+                let upstream = upstream.ok_or_else(|| at(number, &"that balancer was never created"))?;
                 let now = upstream.act(&deed);
                 if let (Some(now), Operation::Pick { picked, .. }) = (now, &deed) {
                     replay.count(number, *picked, now);
@@ -159,15 +175,15 @@ pub fn replay(from: impl BufRead) -> Result<Replay, String> {
             Line::End(runs) => ended = Some(runs),
         }
     }
-    match ended {
-        _ if replay.file.is_empty() => Err("it is empty".to_owned()),
-        Some(runs) if runs == replay.runs && replay.picks > 0 => Ok(replay),
+    let why = match ended {
+        _ if replay.file.is_empty() => "it is empty",
+        Some(runs) if runs == replay.runs && replay.picks > 0 => return Ok(replay),
         Some(runs) if runs == replay.runs => {
-            Err("it contains no picks: it was recorded with another proxy, which does not report them"
-                .to_owned())
+            "it contains no picks: it was recorded with another proxy, which does not report them"
         }
-        _ => Err("it is truncated: its last line or some runs are missing".to_owned()),
-    }
+        _ => "it is truncated: its last line or some runs are missing",
+    };
+    Err(RecordError(why.to_owned()))
 }
 
 impl Replay {

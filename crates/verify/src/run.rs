@@ -43,7 +43,7 @@ pub fn verify(
     }
     let all = chosen(plan, options)?;
     for (_, _, prepared) in &all {
-        prepared.addresses().into_iter().try_for_each(prepare::listens).map_err(Error::System)?;
+        prepared.addresses().into_iter().try_for_each(prepare::listens).map_err(|e| Error::System(e.0))?;
     }
     let calibration = calibrate(&options.exe, stop)?;
     let schedules = schedules(all.iter().map(|(_, scenario, _)| *scenario), options, &calibration, stop)?;

@@ -6,6 +6,7 @@ use crate::children::Child;
 use crate::options::{Error, Options};
 use crate::part::{ChildReport, Part, Row, Setup};
 use crate::prepare::Arrangement;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,9 +106,14 @@ impl Processes {
     /// The error of the process that ended early.
     fn early_end(self) -> Error {
         let servers = self.servers.map(Child::end).and_then(Result::err);
-        let ended = servers.map(Error::System).or_else(|| self.router.end().err());
+        let ended = servers.map(machine_failed).or_else(|| self.router.end().err());
         ended.unwrap_or_else(|| Error::System("a process of the run has ended".to_owned()))
     }
+}
+
+/// The machine failed.
+fn machine_failed(why: impl fmt::Display) -> Error {
+    Error::System(why.to_string())
 }
 
 /// The processes that route.
@@ -124,7 +130,7 @@ impl Routes {
                 let mut all = ChildReport { waited_ns: Some(0), ..ChildReport::default() };
                 // The outermost first: what it has in progress the others have too.
                 for child in children.into_iter().rev() {
-                    let told = child.end().map_err(Error::System)?;
+                    let told = child.end().map_err(machine_failed)?;
                     all.waited_ns = all.waited_ns.zip(told.waited_ns).map(|(all, one)| all + one);
                     all.ended.extend(told.ended);
                     all.sent.extend(told.sent);
@@ -173,14 +179,14 @@ pub(crate) fn trial(
         Ok(outcome) if outcome.interrupted => return Err(processes.early_end()),
         Err(weir_load::Error::Interrupted) => return Err(processes.early_end()),
         Ok(outcome) => outcome,
-        Err(e) => return Err(Error::System(e.to_string())),
+        Err(e) => return Err(machine_failed(e)),
     };
     let waited = busy::own_waited_ns().zip(waited).map(|(now, before)| now.saturating_sub(before));
     let stolen = busy::stolen().zip(stolen).map(|(now, before)| (now.0 - before.0, now.1 - before.1));
     let took_ns = monotonic_ns().saturating_sub(processes.begins_ns).max(1);
     let router = processes.router.end()?;
     let servers = match processes.servers {
-        Some(servers) => servers.end().map_err(Error::System)?,
+        Some(servers) => servers.end().map_err(machine_failed)?,
         None => ChildReport { waited_ns: Some(0), ..ChildReport::default() },
     };
     let waited = [waited, router.waited_ns, servers.waited_ns].into_iter().sum::<Option<u64>>();
@@ -237,7 +243,7 @@ fn make_load_options(
 /// Starts the processes of a run: the servers first, so that routers have their addresses.
 fn begin(prepared: &Arrangement, options: &Options, replication: u32) -> Result<Processes, Error> {
     let key = Key::new(options.seed).with(u64::from(replication)).bits();
-    let secret = getrandom::u64().map_err(|e| Error::System(e.to_string()))?;
+    let secret = getrandom::u64().map_err(machine_failed)?;
     let mut lead_ns = LEAD_NS;
     loop {
         let begins_ns = monotonic_ns() + lead_ns;
@@ -258,12 +264,12 @@ fn begin(prepared: &Arrangement, options: &Options, replication: u32) -> Result<
         if !prepared.servers.is_empty() {
             let serves = setup(Part::Serves(prepared.servers.clone()));
             let (child, begun) =
-                Child::begin(&options.exe, "server process", &serves, &gone).map_err(Error::System)?;
+                Child::begin(&options.exe, "server process", &serves, &gone).map_err(machine_failed)?;
             (servers, addresses) = (Some(child), begun.servers);
         }
         let (router, loops) = match &prepared.against {
             Some(asked) => {
-                let other = asked.begin(&addresses).map_err(Error::System)?;
+                let other = asked.begin(&addresses).map_err(machine_failed)?;
                 let address = other.address;
                 (Routes::Proxy(other), vec![address])
             }
@@ -276,7 +282,7 @@ fn begin(prepared: &Arrangement, options: &Options, replication: u32) -> Result<
                     let part = Part::Routes { servers: addresses.clone(), listeners: listeners.clone() };
                     let routes = Setup { listener, ..setup(part) };
                     let (router, begun) =
-                        Child::begin(&options.exe, "router", &routes, &gone).map_err(Error::System)?;
+                        Child::begin(&options.exe, "router", &routes, &gone).map_err(machine_failed)?;
                     listeners.extend(begun.loops.first().map(|address| (listener, *address)));
                     routers.push((router, begun.loops));
                 }

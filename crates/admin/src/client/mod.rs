@@ -12,6 +12,7 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderValue};
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,26 +37,53 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest answer, bytes.
 const ANSWER_BYTES: usize = 1 << 30;
 
+/// Why a URL is not the address of a weir: a sentence with a remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidUrl(String);
+
+impl fmt::Display for InvalidUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InvalidUrl {}
+
+/// Why a weir cannot be asked, or gives no answer: a sentence with a remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotAsk(String);
+
+impl fmt::Display for CannotAsk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CannotAsk {}
+
 impl Endpoint {
     /// Of a URL: `http://HOST:PORT`, `unix:/path`.
     ///
     /// # Errors
     /// Why the address is invalid.
-    pub fn url(url: &str) -> Result<Endpoint, String> {
+    pub fn url(url: &str) -> Result<Endpoint, InvalidUrl> {
         if let Some(path) = url.strip_prefix("unix:") {
             return Ok(Endpoint::Unix(path.into()));
         }
-        let uri: Uri = url.parse().map_err(|_| format!("`{url}` is no URL; write http://HOST:PORT"))?;
+        let uri: Uri =
+            url.parse().map_err(|_| InvalidUrl(format!("`{url}` is no URL; write http://HOST:PORT")))?;
         match (uri.scheme_str(), uri.authority(), uri.path()) {
             (Some("http"), Some(authority), "/" | "") if !authority.as_str().contains('@') => {
                 let port = authority.port_u16().unwrap_or(80);
                 Ok(Endpoint::Tcp(format!("{}:{port}", authority.host())))
             }
-            (Some("https"), ..) => {
-                Err("the admin interface speaks no TLS; write http://HOST:PORT, or use its Unix socket"
-                    .to_owned())
-            }
-            _ => Err(format!("`{url}` is not the URL of an admin interface; write http://HOST:PORT")),
+            (Some("https"), ..) => Err(InvalidUrl(
+                "the admin interface speaks no TLS; write http://HOST:PORT, or use its Unix socket"
+                    .to_owned(),
+            )),
+            _ => Err(InvalidUrl(format!(
+                "`{url}` is not the URL of an admin interface; write http://HOST:PORT"
+            ))),
         }
     }
 
@@ -102,10 +130,11 @@ impl Client {
     ///
     /// # Errors
     /// Why the token cannot be used.
-    pub fn new(at: Endpoint, token: Option<&Path>) -> Result<Client, String> {
+    pub fn new(at: Endpoint, token: Option<&Path>) -> Result<Client, CannotAsk> {
         let read = |path: &Path| {
-            read_token(path)
-                .map_err(|e| format!("the token in {} cannot be used: {}", path.display(), explain(&e)))
+            read_token(path).map_err(|e| {
+                CannotAsk(format!("the token in {} cannot be used: {}", path.display(), explain(&e)))
+            })
         };
         Ok(Client { at, token: token.map(read).transpose()? })
     }
@@ -114,7 +143,7 @@ impl Client {
     ///
     /// # Errors
     /// Why there is no answer, with the remedy.
-    pub fn get(&self, path: &str) -> Result<Reply, String> {
+    pub fn get(&self, path: &str) -> Result<Reply, CannotAsk> {
         self.ask(Method::GET, path, String::new())
     }
 
@@ -122,7 +151,7 @@ impl Client {
     ///
     /// # Errors
     /// Why there is no answer, with the remedy.
-    pub fn post(&self, path: &str, body: String) -> Result<Reply, String> {
+    pub fn post(&self, path: &str, body: String) -> Result<Reply, CannotAsk> {
         self.ask(Method::POST, path, body)
     }
 
@@ -132,22 +161,22 @@ impl Client {
         format!("/targets/{}/{}", encoded(pool), encoded(target))
     }
 
-    fn ask(&self, method: Method, path: &str, body: String) -> Result<Reply, String> {
+    fn ask(&self, method: Method, path: &str, body: String) -> Result<Reply, CannotAsk> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|e| explain(&e))?;
+        let runtime = runtime.map_err(|e| CannotAsk(explain(&e)))?;
         let answer = async {
             match tokio::time::timeout(PATIENCE, self.exchange(method, path, body)).await {
                 Ok(answer) => answer,
-                Err(_) => Err(format!(
+                Err(_) => Err(CannotAsk(format!(
                     "{} did not answer within a minute; see /healthz and the error log",
                     self.at.describe()
-                )),
+                ))),
             }
         };
         runtime.block_on(answer)
     }
 
-    async fn exchange(&self, method: Method, path: &str, body: String) -> Result<Reply, String> {
+    async fn exchange(&self, method: Method, path: &str, body: String) -> Result<Reply, CannotAsk> {
         let at = self.at.describe();
         let unconnected = |e: io::Error| self.unconnected(&e);
         match &self.at {
@@ -160,10 +189,12 @@ impl Client {
                 self.speak(stream, address, method, path, body).await
             }
         }
-        .map_err(|e| e.unwrap_or_else(|| format!("{at} broke off; is it the admin interface of a weir?")))
+        .map_err(|e| {
+            CannotAsk(e.unwrap_or_else(|| format!("{at} broke off; is it the admin interface of a weir?")))
+        })
     }
 
-    fn unconnected(&self, e: &io::Error) -> String {
+    fn unconnected(&self, e: &io::Error) -> CannotAsk {
         let at = self.at.describe();
         let remedy = match (&self.at, e.kind()) {
             (Endpoint::Unix(_), io::ErrorKind::PermissionDenied) => {
@@ -176,7 +207,7 @@ impl Client {
             }
             _ => explain(e),
         };
-        format!("no weir can be asked at {at}: {remedy}")
+        CannotAsk(format!("no weir can be asked at {at}: {remedy}"))
     }
 
     /// One request on a connection; `None` instead of a sentence: it broke off.
@@ -236,7 +267,7 @@ mod tests {
             ("http://me@a", "http://HOST:PORT"),
         ] {
             let why = Endpoint::url(url).expect_err(url);
-            assert!(why.contains(says), "{url}: {why}");
+            assert!(why.0.contains(says), "{url}: {why}");
         }
         assert_eq!(Client::path_of("a/b", "10.0.0.1:80"), "/targets/a%2Fb/10%2E0%2E0%2E1%3A80");
     }

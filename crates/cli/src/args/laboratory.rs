@@ -1,5 +1,6 @@
 //! Options of the laboratory: how well figures are to be known, what becomes of them, and the commands that work on them.
 
+use super::invalid::InvalidValue;
 use super::{File, Nodes, ReportFormat, SimFormat, list, setting};
 use clap::Args;
 use std::path::PathBuf;
@@ -83,7 +84,7 @@ impl Laboratory {
 }
 
 /// `1%`, or `p99=2%`.
-fn precision(text: &str) -> Result<PrecisionGoals, String> {
+fn precision(text: &str) -> Result<PrecisionGoals, InvalidValue> {
     let (metrics, share) = match text.split_once('=') {
         None => (vec![Metric::Mean, Metric::P99], text),
         Some((name, share)) => {
@@ -98,12 +99,12 @@ fn precision(text: &str) -> Result<PrecisionGoals, String> {
         Some(percent) if percent > 0.0 && percent < 100.0 => Ok(PrecisionGoals(
             metrics.into_iter().map(|metric| Goal { metric, share: percent / 100.0 }).collect(),
         )),
-        _ => Err("write a percentage above 0, such as 1% or p99=2%".to_owned()),
+        _ => Err("write a percentage above 0, such as 1% or p99=2%".into()),
     }
 }
 
 /// `slowest:100`, `sample:0.01`, `all` or `17,4711`.
-fn requests(text: &str) -> Result<Requests, String> {
+fn requests(text: &str) -> Result<Requests, InvalidValue> {
     let selection = match text.split_once(':') {
         None if text == "all" => Some(Selection::All),
         None => text.split(',').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>().map(Selection::These),
@@ -116,11 +117,11 @@ fn requests(text: &str) -> Result<Requests, String> {
 }
 
 /// `2/4`.
-fn shard(text: &str) -> Result<Shard, String> {
+fn shard(text: &str) -> Result<Shard, InvalidValue> {
     let parts = text.split_once('/').map(|(k, n)| (k.parse::<u32>(), n.parse::<u32>()));
     match parts {
         Some((Ok(k), Ok(n))) if 1 <= k && k <= n => Ok(Shard { k, n }),
-        _ => Err("write K/N, from 1/N to N/N, such as 1/4".to_owned()),
+        _ => Err("write K/N, from 1/N to N/N, such as 1/4".into()),
     }
 }
 
@@ -241,7 +242,7 @@ mod tests {
         };
         assert_eq!(goals("1%"), Ok(vec![("mean", 0.01), ("p99", 0.01)]));
         assert_eq!(goals("success=0.5%"), Ok(vec![("success", 0.005)]));
-        assert!(goals("p98=1%").unwrap_err().contains("p95"));
+        assert!(goals("p98=1%").unwrap_err().to_string().contains("p95"));
         for wrong in ["1", "0%", "-1%", "100%", "p99=", "%", "nan%"] {
             assert!(goals(wrong).is_err(), "{wrong}");
         }

@@ -6,8 +6,10 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
+mod invalid;
 mod laboratory;
 
+use invalid::InvalidValue;
 pub(crate) use laboratory::{Compare, Laboratory, Merge};
 
 /// Simulate a load-balancing topology from one file.
@@ -618,7 +620,7 @@ pub(crate) fn parse() -> Result<Option<Command>, Failure> {
 }
 
 /// `name=value`.
-fn setting(text: &str) -> Result<(String, String), String> {
+fn setting(text: &str) -> Result<(String, String), InvalidValue> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("write NAME=VALUE".into()),
@@ -626,12 +628,12 @@ fn setting(text: &str) -> Result<(String, String), String> {
 }
 
 /// `p99=5%`, `share=2`: the statistic and what it may differ by, as a share or in points.
-fn tolerance(text: &str) -> Result<(String, f64), String> {
+fn tolerance(text: &str) -> Result<(String, f64), InvalidValue> {
     let known = weir_verify::Tolerances::default();
     let (name, value) = setting(text).map_err(|_| "write NAME=X, such as p99=5%")?;
     if !known.names().any(|n| n == name) {
         let names: Vec<&str> = known.names().collect();
-        return Err(format!("there is no statistic `{name}`; there are {}", names.join(", ")));
+        return Err(format!("there is no statistic `{name}`; there are {}", names.join(", ")).into());
     }
     let in_points = matches!(&name[..], "success" | "share");
     let number = positive(value.trim_end_matches('%'))?;
@@ -639,13 +641,13 @@ fn tolerance(text: &str) -> Result<(String, f64), String> {
 }
 
 /// A number above 0.
-fn positive(text: &str) -> Result<f64, String> {
+fn positive(text: &str) -> Result<f64, InvalidValue> {
     let number: f64 = text.parse().map_err(|_| "write a number, such as 2 or 0.5")?;
     if number > 0.0 && number.is_finite() { Ok(number) } else { Err("write a number above 0".into()) }
 }
 
 /// `name=a,b,c`.
-fn list(text: &str) -> Result<(String, Vec<String>), String> {
+fn list(text: &str) -> Result<(String, Vec<String>), InvalidValue> {
     let (name, values) = setting(text).map_err(|_| "write NAME=A,B,...")?;
     let values: Vec<String> = values.split(',').map(str::to_owned).collect();
     if values.iter().any(String::is_empty) {

@@ -4,14 +4,16 @@ use crate::args::{Admin, AdminCommand, ReportFormat, SetTarget};
 use crate::failure::Failure;
 use crate::output::to_stdout;
 use serde_json::Value;
-use weir_admin::client::{self, Client, DEFAULT_URL, Endpoint, Reply};
+use weir_admin::client::{self, CannotAsk, Client, DEFAULT_URL, Endpoint, Reply};
 
 pub(crate) fn run(args: &Admin) -> Result<(), Failure> {
     let at = match (&args.control, &args.url) {
         (Some(path), _) => Endpoint::Unix(path.clone()),
-        (None, url) => Endpoint::url(url.as_deref().unwrap_or(DEFAULT_URL)).map_err(Failure::Usage)?,
+        (None, url) => {
+            Endpoint::url(url.as_deref().unwrap_or(DEFAULT_URL)).map_err(|e| Failure::Usage(e.to_string()))?
+        }
     };
-    let client = Client::new(at, args.token.as_deref()).map_err(Failure::Environment)?;
+    let client = Client::new(at, args.token.as_deref()).map_err(unanswered)?;
     let as_json = args.output == ReportFormat::Json;
     match &args.deed {
         AdminCommand::Status if as_json => print(&good(get(&client, "/topology")?)?.body),
@@ -42,12 +44,16 @@ fn wanted(set: &SetTarget) -> Value {
     Value::Object(wanted)
 }
 
+fn unanswered(e: CannotAsk) -> Failure {
+    Failure::Environment(e.to_string())
+}
+
 fn get(client: &Client, path: &str) -> Result<Reply, Failure> {
-    client.get(path).map_err(Failure::Environment)
+    client.get(path).map_err(unanswered)
 }
 
 fn post(client: &Client, path: &str, body: String) -> Result<Reply, Failure> {
-    client.post(path, body).map_err(Failure::Environment)
+    client.post(path, body).map_err(unanswered)
 }
 
 fn good(reply: Reply) -> Result<Reply, Failure> {

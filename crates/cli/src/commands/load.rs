@@ -67,14 +67,16 @@ fn answer(outcome: &Outcome) -> Result<(), Failure> {
 
 fn failure(args: &Load, error: Error) -> Failure {
     match error {
-        Error::Target(CannotReach::Url(why)) | Error::Scenario(why) => Failure::Usage(why),
+        Error::Target(CannotReach::Url(why)) => Failure::Usage(why),
+        Error::Scenario(why) => Failure::Usage(why.to_string()),
         Error::Target(why) => Failure::Environment(why.to_string()),
         Error::System(e) => Failure::Environment(format!("cannot send: {}", crate::failure::reason(&e))),
         Error::Connect(why) => {
-            let why = why.split(" (os error").next().unwrap_or(&why).to_owned();
+            let why = why.to_string();
+            let why = why.split(" (os error").next().unwrap_or(&why);
             Failure::Environment(format!("cannot connect to {}: {why}", args.to))
         }
-        Error::Tls(why) => Failure::Environment(why),
+        Error::Tls(why) => Failure::Environment(why.to_string()),
         Error::Interrupted => Failure::Interrupted,
     }
 }

@@ -17,6 +17,7 @@ use job::{Arrival, Ending, Job};
 use open::Open;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -76,6 +77,18 @@ pub(crate) struct Generator {
     pub open: RefCell<Option<Open>>,
     pub due_ns: Cell<u64>,
 }
+
+/// Why no connection to the target can be made, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotConnect(String);
+
+impl fmt::Display for CannotConnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CannotConnect {}
 
 impl Generator {
     /// Now, ns after the run's start.
@@ -199,7 +212,7 @@ impl Generator {
                 Ok(socket)
             }
             Some(Err(why)) => {
-                self.tally.borrow_mut().no_connection.get_or_insert(why);
+                self.tally.borrow_mut().no_connection.get_or_insert(why.0);
                 Err(Kind::ConnectFailed)
             }
             None => Err(Kind::Timeout),
@@ -207,18 +220,20 @@ impl Generator {
     }
 
     /// Checks before the run that a connection can be made at all.
-    pub async fn try_to_connect(&self) -> Result<(), String> {
+    pub async fn try_to_connect(&self) -> Result<(), CannotConnect> {
         let mut limit = Some(self.core.timers.after(FIRST_NS));
         let mut dialling = pin!(self.dial(0));
         poll_fn(|cx| match dialling.as_mut().poll(cx) {
             Poll::Ready(made) => Poll::Ready(made.map(drop)),
-            Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err("no answer within 5 s".to_owned())),
+            Poll::Pending if has_ended(&mut limit, cx) => {
+                Poll::Ready(Err(CannotConnect("no answer within 5 s".to_owned())))
+            }
             Poll::Pending => Poll::Pending,
         })
         .await
     }
 
-    async fn dial(&self, lane: usize) -> Result<Socket, String> {
+    async fn dial(&self, lane: usize) -> Result<Socket, CannotConnect> {
         let all = &self.target.addresses;
         let addresses = if self.secret.is_some() { all.get(lane..=lane).unwrap_or(all) } else { all };
         let made = connect::tcp(&self.core, addresses).await;
@@ -227,13 +242,13 @@ impl Generator {
                 self.tally.borrow_mut().exhausted.get_or_insert_with(|| e.to_string());
             }
         });
-        let socket = made.map(Socket::Tcp).map_err(|e| e.to_string())?;
+        let socket = made.map(Socket::Tcp).map_err(|e| CannotConnect(e.to_string()))?;
         let Some(tls) = &self.tls else { return Ok(socket) };
         let offers: &[&str] = if self.is_h2 { &["h2"] } else { &["http/1.1"] };
         let secured = tls.connect(&self.core, socket, &self.target.host, offers).await;
-        let socket = secured.map_err(|why| format!("TLS: {why}"))?;
+        let socket = secured.map_err(|why| CannotConnect(format!("TLS: {why}")))?;
         if self.is_h2 && !socket.is_h2() {
-            return Err("the server does not choose HTTP/2 (ALPN)".to_owned());
+            return Err(CannotConnect("the server does not choose HTTP/2 (ALPN)".to_owned()));
         }
         Ok(socket)
     }

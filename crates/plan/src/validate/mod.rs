@@ -3,6 +3,7 @@
 use crate::ranges::{self, MOST_NODES, MOST_POINTS};
 use crate::{Faulty, Line, Plan, Point, Spec};
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 mod around;
 mod asked;
@@ -12,11 +13,28 @@ mod scenario;
 mod serving;
 mod spec;
 
+/// The first thing that is wrong with a plan, with its place in it. The checks below it each say what is wrong in words
+/// and leave the place to their callers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InvalidPlan(String);
+
+impl fmt::Display for InvalidPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InvalidPlan {}
+
 /// Checks everything that the evaluation of a file would have made sure of.
 ///
 /// # Errors
 /// The first thing that is wrong, with its place in the plan.
-pub(crate) fn plan(plan: &Plan) -> Result<(), String> {
+pub(crate) fn plan(plan: &Plan) -> Result<(), InvalidPlan> {
+    points(plan).map_err(InvalidPlan)
+}
+
+fn points(plan: &Plan) -> Result<(), String> {
     if plan.schema != Plan::SCHEMA {
         return Err(format!("schema: \"{}\" is not \"{}\"", plan.schema, Plan::SCHEMA));
     }

@@ -14,6 +14,7 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::io::{self, BufRead, BufReader, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -53,13 +54,27 @@ pub struct Predecessor {
     pub(crate) snapshot: Snapshot,
 }
 
+/// Why one process does not take the place of the other, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandOverError(String);
+
+impl fmt::Display for HandOverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for HandOverError {}
+
 impl Predecessor {
     /// Asks the process at a path for its sockets; `None`: no process listens there.
     ///
     /// # Errors
     /// It is a process that cannot hand over, or it ended.
-    pub fn ask(path: &Path) -> Result<Option<Predecessor>, String> {
-        let failed = |what: &str, e: io::Error| format!("the process at {} {what}: {e}", path.display());
+    pub fn ask(path: &Path) -> Result<Option<Predecessor>, HandOverError> {
+        let failed = |what: &str, e: io::Error| {
+            HandOverError(format!("the process at {} {what}: {e}", path.display()))
+        };
         let mut stream = match UnixStream::connect(path) {
             Ok(stream) => stream,
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
@@ -70,9 +85,10 @@ impl Predecessor {
         stream.set_read_timeout(Some(ANSWER)).map_err(|e| failed("cannot be asked", e))?;
         stream.write_all(MAGIC).map_err(|e| failed("cannot be asked", e))?;
         let gone = |e: io::Error| match e.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                format!("the process at {} does not answer: end it, and start again", path.display())
-            }
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => HandOverError(format!(
+                "the process at {} does not answer: end it, and start again",
+                path.display()
+            )),
             _ => failed("went away before it had handed over, or is another kind of process", e),
         };
         let mut line = Vec::new();
@@ -145,11 +161,17 @@ impl Remote {
     ///
     /// # Errors
     /// Why the hand-over failed, in a sentence.
-    pub fn hand_over(&self, mut stream: UnixStream, extra: Vec<(String, OwnedFd)>) -> Result<(), String> {
+    pub fn hand_over(
+        &self,
+        mut stream: UnixStream,
+        extra: Vec<(String, OwnedFd)>,
+    ) -> Result<(), HandOverError> {
         if self.is_draining() {
-            return Err("this process is ending already".to_owned());
+            return Err(HandOverError("this process is ending already".to_owned()));
         }
-        let failed = |e: io::Error| format!("the hand-over came to nothing ({e}): this process goes on");
+        let failed = |e: io::Error| {
+            HandOverError(format!("the hand-over came to nothing ({e}): this process goes on"))
+        };
         let mut all = listening(self.process());
         all.extend(extra);
         let (written, sockets): (Vec<String>, Vec<OwnedFd>) = all.into_iter().unzip();

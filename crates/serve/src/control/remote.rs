@@ -4,8 +4,8 @@ use super::scrape;
 use super::spawn::Drain;
 use crate::health::snapshot::Snapshot;
 use crate::metrics::Exposition;
-use crate::reload::overrides::SetTarget;
-use crate::reload::reloader::{Config, NewTopology, Reloader};
+use crate::reload::overrides::{CannotSet, SetTarget};
+use crate::reload::reloader::{Config, NewTopology, ReloadError, Reloader};
 use crate::threads::process::Process;
 use crate::transport::socket_file::SocketFiles;
 use std::sync::Arc;
@@ -90,12 +90,12 @@ impl Remote {
     }
 
     /// The same, and waits for the result: the changes in a sentence, or the error.
-    pub fn reload(&self) -> Result<String, String> {
+    pub fn reload(&self) -> Result<String, ReloadError> {
         self.reloader.reload()
     }
 
     /// Serves another topology from now on, instead of the file.
-    pub fn serve_instead(&self, next: NewTopology) -> Result<String, String> {
+    pub fn serve_instead(&self, next: NewTopology) -> Result<String, ReloadError> {
         self.reloader.apply(next)
     }
 
@@ -109,7 +109,7 @@ impl Remote {
     ///
     /// # Errors
     /// There is no such target: an error that lists the existing ones.
-    pub fn set_target(&self, pool: &str, target: &str, by_hand: SetTarget) -> Result<(), String> {
+    pub fn set_target(&self, pool: &str, target: &str, by_hand: SetTarget) -> Result<(), CannotSet> {
         self.reloader.set_target(pool, target, by_hand)
     }
 }

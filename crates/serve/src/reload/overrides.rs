@@ -8,6 +8,7 @@ use crate::health::monitor::Monitor;
 use crate::health::snapshot::Snapshot;
 use crate::threads::mail::ToLoop;
 use std::collections::BTreeSet;
+use std::fmt;
 use weir_plan::{Edge, Point, Spec, label, target_labels};
 use weir_policy::eligibility::Admin;
 
@@ -35,14 +36,26 @@ pub enum TargetState {
     File,
 }
 
+/// Why a target cannot be set by hand, in words: what there is instead of an unknown one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotSet(String);
+
+impl fmt::Display for CannotSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CannotSet {}
+
 impl Reloader {
     /// Sets targets by hand, on all loops once it returns. A name may belong to several, and a site means all its
     /// members: all of them are set.
-    pub fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
+    pub fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), CannotSet> {
         let point = lock(&self.state).current.blueprint.point.clone();
         let meant = meant(&point, pool, target)?;
         if set.weight.is_some_and(|w| !w.is_finite() || w < 0.0) {
-            return Err("a weight is a number, 0 or more".to_owned());
+            return Err(CannotSet("a weight is a number, 0 or more".to_owned()));
         }
         meant.iter().for_each(|at| self.override_target(&at.0, &at.1, set));
         // The owner has sent it to the loops before it answered; theirs come after they have read that.
@@ -103,7 +116,7 @@ fn admin(state: TargetState) -> Admin {
 
 /// The selected targets, by balancer and target: those of these names, or all of these sites; otherwise an error that
 /// lists the existing ones.
-fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, String)>, String> {
+fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, String)>, CannotSet> {
     let is_lb = |id: &NodeId| matches!(point.specs[point.nodes[*id as usize].spec as usize], Spec::Lb(_));
     let site =
         |id: NodeId| point.sites.get(point.nodes[id as usize].site as usize).map(|site| &site.label[..]);
@@ -112,7 +125,7 @@ fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, St
         lbs.iter().copied().filter(|id| label(point, *id) == pool || site(*id) == Some(pool)).collect();
     if of_pool.is_empty() {
         let known: BTreeSet<String> = lbs.iter().map(|id| label(point, *id)).collect();
-        return Err(format!("no balancer is called {pool:?}; there are {}", listed(known)));
+        return Err(CannotSet(format!("no balancer is called {pool:?}; there are {}", listed(known))));
     }
     let (mut meant, mut known) = (BTreeSet::new(), BTreeSet::new());
     for id in of_pool {
@@ -127,7 +140,7 @@ fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, St
     if !meant.is_empty() {
         return Ok(meant);
     }
-    Err(format!("no target of {pool:?} is called {target:?}; there are {}", listed(known)))
+    Err(CannotSet(format!("no target of {pool:?} is called {target:?}; there are {}", listed(known))))
 }
 
 /// Some names, and the number of others.

@@ -37,14 +37,28 @@ use weir_stats::Key;
 const MOST_LEFT: usize = 8;
 /// The time that a thread may take to build its graph.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Why nothing is reloaded once the process drains.
+const DRAINING: &str = "weir is draining: nothing is reloaded any more";
+
+/// Why a topology is not served in place of the current one, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReloadError(pub String);
+
+impl fmt::Display for ReloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ReloadError {}
 
 /// The source of the file for a reload.
 pub trait Source: Send + Sync + fmt::Debug {
-    /// The topology to be served, or what is wrong with it, in words.
-    fn read(&self) -> Result<NewTopology, String>;
+    /// The topology to be served, or what is wrong with it.
+    fn read(&self) -> Result<NewTopology, ReloadError>;
 
     /// Reports the result of a reload; before it began [`Source::read`] was called.
-    fn done(&self, _result: &Result<String, String>) {}
+    fn done(&self, _result: &Result<String, ReloadError>) {}
 }
 
 /// A topology that is to be served.
@@ -70,7 +84,7 @@ pub struct Config {
     /// When it was applied, in ms since 1970.
     pub at_unix_ms: u64,
     /// The result of the last reload: the changes, or the error.
-    pub last_reload: Option<Result<String, String>>,
+    pub last_reload: Option<Result<String, ReloadError>>,
     /// Whether one was requested and is not done.
     pub reload_under_way: bool,
     /// Changes that only a new process can make, in words.
@@ -90,7 +104,7 @@ pub(crate) struct State {
 struct ReloadQueue {
     asked: u64,
     done: u64,
-    result: Option<Result<String, String>>,
+    result: Option<Result<String, ReloadError>>,
     stops: bool,
 }
 
@@ -156,16 +170,16 @@ impl Reloader {
     }
 
     /// Reloads the file, and returns the result.
-    pub fn reload(&self) -> Result<String, String> {
+    pub fn reload(&self) -> Result<String, ReloadError> {
         if self.options.source.is_none() {
-            return Err("there is no file to read again".to_owned());
+            return Err(ReloadError("there is no file to read again".to_owned()));
         }
         let own = self.ask();
         let mut asked = lock(&self.asked);
         while asked.done < own && !asked.stops {
             asked = self.changed.wait(asked).unwrap_or_else(PoisonError::into_inner);
         }
-        let ends = || Err("weir is draining: nothing is reloaded any more".to_owned());
+        let ends = || Err(ReloadError(DRAINING.to_owned()));
         if asked.done < own { ends() } else { asked.result.clone().unwrap_or_else(ends) }
     }
 
@@ -179,8 +193,8 @@ impl Reloader {
 
     fn run(&self) {
         while let Some(up_to) = self.next() {
-            let read =
-                self.options.source.as_ref().map_or_else(|| Err(String::new()), |source| source.read());
+            let nothing = || Err(ReloadError(String::new()));
+            let read = self.options.source.as_ref().map_or_else(nothing, |source| source.read());
             let result = read.and_then(|next| self.apply(next));
             self.process.metrics.reloaded(if result.is_ok() {
                 ReloadResult::Applied
@@ -215,7 +229,7 @@ impl Reloader {
     }
 
     /// Serves another topology from now on; on an error nothing changes.
-    pub fn apply(&self, next: NewTopology) -> Result<String, String> {
+    pub fn apply(&self, next: NewTopology) -> Result<String, ReloadError> {
         let _one_at_a_time = lock(&self.applying);
         let (before, logs, next_number) = {
             let state = lock(&self.state);
@@ -268,13 +282,13 @@ impl Reloader {
         before: &Generation,
         previous: &PreviousListeners<'_>,
         next: NewTopology,
-    ) -> Result<(Arc<Generation>, BoundListeners), String> {
+    ) -> Result<(Arc<Generation>, BoundListeners), ReloadError> {
         let NewTopology { point, serving, nodes, plan: _ } = next;
         let certificates = certificates(before, &point, &nodes)?;
         let wanted = ListenerSet { point: &point, nodes: &nodes, certificates: &certificates };
-        let mut bound = listeners::open(&wanted, &self.options, Some(previous)).map_err(|e| e.to_string())?;
-        let keys = sticky::keys(&point).map_err(|wrong| told(&wrong))?;
-        let names = before.names.update(&point, &serving, &self.following).map_err(|e| e.to_string())?;
+        let mut bound = listeners::open(&wanted, &self.options, Some(previous)).map_err(failed)?;
+        let keys = sticky::keys(&point).map_err(|wrong| all_failed(&wrong))?;
+        let names = before.names.update(&point, &serving, &self.following).map_err(failed)?;
         let draws = Draws::new(&point, &nodes, self.key);
         let epoch = before.blueprint.epoch + 1;
         let now_ns = self.process.clock.now();
@@ -290,14 +304,14 @@ impl Reloader {
     }
 
     /// Waits while too many graphs remain; then ends the requests of the oldest.
-    fn wait_for_room(&self, current: &Generation) -> Result<(), String> {
+    fn wait_for_room(&self, current: &Generation) -> Result<(), ReloadError> {
         let most = current.confs.values().map(|conf| conf.listen.http.drain_timeout_ns).max();
         let mut end = Instant::now() + Duration::from_nanos(most.unwrap_or_default());
         loop {
             let epochs = self.process.state.epochs();
             let Some(oldest) = epochs.first().filter(|_| epochs.len() > MOST_LEFT) else { return Ok(()) };
             if lock(&self.asked).stops {
-                return Err("weir is draining: nothing is reloaded any more".to_owned());
+                return Err(ReloadError(DRAINING.to_owned()));
             }
             if Instant::now() >= end {
                 let oldest = *oldest;
@@ -352,7 +366,7 @@ impl Reloader {
     }
 }
 
-fn certificates(before: &Generation, point: &Point, nodes: &[NodeId]) -> Result<Certificates, String> {
+fn certificates(before: &Generation, point: &Point, nodes: &[NodeId]) -> Result<Certificates, ReloadError> {
     let listen = |id: NodeId| match &point.specs[point.nodes[id as usize].spec as usize] {
         Spec::Listen(listen) => Some(listen),
         _ => None,
@@ -368,7 +382,7 @@ fn certificates(before: &Generation, point: &Point, nodes: &[NodeId]) -> Result<
             same.insert(*node, (conf.node, &conf.listen));
         }
     }
-    before.certificates.renewed(point, nodes, &same).map_err(|wrong| told(&wrong))
+    before.certificates.renewed(point, nodes, &same).map_err(|wrong| all_failed(&wrong))
 }
 
 /// Whether this number of threads has answered.
@@ -377,8 +391,12 @@ fn all_heard(from: &Receiver<()>, count: u32) -> bool {
     (0..count).all(|_| from.recv_timeout(end.saturating_duration_since(Instant::now())).is_ok())
 }
 
-fn told(wrong: &[impl fmt::Display]) -> String {
-    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+fn failed(wrong: impl fmt::Display) -> ReloadError {
+    ReloadError(wrong.to_string())
+}
+
+fn all_failed(wrong: &[impl fmt::Display]) -> ReloadError {
+    ReloadError(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 
 fn now_unix_ms() -> u64 {

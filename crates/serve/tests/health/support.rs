@@ -256,7 +256,7 @@ impl RunningBalancer {
     }
 
     /// Serves another file from now on; what has changed.
-    pub fn reload(&self, file: &str) -> Result<String, String> {
+    pub fn reload(&self, file: &str) -> Result<String, weir_serve::ReloadError> {
         let source = file.as_bytes().to_vec();
         let request = weir_topology::Request { name: "t.star".to_owned(), source, ..Default::default() };
         let plan = weir_topology::evaluate(&request).unwrap_or_else(|e| panic!("{e:?}")).plan;

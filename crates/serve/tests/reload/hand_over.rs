@@ -5,7 +5,7 @@ use super::support::{Mode, Origin, RunningBalancer, serve_whole, until};
 use std::io::Read;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use weir_serve::{HAND_OVER, Options, Predecessor, SetTarget, TargetState};
+use weir_serve::{HAND_OVER, HandOverError, Options, Predecessor, SetTarget, TargetState};
 
 /// A path of this test's own, removed at the end.
 struct Control(PathBuf);
@@ -16,7 +16,7 @@ impl Control {
     }
 
     /// Waits there for a successor of this one; what came of it.
-    fn hands_over(&self, old: &RunningBalancer) -> std::thread::JoinHandle<Result<(), String>> {
+    fn hands_over(&self, old: &RunningBalancer) -> std::thread::JoinHandle<Result<(), HandOverError>> {
         let _ = std::fs::remove_file(&self.0);
         let listener = UnixListener::bind(&self.0).expect("a socket");
         let remote = old.remote();
@@ -129,7 +129,7 @@ fn a_successor_that_dies_changes_nothing() {
             std::io::Write::write_all(&mut stream, HAND_OVER).expect("it reads");
         }
         let why = ended.join().expect("no panic").expect_err("nobody took over");
-        assert!(why.contains("this process goes on"), "{why}");
+        assert!(why.to_string().contains("this process goes on"), "{why}");
         assert_eq!(old.bodies(20).len(), 20);
         assert!(old.bodies(20).iter().all(|name| name == "a"));
     }

@@ -196,7 +196,7 @@ fn bound_of(metric: Metric, text: &str) -> Result<f64, String> {
     // Its unit is in its name.
     let in_ms = metric == Metric::WaitMs && text.parse::<f64>().is_ok();
     if metric.is_time() && !in_ms {
-        let ns = parse_duration(text)?;
+        let ns = parse_duration(text).map_err(|e| e.to_string())?;
         return if ns < 0 { Err(format!("\"{text}\" is negative")) } else { Ok(ns as f64 / 1e6) };
     }
     let (digits, per) = match text.strip_suffix('%') {

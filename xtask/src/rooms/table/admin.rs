@@ -24,7 +24,7 @@ pub(super) const ADMIN: Layout = Layout {
         room(
             "post",
             "requests that change something: reload, drain, a target",
-            &["answer", "limits", "served", "watcher", "server"],
+            &["answer", "limits", "access", "served", "watcher", "server"],
         ),
         room(
             "route",

@@ -17,6 +17,6 @@ pub(super) const LOAD: Layout = Layout {
             &["cookies", "outcome", "shape", "target"],
         ),
         room("run", "a run from start to end", &["cookies", "outcome", "shape", "target", "generator"]),
-        room("lib", "an open-loop generator", &["outcome", "hgrm", "target", "generator", "run"]),
+        room("lib", "an open-loop generator", &["outcome", "hgrm", "shape", "target", "generator", "run"]),
     ],
 };

@@ -8,7 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use weir_admin::{Admin, Bound, CannotStart, Options, Service};
-use weir_serve::{Config, Exposition, HAND_OVER, Inherited, Readiness, Remote, SetTarget, View};
+use weir_serve::{
+    CannotSet, Config, Exposition, HAND_OVER, Inherited, Readiness, ReloadError, Remote, SetTarget, View,
+};
 
 /// The served process.
 struct Process {
@@ -71,7 +73,7 @@ impl Service for Process {
         self.remote.config()
     }
 
-    fn reload(&self) -> Result<String, String> {
+    fn reload(&self) -> Result<String, ReloadError> {
         self.remote.reload()
     }
 
@@ -79,7 +81,7 @@ impl Service for Process {
         self.remote.drain();
     }
 
-    fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
+    fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), CannotSet> {
         self.remote.set_target(pool, target, set)
     }
 
@@ -92,7 +94,7 @@ impl Service for Process {
                 Err("the other process is not a compatible weir".to_owned())
             }
         });
-        match said.and_then(|()| self.remote.hand_over(stream, own)) {
+        match said.and_then(|()| self.remote.hand_over(stream, own).map_err(|e| e.to_string())) {
             Ok(()) => true,
             Err(why) => {
                 self.remote.say(&format!("a hand-over was asked for: {why}"));

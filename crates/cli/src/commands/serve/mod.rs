@@ -14,7 +14,7 @@ use std::sync::Arc;
 use weir_plan::Plan;
 use weir_plan::serving::{Serving, serving};
 use weir_plan::{NodeId, Point, Spec, listeners, with_inner};
-use weir_serve::{NewTopology, Predecessor, Remote, Running, Source, explain};
+use weir_serve::{NewTopology, Predecessor, ReloadError, Remote, Running, Source, explain};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     // First: a child would inherit these sockets.
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
 /// The process that this one replaces, if `--replace` is given and one is running.
 fn predecessor(args: &Serve) -> Result<Option<Predecessor>, Failure> {
     match args.control.as_deref().filter(|_| args.replace) {
-        Some(path) => Predecessor::ask(path).map_err(Failure::Environment),
+        Some(path) => Predecessor::ask(path).map_err(|e| Failure::Environment(e.to_string())),
         None => Ok(None),
     }
 }
@@ -103,12 +103,12 @@ impl FromFile {
 }
 
 impl Source for FromFile {
-    fn read(&self) -> Result<NewTopology, String> {
+    fn read(&self) -> Result<NewTopology, ReloadError> {
         supervised::reloading();
-        self.load().map_err(Failure::words)
+        self.load().map_err(|failure| ReloadError(failure.words()))
     }
 
-    fn done(&self, result: &Result<String, String>) {
+    fn done(&self, result: &Result<String, ReloadError>) {
         supervised::reloaded(result);
     }
 }

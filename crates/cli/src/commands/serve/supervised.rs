@@ -7,7 +7,7 @@ use sd_notify::NotifyState::{self, MainPid, Ready, Reloading, Status, Stopping, 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
-use weir_serve::{Inherited, Remote};
+use weir_serve::{Inherited, ReloadError, Remote};
 
 /// The sockets that the parent has opened; `None`: none. Must be called before any child starts, which would inherit them.
 pub(super) fn inherited() -> Result<Option<Arc<Inherited>>, Failure> {
@@ -64,10 +64,10 @@ pub(super) fn reloading() {
 }
 
 /// Reports the result of a reload.
-pub(super) fn reloaded(result: &Result<String, String>) {
+pub(super) fn reloaded(result: &Result<String, ReloadError>) {
     let words = match result {
         Ok(changes) => changes.clone(),
-        Err(wrong) => format!("serves as before: {}", wrong.lines().next().unwrap_or_default()),
+        Err(wrong) => format!("serves as before: {}", wrong.0.lines().next().unwrap_or_default()),
     };
     say(&[Ready, Status(&words)]);
 }
