@@ -23,7 +23,7 @@ impl Engine<'_> {
         now_ns: u64,
         after_faults: bool,
     ) -> bool {
-        let code: &Code = self.code;
+        let code: &Code = self.core.code;
         self.leave_at(slot, pc as u32 + 1, member, depth);
         let Op::Cold(op) = code.steps[pc].op else { return true };
         match op {
@@ -34,7 +34,7 @@ impl Engine<'_> {
             ColdOp::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now_ns),
             ColdOp::TellGuard { lb } => {
                 self.told_guard(slot, lb, member, depth, now_ns);
-                self.states.slots[slot as usize].depth -= 2;
+                self.core.states.slots[slot as usize].depth -= 2;
                 self.count_errors(slot, member, pc);
             }
             ColdOp::Choose { choice } => self.choose(slot, choice, pc, member, depth),
@@ -64,9 +64,9 @@ impl Engine<'_> {
                 self.become_as_before(slot);
             }
             ColdOp::Answer { status } => {
-                self.details.slots[slot as usize].status = status as u16;
+                self.features.details.slots[slot as usize].status = status as u16;
                 let outcome = (status >= 500).then_some(Kind::Status5xx);
-                self.states.slots[slot as usize].set_outcome(outcome);
+                self.core.states.slots[slot as usize].set_outcome(outcome);
             }
             ColdOp::EnterListener { hop } => self.enter_hop(slot, hop, depth),
             ColdOp::LeaveListener { .. } => {
@@ -75,10 +75,10 @@ impl Engine<'_> {
             }
             ColdOp::EnterWarmup { warmup } => self.come_to_warmup(slot, warmup, member, now_ns),
             ColdOp::BeginWork { work } => self.begin_known_work(slot, work, now_ns),
-            ColdOp::EndWork => self.work_left.stop(slot),
+            ColdOp::EndWork => self.features.work_left.stop(slot),
             ColdOp::LeaveScaled { .. } => {
                 self.count_errors(slot, member, pc);
-                self.details.unscale(slot);
+                self.features.details.unscale(slot);
             }
         }
         true
@@ -86,45 +86,46 @@ impl Engine<'_> {
 
     /// The request is of the kind that a rewrite makes of it.
     fn become_rewritten(&mut self, slot: u32, rewrite: u32) {
-        let shape = &mut self.details.slots[slot as usize].shape;
-        *shape = self.code.kinds.rewrites[rewrite as usize][*shape as usize];
+        let shape = &mut self.features.details.slots[slot as usize].shape;
+        *shape = self.core.code.kinds.rewrites[rewrite as usize][*shape as usize];
     }
 
     /// It is of its former kind again.
     fn become_as_before(&mut self, slot: u32) {
-        let shape = &mut self.details.slots[slot as usize].shape;
-        *shape = self.code.kinds.before[*shape as usize];
+        let shape = &mut self.features.details.slots[slot as usize].shape;
+        *shape = self.core.code.kinds.before[*shape as usize];
     }
 
     fn come_to_warmup(&mut self, slot: u32, warmup: u32, member: u32, now_ns: u64) {
-        let site = &self.code.warmups[warmup as usize];
-        let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now_ns);
-        self.details.scale(slot, factor);
+        let site = &self.core.code.warmups[warmup as usize];
+        let factor =
+            self.features.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now_ns);
+        self.features.details.scale(slot, factor);
     }
 
     fn choose(&mut self, slot: u32, choice: u32, pc: usize, member: u32, depth: usize) {
-        let site = &self.code.kinds.choices[choice as usize];
+        let site = &self.core.code.kinds.choices[choice as usize];
         let came = self.comes_to_choice(slot, member.wrapping_add(site.offset));
         let Some(index) = self.chosen(slot, choice, member, came) else {
             self.refuse(slot, member, site.stage, Kind::NoRoute);
-            self.states.slots[slot as usize].pc = site.skip;
+            self.core.states.slots[slot as usize].pc = site.skip;
             return;
         };
-        let list = self.code.kinds.nodes[member.wrapping_add(site.offset) as usize].0;
-        let target = self.code.lists[list as usize].get(self.code, index);
-        self.states.set_frame(slot, depth, [pc as u32 + 1, member, index]);
+        let list = self.core.code.kinds.nodes[member.wrapping_add(site.offset) as usize].0;
+        let target = self.core.code.lists[list as usize].get(self.core.code, index);
+        self.core.states.set_frame(slot, depth, [pc as u32 + 1, member, index]);
         self.leave_at(slot, target.pc, target.member, depth + 1);
-        let selected = self.states.slots[slot as usize].selected();
-        self.members[target.member as usize].entries += i32::from(selected);
+        let selected = self.core.states.slots[slot as usize].selected();
+        self.core.members[target.member as usize].entries += i32::from(selected);
     }
 
     /// The drawn wait of a request, with everything that lengthens it.
     #[cold]
     pub(crate) fn longer(&mut self, slot: u32, draw: u32, ns: u64) -> u64 {
-        let site = &self.code.draws[draw as usize];
-        let ns = if site.scaled { scaled(ns, self.details.slots[slot as usize].factor) } else { ns };
+        let site = &self.core.code.draws[draw as usize];
+        let ns = if site.scaled { scaled(ns, self.features.details.slots[slot as usize].factor) } else { ns };
         let Some(loss) = site.loss else { return ns };
-        let LossSite { loss, resend_ns, key, visits } = self.code.losses[loss as usize];
+        let LossSite { loss, resend_ns, key, visits } = self.core.code.losses[loss as usize];
         let key: Key = self.draw_key(slot, key, visits);
         ns.saturating_add(crossing::extra_ns(loss, resend_ns, key).unwrap_or(0))
     }
@@ -132,15 +133,15 @@ impl Engine<'_> {
     /// A request begins where it was sent.
     #[cold]
     pub(crate) fn begins(&mut self, slot: u32, now_ns: u64) {
-        let state = &mut self.states.slots[slot as usize];
+        let state = &mut self.core.states.slots[slot as usize];
         state.pc &= !BEGINS;
-        if self.code.branches {
+        if self.core.code.branches {
             self.branch_begins(slot, now_ns);
             if self.attempt_begins(slot) {
                 return;
             }
         }
-        let state = &self.states.slots[slot as usize];
-        self.members[state.member as usize].entries += i32::from(state.selected());
+        let state = &self.core.states.slots[slot as usize];
+        self.core.members[state.member as usize].entries += i32::from(state.selected());
     }
 }

@@ -129,11 +129,16 @@ impl Event {
     }
 }
 
+/// One replication.
 pub(crate) struct Engine<'a> {
+    pub(crate) core: Core<'a>,
+    pub(crate) features: FeatureStates,
+}
+
+/// What every replication has.
+pub(crate) struct Core<'a> {
     pub(crate) code: &'a Code,
     pub(crate) source: Source,
-    pub(crate) clients: Clients,
-    pub(crate) branches: Branches,
     pub(crate) pending: Pending,
     pub(crate) states: RequestStates,
     pub(crate) scopes: Scopes,
@@ -146,20 +151,6 @@ pub(crate) struct Engine<'a> {
     pub(crate) backoffs: Vec<Key>,
     pub(crate) budgets: Vec<budget::Tokens>,
     pub(crate) rates: Vec<RateLimit>,
-    pub(crate) shares: Shares,
-    pub(crate) details: Details,
-    pub(crate) guards: Guards,
-    /// The cookies of clients.
-    pub(crate) jar: Jar,
-    pub(crate) work_left: WorkLeft,
-    pub(crate) probes: Probes,
-    pub(crate) hops: Hops,
-    /// The keys of splits without a request key.
-    pub(crate) choices: Vec<Key>,
-    pub(crate) warmups: Vec<Warmup>,
-    pub(crate) lines: Lines,
-    /// Consecutive events that no request waited for.
-    pub(crate) alone: u64,
     pub(crate) faults: Vec<Faulty>,
     /// By member: entries of selected requests that were carried over.
     pub(crate) entered: Vec<i64>,
@@ -192,6 +183,26 @@ pub(crate) struct Engine<'a> {
     pub sabotage: Option<Sabotage>,
 }
 
+/// The state of the features, each touched by its own file.
+pub(crate) struct FeatureStates {
+    pub(crate) clients: Clients,
+    pub(crate) branches: Branches,
+    pub(crate) shares: Shares,
+    pub(crate) details: Details,
+    pub(crate) guards: Guards,
+    /// The cookies of clients.
+    pub(crate) jar: Jar,
+    pub(crate) work_left: WorkLeft,
+    pub(crate) probes: Probes,
+    pub(crate) hops: Hops,
+    /// The keys of splits without a request key.
+    pub(crate) choices: Vec<Key>,
+    pub(crate) warmups: Vec<Warmup>,
+    pub(crate) lines: Lines,
+    /// Consecutive events that no request waited for.
+    pub(crate) alone: u64,
+}
+
 /// The balancers of each loop; those with a guard pick elsewhere.
 fn balancers(code: &Code, keys: &Keys<'_>) -> Vec<Instance> {
     let balancer = |(meets, i): (u32, &crate::code::Instance)| {
@@ -212,21 +223,9 @@ impl<'a> Engine<'a> {
     pub fn new(code: &'a Code, load: Load, key: Key, stop: &'a AtomicBool) -> Engine<'a> {
         let keys = Keys::new(code, key);
         let (from, to) = load.ordinals();
-        Engine {
-            code,
+        let features = FeatureStates {
             clients: Clients::new(&load),
             branches: Branches::default(),
-            source: Source::new(load),
-            pending: Pending::new(),
-            states: RequestStates::new(code),
-            scopes: Scopes::new(code),
-            excluded: Vec::new(),
-            members: vec![Member::default(); code.queue_count as usize],
-            links: Links::default(),
-            balancers: balancers(code, &keys),
-            backoffs: code.retry_nodes.iter().map(|&(at, number)| keys.choice_at(at, number)).collect(),
-            budgets: code.budgets.iter().map(|b| budget::Tokens::new(b, 0)).collect(),
-            rates: code.rates.iter().map(RateLimit::new).collect(),
             shares: Shares::new(code),
             details: Details::default(),
             guards: Guards::new(code, |meets, i| keys.balancer(meets, i)),
@@ -238,6 +237,20 @@ impl<'a> Engine<'a> {
             warmups: vec![Warmup::default(); code.warmup_count as usize],
             lines: Lines::new(code, key),
             alone: 0,
+        };
+        let core = Core {
+            code,
+            source: Source::new(load),
+            pending: Pending::new(),
+            states: RequestStates::new(code),
+            scopes: Scopes::new(code),
+            excluded: Vec::new(),
+            members: vec![Member::default(); code.queue_count as usize],
+            links: Links::default(),
+            balancers: balancers(code, &keys),
+            backoffs: code.retry_nodes.iter().map(|&(at, number)| keys.choice_at(at, number)).collect(),
+            budgets: code.budgets.iter().map(|b| budget::Tokens::new(b, 0)).collect(),
+            rates: code.rates.iter().map(RateLimit::new).collect(),
             faults: code
                 .fault_nodes
                 .iter()
@@ -265,7 +278,8 @@ impl<'a> Engine<'a> {
             ledger: Ledger::new(code),
             #[cfg(test)]
             sabotage: None,
-        }
+        };
+        Engine { core, features }
     }
 
     /// Runs all requests to their end, unless it is stopped or exceeds the time that can be counted.
@@ -275,18 +289,18 @@ impl<'a> Engine<'a> {
         self.schedule_checks();
         self.schedule_first_arrivals();
         let mut now = 0;
-        while !(self.over && self.states.is_empty())
-            && let Some((event, is_arrival)) = self.pending.next()
+        while !(self.core.over && self.core.states.is_empty())
+            && let Some((event, is_arrival)) = self.core.pending.next()
         {
             #[cfg(test)]
             if self.breaks(Sabotage::TurnClockBack) {
                 now += 1_000_000_000;
             }
-            self.ledger.events += 1;
-            if self.ledger.events & PATIENCE == 0 {
+            self.core.ledger.events += 1;
+            if self.core.ledger.events & PATIENCE == 0 {
                 self.check_limits()?;
             }
-            let passes = event.at > self.mark;
+            let passes = event.at > self.core.mark;
             if passes && event.at > HORIZON_NS {
                 if Engine::never_ends(&event) {
                     continue;
@@ -294,28 +308,28 @@ impl<'a> Engine<'a> {
                 return Err(Cut::TooLong);
             }
             if event.at < now {
-                self.ledger.time_went_back = true;
+                self.core.ledger.time_went_back = true;
             }
             now = event.at;
             // A woken request may have a lower key than the event that woke it; the effects of that event precede it.
-            let key = if self.turn.0 == now { self.turn.1.max(event.key) } else { event.key };
-            self.turn = (now, key);
-            self.class_key = event.class_key();
+            let key = if self.core.turn.0 == now { self.core.turn.1.max(event.key) } else { event.key };
+            self.core.turn = (now, key);
+            self.core.class_key = event.class_key();
             if passes {
                 self.pass_marks(now);
             }
             // The row of the next slot at a drawn time is prefetched: with many in flight it is in no cache.
-            if let Some(next) = self.states.slots.get(self.pending.next_drawn() as usize) {
+            if let Some(next) = self.core.states.slots.get(self.core.pending.next_drawn() as usize) {
                 std::hint::black_box(next.tag);
             }
             if is_arrival {
                 self.arrive(event);
             } else if !Event::is_step(event.who) {
                 self.no_step(event, now);
-            } else if self.states.slots[event.who as usize].tag == event.tag {
+            } else if self.core.states.slots[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
             }
-            if self.branches.then != NOT {
+            if self.features.branches.then != NOT {
                 self.go_on_then(now, event.after_faults());
             }
         }
@@ -325,44 +339,44 @@ impl<'a> Engine<'a> {
     /// Whether it must end: it was stopped, or exceeds what memory has room for.
     #[cold]
     fn check_limits(&self) -> Result<(), Cut> {
-        if self.stop.load(Ordering::Relaxed) {
+        if self.core.stop.load(Ordering::Relaxed) {
             return Err(Cut::Stopped);
         }
-        if let Some(cut) = self.cut {
+        if let Some(cut) = self.core.cut {
             return Err(cut);
         }
         // An event adds one request at most.
-        if self.states.slots.len() > MOST_AT_ONCE { Err(Cut::TooMany) } else { Ok(()) }
+        if self.core.states.slots.len() > MOST_AT_ONCE { Err(Cut::TooMany) } else { Ok(()) }
     }
 
     /// Sums up once no event is left.
     fn finish(&mut self, mut now_ns: u64) -> Result<(), Cut> {
-        if self.stopped {
+        if self.core.stopped {
             return Err(Cut::Stopped);
         }
-        if let Some(cut) = self.cut {
+        if let Some(cut) = self.core.cut {
             return Err(cut);
         }
-        if self.beyond_horizon {
+        if self.core.beyond_horizon {
             return Err(Cut::TooLong);
         }
-        if self.code.loses && !self.states.is_empty() {
+        if self.core.code.loses && !self.core.states.is_empty() {
             now_ns = self.give_up();
         }
         self.end_checks(now_ns);
         self.finish_marks(now_ns);
-        self.ledger.end(self.states.slots.len(), now_ns);
+        self.core.ledger.end(self.core.states.slots.len(), now_ns);
         self.carry_entries();
-        self.ledger.entries = self.entered.iter().map(|n| *n as u64).collect();
+        self.core.ledger.entries = self.core.entered.iter().map(|n| *n as u64).collect();
         Ok(())
     }
 
     /// Carries entries of members over: they are counted in few bytes, which could overflow.
     #[cold]
     pub(crate) fn carry_entries(&mut self) {
-        let members = &mut self.members[..self.code.members as usize];
-        self.entered.resize(members.len(), 0);
-        for (sum, member) in self.entered.iter_mut().zip(members) {
+        let members = &mut self.core.members[..self.core.code.members as usize];
+        self.core.entered.resize(members.len(), 0);
+        for (sum, member) in self.core.entered.iter_mut().zip(members) {
             *sum += i64::from(std::mem::take(&mut member.entries));
         }
     }
@@ -387,43 +401,45 @@ impl<'a> Engine<'a> {
 
     /// The time between the window's first and last arrival, ns.
     pub fn window_ns(&self) -> u64 {
-        self.source.window[1].saturating_sub(self.source.window[0])
+        self.core.source.window[1].saturating_sub(self.core.source.window[0])
     }
 
     /// The laws that the finished replication breaks.
     pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
-        let mut open = vec![true; self.holds.len()];
-        self.spare_holds.iter().for_each(|&spare| open[spare as usize] = false);
-        for index in (0..self.holds.len() as u32).filter(|&index| open[index as usize]) {
-            self.end_hold(index, self.turn.0);
+        let mut open = vec![true; self.core.holds.len()];
+        self.core.spare_holds.iter().for_each(|&spare| open[spare as usize] = false);
+        for index in (0..self.core.holds.len() as u32).filter(|&index| open[index as usize]) {
+            self.end_hold(index, self.core.turn.0);
         }
-        let plain = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum::<u64>();
-        self.ledger.outages = plain + self.lines.outages(&self.code.lines.lines);
-        self.ledger.ejections = self.guards.ejections();
+        let plain = self.core.faults.iter().map(|f| f.flips().div_ceil(2)).sum::<u64>();
+        self.core.ledger.outages = plain + self.features.lines.outages(&self.core.code.lines.lines);
+        self.core.ledger.ejections = self.features.guards.ejections();
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
-        let left = Remainder { at_balancers, in_queues, on_the_way: self.states.live() };
-        violations(self.code, &self.ledger, &left, requests, selected, self.code.loses)
+        let left = Remainder { at_balancers, in_queues, on_the_way: self.core.states.live() };
+        violations(self.core.code, &self.core.ledger, &left, requests, selected, self.core.code.loses)
     }
 
     /// Requests that balancers still count, once all deferred returns are processed.
     fn left_at_balancers(&mut self) -> u64 {
         let end = (u64::MAX, u64::MAX);
-        for lb in &mut self.balancers {
+        for lb in &mut self.core.balancers {
             lb.take_returns(end);
         }
-        self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum::<u64>() + self.guards.left()
+        self.core.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum::<u64>()
+            + self.features.guards.left()
     }
 
     /// Whether this is the time to break that.
     #[cfg(test)]
     pub(crate) fn breaks(&self, what: Sabotage) -> bool {
-        self.sabotage == Some(what) && self.issued >= 100
+        self.core.sabotage == Some(what) && self.core.issued >= 100
     }
 
     /// Slots still taken and requests still waiting at any queue.
     fn left_in_queues(&self) -> u64 {
-        let queues = self.members.iter().map(|m| u64::from(m.queue.inside()) + u64::from(m.queue.waiting()));
-        queues.sum::<u64>() + self.shares.left()
+        let queues =
+            self.core.members.iter().map(|m| u64::from(m.queue.inside()) + u64::from(m.queue.waiting()));
+        queues.sum::<u64>() + self.features.shares.left()
     }
 }
 

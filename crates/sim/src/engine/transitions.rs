@@ -20,9 +20,9 @@ impl Engine<'_> {
     /// The key of a request's draw at a place on this visit.
     #[inline(always)]
     pub(crate) fn draw_key(&mut self, slot: u32, key: u32, visits: Option<u32>) -> Key {
-        let key = self.draw_keys[key as usize].with(self.states.slots[slot as usize].way.bits());
+        let key = self.core.draw_keys[key as usize].with(self.core.states.slots[slot as usize].way.bits());
         let Some(counter) = visits else { return key };
-        match self.states.visit(slot, counter) {
+        match self.core.states.visit(slot, counter) {
             0 => key,
             again => key.with(purpose::VISIT).with(u64::from(again)),
         }
@@ -31,18 +31,18 @@ impl Engine<'_> {
     /// What a request draws at a place, ns.
     #[inline(never)]
     pub(crate) fn drawn(&mut self, slot: u32, draw: u32) -> u64 {
-        let site = &self.code.draws[draw as usize];
+        let site = &self.core.code.draws[draw as usize];
         let ns = site.sampler.draw(self.draw_key(slot, site.key, site.visits));
         if site.scaled || site.loss.is_some() { self.longer(slot, draw, ns) } else { ns }
     }
 
     /// Whether an answer fails at random on its way back.
     pub(crate) fn fails(&mut self, slot: u32, flaky: u32) {
-        let site = self.code.flaky[flaky as usize];
+        let site = self.core.code.flaky[flaky as usize];
         if flaky::fails(site.p, self.draw_key(slot, site.key, site.visits)) {
-            self.states.slots[slot as usize].set_outcome(Some(site.kind));
-            if self.code.details {
-                let detail = &mut self.details.slots[slot as usize];
+            self.core.states.slots[slot as usize].set_outcome(Some(site.kind));
+            if self.core.code.details {
+                let detail = &mut self.features.details.slots[slot as usize];
                 (detail.status, detail.relayed) = (FLAKY_STATUS, false);
             }
         }
@@ -51,23 +51,23 @@ impl Engine<'_> {
     /// The balancer that a request uses at a place, on its loop.
     #[inline]
     pub(crate) fn instance(&self, slot: u32, site: &crate::code::LbSite, member: u32) -> u32 {
-        self.on_loop(site, member, self.scopes.slots[slot as usize].meets)
+        self.on_loop(site, member, self.core.scopes.slots[slot as usize].meets)
     }
 
     /// The balancer at a place on a loop.
     #[inline]
     pub(crate) fn on_loop(&self, site: &crate::code::LbSite, member: u32, meets: u16) -> u32 {
         let first = member.wrapping_add(site.offset);
-        if site.shared { first } else { first + u32::from(meets) * self.code.instances.len() as u32 }
+        if site.shared { first } else { first + u32::from(meets) * self.core.code.instances.len() as u32 }
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn done(&mut self, slot: u32, instance: u32, target: u32, now_ns: u64) {
-        let state = &self.states.slots[slot as usize];
+        let state = &self.core.states.slots[slot as usize];
         let (outcome, ordinal) = (state.outcome(), state.ordinal);
         self.came_back(slot, instance, target);
-        if let Release::After(hold) = self.balancers[instance as usize].balancer.done(target, outcome) {
+        if let Release::After(hold) = self.core.balancers[instance as usize].balancer.done(target, outcome) {
             self.hold(instance, target, now_ns, hold, ordinal);
         }
     }
@@ -75,11 +75,11 @@ impl Engine<'_> {
     /// The targets that a retry excludes next may depend on how the request returned.
     #[inline(never)]
     pub(crate) fn came_back(&mut self, slot: u32, instance: u32, target: u32) {
-        let state = &self.states.slots[slot as usize];
+        let state = &self.core.states.slots[slot as usize];
         let (outcome, exclude) = (state.outcome(), state.exclude());
         if exclude != Exclude::None {
-            let own = self.hops.tag(slot, instance);
-            self.states.tried[slot as usize].came_back(exclude, own, target, outcome);
+            let own = self.features.hops.tag(slot, instance);
+            self.core.states.tried[slot as usize].came_back(exclude, own, target, outcome);
         }
     }
 
@@ -92,28 +92,28 @@ impl Engine<'_> {
             return true;
         }
         let key = self.step_key(slot);
-        self.balancers[instance as usize].deferred.note(time, key, target)
+        self.core.balancers[instance as usize].deferred.note(time, key, target)
     }
 
     #[cold]
     pub(crate) fn hold(&mut self, instance: u32, target: u32, now_ns: u64, hold: u64, ordinal: u64) {
-        let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
-        if index as usize == self.holds.len() {
-            self.holds.push((0, 0));
+        let index = self.core.spare_holds.pop().unwrap_or(self.core.holds.len() as u32);
+        if index as usize == self.core.holds.len() {
+            self.core.holds.push((0, 0));
         }
-        self.holds[index as usize] = (instance, target);
+        self.core.holds[index as usize] = (instance, target);
         let key = order_key(Class::Hold, ordinal);
         let at = now_ns.saturating_add(hold).min(END_OF_TIME);
-        self.pending.push_constant(at - now_ns, Entry { at, key, who: Event::Hold.who(index), tag: 0 });
+        self.core.pending.push_constant(at - now_ns, Entry { at, key, who: Event::Hold.who(index), tag: 0 });
     }
 
     pub(crate) fn end_hold(&mut self, index: u32, now_ns: u64) {
-        let (instance, target) = self.holds[index as usize];
-        self.spare_holds.push(index);
-        if self.guards.release(instance, target) {
+        let (instance, target) = self.core.holds[index as usize];
+        self.core.spare_holds.push(index);
+        if self.features.guards.release(instance, target) {
             self.admit(instance, now_ns);
         } else {
-            self.balancers[instance as usize].balancer.release(target);
+            self.core.balancers[instance as usize].balancer.release(target);
         }
     }
 
@@ -126,18 +126,19 @@ impl Engine<'_> {
     /// Gives a slot back; the request that has waited longest takes it.
     #[inline(always)]
     pub(crate) fn leave(&mut self, queue: u32, member: u32, selected: u64, now_ns: u64) {
-        let site = &self.code.queues[queue as usize];
-        let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
+        let site = &self.core.code.queues[queue as usize];
+        let gauge =
+            &mut self.core.ledger.gauges[site.gauge.wrapping_add(member & self.core.code.mask) as usize];
         gauge.busy = gauge.busy.wrapping_add(now_ns);
         gauge.served = gauge.served.wrapping_add(now_ns & selected);
         #[cfg(test)]
-        if self.sabotage == Some(Sabotage::LeakSlot) && self.issued >= 100 {
+        if self.core.sabotage == Some(Sabotage::LeakSlot) && self.core.issued >= 100 {
             return;
         }
         if let Some(next) =
-            self.members[member.wrapping_add(site.offset) as usize].queue.leave(&mut self.links)
+            self.core.members[member.wrapping_add(site.offset) as usize].queue.leave(&mut self.core.links)
         {
-            let woken = &mut self.states.slots[next as usize];
+            let woken = &mut self.core.states.slots[next as usize];
             woken.pc &= !LINE;
             // The event that would have ended its wait is stale.
             woken.tag = woken.tag.wrapping_add(u32::from(site.timeout_ns.is_some()));
@@ -146,10 +147,11 @@ impl Engine<'_> {
             gauge.busy = gauge.busy.wrapping_sub(now_ns);
             gauge.served = gauge.served.wrapping_sub(now_ns & woken.mask());
             let mask = woken.mask();
-            if self.code.charges {
+            if self.core.code.charges {
                 self.charge(next, site.stage, member, now_ns);
             } else {
-                let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
+                let part = &mut self.core.ledger.parts
+                    [site.part.wrapping_add(member & self.core.code.mask) as usize];
                 *part = part.wrapping_add(now_ns & mask);
             }
             self.wake(next, now_ns);
@@ -159,46 +161,47 @@ impl Engine<'_> {
     /// The delay before another attempt, if there is one; otherwise the retry is left.
     #[inline(never)]
     pub(crate) fn next_attempt(&mut self, slot: u32, member: u32, retry: u32, now_ns: u64) -> Option<u64> {
-        let site = &self.code.retries[retry as usize];
+        let site = &self.core.code.retries[retry as usize];
         let redraw = site.config.work == Work::Redraw;
-        let outcome = self.states.slots[slot as usize].outcome();
-        let attempt = self.states.attempt(slot);
-        let (status, idempotent) = if self.code.details { self.said(slot) } else { (None, true) };
+        let outcome = self.core.states.slots[slot as usize].outcome();
+        let attempt = self.core.states.attempt(slot);
+        let (status, idempotent) = if self.core.code.details { self.said(slot) } else { (None, true) };
         let mut next = site.config.next(attempt, outcome, status, idempotent);
         if let (Some(_), Some(budget)) = (next, site.budget)
-            && !self.budgets[member.wrapping_add(budget) as usize].take(now_ns)
+            && !self.core.budgets[member.wrapping_add(budget) as usize].take(now_ns)
         {
             next = None;
         }
         // No event separates attempts of one instant, and there may be millions: once stopped, no more are made.
-        self.attempts += u64::from(next.is_some());
-        if next.is_some() && self.attempts & PATIENCE == 0 {
-            self.stopped |= self.stop.load(Ordering::Relaxed);
+        self.core.attempts += u64::from(next.is_some());
+        if next.is_some() && self.core.attempts & PATIENCE == 0 {
+            self.core.stopped |= self.core.stop.load(Ordering::Relaxed);
             self.carry_entries();
         }
-        let Some(next) = next.filter(|_| !self.stopped) else {
-            self.states.end_attempts(slot, redraw);
+        let Some(next) = next.filter(|_| !self.core.stopped) else {
+            self.core.states.end_attempts(slot, redraw);
             return None;
         };
-        if self.code.takes_as_get && site.config.next(attempt, outcome, status, false).is_none() {
-            self.ledger.as_get += u64::from(self.states.slots[slot as usize].selected());
+        if self.core.code.takes_as_get && site.config.next(attempt, outcome, status, false).is_none() {
+            self.core.ledger.as_get += u64::from(self.core.states.slots[slot as usize].selected());
         }
-        self.states.try_again(slot, next, redraw, purpose::ATTEMPT);
-        let selected = self.states.slots[slot as usize].selected();
-        self.ledger.extra_attempts += u64::from(selected);
-        self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u64::from(selected);
-        if self.code.cuts {
-            let rank = &mut self.scopes.slots[slot as usize].rank;
+        self.core.states.try_again(slot, next, redraw, purpose::ATTEMPT);
+        let selected = self.core.states.slots[slot as usize].selected();
+        self.core.ledger.extra_attempts += u64::from(selected);
+        self.core.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u64::from(selected);
+        if self.core.code.cuts {
+            let rank = &mut self.core.scopes.slots[slot as usize].rank;
             *rank = later_attempt(*rank);
-            if self.code.details {
-                self.details.try_again(slot);
+            if self.core.code.details {
+                self.features.details.try_again(slot);
             }
         }
         if site.config.backoff_ns == 0 {
             return Some(0);
         }
-        let own = self.backoffs[member.wrapping_add(site.nodes) as usize];
-        let ns = site.config.backoff_ns(next, self.choice_key(slot, own, self.states.came_to_retry(slot)));
+        let own = self.core.backoffs[member.wrapping_add(site.nodes) as usize];
+        let ns =
+            site.config.backoff_ns(next, self.choice_key(slot, own, self.core.states.came_to_retry(slot)));
         self.charge(slot, site.stage, member, ns);
         Some(ns)
     }
@@ -206,71 +209,71 @@ impl Engine<'_> {
     /// A request goes on at this instant, in its turn.
     #[inline]
     pub(crate) fn wake(&mut self, slot: u32, now_ns: u64) {
-        let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 1 };
-        let state = &self.states.slots[slot as usize];
-        let key = ranked(self.class_key | order_key(Class::Step, state.ordinal), rank);
-        self.pending.wake(Entry { at: now_ns, key, who: slot, tag: state.tag });
+        let rank = if self.core.code.cuts { self.core.scopes.slots[slot as usize].rank } else { 1 };
+        let state = &self.core.states.slots[slot as usize];
+        let key = ranked(self.core.class_key | order_key(Class::Step, state.ordinal), rank);
+        self.core.pending.wake(Entry { at: now_ns, key, who: slot, tag: state.tag });
     }
 
     /// Books time of a request to a stage; a wrapped negative time is taken back.
     #[inline(never)]
     pub(crate) fn charge(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
-        let state = &self.states.slots[slot as usize];
+        let state = &self.core.states.slots[slot as usize];
         if state.is_unwanted() {
             return self.spend(slot, stage, member, ns);
         }
-        let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
-        if self.code.notes {
+        let part = self.core.code.stages[stage as usize].part.wrapping_add(member & self.core.code.mask);
+        if self.core.code.notes {
             // Checks and requests outside of the window count nowhere.
             if state.selected() {
-                self.scopes.notes[slot as usize].push((part, ns));
+                self.core.scopes.notes[slot as usize].push((part, ns));
             }
             return;
         }
-        let sum = &mut self.ledger.parts[part as usize];
+        let sum = &mut self.core.ledger.parts[part as usize];
         *sum = sum.wrapping_add(ns & state.mask());
     }
 
     /// Earns the budget of a first attempt, for further ones.
     #[inline(never)]
     pub(crate) fn earn(&mut self, slot: u32, budget: u32, now_ns: u64) {
-        let before = self.hops.attempts_before(slot);
-        if !self.code.cuts || self.scopes.slots[slot as usize].rank >> BRANCH_BITS == before {
-            self.budgets[budget as usize].earn(now_ns);
+        let before = self.features.hops.attempts_before(slot);
+        if !self.core.code.cuts || self.core.scopes.slots[slot as usize].rank >> BRANCH_BITS == before {
+            self.core.budgets[budget as usize].earn(now_ns);
         }
     }
 
     /// A stage refuses a request, which returns from there.
     #[cold]
     pub(crate) fn refuse(&mut self, slot: u32, member: u32, stage: u32, kind: Kind) {
-        let state = &mut self.states.slots[slot as usize];
+        let state = &mut self.core.states.slots[slot as usize];
         state.set_outcome(Some(kind));
         if state.selected() {
-            let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
-            self.ledger.error_at(part as usize, kind);
+            let part = self.core.code.stages[stage as usize].part.wrapping_add(member & self.core.code.mask);
+            self.core.ledger.error_at(part as usize, kind);
         }
-        if self.code.details {
-            self.details.slots[slot as usize].status = 0;
+        if self.core.code.details {
+            self.features.details.slots[slot as usize].status = 0;
         }
     }
 
     #[cold]
     pub(crate) fn count_refusal(&mut self, slot: u32, member: u32, stage: u32) {
-        if let Some(offset) = self.code.stages[stage as usize].refusals {
-            let selected = self.states.slots[slot as usize].selected();
-            self.ledger.refusals[member.wrapping_add(offset) as usize] += u64::from(selected);
+        if let Some(offset) = self.core.code.stages[stage as usize].refusals {
+            let selected = self.core.states.slots[slot as usize].selected();
+            self.core.ledger.refusals[member.wrapping_add(offset) as usize] += u64::from(selected);
         }
     }
 
     /// An error passes the stages that end at this step.
     #[cold]
     pub(crate) fn count_errors(&mut self, slot: u32, member: u32, pc: usize) {
-        let state = &self.states.slots[slot as usize];
+        let state = &self.core.states.slots[slot as usize];
         let Some(kind) = state.outcome().filter(|_| state.selected()) else { return };
-        let (from, to) = self.code.covers[pc];
-        for &stage in &self.code.cover_list[from as usize..to as usize] {
-            let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
-            self.ledger.error_at(part as usize, kind);
+        let (from, to) = self.core.code.covers[pc];
+        for &stage in &self.core.code.cover_list[from as usize..to as usize] {
+            let part = self.core.code.stages[stage as usize].part.wrapping_add(member & self.core.code.mask);
+            self.core.ledger.error_at(part as usize, kind);
         }
     }
 
@@ -282,39 +285,39 @@ impl Engine<'_> {
 
     #[inline(always)]
     pub(crate) fn end(&mut self, slot: u32, now_ns: u64, time: u64) {
-        let state = &self.states.slots[slot as usize];
+        let state = &self.core.states.slots[slot as usize];
         let latency = time - state.arrived;
-        self.beyond_horizon |= time > HORIZON_NS;
+        self.core.beyond_horizon |= time > HORIZON_NS;
         #[cfg(test)]
-        let latency =
-            latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency) && self.issued >= 100);
-        let ledger = &mut self.ledger;
+        let latency = latency
+            + u64::from(self.core.sabotage == Some(Sabotage::StretchLatency) && self.core.issued >= 100);
+        let ledger = &mut self.core.ledger;
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);
         ledger.step(now_ns, false);
         ledger.ahead = ledger.ahead.wrapping_add(time - now_ns);
         #[cfg(test)]
-        if self.sabotage == Some(Sabotage::SkipRecord) && self.issued >= 100 {
+        if self.core.sabotage == Some(Sabotage::SkipRecord) && self.core.issued >= 100 {
             return;
         }
         if state.selected() {
-            let second_half = state.ordinal >= self.half;
-            ledger.record(latency, state.outcome(), time, second_half, self.source.load.deadline_ns);
+            let second_half = state.ordinal >= self.core.half;
+            ledger.record(latency, state.outcome(), time, second_half, self.core.source.load.deadline_ns);
             if let Some(series) = &mut ledger.series {
                 series.record(state.ordinal, latency);
             }
         }
-        if self.code.cuts {
-            if self.clients.are_users() {
+        if self.core.code.cuts {
+            if self.features.clients.are_users() {
                 self.user_is_answered(slot, now_ns, time);
             }
-            self.scopes.end(slot);
-            self.lines.request_ends(time);
-            if self.code.notes {
-                self.ledger.last_stop = self.ledger.last_stop.max(time);
+            self.core.scopes.end(slot);
+            self.features.lines.request_ends(time);
+            if self.core.code.notes {
+                self.core.ledger.last_stop = self.core.ledger.last_stop.max(time);
                 self.count_notes(slot);
             }
         }
-        self.states.remove(slot);
+        self.core.states.remove(slot);
     }
 }

@@ -21,33 +21,33 @@ impl Engine<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn go_on_then(&mut self, now_ns: u64, after_faults: bool) {
-        while self.branches.then != NOT {
-            let slot = std::mem::replace(&mut self.branches.then, NOT);
+        while self.features.branches.then != NOT {
+            let slot = std::mem::replace(&mut self.features.branches.then, NOT);
             self.go_on(slot, now_ns, now_ns, after_faults);
         }
     }
 
     /// Creates a branch of a waiting request; the caller sets where it goes.
     pub(crate) fn send_in(&mut self, parent: u32, index: u32, len: u32, now_ns: u64) -> u32 {
-        let child = self.states.branch(parent);
-        self.scopes.begin(child);
-        let from = self.scopes.slots[parent as usize];
+        let child = self.core.states.branch(parent);
+        self.core.scopes.begin(child);
+        let from = self.core.scopes.slots[parent as usize];
         let each = (from.ranks() - 1) / len.max(1);
         if each == 0 {
-            self.cut = Some(Cut::TooManyBranches);
+            self.core.cut = Some(Cut::TooManyBranches);
         }
-        let scope = &mut self.scopes.slots[child as usize];
+        let scope = &mut self.core.scopes.slots[child as usize];
         scope.rank = from.rank + 1 + index * each;
         scope.ranks_end = (scope.rank & RANKS) + each;
         (scope.meets, scope.floor) = (from.meets, NOT);
-        self.details.branch(parent, child);
-        self.hops.branch(parent, child);
-        let retries = self.states.slots[parent as usize].retries;
-        let tries_of = if retries > 0 { self.branches.tried_of(parent) } else { NOT };
-        let hedge_of = self.branches.row(parent).hedge_of;
-        *self.branches.row_mut(child) =
+        self.features.details.branch(parent, child);
+        self.features.hops.branch(parent, child);
+        let retries = self.core.states.slots[parent as usize].retries;
+        let tries_of = if retries > 0 { self.features.branches.tried_of(parent) } else { NOT };
+        let hedge_of = self.features.branches.row(parent).hedge_of;
+        *self.features.branches.row_mut(child) =
             Row { parent, index, hedge: NOT, hedge_of, tries_of, begun: now_ns, group: NOT };
-        if let Some(group) = self.branches.group(parent) {
+        if let Some(group) = self.features.branches.group(parent) {
             group.branches.push(child);
         }
         child
@@ -55,22 +55,24 @@ impl Engine<'_> {
 
     /// Marks a branch as an attempt of the hedge where `parent` waits.
     pub(crate) fn mark_attempt(&mut self, child: u32, parent: u32, hedge: u32) {
-        let row = self.branches.row_mut(child);
+        let row = self.features.branches.row_mut(child);
         (row.hedge_of, row.hedge) = (parent, hedge);
     }
 
     /// How many frames a request has within the part that can be cut off by itself.
     pub(crate) fn frames_within(&self, slot: u32, depth: usize) -> u64 {
-        let floor = self.scopes.depth_of_innermost(slot);
+        let floor = self.core.scopes.depth_of_innermost(slot);
         let (mut at, mut frames) = (depth, 0);
         while at > floor {
-            let [back, _, _] = self.states.frame(slot, at - 1);
+            let [back, _, _] = self.core.states.frame(slot, at - 1);
             let pc = (back & !IDLE) as usize;
             at -= 1;
-            match (self.code.steps[pc].op, self.code.steps[pc - 1].op) {
+            match (self.core.code.steps[pc].op, self.core.code.steps[pc - 1].op) {
                 // It has two frames.
                 (Op::Cold(ColdOp::TellGuard { .. }), _) => at -= 1,
-                (Op::CallReturn, Op::Call { call }) if self.code.calls[call as usize].sends_in => frames -= 1,
+                (Op::CallReturn, Op::Call { call }) if self.core.code.calls[call as usize].sends_in => {
+                    frames -= 1
+                }
                 _ => {}
             }
             frames += 1;
@@ -80,36 +82,36 @@ impl Engine<'_> {
 
     /// Removes a branch for which nothing waits any more.
     pub(crate) fn remove_branch(&mut self, slot: u32, now_ns: u64) {
-        self.ledger.last_stop = self.ledger.last_stop.max(now_ns);
-        self.scopes.end(slot);
-        self.branches.clear(slot);
-        self.states.remove(slot);
+        self.core.ledger.last_stop = self.core.ledger.last_stop.max(now_ns);
+        self.core.scopes.end(slot);
+        self.features.branches.clear(slot);
+        self.core.states.remove(slot);
     }
 
     /// Moves the notes of one branch to another.
     pub(crate) fn move_notes(&mut self, from: u32, to: u32) {
-        let mut notes = std::mem::take(&mut self.scopes.notes[from as usize]);
-        self.scopes.notes[to as usize].append(&mut notes);
-        self.scopes.notes[from as usize] = notes;
+        let mut notes = std::mem::take(&mut self.core.scopes.notes[from as usize]);
+        self.core.scopes.notes[to as usize].append(&mut notes);
+        self.core.scopes.notes[from as usize] = notes;
     }
 
     /// Resumes a parent at a step with the answer of a branch that has ended.
     pub(crate) fn resume(&mut self, slot: u32, pc: u32, outcome: Outcome, said: (u16, bool)) {
-        let turn = self.states.rows.turns.count(slot);
-        self.states.rows.turns.set(slot, turn + 1);
-        let detail = &mut self.details.slots[slot as usize];
+        let turn = self.core.states.rows.turns.count(slot);
+        self.core.states.rows.turns.set(slot, turn + 1);
+        let detail = &mut self.features.details.slots[slot as usize];
         (detail.status, detail.relayed) = said;
-        let state = &mut self.states.slots[slot as usize];
+        let state = &mut self.core.states.slots[slot as usize];
         state.set_outcome(outcome);
         state.tag = state.tag.wrapping_add(1);
         state.pc = pc;
-        self.branches.then = slot;
+        self.features.branches.then = slot;
     }
 
     /// Ends the wait for branches: those still open are cut off. With `force`, no request behind goes on. If it
     /// `counts`, the time of the one whose answer was waited for is its parent's.
     pub(crate) fn cut_branches(&mut self, slot: u32, force: bool, counts: bool, now_ns: u64) {
-        if self.branches.row(slot).group == NOT {
+        if self.features.branches.row(slot).group == NOT {
             return;
         }
         self.hand_visits_of_first(slot, slot, now_ns);
@@ -117,30 +119,30 @@ impl Engine<'_> {
             self.book_until_begun(slot, slot);
         }
         let mut heir = counts.then_some(slot);
-        let (group, open) = self.branches.close_group(slot);
+        let (group, open) = self.features.branches.close_group(slot);
         for &branch in open.iter().filter(|b| **b != NOT) {
             self.cancel(branch, force, heir.take(), now_ns);
         }
-        self.branches.spare_group(group, open);
+        self.features.branches.spare_group(group, open);
     }
 
     /// Books the time before the attempt that counts began at the hedge itself.
     fn book_until_begun(&mut self, slot: u32, heir: u32) {
-        let Some(group) = self.branches.group(slot) else { return };
+        let Some(group) = self.features.branches.group(slot) else { return };
         if let (Some(first), Some(_)) = (group.first_open(), group.hedging) {
-            let begun = self.branches.begun(first);
+            let begun = self.features.branches.begun(first);
             self.book_start(slot, heir, begun);
         }
     }
 
     /// The same for an attempt that began at `begun`.
     pub(crate) fn book_start(&mut self, slot: u32, heir: u32, begun: u64) {
-        let member = self.states.slots[slot as usize].member;
-        let Some(group) = self.branches.group(slot) else { return };
+        let member = self.core.states.slots[slot as usize].member;
+        let Some(group) = self.features.branches.group(slot) else { return };
         // If it was left behind since, its time up to then is booked.
         let (site, ns) = (group.site, begun.saturating_sub(group.since));
         if ns > 0 {
-            self.charge(heir, self.code.hedges[site as usize].stage, member, ns);
+            self.charge(heir, self.core.code.hedges[site as usize].stage, member, ns);
         }
     }
 
@@ -152,9 +154,9 @@ impl Engine<'_> {
         if let Some(floor) = floor {
             return self.leave_behind(slot, &holds, floor, heir, now_ns);
         }
-        let selected = self.states.slots[slot as usize].mask();
-        if self.work_left.is_kept() {
-            self.work_left.drop(slot);
+        let selected = self.core.states.slots[slot as usize].mask();
+        if self.features.work_left.is_kept() {
+            self.features.work_left.drop(slot);
         }
         self.take_back(slot, None, now_ns);
         self.cut_branches(slot, force, heir.is_some(), now_ns);
@@ -172,34 +174,34 @@ impl Engine<'_> {
 
     /// The whole branch, as a limit around it would be.
     fn whole(&self, slot: u32) -> Limit {
-        match self.branches.row(slot).hedge {
+        match self.features.branches.row(slot).hedge {
             NOT => Limit { end: WHOLE, depth: 1, ..Limit::default() },
-            hedge => Limit { end: self.code.hedges[hedge as usize].end, ..Limit::default() },
+            hedge => Limit { end: self.core.code.hedges[hedge as usize].end, ..Limit::default() },
         }
     }
 
     /// Leaves a branch behind in a place whose requests go on.
     fn leave_behind(&mut self, slot: u32, holds: &[Hold], floor: usize, heir: Option<u32>, now_ns: u64) {
-        let selected = self.states.slots[slot as usize].mask();
+        let selected = self.core.states.slots[slot as usize].mask();
         holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now_ns));
         let lines = self.lines_around(slot);
-        self.scopes.leave_behind(slot, &holds[floor], &lines);
+        self.core.scopes.leave_behind(slot, &holds[floor], &lines);
         self.loses_its_own(slot);
         self.turn_away(slot, heir, Some(&holds[floor]), now_ns);
     }
 
     /// A request went on in another slot and left this one behind: the branch is in that slot from now on.
     pub(crate) fn part_from(&mut self, slot: u32, request: u32, now_ns: u64) {
-        if !self.code.branches {
+        if !self.core.code.branches {
             return;
         }
-        let row = self.branches.row(slot);
-        *self.branches.row_mut(request) = Row { group: NOT, ..row };
-        if let Some(group) = self.branches.group(row.parent) {
+        let row = self.features.branches.row(slot);
+        *self.features.branches.row_mut(request) = Row { group: NOT, ..row };
+        if let Some(group) = self.features.branches.group(row.parent) {
             group.branches[row.index as usize] = request;
         }
         let lines = self.lines_around(slot);
-        self.scopes.haunt(slot, &lines);
+        self.core.scopes.haunt(slot, &lines);
         self.hand_visits_of_first(slot, request, now_ns);
         self.loses_its_own(slot);
         self.turn_away_behind(slot, Some(request), now_ns);
@@ -208,14 +210,14 @@ impl Engine<'_> {
     /// Nothing waits for a branch left behind any more. It and its children keep the list of targets that the request
     /// has tried.
     fn loses_its_own(&mut self, top: u32) {
-        let Row { tries_of, hedge_of, group, .. } = self.branches.row(top);
+        let Row { tries_of, hedge_of, group, .. } = self.features.branches.row(top);
         if tries_of != NOT {
-            self.states.inherit_tried(tries_of, top);
+            self.core.states.inherit_tried(tries_of, top);
         }
-        *self.branches.row_mut(top) = Row { group, ..ALONE };
+        *self.features.branches.row_mut(top) = Row { group, ..ALONE };
         let mut stack = self.open_of(top);
         while let Some(slot) = stack.pop() {
-            let row = self.branches.row_mut(slot);
+            let row = self.features.branches.row_mut(slot);
             if row.hedge_of == hedge_of {
                 row.hedge_of = NOT;
             }
@@ -227,7 +229,7 @@ impl Engine<'_> {
     }
 
     fn open_of(&mut self, slot: u32) -> Vec<u32> {
-        let group = self.branches.group(slot);
+        let group = self.features.branches.group(slot);
         group.map_or_else(Vec::new, |group| group.branches.iter().copied().filter(|b| *b != NOT).collect())
     }
 
@@ -240,10 +242,10 @@ impl Engine<'_> {
         }
         self.turn_away_behind(slot, heir, now_ns);
         self.settle_notes(slot, heir);
-        let scope = &mut self.scopes.slots[slot as usize];
+        let scope = &mut self.core.scopes.slots[slot as usize];
         scope.floor = floor.map_or(NOT, |floor| floor.pc);
         scope.floor_depth = floor.map_or(0, |floor| floor.depth as u16);
-        self.states.slots[slot as usize].set_unwanted();
+        self.core.states.slots[slot as usize].set_unwanted();
         for (stage, member, ns) in beyond {
             self.charge(slot, stage, member, ns);
         }
@@ -254,7 +256,7 @@ impl Engine<'_> {
         if let Some(heir) = heir {
             self.book_until_begun(slot, heir);
         }
-        if let Some(group) = self.branches.group(slot) {
+        if let Some(group) = self.features.branches.group(slot) {
             group.since = now_ns;
         }
         let mut heir = heir;
@@ -265,25 +267,25 @@ impl Engine<'_> {
 
     /// The timelines of crashable processes around the parents of a branch.
     fn lines_around(&self, slot: u32) -> Vec<u32> {
-        let (mut lines, mut at) = (Vec::new(), self.branches.parent(slot));
+        let (mut lines, mut at) = (Vec::new(), self.features.branches.parent(slot));
         while at != NOT {
-            self.scopes.lines_of(at, &mut lines);
-            at = self.branches.parent(at);
+            self.core.scopes.lines_of(at, &mut lines);
+            at = self.features.branches.parent(at);
         }
         lines
     }
 
     /// The first attempt of a hedge is on the way of the request itself: copies its visits up to now.
     fn hand_visits_of_first(&mut self, slot: u32, to: u32, now_ns: u64) {
-        if self.code.visits == 0 {
+        if self.core.code.visits == 0 {
             return;
         }
-        let first = self.branches.group(slot).filter(|group| group.hedging.is_some());
+        let first = self.features.branches.group(slot).filter(|group| group.hedging.is_some());
         let first = first.and_then(|group| group.branches.first().copied()).filter(|b| *b != NOT);
         let Some(first) = first else { return };
         self.hand_visits_of_first(first, first, now_ns);
-        let outer = self.states.slots[slot as usize].retries;
-        if !self.states.hand_visits(first, outer, to) {
+        let outer = self.core.states.slots[slot as usize].retries;
+        if !self.core.states.hand_visits(first, outer, to) {
             // Visits of waits that have not begun are to be forgotten.
             let mut beyond = Vec::new();
             self.take_back(first, Some(Remnant { request: to, beyond: &mut beyond, stands: None }), now_ns);
@@ -292,14 +294,14 @@ impl Engine<'_> {
 
     /// Whether some parent waits for branches of which another may begin.
     pub(crate) fn will_send_in(&mut self, slot: u32) -> bool {
-        let group = self.branches.group(slot);
+        let group = self.features.branches.group(slot);
         group.and_then(|group| group.hedging).is_some_and(|hedging| hedging.next_deadline().is_some())
     }
 
     /// A branch begins where it was sent, in its turn: then the next of its fan-out may.
     pub(crate) fn branch_begins(&mut self, slot: u32, now_ns: u64) {
-        let Row { parent, index, .. } = self.branches.row(slot);
-        let Some(group) = self.branches.group(parent) else { return };
+        let Row { parent, index, .. } = self.features.branches.row(slot);
+        let Some(group) = self.features.branches.group(parent) else { return };
         let last = group.branches.len() as u32 == index + 1;
         if group.hedging.is_none() && last && index + 1 < group.len {
             self.send_part(parent, index + 1, now_ns);

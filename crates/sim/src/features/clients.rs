@@ -13,53 +13,53 @@ use weir_workload::Window;
 impl Engine<'_> {
     /// Schedules the first arrivals.
     pub(crate) fn schedule_first_arrivals(&mut self) {
-        if !self.clients.are_users() {
+        if !self.features.clients.are_users() {
             return self.schedule_arrival();
         }
         // Ends are counted in the first half until it is known where they belong.
-        self.half = u64::MAX;
-        (0..self.clients.sent.len() as u32).for_each(|user| self.think(user, 0));
+        self.core.half = u64::MAX;
+        (0..self.features.clients.sent.len() as u32).for_each(|user| self.think(user, 0));
         self.look_for_thinkers();
     }
 
     /// No more requests arrive while no user thinks before one.
     fn look_for_thinkers(&mut self) {
-        self.over = self.clients.over || self.clients.thinkers == 0;
+        self.core.over = self.features.clients.over || self.features.clients.thinkers == 0;
     }
 
     /// A user thinks before the next request.
     fn think(&mut self, user: u32, now_ns: u64) {
-        let clients = &mut self.clients;
+        let clients = &mut self.features.clients;
         let Some(thinking) = clients.thinking.as_ref().filter(|_| !clients.over) else { return };
         let k = clients.sent[user as usize];
         let at = now_ns.saturating_add(thinking.think_ns(user, k)).min(END_OF_TIME);
-        if at > self.source.load.until_ns {
+        if at > self.core.source.load.until_ns {
             return;
         }
         clients.thinkers += 1;
-        clients.in_window += u64::from(self.source.load.selects(at, 0).0);
+        clients.in_window += u64::from(self.core.source.load.selects(at, 0).0);
         let key = order_key(Class::Arrival, clients.order(user, k));
-        self.pending.push(self.turn.0, Entry { at, key, who: Event::Think.who(user), tag: 0 });
+        self.core.pending.push(self.core.turn.0, Entry { at, key, who: Event::Think.who(user), tag: 0 });
     }
 
     /// A user has finished thinking.
     pub(crate) fn user_sends(&mut self, user: u32, now_ns: u64) {
-        let clients = &mut self.clients;
+        let clients = &mut self.features.clients;
         clients.thinkers -= 1;
-        clients.in_window -= u64::from(self.source.load.selects(now_ns, 0).0);
+        clients.in_window -= u64::from(self.core.source.load.selects(now_ns, 0).0);
         if clients.over {
             return self.look_for_thinkers();
         }
         let k = clients.sent[user as usize];
         clients.sent[user as usize] += 1;
-        let ordinal = self.issued;
-        let (selected, second_half) = self.source.load.selects(now_ns, ordinal);
-        clients.over |= ordinal + 1 == self.source.load.requests;
+        let ordinal = self.core.issued;
+        let (selected, second_half) = self.core.source.load.selects(now_ns, ordinal);
+        clients.over |= ordinal + 1 == self.core.source.load.requests;
         let order = clients.order(user, k);
-        let way = self.request_key.with(u64::from(user)).with(k);
-        let slot = self.states.add(order, now_ns, way, selected);
-        self.clients.of_slot.resize(self.states.slots.len(), (0, false));
-        self.clients.of_slot[slot as usize] = (user, second_half);
+        let way = self.core.request_key.with(u64::from(user)).with(k);
+        let slot = self.core.states.add(order, now_ns, way, selected);
+        self.features.clients.of_slot.resize(self.core.states.slots.len(), (0, false));
+        self.features.clients.of_slot[slot as usize] = (user, second_half);
         self.look_for_thinkers();
         if selected {
             self.mark_arrival(ordinal, now_ns);
@@ -71,32 +71,34 @@ impl Engine<'_> {
     /// A selected request arrives: it may be the first or the last of the window. The last one of a window of times
     /// is known once no user thinks before another within it: until then it is the latest.
     fn mark_arrival(&mut self, ordinal: u64, now_ns: u64) {
-        let window = &mut self.source.window;
+        let window = &mut self.core.source.window;
         *window = [window[0].min(now_ns), now_ns];
-        let (first, last) = match self.source.load.window {
+        let (first, last) = match self.core.source.load.window {
             Window::Requests(from, to) => (ordinal == from, ordinal + 1 == to),
-            Window::Times(..) => (self.passed == 0, self.clients.over || self.clients.in_window == 0),
+            Window::Times(..) => {
+                (self.core.passed == 0, self.features.clients.over || self.features.clients.in_window == 0)
+            }
         };
         (0..u32::from(first) + u32::from(last)).for_each(|_| self.keep_mark(now_ns));
     }
 
     fn keep_mark(&mut self, now_ns: u64) {
         // The longest line is counted from the first instant on.
-        let most: Vec<u32> = self.ledger.gauges.iter().map(|g| g.most).collect();
-        let which = self.passed.min(1);
+        let most: Vec<u32> = self.core.ledger.gauges.iter().map(|g| g.most).collect();
+        let which = self.core.passed.min(1);
         self.keep_integrals(which, now_ns);
         if which == 1 {
-            self.ledger.gauges.iter_mut().zip(most).for_each(|(gauge, most)| gauge.most = most);
+            self.core.ledger.gauges.iter_mut().zip(most).for_each(|(gauge, most)| gauge.most = most);
         }
-        self.passed += 1;
+        self.core.passed += 1;
     }
 
     /// Ends the rest of the window with the run.
     pub(crate) fn finish_marks(&mut self, now_ns: u64) {
-        if !self.clients.are_users() {
+        if !self.features.clients.are_users() {
             return self.pass_marks(u64::MAX);
         }
-        while self.passed < 2 {
+        while self.core.passed < 2 {
             self.keep_mark(now_ns);
         }
     }
@@ -104,20 +106,20 @@ impl Engine<'_> {
     /// The request of a user ended, at `time`.
     #[cold]
     pub(crate) fn user_is_answered(&mut self, slot: u32, now_ns: u64, time: u64) {
-        let (user, second_half) = self.clients.of_slot[slot as usize];
-        let state = &self.states.slots[slot as usize];
+        let (user, second_half) = self.features.clients.of_slot[slot as usize];
+        let state = &self.core.states.slots[slot as usize];
         let latency = time - state.arrived;
         if second_half && state.selected() {
-            let [first, second] = &mut self.ledger.halves;
+            let [first, second] = &mut self.core.ledger.halves;
             let ns = u128::from(latency);
             *first = (first.0 - ns, first.1 - 1);
             *second = (second.0 + ns, second.1 + 1);
         }
-        let at_once = &mut self.clients.at_once;
+        let at_once = &mut self.features.clients.at_once;
         *at_once = if at_once.0 == now_ns { *at_once } else { (now_ns, 0) };
         at_once.1 += u64::from(latency == 0);
-        if at_once.1 > AT_ONE_INSTANT.saturating_mul(self.clients.sent.len() as u64) {
-            self.cut = Some(crate::code::bounds::Cut::StandsStill);
+        if at_once.1 > AT_ONE_INSTANT.saturating_mul(self.features.clients.sent.len() as u64) {
+            self.core.cut = Some(crate::code::bounds::Cut::StandsStill);
         }
         self.think(user, time);
         self.look_for_thinkers();

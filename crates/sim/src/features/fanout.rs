@@ -16,7 +16,7 @@ impl Engine<'_> {
         let (_, len) = self.group_list(fan, member);
         let frames = self.frames_within(slot, depth);
         self.leave_at(slot, (pc as u32 + 1) | FAN, member, depth);
-        let group = self.branches.open_group(slot);
+        let group = self.features.branches.open_group(slot);
         (group.site, group.pc, group.len, group.open) = (fan, pc as u32 + 1, len, len);
         (group.since, group.depth) = (now_ns, frames);
         if len > 0 {
@@ -26,29 +26,30 @@ impl Engine<'_> {
 
     /// Sends in the branch with that index: woken rather than run, since one may decide before the last has begun.
     pub(crate) fn send_part(&mut self, parent: u32, index: u32, now_ns: u64) {
-        let Some(group) = self.branches.group(parent) else { return };
+        let Some(group) = self.features.branches.group(parent) else { return };
         let (fan, back, len, depth) = (group.site, group.pc, group.len, group.depth);
         let child = self.send_in(parent, index, len, now_ns);
-        let member = self.states.slots[parent as usize].member;
-        let turn = self.states.rows.turns.count(parent);
-        self.states
+        let member = self.core.states.slots[parent as usize].member;
+        let turn = self.core.states.rows.turns.count(parent);
+        self.core
+            .states
             .begin_way(child, |key| further(key, purpose::BRANCH, depth << 32 | u64::from(index), turn));
         let (list, _) = self.group_list(fan, member);
-        let target = self.code.lists[list].get(self.code, index);
-        self.states.set_frame(child, 0, [back, member, index]);
+        let target = self.core.code.lists[list].get(self.core.code, index);
+        self.core.states.set_frame(child, 0, [back, member, index]);
         self.leave_at(child, target.pc | BEGINS, target.member, 1);
-        self.scopes.slots[child as usize].base_depth = 1;
+        self.core.scopes.slots[child as usize].base_depth = 1;
         self.wake(child, now_ns);
     }
 
     /// A branch has returned.
     pub(crate) fn part_ends(&mut self, slot: u32, now_ns: u64) {
-        let outcome = self.states.slots[slot as usize].outcome();
-        let detail = self.details.slots[slot as usize];
-        let parent = self.branches.parent(slot);
-        self.branches.strike(slot);
-        let Some(group) = self.branches.group(parent) else { return };
-        let need = self.code.groups.sites[group.site as usize].need;
+        let outcome = self.core.states.slots[slot as usize].outcome();
+        let detail = self.features.details.slots[slot as usize];
+        let parent = self.features.branches.parent(slot);
+        self.features.branches.strike(slot);
+        let Some(group) = self.features.branches.group(parent) else { return };
+        let need = self.core.code.groups.sites[group.site as usize].need;
         group.open -= 1;
         group.ok += u32::from(outcome.is_none());
         let pc = group.pc;

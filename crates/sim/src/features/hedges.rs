@@ -24,39 +24,39 @@ impl Engine<'_> {
         depth: usize,
         now_ns: u64,
     ) {
-        let site = &self.code.hedges[hedge as usize];
+        let site = &self.core.code.hedges[hedge as usize];
         if let Some(budget) = site.budget {
             self.earn(slot, member.wrapping_add(budget), now_ns);
         }
         let hedging = Hedging::new(&site.config, now_ns, self.said(slot).1);
         let frames = self.frames_within(slot, depth);
         self.leave_at(slot, (pc as u32 + 1) | FAN, member, depth);
-        let group = self.branches.open_group(slot);
+        let group = self.features.branches.open_group(slot);
         (group.site, group.pc, group.len) = (hedge, pc as u32 + 1, site.config.attempts);
         (group.since, group.depth, group.hedging) = (now_ns, frames, Some(hedging));
         let child = self.send_attempt(slot, now_ns);
         self.watch_hedge(slot, now_ns);
-        self.branches.then = child;
+        self.features.branches.then = child;
     }
 
     /// Sends in another attempt.
     fn send_attempt(&mut self, parent: u32, now_ns: u64) -> u32 {
-        let Some(group) = self.branches.group(parent) else { return NOT };
+        let Some(group) = self.features.branches.group(parent) else { return NOT };
         let (pc, len, depth, index) = (group.pc, group.len, group.depth, group.branches.len() as u32);
         let hedge = group.site;
         let child = self.send_in(parent, index, len, now_ns);
         self.mark_attempt(child, parent, hedge);
-        let member = self.states.slots[parent as usize].member;
+        let member = self.core.states.slots[parent as usize].member;
         self.leave_at(child, pc, member, 0);
-        self.scopes.slots[child as usize].base_depth = 0;
-        let turn = self.states.rows.turns.count(parent);
+        self.core.scopes.slots[child as usize].base_depth = 0;
+        let turn = self.core.states.rows.turns.count(parent);
         if index == 0 {
-            self.states.rows.visits.copy(parent, child);
-            self.states.rows.turns.set(child, turn);
+            self.core.states.rows.visits.copy(parent, child);
+            self.core.states.rows.turns.set(child, turn);
         } else {
             let position = depth << 32 | u64::from(index);
-            self.states.begin_way(child, |key| further(key, purpose::HEDGE, position, turn));
-            let rank = &mut self.scopes.slots[child as usize].rank;
+            self.core.states.begin_way(child, |key| further(key, purpose::HEDGE, position, turn));
+            let rank = &mut self.core.scopes.slots[child as usize].rank;
             (0..index).for_each(|_| *rank = later_attempt(*rank));
         }
         child
@@ -64,25 +64,25 @@ impl Engine<'_> {
 
     /// Schedules the instant at which the next attempt may begin. Events of hedges that are over can be dropped.
     fn watch_hedge(&mut self, slot: u32, now_ns: u64) {
-        let deadline = self.branches.group(slot).and_then(|group| group.hedging?.next_deadline());
+        let deadline = self.features.branches.group(slot).and_then(|group| group.hedging?.next_deadline());
         let Some(at) = deadline else { return };
         let at = at.min(END_OF_TIME);
-        let state = &self.states.slots[slot as usize];
-        let rank = self.scopes.slots[slot as usize].rank;
+        let state = &self.core.states.slots[slot as usize];
+        let rank = self.core.scopes.slots[slot as usize].rank;
         let key = ranked(order_key(Class::Limit, state.ordinal), rank);
         let entry = Entry { at, key, who: slot, tag: state.tag };
-        let (scopes, slots) = (&self.scopes, &self.states.slots);
+        let (scopes, slots) = (&self.core.scopes, &self.core.states.slots);
         let is_over = |e: &Entry| match Event::from_who(e.who) {
             Event::Step => slots[e.who as usize].tag != e.tag,
             Event::Limit => scopes.is_over(Event::index(e.who), e.tag),
             Event::Tick | Event::Flip | Event::Hold | Event::Watch | Event::Checks | Event::Think => false,
         };
-        self.pending.push_limit(at - now_ns, entry, is_over);
+        self.core.pending.push_limit(at - now_ns, entry, is_over);
     }
 
     /// The delay before a further attempt has passed.
     pub(crate) fn hedge_is_due(&mut self, slot: u32, now_ns: u64) {
-        let hedging = self.branches.group(slot).and_then(|group| group.hedging);
+        let hedging = self.features.branches.group(slot).and_then(|group| group.hedging);
         if hedging.is_some_and(|hedging| hedging.due(now_ns) == Step::Start) {
             self.hedge_again(slot, now_ns);
         }
@@ -91,44 +91,44 @@ impl Engine<'_> {
     /// Begins a further attempt in its turn, if the budget permits.
     fn hedge_again(&mut self, slot: u32, now_ns: u64) -> Step {
         let (member, selected) =
-            (self.states.slots[slot as usize].member, self.states.slots[slot as usize].selected());
-        let Some(group) = self.branches.group(slot) else { return Step::Wait };
-        let budget = self.code.hedges[group.site as usize].budget;
-        let may = budget.is_none_or(|b| self.budgets[member.wrapping_add(b) as usize].take(now_ns));
+            (self.core.states.slots[slot as usize].member, self.core.states.slots[slot as usize].selected());
+        let Some(group) = self.features.branches.group(slot) else { return Step::Wait };
+        let budget = self.core.code.hedges[group.site as usize].budget;
+        let may = budget.is_none_or(|b| self.core.budgets[member.wrapping_add(b) as usize].take(now_ns));
         let Some(hedging) = &mut group.hedging else { return Step::Wait };
         if !may {
             return hedging.refused();
         }
         hedging.started(now_ns);
-        self.ledger.extra_attempts += u64::from(selected);
+        self.core.ledger.extra_attempts += u64::from(selected);
         let child = self.send_attempt(slot, now_ns);
         self.watch_hedge(slot, now_ns);
-        self.states.slots[child as usize].pc |= BEGINS;
+        self.core.states.slots[child as usize].pc |= BEGINS;
         self.wake(child, now_ns);
         Step::Wait
     }
 
     /// Begins a further attempt at its hedge; false: the slot is not at a hedge.
     pub(crate) fn attempt_begins(&mut self, slot: u32) -> bool {
-        let state = &self.states.slots[slot as usize];
-        let before = (state.pc as usize).checked_sub(1).map(|pc| self.code.steps[pc].op);
+        let state = &self.core.states.slots[slot as usize];
+        let before = (state.pc as usize).checked_sub(1).map(|pc| self.core.code.steps[pc].op);
         let Some(Op::Cold(ColdOp::EnterHedge { hedge })) = before else { return false };
-        let at = state.member.wrapping_add(self.code.hedges[hedge as usize].repeats);
-        self.ledger.repeats[at as usize] += u64::from(state.selected());
+        let at = state.member.wrapping_add(self.core.code.hedges[hedge as usize].repeats);
+        self.core.ledger.repeats[at as usize] += u64::from(state.selected());
         true
     }
 
     /// An attempt has returned.
     pub(crate) fn hedge_ends(&mut self, slot: u32, hedge: u32, now_ns: u64) {
-        let outcome = self.states.slots[slot as usize].outcome();
-        let detail = self.details.slots[slot as usize];
-        let (parent, begun) = (self.branches.parent(slot), self.branches.begun(slot));
-        if self.branches.index(slot) == 0 {
+        let outcome = self.core.states.slots[slot as usize].outcome();
+        let detail = self.features.details.slots[slot as usize];
+        let (parent, begun) = (self.features.branches.parent(slot), self.features.branches.begun(slot));
+        if self.features.branches.index(slot) == 0 {
             // It is on the way of the request itself.
-            self.states.rows.visits.copy(slot, parent);
+            self.core.states.rows.visits.copy(slot, parent);
         }
-        self.branches.strike(slot);
-        let hedging = self.branches.group(parent).and_then(|group| group.hedging.as_mut());
+        self.features.branches.strike(slot);
+        let hedging = self.features.branches.group(parent).and_then(|group| group.hedging.as_mut());
         let Some(hedging) = hedging else { return };
         let mut step = hedging.came_back(outcome);
         if step == Step::Start {
@@ -142,7 +142,7 @@ impl Engine<'_> {
         self.move_notes(slot, parent);
         self.remove_branch(slot, now_ns);
         self.cut_branches(parent, false, false, now_ns);
-        let end = self.code.hedges[hedge as usize].end;
+        let end = self.core.code.hedges[hedge as usize].end;
         self.resume(parent, end, outcome, (detail.status, detail.relayed));
     }
 }

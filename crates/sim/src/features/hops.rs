@@ -19,12 +19,12 @@ use weir_policy::outcome::answered;
 impl Engine<'_> {
     /// A request enters a listener behind another.
     pub(crate) fn enter_hop(&mut self, slot: u32, hop: u32, depth: usize) {
-        let site = self.code.hops[hop as usize];
+        let site = self.core.code.hops[hop as usize];
         let met =
             if site.loops == 1 { 0 } else { met(site.loops, self.draw_key(slot, site.key, site.visits)) };
-        let state = &mut self.states.slots[slot as usize];
-        let scope = &mut self.scopes.slots[slot as usize];
-        let hops = &mut self.hops;
+        let state = &mut self.core.states.slots[slot as usize];
+        let scope = &mut self.core.scopes.slots[slot as usize];
+        let hops = &mut self.features.hops;
         hops.entered = hops.entered.wrapping_add(1).max(1);
         let now = &mut hops.now[slot as usize];
         let row = Row {
@@ -43,30 +43,30 @@ impl Engine<'_> {
 
     /// A request returns from one.
     pub(crate) fn leave_hop(&mut self, slot: u32) {
-        if let Some(row) = self.hops.rows[slot as usize].pop() {
+        if let Some(row) = self.features.hops.rows[slot as usize].pop() {
             self.leave_to(slot, row);
         }
-        let state = &mut self.states.slots[slot as usize];
-        let detail = &mut self.details.slots[slot as usize];
+        let state = &mut self.core.states.slots[slot as usize];
+        let detail = &mut self.features.details.slots[slot as usize];
         let (outcome, status) = answered(state.outcome(), detail.status);
         state.set_outcome(outcome);
         (detail.status, detail.relayed) = (status, false);
     }
 
     fn leave_to(&mut self, slot: u32, row: Row) {
-        self.hops.now[slot as usize] = row.inside;
-        self.scopes.slots[slot as usize].meets = row.meets;
-        self.states.slots[slot as usize].set_exclude(row.exclude);
+        self.features.hops.now[slot as usize] = row.inside;
+        self.core.scopes.slots[slot as usize].meets = row.meets;
+        self.core.states.slots[slot as usize].set_exclude(row.exclude);
     }
 
     /// Restores the hop that was current at a limit, after the request was cut off.
     pub(crate) fn cut_hops(&mut self, slot: u32, limit: &Limit) {
-        if !self.hops.kept {
+        if !self.features.hops.kept {
             return;
         }
         let behind = |row: &Row| row.depth > limit.depth || row.depth == limit.depth && row.end < limit.end;
-        while let Some(row) = self.hops.rows[slot as usize].pop_if(|row| behind(row)) {
-            self.states.drop_attempts(slot, row.retries);
+        while let Some(row) = self.features.hops.rows[slot as usize].pop_if(|row| behind(row)) {
+            self.core.states.drop_attempts(slot, row.retries);
             self.leave_to(slot, row);
         }
     }

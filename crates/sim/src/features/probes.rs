@@ -20,11 +20,11 @@ impl Engine<'_> {
     /// Probes how busy targets are; the balancer gets the answers now, or as they arrive.
     #[inline(never)]
     pub(crate) fn probe(&mut self, slot: u32, index: u32, now_ns: u64) {
-        let Some(picks) = self.guards.get(index).map(|guard| guard.picks) else { return };
-        let draw = self.choice_key(slot, picks, self.details.slots[slot as usize].came);
-        let (first, on) = self.guards.place(index);
-        let code = self.code;
-        let Guards { of, busy, .. } = &mut self.guards;
+        let Some(picks) = self.features.guards.get(index).map(|guard| guard.picks) else { return };
+        let draw = self.choice_key(slot, picks, self.features.details.slots[slot as usize].came);
+        let (first, on) = self.features.guards.place(index);
+        let code = self.core.code;
+        let Guards { of, busy, .. } = &mut self.features.guards;
         let Some(Guard { upstream, targets, site, .. }) = of[first].as_deref_mut() else { return };
         let (targets, list) = (*targets, code.instances[first].list);
         let costs = code.guards.sites[*site as usize].probe_cost_ns > 0;
@@ -33,11 +33,11 @@ impl Engine<'_> {
             return prequal
                 .probe(now_ns, draw, |t| busy[code.ends.server(targets.get(code, t).member) as usize]);
         }
-        let mut whom = std::mem::take(&mut self.probes.whom);
+        let mut whom = std::mem::take(&mut self.features.probes.whom);
         prequal.whom(draw, &mut whom);
         for &(target, key) in &whom {
             let member = code.ends.server(targets.get(code, target).member);
-            let number = self.probes.number();
+            let number = self.features.probes.number();
             let probe =
                 Probe { index: first as u32, on, target, member, key, number, back_ns: 0, found: None };
             if costs {
@@ -46,14 +46,15 @@ impl Engine<'_> {
                 self.send_probe(probe, list, now_ns)
             }
         }
-        self.probes.whom = whom;
+        self.features.probes.whom = whom;
     }
 
     fn send_probe(&mut self, probe: Probe, list: u32, now_ns: u64) {
-        let Some((out_ns, back_ns)) = self.code.guards.probe_ways.times(list, probe.target, probe.key) else {
+        let Some((out_ns, back_ns)) = self.core.code.guards.probe_ways.times(list, probe.target, probe.key)
+        else {
             return;
         };
-        let probe = self.probes.add(Probe { back_ns, ..probe });
+        let probe = self.features.probes.add(Probe { back_ns, ..probe });
         match out_ns {
             0 => self.probe_arrives(probe, now_ns),
             _ => self.probe_goes_on(probe, out_ns, now_ns),
@@ -62,15 +63,15 @@ impl Engine<'_> {
 
     fn probe_goes_on(&mut self, probe: u32, ns: u64, now_ns: u64) {
         let at = now_ns.saturating_add(ns).min(END_OF_TIME);
-        let key = order_key(Class::Step, self.probes.of[probe as usize].number);
-        self.pending.push(now_ns, Entry { at, key, who: Event::Checks.who(probe), tag: PROBE });
+        let key = order_key(Class::Step, self.features.probes.of[probe as usize].number);
+        self.core.pending.push(now_ns, Entry { at, key, who: Event::Checks.who(probe), tag: PROBE });
     }
 
     /// A probe arrives or returns.
     #[cold]
     #[inline(never)]
     pub(crate) fn probe_is_due(&mut self, probe: u32, now_ns: u64) {
-        match self.probes.of[probe as usize].found {
+        match self.features.probes.of[probe as usize].found {
             None => self.probe_arrives(probe, now_ns),
             Some(_) => self.probe_ends(probe, now_ns),
         }
@@ -78,7 +79,7 @@ impl Engine<'_> {
 
     fn probe_arrives(&mut self, probe: u32, now_ns: u64) {
         self.probe_looks(probe);
-        match self.probes.of[probe as usize].back_ns {
+        match self.features.probes.of[probe as usize].back_ns {
             0 => self.probe_ends(probe, now_ns),
             ns => self.probe_goes_on(probe, ns, now_ns),
         }
@@ -86,14 +87,14 @@ impl Engine<'_> {
 
     /// A probe reads how busy its target is now.
     pub(crate) fn probe_looks(&mut self, probe: u32) {
-        let probe = &mut self.probes.of[probe as usize];
-        probe.found = self.guards.busy.get(probe.member as usize).copied();
+        let probe = &mut self.features.probes.of[probe as usize];
+        probe.found = self.features.guards.busy.get(probe.member as usize).copied();
     }
 
     /// A probe has ended, with an answer or without.
     pub(crate) fn probe_ends(&mut self, probe: u32, now_ns: u64) {
-        let Probe { index, on, target, key, found, .. } = self.probes.remove(probe);
-        let Some(guard) = self.guards.get(index) else { return };
+        let Probe { index, on, target, key, found, .. } = self.features.probes.remove(probe);
+        let Some(guard) = self.features.guards.get(index) else { return };
         if let (Some(found), Some(prequal)) = (found, guard.upstream.on(on).balancer().prequal()) {
             prequal.probed(now_ns, key, target, found.in_flight, found.latency_ns());
         }
@@ -102,19 +103,21 @@ impl Engine<'_> {
     /// Sends out a probe with a cost: it has a slot of its own, like a health check.
     fn send_costly(&mut self, probe: Probe, targets: Targets, now_ns: u64) {
         let Probe { index, on, target, key, number, .. } = probe;
-        let to = targets.get(self.code, target);
-        let probe = self.probes.add(probe);
-        let slot = self.states.add(number, now_ns, key.with(purpose::PROBE), false);
-        self.states.checks += 1;
-        self.scopes.begin(slot);
-        self.hops.begin(slot);
-        self.details.begin(slot, 0, None);
-        (self.details.slots[slot as usize].check, self.details.slots[slot as usize].probe) =
-            ((index, target), probe);
-        let (live, tag) = self.scopes.enter(slot, Limit { end: CHECKED, ..Limit::default() }, 0);
-        let at = now_ns.saturating_add(self.guards.probe_age_ns(index, on)).min(END_OF_TIME);
+        let to = targets.get(self.core.code, target);
+        let probe = self.features.probes.add(probe);
+        let slot = self.core.states.add(number, now_ns, key.with(purpose::PROBE), false);
+        self.core.states.checks += 1;
+        self.core.scopes.begin(slot);
+        self.features.hops.begin(slot);
+        self.features.details.begin(slot, 0, None);
+        (
+            self.features.details.slots[slot as usize].check,
+            self.features.details.slots[slot as usize].probe,
+        ) = ((index, target), probe);
+        let (live, tag) = self.core.scopes.enter(slot, Limit { end: CHECKED, ..Limit::default() }, 0);
+        let at = now_ns.saturating_add(self.features.guards.probe_age_ns(index, on)).min(END_OF_TIME);
         let key = order_key(Class::Limit, number);
-        self.pending.push(now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
+        self.core.pending.push(now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
         self.leave_at(slot, to.pc | CHECK, to.member, 0);
         self.check_goes_on(slot, now_ns);
     }

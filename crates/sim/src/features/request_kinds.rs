@@ -17,49 +17,50 @@ impl Engine<'_> {
     /// A request arrives: draws its kind and its client.
     #[cold]
     pub(crate) fn draw_kind(&mut self, slot: u32, ordinal: u64, client: u64, way: Key) {
-        let kinds = &self.code.kinds;
+        let kinds = &self.core.code.kinds;
         let (shape, key) = kinds.mix.request(ordinal, way.with(purpose::MIX));
         // Without a key each request is a client of its own; in a closed loop the user is the client.
         let sender = kinds.reads_keys.then(|| key.unwrap_or_else(|| key::hash_number(client)));
-        self.details.begin(slot, shape, sender);
+        self.features.details.begin(slot, shape, sender);
     }
 
     /// The key of a request, as read by a node.
     pub(crate) fn key(&self, slot: u32, key: u32) -> Option<u64> {
-        let detail = &self.details.slots[slot as usize];
-        self.code.kinds.keys[key as usize].get(detail.shape as usize).copied().flatten().or(detail.key)
+        let detail = &self.features.details.slots[slot as usize];
+        self.core.code.kinds.keys[key as usize].get(detail.shape as usize).copied().flatten().or(detail.key)
     }
 
     /// The status of the last answer, where there is one, and whether the request's method is idempotent.
     pub(crate) fn said(&self, slot: u32) -> (Option<u16>, bool) {
-        let shape = self.details.slots[slot as usize].shape;
-        let idempotent = self.code.kinds.idempotent.get(shape as usize).copied().unwrap_or(true);
+        let shape = self.features.details.slots[slot as usize].shape;
+        let idempotent = self.core.code.kinds.idempotent.get(shape as usize).copied().unwrap_or(true);
         (self.answered_with(slot), idempotent)
     }
 
     /// The status of a request's answer, if there is an answer and its status is known.
     pub(crate) fn answered_with(&self, slot: u32) -> Option<u16> {
-        let status = self.details.slots[slot as usize].status;
-        let answered = matches!(self.states.slots[slot as usize].outcome(), None | Some(Kind::Status5xx));
+        let status = self.features.details.slots[slot as usize].status;
+        let answered =
+            matches!(self.core.states.slots[slot as usize].outcome(), None | Some(Kind::Status5xx));
         Some(status).filter(|status| answered && *status != 0)
     }
 
     /// The key of a request's choice at a node, on visit number `came`.
     pub(crate) fn choice_key(&self, slot: u32, own: Key, came: u32) -> Key {
-        let key = own.with(self.states.tries(slot).bits());
+        let key = own.with(self.core.states.tries(slot).bits());
         if came == 0 { key } else { key.with(purpose::VISIT).with(u64::from(came)) }
     }
 
     /// The node that a choice sends a request to; `None`: none.
     pub(crate) fn chosen(&self, slot: u32, choice: u32, member: u32, came: u32) -> Option<u32> {
-        let site = &self.code.kinds.choices[choice as usize];
+        let site = &self.core.code.kinds.choices[choice as usize];
         let index = match &site.by {
             ChoiceRule::Kind(table) => {
-                let shape = self.details.slots[slot as usize].shape;
+                let shape = self.features.details.slots[slot as usize].shape;
                 table.get(shape as usize).copied().unwrap_or(NOT)
             }
             ChoiceRule::Share { split, key: by } => {
-                let own = self.choices[member.wrapping_add(site.offset) as usize];
+                let own = self.features.choices[member.wrapping_add(site.offset) as usize];
                 let hash = by.and_then(|k| self.key(slot, k)).map(key::spread);
                 split.pick(hash.unwrap_or_else(|| self.choice_key(slot, own, came).bits()))
             }
@@ -69,12 +70,12 @@ impl Engine<'_> {
 
     /// The targets of a balancer that a request must exclude because of its retries.
     pub(crate) fn left_out(&mut self, slot: u32, instance: u32) {
-        let instance = self.hops.tag(slot, instance);
-        self.excluded.clear();
-        if self.states.slots[slot as usize].exclude() != Exclude::None {
-            let list = self.branches.tried_of(slot);
-            self.states.tried[list as usize].add_to(instance, &mut self.excluded);
+        let instance = self.features.hops.tag(slot, instance);
+        self.core.excluded.clear();
+        if self.core.states.slots[slot as usize].exclude() != Exclude::None {
+            let list = self.features.branches.tried_of(slot);
+            self.core.states.tried[list as usize].add_to(instance, &mut self.core.excluded);
         }
-        self.branches.open_elsewhere(slot, instance, &mut self.excluded);
+        self.features.branches.open_elsewhere(slot, instance, &mut self.core.excluded);
     }
 }

@@ -8,41 +8,41 @@ const RETAKES: u32 = 1 << 31;
 
 impl Engine<'_> {
     fn come_again(&mut self, slot: u32, counter: Option<u32>) -> u32 {
-        counter.map_or(0, |counter| self.states.visit(slot, counter))
+        counter.map_or(0, |counter| self.core.states.visit(slot, counter))
     }
 
     /// A request arrives at a balancer: counts the visit, for the pick.
     pub(crate) fn comes_to_balancer(&mut self, slot: u32, lb: u32, member: u32) {
-        let code = self.code;
+        let code = self.core.code;
         if code.again.lbs.is_empty() {
             return;
         }
-        let came = self.details.slots[slot as usize].came;
+        let came = self.features.details.slots[slot as usize].came;
         let balancer = member.wrapping_add(code.lbs[lb as usize].offset);
         let came = match came & RETAKES {
             0 => self.come_again(slot, code.again.lbs.get(&balancer).copied()),
             _ => came & !RETAKES,
         };
-        self.details.slots[slot as usize].came = came;
+        self.features.details.slots[slot as usize].came = came;
     }
 
     /// A request will ask its balancer again.
     pub(crate) fn will_retake(&mut self, slot: u32) {
-        if !self.code.again.lbs.is_empty() {
-            self.details.slots[slot as usize].came |= RETAKES;
+        if !self.core.code.again.lbs.is_empty() {
+            self.features.details.slots[slot as usize].came |= RETAKES;
         }
     }
 
     /// How often a request that arrives at a choice has been there.
     pub(crate) fn comes_to_choice(&mut self, slot: u32, node: u32) -> u32 {
-        self.come_again(slot, self.code.again.choices.get(&node).copied())
+        self.come_again(slot, self.core.code.again.choices.get(&node).copied())
     }
 
     /// A request enters a retry that may not be the first on its way.
     pub(crate) fn comes_to_retry(&mut self, slot: u32, retry: u32, member: u32) {
-        let code = self.code;
+        let code = self.core.code;
         let node = member.wrapping_add(code.retries[retry as usize].nodes);
         let came = self.come_again(slot, code.again.retries.get(&node).copied());
-        self.states.note_turn(slot, came);
+        self.core.states.note_turn(slot, came);
     }
 }

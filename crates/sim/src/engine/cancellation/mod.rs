@@ -23,26 +23,26 @@ use weir_policy::Kind;
 impl Engine<'_> {
     /// Limits a new request to its client's patience.
     pub(crate) fn be_patient(&mut self, slot: u32, now_ns: u64, ns: u64) {
-        let key = order_key(Class::Limit, self.states.slots[slot as usize].ordinal);
+        let key = order_key(Class::Limit, self.core.states.slots[slot as usize].ordinal);
         let at = now_ns.saturating_add(ns).min(END_OF_TIME);
-        let (live, tag) = self.scopes.enter(slot, Limit { end: WHOLE, rank: 1, ..Limit::default() }, at);
+        let (live, tag) = self.core.scopes.enter(slot, Limit { end: WHOLE, rank: 1, ..Limit::default() }, at);
         self.schedule_limit(at - now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
     }
 
     /// A limit begins for what is behind.
     #[inline(always)]
     pub(crate) fn begin_limit(&mut self, slot: u32, limit: u32, member: u32, depth: usize, now_ns: u64) {
-        let site = self.code.limits[limit as usize];
-        let state = &self.states.slots[slot as usize];
-        let rank = self.scopes.slots[slot as usize].rank;
+        let site = self.core.code.limits[limit as usize];
+        let state = &self.core.states.slots[slot as usize];
+        let rank = self.core.scopes.slots[slot as usize].rank;
         let (retries, depth) = (state.retries, depth as u16);
         let key = ranked(order_key(Class::Limit, state.ordinal), rank);
-        let details = if self.code.details { self.details.outside(slot) } else { (0, 0) };
+        let details = if self.core.code.details { self.features.details.outside(slot) } else { (0, 0) };
         let row = Limit { live: 0, end: site.end, member, rank, depth, retries, details, until: 0 };
         let at = now_ns.saturating_add(site.ns).min(END_OF_TIME);
-        let (live, tag) = self.scopes.enter(slot, row, at);
+        let (live, tag) = self.core.scopes.enter(slot, row, at);
         // Its children come after it where both end at one instant.
-        let scope = &mut self.scopes.slots[slot as usize];
+        let scope = &mut self.core.scopes.slots[slot as usize];
         scope.rank = rank + u32::from(scope.ranks() > 1);
         self.schedule_limit(at - now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
     }
@@ -50,23 +50,23 @@ impl Engine<'_> {
     /// Schedules the end of a limit; ends of limits that are over can be dropped.
     #[inline(always)]
     fn schedule_limit(&mut self, delay: u64, entry: Entry) {
-        let scopes = &self.scopes;
+        let scopes = &self.core.scopes;
         let is_over =
             |e: &Entry| Event::from_who(e.who) == Event::Limit && scopes.is_over(Event::index(e.who), e.tag);
-        self.pending.push_limit(delay, entry, is_over);
+        self.core.pending.push_limit(delay, entry, is_over);
     }
 
     /// The time of a limit has passed.
     #[cold]
     pub(crate) fn strike(&mut self, live: u32, tag: u32, now_ns: u64) {
-        let Some((slot, at)) = self.scopes.struck(live, tag) else { return };
-        let limit = self.scopes.limits[slot as usize * self.scopes.each + usize::from(at)];
+        let Some((slot, at)) = self.core.scopes.struck(live, tag) else { return };
+        let limit = self.core.scopes.limits[slot as usize * self.core.scopes.each + usize::from(at)];
         if limit.end == CHECKED {
             return self.check_times_out(slot, &limit, now_ns);
         }
         let slot = self.cut_off(slot, at, &limit, now_ns);
         self.back_to(slot, at, &limit);
-        let state = &mut self.states.slots[slot as usize];
+        let state = &mut self.core.states.slots[slot as usize];
         if limit.end == WHOLE {
             state.set_outcome(Some(Kind::Cancelled));
             return self.end_early(slot, now_ns);
@@ -81,12 +81,12 @@ impl Engine<'_> {
     /// Restores the state of a request outside of a limit.
     pub(crate) fn back_to(&mut self, slot: u32, at: u16, limit: &Limit) {
         self.cut_hops(slot, limit);
-        self.states.drop_attempts(slot, limit.retries);
-        self.scopes.leave(slot, at);
-        if self.code.details {
-            self.details.cut(slot, limit.details.0, limit.details.1);
+        self.core.states.drop_attempts(slot, limit.retries);
+        self.core.scopes.leave(slot, at);
+        if self.core.code.details {
+            self.features.details.cut(slot, limit.details.0, limit.details.1);
         }
-        let state = &mut self.states.slots[slot as usize];
+        let state = &mut self.core.states.slots[slot as usize];
         state.tag = state.tag.wrapping_add(1);
     }
 
@@ -94,9 +94,9 @@ impl Engine<'_> {
     pub(crate) fn cut_to(&mut self, slot: u32, limit: &Limit, now_ns: u64) {
         let holds = self.holds_of(slot, limit);
         self.work_is_cut(slot, limit);
-        let selected = self.states.slots[slot as usize].mask();
+        let selected = self.core.states.slots[slot as usize].mask();
         self.take_back(slot, None, now_ns);
-        let counts = !self.states.slots[slot as usize].is_unwanted();
+        let counts = !self.core.states.slots[slot as usize].is_unwanted();
         self.cut_branches(slot, true, counts, now_ns);
         holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now_ns));
     }
@@ -106,7 +106,7 @@ impl Engine<'_> {
     /// slot that the request itself is in now.
     fn cut_off(&mut self, slot: u32, at: u16, limit: &Limit, now_ns: u64) -> u32 {
         let holds = self.holds_of(slot, limit);
-        let state = &self.states.slots[slot as usize];
+        let state = &self.core.states.slots[slot as usize];
         let selected = state.mask();
         let floor = holds.iter().rposition(|hold| self.goes_on(hold));
         let Some(floor) = floor else {
@@ -117,31 +117,31 @@ impl Engine<'_> {
             return slot;
         };
         holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now_ns));
-        let request = self.states.fork(slot);
-        self.clients.copy(slot, request);
-        if self.code.details {
-            self.details.copy(slot, request);
+        let request = self.core.states.fork(slot);
+        self.features.clients.copy(slot, request);
+        if self.core.code.details {
+            self.features.details.copy(slot, request);
         }
-        self.hops.copy(slot, request);
-        if self.work_left.is_kept() {
+        self.features.hops.copy(slot, request);
+        if self.features.work_left.is_kept() {
             self.work_goes_on(slot, request, limit);
         }
         // A request whose client has gone has failed, as everything it passes must see.
-        let failed = limit.end == WHOLE && self.scopes.slots[slot as usize].limits == at + 1;
-        self.scopes.split(slot, request, at, &holds[floor]);
+        let failed = limit.end == WHOLE && self.core.scopes.slots[slot as usize].limits == at + 1;
+        self.core.scopes.split(slot, request, at, &holds[floor]);
         let mut beyond = Vec::new();
         let mut stands = failed.then_some(None);
         self.take_back(slot, Some(Remnant { request, beyond: &mut beyond, stands: stands.as_mut() }), now_ns);
         for &(stage, member, ns) in &beyond {
             self.charge(slot, stage, member, ns.wrapping_neg());
         }
-        let scope = &mut self.scopes.slots[slot as usize];
+        let scope = &mut self.core.scopes.slots[slot as usize];
         (scope.floor, scope.floor_depth) = (holds[floor].pc, holds[floor].depth as u16);
-        self.scopes.hand_notes(slot, request);
+        self.core.scopes.hand_notes(slot, request);
         self.part_from(slot, request, now_ns);
-        self.states.slots[slot as usize].set_unwanted();
+        self.core.states.slots[slot as usize].set_unwanted();
         if failed {
-            self.states.slots[slot as usize].set_outcome(Some(Kind::Cancelled));
+            self.core.states.slots[slot as usize].set_outcome(Some(Kind::Cancelled));
         }
         if let Some(Some(stands)) = stands {
             self.stop_at(slot, &stands, now_ns);
@@ -154,7 +154,7 @@ impl Engine<'_> {
 
     /// Whether requests in a place go on after they are cancelled.
     pub(crate) fn goes_on(&self, hold: &Hold) -> bool {
-        let (queues, shares) = (&self.code.queues, &self.code.shares);
+        let (queues, shares) = (&self.core.code.queues, &self.core.code.shares);
         match hold.what {
             HoldKind::Line { queue } => queues[queue as usize].on_cancel.goes_on(false),
             HoldKind::Slot { queue } => queues[queue as usize].on_cancel.goes_on(true),
@@ -169,9 +169,9 @@ impl Engine<'_> {
 
     /// The balancer of which a request holds something, on the loop that it used there.
     fn instance_of(&self, slot: u32, lb: u32, hold: &Hold) -> u32 {
-        let meets = self.scopes.slots[slot as usize].meets;
-        let meets = self.hops.met_at(slot, hold.pc, hold.depth, meets);
-        self.on_loop(&self.code.lbs[lb as usize], hold.member, meets)
+        let meets = self.core.scopes.slots[slot as usize].meets;
+        let meets = self.features.hops.met_at(slot, hold.pc, hold.depth, meets);
+        self.on_loop(&self.core.code.lbs[lb as usize], hold.member, meets)
     }
 
     pub(crate) fn give_back(&mut self, slot: u32, hold: &Hold, selected: u64, now_ns: u64) {
@@ -180,16 +180,16 @@ impl Engine<'_> {
             HoldKind::Line { queue } => self.leave_line(slot, queue, member, now_ns),
             HoldKind::Slot { queue } => self.give_back_slot(queue, member, selected, now_ns),
             HoldKind::ShareLine { share } => {
-                self.charge(slot, self.code.shares[share as usize].stage, member, now_ns);
+                self.charge(slot, self.core.code.shares[share as usize].stage, member, now_ns);
                 self.leave_share_line(slot, share, member, now_ns);
             }
             HoldKind::Share { share } => {
-                self.charge(slot, self.code.shares[share as usize].stage, member, now_ns);
+                self.charge(slot, self.core.code.shares[share as usize].stage, member, now_ns);
                 self.leave_share(slot, share, member, selected, now_ns);
             }
             HoldKind::Picked { lb, target } => {
                 let instance = self.instance_of(slot, lb, hold);
-                self.balancers[instance as usize].balancer.cancelled(now_ns, target, 0);
+                self.core.balancers[instance as usize].balancer.cancelled(now_ns, target, 0);
             }
             HoldKind::GuardLine { lb } => {
                 let index = self.instance_of(slot, lb, hold);
@@ -205,8 +205,8 @@ impl Engine<'_> {
 
     /// What a request holds, from its step to the end of a limit.
     pub(crate) fn holds_of(&self, slot: u32, limit: &Limit) -> Vec<Hold> {
-        let code = self.code;
-        let state = &self.states.slots[slot as usize];
+        let code = self.core.code;
+        let state = &self.core.states.slots[slot as usize];
         let (mut pc, mut member) = ((state.pc & !FLAGS) as usize, state.member);
         let mut depth = usize::from(state.depth);
         let mut holds = Vec::new();
@@ -231,7 +231,7 @@ impl Engine<'_> {
             if std::mem::take(&mut popped) {
                 let what = match code.steps[pc].op {
                     Op::ReturnTarget { lb } => {
-                        let [_, _, target] = self.states.frame(slot, depth - 1);
+                        let [_, _, target] = self.core.states.frame(slot, depth - 1);
                         Some(HoldKind::Picked { lb, target })
                     }
                     Op::Cold(ColdOp::TellGuard { lb }) => {
@@ -256,7 +256,7 @@ impl Engine<'_> {
             if outermost {
                 return holds;
             }
-            let [back, caller, _] = self.states.frame(slot, depth - 1);
+            let [back, caller, _] = self.core.states.frame(slot, depth - 1);
             pc = (back & !IDLE) as usize;
             member = caller;
             popped = true;
@@ -268,7 +268,7 @@ impl Engine<'_> {
     fn hold_at(&self, before: Op, pc: usize, waits: bool) -> (Option<(HoldKind, u32)>, usize) {
         match before {
             Op::EnterQueue { queue } if waits => {
-                let skip = self.code.queues[queue as usize].skip;
+                let skip = self.core.code.queues[queue as usize].skip;
                 (Some((HoldKind::Line { queue }, skip - 1)), pc - 1)
             }
             Op::Cold(ColdOp::AskGuard { lb }) if waits => {
@@ -282,58 +282,58 @@ impl Engine<'_> {
 
     /// A request left behind goes on from the end of its wait.
     fn stop_at(&mut self, slot: u32, stands: &WaitEnd, now_ns: u64) {
-        self.scopes.slots[slot as usize].drawn = stands.drawn;
-        let state = &mut self.states.slots[slot as usize];
+        self.core.scopes.slots[slot as usize].drawn = stands.drawn;
+        let state = &mut self.core.states.slots[slot as usize];
         state.tag = state.tag.wrapping_add(1);
         (state.pc, state.member, state.depth) =
             (stands.pc as u32 | PARKED, stands.member, stands.depth as u16);
         let (at, tag) = (stands.at.min(END_OF_TIME), state.tag);
-        self.pending.push(now_ns, Entry { at, key: self.step_key(slot), who: slot, tag });
+        self.core.pending.push(now_ns, Entry { at, key: self.step_key(slot), who: slot, tag });
     }
 
     /// Whether a request that goes on unwanted ends at a step.
     pub(crate) fn is_left_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
-        self.states.slots[slot as usize].is_unwanted() && self.scopes.ends_at(slot, pc, depth)
+        self.core.states.slots[slot as usize].is_unwanted() && self.core.scopes.ends_at(slot, pc, depth)
     }
 
     /// Ends a request that went on unwanted.
     #[cold]
     pub(crate) fn vanish(&mut self, slot: u32, now_ns: u64) {
-        self.ledger.last_stop = self.ledger.last_stop.max(now_ns);
-        if self.work_left.is_kept() {
-            self.work_left.drop(slot);
+        self.core.ledger.last_stop = self.core.ledger.last_stop.max(now_ns);
+        if self.features.work_left.is_kept() {
+            self.features.work_left.drop(slot);
         }
-        self.scopes.end(slot);
-        self.branches.clear(slot);
-        self.states.remove(slot);
+        self.core.scopes.end(slot);
+        self.features.branches.clear(slot);
+        self.core.states.remove(slot);
     }
 
     /// Books time of a request that goes on unwanted. It passes outside of the slots around the place where the
     /// request was left behind: those were given back.
     #[cold]
     pub(crate) fn spend(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
-        let ns = ns & self.states.slots[slot as usize].mask();
-        let at = |offset: u32| offset.wrapping_add(member & self.code.mask) as usize;
-        let here = &self.code.stages[stage as usize];
-        let spent = &mut self.ledger.spent[at(here.part)];
+        let ns = ns & self.core.states.slots[slot as usize].mask();
+        let at = |offset: u32| offset.wrapping_add(member & self.core.code.mask) as usize;
+        let here = &self.core.code.stages[stage as usize];
+        let spent = &mut self.core.ledger.spent[at(here.part)];
         *spent = spent.wrapping_add(ns);
-        let top = self.branches.top(slot);
-        let floor = self.scopes.slots[top as usize].floor;
+        let top = self.features.branches.top(slot);
+        let floor = self.core.scopes.slots[top as usize].floor;
         if floor == NOT {
             return;
         }
-        let floor = match self.code.steps[floor as usize].op {
-            Op::LeaveQueue { queue } => self.code.queues[queue as usize].stage,
-            Op::LeaveShare { share } => self.code.shares[share as usize].stage,
+        let floor = match self.core.code.steps[floor as usize].op {
+            Op::LeaveQueue { queue } => self.core.code.queues[queue as usize].stage,
+            Op::LeaveShare { share } => self.core.code.shares[share as usize].stage,
             _ => return,
         };
-        let first = self.code.blocks[here.block as usize].stages.start;
+        let first = self.core.code.blocks[here.block as usize].stages.start;
         if !(first..=stage).contains(&floor) {
             return;
         }
-        for around in &self.code.stages[first as usize..floor as usize] {
+        for around in &self.core.code.stages[first as usize..floor as usize] {
             if let Some(gauge) = around.gauge {
-                let behind = &mut self.ledger.behind[at(gauge)];
+                let behind = &mut self.core.ledger.behind[at(gauge)];
                 *behind = behind.wrapping_add(ns);
             }
         }
@@ -341,17 +341,20 @@ impl Engine<'_> {
 
     /// A request leaves the line without being served.
     pub(crate) fn leave_line(&mut self, slot: u32, queue: u32, member: u32, now_ns: u64) {
-        let site = &self.code.queues[queue as usize];
-        let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
+        let site = &self.core.code.queues[queue as usize];
+        let gauge =
+            &mut self.core.ledger.gauges[site.gauge.wrapping_add(member & self.core.code.mask) as usize];
         gauge.waiting = gauge.waiting.wrapping_add(now_ns);
-        self.members[member.wrapping_add(site.offset) as usize].queue.abandon(&mut self.links, slot);
+        self.core.members[member.wrapping_add(site.offset) as usize]
+            .queue
+            .abandon(&mut self.core.links, slot);
         self.charge(slot, site.stage, member, now_ns);
     }
 
     /// Counts a request that is cut off on its way in: it has not reached what is behind.
     pub(crate) fn count_cut(&mut self, stage: u32, member: u32, selected: u64) {
-        if let Some(offset) = self.code.stages[stage as usize].cuts {
-            self.ledger.cuts[member.wrapping_add(offset) as usize] += selected & 1;
+        if let Some(offset) = self.core.code.stages[stage as usize].cuts {
+            self.core.ledger.cuts[member.wrapping_add(offset) as usize] += selected & 1;
         }
     }
 }

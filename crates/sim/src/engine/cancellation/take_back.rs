@@ -11,15 +11,15 @@ impl Engine<'_> {
     /// Takes back what was added up for waits, entries and visits that a request will not reach. A part that it
     /// leaves behind will reach them, and its time is part of no latency from now on.
     pub(crate) fn take_back(&mut self, slot: u32, left: Option<Remnant>, now_ns: u64) {
-        let state = self.states.slots[slot as usize];
+        let state = self.core.states.slots[slot as usize];
         if state.pc & PARKED == 0 {
             return self.take_back_place(slot, left, now_ns);
         }
         let stop = (state.pc & !FLAGS) as usize;
-        let scope = self.scopes.slots[slot as usize];
+        let scope = self.core.scopes.slots[slot as usize];
         let mut passing = Passing { at: scope.since, key: self.step_key(slot), found: false, slot, left };
-        if let Op::BeginAttempt { retry } = self.code.steps[stop].op {
-            let stage = self.code.retries[retry as usize].stage;
+        if let Op::BeginAttempt { retry } = self.core.code.steps[stop].op {
+            let stage = self.core.code.retries[retry as usize].stage;
             let ns = if scope.drawn > 0 { scope.waits[0] } else { 0 };
             passing.key = ranked(order_key(Class::Limit, state.ordinal), scope.rank);
             return self.pass(&mut passing, ns, now_ns, (stage, scope.member, true));
@@ -29,8 +29,8 @@ impl Engine<'_> {
 
     /// Of a request that stands somewhere: in line, at work, lost, or called from there and not yet gone on.
     fn take_back_place(&mut self, slot: u32, left: Option<Remnant>, now_ns: u64) {
-        let code = self.code;
-        let state = self.states.slots[slot as usize];
+        let code = self.core.code;
+        let state = self.core.states.slots[slot as usize];
         let stop = (state.pc & !FLAGS) as usize;
         // It was sent on, and has not arrived there.
         if state.pc & BEGINS != 0 || stop == 0 {
@@ -59,9 +59,9 @@ impl Engine<'_> {
 
     /// Of a request that waits: along the steps from where the wait began to where it stops.
     fn take_back_way(&mut self, mut passing: Passing, stop: usize, now_ns: u64) {
-        let (code, slot) = (self.code, passing.slot);
-        let state = self.states.slots[slot as usize];
-        let scope = self.scopes.slots[slot as usize];
+        let (code, slot) = (self.core.code, passing.slot);
+        let state = self.core.states.slots[slot as usize];
+        let scope = self.core.scopes.slots[slot as usize];
         let (mut pc, mut member, mut depth) = (scope.pc as usize, scope.member, usize::from(scope.depth));
         let mut drawn = scope.waits[..usize::from(scope.drawn)].iter();
         while pc != stop || depth != usize::from(state.depth) {
@@ -85,7 +85,7 @@ impl Engine<'_> {
                     member = target.member;
                 }
                 Op::Return => {
-                    let [back, caller, _] = self.states.frame(slot, depth - 1);
+                    let [back, caller, _] = self.core.states.frame(slot, depth - 1);
                     let behind = usize::from(back & IDLE != 0 && state.outcome().is_none());
                     pc = (back & !IDLE) as usize + behind;
                     depth -= behind;
@@ -124,9 +124,9 @@ impl Engine<'_> {
 
     /// Passes a drawn wait; visits that it would have counted are forgotten.
     fn pass_drawn(&mut self, passing: &mut Passing, draw: u32, ns: u64, member: u32, now_ns: u64) {
-        let site = &self.code.draws[draw as usize];
+        let site = &self.core.code.draws[draw as usize];
         if passing.found {
-            let lost = site.loss.and_then(|loss| self.code.losses[loss as usize].visits);
+            let lost = site.loss.and_then(|loss| self.core.code.losses[loss as usize].visits);
             site.visits.into_iter().chain(lost).for_each(|counter| self.forget_visit(passing, counter));
         }
         self.pass(passing, ns, now_ns, (site.stage, member, site.inwards));
@@ -134,11 +134,11 @@ impl Engine<'_> {
 
     /// Where a call leads; its entry is taken back if the request does not reach it.
     fn take_back_call(&mut self, passing: &Passing, call: u32, member: u32) -> Target {
-        let site = self.code.calls[call as usize];
-        let target = self.code.call_targets[member.wrapping_add(site.offset) as usize];
+        let site = self.core.code.calls[call as usize];
+        let target = self.core.code.call_targets[member.wrapping_add(site.offset) as usize];
         if passing.found && (passing.left.is_none() || passing.is_to_stop()) {
-            let selected = self.states.slots[passing.slot as usize].mask();
-            self.members[target.member as usize].entries -= selected as i32 & 1;
+            let selected = self.core.states.slots[passing.slot as usize].mask();
+            self.core.members[target.member as usize].entries -= selected as i32 & 1;
         }
         target
     }
@@ -146,7 +146,7 @@ impl Engine<'_> {
     /// Attempts that a part left behind does not begin.
     fn forget_attempts(&mut self, passing: &Passing) {
         if passing.found && passing.is_to_stop() {
-            self.states.end_attempts(passing.slot, false);
+            self.core.states.end_attempts(passing.slot, false);
         }
     }
 
@@ -154,10 +154,10 @@ impl Engine<'_> {
     fn forget_visit(&mut self, passing: &Passing, counter: u32) {
         let of = passing.left.as_ref().map_or(passing.slot, |left| left.request);
         if of != NOT {
-            self.states.forget_visit(of, counter);
+            self.core.states.forget_visit(of, counter);
         }
         if passing.is_to_stop() {
-            self.states.forget_visit(passing.slot, counter);
+            self.core.states.forget_visit(passing.slot, counter);
         }
     }
 
@@ -165,7 +165,7 @@ impl Engine<'_> {
     pub(super) fn pass(&mut self, passing: &mut Passing, ns: u64, now_ns: u64, at: (u32, u32, bool)) {
         let (stage, member, inwards) = at;
         let end = passing.at.saturating_add(ns);
-        if (end, passing.key) > (now_ns, self.turn.1) {
+        if (end, passing.key) > (now_ns, self.core.turn.1) {
             let beyond = end - passing.at.max(now_ns);
             if passing.found && passing.is_to_stop() {
                 self.charge(passing.slot, stage, member, ns.wrapping_neg());
@@ -174,7 +174,7 @@ impl Engine<'_> {
             } else {
                 self.charge(passing.slot, stage, member, beyond.wrapping_neg());
                 if !passing.found && inwards {
-                    let selected = self.states.slots[passing.slot as usize].mask();
+                    let selected = self.core.states.slots[passing.slot as usize].mask();
                     self.count_cut(stage, member, selected);
                 }
             }

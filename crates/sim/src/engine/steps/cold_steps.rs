@@ -20,9 +20,9 @@ impl Engine<'_> {
         depth: usize,
         now_ns: u64,
     ) {
-        let selected = self.states.slots[slot as usize].mask();
+        let selected = self.core.states.slots[slot as usize].mask();
         let waits = self.enter_share(slot, share, member, selected, now_ns);
-        self.charge(slot, self.code.shares[share as usize].stage, member, now_ns.wrapping_neg());
+        self.charge(slot, self.core.code.shares[share as usize].stage, member, now_ns.wrapping_neg());
         self.leave_at(slot, (pc as u32 + 1) | if waits { LINE } else { 0 }, member, depth);
     }
 
@@ -37,10 +37,10 @@ impl Engine<'_> {
         depth: usize,
         now_ns: u64,
     ) -> bool {
-        let state = &self.states.slots[slot as usize];
+        let state = &self.core.states.slots[slot as usize];
         let (selected, failed) = (state.mask(), state.has_failed());
         self.leave_share(slot, share, member, selected, now_ns);
-        self.charge(slot, self.code.shares[share as usize].stage, member, now_ns);
+        self.charge(slot, self.core.code.shares[share as usize].stage, member, now_ns);
         if failed {
             self.count_errors(slot, member, pc);
         }
@@ -54,15 +54,15 @@ impl Engine<'_> {
     /// Takes a token; without one the request is refused, and goes on at the returned step.
     #[inline(never)]
     pub(super) fn take_token(&mut self, slot: u32, rate: u32, member: u32, now_ns: u64) -> Option<usize> {
-        let site = self.code.rate_sites[rate as usize];
+        let site = self.core.code.rate_sites[rate as usize];
         let key = site.key.and_then(|key| self.key(slot, key));
-        if self.rates[member.wrapping_add(site.offset) as usize].take(now_ns, key).is_ok() {
+        if self.core.rates[member.wrapping_add(site.offset) as usize].take(now_ns, key).is_ok() {
             return None;
         }
         self.count_refusal(slot, member, site.stage);
         self.refuse(slot, member, site.stage, Kind::Overloaded);
-        if self.code.details {
-            self.details.slots[slot as usize].status = TOO_MANY;
+        if self.core.code.details {
+            self.features.details.slots[slot as usize].status = TOO_MANY;
         }
         Some(site.skip as usize)
     }
@@ -70,7 +70,7 @@ impl Engine<'_> {
     /// The answer comes back through a node that may fail it.
     #[inline(never)]
     pub(super) fn pass_flaky(&mut self, slot: u32, flaky: u32, pc: usize, member: u32) {
-        if self.states.slots[slot as usize].has_failed() {
+        if self.core.states.slots[slot as usize].has_failed() {
             self.count_errors(slot, member, pc);
         } else {
             self.fails(slot, flaky);
@@ -80,15 +80,15 @@ impl Engine<'_> {
     /// The request stops here until it is called again.
     #[inline]
     pub(crate) fn leave_at(&mut self, slot: u32, pc: u32, member: u32, depth: usize) {
-        self.states.slots[slot as usize].stop_at(pc, member, depth);
+        self.core.states.slots[slot as usize].stop_at(pc, member, depth);
     }
 
     /// The order of a request's steps; by rank where several branches of one request can be in flight.
     #[inline]
     pub(crate) fn step_key(&self, slot: u32) -> u64 {
-        let ordinal = self.states.slots[slot as usize].ordinal;
-        if self.code.goes_on {
-            return ranked(order_key(Class::Step, ordinal), self.scopes.slots[slot as usize].rank);
+        let ordinal = self.core.states.slots[slot as usize].ordinal;
+        if self.core.code.goes_on {
+            return ranked(order_key(Class::Step, ordinal), self.core.scopes.slots[slot as usize].rank);
         }
         crate::engine::step_key(ordinal)
     }

@@ -31,12 +31,12 @@ impl Engine<'_> {
     #[inline(never)]
     #[expect(clippy::too_many_lines, reason = "the head of this file says why")]
     pub(crate) fn go_on(&mut self, slot: u32, now_ns: u64, time: u64, after_faults: bool) {
-        let code = self.code;
+        let code = self.core.code;
         // Held as long as nothing else may change it: borrowed again after each call that could.
-        let mut state = &mut self.states.slots[slot as usize];
+        let mut state = &mut self.core.states.slots[slot as usize];
         macro_rules! again {
             () => {
-                state = &mut self.states.slots[slot as usize]
+                state = &mut self.core.states.slots[slot as usize]
             };
         }
         if state.pc & (LINE | BEGINS | CHECK | FAN) != 0 {
@@ -79,7 +79,8 @@ impl Engine<'_> {
                     self.charge(slot, $site.stage, member, $ns);
                     again!();
                 } else {
-                    let part = &mut self.ledger.parts[$site.part.wrapping_add(member & code.mask) as usize];
+                    let part =
+                        &mut self.core.ledger.parts[$site.part.wrapping_add(member & code.mask) as usize];
                     *part = part.wrapping_add($ns & state.mask());
                 }
             };
@@ -90,15 +91,16 @@ impl Engine<'_> {
                 if $site.shared {
                     first
                 } else {
-                    first + u32::from(self.scopes.slots[slot as usize].meets) * code.instances.len() as u32
+                    first
+                        + u32::from(self.core.scopes.slots[slot as usize].meets) * code.instances.len() as u32
                 }
             }};
         }
         macro_rules! draw {
             ($site:expr) => {{
-                let mut key = self.draw_keys[$site.key as usize].with(state.way.bits());
+                let mut key = self.core.draw_keys[$site.key as usize].with(state.way.bits());
                 if let Some(counter) = $site.visits {
-                    key = on_visit(key, self.states.rows.visits.count(slot, counter));
+                    key = on_visit(key, self.core.states.rows.visits.count(slot, counter));
                 }
                 $site.sampler.draw(key)
             }};
@@ -115,7 +117,8 @@ impl Engine<'_> {
                         again!();
                         if broken { 0 } else { booked }
                     };
-                    let part = &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
+                    let part =
+                        &mut self.core.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
                     *part = part.wrapping_add(booked);
                     time = time.saturating_add(ns);
                     drawn = true;
@@ -124,7 +127,7 @@ impl Engine<'_> {
                 Op::Wait { wait } => {
                     let site = &code.waits[wait as usize];
                     if time == now_ns {
-                        self.scopes.stand(slot, now_ns, pc, member, depth);
+                        self.core.scopes.stand(slot, now_ns, pc, member, depth);
                     }
                     time = time.saturating_add(site.ns);
                     charge!(site, site.ns);
@@ -132,8 +135,8 @@ impl Engine<'_> {
                 }
                 Op::WaitDrawn { draw } => {
                     if time == now_ns {
-                        self.scopes.stand(slot, now_ns, pc, member, depth);
-                    } else if self.scopes.is_full(slot) {
+                        self.core.scopes.stand(slot, now_ns, pc, member, depth);
+                    } else if self.core.scopes.is_full(slot) {
                         break;
                     }
                     let site = &code.draws[draw as usize];
@@ -143,7 +146,7 @@ impl Engine<'_> {
                         again!();
                     }
                     charge!(site, ns);
-                    self.scopes.drew(slot, ns);
+                    self.core.scopes.drew(slot, ns);
                     time = time.saturating_add(ns);
                     drawn = true;
                     pc += 1;
@@ -159,11 +162,11 @@ impl Engine<'_> {
                     pc += 1;
                 }
                 Op::LeaveLimit => {
-                    if time != now_ns && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
+                    if time != now_ns && (state.has_failed() || self.core.scopes.may_be_cut(slot, time)) {
                         break;
                     }
                     count_errors!();
-                    self.scopes.leave_innermost(slot);
+                    self.core.scopes.leave_innermost(slot);
                     pc += 1;
                 }
                 Op::PickTarget { lb } => {
@@ -172,31 +175,37 @@ impl Engine<'_> {
                         in_turn!();
                     }
                     let instance = instance!(site);
-                    let of = &mut self.balancers[instance as usize];
+                    let of = &mut self.core.balancers[instance as usize];
                     if site.counts {
-                        of.take_returns(self.turn);
+                        of.take_returns(self.core.turn);
                     }
-                    let draw = of.picks.with(self.states.rows.tries(state, slot).bits());
+                    let draw = of.picks.with(self.core.states.rows.tries(state, slot).bits());
                     let rule = state.exclude();
-                    let picked = if rule == Exclude::None || self.states.tried[slot as usize].is_empty() {
+                    let picked = if rule == Exclude::None || self.core.states.tried[slot as usize].is_empty()
+                    {
                         of.balancer.pick(draw, &[])
                     } else {
-                        let own = self.hops.tag(slot, instance);
-                        of.pick_anew(draw, &self.states.tried[slot as usize], own, &mut self.excluded)
+                        let own = self.features.hops.tag(slot, instance);
+                        of.pick_anew(
+                            draw,
+                            &self.core.states.tried[slot as usize],
+                            own,
+                            &mut self.core.excluded,
+                        )
                     };
                     match picked {
                         Some(index) => {
                             if rule != Exclude::None {
-                                let own = self.hops.tag(slot, instance);
-                                self.states.tried[slot as usize].picked(rule, own, index);
+                                let own = self.features.hops.tag(slot, instance);
+                                self.core.states.tried[slot as usize].picked(rule, own, index);
                             }
                             let target = of.targets.get(code, index);
                             let back = (pc as u32 + 1) | if site.counts { 0 } else { IDLE };
-                            self.states.rows.set_frame(state, slot, depth, [back, member, index]);
+                            self.core.states.rows.set_frame(state, slot, depth, [back, member, index]);
                             depth += 1;
                             pc = target.pc as usize;
                             member = target.member;
-                            self.members[member as usize].entries += i32::from(state.selected());
+                            self.core.members[member as usize].entries += i32::from(state.selected());
                         }
                         None => {
                             self.refuse(slot, member, site.stage, Kind::NoTarget);
@@ -208,11 +217,14 @@ impl Engine<'_> {
                 Op::ReturnTarget { lb } => {
                     let site = &code.lbs[lb as usize];
                     let failed = state.has_failed();
-                    if site.can_be_cut && time != now_ns && (failed || self.scopes.may_be_cut(slot, time)) {
+                    if site.can_be_cut
+                        && time != now_ns
+                        && (failed || self.core.scopes.may_be_cut(slot, time))
+                    {
                         break;
                     }
                     if site.counts || failed {
-                        let target = self.states.rows.frame(state, slot, depth - 1)[2];
+                        let target = self.core.states.rows.frame(state, slot, depth - 1)[2];
                         let instance = instance!(site);
                         if !site.counts {
                             self.came_back(slot, instance, target);
@@ -227,7 +239,7 @@ impl Engine<'_> {
                             self.done(slot, instance, target, now_ns);
                             again!();
                         } else {
-                            self.balancers[instance as usize].balancer.succeeded(target);
+                            self.core.balancers[instance as usize].balancer.succeeded(target);
                         }
                     }
                     count_errors!();
@@ -236,7 +248,7 @@ impl Engine<'_> {
                 }
                 Op::EnterQueue { queue } => {
                     let site = &code.queues[queue as usize];
-                    let at = &mut self.members[member.wrapping_add(site.offset) as usize];
+                    let at = &mut self.core.members[member.wrapping_add(site.offset) as usize];
                     if time == now_ns {
                         at.coming -= u32::from(site.ahead);
                     } else if site.ahead && at.coming == 0 && at.queue.is_idle() {
@@ -247,8 +259,9 @@ impl Engine<'_> {
                         break;
                     }
                     let queue = &mut at.queue;
-                    let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & code.mask) as usize];
-                    match queue.enter(site.limits, &mut self.links, slot) {
+                    let gauge =
+                        &mut self.core.ledger.gauges[site.gauge.wrapping_add(member & code.mask) as usize];
+                    match queue.enter(site.limits, &mut self.core.links, slot) {
                         QueueEntry::Inside => {
                             gauge.busy = gauge.busy.wrapping_sub(time);
                             gauge.served = gauge.served.wrapping_sub(time & state.mask());
@@ -307,7 +320,7 @@ impl Engine<'_> {
                     pc += 1;
                 }
                 Op::LeaveFaulty { .. } => {
-                    if time != now_ns && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
+                    if time != now_ns && (state.has_failed() || self.core.scopes.may_be_cut(slot, time)) {
                         break;
                     }
                     self.survived(slot, pc, member);
@@ -321,7 +334,7 @@ impl Engine<'_> {
                         again!();
                     }
                     let exclude = code.retries[retry as usize].config.exclude;
-                    self.states.rows.begin_attempts(state, slot, exclude);
+                    self.core.states.rows.begin_attempts(state, slot, exclude);
                     pc += 1;
                 }
                 Op::BeginAttempt { .. } | Op::Serve => pc += 1,
@@ -333,7 +346,7 @@ impl Engine<'_> {
                     }
                     if site.in_turn
                         && time != now_ns
-                        && (failed || code.details || self.scopes.may_be_cut(slot, time))
+                        && (failed || code.details || self.core.scopes.may_be_cut(slot, time))
                     {
                         break;
                     }
@@ -341,7 +354,7 @@ impl Engine<'_> {
                     // An answer's status may be retried although it is not a failure.
                     if !failed && !code.details {
                         let redraw = site.config.work == Work::Redraw;
-                        self.states.rows.end_attempts(state, slot, redraw);
+                        self.core.states.rows.end_attempts(state, slot, redraw);
                         pc += 1;
                     } else {
                         match self.next_attempt(slot, member, retry, now_ns) {
@@ -355,7 +368,7 @@ impl Engine<'_> {
                 Op::Fault { fault } => {
                     in_turn!();
                     let site = &code.faults[fault as usize];
-                    let node = &mut self.faults[member.wrapping_add(site.offset) as usize];
+                    let node = &mut self.core.faults[member.wrapping_add(site.offset) as usize];
                     if node.is_up(&site.law, now_ns, after_faults) {
                         pc += 1;
                     } else {
@@ -373,11 +386,11 @@ impl Engine<'_> {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
                     let frame = [(pc as u32 + 1) | IDLE, member, 0];
-                    self.states.rows.set_frame(state, slot, depth, frame);
+                    self.core.states.rows.set_frame(state, slot, depth, frame);
                     depth += 1;
                     pc = target.pc as usize;
                     member = target.member;
-                    self.members[member as usize].entries += i32::from(state.selected());
+                    self.core.members[member as usize].entries += i32::from(state.selected());
                 }
                 Op::CallReturn => {
                     depth -= 1;
@@ -385,7 +398,7 @@ impl Engine<'_> {
                 }
                 Op::Return => {
                     count_errors!();
-                    let [back, caller, _] = self.states.rows.frame(state, slot, depth - 1);
+                    let [back, caller, _] = self.core.states.rows.frame(state, slot, depth - 1);
                     let behind = usize::from(back & IDLE != 0 && !state.has_failed());
                     pc = (back & !IDLE) as usize + behind;
                     depth -= behind;
@@ -393,7 +406,9 @@ impl Engine<'_> {
                 }
                 Op::End => {
                     if code.ends_in_turn
-                        || code.patience_ns.is_some() && time != now_ns && self.scopes.may_be_cut(slot, time)
+                        || code.patience_ns.is_some()
+                            && time != now_ns
+                            && self.core.scopes.may_be_cut(slot, time)
                     {
                         in_turn!();
                     }
