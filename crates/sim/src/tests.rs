@@ -270,9 +270,9 @@ scenario("s", lb.least_conn(pool(3, dyno)), traffic.poisson(every = 5 * ms), req
         let load = load(&point.scenarios[0], Some(500), Key::new(1));
         let stop = AtomicBool::new(false);
         let mut engine = Engine::new(&code, load, Key::new(1), &stop);
-        engine.core.sabotage = sabotage;
+        engine.sabotage(sabotage);
         engine.run().unwrap();
-        engine.core.ledger.add_constant_waits(&code);
+        engine.core.ledger_mut().add_constant_waits(&code);
         engine.violations(Some(500), Some(500)).join("; ")
     };
     assert_eq!(violations(None), "");

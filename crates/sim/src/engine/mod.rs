@@ -11,6 +11,7 @@
 mod arrivals;
 mod cancellation;
 mod cold_ops;
+mod core;
 mod keys;
 pub(crate) mod steps;
 mod transitions;
@@ -36,6 +37,7 @@ use crate::state::request_state::RequestStates;
 use crate::state::scopes::Scopes;
 use crate::state::source::Source;
 use crate::state::work_left::WorkLeft;
+pub(crate) use core::Core;
 use keys::Keys;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::draws::purpose;
@@ -133,54 +135,6 @@ impl Event {
 pub(crate) struct Engine<'a> {
     pub(crate) core: Core<'a>,
     pub(crate) features: FeatureStates,
-}
-
-/// What every replication has.
-pub(crate) struct Core<'a> {
-    pub(crate) code: &'a Code,
-    pub(crate) source: Source,
-    pub(crate) pending: Pending,
-    pub(crate) states: RequestStates,
-    pub(crate) scopes: Scopes,
-    pub(crate) excluded: Vec<u32>,
-    /// By member; behind them further queues of their blocks.
-    pub(crate) members: Vec<Member>,
-    pub(crate) links: Links,
-    pub(crate) balancers: Vec<Instance>,
-    /// The keys of each retry's backoffs, and its budgets.
-    pub(crate) backoffs: Vec<Key>,
-    pub(crate) budgets: Vec<budget::Tokens>,
-    pub(crate) rates: Vec<RateLimit>,
-    pub(crate) faults: Vec<Faulty>,
-    /// By member: entries of selected requests that were carried over.
-    pub(crate) entered: Vec<i64>,
-    pub(crate) holds: Vec<(u32, u32)>,
-    pub(crate) spare_holds: Vec<u32>,
-    pub(crate) draw_keys: Vec<Key>,
-    pub(crate) request_key: Key,
-    pub(crate) issued: u64,
-    /// Ordinal at which the second half of the window begins.
-    pub(crate) half: u64,
-    /// How many of the window's two instants the clock has passed.
-    pub(crate) passed: usize,
-    /// The next of them, once known, or the end of the time that is counted.
-    pub(crate) mark: u64,
-    /// Time and order of the current event, and its class alone.
-    pub(crate) turn: (u64, u64),
-    pub(crate) class_key: u64,
-    /// Whether no more requests arrive.
-    pub(crate) over: bool,
-    pub(crate) stop: &'a AtomicBool,
-    /// Further attempts so far, and whether the run was stopped among them.
-    pub(crate) attempts: u64,
-    pub(crate) stopped: bool,
-    /// Why the run must end early.
-    pub(crate) cut: Option<Cut>,
-    /// Whether a request ended beyond the time that is counted.
-    pub(crate) beyond_horizon: bool,
-    pub ledger: Ledger,
-    #[cfg(test)]
-    pub sabotage: Option<Sabotage>,
 }
 
 /// The state of the features, each touched by its own file.
@@ -427,6 +381,12 @@ impl<'a> Engine<'a> {
         }
         self.core.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum::<u64>()
             + self.features.guards.left()
+    }
+
+    /// Breaks something, for a test of the self-checks.
+    #[cfg(test)]
+    pub fn sabotage(&mut self, what: Option<Sabotage>) {
+        self.core.sabotage = what;
     }
 
     /// Whether this is the time to break that.

@@ -29,20 +29,20 @@ impl Engine<'_> {
 
     /// Creates a branch of a waiting request; the caller sets where it goes.
     pub(crate) fn send_in(&mut self, parent: u32, index: u32, len: u32, now_ns: u64) -> u32 {
-        let child = self.core.states.branch(parent);
-        self.core.scopes.begin(child);
-        let from = self.core.scopes.slots[parent as usize];
+        let child = self.core.states_mut().branch(parent);
+        self.core.scopes_mut().begin(child);
+        let from = *self.core.scope(parent);
         let each = (from.ranks() - 1) / len.max(1);
         if each == 0 {
-            self.core.cut = Some(Cut::TooManyBranches);
+            self.core.cut_off(Cut::TooManyBranches);
         }
-        let scope = &mut self.core.scopes.slots[child as usize];
+        let scope = self.core.scope_mut(child);
         scope.rank = from.rank + 1 + index * each;
         scope.ranks_end = (scope.rank & RANKS) + each;
         (scope.meets, scope.floor) = (from.meets, NOT);
         self.features.details.branch(parent, child);
         self.features.hops.branch(parent, child);
-        let retries = self.core.states.slots[parent as usize].retries;
+        let retries = self.core.state(parent).retries;
         let tries_of = if retries > 0 { self.features.branches.tried_of(parent) } else { NOT };
         let hedge_of = self.features.branches.row(parent).hedge_of;
         *self.features.branches.row_mut(child) =
@@ -61,16 +61,16 @@ impl Engine<'_> {
 
     /// How many frames a request has within the part that can be cut off by itself.
     pub(crate) fn frames_within(&self, slot: u32, depth: usize) -> u64 {
-        let floor = self.core.scopes.depth_of_innermost(slot);
+        let floor = self.core.scopes().depth_of_innermost(slot);
         let (mut at, mut frames) = (depth, 0);
         while at > floor {
-            let [back, _, _] = self.core.states.frame(slot, at - 1);
+            let [back, _, _] = self.core.states().frame(slot, at - 1);
             let pc = (back & !IDLE) as usize;
             at -= 1;
-            match (self.core.code.steps[pc].op, self.core.code.steps[pc - 1].op) {
+            match (self.core.code().steps[pc].op, self.core.code().steps[pc - 1].op) {
                 // It has two frames.
                 (Op::Cold(ColdOp::TellGuard { .. }), _) => at -= 1,
-                (Op::CallReturn, Op::Call { call }) if self.core.code.calls[call as usize].sends_in => {
+                (Op::CallReturn, Op::Call { call }) if self.core.code().calls[call as usize].sends_in => {
                     frames -= 1
                 }
                 _ => {}
@@ -82,26 +82,26 @@ impl Engine<'_> {
 
     /// Removes a branch for which nothing waits any more.
     pub(crate) fn remove_branch(&mut self, slot: u32, now_ns: u64) {
-        self.core.ledger.last_stop = self.core.ledger.last_stop.max(now_ns);
-        self.core.scopes.end(slot);
+        self.core.ledger_mut().last_stop = self.core.ledger().last_stop.max(now_ns);
+        self.core.scopes_mut().end(slot);
         self.features.branches.clear(slot);
-        self.core.states.remove(slot);
+        self.core.states_mut().remove(slot);
     }
 
     /// Moves the notes of one branch to another.
     pub(crate) fn move_notes(&mut self, from: u32, to: u32) {
-        let mut notes = std::mem::take(&mut self.core.scopes.notes[from as usize]);
-        self.core.scopes.notes[to as usize].append(&mut notes);
-        self.core.scopes.notes[from as usize] = notes;
+        let mut notes = std::mem::take(&mut self.core.scopes_mut().notes[from as usize]);
+        self.core.scopes_mut().notes[to as usize].append(&mut notes);
+        self.core.scopes_mut().notes[from as usize] = notes;
     }
 
     /// Resumes a parent at a step with the answer of a branch that has ended.
     pub(crate) fn resume(&mut self, slot: u32, pc: u32, outcome: Outcome, said: (u16, bool)) {
-        let turn = self.core.states.rows.turns.count(slot);
-        self.core.states.rows.turns.set(slot, turn + 1);
+        let turn = self.core.states_mut().rows.turns.count(slot);
+        self.core.states_mut().rows.turns.set(slot, turn + 1);
         let detail = &mut self.features.details.slots[slot as usize];
         (detail.status, detail.relayed) = said;
-        let state = &mut self.core.states.slots[slot as usize];
+        let state = self.core.state_mut(slot);
         state.set_outcome(outcome);
         state.tag = state.tag.wrapping_add(1);
         state.pc = pc;
@@ -137,12 +137,12 @@ impl Engine<'_> {
 
     /// The same for an attempt that began at `begun`.
     pub(crate) fn book_start(&mut self, slot: u32, heir: u32, begun: u64) {
-        let member = self.core.states.slots[slot as usize].member;
+        let member = self.core.state(slot).member;
         let Some(group) = self.features.branches.group(slot) else { return };
         // If it was left behind since, its time up to then is booked.
         let (site, ns) = (group.site, begun.saturating_sub(group.since));
         if ns > 0 {
-            self.charge(heir, self.core.code.hedges[site as usize].stage, member, ns);
+            self.charge(heir, self.core.code().hedges[site as usize].stage, member, ns);
         }
     }
 
@@ -154,7 +154,7 @@ impl Engine<'_> {
         if let Some(floor) = floor {
             return self.leave_behind(slot, &holds, floor, heir, now_ns);
         }
-        let selected = self.core.states.slots[slot as usize].mask();
+        let selected = self.core.state(slot).mask();
         if self.features.work_left.is_kept() {
             self.features.work_left.drop(slot);
         }
@@ -176,23 +176,23 @@ impl Engine<'_> {
     fn whole(&self, slot: u32) -> Limit {
         match self.features.branches.row(slot).hedge {
             NOT => Limit { end: WHOLE, depth: 1, ..Limit::default() },
-            hedge => Limit { end: self.core.code.hedges[hedge as usize].end, ..Limit::default() },
+            hedge => Limit { end: self.core.code().hedges[hedge as usize].end, ..Limit::default() },
         }
     }
 
     /// Leaves a branch behind in a place whose requests go on.
     fn leave_behind(&mut self, slot: u32, holds: &[Hold], floor: usize, heir: Option<u32>, now_ns: u64) {
-        let selected = self.core.states.slots[slot as usize].mask();
+        let selected = self.core.state(slot).mask();
         holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now_ns));
         let lines = self.lines_around(slot);
-        self.core.scopes.leave_behind(slot, &holds[floor], &lines);
+        self.core.scopes_mut().leave_behind(slot, &holds[floor], &lines);
         self.loses_its_own(slot);
         self.turn_away(slot, heir, Some(&holds[floor]), now_ns);
     }
 
     /// A request went on in another slot and left this one behind: the branch is in that slot from now on.
     pub(crate) fn part_from(&mut self, slot: u32, request: u32, now_ns: u64) {
-        if !self.core.code.branches {
+        if !self.core.code().branches {
             return;
         }
         let row = self.features.branches.row(slot);
@@ -201,7 +201,7 @@ impl Engine<'_> {
             group.branches[row.index as usize] = request;
         }
         let lines = self.lines_around(slot);
-        self.core.scopes.haunt(slot, &lines);
+        self.core.scopes_mut().haunt(slot, &lines);
         self.hand_visits_of_first(slot, request, now_ns);
         self.loses_its_own(slot);
         self.turn_away_behind(slot, Some(request), now_ns);
@@ -212,7 +212,7 @@ impl Engine<'_> {
     fn loses_its_own(&mut self, top: u32) {
         let Row { tries_of, hedge_of, group, .. } = self.features.branches.row(top);
         if tries_of != NOT {
-            self.core.states.inherit_tried(tries_of, top);
+            self.core.states_mut().inherit_tried(tries_of, top);
         }
         *self.features.branches.row_mut(top) = Row { group, ..ALONE };
         let mut stack = self.open_of(top);
@@ -242,10 +242,10 @@ impl Engine<'_> {
         }
         self.turn_away_behind(slot, heir, now_ns);
         self.settle_notes(slot, heir);
-        let scope = &mut self.core.scopes.slots[slot as usize];
+        let scope = self.core.scope_mut(slot);
         scope.floor = floor.map_or(NOT, |floor| floor.pc);
         scope.floor_depth = floor.map_or(0, |floor| floor.depth as u16);
-        self.core.states.slots[slot as usize].set_unwanted();
+        self.core.state_mut(slot).set_unwanted();
         for (stage, member, ns) in beyond {
             self.charge(slot, stage, member, ns);
         }
@@ -269,7 +269,7 @@ impl Engine<'_> {
     fn lines_around(&self, slot: u32) -> Vec<u32> {
         let (mut lines, mut at) = (Vec::new(), self.features.branches.parent(slot));
         while at != NOT {
-            self.core.scopes.lines_of(at, &mut lines);
+            self.core.scopes().lines_of(at, &mut lines);
             at = self.features.branches.parent(at);
         }
         lines
@@ -277,15 +277,15 @@ impl Engine<'_> {
 
     /// The first attempt of a hedge is on the way of the request itself: copies its visits up to now.
     fn hand_visits_of_first(&mut self, slot: u32, to: u32, now_ns: u64) {
-        if self.core.code.visits == 0 {
+        if self.core.code().visits == 0 {
             return;
         }
         let first = self.features.branches.group(slot).filter(|group| group.hedging.is_some());
         let first = first.and_then(|group| group.branches.first().copied()).filter(|b| *b != NOT);
         let Some(first) = first else { return };
         self.hand_visits_of_first(first, first, now_ns);
-        let outer = self.core.states.slots[slot as usize].retries;
-        if !self.core.states.hand_visits(first, outer, to) {
+        let outer = self.core.state(slot).retries;
+        if !self.core.states_mut().hand_visits(first, outer, to) {
             // Visits of waits that have not begun are to be forgotten.
             let mut beyond = Vec::new();
             self.take_back(first, Some(Remnant { request: to, beyond: &mut beyond, stands: None }), now_ns);

@@ -29,27 +29,27 @@ impl Engine<'_> {
         let Some(group) = self.features.branches.group(parent) else { return };
         let (fan, back, len, depth) = (group.site, group.pc, group.len, group.depth);
         let child = self.send_in(parent, index, len, now_ns);
-        let member = self.core.states.slots[parent as usize].member;
-        let turn = self.core.states.rows.turns.count(parent);
+        let member = self.core.state(parent).member;
+        let turn = self.core.states_mut().rows.turns.count(parent);
         self.core
-            .states
+            .states_mut()
             .begin_way(child, |key| further(key, purpose::BRANCH, depth << 32 | u64::from(index), turn));
         let (list, _) = self.group_list(fan, member);
-        let target = self.core.code.lists[list].get(self.core.code, index);
-        self.core.states.set_frame(child, 0, [back, member, index]);
+        let target = self.core.code().lists[list].get(self.core.code(), index);
+        self.core.states_mut().set_frame(child, 0, [back, member, index]);
         self.leave_at(child, target.pc | BEGINS, target.member, 1);
-        self.core.scopes.slots[child as usize].base_depth = 1;
+        self.core.scope_mut(child).base_depth = 1;
         self.wake(child, now_ns);
     }
 
     /// A branch has returned.
     pub(crate) fn part_ends(&mut self, slot: u32, now_ns: u64) {
-        let outcome = self.core.states.slots[slot as usize].outcome();
+        let outcome = self.core.state(slot).outcome();
         let detail = self.features.details.slots[slot as usize];
         let parent = self.features.branches.parent(slot);
         self.features.branches.strike(slot);
         let Some(group) = self.features.branches.group(parent) else { return };
-        let need = self.core.code.groups.sites[group.site as usize].need;
+        let need = self.core.code().groups.sites[group.site as usize].need;
         group.open -= 1;
         group.ok += u32::from(outcome.is_none());
         let pc = group.pc;

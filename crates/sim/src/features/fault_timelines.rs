@@ -19,7 +19,7 @@ impl Engine<'_> {
     /// Schedules the first flips of the timelines that flip by events.
     pub(crate) fn schedule_flips(&mut self) {
         for line in 0..self.features.lines.state.len() as u32 {
-            if self.core.code.lines.lines[line as usize].eager {
+            if self.core.code().lines.lines[line as usize].eager {
                 self.schedule_flip(line, 0);
             }
         }
@@ -28,13 +28,13 @@ impl Engine<'_> {
     fn schedule_flip(&mut self, line: u32, now_ns: u64) {
         let at = self.features.lines.state[line as usize].next_flip_ns().min(END_OF_TIME);
         let key = order_key(Class::Fault, u64::from(line));
-        self.core.pending.push(now_ns, Entry { at, key, who: Event::Flip.who(line), tag: 0 });
+        self.core.schedule(now_ns, Entry { at, key, who: Event::Flip.who(line), tag: 0 });
     }
 
     /// A timeline flips.
     pub(crate) fn flip(&mut self, line: u32, now_ns: u64) {
         let state = &mut self.features.lines.state[line as usize];
-        state.flip_due(&self.core.code.lines.lines[line as usize].law);
+        state.flip_due(&self.core.code().lines.lines[line as usize].law);
         let is_up = state.is_up_now();
         self.features.lines.flip(line, 1, now_ns);
         self.schedule_flip(line, now_ns);
@@ -45,14 +45,14 @@ impl Engine<'_> {
         if !is_up {
             return self.crash(line, now_ns);
         }
-        for &warmup in &self.core.code.lines.lines[line as usize].warmups {
+        for &warmup in &self.core.code().lines.lines[line as usize].warmups {
             self.features.warmups[warmup as usize].restart(now_ns);
         }
     }
 
     /// Whether the nodes of a timeline are up for a request that enters now.
     fn line_is_up(&mut self, line: u32, now_ns: u64, after_faults: bool) -> bool {
-        let site = &self.core.code.lines.lines[line as usize];
+        let site = &self.core.code().lines.lines[line as usize];
         let state = &mut self.features.lines.state[line as usize];
         if site.eager {
             return state.is_up_now();
@@ -61,7 +61,7 @@ impl Engine<'_> {
         let is_up = state.is_up(&site.law, now_ns, after_faults);
         let flips = state.flips() - before;
         if flips > 0 {
-            if self.core.code.loses {
+            if self.core.code().loses {
                 self.features.lines.flip(line, flips, now_ns);
             }
             self.flipped(line, is_up, now_ns);
@@ -71,9 +71,9 @@ impl Engine<'_> {
 
     /// Whether the node of a member is up.
     pub(crate) fn is_up(&mut self, down: u32, member: u32, now_ns: u64, after_faults: bool) -> bool {
-        let site = self.core.code.lines.sites[down as usize];
+        let site = self.core.code().lines.sites[down as usize];
         self.line_is_up(
-            self.core.code.lines.of_node[member.wrapping_add(site.offset) as usize],
+            self.core.code().lines.of_node[member.wrapping_add(site.offset) as usize],
             now_ns,
             after_faults,
         )
@@ -89,16 +89,15 @@ impl Engine<'_> {
         now_ns: u64,
         after_faults: bool,
     ) -> bool {
-        let Op::Cold(ColdOp::EnterFaulty { down }) = self.core.code.steps[pc].op else { return false };
-        let site = self.core.code.lines.sites[down as usize];
-        let (tag, check) =
-            (self.core.states.slots[slot as usize].tag, self.core.states.slots[slot as usize].pc & CHECK);
-        let selected = self.core.states.slots[slot as usize].mask();
+        let Op::Cold(ColdOp::EnterFaulty { down }) = self.core.code().steps[pc].op else { return false };
+        let site = self.core.code().lines.sites[down as usize];
+        let (tag, check) = (self.core.state(slot).tag, self.core.state(slot).pc & CHECK);
+        let selected = self.core.state(slot).mask();
         // It may be inside a process that is now found dead: another node on that timeline.
         self.leave_at(slot, pc as u32 | PARKED | check, member, depth);
-        self.core.scopes.stand(slot, now_ns, pc, member, depth);
+        self.core.scopes_mut().stand(slot, now_ns, pc, member, depth);
         let is_up = self.is_up(down, member, now_ns, after_faults);
-        if self.core.states.slots[slot as usize].tag != tag {
+        if self.core.state(slot).tag != tag {
             // It arrived here, and goes no further.
             self.count_cut(site.stage, member, selected);
             return false;
@@ -110,7 +109,7 @@ impl Engine<'_> {
                 return true;
             }
             (Mode::Crash, true) => {
-                let line = self.core.code.lines.of_node[member.wrapping_add(site.offset) as usize];
+                let line = self.core.code().lines.of_node[member.wrapping_add(site.offset) as usize];
                 self.enter_process(slot, line, site.skip, member, depth);
                 return true;
             }
@@ -125,49 +124,49 @@ impl Engine<'_> {
         self.count_refusal(slot, member, site.stage);
         if site.mode == Mode::Crash {
             // A request that leaves a process, or is not let in, passes the stage behind it.
-            self.core.states.slots[slot as usize].set_outcome(Some(refused));
+            self.core.state_mut(slot).set_outcome(Some(refused));
         } else {
             self.refuse(slot, member, site.stage, refused);
         }
         self.features.details.slots[slot as usize].relayed = false;
-        self.core.states.slots[slot as usize].pc = site.skip;
+        self.core.state_mut(slot).pc = site.skip;
         true
     }
 
     /// A request enters a process that can crash.
     fn enter_process(&mut self, slot: u32, line: u32, end: u32, member: u32, depth: usize) {
-        let rank = self.core.scopes.slots[slot as usize].rank;
-        let (retries, depth) = (self.core.states.slots[slot as usize].retries, depth as u16);
+        let rank = self.core.scope(slot).rank;
+        let (retries, depth) = (self.core.state(slot).retries, depth as u16);
         let details = self.features.details.outside(slot);
         let row = Limit { live: 0, end, member, rank, depth, retries, details, until: 0 };
         let (live, _) =
-            self.core.scopes.enter(slot, row, self.features.lines.state[line as usize].next_flip_ns());
-        self.core.scopes.register(live, line);
+            self.core.scopes_mut().enter(slot, row, self.features.lines.state[line as usize].next_flip_ns());
+        self.core.scopes_mut().register(live, line);
         // Left behind by a client that has gone: the nodes behind know nothing of that.
-        self.core.states.slots[slot as usize].set_outcome(None);
+        self.core.state_mut(slot).set_outcome(None);
     }
 
     /// A request leaves a process that can crash.
     #[inline(never)]
     pub(crate) fn survived(&mut self, slot: u32, pc: usize, member: u32) {
         self.count_errors(slot, member, pc);
-        self.core.scopes.leave_innermost(slot);
+        self.core.scopes_mut().leave_innermost(slot);
     }
 
     /// Kills the processes of a timeline.
     fn crash(&mut self, line: u32, now_ns: u64) {
-        let mut inside = self.core.scopes.inside(line, |slot| self.core.states.slots[slot as usize].ordinal);
+        let mut inside = self.core.inside(line);
         inside.sort_unstable();
         for (_, _, live, tag) in inside {
-            let Some((slot, at)) = self.core.scopes.struck(live, tag) else { continue };
-            let limit = self.core.scopes.limits[slot as usize * self.core.scopes.each + usize::from(at)];
+            let Some((slot, at)) = self.core.scopes().struck(live, tag) else { continue };
+            let limit = self.core.scopes().limits[slot as usize * self.core.scopes().each + usize::from(at)];
             if limit.end == GHOST {
                 self.kill(slot, now_ns);
                 continue;
             }
             self.cut_to(slot, &limit, now_ns);
             self.back_to(slot, at, &limit);
-            let token = &mut self.core.states.slots[slot as usize];
+            let token = self.core.state_mut(slot);
             token.set_outcome(Some(Kind::Reset));
             let end = limit.end | token.pc & CHECK;
             (token.pc, token.member, token.depth) = (end, limit.member, limit.depth);
@@ -177,7 +176,7 @@ impl Engine<'_> {
 
     /// Cuts off a request that goes on unwanted, with all that it holds.
     pub(crate) fn kill(&mut self, slot: u32, now_ns: u64) {
-        let scope = &self.core.scopes.slots[slot as usize];
+        let scope = self.core.scope(slot);
         let whole = Limit { end: scope.floor + 1, depth: scope.floor_depth, ..Limit::default() };
         self.cut_to(slot, &whole, now_ns);
         self.vanish(slot, now_ns);

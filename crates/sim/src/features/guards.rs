@@ -18,15 +18,15 @@ use weir_policy::{Ask, Kind, PickOutcome, Release, Ticket};
 impl Engine<'_> {
     /// A request arrives at a balancer. Where it goes on is in its state afterwards; false: it waits.
     pub(crate) fn ask_guard(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now_ns: u64) -> bool {
-        let lb = match self.core.code.steps[pc].op {
+        let lb = match self.core.code().steps[pc].op {
             Op::Cold(ColdOp::AskGuard { lb }) => lb,
             _ => return false,
         };
-        let site = &self.core.code.lbs[lb as usize];
+        let site = &self.core.code().lbs[lb as usize];
         let index = self.instance(slot, site, member);
         self.leave_at(slot, pc as u32, member, depth);
         self.comes_to_balancer(slot, lb, member);
-        if self.core.code.guards.probes {
+        if self.core.code().guards.probes {
             self.probe(slot, index, now_ns);
         }
         match self.ask(slot, index, now_ns) {
@@ -49,7 +49,7 @@ impl Engine<'_> {
         let Some(guard) = self.features.guards.get(index) else { return PickOutcome::Empty };
         let (picks, site) = (guard.picks, guard.site);
         let draw = self.choice_key(slot, picks, detail.came);
-        let key = self.core.code.guards.sites[site as usize].key.and_then(|key| self.key(slot, key));
+        let key = self.core.code().guards.sites[site as usize].key.and_then(|key| self.key(slot, key));
         if self.features.work_left.is_kept() {
             self.tell_work_left(index, now_ns);
         }
@@ -59,22 +59,22 @@ impl Engine<'_> {
             .as_ref()
             .zip(detail.key)
             .and_then(|(sticky, key)| sticky.target(&self.features.jar, key));
-        let ask = Ask { draw, key, now_ns, exclude: &self.core.excluded, sticky };
+        let ask = Ask { draw, key, now_ns, exclude: self.core.excluded(), sticky };
         guard.upstream.on(on).pick(&ask)
     }
 
     /// Sends a request to a target, from the step of its balancer.
     fn send_to(&mut self, slot: u32, index: u32, ticket: Ticket) {
-        let (exclude, own) =
-            (self.core.states.slots[slot as usize].exclude(), self.features.hops.tag(slot, index));
+        let (exclude, own) = (self.core.state(slot).exclude(), self.features.hops.tag(slot, index));
         if exclude != Exclude::None {
             let list = self.features.branches.tried_of(slot);
-            self.core.states.tried[list as usize].picked(exclude, own, ticket.target);
+            self.core.states_mut().tried[list as usize].picked(exclude, own, ticket.target);
         }
         self.features.branches.note_open(slot, own, ticket.target);
         let Some(targets) = self.features.guards.get(index).map(|guard| guard.targets) else { return };
-        let to = targets.get(self.core.code, ticket.target);
-        if let Some(busy) = self.features.guards.busy.get_mut(self.core.code.ends.server(to.member) as usize)
+        let to = targets.get(self.core.code(), ticket.target);
+        if let Some(busy) =
+            self.features.guards.busy.get_mut(self.core.code().ends.server(to.member) as usize)
         {
             busy.entered();
         }
@@ -86,46 +86,53 @@ impl Engine<'_> {
 
     /// Sends a request to a node behind a balancer; two frames record how it comes back.
     fn step_to(&mut self, slot: u32, to: crate::code::Target, ticket: Ticket) {
-        let state = &self.core.states.slots[slot as usize];
+        let state = self.core.state(slot);
         let (depth, member, selected) = (usize::from(state.depth), state.member, state.selected());
         let back = (state.pc & !(PARKED | LINE)) + 1;
         let at = ticket.at_ns;
-        self.core.states.set_frame(slot, depth, [at as u32, (at >> 32) as u32, u32::from(ticket.probe)]);
-        self.core.states.set_frame(slot, depth + 1, [back, member, ticket.target]);
+        self.core.states_mut().set_frame(
+            slot,
+            depth,
+            [at as u32, (at >> 32) as u32, u32::from(ticket.probe)],
+        );
+        self.core.states_mut().set_frame(slot, depth + 1, [back, member, ticket.target]);
         self.leave_at(slot, to.pc, to.member, depth + 2);
-        self.core.members[to.member as usize].entries += i32::from(selected);
+        self.core.count_entries(to.member, i32::from(selected));
     }
 
     /// No target is left: an error, or the spare node.
     fn nobody_left(&mut self, slot: u32, lb: u32, index: u32, now_ns: u64) {
-        let site = &self.core.code.lbs[lb as usize];
-        let member = self.core.states.slots[slot as usize].member;
-        let spares =
-            self.features.guards.get(index).and_then(|g| self.core.code.guards.sites[g.site as usize].spares);
+        let site = &self.core.code().lbs[lb as usize];
+        let member = self.core.state(slot).member;
+        let spares = self
+            .features
+            .guards
+            .get(index)
+            .and_then(|g| self.core.code().guards.sites[g.site as usize].spares);
         let Some(spares) = spares else {
             self.refuse(slot, member, site.stage, Kind::NoTarget);
-            self.core.states.slots[slot as usize].pc = site.skip;
+            self.core.state_mut(slot).pc = site.skip;
             return;
         };
-        let to = self.core.code.guards.spares[member.wrapping_add(spares) as usize];
+        let to = self.core.code().guards.spares[member.wrapping_add(spares) as usize];
         self.step_to(slot, to, Ticket { target: SPARE, probe: false, at_ns: now_ns });
     }
 
     /// All targets are full; true: it is refused.
     fn wait_for_target(&mut self, slot: u32, index: u32, now_ns: u64) -> bool {
-        let code = self.core.code;
+        let code = self.core.code();
         let Some(guard) = self.features.guards.get(index) else { return false };
         let (lb, site) = (&code.lbs[guard.lb as usize], &code.guards.sites[guard.site as usize]);
-        let member = self.core.states.slots[slot as usize].member;
+        let member = self.core.state(slot).member;
         if u64::from(guard.line.len()) >= site.max_waiting {
             self.refuse(slot, member, lb.stage, Kind::Overloaded);
-            self.core.states.slots[slot as usize].pc = lb.skip;
+            self.core.state_mut(slot).pc = lb.skip;
             return true;
         }
-        guard.line.join(&mut self.core.links, slot);
+        guard.line.join(self.core.links_mut(), slot);
         guard.vain = 0;
         self.stops(slot, lb.stage, member, now_ns);
-        let state = &mut self.core.states.slots[slot as usize];
+        let state = self.core.state_mut(slot);
         state.pc = (state.pc + 1) | LINE;
         if let Some(ns) = site.wait_timeout_ns {
             self.end_wait_after(slot, now_ns, ns);
@@ -135,11 +142,11 @@ impl Engine<'_> {
 
     /// The longest permitted wait for a target has passed.
     pub(crate) fn wait_for_target_no_longer(&mut self, slot: u32, lb: u32, member: u32, now_ns: u64) -> bool {
-        let site = &self.core.code.lbs[lb as usize];
+        let site = &self.core.code().lbs[lb as usize];
         let index = self.instance(slot, site, member);
         self.leave_guard_line(slot, index, now_ns);
         self.refuse(slot, member, site.stage, Kind::Timeout);
-        self.core.states.slots[slot as usize].pc = site.skip;
+        self.core.state_mut(slot).pc = site.skip;
         false
     }
 
@@ -148,8 +155,8 @@ impl Engine<'_> {
         while let Some((slot, lb)) =
             self.features.guards.get(index).and_then(|guard| Some((guard.line.peek()?, guard.lb)))
         {
-            let member = self.core.states.slots[slot as usize].member;
-            let index = self.instance(slot, &self.core.code.lbs[lb as usize], member);
+            let member = self.core.state(slot).member;
+            let index = self.instance(slot, &self.core.code().lbs[lb as usize], member);
             let picked = self.ask(slot, index, now_ns);
             if picked == PickOutcome::Full {
                 return;
@@ -158,7 +165,7 @@ impl Engine<'_> {
             if let Some(guard) = self.features.guards.get(index) {
                 guard.vain = 0;
             }
-            let state = &mut self.core.states.slots[slot as usize];
+            let state = self.core.state_mut(slot);
             // The event that would have ended its wait is stale.
             state.tag = state.tag.wrapping_add(1);
             state.pc = (state.pc & !LINE) - 1;
@@ -171,7 +178,7 @@ impl Engine<'_> {
                     state.pc |= PARKED;
                     // It is there since now.
                     let (pc, member, depth) = (state.pc & !PARKED, state.member, usize::from(state.depth));
-                    self.core.scopes.stand(slot, now_ns, pc as usize, member, depth);
+                    self.core.scopes_mut().stand(slot, now_ns, pc as usize, member, depth);
                     self.will_retake(slot);
                 }
             }
@@ -189,25 +196,25 @@ impl Engine<'_> {
 
     /// A request that was sent on begins there in its turn; if it is cut off before that, it did not arrive there.
     pub(crate) fn begins_later(&mut self, slot: u32) {
-        let state = &mut self.core.states.slots[slot as usize];
-        self.core.members[state.member as usize].entries -= i32::from(state.selected());
-        state.pc |= BEGINS;
+        let state = self.core.state(slot);
+        self.core.count_entries(state.member, -i32::from(state.selected()));
+        self.core.state_mut(slot).pc |= BEGINS;
     }
 
     /// A request leaves the line for a target, and the balancer's place is free.
     pub(crate) fn leave_guard_line(&mut self, slot: u32, index: u32, now_ns: u64) {
-        let member = self.core.states.slots[slot as usize].member;
+        let member = self.core.state(slot).member;
         let Some(guard) = self.features.guards.get(index) else { return };
-        guard.line.take_out(&mut self.core.links, slot);
-        let stage = self.core.code.lbs[guard.lb as usize].stage;
+        guard.line.take_out(self.core.links_mut(), slot);
+        let stage = self.core.code().lbs[guard.lb as usize].stage;
         self.charge(slot, stage, member, now_ns);
     }
 
     /// A request has returned from where a balancer sent it.
     pub(crate) fn told_guard(&mut self, slot: u32, lb: u32, member: u32, depth: usize, now_ns: u64) {
-        let index = self.instance(slot, &self.core.code.lbs[lb as usize], member);
+        let index = self.instance(slot, &self.core.code().lbs[lb as usize], member);
         let (target, ticket) = self.ticket(slot, depth);
-        let state = &self.core.states.slots[slot as usize];
+        let state = self.core.state(slot);
         let (outcome, exclude, ordinal) = (state.outcome(), state.exclude(), state.ordinal);
         if target == SPARE {
             return;
@@ -220,7 +227,7 @@ impl Engine<'_> {
             let reached = outcome.filter(|_| !detail.relayed);
             let list = self.features.branches.tried_of(slot);
             let own = self.features.hops.tag(slot, index);
-            self.core.states.tried[list as usize].came_back(exclude, own, target, reached);
+            self.core.states_mut().tried[list as usize].came_back(exclude, own, target, reached);
         }
         let Some((guard, on)) = self.features.guards.on_loop(index) else { return };
         if let (Some(key), Some(sticky)) = (detail.key, &guard.sticky) {
@@ -232,8 +239,8 @@ impl Engine<'_> {
         } else {
             upstream.done(now_ns, ticket, outcome, status)
         };
-        let watches = self.core.code.guards.sites[guard.site as usize].watches;
-        self.features.guards.left_target(self.core.code, targets, &ticket, now_ns);
+        let watches = self.core.code().guards.sites[guard.site as usize].watches;
+        self.features.guards.left_target(self.core.code(), targets, &ticket, now_ns);
         if let Release::After(ns) = release {
             self.hold(index, target, now_ns, ns, ordinal);
         }
@@ -246,8 +253,8 @@ impl Engine<'_> {
 
     /// What a request must return to the balancer that sent it, whose frames are below that depth.
     pub(crate) fn ticket(&self, slot: u32, depth: usize) -> (u32, Ticket) {
-        let [_, _, target] = self.core.states.frame(slot, depth - 1);
-        let [low, high, probe] = self.core.states.frame(slot, depth - 2);
+        let [_, _, target] = self.core.states().frame(slot, depth - 1);
+        let [low, high, probe] = self.core.states().frame(slot, depth - 2);
         let at_ns = u64::from(high) << 32 | u64::from(low);
         (target, Ticket { target, probe: probe != 0, at_ns })
     }
@@ -258,9 +265,9 @@ impl Engine<'_> {
             return;
         }
         let Some((guard, on)) = self.features.guards.on_loop(index) else { return };
-        let (targets, watches) = (guard.targets, self.core.code.guards.sites[guard.site as usize].watches);
+        let (targets, watches) = (guard.targets, self.core.code().guards.sites[guard.site as usize].watches);
         guard.upstream.on(on).cancelled(now_ns, ticket);
-        self.features.guards.left_target(self.core.code, targets, &ticket, now_ns);
+        self.features.guards.left_target(self.core.code(), targets, &ticket, now_ns);
         if watches {
             self.watch(index, now_ns);
         }
@@ -281,8 +288,7 @@ impl Engine<'_> {
         guard.watched = at;
         let key = order_key(Class::Hold, u64::from(index));
         self.core
-            .pending
-            .push(now_ns, Entry { at: at.min(END_OF_TIME), key, who: Event::Watch.who(index), tag: 0 });
+            .schedule(now_ns, Entry { at: at.min(END_OF_TIME), key, who: Event::Watch.who(index), tag: 0 });
     }
 
     /// Examines the health of a balancer.
@@ -298,7 +304,7 @@ impl Engine<'_> {
 
     /// Reports to the balancers outside whether one inside has a usable target left.
     fn tell_outside(&mut self, index: u32, now_ns: u64) {
-        let tables = &self.core.code.guards;
+        let tables = &self.core.code().guards;
         let Some(outside) = tables.behind.outside.get(index as usize).filter(|o| !o.is_empty()) else {
             return;
         };

@@ -23,7 +23,7 @@ const CHECKS: u64 = 1 << (crate::code::order::REQUEST_BITS - 1);
 impl Engine<'_> {
     /// Schedules the first checks.
     pub(crate) fn schedule_checks(&mut self) {
-        for index in 0..self.core.code.instances.len() as u32 {
+        for index in 0..self.core.code().instances.len() as u32 {
             self.watch(index, 0);
             self.schedule_check(index, 0);
         }
@@ -38,7 +38,7 @@ impl Engine<'_> {
         }
         guard.check_due = at;
         let key = order_key(Class::Hold, CHECKS | u64::from(index));
-        self.core.pending.push(now_ns, Entry { at, key, who: Event::Checks.who(index), tag: 0 });
+        self.core.schedule(now_ns, Entry { at, key, who: Event::Checks.who(index), tag: 0 });
     }
 
     /// Begins the checks of a balancer.
@@ -48,28 +48,28 @@ impl Engine<'_> {
         };
         guard.check_due = u64::MAX;
         let (picks, targets, site) = (guard.picks, guard.targets, guard.site);
-        let timeout_ns = self.core.code.guards.sites[site as usize].check_timeout_ns;
+        let timeout_ns = self.core.code().guards.sites[site as usize].check_timeout_ns;
         while let Some(target) =
             self.features.guards.get(index).and_then(|guard| guard.upstream.start_check(now_ns))
         {
-            let to = targets.get(self.core.code, target);
+            let to = targets.get(self.core.code(), target);
             let way =
                 picks.with(purpose::CHECK).with(u64::from(target)).with(self.features.guards.checks_begun);
             self.features.guards.checks_begun += 1;
             let order = CHECKS | u64::from(index);
-            let slot = self.core.states.add(order, now_ns, way, false);
-            self.core.states.checks += 1;
-            self.core.scopes.begin(slot);
+            let slot = self.core.states_mut().add(order, now_ns, way, false);
+            self.core.states_mut().checks += 1;
+            self.core.scopes_mut().begin(slot);
             self.features.hops.begin(slot);
             self.features.details.begin(slot, 0, None);
             self.features.details.slots[slot as usize].check = (index, target);
             let (live, tag) =
-                self.core.scopes.enter(slot, Limit { end: CHECKED, rank: 0, ..Limit::default() }, 0);
+                self.core.scopes_mut().enter(slot, Limit { end: CHECKED, rank: 0, ..Limit::default() }, 0);
             let rank = target.min((1 << 14) - 1);
-            self.core.scopes.slots[slot as usize].rank = rank;
+            self.core.scope_mut(slot).rank = rank;
             let key = crate::code::order::ranked(order_key(Class::Limit, order), rank);
             let at = now_ns.saturating_add(timeout_ns).min(END_OF_TIME);
-            self.core.pending.push(now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
+            self.core.schedule(now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
             self.leave_at(slot, to.pc | CHECK, to.member, 0);
             self.check_goes_on(slot, now_ns);
         }
@@ -78,7 +78,7 @@ impl Engine<'_> {
 
     /// Runs a check until it must wait.
     pub(crate) fn check_goes_on(&mut self, slot: u32, now_ns: u64) {
-        if self.core.states.slots[slot as usize].pc & LINE != 0 && !self.check_leaves_line(slot, now_ns) {
+        if self.core.state(slot).pc & LINE != 0 && !self.check_leaves_line(slot, now_ns) {
             return;
         }
         while self.check_steps(slot, now_ns) {}
@@ -86,24 +86,24 @@ impl Engine<'_> {
 
     /// The longest permitted wait of a check in line has passed.
     fn check_leaves_line(&mut self, slot: u32, now_ns: u64) -> bool {
-        let state = &self.core.states.slots[slot as usize];
+        let state = self.core.state(slot);
         let (enter, member) = ((state.pc & !(LINE | CHECK)) as usize - 1, state.member);
-        let Op::EnterQueue { queue } = self.core.code.steps[enter].op else { return false };
+        let Op::EnterQueue { queue } = self.core.code().steps[enter].op else { return false };
         self.leave_line(slot, queue, member, now_ns);
-        self.check_fails(slot, Kind::Timeout, self.core.code.queues[queue as usize].skip);
+        self.check_fails(slot, Kind::Timeout, self.core.code().queues[queue as usize].skip);
         true
     }
 
     fn check_fails(&mut self, slot: u32, kind: Kind, skip: u32) {
-        let state = &mut self.core.states.slots[slot as usize];
+        let state = self.core.state_mut(slot);
         state.set_outcome(Some(kind));
         state.pc = skip | CHECK;
     }
 
     /// One step of a check; false: it waits, or has ended.
     fn check_steps(&mut self, slot: u32, now_ns: u64) -> bool {
-        let code = self.core.code;
-        let state = self.core.states.slots[slot as usize];
+        let code = self.core.code();
+        let state = *self.core.state(slot);
         let pc = (state.pc & !(CHECK | PARKED | LINE | BEGINS)) as usize;
         let (member, depth) = (state.member, usize::from(state.depth));
         self.leave_at(slot, (pc as u32 + 1) | CHECK, member, depth);
@@ -128,21 +128,22 @@ impl Engine<'_> {
             Op::LeaveShare { share } => self.leave_share(slot, share, member, 0, now_ns),
             Op::Fault { fault } => self.check_meets_refusal(slot, fault, member, now_ns),
             Op::LeaveFaulty { .. } => {
-                self.core.scopes.leave(slot, self.core.scopes.slots[slot as usize].limits - 1)
+                let limits = self.core.scope(slot).limits;
+                self.core.scopes_mut().leave(slot, limits - 1);
             }
             // A node that balances is alive: the targets behind it have checks of their own.
             Op::PickTarget { lb } => {
                 self.check_arrives(slot);
-                self.core.states.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
+                self.core.state_mut(slot).pc = code.lbs[lb as usize].skip | CHECK;
             }
             Op::Call { call } => self.check_calls(slot, call, pc, member, depth),
-            Op::CallReturn => self.core.states.slots[slot as usize].depth -= 1,
+            Op::CallReturn => self.core.state_mut(slot).depth -= 1,
             Op::Return if depth == 0 => {
                 self.check_ends(slot, now_ns);
                 return false;
             }
             Op::Return => {
-                let [back, caller, _] = self.core.states.frame(slot, depth - 1);
+                let [back, caller, _] = self.core.states().frame(slot, depth - 1);
                 self.leave_at(slot, (back & !IDLE) | CHECK, caller, depth);
             }
             Op::Cold(op) => return self.check_cold_step(slot, op, pc, member, depth, now_ns),
@@ -174,7 +175,7 @@ impl Engine<'_> {
         depth: usize,
         now_ns: u64,
     ) -> bool {
-        let code = self.core.code;
+        let code = self.core.code();
         match op {
             ColdOp::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now_ns),
             ColdOp::Answer { status } => {
@@ -190,20 +191,20 @@ impl Engine<'_> {
             // As a balancer without a guard.
             ColdOp::AskGuard { lb } => {
                 self.check_arrives(slot);
-                self.core.states.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
+                self.core.state_mut(slot).pc = code.lbs[lb as usize].skip | CHECK;
             }
             // A connection to a listener succeeds whatever is behind it.
             ColdOp::EnterListener { hop } if self.connects_only(slot) => {
-                self.core.states.slots[slot as usize].pc = (code.hops[hop as usize].end - 1) | CHECK;
+                self.core.state_mut(slot).pc = (code.hops[hop as usize].end - 1) | CHECK;
             }
             ColdOp::EnterSequence { .. } | ColdOp::BeginBranches { .. } => {
                 self.check_arrives(slot);
-                self.core.states.slots[slot as usize].pc += 1;
+                self.core.state_mut(slot).pc += 1;
             }
             ColdOp::Choose { choice } => {
                 self.check_arrives(slot);
                 let skip = code.kinds.choices[choice as usize].skip;
-                self.core.states.slots[slot as usize].pc = skip | CHECK;
+                self.core.state_mut(slot).pc = skip | CHECK;
             }
             // A check has nothing to do there.
             ColdOp::EnterRewrite { .. }
@@ -226,13 +227,13 @@ impl Engine<'_> {
 
     /// A node that may be down in the plain way, where a check is refused.
     fn check_meets_refusal(&mut self, slot: u32, fault: u32, member: u32, now_ns: u64) {
-        let site = &self.core.code.faults[fault as usize];
-        let node = &mut self.core.faults[member.wrapping_add(site.offset) as usize];
-        let after = self.core.class_key >= order_key(Class::Fault, 0);
+        let site = &self.core.code().faults[fault as usize];
+        let after = self.core.class_key() >= order_key(Class::Fault, 0);
+        let node = self.core.fault_mut(member.wrapping_add(site.offset));
         if !node.is_up(&site.law, now_ns, after) {
             let back = if site.checks_pass { None } else { Some(Kind::Refused) };
-            self.core.states.slots[slot as usize].set_outcome(back);
-            self.core.states.slots[slot as usize].pc = site.skip | CHECK;
+            self.core.state_mut(slot).set_outcome(back);
+            self.core.state_mut(slot).pc = site.skip | CHECK;
         }
     }
 
@@ -253,9 +254,9 @@ impl Engine<'_> {
     }
 
     fn check_calls(&mut self, slot: u32, call: u32, pc: usize, member: u32, depth: usize) {
-        let code = self.core.code;
+        let code = self.core.code();
         let target = code.call_targets[member.wrapping_add(code.calls[call as usize].offset) as usize];
-        self.core.states.set_frame(slot, depth, [pc as u32 + 1, member, 0]);
+        self.core.states_mut().set_frame(slot, depth, [pc as u32 + 1, member, 0]);
         self.leave_at(slot, target.pc | CHECK, target.member, depth + 1);
     }
 
@@ -268,18 +269,17 @@ impl Engine<'_> {
         depth: usize,
         now_ns: u64,
     ) -> bool {
-        let site = &self.core.code.queues[queue as usize];
-        let at = &mut self.core.members[member.wrapping_add(site.offset) as usize];
-        let gauge =
-            &mut self.core.ledger.gauges[site.gauge.wrapping_add(member & self.core.code.mask) as usize];
-        match at.queue.enter(site.limits, &mut self.core.links, slot) {
+        let site = &self.core.code().queues[queue as usize];
+        let (entry, waiting) = self.core.enter_queue(slot, site, member);
+        let gauge = self.core.gauge_mut(site.gauge, member);
+        match entry {
             QueueEntry::Inside => {
                 gauge.busy = gauge.busy.wrapping_sub(now_ns);
                 true
             }
             QueueEntry::Waits => {
                 gauge.waiting = gauge.waiting.wrapping_sub(now_ns);
-                gauge.most = gauge.most.max(at.queue.waiting());
+                gauge.most = gauge.most.max(waiting);
                 self.leave_at(slot, (pc as u32 + 1) | LINE | CHECK, member, depth);
                 if let Some(ns) = site.timeout_ns {
                     self.end_wait_after(slot, now_ns, ns);
@@ -302,15 +302,15 @@ impl Engine<'_> {
         depth: usize,
         now_ns: u64,
     ) -> bool {
-        let site = self.core.code.lines.sites[down as usize];
-        let after = self.core.class_key >= order_key(Class::Fault, 0);
+        let site = self.core.code().lines.sites[down as usize];
+        let after = self.core.class_key() >= order_key(Class::Fault, 0);
         if site.checks_pass && !self.is_up(down, member, now_ns, after) && site.mode != Mode::Slow {
             // The node answers checks although it is down.
-            self.core.states.slots[slot as usize].pc = site.skip | CHECK;
+            self.core.state_mut(slot).pc = site.skip | CHECK;
             return true;
         }
         let goes_on = self.come_to_fault(slot, pc, member, depth, now_ns, after);
-        self.core.states.slots[slot as usize].pc |= CHECK;
+        self.core.state_mut(slot).pc |= CHECK;
         goes_on
     }
 
@@ -318,7 +318,7 @@ impl Engine<'_> {
     pub(crate) fn check_cost_ns(&mut self, slot: u32) -> u64 {
         let detail = self.features.details.slots[slot as usize];
         let site = self.features.guards.get(detail.check.0).map_or(0, |guard| guard.site);
-        let site = &self.core.code.guards.sites[site as usize];
+        let site = &self.core.code().guards.sites[site as usize];
         let cost_ns = if detail.probe == NONE { site.check_cost_ns } else { site.probe_cost_ns };
         scaled(cost_ns, detail.factor)
     }
@@ -335,40 +335,40 @@ impl Engine<'_> {
     fn connects_only(&mut self, slot: u32) -> bool {
         let Detail { check: (index, _), probe, .. } = self.features.details.slots[slot as usize];
         let site = self.features.guards.get(index).map(|guard| guard.site).filter(|_| probe == NONE);
-        site.is_some_and(|site| self.core.code.guards.sites[site as usize].check_expects.is_empty())
+        site.is_some_and(|site| self.core.code().guards.sites[site as usize].check_expects.is_empty())
     }
 
     fn check_sleeps(&mut self, slot: u32, now_ns: u64, ns: u64) -> bool {
         if ns == 0 {
             return true;
         }
-        let state = &mut self.core.states.slots[slot as usize];
+        let state = self.core.state_mut(slot);
         // Its waits are not walked through again when it is cut off.
         state.pc |= PARKED;
         let (pc, member, depth) = (state.pc & !(PARKED | CHECK), state.member, usize::from(state.depth));
-        self.core.scopes.stand(slot, now_ns, pc as usize, member, depth);
+        self.core.scopes_mut().stand(slot, now_ns, pc as usize, member, depth);
         let at = now_ns.saturating_add(ns).min(END_OF_TIME);
-        let state = &self.core.states.slots[slot as usize];
-        let rank = self.core.scopes.slots[slot as usize].rank;
+        let state = self.core.state(slot);
+        let rank = self.core.scope(slot).rank;
         let key = crate::code::order::ranked(order_key(Class::Step, state.ordinal), rank);
-        self.core.pending.push(now_ns, Entry { at, key, who: slot, tag: state.tag });
+        self.core.schedule(now_ns, Entry { at, key, who: slot, tag: state.tag });
         false
     }
 
     fn check_ends(&mut self, slot: u32, now_ns: u64) {
         let Detail { check: (index, target), probe, .. } = self.features.details.slots[slot as usize];
         if probe != NONE {
-            if self.core.states.slots[slot as usize].outcome().is_some() {
+            if self.core.state(slot).outcome().is_some() {
                 self.features.probes.of[probe as usize].found = None;
             }
             self.check_is_gone(slot);
             return self.probe_ends(probe, now_ns);
         }
         let site = self.features.guards.get(index).map_or(NOT, |guard| guard.site);
-        let expects = &self.core.code.guards.sites[site as usize].check_expects;
+        let expects = &self.core.code().guards.sites[site as usize].check_expects;
         let as_expected = |status| expects.iter().any(|(low, high)| (*low..=*high).contains(&status));
         let fit = expects.is_empty() || self.answered_with(slot).is_none_or(as_expected);
-        let passed = self.core.states.slots[slot as usize].outcome().is_none() && fit;
+        let passed = self.core.state(slot).outcome().is_none() && fit;
         self.check_is_gone(slot);
         self.result_of_check(index, target, passed, now_ns);
     }
@@ -387,12 +387,12 @@ impl Engine<'_> {
 
     /// The run is over: drops the checks in flight.
     pub(crate) fn end_checks(&mut self, now_ns: u64) {
-        if self.core.states.checks == 0 {
+        if self.core.states_mut().checks == 0 {
             return;
         }
-        let free = self.core.states.free();
-        for slot in 0..self.core.states.slots.len() as u32 {
-            if !free[slot as usize] && self.core.states.slots[slot as usize].pc & CHECK != 0 {
+        let free = self.core.states_mut().free();
+        for slot in 0..self.core.states().slots.len() as u32 {
+            if !free[slot as usize] && self.core.state(slot).pc & CHECK != 0 {
                 self.cut_to(slot, &Limit { end: u32::MAX, ..Limit::default() }, now_ns);
                 self.check_is_gone(slot);
             }
@@ -400,9 +400,9 @@ impl Engine<'_> {
     }
 
     fn check_is_gone(&mut self, slot: u32) {
-        self.core.states.checks -= 1;
-        self.core.scopes.end(slot);
-        self.core.states.remove(slot);
+        self.core.states_mut().checks -= 1;
+        self.core.scopes_mut().end(slot);
+        self.core.states_mut().remove(slot);
     }
 
     fn result_of_check(&mut self, index: u32, target: u32, passed: bool, now_ns: u64) {

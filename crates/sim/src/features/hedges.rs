@@ -7,7 +7,7 @@
 
 use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
 use crate::code::{ColdOp, NOT, Op};
-use crate::engine::{END_OF_TIME, Engine, Event};
+use crate::engine::{END_OF_TIME, Engine};
 use crate::state::request_state::{BEGINS, FAN};
 use weir_model::draws::purpose;
 use weir_model::way::further;
@@ -24,7 +24,7 @@ impl Engine<'_> {
         depth: usize,
         now_ns: u64,
     ) {
-        let site = &self.core.code.hedges[hedge as usize];
+        let site = &self.core.code().hedges[hedge as usize];
         if let Some(budget) = site.budget {
             self.earn(slot, member.wrapping_add(budget), now_ns);
         }
@@ -46,17 +46,17 @@ impl Engine<'_> {
         let hedge = group.site;
         let child = self.send_in(parent, index, len, now_ns);
         self.mark_attempt(child, parent, hedge);
-        let member = self.core.states.slots[parent as usize].member;
+        let member = self.core.state(parent).member;
         self.leave_at(child, pc, member, 0);
-        self.core.scopes.slots[child as usize].base_depth = 0;
-        let turn = self.core.states.rows.turns.count(parent);
+        self.core.scope_mut(child).base_depth = 0;
+        let turn = self.core.states_mut().rows.turns.count(parent);
         if index == 0 {
-            self.core.states.rows.visits.copy(parent, child);
-            self.core.states.rows.turns.set(child, turn);
+            self.core.states_mut().rows.visits.copy(parent, child);
+            self.core.states_mut().rows.turns.set(child, turn);
         } else {
             let position = depth << 32 | u64::from(index);
-            self.core.states.begin_way(child, |key| further(key, purpose::HEDGE, position, turn));
-            let rank = &mut self.core.scopes.slots[child as usize].rank;
+            self.core.states_mut().begin_way(child, |key| further(key, purpose::HEDGE, position, turn));
+            let rank = &mut self.core.scope_mut(child).rank;
             (0..index).for_each(|_| *rank = later_attempt(*rank));
         }
         child
@@ -67,17 +67,11 @@ impl Engine<'_> {
         let deadline = self.features.branches.group(slot).and_then(|group| group.hedging?.next_deadline());
         let Some(at) = deadline else { return };
         let at = at.min(END_OF_TIME);
-        let state = &self.core.states.slots[slot as usize];
-        let rank = self.core.scopes.slots[slot as usize].rank;
+        let state = self.core.state(slot);
+        let rank = self.core.scope(slot).rank;
         let key = ranked(order_key(Class::Limit, state.ordinal), rank);
         let entry = Entry { at, key, who: slot, tag: state.tag };
-        let (scopes, slots) = (&self.core.scopes, &self.core.states.slots);
-        let is_over = |e: &Entry| match Event::from_who(e.who) {
-            Event::Step => slots[e.who as usize].tag != e.tag,
-            Event::Limit => scopes.is_over(Event::index(e.who), e.tag),
-            Event::Tick | Event::Flip | Event::Hold | Event::Watch | Event::Checks | Event::Think => false,
-        };
-        self.core.pending.push_limit(at - now_ns, entry, is_over);
+        self.core.schedule_limit(at - now_ns, entry);
     }
 
     /// The delay before a further attempt has passed.
@@ -90,42 +84,41 @@ impl Engine<'_> {
 
     /// Begins a further attempt in its turn, if the budget permits.
     fn hedge_again(&mut self, slot: u32, now_ns: u64) -> Step {
-        let (member, selected) =
-            (self.core.states.slots[slot as usize].member, self.core.states.slots[slot as usize].selected());
+        let (member, selected) = (self.core.state(slot).member, self.core.state(slot).selected());
         let Some(group) = self.features.branches.group(slot) else { return Step::Wait };
-        let budget = self.core.code.hedges[group.site as usize].budget;
-        let may = budget.is_none_or(|b| self.core.budgets[member.wrapping_add(b) as usize].take(now_ns));
+        let budget = self.core.code().hedges[group.site as usize].budget;
+        let may = budget.is_none_or(|b| self.core.budget_mut(member.wrapping_add(b)).take(now_ns));
         let Some(hedging) = &mut group.hedging else { return Step::Wait };
         if !may {
             return hedging.refused();
         }
         hedging.started(now_ns);
-        self.core.ledger.extra_attempts += u64::from(selected);
+        self.core.ledger_mut().extra_attempts += u64::from(selected);
         let child = self.send_attempt(slot, now_ns);
         self.watch_hedge(slot, now_ns);
-        self.core.states.slots[child as usize].pc |= BEGINS;
+        self.core.state_mut(child).pc |= BEGINS;
         self.wake(child, now_ns);
         Step::Wait
     }
 
     /// Begins a further attempt at its hedge; false: the slot is not at a hedge.
     pub(crate) fn attempt_begins(&mut self, slot: u32) -> bool {
-        let state = &self.core.states.slots[slot as usize];
-        let before = (state.pc as usize).checked_sub(1).map(|pc| self.core.code.steps[pc].op);
+        let state = self.core.state(slot);
+        let before = (state.pc as usize).checked_sub(1).map(|pc| self.core.code().steps[pc].op);
         let Some(Op::Cold(ColdOp::EnterHedge { hedge })) = before else { return false };
-        let at = state.member.wrapping_add(self.core.code.hedges[hedge as usize].repeats);
-        self.core.ledger.repeats[at as usize] += u64::from(state.selected());
+        let at = state.member.wrapping_add(self.core.code().hedges[hedge as usize].repeats);
+        self.core.ledger_mut().repeats[at as usize] += u64::from(state.selected());
         true
     }
 
     /// An attempt has returned.
     pub(crate) fn hedge_ends(&mut self, slot: u32, hedge: u32, now_ns: u64) {
-        let outcome = self.core.states.slots[slot as usize].outcome();
+        let outcome = self.core.state(slot).outcome();
         let detail = self.features.details.slots[slot as usize];
         let (parent, begun) = (self.features.branches.parent(slot), self.features.branches.begun(slot));
         if self.features.branches.index(slot) == 0 {
             // It is on the way of the request itself.
-            self.core.states.rows.visits.copy(slot, parent);
+            self.core.states_mut().rows.visits.copy(slot, parent);
         }
         self.features.branches.strike(slot);
         let hedging = self.features.branches.group(parent).and_then(|group| group.hedging.as_mut());
@@ -142,7 +135,7 @@ impl Engine<'_> {
         self.move_notes(slot, parent);
         self.remove_branch(slot, now_ns);
         self.cut_branches(parent, false, false, now_ns);
-        let end = self.core.code.hedges[hedge as usize].end;
+        let end = self.core.code().hedges[hedge as usize].end;
         self.resume(parent, end, outcome, (detail.status, detail.relayed));
     }
 }

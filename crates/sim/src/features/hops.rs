@@ -19,11 +19,10 @@ use weir_policy::outcome::answered;
 impl Engine<'_> {
     /// A request enters a listener behind another.
     pub(crate) fn enter_hop(&mut self, slot: u32, hop: u32, depth: usize) {
-        let site = self.core.code.hops[hop as usize];
+        let site = self.core.code().hops[hop as usize];
         let met =
             if site.loops == 1 { 0 } else { met(site.loops, self.draw_key(slot, site.key, site.visits)) };
-        let state = &mut self.core.states.slots[slot as usize];
-        let scope = &mut self.core.scopes.slots[slot as usize];
+        let (state, scope) = self.core.state_and_scope_mut(slot);
         let hops = &mut self.features.hops;
         hops.entered = hops.entered.wrapping_add(1).max(1);
         let now = &mut hops.now[slot as usize];
@@ -46,7 +45,7 @@ impl Engine<'_> {
         if let Some(row) = self.features.hops.rows[slot as usize].pop() {
             self.leave_to(slot, row);
         }
-        let state = &mut self.core.states.slots[slot as usize];
+        let state = self.core.state_mut(slot);
         let detail = &mut self.features.details.slots[slot as usize];
         let (outcome, status) = answered(state.outcome(), detail.status);
         state.set_outcome(outcome);
@@ -55,8 +54,8 @@ impl Engine<'_> {
 
     fn leave_to(&mut self, slot: u32, row: Row) {
         self.features.hops.now[slot as usize] = row.inside;
-        self.core.scopes.slots[slot as usize].meets = row.meets;
-        self.core.states.slots[slot as usize].set_exclude(row.exclude);
+        self.core.scope_mut(slot).meets = row.meets;
+        self.core.state_mut(slot).set_exclude(row.exclude);
     }
 
     /// Restores the hop that was current at a limit, after the request was cut off.
@@ -66,7 +65,7 @@ impl Engine<'_> {
         }
         let behind = |row: &Row| row.depth > limit.depth || row.depth == limit.depth && row.end < limit.end;
         while let Some(row) = self.features.hops.rows[slot as usize].pop_if(|row| behind(row)) {
-            self.core.states.drop_attempts(slot, row.retries);
+            self.core.states_mut().drop_attempts(slot, row.retries);
             self.leave_to(slot, row);
         }
     }

@@ -20,13 +20,13 @@ const IDLE_EVENTS: u64 = 1024;
 impl Engine<'_> {
     /// A request crosses a cable that may lose it; false: it is lost.
     pub(crate) fn crosses(&mut self, slot: u32, lossy: u32, member: u32, now_ns: u64) -> bool {
-        let site = self.core.code.lossy[lossy as usize];
+        let site = self.core.code().lossy[lossy as usize];
         let key = self.draw_key(slot, site.key, site.visits);
         if crossing::extra_ns(site.loss, None, key).is_some() {
             return true;
         }
-        if let Some(counter) = site.time.and_then(|draw| self.core.code.draws[draw as usize].visits) {
-            self.core.states.visit(slot, counter);
+        if let Some(counter) = site.time.and_then(|draw| self.core.code().draws[draw as usize].visits) {
+            self.core.states_mut().visit(slot, counter);
         }
         self.lose(slot, site.stage, member, now_ns);
         false
@@ -40,21 +40,21 @@ impl Engine<'_> {
     /// A request waits for others, or for nothing, from now on.
     pub(crate) fn stops(&mut self, slot: u32, stage: u32, member: u32, now_ns: u64) {
         self.charge(slot, stage, member, now_ns.wrapping_neg());
-        if self.core.states.slots[slot as usize].pc & CHECK != 0 {
+        if self.core.state(slot).pc & CHECK != 0 {
             return;
         }
-        self.core.ledger.last_stop = self.core.ledger.last_stop.max(now_ns);
+        self.core.ledger_mut().last_stop = self.core.ledger().last_stop.max(now_ns);
     }
 
     /// The stage where a request behind such a step was lost, and whether on its way in.
     pub(crate) fn lost_at(&self, op: Op) -> Option<(u32, bool)> {
         match op {
             Op::Cold(ColdOp::LossyCrossing { lossy }) => {
-                let site = &self.core.code.lossy[lossy as usize];
+                let site = &self.core.code().lossy[lossy as usize];
                 Some((site.stage, site.inwards))
             }
             Op::Cold(ColdOp::EnterFaulty { down }) => {
-                Some((self.core.code.lines.sites[down as usize].stage, true))
+                Some((self.core.code().lines.sites[down as usize].stage, true))
             }
             _ => None,
         }
@@ -62,16 +62,18 @@ impl Engine<'_> {
 
     /// The time that a request has noted counts.
     pub(crate) fn count_notes(&mut self, slot: u32) {
-        for (part, ns) in self.core.scopes.notes[slot as usize].drain(..) {
-            let sum = &mut self.core.ledger.parts[part as usize];
+        let (notes, ledger) = self.core.notes_and_ledger_mut(slot);
+        for (part, ns) in notes.drain(..) {
+            let sum = &mut ledger.parts[part as usize];
             *sum = sum.wrapping_add(ns);
         }
     }
 
     /// The time that a request has noted is part of no latency.
     pub(crate) fn spend_notes(&mut self, slot: u32) {
-        for (part, ns) in self.core.scopes.notes[slot as usize].drain(..) {
-            let spent = &mut self.core.ledger.spent[part as usize];
+        let (notes, ledger) = self.core.notes_and_ledger_mut(slot);
+        for (part, ns) in notes.drain(..) {
+            let spent = &mut ledger.spent[part as usize];
             *spent = spent.wrapping_add(ns);
         }
     }
@@ -80,10 +82,10 @@ impl Engine<'_> {
     /// the run ends.
     #[cold]
     pub(crate) fn goes_on_alone(&mut self) -> bool {
-        self.features.alone += u64::from(self.core.over);
+        self.features.alone += u64::from(self.core.is_over());
         let look = self.features.alone >= IDLE_EVENTS && self.features.alone.is_power_of_two();
         if look && !self.anybody_moves() {
-            self.core.pending = crate::state::pending::Pending::new();
+            self.core.drop_events();
             return false;
         }
         true
@@ -97,9 +99,9 @@ impl Engine<'_> {
 
     /// Requests in flight.
     fn live(&self) -> Vec<u32> {
-        let free = self.core.states.free();
-        let checks = |slot: u32| self.core.states.slots[slot as usize].pc & CHECK != 0;
-        (0..self.core.states.slots.len() as u32)
+        let free = self.core.states().free();
+        let checks = |slot: u32| self.core.state(slot).pc & CHECK != 0;
+        (0..self.core.states().slots.len() as u32)
             .filter(|&slot| !free[slot as usize] && !checks(slot))
             .collect()
     }
@@ -107,41 +109,41 @@ impl Engine<'_> {
     /// Whether anything will happen to any request, other than endless events.
     fn anybody_moves(&mut self) -> bool {
         // A request may wait behind a health check, but only behind this many.
-        if self.core.states.checks > 0 && self.features.alone < 16 * IDLE_EVENTS {
+        if self.core.states().checks > 0 && self.features.alone < 16 * IDLE_EVENTS {
             return true;
         }
-        if self.features.guards.anyone_waits_for_health(self.core.code) {
+        if self.features.guards.anyone_waits_for_health(self.core.code()) {
             return true;
         }
         self.live().into_iter().any(|slot| {
-            let state = self.core.states.slots[slot as usize];
-            let before = self.core.code.steps[((state.pc & !FLAGS) as usize).saturating_sub(1)].op;
+            let state = *self.core.state(slot);
+            let before = self.core.code().steps[((state.pc & !FLAGS) as usize).saturating_sub(1)].op;
             let waits_for_others = state.pc & FAN != 0;
             let waits = match before {
                 _ if waits_for_others => self.will_send_in(slot),
                 _ if state.pc & (PARKED | BEGINS) != 0 => true,
                 Op::EnterQueue { queue } if state.pc & LINE != 0 => {
-                    self.core.code.queues[queue as usize].timeout_ns.is_some()
+                    self.core.code().queues[queue as usize].timeout_ns.is_some()
                 }
                 Op::Cold(ColdOp::AskGuard { lb }) if state.pc & LINE != 0 => {
-                    let guard = self.core.code.lbs[lb as usize].guard;
+                    let guard = self.core.code().lbs[lb as usize].guard;
                     guard.is_some_and(|site| {
-                        self.core.code.guards.sites[site as usize].wait_timeout_ns.is_some()
+                        self.core.code().guards.sites[site as usize].wait_timeout_ns.is_some()
                     })
                 }
                 _ if state.pc & LINE != 0 => false,
                 op => self.lost_at(op).is_none(),
             };
-            waits || self.core.scopes.will_be_cut(slot, &self.core.code.lines)
+            waits || self.core.scopes().will_be_cut(slot, &self.core.code().lines)
         })
     }
 
     /// The run is over: gives up all requests still in flight. Those in line got no further. Returns when that was.
     pub(crate) fn give_up(&mut self) -> u64 {
-        let now = self.core.ledger.last_step.max(self.core.ledger.last_stop);
+        let now = self.core.ledger().last_step.max(self.core.ledger().last_stop);
         let live = self.live();
         for &slot in &live {
-            if self.core.states.slots[slot as usize].pc & LINE != 0 {
+            if self.core.state(slot).pc & LINE != 0 {
                 self.leave_lines(slot, now);
             }
         }
@@ -149,14 +151,14 @@ impl Engine<'_> {
         let tops: Vec<u32> =
             live.into_iter().filter(|&slot| self.features.branches.parent(slot) == NOT).collect();
         for slot in tops {
-            if self.core.states.slots[slot as usize].is_unwanted() {
+            if self.core.state(slot).is_unwanted() {
                 self.kill(slot, now);
                 continue;
             }
             self.lose_request(slot, now);
             self.spend_notes(slot);
-            self.core.scopes.slots[slot as usize].floor = NOT;
-            self.core.states.slots[slot as usize].set_unwanted();
+            self.core.scope_mut(slot).floor = NOT;
+            self.core.state_mut(slot).set_unwanted();
             self.cut_to(slot, &Limit { end: WHOLE, ..Limit::default() }, now);
             self.vanish(slot, now);
         }
@@ -165,31 +167,31 @@ impl Engine<'_> {
 
     /// A request leaves its line; from now on it is before that step.
     fn leave_lines(&mut self, slot: u32, now_ns: u64) {
-        let state = self.core.states.slots[slot as usize];
+        let state = *self.core.state(slot);
         let (pc, member) = ((state.pc & !LINE) as usize - 1, state.member);
-        match self.core.code.steps[pc].op {
+        match self.core.code().steps[pc].op {
             Op::EnterQueue { queue } => {
                 self.leave_line(slot, queue, member, now_ns);
-                self.count_cut(self.core.code.queues[queue as usize].stage, member, state.mask());
+                self.count_cut(self.core.code().queues[queue as usize].stage, member, state.mask());
             }
             Op::EnterShare { share } => {
-                let stage = self.core.code.shares[share as usize].stage;
+                let stage = self.core.code().shares[share as usize].stage;
                 self.charge(slot, stage, member, now_ns);
                 self.leave_share_line(slot, share, member, now_ns);
             }
             Op::Cold(ColdOp::AskGuard { lb }) => {
-                let index = self.instance(slot, &self.core.code.lbs[lb as usize], member);
+                let index = self.instance(slot, &self.core.code().lbs[lb as usize], member);
                 self.leave_guard_line(slot, index, now_ns);
             }
             _ => return,
         }
         self.leave_at(slot, pc as u32 | PARKED, member, usize::from(state.depth));
-        self.core.scopes.stand(slot, now_ns, pc, member, usize::from(state.depth));
+        self.core.scopes_mut().stand(slot, now_ns, pc, member, usize::from(state.depth));
     }
 
     fn lose_request(&mut self, slot: u32, now_ns: u64) {
-        let state = &self.core.states.slots[slot as usize];
-        let ledger = &mut self.core.ledger;
+        let state = *self.core.state(slot);
+        let ledger = self.core.ledger_mut();
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(now_ns - state.arrived);
         ledger.step(now_ns, false);

@@ -23,7 +23,7 @@ impl Engine<'_> {
         let Some(picks) = self.features.guards.get(index).map(|guard| guard.picks) else { return };
         let draw = self.choice_key(slot, picks, self.features.details.slots[slot as usize].came);
         let (first, on) = self.features.guards.place(index);
-        let code = self.core.code;
+        let code = self.core.code();
         let Guards { of, busy, .. } = &mut self.features.guards;
         let Some(Guard { upstream, targets, site, .. }) = of[first].as_deref_mut() else { return };
         let (targets, list) = (*targets, code.instances[first].list);
@@ -50,7 +50,7 @@ impl Engine<'_> {
     }
 
     fn send_probe(&mut self, probe: Probe, list: u32, now_ns: u64) {
-        let Some((out_ns, back_ns)) = self.core.code.guards.probe_ways.times(list, probe.target, probe.key)
+        let Some((out_ns, back_ns)) = self.core.code().guards.probe_ways.times(list, probe.target, probe.key)
         else {
             return;
         };
@@ -64,7 +64,7 @@ impl Engine<'_> {
     fn probe_goes_on(&mut self, probe: u32, ns: u64, now_ns: u64) {
         let at = now_ns.saturating_add(ns).min(END_OF_TIME);
         let key = order_key(Class::Step, self.features.probes.of[probe as usize].number);
-        self.core.pending.push(now_ns, Entry { at, key, who: Event::Checks.who(probe), tag: PROBE });
+        self.core.schedule(now_ns, Entry { at, key, who: Event::Checks.who(probe), tag: PROBE });
     }
 
     /// A probe arrives or returns.
@@ -103,21 +103,21 @@ impl Engine<'_> {
     /// Sends out a probe with a cost: it has a slot of its own, like a health check.
     fn send_costly(&mut self, probe: Probe, targets: Targets, now_ns: u64) {
         let Probe { index, on, target, key, number, .. } = probe;
-        let to = targets.get(self.core.code, target);
+        let to = targets.get(self.core.code(), target);
         let probe = self.features.probes.add(probe);
-        let slot = self.core.states.add(number, now_ns, key.with(purpose::PROBE), false);
-        self.core.states.checks += 1;
-        self.core.scopes.begin(slot);
+        let slot = self.core.states_mut().add(number, now_ns, key.with(purpose::PROBE), false);
+        self.core.states_mut().checks += 1;
+        self.core.scopes_mut().begin(slot);
         self.features.hops.begin(slot);
         self.features.details.begin(slot, 0, None);
         (
             self.features.details.slots[slot as usize].check,
             self.features.details.slots[slot as usize].probe,
         ) = ((index, target), probe);
-        let (live, tag) = self.core.scopes.enter(slot, Limit { end: CHECKED, ..Limit::default() }, 0);
+        let (live, tag) = self.core.scopes_mut().enter(slot, Limit { end: CHECKED, ..Limit::default() }, 0);
         let at = now_ns.saturating_add(self.features.guards.probe_age_ns(index, on)).min(END_OF_TIME);
         let key = order_key(Class::Limit, number);
-        self.core.pending.push(now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
+        self.core.schedule(now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
         self.leave_at(slot, to.pc | CHECK, to.member, 0);
         self.check_goes_on(slot, now_ns);
     }

@@ -16,25 +16,25 @@ impl Engine<'_> {
         selected: u64,
         now_ns: u64,
     ) -> bool {
-        let site = &self.core.code.shares[share as usize];
-        let is_check = self.core.states.slots[slot as usize].pc & CHECK != 0;
+        let site = &self.core.code().shares[share as usize];
+        let is_check = self.core.state(slot).pc & CHECK != 0;
         let index = member.wrapping_add(site.offset);
         if self.features.work_left.is_kept() && !is_check {
             self.share_known_work(slot, site.work, index);
         }
         let work_ns = if is_check { self.check_cost_ns(slot) } else { self.drawn(slot, site.work) };
-        let at = site.gauge.wrapping_add(member & self.core.code.mask) as usize;
+        let at = site.gauge.wrapping_add(member & self.core.code().mask) as usize;
         let Shares { servers, jobs, meters, .. } = &mut self.features.shares;
         let state = &mut servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
         if state.enter(&site.law, jobs, now_ns, slot, work_ns) == QueueEntry::Waits {
             meters[at].add(now_ns, 0.0, 1.0);
-            let most = &mut self.core.ledger.gauges[at].most;
+            let most = &mut self.core.ledger_mut().gauges[at].most;
             *most = (*most).max(state.waiting());
             return true;
         }
         meters[at].add(now_ns, site.law.busy_cores(state.inside()) - before, 0.0);
-        let gauge = &mut self.core.ledger.gauges[at];
+        let gauge = &mut self.core.ledger_mut().gauges[at];
         gauge.served = gauge.served.wrapping_sub(now_ns & selected);
         gauge.started += selected & 1;
         self.look_again(index, now_ns);
@@ -46,22 +46,24 @@ impl Engine<'_> {
         if self.features.work_left.is_kept() {
             self.features.work_left.stop(slot);
         }
-        let site = &self.core.code.shares[share as usize];
+        let site = &self.core.code().shares[share as usize];
         let index = member.wrapping_add(site.offset);
-        let at = site.gauge.wrapping_add(member & self.core.code.mask) as usize;
+        let at = site.gauge.wrapping_add(member & self.core.code().mask) as usize;
         let Shares { servers, jobs, meters, .. } = &mut self.features.shares;
         let state = &mut servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
         let next = state.leave(&site.law, jobs, now_ns, slot);
         let busy = site.law.busy_cores(state.inside()) - before;
         meters[at].add(now_ns, busy, if next.is_some() { -1.0 } else { 0.0 });
-        let gauge = &mut self.core.ledger.gauges[at];
+        let gauge = &mut self.core.ledger_mut().gauges[at];
         gauge.served = gauge.served.wrapping_add(now_ns & selected);
         if let Some(next) = next {
-            let begins = &mut self.core.states.slots[next as usize];
+            let begins = self.core.state_mut(next);
             begins.pc &= !LINE;
-            gauge.served = gauge.served.wrapping_sub(now_ns & begins.mask());
-            gauge.started += begins.mask() & 1;
+            let mask = begins.mask();
+            let gauge = &mut self.core.ledger_mut().gauges[at];
+            gauge.served = gauge.served.wrapping_sub(now_ns & mask);
+            gauge.started += mask & 1;
         }
         self.look_again(index, now_ns);
     }
@@ -71,17 +73,17 @@ impl Engine<'_> {
         if self.features.work_left.is_kept() {
             self.features.work_left.stop(slot);
         }
-        let site = &self.core.code.shares[share as usize];
+        let site = &self.core.code().shares[share as usize];
         let Shares { servers, jobs, meters, .. } = &mut self.features.shares;
         servers[member.wrapping_add(site.offset) as usize].state.abandon(jobs, slot);
-        meters[site.gauge.wrapping_add(member & self.core.code.mask) as usize].add(now_ns, 0.0, -1.0);
+        meters[site.gauge.wrapping_add(member & self.core.code().mask) as usize].add(now_ns, 0.0, -1.0);
     }
 
     /// Schedules the next tick of a server, for when it will finish a request.
     fn look_again(&mut self, index: u32, now_ns: u64) {
-        let (site, _) = self.core.code.servers[index as usize];
+        let (site, _) = self.core.code().servers[index as usize];
         let server = &mut self.features.shares.servers[index as usize];
-        let law = &self.core.code.shares[site as usize].law;
+        let law = &self.core.code().shares[site as usize].law;
         let Some(end) = server.state.next_end_ns(law, &self.features.shares.jobs) else { return };
         if server.due != 0 && server.due <= end {
             return;
@@ -90,14 +92,14 @@ impl Engine<'_> {
         server.tick = server.tick.wrapping_add(1);
         // Before everything else at that instant: the tick only marks the requests whose turn comes as finished. A
         // request that finishes at this very instant goes on in its turn.
-        let key = if end <= now_ns { self.core.class_key } else { order_key(Class::Step, 0) };
+        let key = if end <= now_ns { self.core.class_key() } else { order_key(Class::Step, 0) };
         let at = end.min(END_OF_TIME);
-        self.core.pending.push(now_ns, Entry { at, key, who: Event::Tick.who(index), tag: server.tick });
+        self.core.schedule(now_ns, Entry { at, key, who: Event::Tick.who(index), tag: server.tick });
     }
 
     /// The tick of a server: finished requests go on in their turn.
     pub(crate) fn tick(&mut self, index: u32, tag: u32, now_ns: u64) {
-        let (site, _) = self.core.code.servers[index as usize];
+        let (site, _) = self.core.code().servers[index as usize];
         let Shares { servers, jobs, done, .. } = &mut self.features.shares;
         let server = &mut servers[index as usize];
         if server.tick != tag {
@@ -106,7 +108,7 @@ impl Engine<'_> {
         server.due = 0;
         let mut done = std::mem::take(done);
         done.clear();
-        server.state.done(&self.core.code.shares[site as usize].law, jobs, now_ns, &mut done);
+        server.state.done(&self.core.code().shares[site as usize].law, jobs, now_ns, &mut done);
         for &slot in &done {
             self.wake(slot, now_ns);
         }

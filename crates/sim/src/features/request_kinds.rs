@@ -17,7 +17,7 @@ impl Engine<'_> {
     /// A request arrives: draws its kind and its client.
     #[cold]
     pub(crate) fn draw_kind(&mut self, slot: u32, ordinal: u64, client: u64, way: Key) {
-        let kinds = &self.core.code.kinds;
+        let kinds = &self.core.code().kinds;
         let (shape, key) = kinds.mix.request(ordinal, way.with(purpose::MIX));
         // Without a key each request is a client of its own; in a closed loop the user is the client.
         let sender = kinds.reads_keys.then(|| key.unwrap_or_else(|| key::hash_number(client)));
@@ -27,33 +27,32 @@ impl Engine<'_> {
     /// The key of a request, as read by a node.
     pub(crate) fn key(&self, slot: u32, key: u32) -> Option<u64> {
         let detail = &self.features.details.slots[slot as usize];
-        self.core.code.kinds.keys[key as usize].get(detail.shape as usize).copied().flatten().or(detail.key)
+        self.core.code().kinds.keys[key as usize].get(detail.shape as usize).copied().flatten().or(detail.key)
     }
 
     /// The status of the last answer, where there is one, and whether the request's method is idempotent.
     pub(crate) fn said(&self, slot: u32) -> (Option<u16>, bool) {
         let shape = self.features.details.slots[slot as usize].shape;
-        let idempotent = self.core.code.kinds.idempotent.get(shape as usize).copied().unwrap_or(true);
+        let idempotent = self.core.code().kinds.idempotent.get(shape as usize).copied().unwrap_or(true);
         (self.answered_with(slot), idempotent)
     }
 
     /// The status of a request's answer, if there is an answer and its status is known.
     pub(crate) fn answered_with(&self, slot: u32) -> Option<u16> {
         let status = self.features.details.slots[slot as usize].status;
-        let answered =
-            matches!(self.core.states.slots[slot as usize].outcome(), None | Some(Kind::Status5xx));
+        let answered = matches!(self.core.state(slot).outcome(), None | Some(Kind::Status5xx));
         Some(status).filter(|status| answered && *status != 0)
     }
 
     /// The key of a request's choice at a node, on visit number `came`.
     pub(crate) fn choice_key(&self, slot: u32, own: Key, came: u32) -> Key {
-        let key = own.with(self.core.states.tries(slot).bits());
+        let key = own.with(self.core.states().tries(slot).bits());
         if came == 0 { key } else { key.with(purpose::VISIT).with(u64::from(came)) }
     }
 
     /// The node that a choice sends a request to; `None`: none.
     pub(crate) fn chosen(&self, slot: u32, choice: u32, member: u32, came: u32) -> Option<u32> {
-        let site = &self.core.code.kinds.choices[choice as usize];
+        let site = &self.core.code().kinds.choices[choice as usize];
         let index = match &site.by {
             ChoiceRule::Kind(table) => {
                 let shape = self.features.details.slots[slot as usize].shape;
@@ -71,11 +70,11 @@ impl Engine<'_> {
     /// The targets of a balancer that a request must exclude because of its retries.
     pub(crate) fn left_out(&mut self, slot: u32, instance: u32) {
         let instance = self.features.hops.tag(slot, instance);
-        self.core.excluded.clear();
-        if self.core.states.slots[slot as usize].exclude() != Exclude::None {
+        self.core.excluded_mut().clear();
+        if self.core.state(slot).exclude() != Exclude::None {
             let list = self.features.branches.tried_of(slot);
-            self.core.states.tried[list as usize].add_to(instance, &mut self.core.excluded);
+            self.core.exclude_tried(list, instance);
         }
-        self.features.branches.open_elsewhere(slot, instance, &mut self.core.excluded);
+        self.features.branches.open_elsewhere(slot, instance, self.core.excluded_mut());
     }
 }

@@ -8,12 +8,12 @@ const RETAKES: u32 = 1 << 31;
 
 impl Engine<'_> {
     fn come_again(&mut self, slot: u32, counter: Option<u32>) -> u32 {
-        counter.map_or(0, |counter| self.core.states.visit(slot, counter))
+        counter.map_or(0, |counter| self.core.states_mut().visit(slot, counter))
     }
 
     /// A request arrives at a balancer: counts the visit, for the pick.
     pub(crate) fn comes_to_balancer(&mut self, slot: u32, lb: u32, member: u32) {
-        let code = self.core.code;
+        let code = self.core.code();
         if code.again.lbs.is_empty() {
             return;
         }
@@ -28,21 +28,21 @@ impl Engine<'_> {
 
     /// A request will ask its balancer again.
     pub(crate) fn will_retake(&mut self, slot: u32) {
-        if !self.core.code.again.lbs.is_empty() {
+        if !self.core.code().again.lbs.is_empty() {
             self.features.details.slots[slot as usize].came |= RETAKES;
         }
     }
 
     /// How often a request that arrives at a choice has been there.
     pub(crate) fn comes_to_choice(&mut self, slot: u32, node: u32) -> u32 {
-        self.come_again(slot, self.core.code.again.choices.get(&node).copied())
+        self.come_again(slot, self.core.code().again.choices.get(&node).copied())
     }
 
     /// A request enters a retry that may not be the first on its way.
     pub(crate) fn comes_to_retry(&mut self, slot: u32, retry: u32, member: u32) {
-        let code = self.core.code;
+        let code = self.core.code();
         let node = member.wrapping_add(code.retries[retry as usize].nodes);
         let came = self.come_again(slot, code.again.retries.get(&node).copied());
-        self.core.states.note_turn(slot, came);
+        self.core.states_mut().note_turn(slot, came);
     }
 }

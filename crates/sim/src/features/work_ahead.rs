@@ -20,7 +20,7 @@ impl Engine<'_> {
     #[inline(never)]
     pub(crate) fn tell_work_left(&mut self, index: u32, now_ns: u64) {
         let Some((targets, lw)) = self.features.guards.least_work(index) else { return };
-        let (code, work, shares) = (self.core.code, &self.features.work_left, &self.features.shares);
+        let (code, work, shares) = (self.core.code(), &self.features.work_left, &self.features.shares);
         lw.tell(|t| {
             let account = code.ends.work(targets.get(code, t).member);
             work.amount(account, now_ns, |server, slot| shares.left_ns(code, server, slot, now_ns))
@@ -31,18 +31,18 @@ impl Engine<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn bring_work(&mut self, slot: u32, to: Target) {
-        if !self.features.work_left.is_asked(self.core.code.ends.work(to.member)) {
+        if !self.features.work_left.is_asked(self.core.code().ends.work(to.member)) {
             return;
         }
         let ns = self.ahead_of(slot, to.pc, to.member, &mut Vec::new());
-        let depth = self.core.states.slots[slot as usize].depth;
-        self.features.work_left.bring(slot, self.core.code.ends.work(to.member), depth, ns);
+        let depth = self.core.state(slot).depth;
+        self.features.work_left.bring(slot, self.core.code().ends.work(to.member), depth, ns);
     }
 
     /// The work that a request will meet from a step to the end of its block and back if nothing fails. `seen` are
     /// the visits on the way there.
     fn ahead_of(&self, slot: u32, pc: u32, member: u32, seen: &mut Vec<u32>) -> u64 {
-        let (code, mut pc, mut ns) = (self.core.code, pc as usize, 0u64);
+        let (code, mut pc, mut ns) = (self.core.code(), pc as usize, 0u64);
         loop {
             let more = match code.steps[pc].op {
                 Op::Cold(ColdOp::BeginWork { work }) => match code.known_work[work as usize] {
@@ -69,7 +69,7 @@ impl Engine<'_> {
     }
 
     fn will_draw(&self, slot: u32, draw: u32, seen: &mut Vec<u32>) -> u64 {
-        let counter = self.core.code.draws[draw as usize].visits;
+        let counter = self.core.code().draws[draw as usize].visits;
         let before = counter.map_or(0, |counter| seen.iter().filter(|c| **c == counter).count() as u32);
         seen.extend(counter);
         self.foreseen(slot, draw, before)
@@ -77,10 +77,9 @@ impl Engine<'_> {
 
     /// What a request will draw at a place for its work, before anything lengthens it, after `more` further visits.
     pub(crate) fn foreseen(&self, slot: u32, draw: u32, more: u32) -> u64 {
-        let site = &self.core.code.draws[draw as usize];
-        let key =
-            self.core.draw_keys[site.key as usize].with(self.core.states.slots[slot as usize].way.bits());
-        let before = site.visits.map_or(0, |counter| self.core.states.rows.visits.before(slot, counter));
+        let site = &self.core.code().draws[draw as usize];
+        let key = self.core.draw_key(site.key).with(self.core.state(slot).way.bits());
+        let before = site.visits.map_or(0, |counter| self.core.states().rows.visits.before(slot, counter));
         site.sampler.draw(on_visit(key, before + more))
     }
 
@@ -88,9 +87,9 @@ impl Engine<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn begin_known_work(&mut self, slot: u32, work: u32, now_ns: u64) {
-        let KnownWork { draw, ns } = self.core.code.known_work[work as usize];
+        let KnownWork { draw, ns } = self.core.code().known_work[work as usize];
         let foreseen_ns = if draw == NOT { ns } else { self.foreseen(slot, draw, 0) };
-        let longer = draw != NOT && self.core.code.draws[draw as usize].scaled;
+        let longer = draw != NOT && self.core.code().draws[draw as usize].scaled;
         let factor = if longer { self.features.details.slots[slot as usize].factor } else { 1.0 };
         let until = now_ns.saturating_add(scaled(foreseen_ns, factor));
         self.features.work_left.work(slot, foreseen_ns, until);

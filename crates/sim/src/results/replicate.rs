@@ -188,9 +188,14 @@ fn run_once(
         return Ok(FinishedRun { violations, window_ns, ledger: reference.ledger, settled: None });
     }
     let mut engine = Engine::new(code, load, key, stop);
-    engine.core.ledger.series = series.map(Box::new);
+    engine.core.ledger_mut().series = series.map(Box::new);
     engine.run()?;
-    engine.core.ledger.add_constant_waits(code);
+    engine.core.ledger_mut().add_constant_waits(code);
     let violations = engine.violations(requests, selected);
-    Ok(FinishedRun { violations, window_ns: engine.window_ns(), ledger: engine.core.ledger, settled: None })
+    Ok(FinishedRun {
+        violations,
+        window_ns: engine.window_ns(),
+        ledger: engine.core.into_ledger(),
+        settled: None,
+    })
 }

@@ -1,0 +1,300 @@
+//! What every replication has, and the doors by which a feature touches it.
+
+use crate::account::ledger::Ledger;
+use crate::code::Code;
+use crate::code::QueueSite;
+use crate::code::bounds::Cut;
+use crate::code::order::Entry;
+use crate::engine::Event;
+#[cfg(test)]
+use crate::engine::Sabotage;
+use crate::state::members::{Instance, Member};
+use crate::state::meter::Gauge;
+use crate::state::pending::Pending;
+use crate::state::request_state::{RequestState, RequestStates};
+use crate::state::scopes::{Scope, Scopes};
+use crate::state::source::Source;
+use std::sync::atomic::AtomicBool;
+use weir_model::faulty::Faulty;
+use weir_model::queue::{Entry as QueueEntry, Links};
+use weir_policy::budget;
+use weir_policy::rate::RateLimit;
+use weir_stats::Key;
+
+/// What every replication has.
+pub(crate) struct Core<'a> {
+    pub(super) code: &'a Code,
+    pub(super) source: Source,
+    pub(super) pending: Pending,
+    pub(super) states: RequestStates,
+    pub(super) scopes: Scopes,
+    pub(super) excluded: Vec<u32>,
+    /// By member; behind them further queues of their blocks.
+    pub(super) members: Vec<Member>,
+    pub(super) links: Links,
+    pub(super) balancers: Vec<Instance>,
+    /// The keys of each retry's backoffs, and its budgets.
+    pub(super) backoffs: Vec<Key>,
+    pub(super) budgets: Vec<budget::Tokens>,
+    pub(super) rates: Vec<RateLimit>,
+    pub(super) faults: Vec<Faulty>,
+    /// By member: entries of selected requests that were carried over.
+    pub(super) entered: Vec<i64>,
+    pub(super) holds: Vec<(u32, u32)>,
+    pub(super) spare_holds: Vec<u32>,
+    pub(super) draw_keys: Vec<Key>,
+    pub(super) request_key: Key,
+    pub(super) issued: u64,
+    /// Ordinal at which the second half of the window begins.
+    pub(super) half: u64,
+    /// How many of the window's two instants the clock has passed.
+    pub(super) passed: usize,
+    /// The next of them, once known, or the end of the time that is counted.
+    pub(super) mark: u64,
+    /// Time and order of the current event, and its class alone.
+    pub(super) turn: (u64, u64),
+    pub(super) class_key: u64,
+    /// Whether no more requests arrive.
+    pub(super) over: bool,
+    pub(super) stop: &'a AtomicBool,
+    /// Further attempts so far, and whether the run was stopped among them.
+    pub(super) attempts: u64,
+    pub(super) stopped: bool,
+    /// Why the run must end early.
+    pub(super) cut: Option<Cut>,
+    /// Whether a request ended beyond the time that is counted.
+    pub(super) beyond_horizon: bool,
+    pub(super) ledger: Ledger,
+    #[cfg(test)]
+    pub(super) sabotage: Option<Sabotage>,
+}
+
+/// What a feature may touch of a replication.
+impl<'a> Core<'a> {
+    /// The compiled scenario.
+    #[inline(always)]
+    pub(crate) fn code(&self) -> &'a Code {
+        self.code
+    }
+
+    /// A request.
+    #[inline(always)]
+    pub(crate) fn state(&self, slot: u32) -> &RequestState {
+        &self.states.slots[slot as usize]
+    }
+
+    /// A request, to change it.
+    #[inline(always)]
+    pub(crate) fn state_mut(&mut self, slot: u32) -> &mut RequestState {
+        &mut self.states.slots[slot as usize]
+    }
+
+    /// All requests: their frames, attempts and visits.
+    #[inline(always)]
+    pub(crate) fn states(&self) -> &RequestStates {
+        &self.states
+    }
+
+    /// The same, to change them.
+    #[inline(always)]
+    pub(crate) fn states_mut(&mut self) -> &mut RequestStates {
+        &mut self.states
+    }
+
+    /// The limits and waits that a request is in.
+    #[inline(always)]
+    pub(crate) fn scope(&self, slot: u32) -> &Scope {
+        &self.scopes.slots[slot as usize]
+    }
+
+    /// The same, to change them.
+    #[inline(always)]
+    pub(crate) fn scope_mut(&mut self, slot: u32) -> &mut Scope {
+        &mut self.scopes.slots[slot as usize]
+    }
+
+    /// Those of all requests.
+    #[inline(always)]
+    pub(crate) fn scopes(&self) -> &Scopes {
+        &self.scopes
+    }
+
+    /// The same, to change them.
+    #[inline(always)]
+    pub(crate) fn scopes_mut(&mut self) -> &mut Scopes {
+        &mut self.scopes
+    }
+
+    /// What is added up.
+    #[inline(always)]
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The same, to add to it.
+    #[inline(always)]
+    pub(crate) fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    /// Schedules an event.
+    #[inline(always)]
+    pub(crate) fn schedule(&mut self, now_ns: u64, event: Entry) {
+        self.pending.push(now_ns, event);
+    }
+
+    /// Schedules the end of a limit of this length; those of requests that are over may be dropped meanwhile.
+    pub(crate) fn schedule_limit(&mut self, ns: u64, event: Entry) {
+        let (scopes, slots) = (&self.scopes, &self.states.slots);
+        let is_over = |e: &Entry| match Event::from_who(e.who) {
+            Event::Step => slots[e.who as usize].tag != e.tag,
+            Event::Limit => scopes.is_over(Event::index(e.who), e.tag),
+            Event::Tick | Event::Flip | Event::Hold | Event::Watch | Event::Checks | Event::Think => false,
+        };
+        self.pending.push_limit(ns, event, is_over);
+    }
+
+    /// Drops all events: nothing happens any more.
+    pub(crate) fn drop_events(&mut self) {
+        self.pending = Pending::new();
+    }
+
+    /// The run ends as soon as it can, for this reason.
+    pub(crate) fn cut_off(&mut self, why: Cut) {
+        self.cut = Some(why);
+    }
+
+    /// Time and order of the current event.
+    #[inline(always)]
+    pub(crate) fn turn(&self) -> (u64, u64) {
+        self.turn
+    }
+
+    /// The class of the current event.
+    #[inline(always)]
+    pub(crate) fn class_key(&self) -> u64 {
+        self.class_key
+    }
+
+    /// Counts entries of a member.
+    #[inline(always)]
+    pub(crate) fn count_entries(&mut self, member: u32, entries: i32) {
+        self.members[member as usize].entries += entries;
+    }
+
+    /// The lines of queues.
+    #[inline(always)]
+    pub(crate) fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+
+    /// The traffic, and the window of requests that count.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The same, to change the window.
+    pub(crate) fn source_mut(&mut self) -> &mut Source {
+        &mut self.source
+    }
+
+    /// Targets that a pick leaves out.
+    pub(crate) fn excluded(&self) -> &[u32] {
+        &self.excluded
+    }
+
+    /// The same, to collect them.
+    pub(crate) fn excluded_mut(&mut self) -> &mut Vec<u32> {
+        &mut self.excluded
+    }
+
+    /// A request and its limits, to change both.
+    #[inline(always)]
+    pub(crate) fn state_and_scope_mut(&mut self, slot: u32) -> (&mut RequestState, &mut Scope) {
+        (&mut self.states.slots[slot as usize], &mut self.scopes.slots[slot as usize])
+    }
+
+    /// The times that a request has noted, and where they are added.
+    pub(crate) fn notes_and_ledger_mut(&mut self, slot: u32) -> (&mut Vec<(u32, u64)>, &mut Ledger) {
+        (&mut self.scopes.notes[slot as usize], &mut self.ledger)
+    }
+
+    /// The limits of a timeline that requests are in.
+    pub(crate) fn inside(&mut self, line: u32) -> Vec<(u64, u32, u32, u32)> {
+        let slots = &self.states.slots;
+        self.scopes.inside(line, |slot| slots[slot as usize].ordinal)
+    }
+
+    /// Enters a queue; also how many wait there then.
+    pub(crate) fn enter_queue(&mut self, slot: u32, site: &QueueSite, member: u32) -> (QueueEntry, u32) {
+        let at = &mut self.members[member.wrapping_add(site.offset) as usize];
+        let entry = at.queue.enter(site.limits, &mut self.links, slot);
+        (entry, at.queue.waiting())
+    }
+
+    /// What is counted of a queue's slots and its line.
+    pub(crate) fn gauge_mut(&mut self, gauge: u32, member: u32) -> &mut Gauge {
+        &mut self.ledger.gauges[gauge.wrapping_add(member & self.code.mask) as usize]
+    }
+
+    /// A node that is up and down.
+    pub(crate) fn fault_mut(&mut self, index: u32) -> &mut Faulty {
+        &mut self.faults[index as usize]
+    }
+
+    /// The tokens of a budget.
+    pub(crate) fn budget_mut(&mut self, index: u32) -> &mut budget::Tokens {
+        &mut self.budgets[index as usize]
+    }
+
+    /// The key of what requests draw at a place.
+    #[inline(always)]
+    pub(crate) fn draw_key(&self, index: u32) -> Key {
+        self.draw_keys[index as usize]
+    }
+
+    /// The root of what requests draw themselves.
+    pub(crate) fn request_key(&self) -> Key {
+        self.request_key
+    }
+
+    /// The number of requests that have arrived.
+    pub(crate) fn issued(&self) -> u64 {
+        self.issued
+    }
+
+    /// Whether no more requests arrive.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Sets whether no more requests arrive.
+    pub(crate) fn set_over(&mut self, over: bool) {
+        self.over = over;
+    }
+
+    /// All ends are counted in the first half; which belong to the second is known later.
+    pub(crate) fn count_halves_later(&mut self) {
+        self.half = u64::MAX;
+    }
+
+    /// How many of the window's two instants have passed.
+    pub(crate) fn marks_passed(&self) -> usize {
+        self.passed
+    }
+
+    /// One of them passes.
+    pub(crate) fn pass_mark(&mut self) {
+        self.passed += 1;
+    }
+
+    /// Leaves out the targets that the attempts of a retry have tried.
+    pub(crate) fn exclude_tried(&mut self, list: u32, instance: u32) {
+        self.states.tried[list as usize].add_to(instance, &mut self.excluded);
+    }
+
+    /// What was added up, at the end.
+    pub(crate) fn into_ledger(self) -> Ledger {
+        self.ledger
+    }
+}
