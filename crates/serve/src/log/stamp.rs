@@ -3,8 +3,16 @@
 use super::format::digits;
 use std::cell::{Cell, RefCell};
 use std::time::{SystemTime, UNIX_EPOCH};
-use weir_net::io::date::Civil;
+use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
 use weir_plan::LogFormat;
+
+/// RFC 3339, up to the milliseconds.
+const JSON: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].");
+/// nginx's.
+const COMBINED: &[BorrowedFormatItem<'_>] =
+    format_description!("[day]/[month repr:short]/[year]:[hour]:[minute]:[second] +0000");
 
 /// The times of a loop's lines, in their format.
 pub(super) struct Stamp {
@@ -25,12 +33,11 @@ impl Stamp {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut kept = self.text.borrow_mut();
         if self.second.replace(now.as_secs()) != now.as_secs() {
-            kept.clear();
-            let t = Civil::new(now.as_secs());
-            match self.format {
-                LogFormat::Json => rfc3339(&mut kept, &t),
-                LogFormat::Combined => clf(&mut kept, &t),
-            }
+            let format = match self.format {
+                LogFormat::Json => JSON,
+                LogFormat::Combined => COMBINED,
+            };
+            *kept = OffsetDateTime::from(UNIX_EPOCH + now).format(format).unwrap_or_default();
         }
         text.push_str(&kept);
         if self.format == LogFormat::Json {
@@ -38,27 +45,4 @@ impl Stamp {
             text.push('Z');
         }
     }
-}
-
-/// The text up to the milliseconds.
-fn rfc3339(text: &mut String, t: &Civil) {
-    digits::<4>(text, t.year);
-    for (sign, n) in [('-', t.month), ('-', t.day), ('T', t.hour), (':', t.minute), (':', t.second)] {
-        text.push(sign);
-        digits::<2>(text, n);
-    }
-    text.push('.');
-}
-
-fn clf(text: &mut String, t: &Civil) {
-    digits::<2>(text, t.day);
-    text.push('/');
-    text.push_str(t.month_name());
-    text.push('/');
-    digits::<4>(text, t.year);
-    for n in [t.hour, t.minute, t.second] {
-        text.push(':');
-        digits::<2>(text, n);
-    }
-    text.push_str(" +0000");
 }
