@@ -1,4 +1,4 @@
-//! Where results go: standard output, where a reader that leaves is no error and a full disk is one; and files, which are
+//! Where results go: standard output, where it is not an error that a reader leaves, but a full disk is; and files, which are
 //! tried before the run and replaced only once their content is complete.
 
 use crate::failure::Failure;

@@ -17,7 +17,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts the clock. Nothing is ever shown with `quiet`, or where standard error is no terminal.
+    /// Starts the clock. Nothing is ever shown with `quiet`, or where standard error is not a terminal.
     pub(crate) fn new(quiet: bool) -> Progress {
         Progress { shown: !quiet && stderr().is_terminal(), began: Instant::now(), drawn: Mutex::new(None) }
     }

@@ -17,7 +17,7 @@ fn all(results: &Results) -> impl Iterator<Item = (String, &ScenarioResult, &Exp
         .flat_map(|(label, s)| s.expectations.iter().map(move |e| (label.clone(), s, e)))
 }
 
-/// The figure, as the condition has it. That nothing failed among few is no promise.
+/// The figure, as the condition has it. That none of few requests failed promises nothing.
 fn figure(s: &ScenarioResult, e: &ExpectationResult) -> String {
     let few = number::at_least(s.requests.selected).filter(|_| s.requests.failed == 0);
     match e.value.value {

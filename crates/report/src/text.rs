@@ -81,7 +81,7 @@ fn scenario(
 pub(crate) fn summary(s: &ScenarioResult, results: &Results, width: usize) -> Vec<String> {
     let r = &s.requests;
     let times = if results.replications == 1 { "replication" } else { "replications" };
-    // One number would mislead: no failure among few is no promise.
+    // One number would mislead: that none of few failed promises nothing.
     let few = number::at_least(r.selected).filter(|_| r.failed == 0);
     let few = few.map_or(String::new(), |least| format!(" (95 % sure: at least {least})"));
     let mut lines = vec![format!(

@@ -84,7 +84,6 @@ fn siphash(secret: [u64; 2], bytes: &[u8]) -> u64 {
 
 /// The cookies that clients keep, simulated: values by client and cookie. Bounded: the oldest entry is forgotten
 /// first.
-/// forgotten first.
 #[derive(Clone, Debug)]
 pub struct Jar {
     capacity: usize,
@@ -130,7 +129,6 @@ pub struct Simulated {
 impl Simulated {
     /// The cookies of this name of a balancer with these targets; `key_file`: the secret of their values, by default
     /// the name. Balancers with both alike share them, as they do when served.
-    /// with both alike share them, as they do when served.
     pub fn new(name: &str, key_file: Option<&str>, targets: &[impl AsRef<str>]) -> Simulated {
         let cookie = key::hash(name.as_bytes());
         let secret = [cookie, key_file.map_or(0, |file| key::hash(file.as_bytes()))];

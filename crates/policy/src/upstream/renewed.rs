@@ -9,7 +9,6 @@ use weir_stats::Key;
 impl Upstream {
     /// Replaces the policy, on the only loop or the first. `in_flight`: requests that the caller has sent to each
     /// target, and counts that it holds; they come back to this policy. `names`: used by hashes.
-    /// counts that it holds; they come back to this policy. `names`: what hashes know targets by.
     pub fn change_policy(
         &mut self,
         now_ns: u64,

@@ -12,7 +12,7 @@ use weir_stats::math::ln;
 /// What was swept, and the lines over it: scenarios by the index of their value.
 struct Sweep {
     name: String,
-    /// Value (`None`: it is no number) and label.
+    /// Value (`None`: it is not a number) and label.
     values: Vec<(Option<f64>, String)>,
     lines: Vec<Line>,
     /// Scenarios beside the sweep, to compare with.

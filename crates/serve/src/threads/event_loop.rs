@@ -220,7 +220,6 @@ impl Loop {
 
     /// Replaces the listeners of the process, by their numbers, for connections that begin from now on. Removed ones
     /// are closed, and their connections end.
-    /// connections end.
     pub fn set_listeners(&self, listeners: BTreeMap<usize, (Rc<Listener>, Admission)>) {
         self.hand_over_logs();
         self.ever.borrow_mut().retain(|listener| listener.strong_count() > 0);

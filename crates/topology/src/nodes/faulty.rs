@@ -179,7 +179,7 @@ fn law(call: &mut Call<'_, '_, '_, '_>) -> Option<Faulty> {
     Some(Faulty { mtbf_ns, mttr_ns, up, down, clock, mode, slow, starts_up, checks_pass, line })
 }
 
-/// A mean, ns, and the distribution where it is no exponential.
+/// A mean, ns, and the distribution where it is not exponential.
 fn time(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<(u64, Option<Dist>)> {
     let Some(dist) = call.value(name).and_then(|v| v.downcast_ref::<DistValue>()).map(|d| d.0.clone()) else {
         return Some((call.positive_duration(name)?, None));

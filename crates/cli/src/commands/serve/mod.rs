@@ -136,7 +136,7 @@ fn tell_listening(running: &Running, admin: Option<&weir_admin::Admin>, to_stder
     let listeners = running.listening.iter().map(|one| format!("listening {} {}", one.name, one.addr));
     let admin = admin.iter().flat_map(|admin| &admin.listening);
     for line in listeners.chain(admin.map(|(name, addr)| format!("{name} {addr}"))) {
-        // A closed output is no reason not to serve.
+        // Serving does not depend on an open output.
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 }
