@@ -291,7 +291,7 @@ pub enum Spec {
         capacity: Option<u64>,
         /// The longest wait, ns; `None`: any.
         timeout_ns: Option<u64>,
-        /// What happens to a request whose client has gone.
+        /// The treatment of a request after its client has left.
         on_cancel: OnCancel,
     },
     /// The whole response comes within this time, or the request behind is cancelled.
@@ -313,7 +313,7 @@ pub enum Spec {
         coherency: f64,
         /// How many are inside at once, at least 1; `None`: all.
         threads: Option<u32>,
-        /// What happens to a request whose client has gone.
+        /// The treatment of a request after its client has left.
         on_cancel: OnCancel,
     },
     /// The work behind it takes longer at first.
@@ -407,7 +407,7 @@ pub struct Lb {
     pub slow_start: Option<SlowStart>,
     /// Below this share of eligible targets health is ignored; 0: never.
     pub panic: f64,
-    /// What a request gets when no target is left.
+    /// The treatment of a request when no target is left.
     pub on_empty: OnEmpty,
     /// The node that it gets then, with [`OnEmpty::Node`].
     pub spare: Option<NodeId>,
@@ -595,7 +595,7 @@ pub struct Scenario {
     /// Which of them each arrival is, where a trace says so; else it is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recording>,
-    /// How many; `None`: as many as arrive in `duration_ns`.
+    /// Their number; `None`: all that arrive in `duration_ns`.
     pub requests: Option<u64>,
     /// How long requests arrive, ns; `None`: until there are `requests`. At least one of the two is given.
     pub duration_ns: Option<u64>,

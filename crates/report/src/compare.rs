@@ -14,7 +14,7 @@ const LEVEL: f64 = 0.05;
 /// A histogram's bucket is at most this share of its values wide: half of it is what a quantile may be off by.
 const BUCKET: f64 = 1.0 / 2048.0;
 
-/// What is compared: two designs, and whether they had the same requests.
+/// A pair of designs, and whether they had the same requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Pairing<'a> {
     /// The first.

@@ -1,4 +1,4 @@
-//! What all forms say of a scenario in the same words: its parameters, its label, its metrics by name.
+//! The words that all formats share: a scenario's parameters, label and metrics by name.
 
 use crate::number::duration;
 use weir_plan::Value;
@@ -59,7 +59,7 @@ fn find<'a>(params: &'a Params, name: &str) -> Option<&'a Value> {
     params.iter().find(|(n, _)| n == name).map(|(_, v)| v)
 }
 
-/// `routers=4, size=2`: a point of a sweep by what was swept.
+/// `routers=4, size=2`: a point of a sweep, by its swept parameters.
 pub(crate) fn point(params: &Params, swept: &[&str]) -> String {
     let point: Vec<String> =
         swept.iter().filter_map(|name| Some(format!("{name}={}", value(find(params, name)?)))).collect();

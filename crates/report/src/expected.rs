@@ -1,4 +1,4 @@
-//! What a file expects and whether it holds: a table, JUnit's XML for a CI's list of tests, GitHub's annotations.
+//! The expectations of a file and their verdicts: a table, JUnit's XML for a CI's list of tests, GitHub's annotations.
 
 use crate::number::{self, with_interval};
 use crate::table::{Side, Table, escaped};

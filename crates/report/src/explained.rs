@@ -7,7 +7,7 @@ use serde::ser::{SerializeMap, Serializer};
 use weir_policy::history::StageKind;
 use weir_sim::{PoolOverTime, QueueOverTime, Series, TimePart, Typical, UpOverTime};
 
-/// What is said in words.
+/// The explanation in words.
 const TOLD: [f64; 2] = [0.5, 0.99];
 
 /// `p50`, `p999`.
@@ -15,7 +15,7 @@ pub(crate) fn name(q: f64) -> String {
     format!("p{}", plain(Some(q * 100.0)).replace('.', ""))
 }
 
-/// What a part is, in words; its site by the name that the table of sites has for it.
+/// A part in words, with the name of its site in the table of sites.
 pub(crate) fn words(part: &TimePart, names: &Names<'_>) -> String {
     let place = names.name(&part.place);
     match part.what {
@@ -27,7 +27,7 @@ pub(crate) fn words(part: &TimePart, names: &Names<'_>) -> String {
     }
 }
 
-/// A line for each quantile of which something is said: its largest parts, as many as there is room for.
+/// A line for each explained quantile: its largest parts, as far as there is room.
 pub(crate) fn lines(typical: &[Typical], names: &Names<'_>, width: usize) -> Vec<String> {
     let told = typical.iter().filter(|t| TOLD.contains(&t.q) && !t.parts.is_empty());
     told.map(|of| line(of, names, width)).collect()

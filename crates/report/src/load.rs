@@ -1,4 +1,4 @@
-//! What a load run found out: the JSON of `docs/spec/language.md#load` (`weir.load/1`), a table, and each request as CSV.
+//! The results of a load run: the JSON of `docs/spec/language.md#load` (`weir.load/1`), a table, and each request as CSV.
 
 use crate::number::{self, count};
 use crate::table::{Side, Table};

@@ -55,8 +55,8 @@ pub(crate) fn percentage(e: &Estimate) -> String {
     }
 }
 
-/// The lower bound (95 %) of a share that was 100 % in all of `n` samples, in per cent, rounded down. Nothing
-/// is said where it is as good as all.
+/// The lower bound (95 %) of a share that was 100 % in all of `n` samples, in per cent, rounded down; `None` if
+/// it is practically 100 %.
 pub(crate) fn at_least(n: u64) -> Option<String> {
     const AS_GOOD_AS_ALL: f64 = 1e-4;
     let missed = 1.0 - weir_stats::math::pow(0.05, 1.0 / n as f64);
@@ -131,7 +131,7 @@ fn significant(x: f64, digits: i32) -> String {
     trimmed(fixed(x, places))
 }
 
-/// A number whose replications all agree: up to nine digits, without zeros behind.
+/// A number on which all replications agree: up to nine digits, without trailing zeros.
 fn exact(x: f64) -> String {
     if !x.is_finite() {
         return UNKNOWN.into();

@@ -1,4 +1,4 @@
-//! What a plan offers to its queues, before anything is run: the answer of `weir check`.
+//! The load that a plan offers to its queues, before anything is run: the answer of `weir check`.
 
 use crate::entry;
 use crate::number::count;

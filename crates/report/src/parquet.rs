@@ -1,5 +1,5 @@
-//! Parquet: the rows and columns of the CSV (`csv.rs`), typed. What cannot be said is null; a parameter is a number where all its
-//! values are, else text as one writes it after `-p`.
+//! Parquet: the rows and columns of the CSV (`csv.rs`), typed. An unknown value is null; a parameter is a number if all its
+//! values are, otherwise the text that follows `-p`.
 
 use crate::entry;
 use ::parquet::basic::{LogicalType, Repetition, Type as Physical};
@@ -49,7 +49,7 @@ fn file(columns: &[Column]) -> Result<Vec<u8>> {
     writer.into_inner()
 }
 
-/// Writes the next column: what there is, and by row whether there is anything.
+/// Writes the next column: its values, and for each row whether it has one.
 fn put<D: DataType, T>(
     group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
     rows: &[Option<T>],

@@ -13,7 +13,7 @@ use weir_verify::{
     Verdict, Verification,
 };
 
-/// Servers of which each one's share is said in a table; of more the farthest.
+/// The most servers that a table lists with their shares; of more it lists those that differ most.
 const FEW: usize = 8;
 
 pub(crate) fn json(found: &Verification, out: &mut dyn Write) -> io::Result<()> {

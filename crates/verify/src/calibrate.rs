@@ -144,7 +144,7 @@ fn plan() -> Result<Plan, Error> {
 mod tests {
     use super::*;
 
-    /// What a stall makes of a part of a run, or of half of it, is not taken for a hop.
+    /// The effect of a stall on a part of a run, or on half of it, is not taken for a hop.
     #[test]
     fn a_stall_is_no_hop() {
         let row = |request: u64, ns: u64| Row {

@@ -68,7 +68,7 @@ pub(crate) fn predicted(
     ConnectionCounts { client: is_h1.then_some(client), server: is_plain.then_some(server), selected }
 }
 
-/// What opening connections takes is not simulated: that is said where it is more than this share of the mean latency.
+/// The time to open connections is not simulated; a warning says so when it is more than this share of the mean latency.
 const MATTERS: f64 = 0.005;
 
 /// A warning if it matters: the share of requests that count that opened a connection, and the time of each.

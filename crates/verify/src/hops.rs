@@ -1,9 +1,9 @@
 //! A point with what a machine adds: a delay before the scenario's first node, one before each server, one before each
 //! node at which requests wait for a timer. They are nodes at places of their own, so they change no draw.
 //!
-//! How long a hop to a server takes, and how late a timer is, is drawn, afresh in each *turn*: where requests choose by what others
-//! do, a tenth of a millisecond makes all that follows another. What is predicted is the mean of what such turns lead to, and no
-//! single one. The hop to a router is as long for all: they come there in the order in which they were sent.
+//! The length of a hop to a server and the lateness of a timer are drawn afresh in each *turn*: where requests depend on each
+//! other, a tenth of a millisecond changes the rest of a run. The prediction is the mean over such turns, not a single one. The
+//! hop to a router is constant, so that requests arrive in the order in which they were sent.
 
 use crate::calibrate::Calibration;
 use crate::prepare::Arrangement;
@@ -15,7 +15,7 @@ use weir_workload::reachable;
 /// The `def` of such a node: no file can have it.
 const DEF: &str = "<machine>";
 
-/// A point whose hops are drawn otherwise; the first turn is the point as it is.
+/// A point with other draws of its hops; turn 0 is the point itself.
 pub(crate) fn turned(mut point: Point, turn: u32) -> Point {
     if turn > 0 {
         let places = point.places.iter_mut().filter(|place| place.def == DEF);
@@ -24,11 +24,11 @@ pub(crate) fn turned(mut point: Point, turn: u32) -> Point {
     point
 }
 
-/// A point to simulate, with where what was known is in it.
+/// A point to simulate, and where the nodes of the original point are in it.
 #[derive(Clone, Debug)]
 pub(crate) struct CalibratedPoint {
     pub point: Point,
-    /// What nodes have become, by what they were: the servers.
+    /// The servers, by their numbers in the original point.
     pub nodes: BTreeMap<NodeId, NodeId>,
 }
 
@@ -119,7 +119,7 @@ fn before(point: &Point, nodes: &[(NodeId, Spec)]) -> CalibratedPoint {
     CalibratedPoint { nodes: (0..point.nodes.len() as NodeId).map(|id| (id, own(id))).collect(), point: to }
 }
 
-/// A hop where the requests of a scenario come in: behind its listener, whose loops they meet, or before its first node.
+/// A hop at the entrance of a scenario: behind its listener, or before its first node if it has none.
 fn before_root(point: &mut Point, scenario: &str, spec: Spec) {
     let Some(root) = point.scenarios.iter().find(|s| s.name == scenario).map(|s| s.root) else { return };
     let node = &point.nodes[root as usize];

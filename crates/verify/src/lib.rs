@@ -2,8 +2,8 @@
 //! compared (`docs/spec/language.md#verify`).
 //!
 //! Run k is paired with replication k: the same requests at the same instants, the same work and the same choices, since all
-//! draws are keyed by what travels in a header that only the processes of the run believe. What remains is what the model says
-//! of the world, and the machine: that is what is compared.
+//! draws are keyed by a header that only the processes of the run believe. What remains to be compared is the model of the world
+//! and the machine.
 #![forbid(unsafe_code)]
 
 mod against;

@@ -23,7 +23,7 @@ pub struct Options {
     pub tolerances: Tolerances,
     /// The approximate time for all runs, ns: fewer requests are sent if they would take longer.
     pub within_ns: Option<u64>,
-    /// What is served, where that is another plan than what is simulated: to check that a difference is reported.
+    /// The plan to serve, if it is not the simulated one: to check that a difference is reported.
     pub reality: Option<Plan>,
     /// Whether servers that are not weir's own may be loaded.
     pub real: bool,

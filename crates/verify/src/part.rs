@@ -26,7 +26,7 @@ pub(crate) struct Setup {
     pub part: Part,
 }
 
-/// What a process is.
+/// The role of a process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Part {
@@ -40,7 +40,7 @@ pub(crate) enum Part {
     Serves(Vec<NodeId>),
 }
 
-/// What a process says once it has begun.
+/// The first message of a process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChildAddresses {
     /// Where each loop of the listener is reached.
@@ -49,7 +49,7 @@ pub(crate) struct ChildAddresses {
     pub servers: Vec<(NodeId, SocketAddr)>,
 }
 
-/// What a process says at its end.
+/// The last message of a process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChildReport {
     /// Each request that came to it.

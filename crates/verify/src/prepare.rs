@@ -48,7 +48,7 @@ impl Arrangement {
     /// A scenario of a point. `real`: servers that are not weir's own may be loaded.
     ///
     /// # Errors
-    /// What cannot be served, or must not be loaded.
+    /// A part of the scenario that cannot be served, or must not be loaded.
     pub fn new(point: &Point, scenario: &Scenario, real: bool) -> Result<Arrangement, CannotVerify> {
         let mut point = point.clone();
         let root = scenario.root;
@@ -115,7 +115,7 @@ impl Arrangement {
         }
     }
 
-    /// What a person calls a server: the targets of the last balancer.
+    /// The server's name for people: as the last balancer calls its target.
     pub fn name(&self, server: NodeId) -> String {
         let node = &self.point.nodes[server as usize];
         let site = self.point.sites.get(node.site as usize);

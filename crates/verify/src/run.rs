@@ -73,7 +73,7 @@ pub fn verify(
     })
 }
 
-/// A scenario that is to be verified, with what of it is served.
+/// A scenario to verify, and the part of it that is served.
 type ChosenScenario<'a> = (&'a Point, &'a Scenario, Arrangement);
 
 /// The scenarios that are asked for. All are looked at before the first one runs.
@@ -218,7 +218,7 @@ impl World<'_> {
         runs.zip(simulated).zip(real).map(of_run).collect()
     }
 
-    /// What is predicted of a run: the mean of a replication's turns, and the connections of the first of them.
+    /// The prediction for a run: the mean over a replication's turns, and the connections of the first turn.
     fn predict(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Result<Predicted, Error> {
         let turn = |turn| {
             let result = self.simulate(options, replication, turn, stop)?;
@@ -294,7 +294,7 @@ impl World<'_> {
 /// Figures of both worlds, of one run.
 type Pair = (Figures, Figures);
 
-/// What is predicted of a run, and how many connections requests that count open in it.
+/// The prediction for a run, and the connections that its selected requests open.
 type Predicted = (Figures, u64);
 
 fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statistic> {

@@ -14,14 +14,14 @@ const MOST_SHARE: f64 = 0.6;
 const SHARE_BESIDE: f64 = 0.1;
 /// The most parallel runs: the timers of each stay awake for a part of the time (`net/io/timers`), which more would wait for.
 const MOST_BESIDE: u32 = 2;
-/// What a run takes beside its requests, ns.
+/// The overhead of a run beside its requests, ns.
 const BESIDE_NS: u64 = 600_000_000;
 /// The least time of a run, ns.
 const LEAST_NS: u64 = 300_000_000;
 /// With fewer runs nothing can be decided.
 const LEAST_RUNS: u32 = 3;
 
-/// What is run of a scenario.
+/// The runs of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Schedule {
     /// Runs that count.
@@ -30,13 +30,13 @@ pub(crate) struct Schedule {
     pub most_runs: u32,
     /// The number of parallel runs, each with its own processes and clocks.
     pub at_once: u32,
-    /// Requests of each; `None`: as many as the options or the file say.
+    /// Requests of each; `None`: by the options or the file.
     pub requests: Option<u64>,
     /// As late as this one timer of ten of its servers rings on this machine, ns.
     pub late_ns: f64,
 }
 
-/// What is run of each scenario.
+/// The runs of each scenario.
 ///
 /// # Errors
 /// [`Error::Cannot`]: this machine is too slow for a scenario, or there are too many for the time.
@@ -89,7 +89,7 @@ fn at_once(rate_per_s: f64, calibration: &Calibration) -> u32 {
     (fit as u32).clamp(1, MOST_BESIDE)
 }
 
-/// How many requests of a scenario arrive within that time; at most as many as it has.
+/// The number of requests of a scenario that arrive within that time.
 fn fitting(scenario: &Scenario, options: &Options, ns: u64, stop: &AtomicBool) -> Result<u64, Error> {
     let requests = options.requests.or(scenario.requests);
     let key = Key::new(options.seed).with(0);
@@ -99,7 +99,7 @@ fn fitting(scenario: &Scenario, options: &Options, ns: u64, stop: &AtomicBool) -
     Ok(requests.map_or(within as u64, |most| most.min(within as u64)).max(1))
 }
 
-/// How many requests a scenario sends in a second; `None`: as many as are answered, or one.
+/// The requests that a scenario sends in a second; `None`: closed traffic, or a single request.
 fn rate_per_s(scenario: &Scenario, options: &Options, stop: &AtomicBool) -> Result<Option<f64>, Error> {
     let requests = options.requests.or(scenario.requests);
     let key = Key::new(options.seed).with(0);

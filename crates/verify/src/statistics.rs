@@ -114,7 +114,7 @@ pub struct Statistic {
     pub difference: Estimate,
     /// That as a share of what was simulated.
     pub relative: Estimate,
-    /// What is allowed.
+    /// The tolerance.
     pub tolerance: f64,
     /// Of what.
     pub unit: Unit,

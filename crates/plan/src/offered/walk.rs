@@ -290,7 +290,7 @@ impl<'a> Walk<'a> {
                 Some(Spec::Delay { time }) => (time.mean_ns().unwrap_or(f64::INFINITY), None),
                 Some(Spec::Cable { time, .. }) => (2.0 * time.mean_ns().unwrap_or(f64::INFINITY), None),
                 Some(Spec::Server { model, .. }) => (0.0, *model),
-                // Alone inside, it progresses at the rate of one core, or of what there is of one.
+                // A request alone inside progresses at the rate of one core, or of a part of one.
                 Some(Spec::Concurrent { work, cores, .. }) => {
                     (work.mean_ns().unwrap_or(f64::INFINITY) / cores.min(1.0), None)
                 }

@@ -24,7 +24,7 @@ pub fn asked(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
     let mut places: Vec<(&str, &str)> = Vec::new();
     for scenario in &point.scenarios {
         let Some(walk) = Walk::reaching(point, scenario) else { continue };
-        // Members of a pool have it all in common.
+        // Members of a pool share all of it.
         let mut seen: HashSet<(u32, u32, Vec<usize>)> = HashSet::new();
         for (id, node) in (0u32..).zip(&point.nodes) {
             if !looking[node.spec as usize] {
@@ -36,7 +36,7 @@ pub fn asked(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
             }
             let (spec, span) =
                 (&point.specs[node.spec as usize], point.sites[node.site as usize].span.as_str());
-            // A node without a key is said of the first scenario, one without a route of each.
+            // A node without a key is reported once, one without a route for each scenario.
             let key = (span, if matches!(spec, Spec::Route { .. }) { scenario.name.as_str() } else { "" });
             if places.contains(&key) {
                 continue;

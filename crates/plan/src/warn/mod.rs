@@ -143,7 +143,7 @@ fn roots(draft: &Draft<'_>) -> impl Iterator<Item = NodeId> {
 
 /// A warning for each site whose nodes no scenario (and no listener) reaches, and for each weight that is no target of
 /// a balancer.
-/// A file without scenarios is being written: then nothing is said.
+/// A file without scenarios is unfinished, and gets no such warning.
 fn unreached(draft: &Draft<'_>) -> Vec<Diagnostic> {
     if draft.point.scenarios.is_empty() {
         return Vec::new();

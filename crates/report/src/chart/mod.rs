@@ -1,7 +1,7 @@
 //! Charts as SVG: lines with their intervals over an axis. All places are shares of the room that there is, so a chart is as wide as
 //! its page lets it and its words stay as large as they are.
 //!
-//! What a pointer finds is in the chart as data (`page.js` shows it); without scripts the titles of lines say the same.
+//! The values under a pointer are in the chart as data (`page.js` shows it); without scripts the titles of lines say the same.
 
 mod axis;
 
@@ -136,7 +136,7 @@ impl Chart {
         (1.0 - self.y.position(value)) * SIDE
     }
 
-    /// What a line is called, with its values where it has dots.
+    /// The title of a line, with its values if it has dots.
     fn title(&self, series: &Series) -> String {
         let said = series.points.iter().filter(|(x, e)| series.dots.contains(x) && e.value.is_some());
         let said: Vec<String> = said.map(|(x, e)| format!("{} {}", self.xs[*x].1, self.words(e))).collect();
@@ -151,7 +151,7 @@ impl Chart {
         }
     }
 
-    /// What a pointer finds.
+    /// The values under a pointer.
     pub(crate) fn data(&self, series: &[Series]) -> String {
         let at: Vec<String> = self.xs.iter().map(|(at, _)| format!("{at:.4}")).collect();
         let labels: Vec<&str> = self.xs.iter().map(|(_, label)| &label[..]).collect();

@@ -11,7 +11,7 @@ pub(super) fn folded(folded: FoldedGraph) -> FoldedGraph {
         outs[*from] += 1;
         ins[*to] += 1;
     }
-    // By box the one that follows it in its chain, and whether it follows one.
+    // For each box its successor in the chain, and whether it has a predecessor.
     let mut next = vec![None; count];
     let mut follows = vec![false; count];
     for (from, to, aside) in &edges {

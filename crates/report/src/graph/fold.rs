@@ -84,7 +84,7 @@ impl Walk<'_> {
         })
     }
 
-    /// What a node leads to; a server's model is what it does inside, and is not drawn.
+    /// The nodes that a node leads to; the model inside a server is not drawn.
     fn behind(&mut self, from: usize, id: NodeId) -> Vec<(NodeId, bool)> {
         let node = &self.point.nodes[id as usize];
         let mut all = match node.to {
@@ -102,7 +102,7 @@ impl Walk<'_> {
     }
 }
 
-/// What a box says: the name that its nodes have in common, else the first and the last of them, else only what they are.
+/// The text of a box: the common name of its nodes, else the first and the last name, else only their kind.
 fn say(point: &Point, of: &mut Boxed) {
     of.nodes.sort_unstable();
     let Some(first) = of.nodes.first().map(|id| &point.nodes[*id as usize]) else { return };

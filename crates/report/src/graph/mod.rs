@@ -29,7 +29,7 @@ use weir_plan::{NodeId, Point, Spec};
 /// The style of a drawing, for the page that contains it; it follows the page's colours.
 pub const STYLE: &str = svg::STYLE;
 
-/// What is said of a box beside what the file says.
+/// A note in a box, beside the text from the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Note {
     /// A few words.
@@ -83,11 +83,11 @@ const BOX: f64 = 42.0;
 const LINE: f64 = 15.0;
 /// The offset between the cards of a stack.
 const STACK: f64 = 7.0;
-/// What an edge takes that passes a layer.
+/// The room of an edge that passes a layer.
 const PASSING: f64 = 8.0;
 
 impl Drawing {
-    /// The layout of what these nodes lead to. `noted`: kinds of nodes in whose boxes there is room for a note.
+    /// The layout of the graph behind these nodes. `noted`: the kinds of nodes that have room for a note in their box.
     pub fn new(point: &Point, roots: &[NodeId], noted: impl Fn(&Spec) -> bool) -> Drawing {
         let folded = layers::alike(fold::fold(point, roots));
         let layered = layers::layered(folded);
@@ -112,7 +112,7 @@ impl Drawing {
         drawing
     }
 
-    /// The drawing. `note`: what is said of the nodes of a box.
+    /// The drawing. `note`: the note on the nodes of a box.
     pub fn svg(&self, note: impl Fn(&[NodeId]) -> Option<Note>) -> String {
         svg::svg(self, &note)
     }

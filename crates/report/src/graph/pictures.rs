@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use weir_plan::Plan;
 use weir_plan::{Edge, NodeId, Point, Spec, listeners};
 
-/// What a picture is written as.
+/// The format of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// SVG, on its own.
@@ -34,7 +34,7 @@ impl Picture {
         entry::listed(&self.shows)
     }
 
-    /// It as SVG for a page, whose colours it follows.
+    /// The picture as SVG for a page, in the colours of that page.
     pub fn svg(&self) -> String {
         svg::svg(&self.drawing, &|_| None)
     }
@@ -59,7 +59,7 @@ pub fn pictures(plan: &Plan, scenarios: &[String]) -> Vec<Picture> {
     all.into_iter().map(|(_, picture)| picture).collect()
 }
 
-/// What is seen of a drawing: not where in the file its nodes were made.
+/// The visible part of a drawing: without the places in the file.
 fn looks(drawing: &Drawing) -> String {
     let mut untitled = drawing.clone();
     untitled.boxes.iter_mut().for_each(|placed| placed.of.title.clear());

@@ -50,7 +50,7 @@ pub(super) fn svg(drawing: &Drawing, note: &dyn Fn(&[NodeId]) -> Option<Note>) -
     begin + &content(drawing, note) + "</svg>\n"
 }
 
-/// What is in the element.
+/// The content of the element.
 pub(super) fn content(drawing: &Drawing, note: &dyn Fn(&[NodeId]) -> Option<Note>) -> String {
     let mut text = String::new();
     drawing.edges.iter().for_each(|way| edge(&mut text, way));

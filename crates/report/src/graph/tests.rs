@@ -122,7 +122,7 @@ listen(":82", way("c", 82), name = "three")
     assert_eq!(crossings(&ordered(&layered)), 0);
 }
 
-/// What is said in the boxes of a picture.
+/// The text in the boxes of a picture.
 fn said(drawing: &Drawing) -> Vec<String> {
     let lines = |b: &super::PlacedBox| {
         let lines = b.of.lines.iter().flatten().cloned();

@@ -1,4 +1,4 @@
-//! What a box of a picture says: what its nodes are called, what each of them does, and how many share it.
+//! The text in a box of a picture: the name of its nodes, their behaviour, and their number.
 
 use super::fold::{Boxed, FoldedGraph, thousands};
 use super::links::Link;
@@ -37,7 +37,7 @@ fn title(point: &Point, of: &Boxed) -> String {
     })
 }
 
-/// What a choice is made among.
+/// The alternatives of a choice.
 fn over(link: &Link) -> Option<String> {
     let n = match (link.least, link.most) {
         (_, 0 | 1) => return None,
@@ -89,7 +89,7 @@ fn names(point: &Point, nodes: &[NodeId]) -> Option<String> {
     Some(if first == last { first.to_owned() } else { format!("{first} … {last}") })
 }
 
-/// A kind with what matters most of its arguments, where all have the same.
+/// A kind with its most important arguments, if all nodes have the same ones.
 fn what(point: &Point, nodes: &[NodeId]) -> String {
     let mut specs = nodes.iter().map(|id| point.nodes[*id as usize].spec);
     let Some(first) = specs.next() else { return String::new() };

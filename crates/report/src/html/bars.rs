@@ -12,7 +12,7 @@ use weir_sim::{NodeResult, Results, ScenarioResult, TimePart, Typical};
 /// Sites of a scenario at most, where each has a row.
 const MOST: usize = 6;
 
-/// A row: whose, its bar (in shares of its width), and its figure.
+/// A row: its scenario, its bar (in shares of the width), and its figure.
 struct Row {
     scenario: usize,
     who: String,
@@ -49,7 +49,7 @@ fn part(from: f64, to: f64, rest: &str, title: &str) -> String {
     format!("<rect x=\"{x:.2}%\" width=\"{width:.2}%\" height=\"100%\"{rest}>{title}</rect>")
 }
 
-/// The quantiles whose typical requests have a row.
+/// The quantiles with a row for their typical requests.
 const TYPICAL: [f64; 2] = [0.5, 0.99];
 
 /// Where the time goes: the parts of the mean latency, and of the requests near p50 and p99 where those were looked at.
@@ -170,7 +170,7 @@ fn spent(n: &NodeResult) -> Option<f64> {
     n.latency_part_ms.value.filter(|ms| *ms > 0.0)
 }
 
-/// The places on which most time is spent in all scenarios together, as many as there are colours.
+/// The places with the most time over all scenarios, one for each colour.
 fn greatest(all: &[ScenarioResult]) -> Vec<&str> {
     let mut places: Vec<(&str, f64)> = Vec::new();
     for (n, ms) in all.iter().flat_map(|s| &s.nodes).filter_map(|n| Some((n, spent(n)?))) {

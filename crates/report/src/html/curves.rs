@@ -132,7 +132,7 @@ fn series(all: &[ScenarioResult], shown: &Selection) -> Vec<Series> {
             line(&s.curve_ok, format!("{label}, ok"), true);
         }
     }
-    // What is drawn later lies above.
+    // Later elements lie above earlier ones.
     lines.sort_by_key(|line| line.colour.is_some());
     lines
 }

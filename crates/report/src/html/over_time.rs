@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::Estimate;
 
-/// Scenarios whose charts are open; the next ones are folded, and a note names where further ones are.
+/// The number of scenarios with open charts; the next ones are folded, and a note names the place of the rest.
 const OPEN: usize = 2;
 const FOLDED: usize = 12;
 /// Lines of a chart at most.

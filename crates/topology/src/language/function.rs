@@ -28,7 +28,7 @@ pub(crate) struct Description {
     pub(crate) served: &'static str,
     /// The random numbers it draws.
     pub(crate) draws: &'static str,
-    /// A whole file that uses it.
+    /// A complete file that uses it.
     pub(crate) example: &'static str,
 }
 

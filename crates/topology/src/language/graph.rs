@@ -46,7 +46,7 @@ struct Interned {
     file: String,
 }
 
-/// A call on the way to the one that makes a node: what it is called, and the function as written.
+/// A call on the way to the call that makes a node: its name, and the function as written.
 #[derive(Clone, Default, PartialEq)]
 struct CallStep {
     words: String,

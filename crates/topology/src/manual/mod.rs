@@ -26,7 +26,7 @@ pub struct Entry {
     pub served: &'static str,
     /// The random numbers it draws.
     pub draws: &'static str,
-    /// A whole file that uses it.
+    /// A complete file that uses it.
     pub example: &'static str,
     /// Its own arguments in order, then those that its family shares.
     pub arguments: Vec<Argument>,

@@ -52,7 +52,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.node(Spec::Queue { concurrency, capacity, timeout_ns, on_cancel }, Edge::Node(node))
 }
 
-/// What happens to a request whose client has gone.
+/// The treatment of a request after its client has left.
 pub(super) fn on_cancel(call: &mut Call<'_, '_, '_, '_>) -> OnCancel {
     let words =
         [("stop", Some(OnCancel::Stop)), ("skip", Some(OnCancel::Skip)), ("finish", Some(OnCancel::Finish))];

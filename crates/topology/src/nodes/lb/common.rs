@@ -1,4 +1,4 @@
-//! What all balancers share: the arguments around the policy, and the targets.
+//! The common part of all balancers: the arguments around the policy, and the targets.
 
 use crate::language::call::{Call, Outcome, list};
 use crate::language::data::beside;
