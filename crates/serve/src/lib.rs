@@ -33,7 +33,7 @@ pub use reload::options::{Error, Listening, Options};
 pub use reload::overrides::{CannotSet, SetTarget, TargetState};
 pub use reload::reloader::{Config, NewTopology, ReloadError, Source};
 pub use threads::certificates::check_certificates;
-pub use transport::aside::SideListener;
+pub use transport::side_listener::SideListener;
 pub use transport::bind::CannotListen;
 pub use transport::inherit::Inherited;
 pub use verify_run::{BalancerCreated, RequestEnded, RunEvent, RunRole, VerifyRun};

@@ -25,7 +25,7 @@ pub mod eligibility;
 mod known;
 pub mod outlier;
 pub mod panic;
-mod renewed;
+mod renewal;
 mod seen;
 pub mod slow_start;
 pub mod snapshot;

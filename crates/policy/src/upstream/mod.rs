@@ -25,7 +25,7 @@ pub use on_loop::OnLoop;
 pub mod journal;
 mod on_loop;
 pub mod passed_over;
-mod renewed;
+mod renewal;
 
 /// The settings around a balancer.
 #[derive(Clone, Debug, Default)]

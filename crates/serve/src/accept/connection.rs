@@ -2,7 +2,7 @@
 
 use crate::accept::handshake;
 use crate::accept::protocol::{self, Protocol};
-use crate::accept::proxied;
+use crate::accept::proxy_header;
 use crate::exchange::serve::serve;
 use crate::exchange::{ClientEnd, PinnedConnection};
 use crate::h1;
@@ -13,7 +13,7 @@ use crate::threads::event_loop::Loop;
 use crate::threads::transit::InTransit;
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
-use crate::transport::own::is_own;
+use crate::transport::inner::is_own;
 use crate::transport::session::Session;
 use std::any::Any;
 use std::cell::Cell;
@@ -153,7 +153,7 @@ fn serving(
 /// Everything before requests: the client's address, TLS, the protocol.
 async fn greet(lp: Rc<Loop>, session: Rc<Session>, mut wire: Wire) -> Option<(Protocol, Wire)> {
     session.parting.set(Parting::Greeting);
-    if !proxied::learn(&lp, &session, &mut wire).await {
+    if !proxy_header::learn(&lp, &session, &mut wire).await {
         return None;
     }
     let mut wire = handshake::perhaps(&lp.core, &session, wire).await?;

@@ -1,14 +1,14 @@
 //! From an accepted socket to a connection on its loop: limits of clients, TLS, the protocol.
 //!
 //! Accepting is a task for each listener of a loop. Without descriptors it pauses, and never spins; at a limit an idle
-//! client makes room. For clients that still wait as the listening sockets close see [`late`].
+//! client makes room. For clients that still wait as the listening sockets close see [`pending_clients`].
 
 pub(crate) mod connection;
 mod handshake;
-mod late;
+mod pending_clients;
 pub(crate) mod loop_assignment;
 mod protocol;
-mod proxied;
+mod proxy_header;
 pub(crate) mod room;
 
 use crate::metrics::Limit;
@@ -92,7 +92,7 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
             }
         }
     }
-    late::begin(&lp, number, listener, admission, socket, first);
+    pending_clients::begin(&lp, number, listener, admission, socket, first);
 }
 
 /// Serves an accepted connection, here or on the loop that carries least.

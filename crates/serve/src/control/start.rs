@@ -19,7 +19,7 @@ use crate::threads::generation::Generation;
 use crate::threads::mail::ToLoop;
 use crate::threads::process::{Mail, Mailboxes, Process, Root};
 use crate::threads::watchdog;
-use crate::transport::own::{Inner, InnerAddress};
+use crate::transport::inner::{Inner, InnerAddress};
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::{Audience, Following, Names};
 use crate::verify_run::{RunRole, VerifyRun};

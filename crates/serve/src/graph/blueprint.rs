@@ -8,7 +8,7 @@ use super::state::{GraphKeys, PlanIds, ProcessState};
 use crate::exchange::NodeId;
 use crate::exchange::upstream::described;
 use crate::nodes::Id;
-use crate::transport::own::Inner;
+use crate::transport::inner::Inner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_plan::serving::{Role, Serving};

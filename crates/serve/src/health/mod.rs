@@ -8,11 +8,11 @@
 //!     +---- snapshots on every change -------------->+  Upstream::follow
 //! ```
 //!
-//! [`monitor`] has the state and the clock, [`check`] asks a target over a connection of its own, [`by_hand`] has the
+//! [`monitor`] has the state and the clock, [`check`] asks a target over a connection of its own, [`overrides`] has the
 //! operator's settings. The trial of a target on probation is signalled by an atomic
 //! ([`crate::nodes::lb::TargetFlags`]).
 
-pub(crate) mod by_hand;
+pub(crate) mod overrides;
 mod check;
 pub(crate) mod monitor;
 pub(crate) mod snapshot;

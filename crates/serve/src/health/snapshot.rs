@@ -1,7 +1,7 @@
 //! A process's knowledge of targets, for its successor: health, ejections, settings by hand. By the display names of
 //! balancers and targets.
 
-use super::by_hand::{ByHand, Overrides};
+use super::overrides::{ByHand, Overrides};
 use super::monitor::Monitor;
 use serde::{Deserialize, Serialize};
 use weir_policy::eligibility::Admin;

@@ -2,7 +2,7 @@
 
 use crate::metrics::{Ending, OpenConnection};
 use crate::sync::counter::CountGuard;
-use crate::transport::own::OwnConnection;
+use crate::transport::inner::OwnConnection;
 use h2::Reason;
 use weir_http1::{Checked, Edits, Hop, Limits, Refusal, Request};
 use weir_net::transport::tls;

@@ -12,7 +12,7 @@ use crate::threads::generation::Conf;
 use crate::transport::bind::{self, Bound};
 use crate::transport::listener::OwnProcessTrust;
 use crate::transport::listening::LoopSocket;
-use crate::transport::own::{Inner, InnerAddress, reached_at};
+use crate::transport::inner::{Inner, InnerAddress, reached_at};
 use crate::transport::socket_file::SocketFiles;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;

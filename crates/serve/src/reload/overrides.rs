@@ -3,7 +3,7 @@
 
 use super::reloader::{Reloader, lock};
 use crate::exchange::NodeId;
-use crate::health::by_hand::{ByHand, Overrides};
+use crate::health::overrides::{ByHand, Overrides};
 use crate::health::monitor::Monitor;
 use crate::health::snapshot::Snapshot;
 use crate::threads::mail::ToLoop;

@@ -10,7 +10,7 @@ use crate::nodes::Id;
 use crate::nodes::lb::{HealthUpdate, Owner};
 use crate::transport::listener::OwnProcessTrust;
 use crate::transport::listening::LoopSocket;
-use crate::transport::own::InnerAddress;
+use crate::transport::inner::InnerAddress;
 use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
 use std::collections::BTreeMap;

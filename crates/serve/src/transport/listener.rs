@@ -2,7 +2,7 @@
 
 use crate::log::{ErrorLog, LoopLog};
 use crate::metrics::ListenerCounts;
-use crate::transport::own::OwnConnections;
+use crate::transport::inner::OwnConnections;
 use crate::verify_run::VerifyRun;
 use std::rc::Rc;
 use std::sync::Arc;

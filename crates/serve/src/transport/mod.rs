@@ -1,12 +1,12 @@
 //! Connections as streams of bytes: sockets that listen, sockets that are connected.
 
-pub(crate) mod aside;
+pub(crate) mod side_listener;
 pub(crate) mod bind;
 pub(crate) mod inherit;
 pub(crate) mod linger;
 pub(crate) mod listener;
 pub(crate) mod listening;
-pub(crate) mod own;
+pub(crate) mod inner;
 pub(crate) mod proxy_protocol;
 pub(crate) mod session;
 pub(crate) mod settings;

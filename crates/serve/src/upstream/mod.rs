@@ -1,6 +1,6 @@
 //! Targets with a server behind them, by identity: where they are, their connections, and one attempt at one of them.
 
-pub(crate) mod alone;
+pub(crate) mod sole_target;
 mod attempt;
 pub(crate) mod connect;
 pub(crate) mod limit;

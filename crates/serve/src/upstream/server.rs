@@ -7,7 +7,7 @@
 //! takes a connection that offered nothing else. Such a connection does not show what the origin would have chosen,
 //! and requests that may use HTTP/2 leave it alone.
 
-use super::alone::SoleTarget;
+use super::sole_target::SoleTarget;
 use super::attempt::{Attempt, AttemptError};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
@@ -25,7 +25,7 @@ use crate::h1;
 use crate::h2;
 use crate::message::ConnectionHold;
 use crate::metrics::Ending;
-use crate::transport::own::OwnConnections;
+use crate::transport::inner::OwnConnections;
 use crate::transport::proxy_protocol;
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;

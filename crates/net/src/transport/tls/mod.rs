@@ -1,6 +1,6 @@
 //! TLS as a transport: certificates and keys, a connection's two directions, the handshakes of both ends.
 
-mod agreed;
+mod parameters;
 mod client;
 mod files;
 mod pinned;
@@ -8,15 +8,15 @@ mod server;
 mod stream;
 mod validity;
 mod verify;
-mod why;
+mod error;
 
-pub use agreed::TlsParameters;
+pub use parameters::TlsParameters;
 pub use client::{Client, ClientFiles, Clients};
 pub use files::{CannotUse, CertificateFiles};
 pub use pinned::OwnListener;
 pub use server::{Server, ServerFiles};
 pub use stream::Stream;
-pub use why::TlsError;
+pub use error::TlsError;
 
 use rustls::crypto::CryptoProvider;
 use std::sync::Arc;

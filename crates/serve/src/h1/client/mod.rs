@@ -7,7 +7,7 @@ pub(crate) use stream::Stream;
 
 use crate::message::ConnectionHold;
 use crate::metrics::Ending;
-use crate::transport::own::OwnConnection;
+use crate::transport::inner::OwnConnection;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use weir_net::io::Core;

@@ -6,7 +6,7 @@
 
 mod gather;
 
-use super::by_hand::{ByHand, Overrides};
+use super::overrides::{ByHand, Overrides};
 use super::check::{NothingLeft, Question};
 use crate::exchange::NodeId;
 use crate::graph::Graph;

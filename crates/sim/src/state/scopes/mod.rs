@@ -1,13 +1,13 @@
 //! The limits of each request, and where it is: fixed rows beside its state.
 
-mod left;
+mod remnant;
 
 use crate::code::fault_timelines::LineTables;
 use crate::code::order::RANKS;
 use crate::code::{Code, NOT};
 use crate::state::holds::Hold;
 
-pub(crate) use left::{Passing, Remnant, WaitEnd};
+pub(crate) use remnant::{Passing, Remnant, WaitEnd};
 
 /// The most consecutive drawn waits that are one event.
 const DRAWN: usize = 2;

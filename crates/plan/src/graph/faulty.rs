@@ -1,0 +1,79 @@
+//! Nodes that are up and down: how they fail, and by which time-line.
+
+use serde::{Deserialize, Serialize};
+use weir_model::Dist;
+use weir_model::faulty::Law;
+
+/// Which clock a `faulty` node follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// Alternating exponential periods on the node's own time-line.
+    #[default]
+    Eager,
+    /// Looked at only when a request enters (the posts').
+    Lazy,
+}
+
+/// The effect of a node that is down on requests that enter and on those inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Requests that enter are `refused`; those inside finish.
+    #[default]
+    Refuse,
+    /// A killed process: what enters gets `connect_failed`, what is inside `reset`.
+    Crash,
+    /// Requests that enter are swallowed; those inside finish.
+    Blackhole,
+    /// The work of what enters takes longer.
+    Slow,
+}
+
+/// The time-line that a faulty node follows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// Its own.
+    #[default]
+    Own,
+    /// The timeline of all nodes with the same `together` (then clock, mtbf, mttr and starts are equal as well).
+    Together(String),
+    /// The timeline of the `block(...)` with this number, counted through the file as it is evaluated.
+    Block(u32),
+}
+
+/// `faulty(...)`, or one of the nodes that `block(...)` returned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Faulty {
+    /// Mean time between failures (a mean up period).
+    pub mtbf_ns: u64,
+    /// Mean time to repair (a mean down period).
+    pub mttr_ns: u64,
+    /// How up periods are drawn, where that is no exponential.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<Dist>,
+    /// The same of down periods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<Dist>,
+    /// How its state follows time.
+    pub clock: Clock,
+    /// The effect of being down.
+    pub mode: Mode,
+    /// How many times longer work takes while down, in mode `slow`; positive, finite.
+    pub slow: f64,
+    /// Whether it starts up.
+    pub starts_up: bool,
+    /// Whether health checks pass while it is down (`checks="pass"`).
+    pub checks_pass: bool,
+    /// Whose time-line it follows.
+    pub line: Line,
+}
+
+impl Faulty {
+    /// How it fails and is repaired.
+    pub fn law(&self) -> Law {
+        Law::new(self.mtbf_ns, self.mttr_ns, self.clock == Clock::Lazy, self.starts_up)
+            .with(self.up.as_ref(), self.down.as_ref())
+    }
+}
