@@ -9,7 +9,7 @@ const REGISTRY: &str = "crates/topology/src/nodes/";
 /// Files of it that hold no function that is built.
 const BESIDE: &[&str] = &["mod.rs", "later.rs"];
 /// Where the kinds of the plan are declared.
-const PLAN: &str = "crates/plan/src/graph.rs";
+const PLAN: &str = "crates/plan/src/graph/spec.rs";
 
 pub(super) fn check(root: &Path, sources: &[Source]) -> Vec<String> {
     let mut uses = files(root, &["crates", "examples"], "star");
