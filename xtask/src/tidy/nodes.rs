@@ -6,8 +6,8 @@ use std::path::Path;
 
 /// The registry: a file per function or family.
 const REGISTRY: &str = "crates/topology/src/nodes/";
-/// Files of it that hold no function that is built.
-const BESIDE: &[&str] = &["mod.rs", "later.rs"];
+/// Files of it that hold no function.
+const BESIDE: &[&str] = &["mod.rs"];
 /// Where the kinds of the plan are declared.
 const PLAN: &str = "crates/plan/src/graph/spec.rs";
 
