@@ -5,8 +5,8 @@
 
 pub(crate) mod connection;
 mod handshake;
-mod pending_clients;
 pub(crate) mod loop_assignment;
+mod pending_clients;
 mod protocol;
 mod proxy_header;
 pub(crate) mod room;

@@ -2,6 +2,8 @@
 
 use super::Graph;
 use crate::exchange::hold::{Hold, Holds};
+use crate::exchange::notes::NotedAttempt;
+use crate::exchange::progress::OpenAttempt;
 use crate::exchange::reply::{Answer, Reply};
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
 use crate::nodes::queue::Queue;
@@ -52,7 +54,9 @@ pub(super) async fn run(
                 passed => passed.map(|_| faulty.node),
             },
             Node::Server(server) => {
-                let answer = forward(server, at, &ex, &mut ctx, &mut holds).await;
+                let notes = AttemptNotes::begin(server, at, &ex, &mut ctx, &mut holds);
+                let answer = server.forward(&ex, &ctx).await;
+                notes.end(&answer);
                 return holds.around(answer);
             }
             Node::Answer(own) => return holds.around(Ok(Reply::own(own.clone()))),
@@ -90,27 +94,36 @@ async fn enter(
     Ok(queue.node)
 }
 
-/// Forwards the request to a server, and notes the attempt where its history is wanted.
-async fn forward(
-    server: &Rc<Server>,
-    at: NodeId,
-    ex: &Rc<Exchange>,
-    ctx: &mut RequestContext,
-    holds: &mut Holds,
-) -> Answer {
-    if let Some(counted) = server.counted(ex, ctx) {
-        holds.push_inside(Hold::Target(counted));
+/// Where the end of an attempt is noted, if anything wants it.
+struct AttemptNotes<'a> {
+    sender: Option<OpenAttempt>,
+    noted: Option<NotedAttempt<'a>>,
+}
+
+impl<'a> AttemptNotes<'a> {
+    /// An attempt begins: it is counted at its target.
+    fn begin(
+        server: &Rc<Server>,
+        at: NodeId,
+        ex: &'a Rc<Exchange>,
+        ctx: &mut RequestContext,
+        holds: &mut Holds,
+    ) -> AttemptNotes<'a> {
+        if let Some(counted) = server.counted(ex, ctx) {
+            holds.push_inside(Hold::Target(counted));
+        }
+        AttemptNotes { sender: ctx.begins(), noted: ex.tries(at, ctx.branch, server) }
     }
-    let sender = ctx.begins();
-    let noted = ex.tries(at, ctx.branch, server);
-    let answer = server.forward(ex, ctx).await;
-    if let Some(noted) = noted {
-        noted.ends(&answer);
+
+    /// It has ended.
+    fn end(self, answer: &Answer) {
+        if let Some(noted) = self.noted {
+            noted.ends(answer);
+        }
+        if let Some(sender) = self.sender {
+            sender.ends(answer.is_ok());
+        }
     }
-    if let Some(sender) = sender {
-        sender.ends(answer.is_ok());
-    }
-    answer
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 //! operator's settings. The trial of a target on probation is signalled by an atomic
 //! ([`crate::nodes::lb::TargetFlags`]).
 
-pub(crate) mod overrides;
 mod check;
 pub(crate) mod monitor;
+pub(crate) mod overrides;
 pub(crate) mod snapshot;

@@ -1,8 +1,8 @@
 //! A process's knowledge of targets, for its successor: health, ejections, settings by hand. By the display names of
 //! balancers and targets.
 
-use super::overrides::{ByHand, Overrides};
 use super::monitor::Monitor;
+use super::overrides::{ByHand, Overrides};
 use serde::{Deserialize, Serialize};
 use weir_policy::eligibility::Admin;
 use weir_policy::health::HealthRecord;

@@ -3,8 +3,8 @@
 
 use super::reloader::{Reloader, lock};
 use crate::exchange::NodeId;
-use crate::health::overrides::{ByHand, Overrides};
 use crate::health::monitor::Monitor;
+use crate::health::overrides::{ByHand, Overrides};
 use crate::health::snapshot::Snapshot;
 use crate::threads::mail::ToLoop;
 use std::collections::BTreeSet;

@@ -1,6 +1,5 @@
 //! Targets with a server behind them, by identity: where they are, their connections, and one attempt at one of them.
 
-pub(crate) mod sole_target;
 mod attempt;
 pub(crate) mod connect;
 pub(crate) mod limit;
@@ -9,4 +8,5 @@ pub(crate) mod names;
 mod pool;
 pub(crate) mod secure;
 pub(crate) mod server;
+pub(crate) mod sole_target;
 pub(crate) mod target;

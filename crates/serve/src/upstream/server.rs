@@ -7,12 +7,12 @@
 //! takes a connection that offered nothing else. Such a connection does not show what the origin would have chosen,
 //! and requests that may use HTTP/2 leave it alone.
 
-use super::sole_target::SoleTarget;
 use super::attempt::{Attempt, AttemptError};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
 use super::multiplexed::Turn;
 use super::secure::Secure;
+use super::sole_target::SoleTarget;
 use super::target::Target;
 use crate::exchange::abort::Abort;
 use crate::exchange::failure::FailureCause;

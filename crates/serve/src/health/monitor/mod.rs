@@ -6,8 +6,8 @@
 
 mod gather;
 
-use super::overrides::{ByHand, Overrides};
 use super::check::{NothingLeft, Question};
+use super::overrides::{ByHand, Overrides};
 use crate::exchange::NodeId;
 use crate::graph::Graph;
 use crate::graph::blueprint::Blueprint;

@@ -119,7 +119,7 @@ fn random_files_have_every_balancer() {
     let text: String = (0..FILES).map(random_file).collect();
     let calls: Vec<String> = text.split("lb.").skip(1).map(|rest| format!("lb.{rest}")).collect();
     let missing = weir_topology::manual::missing_balancers(calls.iter().map(String::as_str));
-    assert_eq!(missing, ["lb.least_work"], "it has tests of its own");
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
