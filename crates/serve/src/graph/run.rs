@@ -10,7 +10,6 @@ use crate::nodes::queue::Queue;
 use crate::nodes::{Node, check};
 use crate::upstream::server::Server;
 use std::rc::Rc;
-use weir_model::OnCancel;
 use weir_policy::Kind;
 
 /// Runs a request from this node on.
@@ -44,9 +43,7 @@ pub(super) async fn run(
             Node::Split(split) => Ok(split.choose(&ex, &ctx)),
             Node::Rate(rate) => Box::pin(rate.take(&ex, &ctx)).await,
             Node::Rewrite(rewrite) if rewrite.leaves_responses() => rewrite.request(&ex, &mut ctx),
-            Node::Queue(queue) if queue.on_cancel == OnCancel::Stop => {
-                Box::pin(enter(queue, at, &ex, &ctx, &mut holds)).await
-            }
+            Node::Queue(queue) if queue.stops() => Box::pin(enter(queue, at, &ex, &ctx, &mut holds)).await,
             Node::Delay(delay) => Ok(Box::pin(delay.pass(&ex.core, &mut ctx)).await),
             Node::Warmup(warmup) => Ok(Box::pin(warmup.enter(&ex.core, &mut ctx)).await),
             Node::Faulty(faulty) => match Box::pin(faulty.enter(&ex.core, &mut ctx)).await {

@@ -77,6 +77,11 @@ impl Drop for Answering {
 }
 
 impl Queue {
+    /// Whether a request stops with its client, wherever it is.
+    pub fn stops(&self) -> bool {
+        self.on_cancel == OnCancel::Stop
+    }
+
     /// Waits for a permit. `waited`: called with the beginning of the wait, if there was one.
     pub async fn enter(&self, core: &Core, waited: impl FnOnce(u64)) -> Result<Hold, Failure> {
         let waits = Cell::new(None);
