@@ -196,7 +196,7 @@ fn make_statistic(name: &'static str, unit: Unit, off: f64, verdict: Verdict) ->
     }
 }
 
-/// A scenario as it might be: what agrees, what differs, and what cannot be told.
+/// A made-up scenario, with statistics that agree, that differ, and that are undecided.
 fn make_scenario(name: &str, verdict: Verdict) -> ScenarioVerified {
     let curve = [0.5, 0.9, 0.95, 0.99, 0.999].iter().zip(1..).map(|(q, n)| AtQuantile {
         q: *q,

@@ -27,7 +27,7 @@ impl Engine<'_> {
         self.take_back_way(passing, stop, now_ns);
     }
 
-    /// Of a request that stands somewhere: in line, at work, lost, or called from there and not yet gone on.
+    /// Of a request that is not on a wait: in line, at work, lost, or called from there and not yet gone on.
     fn take_back_place(&mut self, slot: u32, left: Option<Remnant>, now_ns: u64) {
         let code = self.core.code;
         let state = self.core.states.slots[slot as usize];
