@@ -130,6 +130,26 @@ pub fn peak_ewma_and_prequal_avoid_who_is_slow() {
     }
 }
 
+/// With `scope="process"` the owner's thread measures, which reads no socket between a pick and its return. Had it not read
+/// the clock, a slow target would be tried about three times before one measurement is right.
+#[test]
+pub fn the_owner_measures_with_a_clock_of_now() {
+    let list = "[server(\"slow\", model=25*ms), server(\"fast\", model=0.2*ms)]";
+    let tries = || -> usize {
+        let served = serve_node(&format!("lb.peak_ewma({list}, scope=\"process\")"));
+        ask(&served.addr, 60).iter().filter(|name| *name == "slow").count()
+    };
+    // A stall of the machine makes the fast one slow as well: another batch tells.
+    let mut batches = Vec::new();
+    while batches.len() < 5 {
+        batches.push((0..8).map(|_| tries()).sum::<usize>());
+        if batches.last().is_some_and(|slow| *slow <= 10) {
+            return;
+        }
+    }
+    panic!("of 480 requests each: {batches:?}");
+}
+
 /// Requests in flight alone decide here: had those that were cancelled stayed in the count, their target would get none.
 #[test]
 pub fn prequal_forgets_who_was_cancelled() {
