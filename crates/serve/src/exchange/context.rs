@@ -1,6 +1,6 @@
 //! What a request carries through the nodes: draws, exclusions, edits, and the nodes around it that matter.
 
-use super::NodeId;
+use super::Graph;
 use super::abort::Abort;
 use super::hold::Attempts;
 use super::notes::Branch;
@@ -12,8 +12,17 @@ use weir_http1::Edits;
 use weir_model::way::Way;
 use weir_stats::Key;
 
-/// The attempts of a `hedge` that are open: number, balancer, target.
-pub(crate) type Open = Rc<RefCell<Vec<(u32, NodeId, u32)>>>;
+/// An attempt of a `hedge` that is open at a target.
+pub(crate) struct OpenPick {
+    /// The number of the attempt.
+    pub attempt: u32,
+    /// The identity of the balancer, and the index of the target.
+    pub balancer: u32,
+    pub target: u32,
+}
+
+/// The attempts of a `hedge` that are open.
+pub(crate) type Open = Rc<RefCell<Vec<OpenPick>>>;
 
 /// What a request carries through the nodes; cloned where its path branches.
 #[derive(Clone)]
@@ -42,6 +51,9 @@ pub(crate) struct RequestContext {
     pub detachable: Option<Rc<Detachable>>,
     /// Which of several parallel branches this is.
     pub branch: Branch,
+    /// The graph that this path goes on in, if it has left the one that its request began in: its targets there were
+    /// all removed before it picked one.
+    pub newer: Option<Rc<dyn Graph>>,
     /// The progress of this path's attempt.
     sent: Option<Rc<Attempt>>,
 }
@@ -62,6 +74,7 @@ impl RequestContext {
             process: None,
             detachable: None,
             branch: 0,
+            newer: None,
             sent: None,
         }
     }

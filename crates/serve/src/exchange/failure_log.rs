@@ -19,7 +19,7 @@ const TARGET: usize = 256;
 pub(super) fn failed(ex: &Exchange, failure: &Failure) {
     let Some(log) = log(ex.listener()).filter(|_| failure.status >= 500) else { return };
     log.request_failed(|| {
-        let at = failure.server.and_then(|id| ex.describe(id));
+        let at = failure.server.and_then(|id| ex.describe_server(id));
         // A failure that no server caused may still have happened while weir waited for one.
         let last = match (&at, ex.origin.borrow().as_ref()) {
             (None, Some(upstream)) => format!(", last tried: {}", upstream.described()),

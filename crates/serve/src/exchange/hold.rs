@@ -60,8 +60,8 @@ pub(crate) type Attempts = Option<(Exclude, Rc<RefCell<TriedTargets>>)>;
 pub(crate) struct TargetHold {
     /// The balancer; `None` once it was notified.
     balancer: Option<Rc<dyn InFlightCounter>>,
-    /// Its number among the nodes.
-    node: super::NodeId,
+    /// Its identity.
+    id: u32,
     ticket: Ticket,
     tried: Attempts,
     /// Freed last: a request that waits for it finds the rest done.
@@ -72,12 +72,12 @@ impl TargetHold {
     /// Begins to count a request.
     pub fn new(
         balancer: Rc<dyn InFlightCounter>,
-        node: super::NodeId,
+        id: u32,
         ticket: Ticket,
         tried: Attempts,
         permit: Option<Permit>,
     ) -> TargetHold {
-        TargetHold { balancer: Some(balancer), node, ticket, tried, _permit: permit }
+        TargetHold { balancer: Some(balancer), id, ticket, tried, _permit: permit }
     }
 
     /// The index of the target.
@@ -96,7 +96,7 @@ impl TargetHold {
     fn finish(mut self, end: Completion) {
         if let Some((rule, tried)) = &self.tried {
             let its_own = end.outcome.filter(|_| !end.relayed);
-            tried.borrow_mut().came_back(*rule, self.node, self.ticket.target, its_own);
+            tried.borrow_mut().came_back(*rule, self.id, self.ticket.target, its_own);
         }
         if let Some(balancer) = self.balancer.take() {
             balancer.on_completed(self.ticket, end);

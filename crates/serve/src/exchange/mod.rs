@@ -192,26 +192,32 @@ impl Exchange {
         }
     }
 
-    /// Runs it from a node of its graph: for nodes that act on the answer of what is behind them.
+    /// Runs it from a node of the graph that this path is in: for nodes that act on the answer of what is behind them.
     pub fn start(self: &Rc<Self>, ctx: RequestContext, node: NodeId) -> Run {
-        let graph = self.graph.borrow().clone();
+        let graph = ctx.newer.clone().or_else(|| self.graph.borrow().clone());
         match graph {
             Some(graph) => graph.start(self.clone(), ctx, node),
             None => Box::pin(std::future::ready(Err(Failure::new(Kind::NoTarget)))),
         }
     }
 
-    /// The name of a server of its graph, for log lines.
-    pub fn describe(&self, node: NodeId) -> Option<String> {
-        self.graph.borrow().as_ref()?.describe(node)
+    /// The name of a server that it was sent to, for log lines.
+    pub fn describe_server(&self, node: NodeId) -> Option<String> {
+        // The last one may be a node of a newer graph.
+        match self.origin.borrow().as_ref() {
+            Some(last) if last.node() == node => Some(last.described()),
+            _ => self.graph.borrow().as_ref()?.describe(node),
+        }
     }
 
-    /// A node's site and its own name, for log lines.
-    pub fn site(&self, node: NodeId) -> Option<(String, String)> {
-        Some(self.graph.borrow().as_ref()?.site(node))
+    /// A node's site and its own name, for its history.
+    pub fn site(&self, ctx: &RequestContext, node: NodeId) -> Option<(String, String)> {
+        let graph = ctx.newer.clone().or_else(|| self.graph.borrow().clone());
+        Some(graph?.site(node))
     }
 
-    /// Releases the graph: a tunnel may last for days and needs no more nodes.
+    /// Releases the graph: from the head of its answer on it passes no more nodes, and a stream or a tunnel may last
+    /// for days.
     pub fn leave_graph(&self) {
         self.graph.borrow_mut().take();
     }

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::reply::Answer;
-use super::{Exchange, NodeId, Upstream};
+use super::{Exchange, NodeId, RequestContext, Upstream};
 use crate::log::notes::{Notes, Stage, Target, TriedTarget};
 use std::rc::Rc;
 use weir_policy::history::StageKind;
@@ -22,7 +22,8 @@ impl<T: Upstream> Target for T {
 pub(crate) struct NotedAttempt<'a> {
     ex: &'a Exchange,
     from_ns: u64,
-    node: NodeId,
+    /// Its site, if a history is written.
+    site: Option<Box<(String, String)>>,
     branch: Branch,
     attempt: u32,
     /// Its index among the targets that were tried.
@@ -48,7 +49,7 @@ impl NotedAttempt<'_> {
             tried.outcome = Some(outcome);
         }
         notes.stage(|| Stage {
-            node: Some(self.node),
+            site: self.site.take().map(|site| *site),
             what: StageKind::Work,
             from_ns: self.from_ns,
             to_ns: self.ex.core.now(),
@@ -74,30 +75,41 @@ impl Exchange {
     }
 
     /// Notes a wait at a node that began at `since_ns`.
-    pub fn waited(&self, node: NodeId, branch: Branch, since_ns: u64) {
+    pub fn waited(&self, node: NodeId, ctx: &RequestContext, since_ns: u64) {
         let Some(notes) = &self.notes else { return };
         let to_ns = self.core.now();
         notes.queue_ns.set(notes.queue_ns.get() + to_ns.saturating_sub(since_ns));
-        self.spent(notes, node, StageKind::Wait, branch, since_ns, to_ns);
+        self.spent(notes, node, ctx, StageKind::Wait, since_ns, to_ns);
     }
 
     /// Notes a wait before a further attempt.
-    pub fn backed_off(&self, node: NodeId, branch: Branch, since_ns: u64) {
+    pub fn backed_off(&self, node: NodeId, ctx: &RequestContext, since_ns: u64) {
         if let Some(notes) = &self.notes {
-            self.spent(notes, node, StageKind::Backoff, branch, since_ns, self.core.now());
+            self.spent(notes, node, ctx, StageKind::Backoff, since_ns, self.core.now());
         }
     }
 
-    fn spent(&self, notes: &Notes, node: NodeId, what: StageKind, branch: Branch, from_ns: u64, to_ns: u64) {
-        let attempt = self.attempts();
-        notes.stage(|| Stage { node: Some(node), what, from_ns, to_ns, attempt, branch, tried: None });
+    fn spent(
+        &self,
+        notes: &Notes,
+        node: NodeId,
+        ctx: &RequestContext,
+        what: StageKind,
+        from_ns: u64,
+        to_ns: u64,
+    ) {
+        let (attempt, branch) = (self.attempts(), ctx.branch);
+        notes.stage(|| {
+            let site = self.site(ctx, node);
+            Stage { site, what, from_ns, to_ns, attempt, branch, tried: None }
+        });
     }
 
     /// Notes an attempt at a target.
     pub fn tries(
         &self,
         node: NodeId,
-        branch: Branch,
+        ctx: &RequestContext,
         upstream: &Rc<impl Upstream + 'static>,
     ) -> Option<NotedAttempt<'_>> {
         let notes = self.notes.as_ref()?;
@@ -107,8 +119,8 @@ impl Exchange {
         Some(NotedAttempt {
             ex: self,
             from_ns: self.core.now(),
-            node,
-            branch,
+            site: notes.stages.as_ref().and_then(|_| self.site(ctx, node)).map(Box::new),
+            branch: ctx.branch,
             attempt: self.attempts(),
             tried: at as u32,
             ended: false,

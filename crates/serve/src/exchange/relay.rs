@@ -43,6 +43,7 @@ pub(super) async fn relay(
     let session = ex.client.session();
     let close = close || !ex.is_complete() || ex.core.is_draining() || session.is_ending();
     ex.begin_answer();
+    reply.abort.leave_graph();
     // What was read with the head is forwarded at once.
     reply.held = BufferedBytes::default();
     ex.name(&mut reply.edits);

@@ -185,7 +185,6 @@ fn write_history(ex: &Exchange, line: &Line, ended_ns: u64) {
             attempts: ex.attempts(),
             notes,
             stages: &stages.borrow(),
-            site: &|node| ex.site(node),
         });
     }
 }
@@ -292,12 +291,14 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
             Box::pin(answer::fail(ex, failure, close, line)).await
         }
         Ok(Reply { source: ReplySource::Local(own), holds }) => {
+            ex.leave_graph();
             line.status = own.status;
             let after = answer::own(ex, &own, close || ex.core.is_draining(), line).await;
             holds.finish((own.status >= 500).then_some(Kind::Status5xx), Some(own.status));
             after
         }
         Ok(Reply { source: ReplySource::Origin(reply), holds }) => {
+            ex.leave_graph();
             line.status = reply.response().status();
             match line.status {
                 101 => Box::pin(upgrade(ex, reply, holds, line)).await,

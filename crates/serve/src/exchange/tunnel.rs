@@ -99,7 +99,6 @@ impl Half {
 pub(super) async fn tunnel(ex: &Exchange, reply: &mut OriginReply) -> io::Result<End> {
     let OriginReply { origin, abort, .. } = reply;
     abort.leave_graph();
-    ex.leave_graph();
     let idle_ns = ex.listener().http.tunnel_idle_ns;
     let (mut up, mut down) = (Half::default(), Half::default());
     ex.client.session().deadline.set(None);

@@ -1,6 +1,6 @@
 //! A target, as an exchange sees it.
 
-use super::OriginConn;
+use super::{NodeId, OriginConn};
 use weir_net::io::Core;
 use weir_plan::Origin;
 
@@ -8,6 +8,9 @@ use weir_plan::Origin;
 pub(crate) trait Upstream {
     /// Its identity, a number that is the same in every graph.
     fn target(&self) -> u32;
+
+    /// Its number in the graph that it was picked in.
+    fn node(&self) -> NodeId;
 
     /// Its name, for logs.
     fn name(&self) -> &str;

@@ -25,6 +25,8 @@ pub(crate) struct Blueprint {
     pub keys: Arc<GraphKeys>,
     /// The targets of each balancer by their indices; `None`: no target any more.
     targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
+    /// By balancer: see [`super::state::PlanIds::places`].
+    places: BTreeMap<NodeId, Arc<()>>,
     /// The number of targets that were added and removed since the one before.
     pub changes: Changes,
     /// Servers with a limit of connections, and the time that a request waits for one, ns.
@@ -50,13 +52,14 @@ impl Blueprint {
         made_ns: u64,
         draws: Draws,
     ) -> Blueprint {
-        let PlanIds { keys, targets, changes } = state.prepare(epoch, &point, &draws, made_ns);
+        let PlanIds { keys, targets, places, changes } = state.prepare(epoch, &point, &draws, made_ns);
         let connections = limits(&point, &serving);
         let inner = Inner::default();
         Blueprint {
             epoch,
             keys,
             targets,
+            places,
             changes,
             connections,
             sticky_keys,
@@ -76,6 +79,11 @@ impl Blueprint {
     /// The targets of a balancer by their indices.
     pub fn targets(&self, lb: NodeId) -> &[Option<NodeId>] {
         self.targets.get(&lb).map_or(&[], |targets| targets)
+    }
+
+    /// What keeps the indices of a balancer's targets from another use.
+    pub fn places(&self, lb: NodeId) -> Arc<()> {
+        self.places.get(&lb).cloned().unwrap_or_default()
     }
 
     /// A node's arguments.

@@ -4,6 +4,7 @@ use super::Graph;
 use super::blueprint::Blueprint;
 use super::ends::{End, Ends};
 use super::identity::inside;
+use super::newest::NewestGraph;
 use super::state::LocalState;
 use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
@@ -50,6 +51,8 @@ pub(crate) struct Builder<'a> {
     pub thread: Thread,
     /// This thread's view of process-wide state.
     pub state: &'a LocalState,
+    /// Where its graphs find the newest of them.
+    pub newest: &'a Rc<NewestGraph>,
     /// The targets of this thread.
     pub targets: &'a Targets,
     /// The owner of health, and of balancers of the process.
@@ -225,6 +228,9 @@ impl Builder<'_> {
             core: self.core.clone(),
             node: id,
             id: own_id,
+            epoch: self.blueprint.epoch,
+            newest: self.newest.clone(),
+            _places: self.blueprint.places(id),
             state,
             targets,
             scope: lb.scope,

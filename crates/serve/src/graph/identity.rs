@@ -3,11 +3,13 @@
 //!
 //! A node with `name=` is its kind (one kind for all balancers) and name; one with a single addressed server behind
 //! it is its place and that address; others are place and number there. A target is the address of its `server` as
-//! written, TLS and protocol; one without address is identified as a node, and so is a `listen` that takes a free
+//! written, TLS, protocol and `send_proxy`, whatever stands between it and the balancer; one without address, or with
+//! a balancer or several servers behind it, is identified as a node, and so is a `listen` that takes a free
 //! port; with TLS it is another. Targets of one identity are distinguished by their order.
 
 use crate::exchange::NodeId;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use weir_plan::address::Address;
 use weir_plan::{Edge, Node, Origin, Place, Point, Spec};
 
@@ -63,18 +65,21 @@ impl Interner {
                 key
             })
             .collect();
-        let target = |(node, own): (&Node, &u32)| match &point.specs[node.spec as usize] {
-            Spec::Server { addr: Some(addr), origin, .. } => self.key(of_target(addr, origin)),
-            Spec::Listen(listen) => match (is_free_port(&listen.addr), listen.tls.is_some()) {
-                (false, false) => self.key(format!("listener {}", listen.addr)),
-                (false, true) => self.key(format!("listener {} by TLS", listen.addr)),
-                // Listeners that take a free port are identified by their name alone.
-                (true, false) => *own,
-                (true, true) => self.key(format!("listener of node {own} by TLS")),
-            },
-            _ => *own,
+        let target = |(own, end): (&u32, NodeId)| {
+            let at_end = nodes[end as usize];
+            match &point.specs[point.nodes[end as usize].spec as usize] {
+                Spec::Server { addr: Some(addr), origin, .. } => self.key(of_target(addr, origin)),
+                Spec::Listen(listen) => match (is_free_port(&listen.addr), listen.tls.is_some()) {
+                    (false, false) => self.key(format!("listener {}", listen.addr)),
+                    (false, true) => self.key(format!("listener {} by TLS", listen.addr)),
+                    // Listeners that take a free port are identified by their name alone.
+                    (true, false) => at_end,
+                    (true, true) => self.key(format!("listener of node {at_end} by TLS")),
+                },
+                _ => *own,
+            }
         };
-        let targets = point.nodes.iter().zip(&nodes).map(target).collect();
+        let targets = nodes.iter().zip(ends(point)).map(target).collect();
         Keys { nodes, targets }
     }
 }
@@ -100,10 +105,30 @@ fn of_node(point: &Point, node: &Node, address: Option<&str>) -> String {
 }
 
 fn of_target(addr: &str, origin: &Origin) -> String {
-    match &origin.tls {
-        None => format!("target {addr} {:?}", origin.protocol),
-        Some(tls) => format!("target {addr} {:?} {tls:?}", origin.protocol),
+    let Origin { protocol, tls, send_proxy, .. } = origin;
+    let mut identity = format!("target {addr} {protocol:?}");
+    if let Some(tls) = tls {
+        let _ = write!(identity, " {tls:?}");
     }
+    if let Some(version) = send_proxy {
+        let _ = write!(identity, " with PROXY {version:?}");
+    }
+    identity
+}
+
+/// By node: the server or listener at the end of its only way, past nodes like `weight` and `queue`, or the node where
+/// its ways part.
+fn ends(point: &Point) -> Vec<NodeId> {
+    let mut ends: Vec<NodeId> = Vec::with_capacity(point.nodes.len());
+    // A node comes after all nodes behind it.
+    for (id, node) in (0..).zip(&point.nodes) {
+        let is_end = matches!(point.specs[node.spec as usize], Spec::Server { .. } | Spec::Listen(_));
+        ends.push(match node.to {
+            Edge::Node(next) if !is_end => ends[next as usize],
+            _ => id,
+        });
+    }
+    ends
 }
 
 /// The place of a node in the text.

@@ -9,6 +9,7 @@ pub(crate) mod draws;
 pub(crate) mod ends;
 pub(crate) mod identity;
 mod make;
+pub(crate) mod newest;
 mod run;
 pub(crate) mod slots;
 pub(crate) mod state;

@@ -6,6 +6,7 @@ use crate::exchange::notes::NotedAttempt;
 use crate::exchange::progress::OpenAttempt;
 use crate::exchange::reply::{Answer, Reply};
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
+use crate::nodes::lb::Routed;
 use crate::nodes::queue::Queue;
 use crate::nodes::{Node, check};
 use crate::upstream::server::Server;
@@ -35,10 +36,16 @@ pub(super) async fn run(
             Node::Pass(next) => Ok(*next),
             Node::Nowhere => Err(Failure::new(Kind::NoTarget)),
             Node::Lb(lb) if lb.sticky.is_some() => return holds.around(Box::pin(lb.stick(ex, ctx)).await),
-            Node::Lb(lb) => lb.pick(&ex, &mut ctx).await.map(|(next, hold)| {
-                hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
-                next
-            }),
+            Node::Lb(lb) => match lb.pick(&ex, &mut ctx).await {
+                Ok(Routed { node, hold, has_moved }) => {
+                    hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
+                    if has_moved {
+                        return holds.around(ex.start(ctx, node).await);
+                    }
+                    Ok(node)
+                }
+                Err(failure) => Err(failure),
+            },
             Node::Route(route) => route.choose(&ex, &ctx),
             Node::Split(split) => Ok(split.choose(&ex, &ctx)),
             Node::Rate(rate) => Box::pin(rate.take(&ex, &ctx)).await,
@@ -86,7 +93,7 @@ async fn enter(
     ctx: &RequestContext,
     holds: &mut Holds,
 ) -> Result<NodeId, Failure> {
-    let permit = queue.enter(&ex.core, |since_ns| ex.waited(at, ctx.branch, since_ns)).await?;
+    let permit = queue.enter(&ex.core, |since_ns| ex.waited(at, ctx, since_ns)).await?;
     holds.push_inside(permit);
     Ok(queue.node)
 }
@@ -109,7 +116,7 @@ impl<'a> AttemptNotes<'a> {
         if let Some(counted) = server.counted(ex, ctx) {
             holds.push_inside(Hold::Target(counted));
         }
-        AttemptNotes { sender: ctx.begins(), noted: ex.tries(at, ctx.branch, server) }
+        AttemptNotes { sender: ctx.begins(), noted: ex.tries(at, ctx, server) }
     }
 
     /// It has ended.

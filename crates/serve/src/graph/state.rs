@@ -70,6 +70,8 @@ struct Registry {
     states: BTreeMap<u32, State>,
     /// The targets of balancers, by the balancer's identity.
     slots: BTreeMap<u32, Slots>,
+    /// By balancer: what is kept by its requests of an epoch, in graphs and beyond them.
+    places: BTreeMap<u32, Vec<(u32, Weak<()>)>>,
     /// State of the targets that all loops share.
     flags: BTreeMap<u32, Arc<TargetFlags>>,
     /// The load of targets that are probed, by identity.
@@ -104,6 +106,8 @@ pub(crate) struct PlanIds {
     pub keys: Arc<GraphKeys>,
     /// The targets of each balancer by their indices; `None`: no target any more.
     pub targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
+    /// By balancer: kept as long as a request of this epoch can be at an index of its targets.
+    pub places: BTreeMap<NodeId, Arc<()>>,
     pub changes: Changes,
 }
 
@@ -121,29 +125,32 @@ impl ProcessState {
     /// Interns the identities of a plan and creates the shared state of its nodes.
     pub fn prepare(&self, epoch: u32, point: &Point, draws: &Draws, now_ns: u64) -> PlanIds {
         let mut known = self.known();
-        let oldest = known.forget(epoch);
+        known.forget();
         let keys = known.interner.keys(point);
         let keys = Arc::new(GraphKeys { keys, ended: self.graph_ended.clone() });
         known.graphs.push((epoch, Arc::downgrade(&keys)));
-        let (mut targets, mut changes) = (BTreeMap::new(), Changes::default());
+        let (mut targets, mut places) = (BTreeMap::new(), BTreeMap::new());
+        let mut changes = Changes::default();
         for (id, node) in (0..).zip(&point.nodes) {
             let key = keys.nodes[id as usize];
             let spec = &point.specs[node.spec as usize];
             let mut count = 1;
             if let (Spec::Lb(_), Edge::List(list)) = (spec, node.to) {
                 let list = &point.lists[list as usize];
+                let (oldest, kept) = known.keep_places(key, epoch);
+                places.insert(id, kept);
                 let slots = known.slots.entry(key).or_default();
-                let (places, changed) = slots.assign(&keys.of_targets(list), epoch, oldest);
+                let (indices, changed) = slots.assign(&keys.of_targets(list), epoch, oldest);
                 changes.added += changed.added;
                 changes.removed += changed.removed;
-                count = places.len();
-                targets.insert(id, places.iter().map(|at| at.map(|at| list[at as usize])).collect());
+                count = indices.len();
+                targets.insert(id, indices.iter().map(|at| at.map(|at| list[at as usize])).collect());
             }
             self.renew(&mut known, key, wanted(spec, count), now_ns);
         }
         flags(point, &keys, &targets, &mut known);
         self.time_lines(point, &keys, draws, &mut known);
-        PlanIds { keys, targets, changes }
+        PlanIds { keys, targets, places, changes }
     }
 
     /// Creates the shared state of a node; existing state of that kind is kept.
@@ -280,9 +287,19 @@ impl ProcessState {
 }
 
 impl Registry {
-    /// Forgets what no graph has any more. Returns the oldest epoch with a remaining graph, before one is built of
-    /// `epoch`.
-    fn forget(&mut self, epoch: u32) -> u32 {
+    /// The oldest epoch whose requests can still be at a target of a balancer, before a graph is built of `epoch`; and
+    /// what its requests of that epoch keep.
+    fn keep_places(&mut self, balancer: u32, epoch: u32) -> (u32, Arc<()>) {
+        let places = self.places.entry(balancer).or_default();
+        places.retain(|(_, place)| place.strong_count() > 0);
+        let oldest = places.first().map_or(epoch, |(epoch, _)| *epoch);
+        let place = Arc::new(());
+        places.push((epoch, Arc::downgrade(&place)));
+        (oldest, place)
+    }
+
+    /// Forgets what no graph has any more.
+    fn forget(&mut self) {
         self.graphs.retain(|(_, keys)| keys.strong_count() > 0);
         let graphs: Vec<Arc<GraphKeys>> = self.graphs.iter().filter_map(|(_, keys)| keys.upgrade()).collect();
         let left: BTreeSet<u32> =
@@ -290,10 +307,10 @@ impl Registry {
         self.interner.keep(|key| left.contains(&key));
         self.states.retain(|key, _| left.contains(key));
         self.slots.retain(|key, _| left.contains(key));
+        self.places.retain(|key, _| left.contains(key));
         self.flags.retain(|key, _| left.contains(key));
         self.loads.keep(|key| left.contains(&key));
         self.open.retain(|key, _| left.contains(key));
-        self.graphs.first().map_or(epoch, |(epoch, _)| *epoch)
     }
 }
 

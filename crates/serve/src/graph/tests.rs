@@ -69,6 +69,7 @@ fn a_later_graph_goes_on_with_the_state() {
             core: &core,
             thread: Thread::Proxy,
             state: &state,
+            newest: &Rc::default(),
             targets: &targets,
             owner: &owner,
             names: &Names::default(),

@@ -21,8 +21,6 @@ pub(crate) struct History<'a> {
     pub attempts: u32,
     pub notes: &'a Notes,
     pub stages: &'a Stages,
-    /// A node's site and its own name; `None`: unknown.
-    pub site: &'a dyn Fn(u32) -> Option<(String, String)>,
 }
 
 /// A stage, and whether it is a part of the latency.
@@ -85,12 +83,12 @@ impl History<'_> {
 
     /// Time in weir itself.
     fn own(&self, what: StageKind, from_ns: u64, to_ns: u64, attempt: u32) -> Stage {
-        Stage { node: None, what, from_ns, to_ns, attempt, branch: 0, tried: None }
+        Stage { site: None, what, from_ns, to_ns, attempt, branch: 0, tried: None }
     }
 
     fn stage(&self, stage: &Stage, counts: bool, text: &mut String) {
         let listener = || (String::new(), self.listener.to_owned());
-        let (site, member) = stage.node.and_then(self.site).unwrap_or_else(listener);
+        let (site, member) = stage.site.clone().unwrap_or_else(listener);
         text.push_str("{\"site\":");
         quote(text, if site.is_empty() { member.as_bytes() } else { site.as_bytes() });
         text.push_str(",\"member\":");

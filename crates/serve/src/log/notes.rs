@@ -7,9 +7,6 @@ use std::rc::Rc;
 use weir_policy::history::StageKind;
 use weir_policy::{Kind, Outcome};
 
-/// A node of the plan.
-type NodeId = u32;
-
 /// One of the parallel branches of a request (`hedge`); 0 is the request's own.
 type Branch = u32;
 
@@ -52,8 +49,8 @@ pub(crate) struct Stages {
 /// A part of a request's time.
 #[derive(Clone)]
 pub(crate) struct Stage {
-    /// Its node; `None`: weir itself.
-    pub node: Option<NodeId>,
+    /// The site of its node and the node's own name; `None`: weir itself.
+    pub site: Option<(String, String)>,
     pub what: StageKind,
     pub from_ns: u64,
     pub to_ns: u64,

@@ -188,7 +188,7 @@ impl Attempts<'_> {
             };
             let (number, run) = self.runs.remove(at);
             drop(run);
-            self.open.borrow_mut().retain(|(attempt, _, _)| *attempt != number);
+            self.open.borrow_mut().retain(|pick| pick.attempt != number);
             let outcome = match &answer {
                 Ok(reply) => reply.outcome(),
                 Err(failure) if failure.is_clients() && !failure.is_aborted() => return Poll::Ready(answer),

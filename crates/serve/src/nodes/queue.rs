@@ -174,7 +174,7 @@ async fn task(
         let (queue, ex, inside) = (queue.clone(), ex.clone(), inside.clone());
         Box::pin(async move {
             let mut holds = Holds::default();
-            holds.push(queue.enter(&ex.core, |since_ns| ex.waited(me, ctx.branch, since_ns)).await?);
+            holds.push(queue.enter(&ex.core, |since_ns| ex.waited(me, &ctx, since_ns)).await?);
             inside.set(true);
             holds.around(ex.start(ctx, queue.node).await)
         })

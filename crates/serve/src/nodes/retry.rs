@@ -79,7 +79,7 @@ impl Retry {
             if wait_ns > 0 {
                 let since_ns = ex.moment();
                 ex.core.timers.after(wait_ns).await;
-                ex.backed_off(me, ctx.branch, since_ns);
+                ex.backed_off(me, &ctx, since_ns);
             }
             attempt = next;
         }

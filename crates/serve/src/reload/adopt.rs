@@ -28,6 +28,7 @@ pub(crate) fn build(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<Graph>>
         core: &lp.core,
         thread: *thread,
         state: &lp.state,
+        newest: &lp.newest,
         targets: &lp.targets,
         owner,
         names: &generation.names,

@@ -6,6 +6,7 @@ use super::generation::Maker;
 use super::process::Process;
 use crate::exchange::{NodeId, PinnedConnection};
 use crate::graph::Graph;
+use crate::graph::newest::NewestGraph;
 use crate::graph::state::LocalState;
 use crate::health::monitor::Monitor;
 use crate::log::LoopLog;
@@ -40,6 +41,8 @@ pub(crate) struct Loop {
     /// Its view of the process's state.
     pub state: Rc<LocalState>,
     graph: RefCell<Option<Rc<Graph>>>,
+    /// The same, for requests of older graphs.
+    pub newest: Rc<NewestGraph>,
     /// All graphs that remain, the oldest first.
     graphs: RefCell<Vec<Weak<Graph>>>,
     /// How its graphs are built.
@@ -105,6 +108,7 @@ impl Loop {
             targets: Rc::default(),
             state,
             graph: RefCell::default(),
+            newest: Rc::default(),
             graphs: RefCell::default(),
             maker: OnceCell::new(),
             retired: RefCell::default(),
@@ -157,7 +161,9 @@ impl Loop {
     pub fn set_graph(&self, graph: Rc<Graph>) {
         self.graphs.borrow_mut().retain(|graph| graph.strong_count() > 0);
         self.graphs.borrow_mut().push(Rc::downgrade(&graph));
-        let Some(before) = self.graph.replace(Some(graph.clone())) else { return };
+        let before = self.graph.replace(Some(graph.clone()));
+        self.newest.set(&graph);
+        let Some(before) = before else { return };
         let since_ns = self.core.now();
         let gone = before.all_entries().filter(|entry| graph.entry(*entry).is_none());
         let retired = gone.map(|entry| RetiredGraph { entry, graph: before.clone(), since_ns });
@@ -201,9 +207,13 @@ impl Loop {
         Some((graph.clone(), graph.entry(entry)?))
     }
 
-    /// A balancer by its identity between threads; `None`: it belongs to another graph.
+    /// A balancer by its identity between threads, of the newest graph that has it; `None`: no graph has it any more.
     pub fn lb(&self, id: Id) -> Option<Rc<Lb>> {
-        self.graph.borrow().as_ref()?.lb(id).cloned()
+        if let Some(lb) = self.graph.borrow().as_ref().and_then(|graph| graph.lb(id).cloned()) {
+            return Some(lb);
+        }
+        let graphs = self.graphs.borrow();
+        graphs.iter().rev().filter_map(Weak::upgrade).find_map(|graph| graph.lb(id).cloned())
     }
 
     /// Makes this loop the monitor of the health of all targets.

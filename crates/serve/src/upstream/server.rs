@@ -94,6 +94,10 @@ impl Upstream for Server {
         self.target.key
     }
 
+    fn node(&self) -> NodeId {
+        self.id
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

@@ -121,7 +121,8 @@ impl Monitor {
         *self.lbs.borrow_mut() = monitored(&graph, metrics, self.token, &mut before, self.core.now());
         *self.graph.borrow_mut() = graph.clone();
         self.heed_overrides();
-        self.change(true, |_, _| {});
+        // Loops learn it with the generation: before that their targets are those of the one before.
+        self.settle(true, |_, _| {});
         self.notify();
         let seen = |lb: &Monitored| Some((lb.id, graph.lb(lb.id)?.follow_first(Snapshot::new(&lb.health))));
         self.lbs.borrow().iter().filter_map(seen).collect()
@@ -342,7 +343,17 @@ impl Monitor {
 
     /// Applies a change to each balancer, and publishes everything that has changed, which may be more. `all`: ends
     /// of ways may have changed.
-    fn change(&self, all: bool, mut act: impl FnMut(u64, &mut Monitored)) {
+    fn change(&self, all: bool, act: impl FnMut(u64, &mut Monitored)) {
+        let graph = self.graph.borrow().clone();
+        for (id, health) in self.settle(all, act) {
+            if let Some(lb) = graph.lb(id) {
+                (self.hears.publish)(id, lb.follow_first(health));
+            }
+        }
+    }
+
+    /// The same without publishing: returns what has changed.
+    fn settle(&self, all: bool, mut act: impl FnMut(u64, &mut Monitored)) -> Vec<(Id, Snapshot)> {
         let (now_ns, graph) = (self.core.now(), self.graph.borrow().clone());
         let mut news = Vec::new();
         let mut behind = all;
@@ -363,11 +374,7 @@ impl Monitor {
                 }
             }
         }
-        for (id, health) in news {
-            if let Some(lb) = graph.lb(id) {
-                (self.hears.publish)(id, lb.follow_first(health));
-            }
-        }
+        news
     }
 }
 

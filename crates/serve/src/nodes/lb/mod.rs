@@ -7,6 +7,7 @@
 //! Draws: the path's, with the balancer's number.
 
 mod load;
+mod newest;
 mod owner;
 mod probes;
 mod returns;
@@ -15,6 +16,7 @@ mod sticky;
 mod target_flags;
 
 pub(crate) use load::Loads;
+pub(crate) use newest::Newest;
 pub(crate) use owner::{Owner, ToOwner};
 pub(crate) use probes::Probes;
 pub(crate) use returns::HealthUpdate;
@@ -23,6 +25,7 @@ pub(crate) use sticky::Sticky;
 pub(crate) use target_flags::TargetFlags;
 
 use super::Id;
+use crate::exchange::context::OpenPick;
 use crate::exchange::hold::TargetHold;
 use crate::exchange::view::View;
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
@@ -30,6 +33,7 @@ use crate::metrics::{LbCounts, NodeCounts, Rejected};
 use crate::sync::{LocalSemaphore, Permit};
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use target_flags::Claim;
 use weir_net::io::Core;
@@ -45,6 +49,11 @@ pub(crate) struct Lb {
     pub node: NodeId,
     /// Its name among threads.
     pub id: Id,
+    /// The epoch of its graph, and the newest graph of its thread.
+    pub epoch: u32,
+    pub newest: Rc<dyn Newest>,
+    /// Kept by what it counts at its targets: no index of them means another target meanwhile.
+    pub _places: Arc<()>,
     /// The state that belongs to this thread.
     pub state: Rc<LbState>,
     /// Its targets, by index; `None`: not in this graph.
@@ -79,8 +88,14 @@ pub(crate) struct Lb {
     pub waits: Option<Rc<NodeCounts>>,
 }
 
-/// The next node of a request, and the hold until it has come back.
-type Routed = (NodeId, Option<TargetHold>);
+/// Where a request goes next.
+pub(crate) struct Routed {
+    pub node: NodeId,
+    /// Held until it has come back.
+    pub hold: Option<TargetHold>,
+    /// Whether the node belongs to the newest graph and not to this one.
+    pub has_moved: bool,
+}
 
 impl Lb {
     /// Picks the next node of a request; the hold lasts until the request has come back.
@@ -140,7 +155,7 @@ impl Lb {
         })
         .await;
         drop(waiter);
-        ex.waited(self.node, ctx.branch, since_ns);
+        ex.waited(self.node, ctx, since_ns);
         match choice {
             Some((choice, permit)) => {
                 self.count_wait(since_ns, choice);
@@ -196,11 +211,11 @@ impl Lb {
     fn excluded(&self, ctx: &RequestContext) -> Vec<u32> {
         let mut exclude = Vec::new();
         if let Some((_, tried)) = &ctx.tried {
-            tried.borrow().add_to(self.node, &mut exclude);
+            tried.borrow().add_to(self.id.0, &mut exclude);
         }
         if let Some((open, me)) = &ctx.open {
-            let others = |(attempt, lb, _): &&(u32, NodeId, u32)| attempt != me && *lb == self.node;
-            exclude.extend(open.borrow().iter().filter(others).map(|(_, _, target)| *target));
+            let others = |pick: &&OpenPick| pick.attempt != *me && pick.balancer == self.id.0;
+            exclude.extend(open.borrow().iter().filter(others).map(|pick| pick.target));
         }
         exclude
     }
@@ -247,7 +262,7 @@ impl Lb {
             self.note(|| Operation::pick(ask, choice));
             let Choice::Target(ticket) = choice else { return (choice, None) };
             let target = ticket.target;
-            if !self.knows(target) {
+            if !self.knows(target) && !self.is_superseded() {
                 upstream.give_up(ticket);
                 self.note(|| Operation::GiveUp { ticket });
                 if foreign.contains(&target) {
@@ -292,6 +307,12 @@ impl Lb {
         self.targets.get(target as usize).is_some_and(Option::is_some)
     }
 
+    /// Whether all targets of this graph were removed: its requests go to those of the newest graph.
+    #[cold]
+    fn is_superseded(&self) -> bool {
+        !(0..).zip(&self.targets).any(|(index, target)| target.is_some() && self.state.has(index))
+    }
+
     fn go(
         self: &Rc<Self>,
         ctx: &mut RequestContext,
@@ -300,26 +321,46 @@ impl Lb {
     ) -> Result<Routed, Failure> {
         match choice {
             Choice::Target(ticket) => {
-                if let Some((rule, tried)) = &ctx.tried {
-                    tried.borrow_mut().picked(*rule, self.node, ticket.target);
+                if self.knows(ticket.target) {
+                    return self.send(ctx, ticket, permit);
                 }
-                if let Some((open, me)) = &ctx.open {
-                    open.borrow_mut().push((*me, self.node, ticket.target));
-                }
-                ctx.way.goes_on();
-                self.counts.begins(ticket.target);
-                ctx.abort.push(self.state.abort(ticket.target));
-                let hold = TargetHold::new(self.clone(), self.node, ticket, ctx.tried.clone(), permit);
-                match self.targets.get(ticket.target as usize) {
-                    Some(Some(target)) => Ok((*target, Some(hold))),
-                    // The owner has a later graph.
-                    _ => Err(Failure::new(Kind::NoTarget)),
+                match self.newest.balancer(self.id) {
+                    Some((newest, graph)) => {
+                        ctx.newer = Some(graph);
+                        let routed = newest.send(ctx, ticket, permit)?;
+                        Ok(Routed { has_moved: true, ..routed })
+                    }
+                    None => self.send(ctx, ticket, permit),
                 }
             }
             Choice::Full | Choice::Empty => match self.spare {
-                Some(spare) => Ok((spare, None)),
+                Some(node) => Ok(Routed { node, hold: None, has_moved: false }),
                 None => Err(Failure::new(Kind::NoTarget)),
             },
+        }
+    }
+
+    /// Sends a request to a target that was picked.
+    fn send(
+        self: &Rc<Self>,
+        ctx: &mut RequestContext,
+        ticket: Ticket,
+        permit: Option<Permit>,
+    ) -> Result<Routed, Failure> {
+        if let Some((rule, tried)) = &ctx.tried {
+            tried.borrow_mut().picked(*rule, self.id.0, ticket.target);
+        }
+        if let Some((open, me)) = &ctx.open {
+            let pick = OpenPick { attempt: *me, balancer: self.id.0, target: ticket.target };
+            open.borrow_mut().push(pick);
+        }
+        ctx.way.goes_on();
+        self.counts.begins(ticket.target);
+        ctx.abort.push(self.state.abort(ticket.target));
+        let hold = TargetHold::new(self.clone(), self.id.0, ticket, ctx.tried.clone(), permit);
+        match self.targets.get(ticket.target as usize) {
+            Some(Some(node)) => Ok(Routed { node: *node, hold: Some(hold), has_moved: false }),
+            _ => Err(Failure::new(Kind::NoTarget)),
         }
     }
 }

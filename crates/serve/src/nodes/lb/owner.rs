@@ -73,6 +73,8 @@ struct Answer {
     choice: Choice,
     /// When the policy next changes by itself, ns.
     due_ns: u64,
+    /// The epoch of the owner's graph.
+    epoch: u32,
     lb: Id,
     owner: Owner,
     taken: bool,
@@ -86,6 +88,14 @@ impl Drop for Answer {
     }
 }
 
+impl Answer {
+    /// The pick; from now on a ticket is the caller's.
+    fn take(mut self) -> Choice {
+        self.taken = true;
+        self.choice
+    }
+}
+
 /// A question without an answer yet.
 struct PendingPick {
     answer: oneshot::Receiver<Answer>,
@@ -93,15 +103,10 @@ struct PendingPick {
 }
 
 impl PendingPick {
-    /// The pick, and when the policy next changes by itself.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Choice, u64), Failure>> {
+    /// The answer; `None`: the owner has ended, and the process is about to.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Answer>, Failure>> {
         match std::pin::Pin::new(&mut self.answer).poll(cx) {
-            Poll::Ready(Ok(mut answer)) => {
-                answer.taken = true;
-                Poll::Ready(Ok((answer.choice, answer.due_ns)))
-            }
-            // The owner has ended: the process is about to end.
-            Poll::Ready(Err(_)) => Poll::Ready(Ok((Choice::Empty, u64::MAX))),
+            Poll::Ready(answer) => Poll::Ready(Ok(answer.ok())),
             Poll::Pending if self.limit.poll_ended(cx).is_ready() => {
                 Poll::Ready(Err(Failure::new(Kind::Overloaded).with_cause(FailureCause::OwnerSilent)))
             }
@@ -118,9 +123,16 @@ impl PickRequest {
         let (choice, permit) = lb.question(&ask, first);
         lb.lend(choice, permit);
         // If the request is gone, dropping the answer returns the ticket.
-        let (id, due_ns, owner) = (lb.id, lb.state.due_ns.get(), lb.owner.clone());
-        let _ = answer.send(Answer { choice, due_ns, lb: id, owner, taken: false });
+        let due_ns = lb.state.due_ns.get();
+        let (id, epoch, owner) = (lb.id, lb.epoch, lb.owner.clone());
+        let _ = answer.send(Answer { choice, due_ns, epoch, lb: id, owner, taken: false });
     }
+}
+
+/// How a wait in line for a target of the owner's ended.
+enum Waited {
+    Answered(Option<Answer>),
+    TooLong,
 }
 
 impl Lb {
@@ -176,17 +188,20 @@ impl Lb {
     ) -> Result<Routed, Failure> {
         let mut exclude = self.excluded(ctx);
         loop {
-            let choice = self.choose_elsewhere(ex, ctx, &exclude).await?;
-            // The owner has a later graph, with targets that are not in this one.
-            if let Choice::Target(ticket) = choice
-                && !self.knows(ticket.target)
-                && !exclude.contains(&ticket.target)
+            let Some(answer) = self.choose_elsewhere(ex, ctx, &exclude).await? else {
+                return self.go(ctx, Choice::Empty, None);
+            };
+            // The owner adopts a generation before the loops do.
+            poll_fn(|cx| self.newest.poll_epoch(cx, answer.epoch)).await;
+            if let Choice::Target(Ticket { target, .. }) = answer.choice
+                && !self.knows(target)
+                && !self.is_superseded()
+                && !exclude.contains(&target)
             {
-                exclude.push(ticket.target);
-                self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: None });
+                exclude.push(target);
                 continue;
             }
-            return self.go(ctx, choice, None);
+            return self.go(ctx, answer.take(), None);
         }
     }
 
@@ -195,16 +210,16 @@ impl Lb {
         ex: &Exchange,
         ctx: &RequestContext,
         exclude: &[u32],
-    ) -> Result<Choice, Failure> {
+    ) -> Result<Option<Answer>, Failure> {
         let nobody_waits = self.semaphore.as_ref().is_none_or(|semaphore| semaphore.queue.is_empty());
         if nobody_waits {
             let mut asked = self.ask_owner(self.asked(ex, ctx, exclude), true);
-            let (choice, _) = poll_fn(|cx| asked.poll(cx)).await?;
-            if choice != Choice::Full {
-                if let (Some(waits), Choice::Target(_)) = (&self.waits, choice) {
+            let Some(answer) = poll_fn(|cx| asked.poll(cx)).await? else { return Ok(None) };
+            if answer.choice != Choice::Full {
+                if let (Some(waits), Choice::Target(_)) = (&self.waits, answer.choice) {
                     waits.entered(0);
                 }
-                return Ok(choice);
+                return Ok(Some(answer));
             }
         }
         let Some(semaphore) = &self.semaphore else { return Err(Failure::new(Kind::NoTarget)) };
@@ -218,7 +233,7 @@ impl Lb {
         let (mut asking, mut asked) = (None::<PendingPick>, None);
         // A target may come back by itself as well.
         let mut due = None;
-        let choice = poll_fn(|cx| {
+        let answered = poll_fn(|cx| {
             loop {
                 // Before the question, so that a permit that is freed meanwhile is noticed.
                 let is_first = waiter.is_first(cx);
@@ -230,27 +245,34 @@ impl Lb {
                     asking = Some(self.ask_owner(self.asked(ex, ctx, exclude), false));
                 }
                 match asking.as_mut().map(|asking| asking.poll(cx)) {
-                    Some(Poll::Ready(Ok((Choice::Full, at)))) => {
+                    Some(Poll::Ready(Ok(Some(answer)))) if answer.choice == Choice::Full => {
+                        let at = answer.due_ns;
                         due = (at < u64::MAX).then(|| timers.sleep_until(at));
                         asking = None;
                         continue;
                     }
-                    Some(Poll::Ready(Ok((choice, _)))) => return Poll::Ready(Ok(Some(choice))),
+                    Some(Poll::Ready(Ok(answer))) => return Poll::Ready(Ok(Waited::Answered(answer))),
                     Some(Poll::Ready(Err(failure))) => return Poll::Ready(Err(failure)),
                     Some(Poll::Pending) | None => {}
                 }
-                return if has_ended(&mut limit, cx) { Poll::Ready(Ok(None)) } else { Poll::Pending };
+                return if has_ended(&mut limit, cx) {
+                    Poll::Ready(Ok(Waited::TooLong))
+                } else {
+                    Poll::Pending
+                };
             }
         })
         .await;
         drop((waiter, asking));
-        ex.waited(self.node, ctx.branch, since_ns);
-        match choice? {
-            Some(choice) => {
-                self.count_wait(since_ns, choice);
-                Ok(choice)
+        ex.waited(self.node, ctx, since_ns);
+        match answered? {
+            Waited::Answered(answer) => {
+                if let Some(answer) = &answer {
+                    self.count_wait(since_ns, answer.choice);
+                }
+                Ok(answer)
             }
-            None => Err(self.rejects(Rejected::Timeout)),
+            Waited::TooLong => Err(self.rejects(Rejected::Timeout)),
         }
     }
 }

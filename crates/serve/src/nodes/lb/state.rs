@@ -173,6 +173,11 @@ impl LbState {
         slot.map(|slot| slot.abort.clone()).unwrap_or_default()
     }
 
+    /// Whether it has a target of this index.
+    pub fn has(&self, target: u32) -> bool {
+        self.slots.borrow().get(target as usize).is_some_and(|slot| slot.exists)
+    }
+
     /// Counts a request at a target.
     pub fn count(&self, target: u32) {
         if let Some(slot) = self.slots.borrow().get(target as usize) {

@@ -4,7 +4,7 @@
 //! If the target is gone, not eligible, full or excluded, the policy picks, and the client gets the new one. Draws:
 //! nothing.
 
-use super::Lb;
+use super::{Lb, Routed};
 use crate::exchange::Exchange;
 use crate::exchange::RequestContext;
 use crate::exchange::hold::{Hold, Holds};
@@ -49,18 +49,24 @@ impl Lb {
     pub async fn stick(self: &Rc<Self>, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         let named = self.sticky.as_ref().and_then(|s| s.target(&ex));
         let mut holds = Holds::default();
-        let (next, hold) = match self.pick(&ex, &mut ctx).await {
-            Ok(picked) => picked,
+        let Routed { node, hold, has_moved } = match self.pick(&ex, &mut ctx).await {
+            Ok(routed) => routed,
             Err(failure) => return Err(failure),
         };
+        let newest = has_moved.then(|| self.newest.balancer(self.id)).flatten().map(|(lb, _)| lb);
         let target = hold.as_ref().map(|h| h.target());
         if let Some(hold) = hold {
             holds.push(Hold::Target(hold));
         }
-        let mut answer = holds.around(ex.start(ctx, next).await);
+        let mut answer = holds.around(ex.start(ctx, node).await);
         if let (Ok(reply), Some(target)) = (&mut answer, target)
             && named != Some(target)
-            && let Some(cookie) = self.sticky.as_ref().and_then(|s| s.set_cookie(target, ex.is_https()))
+            && let Some(cookie) = newest
+                .as_ref()
+                .unwrap_or(self)
+                .sticky
+                .as_ref()
+                .and_then(|s| s.set_cookie(target, ex.is_https()))
         {
             match &mut reply.source {
                 ReplySource::Origin(origin) => origin.add.push(("Set-Cookie", cookie.into_bytes())),
