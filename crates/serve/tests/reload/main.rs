@@ -7,6 +7,7 @@ mod support;
 mod hand_over;
 mod keys;
 mod load;
+mod replaced;
 
 use load::{Client, file, server, servers, two_loops, under_load};
 use std::net::{TcpListener, TcpStream};
