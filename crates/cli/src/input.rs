@@ -34,7 +34,7 @@ pub(crate) enum Printed {
 /// The same; prints what the file prints, or discards it.
 pub(crate) fn load_and(args: &File, printed: Printed) -> Result<Plan, Failure> {
     for (i, (name, _)) in args.sweeps.iter().enumerate() {
-        if args.params.iter().any(|(n, _)| n == name) {
+        if args.settings.params.iter().any(|(n, _)| n == name) {
             return Err(Failure::Usage(format!(
                 "`{name}` is set by -p and swept by --sweep; leave one of them out"
             )));
@@ -47,7 +47,7 @@ pub(crate) fn load_and(args: &File, printed: Printed) -> Result<Plan, Failure> {
     if !Plan::is_json(&source) {
         return evaluate(args, source, printed);
     }
-    if !args.params.is_empty() || !args.sweeps.is_empty() {
+    if !args.settings.params.is_empty() || !args.sweeps.is_empty() {
         return Err(Failure::Usage(format!(
             "`{}` is a plan: it is evaluated already, so -p and --sweep are refused",
             args.file.display()
@@ -71,7 +71,7 @@ fn evaluate(args: &File, source: Vec<u8>, printed: Printed) -> Result<Plan, Fail
         name: if piped { "<stdin>".into() } else { args.file.display().to_string() },
         path: (!piped).then(|| args.file.clone()),
         source,
-        params: args.params.clone(),
+        params: args.settings.params.clone(),
         sweeps: args.sweeps.clone(),
     };
     let exe = std::env::current_exe()
@@ -91,7 +91,7 @@ fn evaluate(args: &File, source: Vec<u8>, printed: Printed) -> Result<Plan, Fail
 
 fn tell(args: &File, sentences: impl Iterator<Item = String>) {
     let mut err = std::io::stderr().lock();
-    for sentence in sentences.filter(|_| !args.quiet) {
+    for sentence in sentences.filter(|_| !args.verbosity.quiet) {
         let _ = writeln!(err, "{sentence}");
     }
 }

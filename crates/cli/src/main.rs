@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|a| a == weir_verify::CHILD) {
         return weir_verify::child();
     }
-    let outcome = fault::caught(|| args::parse().and_then(commands::run));
+    let outcome = fault::caught(|| commands::parse().and_then(commands::run));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -2,7 +2,7 @@
 
 use crate::prepare::CannotVerify;
 use crate::router::Router;
-use crate::statistics::Tolerances;
+use crate::tolerances::Tolerances;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};

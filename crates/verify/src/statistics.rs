@@ -1,7 +1,6 @@
-//! Paired differences, and whether they are small enough to say that both worlds agree.
+//! Statistics of both worlds: their units, and the verdicts on them.
 
 use weir_stats::Estimate;
-use weir_stats::t95;
 
 /// How a difference is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,54 +52,6 @@ impl Verdict {
     }
 }
 
-/// Tolerances by statistic.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tolerances {
-    all: Vec<(String, f64)>,
-    /// The names of those that were set.
-    asked: Vec<String>,
-}
-
-impl Default for Tolerances {
-    fn default() -> Tolerances {
-        let of = [
-            ("mean", 0.03),
-            ("p50", 0.03),
-            ("p95", 0.03),
-            ("p99", 0.05),
-            ("success", 0.5),
-            ("attempts", 0.03),
-            ("share", 2.0),
-        ];
-        let all = of.map(|(name, tolerance)| (name.to_owned(), tolerance)).into();
-        Tolerances { all, asked: Vec::new() }
-    }
-}
-
-impl Tolerances {
-    /// The statistics that have one.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.all.iter().map(|(name, _)| &name[..])
-    }
-
-    /// Another tolerance for a statistic: a share of what was simulated, or points; false: there is no such statistic.
-    pub fn set(&mut self, name: &str, tolerance: f64) -> bool {
-        let found = self.all.iter_mut().find(|(known, _)| known == name);
-        self.asked.push(name.to_owned());
-        found.map(|(_, own)| *own = tolerance).is_some()
-    }
-
-    /// Whether that of a statistic was set: if the statistic is unknown then, it does not agree.
-    pub fn is_set(&self, name: &str) -> bool {
-        self.asked.iter().any(|asked| asked == name)
-    }
-
-    /// The tolerance of a statistic.
-    pub fn tolerance(&self, name: &str) -> f64 {
-        self.all.iter().find(|(known, _)| known == name).map_or(0.0, |(_, tolerance)| *tolerance)
-    }
-}
-
 /// A statistic of both worlds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistic {
@@ -124,128 +75,9 @@ pub struct Statistic {
     pub runs_needed: Option<u32>,
 }
 
-/// Differences below this agree at any share, ms.
-const NO_MATTER_MS: f64 = 1.0;
-/// More runs than this are not suggested.
-const MOST_RUNS: u32 = 10_000;
-
-/// A statistic that is compared: what it is called and how.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Compared {
-    pub name: &'static str,
-    pub unit: Unit,
-    /// Whether it is a latency.
-    pub is_ms: bool,
-}
-
-/// Compares a statistic: pairs of what was simulated and what was. `None`: it cannot be said in any run.
-pub(crate) fn compare(
-    of: Compared,
-    pairs: &[(Option<f64>, Option<f64>)],
-    tolerance: f64,
-) -> Option<Statistic> {
-    let both = |pick: fn(f64, f64) -> f64| {
-        pairs.iter().map(move |(simulated, real)| Some(pick((*simulated)?, (*real)?)))
-    };
-    let simulated = Estimate::new(both(|simulated, _| simulated));
-    let real = Estimate::new(both(|_, real| real));
-    let difference = Estimate::new(both(|simulated, real| real - simulated));
-    let mean = simulated.value?;
-    let share = |value: Option<f64>| value.map(|v| v / mean).filter(|v| v.is_finite());
-    let relative =
-        Estimate { value: share(difference.value), low: share(difference.low), high: share(difference.high) };
-    let mut band = match of.unit {
-        Unit::Ratio => tolerance * mean.abs(),
-        Unit::Points => tolerance / 100.0,
-    };
-    if of.is_ms {
-        band = band.max(NO_MATTER_MS);
-    }
-    let verdict = match (difference.low, difference.high) {
-        (Some(low), Some(high)) if -band <= low && high <= band => Verdict::Agrees,
-        (Some(low), Some(high)) if high < -band || band < low => Verdict::Differs,
-        _ => Verdict::Undecided,
-    };
-    let runs_needed =
-        if verdict == Verdict::Undecided { runs_needed(&difference, pairs.len(), band) } else { None };
-    Some(Statistic {
-        name: of.name,
-        simulated,
-        real,
-        difference,
-        relative,
-        tolerance,
-        unit: of.unit,
-        verdict,
-        runs_needed,
-    })
-}
-
-/// A statistic of which nothing can be said.
-pub(crate) fn unsaid(of: Compared, tolerance: f64) -> Statistic {
-    let nothing = Estimate { value: None, low: None, high: None };
-    Statistic {
-        name: of.name,
-        simulated: nothing,
-        real: nothing,
-        difference: nothing,
-        relative: nothing,
-        tolerance,
-        unit: of.unit,
-        verdict: Verdict::Undecided,
-        runs_needed: None,
-    }
-}
-
-/// With how many runs the interval would be on one side, if its middle stays.
-fn runs_needed(difference: &Estimate, runs: usize, band: f64) -> Option<u32> {
-    let (value, half) = (difference.value?, difference.half_width());
-    let Some(half) = half else { return Some(2) };
-    let runs = u32::try_from(runs).ok()?;
-    let deviation = half * f64::from(runs).sqrt() / t95(runs.checked_sub(1)?);
-    let room = (value.abs() - band).abs();
-    let enough = |n: &u32| t95(n - 1) * deviation / f64::from(*n).sqrt() < room;
-    (runs + 1..MOST_RUNS).find(enough)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const P50: Compared = Compared { name: "p50", unit: Unit::Ratio, is_ms: true };
-
-    fn verdict(real: [f64; 5]) -> Verdict {
-        let pairs = real.map(|real| (Some(100.0), Some(real)));
-        compare(P50, &pairs, 0.03).unwrap().verdict
-    }
-
-    #[test]
-    fn the_whole_interval_decides() {
-        assert_eq!(verdict([100.1, 100.2, 99.9, 100.0, 100.3]), Verdict::Agrees);
-        assert_eq!(verdict([102.5, 102.6, 102.4, 102.5, 102.5]), Verdict::Agrees);
-        assert_eq!(verdict([104.0, 104.1, 104.2, 104.0, 104.1]), Verdict::Differs);
-        assert_eq!(verdict([96.0, 95.9, 96.1, 96.0, 96.2]), Verdict::Differs);
-        assert_eq!(verdict([90.0, 110.0, 95.0, 105.0, 100.0]), Verdict::Undecided);
-    }
-
-    #[test]
-    fn what_is_undecided_says_how_many_runs_would_tell() {
-        let pairs = [97.0, 103.5, 100.0].map(|real| (Some(100.0), Some(real)));
-        let needed = compare(P50, &pairs, 0.03).unwrap().runs_needed.unwrap();
-        assert!((5..30).contains(&needed), "{needed}");
-        let one = compare(P50, &pairs[..1], 0.03).unwrap();
-        assert_eq!((one.verdict, one.runs_needed), (Verdict::Undecided, Some(2)));
-        let nothing = [(Some(1.0), None)];
-        assert_eq!(compare(P50, &nothing, 0.03).map(|s| s.verdict), None);
-    }
-
-    #[test]
-    fn small_differences_do_not_matter() {
-        let pairs = [0.9, 0.8, 0.7].map(|more| (Some(2.0), Some(2.0 + more)));
-        assert_eq!(compare(P50, &pairs, 0.03).unwrap().verdict, Verdict::Undecided);
-        let pairs = [0.7, 0.71, 0.7].map(|more| (Some(2.0), Some(2.0 + more)));
-        assert_eq!(compare(P50, &pairs, 0.03).unwrap().verdict, Verdict::Agrees);
-    }
 
     #[test]
     fn one_that_differs_makes_all_differ() {

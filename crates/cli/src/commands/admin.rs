@@ -1,10 +1,83 @@
 //! `weir admin ...`: queries and changes a running weir, through its control socket or its admin address.
 
-use crate::args::{Admin, AdminCommand, ReportFormat, SetTarget};
+use crate::args::ReportFormat;
 use crate::failure::Failure;
 use crate::output::to_stdout;
+use clap::{Args, Subcommand};
 use serde_json::Value;
+use std::path::PathBuf;
 use weir_admin::client::{self, CannotAsk, Client, DEFAULT_URL, Endpoint, Reply};
+
+/// `weir admin`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir admin status                                what is running, and any problems
+  weir admin targets --control /run/weir.sock      every target with its state, and why
+  weir admin set apps 10.0.0.1:80 --state drain --for 10m --control /run/weir.sock
+  weir admin reload --url http://127.0.0.1:9901 --token admin.token
+
+POOL is the name of a balancer, TARGET that of a target as `targets` shows it; a site means all its members.
+What is set by hand holds until `--state file` takes it back. Exit code 1: weir said no.")]
+pub(crate) struct Admin {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) deed: AdminCommand,
+    /// The socket of `weir serve --control`
+    #[arg(long, global = true, value_name = "PATH", conflicts_with = "url")]
+    pub(crate) control: Option<PathBuf>,
+    /// The address of `weir serve --admin` [default: http://127.0.0.1:9901]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// File with the token, for changes at an address
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) token: Option<PathBuf>,
+    /// Format of the result on standard output
+    #[arg(
+        long,
+        global = true,
+        value_name = "text|json",
+        default_value = "text",
+        hide_possible_values = true
+    )]
+    pub(crate) output: ReportFormat,
+}
+
+/// What `weir admin` does.
+#[derive(Subcommand, Debug)]
+pub(crate) enum AdminCommand {
+    /// What is running, and any problems
+    Status,
+    /// Every target with its state, and why
+    Targets,
+    /// Read the file again, and serve it if nothing is wrong with it
+    Reload,
+    /// Drain and stop, as SIGTERM does
+    Drain,
+    /// Set a target's state or weight by hand
+    Set(SetTarget),
+}
+
+/// `weir admin set`.
+#[derive(Args, Debug)]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["state", "weight"])))]
+pub(crate) struct SetTarget {
+    /// The balancer
+    #[arg(value_name = "POOL")]
+    pub(crate) pool: String,
+    /// Its target
+    #[arg(value_name = "TARGET")]
+    pub(crate) target: String,
+    /// Whether it gets requests; `file`: as the file has it
+    #[arg(long, value_name = "up|drain|eject|file", value_parser = ["up", "drain", "eject", "file"], hide_possible_values = true)]
+    pub(crate) state: Option<String>,
+    /// Another weight
+    #[arg(long, value_name = "WEIGHT")]
+    pub(crate) weight: Option<f64>,
+    /// For how long: 30s, 5m [default: until it is taken back]
+    #[arg(long = "for", value_name = "D")]
+    pub(crate) lasts: Option<String>,
+}
 
 pub(crate) fn run(args: &Admin) -> Result<(), Failure> {
     let at = match (&args.control, &args.url) {

@@ -1,9 +1,20 @@
 //! `weir calibrate`: what this machine adds to a request.
 
-use crate::args::Calibrate;
 use crate::failure::Failure;
 use crate::output::{self, Target};
 use crate::{commands::verify, interrupt};
+use clap::Args;
+use std::path::PathBuf;
+
+/// `weir calibrate`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Takes five seconds. `weir verify` does the same before it begins, and simulates what was found.")]
+pub(crate) struct Calibrate {
+    /// Write it here, as JSON [default: standard output, in words]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
 
 pub(crate) fn run(args: &Calibrate) -> Result<(), Failure> {
     let at_once = interrupt::at_once();

@@ -2,21 +2,39 @@
 //! With `--serve` also whether it can be served, and what would be left out.
 
 use super::serve;
-use crate::args::Check;
+use crate::args::File;
 use crate::failure::Failure;
 use crate::input::Printed;
 use crate::{input, interrupt, output};
+use clap::Args;
 use std::io::Write;
 use weir_plan::Plan;
 use weir_plan::{Spec, listeners};
+
+/// `weir check`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir check bamboo.star
+  weir check bamboo.star -p servers=10
+  weir check edge.star --serve                     whether it can be served; binds nothing
+
+Errors go to standard error with file, line and remedy (exit code 2).")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) file: File,
+    /// Also check that it can be served
+    #[arg(long)]
+    pub(crate) serve: bool,
+}
 
 pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     interrupt::at_once();
     let plan = input::load_and(&args.file, Printed::Told)?;
     if args.serve {
-        let (point, _) = serve::check(&plan, false, args.file.quiet)?;
+        let (point, _) = serve::check(&plan, false, args.file.verbosity.quiet)?;
         weir_serve::check_certificates(point).map_err(|wrong| Failure::Usage(lines(&wrong)))?;
-    } else if !args.file.quiet {
+    } else if !args.file.verbosity.quiet {
         tell_certificates(&plan);
     }
     let can = if args.serve { listens(&plan) } else { String::new() };

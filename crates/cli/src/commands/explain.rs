@@ -1,6 +1,6 @@
 //! What `weir sim` tells beside figures: histories of requests, what typical ones consist of, how the run went over time.
 
-use crate::args::Sim;
+use super::sim::Sim;
 use crate::failure::Failure;
 use crate::output::Target;
 use crate::progress::Progress;
@@ -67,7 +67,7 @@ pub(crate) fn recordings<'p>(
     }
     // With --precision there were as many as it took.
     let options = Options { replications: results.replications, ..options.clone() };
-    let progress = Progress::new(args.file.quiet);
+    let progress = Progress::new(args.file.verbosity.quiet);
     let looks = RecordOptions { trace, explain };
     let outcome = weir_sim::record(plan, &options, &looks, &|done, all| progress.tell(done, all), stop);
     progress.end();

@@ -1,12 +1,34 @@
 //! `weir graph FILE`: its topology as a picture.
 
-use crate::args::Graph;
+use crate::args::File;
 use crate::failure::Failure;
 use crate::output::Target;
 use crate::{input, interrupt, output};
-use std::path::Path;
+use clap::Args;
+use std::path::{Path, PathBuf};
 use weir_plan::Plan;
 use weir_report::graph::{Form, pictures, write};
+
+/// `weir graph`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir graph bamboo.star > bamboo.svg              a picture for each scenario
+  weir graph bamboo.star random_ties_16 -o 16.svg  of one of them
+  weir graph edge.star -o edge.dot                 for Graphviz; .mmd for Mermaid
+
+Nodes made by one line of the file are one box with their number, and a chain of nodes is one box.
+Lines that cross lead to shared nodes.")]
+pub(crate) struct Graph {
+    #[command(flatten)]
+    pub(crate) file: File,
+    /// Only these scenarios
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<String>,
+    /// Write it here: .svg, .dot or .mmd [default: SVG to standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
 
 pub(crate) fn run(args: &Graph) -> Result<(), Failure> {
     interrupt::at_once();

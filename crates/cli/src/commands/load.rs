@@ -1,12 +1,78 @@
 //! `weir load FILE --to URL`: sends a scenario's requests and says how they were answered.
 
-use crate::args::{Load, ReportFormat};
+use crate::args::{File, ReportFormat, Settings, Verbosity, positive};
 use crate::failure::Failure;
 use crate::output::{self, Target};
 use crate::{input, interrupt};
+use clap::Args;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use weir_load::{CannotReach, Error, Options, Outcome, Protocol, Second};
 use weir_plan::{Plan, Point, Scenario};
+
+/// `weir load`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir load bamboo.star --to http://127.0.0.1:8080
+  weir load bamboo.star random --to https://[::1]:8443 --h2 --insecure
+  weir load quickstart.star --to http://10.0.0.7 --duration 60s --speed 2 --hgrm run.hgrm
+
+The requests are those of the simulation with the same seed: the same instants, kinds, keys and bodies.
+Each is sent at its instant, whether or not earlier ones were answered; latency counts from there.
+A run whose requests were sent too late is void (exit code 1).")]
+pub(crate) struct Load {
+    /// Topology file, or its plan (JSON); `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Which of the file's scenarios [default: its only one]
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: Option<String>,
+    /// Where to: http://HOST:PORT or https://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
+    /// Seed of all draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Requests, instead of what the file says
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) requests: Option<u64>,
+    /// For how long, instead of what the file says: 30s, 5m
+    #[arg(long, value_name = "D", value_parser = weir_plan::duration::positive_duration_ns)]
+    pub(crate) duration: Option<u64>,
+    /// Send this many times as fast
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
+    pub(crate) speed: f64,
+    /// Connections at once, at most [default: as many as requests need]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) connections: Option<u32>,
+    /// Speak HTTP/2 (over TLS by ALPN, else at once)
+    #[arg(long)]
+    pub(crate) h2: bool,
+    /// Take any certificate
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Format of the result on standard output
+    #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
+    pub(crate) output: ReportFormat,
+    /// Also write each request as a row of CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Also write the latencies for HdrHistogram's plotter
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hgrm: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+    #[command(flatten)]
+    pub(crate) verbosity: Verbosity,
+}
+
+impl Load {
+    /// The file with its parameters.
+    pub(crate) fn file(&self) -> File {
+        File::unswept(&self.file, &self.settings, self.verbosity)
+    }
+}
 
 pub(crate) fn run(args: &Load) -> Result<(), Failure> {
     let at_once = interrupt::at_once();
@@ -31,7 +97,7 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
         paired: None,
         rows: save.is_some() || hgrm.is_some(),
     };
-    let shown = !args.quiet && io::stderr().is_terminal();
+    let shown = !args.verbosity.quiet && io::stderr().is_terminal();
     let tell = move |second: &Second| {
         if shown {
             tell_second(second);

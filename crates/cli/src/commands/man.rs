@@ -1,10 +1,19 @@
 //! `weir man DIR`: a man page for weir and one for each of its commands, made from the same definition as the help.
 
-use crate::args::{Cli, ManPages};
+use super::cli::Cli;
 use crate::failure::Failure;
-use clap::CommandFactory;
+use clap::{Args, CommandFactory};
 use std::fs;
 use std::io::Write;
+use std::path::PathBuf;
+
+/// `weir man`.
+#[derive(Args, Debug)]
+pub(crate) struct ManPages {
+    /// The folder, made where it is missing
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+}
 
 pub(crate) fn run(args: &ManPages) -> Result<(), Failure> {
     let dir = &args.dir;

@@ -1,11 +1,38 @@
 //! `weir merge PART...`: the parts of `weir sim --shard`, put together to the result of one run.
 
 use super::sim;
-use crate::args::{Merge, Nodes, SimFormat};
+use crate::args::{Nodes, SimFormat};
 use crate::failure::{Failure, reason};
 use crate::output::{self, Target};
+use clap::Args;
+use std::path::PathBuf;
 use weir_report::Sites;
 use weir_sim::{NotWhole, ShardRun};
+
+/// `weir merge`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir sim lb.star --shard 1/2 --save one.json     here
+  weir sim lb.star --shard 2/2 --save two.json     and there
+  weir merge one.json two.json                     what one run would have printed, byte for byte")]
+pub(crate) struct Merge {
+    /// All parts of one run, in any order
+    #[arg(value_name = "PART", required = true)]
+    pub(crate) parts: Vec<PathBuf>,
+    /// Show each scenario site by site
+    #[arg(long, value_name = "sites|all", hide_possible_values = true)]
+    pub(crate) nodes: Option<Nodes>,
+    /// Format of the result on standard output
+    #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
+    pub(crate) output: SimFormat,
+    /// In JSON, each estimate's values by replication too
+    #[arg(long)]
+    pub(crate) each: bool,
+    /// Also write the result: .json, .csv or .parquet
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+}
 
 pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
     let form = args.save.as_deref().map(sim::format_of).transpose()?;

@@ -1,8 +1,9 @@
-//! The commands, one file each; dispatches to them.
+//! The commands, one file each with its arguments; dispatches to them.
 
 mod admin;
 mod calibrate;
 mod check;
+mod cli;
 mod compare;
 mod completions;
 mod explain;
@@ -19,8 +20,10 @@ mod sim;
 mod verify;
 mod watch;
 
-use crate::args::Command;
+pub(crate) use cli::parse;
+
 use crate::failure::Failure;
+use cli::Command;
 
 /// Runs a command; `None` is a command line that has been answered already (help, version).
 pub(crate) fn run(command: Option<Command>) -> Result<(), Failure> {

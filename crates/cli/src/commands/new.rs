@@ -1,13 +1,29 @@
 //! `weir new [EXAMPLE] [-o FILE]`: an example to begin with; without a name the list of them.
 
-use crate::args::New;
 use crate::commands::help::wrapped;
 use crate::examples::{ALL, Example};
 use crate::failure::Failure;
 use crate::output;
+use clap::Args;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+
+/// `weir new`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir new                                         the examples, one line each
+  weir new quickstart -o my.star                   a balancer and four servers, to begin with
+  weir new bamboo | less                           to read one")]
+pub(crate) struct New {
+    /// Which example; without it they are listed
+    #[arg(value_name = "EXAMPLE")]
+    pub(crate) example: Option<String>,
+    /// Write it here, unless the file exists [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
 
 pub(crate) fn run(args: &New) -> Result<(), Failure> {
     let Some(name) = &args.example else {

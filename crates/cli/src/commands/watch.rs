@@ -1,8 +1,9 @@
 //! `weir sim FILE --watch`: simulates again whenever the file, or what it loads, is saved, and says what changed against the
 //! run before. Files are looked at five times a second: that works on every file system.
 
+use super::sim::Sim;
 use super::{compare, sim};
-use crate::args::{Sim, SimFormat};
+use crate::args::SimFormat;
 use crate::failure::Failure;
 use crate::{input, interrupt, output};
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
             }
             Err(failure) => failure.tell(),
         }
-        if !args.file.quiet {
+        if !args.file.verbosity.quiet {
             let _ = writeln!(stderr(), "watching {}", args.file.file.display());
         }
         wait(&files, seen);

@@ -11,14 +11,14 @@ pub(super) const CLI: Layout = Layout {
         room("fault", "A panic is a fault of weir", &["failure"]),
         room("interrupt", "ctrl-C. While there is nothing to hand over it ends the process at once", &[]),
         room("output", "where results go", &["failure"]),
-        room("args", "the command line as plain data", &["failure", "output"]),
+        room("args", "what several commands take", &[]),
         room("input", "from FILE to a plan", &["failure", "args"]),
         room("progress", "one line on a terminal that says how far a long run is", &[]),
         room(
             "commands",
-            "the commands, one file each",
+            "the command line as plain data, and the commands, one file each",
             &["examples", "failure", "interrupt", "output", "args", "input", "progress"],
         ),
-        room("main", "the `weir` binary", &["fault", "args", "input", "commands"]),
+        room("main", "the `weir` binary", &["fault", "input", "commands"]),
     ],
 };

@@ -4,14 +4,30 @@
 mod entry;
 mod overview;
 
-use crate::args::{Cli, Help};
+use super::cli::Cli;
 use crate::failure::Failure;
 use crate::output;
-use clap::CommandFactory;
+use clap::{Args, CommandFactory};
 use weir_topology::manual::{self, Entry, FIGURES};
 
 /// The longest line, in characters.
 pub(super) const WIDTH: usize = 80;
+
+/// `weir help`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir help                                        all functions, by what they are for
+  weir help lb.p2c                                 one of them: arguments, defaults, an example
+  weir help overloaded                             a kind of error
+  weir help max_in_flight                          an argument, and which functions take it
+  weir help p99                                    a figure of a result
+  weir help sim                                    a command")]
+pub(crate) struct Help {
+    /// A function, argument, kind of error, figure, command or option
+    #[arg(value_name = "NAME", allow_hyphen_values = true)]
+    pub(crate) name: Option<String>,
+}
 
 pub(crate) fn run(args: &Help) -> Result<(), Failure> {
     let functions = manual::functions();

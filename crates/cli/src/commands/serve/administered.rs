@@ -1,6 +1,6 @@
 //! The admin interface of the served topology: adapts [`weir_serve::Remote`] to [`weir_admin::Served`].
 
-use crate::args::Serve;
+use super::Serve;
 use crate::failure::Failure;
 use std::io::Read;
 use std::os::fd::OwnedFd;

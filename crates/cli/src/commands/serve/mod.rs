@@ -2,9 +2,12 @@
 //! `weir check --serve` runs the same ones.
 
 mod administered;
+mod args;
 mod supervised;
 
-use crate::args::{File, Serve};
+pub(crate) use args::Serve;
+
+use crate::args::File;
 use crate::failure::Failure;
 use crate::input;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -28,7 +31,7 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     let is_file = args.file.as_os_str() != "-";
     let options = weir_serve::Options {
         loops,
-        quiet: args.quiet,
+        quiet: args.verbosity.quiet,
         plan,
         source: is_file.then(|| Arc::new(source.quietly()) as Arc<dyn Source>),
         inherited,
@@ -89,7 +92,7 @@ struct FromFile {
 impl FromFile {
     fn load(&self) -> Result<NewTopology, Failure> {
         let plan = input::load(&self.file)?;
-        let (point, serving) = check(&plan, self.inject, self.file.quiet)?;
+        let (point, serving) = check(&plan, self.inject, self.file.verbosity.quiet)?;
         let nodes = choose(point, &self.listeners)?;
         let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
         Ok(NewTopology { point, serving, nodes, plan: plan.hash.clone() })
@@ -97,7 +100,7 @@ impl FromFile {
 
     /// The same without hints, which were given at the start.
     fn quietly(mut self) -> FromFile {
-        self.file.quiet = true;
+        self.file.verbosity.quiet = true;
         self
     }
 }

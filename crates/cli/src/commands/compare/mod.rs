@@ -1,7 +1,11 @@
 //! `weir compare`: two results, two files or two scenarios of one, and which of their figures differ by more than chance.
 
+mod args;
+
+pub(crate) use args::Compare;
+
 use super::sim;
-use crate::args::{Compare, ReportFormat};
+use crate::args::ReportFormat;
 use crate::failure::{Failure, reason};
 use crate::{input, interrupt, output};
 use std::io::Write;
@@ -59,7 +63,7 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
     let a = side(args, a, &stop)?;
     let b = b.map(|b| side(args, b, &stop)).transpose()?;
     let pairings = match &b {
-        Some(b) => across(&a, b, args.quiet)?,
+        Some(b) => across(&a, b, args.verbosity.quiet)?,
         None => within(&a, &args.scenarios)?,
     };
     let comparison = Comparison::new(&pairings);
@@ -105,7 +109,7 @@ fn side(args: &Compare, known: Input, stop: &AtomicBool) -> Result<Side, Failure
         scenarios: args.scenarios.clone(),
     };
     let wants = Extras { each: true, precision: None };
-    let results = sim::run_plan(&plan, &options, &wants, args.quiet, stop)?;
+    let results = sim::run_plan(&plan, &options, &wants, args.verbosity.quiet, stop)?;
     if results.interrupted {
         return Err(Failure::Interrupted);
     }

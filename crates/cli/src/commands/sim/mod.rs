@@ -1,7 +1,11 @@
 //! `weir sim FILE`: simulates its scenarios and writes what came out.
 
+mod args;
+
+pub(crate) use args::Sim;
+
 use super::{explain, watch};
-use crate::args::{Nodes, Sim, SimFormat};
+use crate::args::{Nodes, SimFormat};
 use crate::failure::Failure;
 use crate::output::{self, Target};
 use crate::progress::Progress;
@@ -80,13 +84,13 @@ pub(crate) fn met(results: &Results) -> Result<(), Failure> {
 
 /// A part of the run, kept for `weir merge`.
 fn part(plan: &Plan, args: &Sim, shard: Shard, save: &Target, stop: &AtomicBool) -> Result<(), Failure> {
-    let progress = Progress::new(args.file.quiet);
+    let progress = Progress::new(args.file.verbosity.quiet);
     let outcome =
         weir_sim::run_shard(plan, &options(args), shard, &|done, all| progress.tell(done, all), stop);
     progress.end();
     let Some(part) = outcome.map_err(|error| failure(plan, error))? else { return Err(Failure::Interrupted) };
     save.write(|out| out.write_all(&part.to_json()))?;
-    if !args.file.quiet {
+    if !args.file.verbosity.quiet {
         let (Shard { k, n }, own, all) = (shard, part.replications(), args.replications);
         let _ = writeln!(
             io::stderr(),
@@ -113,7 +117,7 @@ pub(crate) fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Res
         || args.laboratory.watch
         || (args.laboratory.each && args.output == SimFormat::Json);
     let wants = Extras { each, precision: args.laboratory.precision() };
-    run_plan(plan, &options(args), &wants, args.file.quiet, stop)
+    run_plan(plan, &options(args), &wants, args.file.verbosity.quiet, stop)
 }
 
 /// Simulates, says how far it is, and what it took.

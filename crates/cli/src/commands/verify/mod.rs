@@ -1,6 +1,10 @@
 //! `weir verify FILE`: compares scenarios in simulation and in reality.
 
-use crate::args::{ReportFormat, Verify};
+mod args;
+
+pub(crate) use args::Verify;
+
+use crate::args::ReportFormat;
 use crate::failure::Failure;
 use crate::output::Target;
 use crate::{input, interrupt, output};
@@ -27,7 +31,7 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let record = args.record.as_deref().map(Target::not_over(&[&file.file])).transpose()?;
     let stop = interrupt::stop_flag(&at_once);
     let options = make_options(args)?;
-    let shown = !args.quiet && io::stderr().is_terminal();
+    let shown = !args.verbosity.quiet && io::stderr().is_terminal();
     let found = verify(&plan, &options, record, shown, &stop)?;
     if let Some(html) = html {
         html.write(|out| weir_report::verify_html(&found, out))?;

@@ -1,11 +1,59 @@
-//! Options of the laboratory: how well figures are to be known, what becomes of them, and the commands that work on them.
+//! The arguments of `weir sim`: what it simulates, how well figures are to be known, and what becomes of them.
 
-use super::invalid::InvalidValue;
-use super::{File, Nodes, ReportFormat, SimFormat, list, setting};
+use crate::args::{File, InvalidValue, Nodes, SimFormat};
 use clap::Args;
 use std::path::PathBuf;
 use weir_plan::Metric;
 use weir_sim::{Goal, Precision, Selection, Shard};
+
+/// `weir sim`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir sim bamboo.star                             all scenarios, 10 replications, a table
+  weir sim bamboo.star one_router -p servers=500   one of them, with a parameter set
+  weir sim bamboo.star --sweep routers=1,2,4,8,16  the product of all sweeps, point by point
+  weir sim bamboo.star --output json | jq .        every number with its 95 % interval
+  weir sim bamboo.star --save run.csv --html run.html
+  weir sim bamboo.star --precision p99=1%          as many replications as that takes
+  weir sim bamboo.star --trace slowest.jsonl       where the slowest requests spent their time
+
+The same file, seed and version give the same bytes for any number of threads.
+Exit code 1: something that the file expects does not hold or cannot be decided, or a --precision is missed.")]
+pub(crate) struct Sim {
+    #[command(flatten)]
+    pub(crate) file: File,
+    /// Only these scenarios
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<String>,
+    /// Seed of all draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Independent replications of each scenario
+    #[arg(long, value_name = "R", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) replications: u32,
+    /// Requests per replication, instead of what the file says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) requests: Option<u64>,
+    /// Threads to use [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// One row per site, or one for every member of it
+    #[arg(long, value_name = "sites|all", hide_possible_values = true)]
+    pub(crate) nodes: Option<Nodes>,
+    /// Format of the result on standard output
+    #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
+    pub(crate) output: SimFormat,
+    /// Also write a page: picture, charts, tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also write the result: .json, .csv or .parquet
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) laboratory: Laboratory,
+}
 
 /// What `weir sim` takes beside what it simulates.
 #[derive(Args, Debug)]
@@ -122,98 +170,6 @@ fn shard(text: &str) -> Result<Shard, InvalidValue> {
     match parts {
         Some((Ok(k), Ok(n))) if 1 <= k && k <= n => Ok(Shard { k, n }),
         _ => Err("write K/N, from 1/N to N/N, such as 1/4".into()),
-    }
-}
-
-/// `weir merge`.
-#[derive(Args, Debug)]
-#[command(after_long_help = "\
-Examples:
-  weir sim lb.star --shard 1/2 --save one.json     here
-  weir sim lb.star --shard 2/2 --save two.json     and there
-  weir merge one.json two.json                     what one run would have printed, byte for byte")]
-pub(crate) struct Merge {
-    /// All parts of one run, in any order
-    #[arg(value_name = "PART", required = true)]
-    pub(crate) parts: Vec<PathBuf>,
-    /// Show each scenario site by site
-    #[arg(long, value_name = "sites|all", hide_possible_values = true)]
-    pub(crate) nodes: Option<Nodes>,
-    /// Format of the result on standard output
-    #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
-    pub(crate) output: SimFormat,
-    /// In JSON, each estimate's values by replication too
-    #[arg(long)]
-    pub(crate) each: bool,
-    /// Also write the result: .json, .csv or .parquet
-    #[arg(long, value_name = "FILE")]
-    pub(crate) save: Option<PathBuf>,
-}
-
-/// `weir compare`.
-#[derive(Args, Debug)]
-#[command(after_long_help = "\
-Examples:
-  weir compare old.json new.json                   two results of `weir sim --save`
-  weir compare old.star new.star                   two files, simulated with the same seed
-  weir compare lb.star --scenarios random,p2c      two scenarios of one file
-
-Where both have the same requests (equal traffic, one seed) their replications are compared in pairs, which
-shows differences up to a hundred times smaller; else by Welch's test. A verdict is `less` or `more` (the
-second against the first), or `no significant difference`; all of them hold together with 95 % (Holm).")]
-pub(crate) struct Compare {
-    /// A saved result, or a topology file, or its plan
-    #[arg(value_name = "A")]
-    pub(crate) a: PathBuf,
-    /// The same, to compare it with
-    #[arg(value_name = "B")]
-    pub(crate) b: Option<PathBuf>,
-    /// Accepted so that an error can say how scenarios are named.
-    #[arg(hide = true)]
-    pub(crate) more: Vec<String>,
-    /// In one file: compare the first of these with the others
-    #[arg(long, value_name = "X,Y", value_delimiter = ',', conflicts_with = "b")]
-    pub(crate) scenarios: Vec<String>,
-    /// Set a parameter of the files (also switches its sweep off)
-    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = setting)]
-    params: Vec<(String, String)>,
-    /// Compare at each of these values
-    #[arg(long = "sweep", value_name = "NAME=A,B,...", value_parser = list)]
-    sweeps: Vec<(String, Vec<String>)>,
-    /// Seed of all draws
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Independent replications of each scenario
-    #[arg(long, value_name = "R", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) replications: u32,
-    /// Requests per replication, instead of what the files say
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) requests: Option<u64>,
-    /// Threads to use [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) threads: Option<u16>,
-    /// Format of the result on standard output
-    #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
-    pub(crate) output: ReportFormat,
-    /// Print only results and errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-}
-
-impl Compare {
-    /// A topology with the parameters.
-    pub(crate) fn file(&self, path: &std::path::Path) -> File {
-        File {
-            file: path.to_owned(),
-            params: self.params.clone(),
-            sweeps: self.sweeps.clone(),
-            quiet: self.quiet,
-        }
-    }
-
-    /// Whether anything is said of how to simulate, which saved results have behind them.
-    pub(crate) fn says_how(&self) -> bool {
-        !self.params.is_empty() || !self.sweeps.is_empty() || self.requests.is_some()
     }
 }
 

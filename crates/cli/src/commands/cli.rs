@@ -1,0 +1,134 @@
+//! The command line as plain data: one definition gives the commands, their help and their types.
+
+use super::admin::Admin;
+use super::calibrate::Calibrate;
+use super::check::Check;
+use super::compare::Compare;
+use super::completions::Completions;
+use super::graph::Graph;
+use super::help::Help;
+use super::later::NotBuilt;
+use super::load::Load;
+use super::man::ManPages;
+use super::merge::Merge;
+use super::new::New;
+use super::serve::Serve;
+use super::sim::Sim;
+use super::verify::Verify;
+use crate::args::File;
+use crate::failure::Failure;
+use clap::{Parser, Subcommand};
+use std::io::Write;
+
+/// Simulate a load-balancing topology from one file.
+#[derive(Parser, Debug)]
+#[command(
+    name = "weir",
+    version,
+    disable_help_subcommand = true,
+    after_help = "Not built yet: fit, profile.",
+    after_long_help = "\
+Examples:
+  weir new quickstart -o my.star                   an example to begin with
+  weir help queue                                  what a function means, with its arguments
+  weir check bamboo.star                           what is wrong with a file
+  weir sim bamboo.star                             simulate all of its scenarios
+  weir sim bamboo.star --sweep routers=1,2,4,8     once for each number of routers
+  weir compare bamboo.star --scenarios a,b         whether two of them differ
+  weir serve edge.star                             run it as a load balancer
+  weir load bamboo.star --to http://127.0.0.1:8080 send its requests there
+  weir verify bamboo.star                          whether the predictions hold
+
+Exit codes: 0 done; 1 the answer is no; 2 wrong usage or a wrong topology; 3 the environment failed;
+4 weir found a bug in itself; 130 interrupted.
+
+Not built yet: fit, profile."
+)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Report the errors of a file and what it offers to each pool; starts nothing
+    Check(Check),
+    /// Print the plan of a file as JSON
+    ///
+    /// Every default is written out; `fixed` holds the limits and times of serving that no file can set.
+    Plan(File),
+    /// Simulate the scenarios of a file
+    Sim(Sim),
+    /// Draw a topology: SVG, Graphviz or Mermaid
+    Graph(Graph),
+    /// What differs between two results, files or scenarios
+    Compare(Compare),
+    /// Put the parts of `sim --shard` together
+    Merge(Merge),
+    /// Run a topology as a load balancer
+    Serve(Serve),
+    /// Look at a running weir, and change what it serves
+    Admin(Admin),
+    /// Send a scenario's requests to a URL, open loop
+    Load(Load),
+    /// Simulate scenarios, run them for real on this machine, and compare
+    Verify(Verify),
+    /// Measure what this machine adds to a request, and how much it can send
+    Calibrate(Calibrate),
+    /// Explain a function, an argument, a kind of error or a command
+    Help(Help),
+    /// Write one of the examples to begin with, or list them
+    New(New),
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Write man pages into a folder
+    Man(ManPages),
+    /// From an access log to a model
+    #[command(hide = true, disable_help_flag = true)]
+    Fit(NotBuilt),
+    /// How much each site contributes to latency
+    #[command(hide = true, disable_help_flag = true)]
+    Profile(NotBuilt),
+}
+
+/// What to try first: the answer to `weir` alone.
+const FIRST: &str = "\
+weir simulates a load-balancing topology from one file, and serves the same file.
+
+Try first:
+  weir new                            the examples that come with it
+  weir new quickstart -o my.star      write one of them
+  weir sim my.star                    simulate it: latency and success, with error bars
+  weir serve my.star                  run it as a load balancer
+  weir help                           the functions that a file is made of
+
+Usage: weir COMMAND [ARGUMENTS]; weir --help lists the commands.
+";
+
+/// The command line of this process. Help and version are printed here.
+pub(crate) fn parse() -> Result<Option<Command>, Failure> {
+    match Cli::try_parse() {
+        Ok(Cli { command: Some(command) }) => Ok(Some(command)),
+        Ok(Cli { command: None }) => Err(Failure::Worded(FIRST.to_owned())),
+        Err(e) if e.use_stderr() => {
+            // Coloured where standard error is a terminal that wants it.
+            let _ = e.print();
+            let _ = std::io::stderr().flush();
+            Err(Failure::Worded(String::new()))
+        }
+        Err(e) => crate::output::to_stdout(|out| write!(out, "{}", e.render())).map(|()| None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

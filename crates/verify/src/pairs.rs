@@ -1,0 +1,100 @@
+//! The runs of a scenario in both worlds, run by run: what is compared and what is reported of them.
+
+use crate::compare::{Compared, compare, unsaid};
+use crate::figures::{Figures, QUANTILES};
+use crate::outcome::{AtQuantile, BothWorlds, TargetShares};
+use crate::prepare::Arrangement;
+use crate::statistics::{Statistic, Unit};
+use crate::tolerances::Tolerances;
+use weir_plan::NodeId;
+use weir_stats::Estimate;
+
+/// Figures of both worlds, of one run.
+pub(crate) type Pair = (Figures, Figures);
+
+/// All statistics that can be said, each with its verdict.
+pub(crate) fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statistic> {
+    type Pick = fn(&Figures) -> Option<f64>;
+    let latency = |name| Compared { name, unit: Unit::Ratio, is_ms: true };
+    let plain = |name, unit| Compared { name, unit, is_ms: false };
+    let picks: [(Compared, Pick); 6] = [
+        (latency("mean"), |f| f.mean),
+        (latency("p50"), |f| f.quantiles[0]),
+        (latency("p95"), |f| f.quantiles[2]),
+        (latency("p99"), |f| f.quantiles[3]),
+        (plain("success", Unit::Points), |f| f.success),
+        (plain("attempts", Unit::Ratio), |f| f.attempts),
+    ];
+    let of = |(compared, pick): (Compared, Pick)| {
+        let values: Vec<_> = pairs.iter().map(|(simulated, real)| (pick(simulated), pick(real))).collect();
+        let (name, tolerance) = (compared.name, tolerances.tolerance(compared.name));
+        let unsaid = || (!values.is_empty() && tolerances.is_set(name)).then(|| unsaid(compared, tolerance));
+        compare(compared, &values, tolerance).or_else(unsaid)
+    };
+    let mut all: Vec<Statistic> = picks.into_iter().filter_map(of).collect();
+    all.extend(farthest(pairs).and_then(|server| {
+        let share = |f: &Figures| f.shares.get(&server).copied();
+        let values: Vec<_> = pairs.iter().map(|(simulated, real)| (share(simulated), share(real))).collect();
+        compare(plain("share", Unit::Points), &values, tolerances.tolerance("share"))
+    }));
+    all
+}
+
+/// The server whose share differs most.
+fn farthest(pairs: &[Pair]) -> Option<NodeId> {
+    let off = |server: NodeId| {
+        let of = |f: &Figures| f.shares.get(&server).copied().unwrap_or_default();
+        pairs.iter().map(|(simulated, real)| of(real) - of(simulated)).sum::<f64>().abs()
+    };
+    let servers = pairs.first()?.0.shares.keys().copied();
+    servers.max_by(|a, b| off(*a).total_cmp(&off(*b)).then(b.cmp(a)))
+}
+
+/// The latency at each quantile.
+pub(crate) fn curve(pairs: &[Pair]) -> Vec<AtQuantile> {
+    let at = |(i, q): (usize, f64)| AtQuantile {
+        q,
+        simulated: Estimate::new(pairs.iter().map(|(simulated, _)| simulated.quantiles[i])),
+        real: Estimate::new(pairs.iter().map(|(_, real)| real.quantiles[i])),
+    };
+    QUANTILES.into_iter().enumerate().map(at).collect()
+}
+
+/// How often balancers ejected a target.
+pub(crate) fn ejections(pairs: &[Pair]) -> BothWorlds {
+    BothWorlds {
+        simulated: Estimate::new(pairs.iter().map(|(simulated, _)| Some(simulated.ejections))),
+        real: Estimate::new(pairs.iter().map(|(_, real)| Some(real.ejections))),
+    }
+}
+
+/// Quantiles that are not compared, since a run has too few requests for them, in words.
+pub(crate) fn too_few(statistics: &[Statistic], selected: u64) -> Option<String> {
+    let said = |name: &str| statistics.iter().any(|s| s.name == name && s.simulated.value.is_some());
+    let wanted = [("p95", 200), ("p99", 1000)].into_iter().filter(|(name, _)| !said(name));
+    let names: Vec<String> = wanted.map(|(name, n)| format!("{name} ({n})")).collect();
+    (!names.is_empty() && !statistics.is_empty()).then(|| {
+        format!(
+            "not compared, since only {selected} requests of a run count and more are needed: {}; send more (--requests)",
+            names.join(", ")
+        )
+    })
+}
+
+/// The mean latency as it was, ms.
+pub(crate) fn mean_ms(pairs: &[Pair]) -> Option<f64> {
+    Estimate::new(pairs.iter().map(|(_, real)| real.mean)).value
+}
+
+/// Each server's share of the requests.
+pub(crate) fn targets(pairs: &[Pair], prepared: &Arrangement) -> Vec<TargetShares> {
+    let of = |server: NodeId| {
+        let share = |f: &Figures| f.shares.get(&server).copied();
+        TargetShares {
+            name: prepared.name(server),
+            simulated: Estimate::new(pairs.iter().map(|(simulated, _)| share(simulated))),
+            real: Estimate::new(pairs.iter().map(|(_, real)| share(real))),
+        }
+    };
+    prepared.compared().map(of).collect()
+}

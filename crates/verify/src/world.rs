@@ -1,0 +1,278 @@
+//! One scenario in both worlds, run by run: predicted, then served for real.
+
+use crate::connections::{self, ConnectionCounts};
+use crate::figures::{self, Figures};
+use crate::hops::{CalibratedPoint, turned};
+use crate::options::{Error, Options};
+use crate::outcome::{BothWorlds, Connections, Progress, ScenarioVerified};
+use crate::pairs::{Pair, curve, ejections, mean_ms, statistics, targets, too_few};
+use crate::prepare::Arrangement;
+use crate::schedule::Schedule;
+use crate::statistics::Verdict;
+use crate::trial::{RunOutcome, trial};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use weir_plan::Plan;
+use weir_plan::{Scenario, Spec, Window};
+use weir_sim::{RecordOptions, ScenarioResult, Selection};
+use weir_stats::{Estimate, Key};
+
+/// How often each replication is simulated, with other times of the machine's own.
+const TURNS: u32 = 8;
+
+/// The prediction for a run, and the connections that its selected requests open.
+type Predicted = (Figures, u64);
+
+/// A scenario, as it is simulated and as it is served.
+pub(crate) struct World<'a> {
+    pub plan: &'a Plan,
+    pub slowed: &'a CalibratedPoint,
+    pub scenario: &'a Scenario,
+    pub prepared: &'a Arrangement,
+}
+
+impl World<'_> {
+    /// Runs the scenario in both worlds, and compares.
+    pub(crate) fn verify(
+        &self,
+        options: &Options,
+        schedule: &Schedule,
+        tell: &dyn Fn(Progress<'_>),
+        hear: &mut dyn FnMut(u32, &RunOutcome) -> Result<(), Error>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<ScenarioVerified, Error> {
+        let World { slowed, scenario, prepared, .. } = *self;
+        let (mut pairs, mut void, mut late) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut selected, mut connecting) = ((0, 0), (0, 0.0));
+        let mut warnings: Vec<String> = Vec::new();
+        let options = &Options { requests: schedule.requests.or(options.requests), ..options.clone() };
+        let mut next = 0;
+        while (pairs.len() as u32) < schedule.runs && next < schedule.most_runs {
+            let done = pairs.len() as u32;
+            tell(Progress { scenario: &scenario.name, run: done + 1, runs: schedule.runs });
+            let wave = next..schedule.most_runs.min(next + schedule.at_once.min(schedule.runs - done));
+            next = wave.end;
+            for (run, (simulated, opened), real) in self.wave(options, wave, stop)? {
+                hear(run, &real)?;
+                let new = |w: &&String| !warnings.contains(*w);
+                warnings.extend(real.load.warnings.iter().filter(new).cloned().collect::<Vec<_>>());
+                if let Some(why) = real.void(schedule.late_ns) {
+                    void.push(why);
+                    continue;
+                }
+                selected = (selected.0 + opened, selected.1 + real.load.requests.selected);
+                let (n, took_s) = real.opened.unwrap_or_default();
+                connecting = (connecting.0 + n, connecting.1 + took_s);
+                late.extend(real.late_ns);
+                pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
+            }
+        }
+        let runs = pairs.len() as u32;
+        let connections = self.connections(&pairs, connecting.0, connecting.1);
+        warnings.extend(connections::matter(
+            selected.0,
+            selected.1,
+            connections.server_takes_ms,
+            mean_ms(&pairs),
+        ));
+        let statistics = statistics(&pairs, &options.tolerances);
+        warnings.extend(too_few(&statistics, selected.1 / u64::from(runs.max(1))));
+        let of_all = Verdict::of_all(statistics.iter().map(|s| s.verdict));
+        Ok(ScenarioVerified {
+            name: scenario.name.clone(),
+            params: slowed.point.params.clone(),
+            runs,
+            asked_runs: schedule.runs,
+            void,
+            curve: curve(&pairs),
+            ejections: slowed.point.specs.iter().any(ejects).then(|| ejections(&pairs)),
+            targets: targets(&pairs, prepared),
+            verdict: if statistics.is_empty() { Verdict::Undecided } else { of_all },
+            statistics,
+            connections,
+            timers_late_ns: late.into_iter().reduce(f64::max),
+            warnings,
+        })
+    }
+
+    /// Some runs beside each other, each in both worlds.
+    fn wave(
+        &self,
+        options: &Options,
+        runs: Range<u32>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Vec<(u32, Predicted, RunOutcome)>, Error> {
+        let simulated = runs.clone().map(|run| self.predict(options, run, stop));
+        let simulated: Vec<Predicted> = simulated.collect::<Result<_, _>>()?;
+        let World { prepared, scenario, .. } = *self;
+        // One that fails ends those beside it.
+        let failed: &Arc<AtomicBool> = &Arc::default();
+        let real: Vec<Result<Option<RunOutcome>, Error>> = thread::scope(|scope| {
+            let one = move |run| {
+                let ended = trial(prepared, scenario, options, run, stop, failed);
+                ended.inspect_err(|_| failed.store(true, Ordering::Relaxed))
+            };
+            let begin = |run| scope.spawn(move || one(run));
+            let begun: Vec<_> = runs.clone().map(begin).collect();
+            let broke = |_| Err(Error::System("a run has panicked".to_owned()));
+            begun.into_iter().map(|run| run.join().unwrap_or_else(broke)).collect()
+        });
+        if let Some(at) = real.iter().position(Result::is_err) {
+            return Err(real.into_iter().nth(at).and_then(Result::err).unwrap_or(Error::Interrupted));
+        }
+        let of_run = |((run, simulated), real): ((u32, _), Result<Option<RunOutcome>, Error>)| {
+            Ok((run, simulated, real?.ok_or(Error::Interrupted)?))
+        };
+        runs.zip(simulated).zip(real).map(of_run).collect()
+    }
+
+    /// The prediction for a run: the mean over a replication's turns, and the connections of the first turn.
+    fn predict(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Result<Predicted, Error> {
+        let turn = |turn| {
+            let result = self.simulate(options, replication, turn, stop)?;
+            Ok(Figures::simulated(&result, &self.slowed.nodes))
+        };
+        let turns = (0..TURNS).map(turn).collect::<Result<Vec<Figures>, Error>>()?;
+        let opened = self.opened(options, replication, stop);
+        let connections = [opened.client, opened.server].map(|n| n.map(|n| n as f64));
+        Ok((Figures { connections, ..figures::mean(&turns) }, opened.selected))
+    }
+
+    /// The connections that a replication needs; nothing is known of too large ones.
+    fn opened(&self, options: &Options, replication: u32, stop: &AtomicBool) -> ConnectionCounts {
+        let (plan, asked) = self.asked(options, replication, 0);
+        let looks = RecordOptions { trace: Some(Selection::All), explain: false };
+        let recordings = weir_sim::record(&plan, &asked, &looks, &|_, _| {}, stop);
+        let recording = recordings.ok().flatten().and_then(|all| all.into_iter().next());
+        let key = Key::new(options.seed).with(u64::from(replication));
+        recording.map_or_else(ConnectionCounts::default, |recording| {
+            connections::predicted(
+                recording.point,
+                self.scenario,
+                self.prepared,
+                self.slowed,
+                key,
+                &recording.histories,
+            )
+        })
+    }
+
+    fn connections(&self, pairs: &[Pair], n: u64, took_s: f64) -> Connections {
+        let both = |which: usize| BothWorlds {
+            simulated: Estimate::new(pairs.iter().map(|(simulated, _)| simulated.connections[which])),
+            real: Estimate::new(pairs.iter().map(|(_, real)| real.connections[which])),
+        };
+        let server_takes_ms = (n > 0).then(|| took_s * 1e3 / n as f64);
+        Connections { client: both(0), server: both(1), server_takes_ms }
+    }
+
+    /// One turn of a replication.
+    fn simulate(
+        &self,
+        options: &Options,
+        replication: u32,
+        turn: u32,
+        stop: &AtomicBool,
+    ) -> Result<ScenarioResult, Error> {
+        let (of_scenario, asked) = self.asked(options, replication, turn);
+        let results = weir_sim::run(&of_scenario, &asked, &|_, _| {}, stop).map_err(Error::Simulated)?;
+        results.scenarios.into_iter().next().ok_or(Error::Interrupted)
+    }
+
+    /// What the simulator is asked for one turn of a replication.
+    fn asked(&self, options: &Options, replication: u32, turn: u32) -> (Plan, weir_sim::Options) {
+        let mut point = turned(self.slowed.point.clone(), turn);
+        // The load finds no window by itself: it takes the middle half (and warns).
+        let autos = point.scenarios.iter_mut().filter(|s| s.window == Window::Auto);
+        autos.for_each(|s| s.window = Window::Middle);
+        let of_scenario = Plan { points: vec![point], ..self.plan.clone() };
+        let asked = weir_sim::Options {
+            seed: options.seed,
+            first: replication,
+            replications: 1,
+            requests: options.requests,
+            threads: 1,
+            members: true,
+            scenarios: vec![self.scenario.name.clone()],
+        };
+        (of_scenario, asked)
+    }
+}
+
+/// Whether a balancer can eject its targets.
+fn ejects(spec: &Spec) -> bool {
+    matches!(spec, Spec::Lb(lb) if lb.eject.is_some() || lb.outlier.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrate::Calibration;
+    use crate::hops::with_hops;
+    use crate::statistics::Statistic;
+    use std::path::Path;
+    use weir_topology::{Request, evaluate};
+
+    /// Four routers over forty servers at a utilisation of 0.8.
+    fn source(lb: &str, service: &str, loops: u32) -> String {
+        format!(
+            "def app():\n    return faulty(5*s, 500*ms, queue(delay(dist.exponential({service}), server(\"app\"))))\n\n\
+             apps = pool(40, app)\n\
+             web = listen(\"127.0.0.1:0\", {lb}, loops = {loops}, name = \"web\")\n\
+             scenario(\"one\", web, traffic.poisson(rate = 640), requests = 20000)\n"
+        )
+    }
+
+    fn plan(source: &str) -> Plan {
+        let request = Request { source: source.into(), name: "t.star".into(), ..Request::default() };
+        evaluate(&request).unwrap_or_else(|wrong| panic!("{wrong:?}")).plan
+    }
+
+    /// What would be said if this were reality: the same comparison, with another turn of the simulator for reality.
+    fn told(simulated: &str, reality: &str) -> (Verdict, Vec<Statistic>) {
+        let options = Options { runs: 6, ..Options::new(Path::new("")) };
+        let calibration = Calibration {
+            client_hop_ns: 1e5,
+            client_deciles_ns: std::array::from_fn(|i| 6e4 + 1e4 * i as f64),
+            server_hop_ns: 3e4,
+            ..Calibration::default()
+        };
+        let run = |source: &str, of: &dyn Fn(&World<'_>, u32) -> Figures| {
+            let plan = plan(source);
+            let (point, scenario) = (plan.points[0].clone(), plan.points[0].scenarios[0].clone());
+            let prepared = Arrangement::new(&point, &scenario, false).unwrap();
+            let slowed = with_hops(&point, &scenario, &prepared, &calibration);
+            let world = World { plan: &plan, slowed: &slowed, scenario: &scenario, prepared: &prepared };
+            (0..options.runs).map(|run| of(&world, run)).collect::<Vec<_>>()
+        };
+        let stop = AtomicBool::new(false);
+        let simulated = run(simulated, &|world, run| world.predict(&options, run, &stop).unwrap().0);
+        let reality = run(reality, &|world, run| {
+            let result = world.simulate(&options, run, TURNS, &stop).unwrap();
+            Figures::simulated(&result, &world.slowed.nodes)
+        });
+        let pairs: Vec<Pair> = simulated.into_iter().zip(reality).collect();
+        let statistics = statistics(&pairs, &options.tolerances);
+        (Verdict::of_all(statistics.iter().map(|s| s.verdict)), statistics)
+    }
+
+    /// Verification can fail: a topology other than the simulated one is recognised at a utilisation of 0.8.
+    #[test]
+    fn a_wrong_pairing_is_told_apart() {
+        let least = |more: &str| format!("lb.least_conn(apps{more})");
+        let right = source(&least(", error_hold = 1*s"), "50*ms", 4);
+        assert_eq!(told(&right, &right).0, Verdict::Agrees);
+        for (what, wrong) in [
+            ("other ties", source(&least(", error_hold = 1*s, ties = \"first\""), "50*ms", 4)),
+            ("other loops", source(&least(", error_hold = 1*s"), "50*ms", 1)),
+            ("another policy", source("lb.p2c(apps)", "50*ms", 4)),
+            ("no error hold", source(&least(""), "50*ms", 4)),
+            ("ten per cent longer", source(&least(", error_hold = 1*s"), "55*ms", 4)),
+        ] {
+            let (verdict, statistics) = told(&right, &wrong);
+            assert_eq!(verdict, Verdict::Differs, "{what}: {statistics:#?}");
+        }
+    }
+}
