@@ -10,10 +10,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use weir_http1::Edits;
 use weir_model::way::Way;
+use weir_policy::TargetId;
 use weir_stats::Key;
 
 /// The attempts of a `hedge` that are open: number, balancer, target.
-pub(crate) type Open = Rc<RefCell<Vec<(u32, NodeId, u32)>>>;
+pub(crate) type Open = Rc<RefCell<Vec<(u32, NodeId, TargetId)>>>;
 
 /// What a request carries through the nodes; cloned where its path branches.
 #[derive(Clone)]

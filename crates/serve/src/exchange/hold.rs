@@ -16,8 +16,8 @@ use std::task::Context;
 use weir_model::OnCancel;
 use weir_net::io::Core;
 use weir_policy::config::Exclude;
-use weir_policy::retry::TriedTargets;
-use weir_policy::{Kind, Outcome, Ticket};
+use weir_policy::retry::{BalancerId, TriedTargets};
+use weir_policy::{Kind, Outcome, TargetId, Ticket};
 
 /// Something that a node holds.
 pub(crate) enum Hold {
@@ -81,7 +81,7 @@ impl TargetHold {
     }
 
     /// The index of the target.
-    pub fn target(&self) -> u32 {
+    pub fn target(&self) -> TargetId {
         self.ticket.target
     }
 
@@ -96,7 +96,7 @@ impl TargetHold {
     fn finish(mut self, end: Completion) {
         if let Some((rule, tried)) = &self.tried {
             let its_own = end.outcome.filter(|_| !end.relayed);
-            tried.borrow_mut().came_back(*rule, self.node, self.ticket.target, its_own);
+            tried.borrow_mut().came_back(*rule, BalancerId(self.node), self.ticket.target, its_own);
         }
         if let Some(balancer) = self.balancer.take() {
             balancer.on_completed(self.ticket, end);

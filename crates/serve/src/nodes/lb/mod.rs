@@ -35,7 +35,8 @@ use target_flags::Claim;
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
 use weir_plan::{KeySource, Scope};
-use weir_policy::{Ask, Kind, Operation, PickOutcome as Choice, Ticket, Upstream};
+use weir_policy::retry::BalancerId;
+use weir_policy::{Ask, Kind, Operation, PickOutcome as Choice, TargetId, Ticket, Upstream};
 use weir_stats::Key;
 
 /// The node.
@@ -186,20 +187,20 @@ impl Lb {
         self.choose(ask)
     }
 
-    fn asked<'a>(&self, ex: &Exchange, ctx: &RequestContext, exclude: &'a [u32]) -> Ask<'a> {
+    fn asked<'a>(&self, ex: &Exchange, ctx: &RequestContext, exclude: &'a [TargetId]) -> Ask<'a> {
         let key = self.key.as_ref().and_then(|source| View::new(ex, ctx.edits.as_deref()).key(source));
         let sticky = self.sticky.as_ref().and_then(|s| s.target(ex));
         Ask { draw: ctx.way.choice(self.choice), key, now_ns: self.core.recent(), exclude, sticky }
     }
 
     /// Targets that other attempts of this request have tried or are using.
-    fn excluded(&self, ctx: &RequestContext) -> Vec<u32> {
+    fn excluded(&self, ctx: &RequestContext) -> Vec<TargetId> {
         let mut exclude = Vec::new();
         if let Some((_, tried)) = &ctx.tried {
-            tried.borrow().add_to(self.node, &mut exclude);
+            tried.borrow().add_to(BalancerId(self.node), &mut exclude);
         }
         if let Some((open, me)) = &ctx.open {
-            let others = |(attempt, lb, _): &&(u32, NodeId, u32)| attempt != me && *lb == self.node;
+            let others = |(attempt, lb, _): &&(u32, NodeId, TargetId)| attempt != me && *lb == self.node;
             exclude.extend(open.borrow().iter().filter(others).map(|(_, _, target)| *target));
         }
         exclude
@@ -222,6 +223,7 @@ impl Lb {
         }
         if let Some(semaphore) = permits {
             semaphore.changes(|target, full| {
+                let target = TargetId(target);
                 upstream.set_full(target, full);
                 self.note(|| Operation::Full { target, full });
             });
@@ -234,7 +236,7 @@ impl Lb {
         let permits = self.state.permits();
         self.update(&mut upstream, permits.as_deref(), ask.now_ns);
         // Targets of a later graph than this one.
-        let mut foreign: Vec<u32> = Vec::new();
+        let mut foreign: Vec<TargetId> = Vec::new();
         loop {
             let without;
             let ask = if foreign.is_empty() {
@@ -258,7 +260,7 @@ impl Lb {
             }
             let permit = match &permits {
                 None => None,
-                Some(semaphore) => match semaphore.take(target) {
+                Some(semaphore) => match semaphore.take(target.0) {
                     Some(permit) => Some(permit),
                     // Another loop was faster.
                     None => {
@@ -288,8 +290,8 @@ impl Lb {
     }
 
     /// Whether a target is in this graph.
-    fn knows(&self, target: u32) -> bool {
-        self.targets.get(target as usize).is_some_and(Option::is_some)
+    fn knows(&self, target: TargetId) -> bool {
+        self.targets.get(target.index()).is_some_and(Option::is_some)
     }
 
     fn go(
@@ -301,7 +303,7 @@ impl Lb {
         match choice {
             Choice::Target(ticket) => {
                 if let Some((rule, tried)) = &ctx.tried {
-                    tried.borrow_mut().picked(*rule, self.node, ticket.target);
+                    tried.borrow_mut().picked(*rule, BalancerId(self.node), ticket.target);
                 }
                 if let Some((open, me)) = &ctx.open {
                     open.borrow_mut().push((*me, self.node, ticket.target));
@@ -310,7 +312,7 @@ impl Lb {
                 self.counts.begins(ticket.target);
                 ctx.abort.push(self.state.abort(ticket.target));
                 let hold = TargetHold::new(self.clone(), self.node, ticket, ctx.tried.clone(), permit);
-                match self.targets.get(ticket.target as usize) {
+                match self.targets.get(ticket.target.index()) {
                     Some(Some(target)) => Ok((*target, Some(hold))),
                     // The owner has a later graph.
                     _ => Err(Failure::new(Kind::NoTarget)),
