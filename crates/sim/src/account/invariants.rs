@@ -3,6 +3,7 @@
 
 use crate::account::ledger::Ledger;
 use crate::code::Code;
+use crate::code::MemberId;
 use weir_policy::Kind;
 
 /// What remains when the run is over; all of it should be zero.
@@ -81,8 +82,8 @@ fn utilisation(code: &Code, ledger: &Ledger) -> Vec<(u64, u64)> {
                 continue;
             }
             let members = if code.mask == 0 { 1 } else { block.members };
-            for member in block.base..block.base + members {
-                let at = |offset: u32| offset.wrapping_add(member & code.mask) as usize;
+            for member in (block.base..block.base + members).map(MemberId) {
+                let at = |offset: u32| code.row(offset, member);
                 let inner = (index + 1..block.stages.end).map(|s| {
                     let part = at(code.stages[s as usize].part);
                     ledger.parts[part].wrapping_add(ledger.spent.get(part).copied().unwrap_or(0))

@@ -1,6 +1,7 @@
 //! The sums of a replication that accumulate while it runs, and that its self-checks compare.
 
 use crate::account::settle::Series;
+use crate::code::MemberId;
 use crate::code::{Code, Stage};
 use crate::state::members::Member;
 use crate::state::meter::Gauge;
@@ -180,14 +181,15 @@ impl Ledger {
         self.stage_errors[part * KINDS + kind as usize] += 1;
     }
 
-    /// Entries of selected requests at a stage's member: those of its block, plus the attempts that retries further
-    /// out added, less those refused or cut off on the way.
-    pub fn entries_at(&self, code: &Code, stage: &Stage, member: u32) -> u64 {
+    /// Entries of selected requests at a stage, at the member of its block with that index: those of the block, plus the
+    /// attempts that retries further out added, less those refused or cut off on the way.
+    pub fn entries_at(&self, code: &Code, stage: &Stage, index: u32) -> u64 {
         let block = &code.blocks[stage.block as usize];
+        let member = MemberId(block.base + index);
         if let Some(offset) = stage.entries {
-            return self.entries[(block.base + member).wrapping_add(offset) as usize];
+            return self.entries[member.index_from(offset)];
         }
-        let at = |offset: u32| (block.base + member).wrapping_add(offset) as usize;
+        let at = |offset: u32| member.index_from(offset);
         let mut entries = self.entries[at(0)];
         for outer in block.stages.start..block.stages.start + stage.position {
             let outer = &code.stages[outer as usize];
@@ -202,9 +204,9 @@ impl Ledger {
     pub fn add_constant_waits(&mut self, code: &Code) {
         for stage in code.stages.iter().filter(|s| s.wait_ns > 0) {
             let base = code.blocks[stage.block as usize].base;
-            for member in 0..stage.nodes.len() as u32 {
-                let ns = self.entries_at(code, stage, member).wrapping_mul(stage.wait_ns);
-                let part = &mut self.parts[stage.part.wrapping_add((base + member) & code.mask) as usize];
+            for index in 0..stage.nodes.len() as u32 {
+                let ns = self.entries_at(code, stage, index).wrapping_mul(stage.wait_ns);
+                let part = &mut self.parts[code.row(stage.part, MemberId(base + index))];
                 *part = part.wrapping_add(ns);
             }
         }
@@ -221,9 +223,9 @@ impl Ledger {
             g.most = 0;
         }
         for site in &code.queues {
-            for member in site.base..site.base + site.members {
-                let Member { queue, since, .. } = &members[member.wrapping_add(site.offset) as usize];
-                let gauge = site.gauge.wrapping_add(member & code.mask) as usize;
+            for member in (site.base..site.base + site.members).map(MemberId) {
+                let Member { queue, since, .. } = &members[member.index_from(site.offset)];
+                let gauge = code.row(site.gauge, member);
                 // A request that entered ahead of time is not inside yet.
                 let until = if site.ahead { now_ns.max(*since) } else { now_ns };
                 s.busy[gauge] = s.busy[gauge].wrapping_add(u64::from(queue.inside()).wrapping_mul(until));

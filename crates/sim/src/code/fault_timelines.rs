@@ -1,6 +1,7 @@
 //! The timelines of nodes that fail together, crash, vanish or slow down.
 
 use crate::code::Code;
+use crate::code::StageId;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::purpose;
 use weir_model::faulty::{Faulty, Law};
@@ -17,7 +18,7 @@ pub(crate) struct DownSite {
     pub checks_pass: bool,
     /// Member to [`LineTables::of_node`].
     pub offset: u32,
-    pub stage: u32,
+    pub stage: StageId,
     /// Where a request goes on that it refuses, or that a crash cuts off.
     pub skip: u32,
 }

@@ -11,6 +11,7 @@ pub(crate) mod bounds;
 pub(crate) mod ends;
 pub(crate) mod fault_timelines;
 pub(crate) mod guards;
+mod ids;
 mod op;
 pub(crate) mod order;
 pub(crate) mod probe_ways;
@@ -21,6 +22,7 @@ mod sites;
 use ends::Ends;
 use fault_timelines::LineTables;
 use guards::GuardTables;
+pub(crate) use ids::{MemberId, SiteId, SlotId, StageId};
 pub(crate) use op::{ColdOp, Op, Step};
 use request_kinds::Kinds;
 use revisits::VisitCounters;
@@ -34,13 +36,13 @@ use weir_policy::config::{Budget, Rate};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Target {
     pub pc: u32,
-    pub member: u32,
+    pub member: MemberId,
 }
 
 /// A node's position in a block: one row of statistics (or one per member).
 #[derive(Clone, Debug)]
 pub(crate) struct Stage {
-    pub site: u32,
+    pub site: SiteId,
     pub spec: u32,
     pub block: u32,
     /// Positions in the block run from the outside in.
@@ -86,7 +88,7 @@ pub(crate) struct Code {
     pub steps: Vec<Step>,
     /// By pc: the stages whose errors are counted there, as a range of `cover_list`.
     pub covers: Vec<(u32, u32)>,
-    pub cover_list: Vec<u32>,
+    pub cover_list: Vec<StageId>,
     pub start: Target,
     /// The waits before the first step that must happen in its turn, where they are the same on every path.
     pub prefix_ns: u64,
@@ -135,7 +137,7 @@ pub(crate) struct Code {
     pub blocks: Vec<Block>,
     pub stages: Vec<Stage>,
     /// Stages in the order of a request's path.
-    pub order: Vec<u32>,
+    pub order: Vec<StageId>,
     pub members: u32,
     pub part_count: u32,
     pub refusal_count: u32,
@@ -187,6 +189,14 @@ pub(crate) struct Code {
     pub charges: bool,
 }
 
+impl Code {
+    /// The index of a member's accumulator, among those that begin at `offset`; see [`Code::mask`].
+    #[inline(always)]
+    pub fn row(&self, offset: u32, member: MemberId) -> usize {
+        offset.wrapping_add(member.0 & self.mask) as usize
+    }
+}
+
 /// The targets of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Targets {
@@ -201,7 +211,7 @@ impl Targets {
     #[inline]
     pub fn get(&self, code: &Code, index: u32) -> Target {
         match *self {
-            Targets::Members(first) => Target { pc: first.pc, member: first.member + index },
+            Targets::Members(first) => Target { pc: first.pc, member: MemberId(first.member.0 + index) },
             Targets::Table(from, _) => code.targets[(from + index) as usize],
         }
     }

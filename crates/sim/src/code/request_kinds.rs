@@ -1,5 +1,6 @@
 //! The kinds of requests of a scenario, and what nodes choose by.
 
+use crate::code::StageId;
 use weir_model::mix::Mix;
 use weir_policy::split::Split;
 
@@ -27,7 +28,7 @@ pub(crate) struct ChoiceSite {
     pub by: ChoiceRule,
     /// Member to node.
     pub offset: u32,
-    pub stage: u32,
+    pub stage: StageId,
     /// Where a request goes on for which there is no node.
     pub skip: u32,
 }

@@ -1,5 +1,6 @@
 //! What a step of code needs to know of its site, a struct for each kind of step.
 
+use crate::code::StageId;
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
@@ -17,7 +18,7 @@ pub(crate) struct DrawSite {
     pub key: u32,
     /// Counter of visits, where a request can pass the place more than once.
     pub visits: Option<u32>,
-    pub stage: u32,
+    pub stage: StageId,
     /// On the way in: a request that waits here has not reached what is behind.
     pub inwards: bool,
     /// Nodes around it may lengthen it, or lost messages: index in [`Code::losses`].
@@ -32,7 +33,7 @@ pub(crate) struct DrawSite {
 pub(crate) struct WaitSite {
     pub ns: u64,
     pub part: u32,
-    pub stage: u32,
+    pub stage: StageId,
     pub inwards: bool,
     /// A cable, which health checks cross as well.
     pub crosses: bool,
@@ -52,7 +53,7 @@ pub(crate) struct LbSite {
     pub balance: Balance,
     /// Member to instance.
     pub offset: u32,
-    pub stage: u32,
+    pub stage: StageId,
     /// Where a request without target goes on.
     pub skip: u32,
     /// Whether the pick must happen in its turn.
@@ -89,7 +90,7 @@ pub(crate) struct QueueSite {
     pub gauge: u32,
     /// Where the wait at the stage is added up.
     pub part: u32,
-    pub stage: u32,
+    pub stage: StageId,
     pub skip: u32,
     /// Whether requests enter in order of arrival, a constant time after it: one that finds it idle may enter ahead
     /// of time.
@@ -112,7 +113,7 @@ pub(crate) struct ShareSite {
     /// Member to server.
     pub offset: u32,
     pub gauge: u32,
-    pub stage: u32,
+    pub stage: StageId,
     pub base: u32,
     pub members: u32,
 }
@@ -124,7 +125,7 @@ pub(crate) struct RateSite {
     pub key: Option<u32>,
     /// Member to limit.
     pub offset: u32,
-    pub stage: u32,
+    pub stage: StageId,
     pub skip: u32,
 }
 
@@ -146,7 +147,7 @@ pub(crate) struct RetrySite {
     pub again: u32,
     /// Member to count of further attempts.
     pub repeats: u32,
-    pub stage: u32,
+    pub stage: StageId,
     /// Member to site and number that key the backoffs: [`Code::retry_nodes`].
     pub nodes: u32,
     /// Member to budget.
@@ -161,7 +162,7 @@ pub(crate) struct FaultSite {
     pub law: Law,
     /// Member to state.
     pub offset: u32,
-    pub stage: u32,
+    pub stage: StageId,
     pub skip: u32,
     /// Whether checks pass while it is down.
     pub checks_pass: bool,
@@ -181,7 +182,7 @@ pub(crate) struct HedgeSite {
     pub config: Hedge,
     /// Member to budget.
     pub budget: Option<u32>,
-    pub stage: u32,
+    pub stage: StageId,
     /// Member to count of further attempts.
     pub repeats: u32,
     /// Where a request goes on after its answer.
@@ -208,7 +209,7 @@ pub(crate) struct LossySite {
     pub visits: Option<u32>,
     /// The key of the crossing's time, if it is drawn.
     pub time: Option<u32>,
-    pub stage: u32,
+    pub stage: StageId,
     /// On the way in: a request that is lost here has not reached what is behind.
     pub inwards: bool,
 }
@@ -238,7 +239,7 @@ pub(crate) struct GroupSite {
     pub need: u32,
     /// Member to [`Groups::lists`].
     pub offset: u32,
-    pub stage: u32,
+    pub stage: StageId,
 }
 
 /// The tables of such nodes.

@@ -1,6 +1,7 @@
 //! Emits code for nodes that try again.
 
 use super::{Compiler, Post};
+use crate::code::StageId;
 use crate::code::{ColdOp, Op, RetrySite};
 use crate::compile::blocks::Draft;
 use weir_policy::config::{Exclude, Retry};
@@ -8,7 +9,7 @@ use weir_policy::config::{Exclude, Retry};
 impl Compiler<'_> {
     pub(super) fn retry(
         &mut self,
-        stage: u32,
+        stage: StageId,
         draft: &Draft,
         position: usize,
         config: &Retry,
@@ -38,7 +39,7 @@ impl Compiler<'_> {
         self.code.details |= !config.on_status.is_empty();
         let repeats = self.code.repeat_count.wrapping_sub(draft.base);
         self.code.repeat_count += draft.nodes[0].len() as u32;
-        self.code.stages[stage as usize].repeats = Some(repeats);
+        self.code.stages[stage.index()].repeats = Some(repeats);
         self.code.retries.push(RetrySite {
             config: config.clone(),
             again,

@@ -2,6 +2,7 @@
 //! that server's work and requests in flight are one. A probe and `lb.least_work` look past the cables.
 
 use crate::code::Code;
+use crate::code::MemberId;
 use crate::code::ends::Ends;
 use crate::compile::blocks::{Layout, inside};
 use weir_plan::{Edge, Spec};
@@ -11,18 +12,19 @@ impl Ends {
     pub fn find(&mut self, layout: &Layout, code: &Code) {
         let specs = &layout.point.specs;
         let crosses = |spec: u32| matches!(specs[spec as usize], Spec::Cable { .. } | Spec::Weight { .. });
-        (self.server, self.work) = ((0..code.members).collect(), (0..code.members).collect());
+        let all: Vec<MemberId> = (0..code.members).map(MemberId).collect();
+        (self.server, self.work) = (all.clone(), all);
         // Blocks come after those that they lead to.
         for block in &code.blocks {
             let Some(call) = block.calls else { continue };
             let stages = &code.stages[block.stages.start as usize..block.stages.end as usize];
             let only_crosses = stages.iter().all(|stage| crosses(stage.spec));
-            for member in block.base..block.base + block.members {
+            for member in (block.base..block.base + block.members).map(MemberId) {
                 let site = code.calls[call as usize];
-                let to = code.call_targets[member.wrapping_add(site.offset) as usize].member as usize;
-                self.work[member as usize] = self.work[to];
+                let to = code.call_targets[member.index_from(site.offset)].member.index();
+                self.work[member.index()] = self.work[to];
                 if only_crosses {
-                    self.server[member as usize] = self.server[to];
+                    self.server[member.index()] = self.server[to];
                 }
             }
         }

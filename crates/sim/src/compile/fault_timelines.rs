@@ -1,5 +1,6 @@
 //! Compiles nodes that fail in other ways than by refusing.
 
+use crate::code::StageId;
 use crate::code::fault_timelines::DownSite;
 use crate::code::fault_timelines::LineKey;
 use crate::code::fault_timelines::LineSite;
@@ -21,7 +22,13 @@ impl Compiler<'_> {
         self.code.lines.blocks = blocks.collect();
     }
 
-    pub(crate) fn down(&mut self, stage: u32, fault: &Spec, draft: &Draft, position: usize) -> Option<Post> {
+    pub(crate) fn down(
+        &mut self,
+        stage: StageId,
+        fault: &Spec,
+        draft: &Draft,
+        position: usize,
+    ) -> Option<Post> {
         let offset = (self.code.lines.of_node.len() as u32).wrapping_sub(draft.base);
         for &node in &draft.nodes[position] {
             let line = self.line(fault, node);

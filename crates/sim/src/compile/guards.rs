@@ -1,5 +1,7 @@
 //! Compiles balancers with something around them: health, limits, keys, spare nodes, probes.
 
+use crate::code::MemberId;
+use crate::code::StageId;
 use crate::code::guards::BalancerNesting;
 use crate::code::guards::GuardSite;
 use crate::code::{ColdOp, LbSite, NOT, Op};
@@ -126,19 +128,25 @@ pub(crate) fn probed(layout: &Layout) -> Vec<bool> {
 
 impl Compiler<'_> {
     /// The number of a balancer's guard, if it has one.
-    pub(crate) fn guard(&mut self, stage: u32, config: &Lb, draft: &Draft, position: usize) -> Option<Post> {
+    pub(crate) fn guard(
+        &mut self,
+        stage: StageId,
+        config: &Lb,
+        draft: &Draft,
+        position: usize,
+    ) -> Option<Post> {
         let lb = self.code.lbs.len() as u32;
         let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
         let point = self.layout.point;
-        for (&node, member) in draft.nodes[position].iter().zip(draft.base..) {
-            self.code.guards.of_node.insert(node, member.wrapping_add(offset));
+        for (&node, member) in draft.nodes[position].iter().zip((draft.base..).map(MemberId)) {
+            self.code.guards.of_node.insert(node, member.number_from(offset));
             let Edge::List(list) = point.nodes[node as usize].to else { continue };
             if config.balance.traits().probes {
                 self.code.guards.probe_ways.add(point, list);
             }
             if config.balance.traits().hashes || config.sticky.is_some() {
                 let names = point.lists[list as usize].iter().map(|&t| name_of(point, t)).collect();
-                self.code.guards.names.insert(member.wrapping_add(offset), names);
+                self.code.guards.names.insert(member.number_from(offset), names);
             }
         }
         let spares = config.spare.map(|spare| {

@@ -1,6 +1,7 @@
 //! What a request may run ahead of time after its arrival: waits that are the same on every path, and entries to
 //! queues that no other request can reach in between.
 
+use crate::code::MemberId;
 use crate::code::{Code, ColdOp, Op};
 use std::collections::HashMap;
 
@@ -158,9 +159,9 @@ impl Entries<'_> {
                     }
                     Op::Cold(ColdOp::EnterSequence { group }) | Op::Cold(ColdOp::BeginBranches { group }) => {
                         let site = self.code.groups.sites[group as usize];
-                        let block = &self.code.blocks[self.code.stages[site.stage as usize].block as usize];
+                        let block = &self.code.blocks[self.code.stages[site.stage.index()].block as usize];
                         let lists = (block.base..block.base + block.members)
-                            .map(|member| self.code.groups.lists[member.wrapping_add(site.offset) as usize]);
+                            .map(|member| self.code.groups.lists[MemberId(member).index_from(site.offset)]);
                         stack.extend(lists.flat_map(|list| self.code.lists[list as usize].starts(self.code)));
                     }
                     Op::Cold(ColdOp::Choose { .. }) => {

@@ -23,6 +23,7 @@ mod waits;
 mod warmup;
 mod work_ahead;
 
+use crate::code::StageId;
 use crate::code::guards::BalancerNesting;
 use crate::code::revisits::VisitCounters;
 use crate::code::{Code, ColdOp, NOT, Op, Step};
@@ -195,10 +196,10 @@ impl Compiler<'_> {
             let spec = &self.layout.point.specs[spec as usize];
             // A request that waits too long in line has not reached what is behind it either.
             if *here || matches!(spec, Spec::Queue { timeout_ns: Some(_), .. }) {
-                self.layout.add_cuts(&mut self.code, first + i as u32, draft);
+                self.layout.add_cuts(&mut self.code, StageId(first + i as u32), draft);
             }
             self.scales = draft.nodes[i].iter().any(|&n| self.scaled[n as usize]);
-            inner.push(self.emit_stage(first + i as u32, draft, i));
+            inner.push(self.emit_stage(StageId(first + i as u32), draft, i));
         }
         if draft.end == End::Call {
             let call = self.layout.add_call(&mut self.code, draft);
@@ -218,7 +219,7 @@ impl Compiler<'_> {
         draft: &Draft,
         cuttable: &[bool],
         inner: Vec<Option<Post>>,
-    ) -> Vec<u32> {
+    ) -> Vec<StageId> {
         let mut waiting = Vec::new();
         for (i, post) in inner.into_iter().enumerate().rev() {
             self.here = cuttable[i];
@@ -227,20 +228,20 @@ impl Compiler<'_> {
                 self.op(Op::CountErrors, &waiting);
                 waiting.clear();
             }
-            waiting.push(first + i as u32);
+            waiting.push(StageId(first + i as u32));
             match post {
                 None => {}
                 Some(Post::Wait(time, loss)) => {
                     let (site, _) = draft.chain[i];
                     let place = self.layout.point.sites[site as usize].place;
-                    let loss = self.loss(purpose::LOSS_BACK, place, loss, first + i as u32);
-                    self.wait(&time, purpose::BACK, place, first + i as u32, false, loss);
+                    let loss = self.loss(purpose::LOSS_BACK, place, loss, StageId(first + i as u32));
+                    self.wait(&time, purpose::BACK, place, StageId(first + i as u32), false, loss);
                 }
                 Some(Post::Chosen) => {
                     self.op(Op::CallReturn, &[]);
                     self.op(Op::CountErrors, &waiting);
                     waiting.clear();
-                    self.backpatch(first + i as u32);
+                    self.backpatch(StageId(first + i as u32));
                 }
                 Some(Post::Parts { group }) => {
                     self.op(Op::Cold(ColdOp::EndBranch { group }), &[]);
@@ -259,12 +260,12 @@ impl Compiler<'_> {
                     let itself = waiting.pop();
                     self.op(op, &waiting);
                     waiting = itself.into_iter().collect();
-                    self.backpatch(first + i as u32);
+                    self.backpatch(StageId(first + i as u32));
                 }
                 Some(Post::Op(op)) => {
                     self.op(op, &waiting);
                     waiting.clear();
-                    self.backpatch(first + i as u32);
+                    self.backpatch(StageId(first + i as u32));
                 }
             }
         }
@@ -284,7 +285,7 @@ impl Compiler<'_> {
         }
     }
 
-    pub(crate) fn op(&mut self, op: Op, covers: &[u32]) {
+    pub(crate) fn op(&mut self, op: Op, covers: &[StageId]) {
         let from = self.code.cover_list.len() as u32;
         self.code.cover_list.extend(covers);
         self.code.covers.push((from, self.code.cover_list.len() as u32));
@@ -295,7 +296,7 @@ impl Compiler<'_> {
     }
 
     /// Lets requests that the stage refused go on at the step after the one just emitted.
-    fn backpatch(&mut self, stage: u32) {
+    fn backpatch(&mut self, stage: StageId) {
         let next = self.code.steps.len() as u32;
         match self.code.steps.last().map(|s| s.op) {
             Some(Op::LeaveQueue { queue }) => self.code.queues[queue as usize].skip = next,
@@ -330,7 +331,7 @@ impl Compiler<'_> {
     }
 
     /// Emits what the stage does on the way in; returns what it does on the way back.
-    fn emit_stage(&mut self, stage: u32, draft: &Draft, position: usize) -> Option<Post> {
+    fn emit_stage(&mut self, stage: StageId, draft: &Draft, position: usize) -> Option<Post> {
         let (site, spec) = draft.chain[position];
         let place = self.layout.point.sites[site as usize].place;
         let point = self.layout.point;

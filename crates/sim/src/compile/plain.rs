@@ -1,6 +1,7 @@
 //! Emits code for nodes whose whole state is one site: links, limits, plain faults, balancers without a guard.
 
 use super::{Compiler, Post};
+use crate::code::StageId;
 use crate::code::{FaultSite, FlakySite, LbSite, LimitSite, NOT, Op, RateSite};
 use crate::compile::blocks::Draft;
 use weir_model::Dist;
@@ -17,7 +18,7 @@ impl Compiler<'_> {
         time: &Dist,
         lossy: Option<(f64, Option<u64>)>,
         place: u32,
-        stage: u32,
+        stage: StageId,
     ) -> Option<Post> {
         let loss = self.loss(purpose::LOSS_OUT, place, lossy, stage);
         self.wait(time, purpose::OUT, place, stage, true, loss);
@@ -29,7 +30,7 @@ impl Compiler<'_> {
         &mut self,
         rate: &Rate,
         key: Option<&KeySource>,
-        stage: u32,
+        stage: StageId,
         draft: &Draft,
     ) -> Option<Post> {
         let key = key.map(|key| self.key_source(key));
@@ -59,7 +60,7 @@ impl Compiler<'_> {
     /// A node that refuses while it is down, by a time-line of its own.
     pub(super) fn fault(
         &mut self,
-        stage: u32,
+        stage: StageId,
         fault: &Faulty,
         draft: &Draft,
         position: usize,
@@ -79,7 +80,7 @@ impl Compiler<'_> {
     /// A balancer without a guard.
     pub(super) fn balancer(
         &mut self,
-        stage: u32,
+        stage: StageId,
         config: &Lb,
         draft: &Draft,
         position: usize,

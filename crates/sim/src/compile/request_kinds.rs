@@ -1,5 +1,6 @@
 //! Compiles the kinds of requests, and the nodes that read them.
 
+use crate::code::StageId;
 use crate::code::request_kinds::ChoiceRule;
 use crate::code::request_kinds::ChoiceSite;
 use crate::code::request_kinds::Kinds;
@@ -89,7 +90,13 @@ impl Compiler<'_> {
         None
     }
 
-    pub(crate) fn choice(&mut self, stage: u32, spec: &Spec, draft: &Draft, position: usize) -> Option<Post> {
+    pub(crate) fn choice(
+        &mut self,
+        stage: StageId,
+        spec: &Spec,
+        draft: &Draft,
+        position: usize,
+    ) -> Option<Post> {
         let shapes = std::mem::take(&mut self.shapes.shapes);
         let keys = &mut self.code.kinds;
         let by = ChoiceRule::new(spec, &shapes, |source| {

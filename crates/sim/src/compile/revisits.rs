@@ -1,6 +1,7 @@
 //! Finds the nodes that a request can pass several times on one way, and gives them counters.
 
 use crate::code::Code;
+use crate::code::StageId;
 use crate::code::revisits::VisitCounters;
 use crate::compile::blocks::Layout;
 use weir_plan::{NodeId, Spec};
@@ -30,7 +31,7 @@ impl VisitCounters {
     /// Gives a counter to each such node. `again` is [`passed_again`].
     pub fn find(layout: &Layout, code: &mut Code, again: &[bool]) {
         let mut found = VisitCounters::default();
-        let places = |stage: u32, offset: u32| (stage, offset);
+        let places = |stage: StageId, offset: u32| (stage, offset);
         let lbs: Vec<_> = code.lbs.iter().map(|lb| places(lb.stage, lb.offset)).collect();
         let choices: Vec<_> = code.kinds.choices.iter().map(|c| places(c.stage, c.offset)).collect();
         let retries: Vec<_> = code.retries.iter().map(|r| places(r.stage, r.nodes)).collect();
@@ -41,7 +42,7 @@ impl VisitCounters {
             [(lbs, &mut found.lbs), (choices, &mut found.choices), (retries, &mut found.retries)]
         {
             for (stage, offset) in places {
-                let stage = &code.stages[stage as usize];
+                let stage = &code.stages[stage.index()];
                 let nodes: &[NodeId] = &stage.nodes;
                 for (&node, member) in nodes.iter().zip(code.blocks[stage.block as usize].base..) {
                     if again[node as usize] {

@@ -2,6 +2,7 @@
 
 use crate::code::GroupSite;
 use crate::code::Groups;
+use crate::code::StageId;
 use crate::code::{ColdOp, Op};
 use crate::compile::blocks::{Draft, Layout};
 use crate::compile::{Compiler, Post};
@@ -9,7 +10,7 @@ use weir_plan::Edge;
 
 impl Groups {
     /// Adds a site; returns its number.
-    pub fn add(&mut self, layout: &Layout, stage: u32, draft: &Draft, position: usize, need: u32) -> u32 {
+    pub fn add(&mut self, layout: &Layout, stage: StageId, draft: &Draft, position: usize, need: u32) -> u32 {
         let offset = (self.lists.len() as u32).wrapping_sub(draft.base);
         for &node in &draft.nodes[position] {
             let Edge::List(list) = layout.point.nodes[node as usize].to else { continue };
@@ -21,7 +22,7 @@ impl Groups {
 }
 
 impl Compiler<'_> {
-    pub(crate) fn sequence(&mut self, stage: u32, draft: &Draft, position: usize) -> Option<Post> {
+    pub(crate) fn sequence(&mut self, stage: StageId, draft: &Draft, position: usize) -> Option<Post> {
         self.code.details = true;
         let group = self.code.groups.add(&self.layout, stage, draft, position, 0);
         self.op(Op::Cold(ColdOp::EnterSequence { group }), &[]);

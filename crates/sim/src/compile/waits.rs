@@ -1,6 +1,7 @@
 //! Emits code for everything that takes time: shared servers, queues, waits and crossings.
 
 use super::Compiler;
+use crate::code::StageId;
 use crate::code::{ColdOp, NOT, Op, QueueSite, ShareSite};
 use crate::code::{DrawSite, LossSite, LossySite, WaitSite};
 use crate::compile::blocks::{Draft, offset};
@@ -15,7 +16,7 @@ impl Compiler<'_> {
     #[allow(clippy::too_many_arguments, reason = "the fields of a spec")]
     pub(super) fn share(
         &mut self,
-        stage: u32,
+        stage: StageId,
         draft: &Draft,
         law: concurrent::Law,
         cores: f64,
@@ -26,7 +27,7 @@ impl Compiler<'_> {
         let (share, members) = (self.code.shares.len() as u32, draft.nodes[0].len() as u32);
         let gauge = self.gauge(stage, draft, cores);
         let key = self.layout.draw_key(&mut self.code, purpose::WORK, place);
-        let (part, work) = (self.code.stages[stage as usize].part, Sampler::new(work));
+        let (part, work) = (self.code.stages[stage.index()].part, Sampler::new(work));
         let scaled = self.scales;
         let site = DrawSite {
             sampler: work,
@@ -50,10 +51,10 @@ impl Compiler<'_> {
         Op::LeaveShare { share }
     }
 
-    pub(super) fn gauge(&mut self, stage: u32, draft: &Draft, slots: f64) -> u32 {
+    pub(super) fn gauge(&mut self, stage: StageId, draft: &Draft, slots: f64) -> u32 {
         let gauge = offset(self.code.gauge_count, draft.base, self.code.mask);
         self.code.gauge_count += if self.code.mask == 0 { 1 } else { draft.nodes[0].len() as u32 };
-        let entry = &mut self.code.stages[stage as usize];
+        let entry = &mut self.code.stages[stage.index()];
         entry.gauge = Some(gauge);
         entry.slots = slots;
         gauge
@@ -61,17 +62,17 @@ impl Compiler<'_> {
 
     pub(super) fn queue(
         &mut self,
-        stage: u32,
+        stage: StageId,
         draft: &Draft,
         limits: Limits,
         timeout_ns: Option<u64>,
         on_cancel: OnCancel,
     ) -> Op {
         let members = draft.nodes[0].len() as u32;
-        let block = self.code.stages[stage as usize].block;
+        let block = self.code.stages[stage.index()].block;
         let queue = self.code.queues.len() as u32;
         // The block's first queue is numbered by its member; further ones come behind all members.
-        let first = self.code.queues.last().is_none_or(|q| self.code.stages[q.stage as usize].block != block);
+        let first = self.code.queues.last().is_none_or(|q| self.code.stages[q.stage.index()].block != block);
         let slot = if first { 0 } else { self.code.queue_count.wrapping_sub(draft.base) };
         if !first {
             self.code.queue_count += members;
@@ -82,7 +83,7 @@ impl Compiler<'_> {
             limits,
             offset: slot,
             gauge,
-            part: self.code.stages[stage as usize].part,
+            part: self.code.stages[stage.index()].part,
             stage,
             skip: NOT,
             ahead: false,
@@ -106,14 +107,14 @@ impl Compiler<'_> {
         time: &Dist,
         purpose: u64,
         place: u32,
-        stage: u32,
+        stage: StageId,
         inwards: bool,
         loss: Option<u32>,
     ) {
         let crosses = purpose != purpose::WORK;
         let scaled = self.scales && !crosses;
         let sampler = Sampler::new(time);
-        let entry = &mut self.code.stages[stage as usize];
+        let entry = &mut self.code.stages[stage.index()];
         let part = entry.part;
         let constant = sampler.constant().filter(|_| !scaled && loss.is_none());
         if let (Some(ns), true) = (constant, self.here) {
@@ -160,7 +161,7 @@ impl Compiler<'_> {
         purpose: u64,
         place: u32,
         lossy: Option<(f64, Option<u64>)>,
-        stage: u32,
+        stage: StageId,
     ) -> Option<u32> {
         let (loss, resend_ns) = lossy?;
         let key = self.layout.draw_key(&mut self.code, purpose, place);

@@ -1,6 +1,7 @@
 //! Compiles the work that `lb.least_work` uses before it is done.
 
 use crate::code::KnownWork;
+use crate::code::StageId;
 use crate::code::{ColdOp, NOT, Op};
 use crate::compile::{Compiler, Post};
 use weir_model::Dist;
@@ -9,7 +10,7 @@ use weir_model::sampler::Sampler;
 
 impl Compiler<'_> {
     /// Emits a `delay`, whose work some balancer may use.
-    pub(crate) fn delay(&mut self, time: &Dist, place: u32, stage: u32, nodes: &[u32]) -> Option<Post> {
+    pub(crate) fn delay(&mut self, time: &Dist, place: u32, stage: StageId, nodes: &[u32]) -> Option<Post> {
         if nodes.iter().any(|&n| self.known_work[n as usize]) {
             self.delay_known(time, place, stage);
         } else {
@@ -18,7 +19,7 @@ impl Compiler<'_> {
         None
     }
 
-    fn delay_known(&mut self, time: &Dist, place: u32, stage: u32) {
+    fn delay_known(&mut self, time: &Dist, place: u32, stage: StageId) {
         let work = self.code.known_work.len() as u32;
         self.op(Op::Cold(ColdOp::BeginWork { work }), &[]);
         let draw = self.code.draws.len() as u32;

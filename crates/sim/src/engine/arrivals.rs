@@ -1,11 +1,12 @@
 //! Arrivals of requests, and the instants of the window that the clock passes.
 
-#[cfg(test)]
-use super::Sabotage;
 use super::{CARRIED, END_OF_TIME, Engine, step_key};
+use crate::code::SlotId;
 use crate::code::bounds::HORIZON_NS;
 use crate::code::order::{Class, Entry, order_key};
 use crate::compile::loops;
+#[cfg(test)]
+use crate::engine::Sabotage;
 
 impl Engine<'_> {
     #[cold]
@@ -61,11 +62,11 @@ impl Engine<'_> {
         let selected = (self.core.source.from..self.core.source.to).contains(&ordinal);
         let slot = self.core.states.add(ordinal, arrived, way, selected);
         let start = self.core.code.start;
-        let state = &mut self.core.states.slots[slot as usize];
+        let state = &mut self.core.states.slots[slot.index()];
         state.pc = start.pc;
         state.member = start.member;
         self.core.ledger.arrived += 1;
-        self.core.members[start.member as usize].entries += i32::from(selected);
+        self.core.members[start.member.index()].entries += i32::from(selected);
         self.core.ledger.step(event.at, true);
         self.core.ledger.ahead = self.core.ledger.ahead.wrapping_add(self.core.code.prefix_ns);
         #[cfg(test)]
@@ -79,26 +80,26 @@ impl Engine<'_> {
     }
 
     /// Starts a request of the user `client`.
-    pub(crate) fn begin_request(&mut self, slot: u32, ordinal: u64, client: u64, now_ns: u64) {
+    pub(crate) fn begin_request(&mut self, slot: SlotId, ordinal: u64, client: u64, now_ns: u64) {
         self.core.issued += 1;
         if ordinal.is_multiple_of(CARRIED) {
             self.carry_entries();
         }
         let start = self.core.code.start;
-        let state = &mut self.core.states.slots[slot as usize];
+        let state = &mut self.core.states.slots[slot.index()];
         (state.pc, state.member) = (start.pc, start.member);
-        self.core.members[start.member as usize].entries += i32::from(state.selected());
+        self.core.members[start.member.index()].entries += i32::from(state.selected());
         self.core.ledger.arrived += 1;
         self.core.ledger.step(now_ns, true);
         self.begin_beside(slot, ordinal, client, now_ns);
     }
 
     /// Begins what a request has beside its state.
-    fn begin_beside(&mut self, slot: u32, ordinal: u64, client: u64, arrived: u64) {
-        let way = self.core.states.slots[slot as usize].way;
+    fn begin_beside(&mut self, slot: SlotId, ordinal: u64, client: u64, arrived: u64) {
+        let way = self.core.states.slots[slot.index()].way;
         self.core.scopes.begin(slot);
         self.features.hops.begin(slot);
-        self.core.scopes.slots[slot as usize].meets = loops::meets(self.core.code.first_loops, way) as u16;
+        self.core.scopes.slots[slot.index()].meets = loops::meets(self.core.code.first_loops, way) as u16;
         if self.core.code.details {
             self.draw_kind(slot, ordinal, client, way);
         }

@@ -3,6 +3,7 @@
 
 use crate::code::LossSite;
 use crate::code::{Code, ColdOp, Op};
+use crate::code::{MemberId, SlotId};
 use crate::engine::Engine;
 use crate::state::request_details::scaled;
 use crate::state::request_state::BEGINS;
@@ -16,9 +17,9 @@ impl Engine<'_> {
     #[inline(never)]
     pub(crate) fn detour(
         &mut self,
-        slot: u32,
+        slot: SlotId,
         pc: usize,
-        member: u32,
+        member: MemberId,
         depth: usize,
         now_ns: u64,
         after_faults: bool,
@@ -34,7 +35,7 @@ impl Engine<'_> {
             ColdOp::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now_ns),
             ColdOp::TellGuard { lb } => {
                 self.told_guard(slot, lb, member, depth, now_ns);
-                self.core.states.slots[slot as usize].depth -= 2;
+                self.core.states.slots[slot.index()].depth -= 2;
                 self.count_errors(slot, member, pc);
             }
             ColdOp::Choose { choice } => self.choose(slot, choice, pc, member, depth),
@@ -64,9 +65,9 @@ impl Engine<'_> {
                 self.become_as_before(slot);
             }
             ColdOp::Answer { status } => {
-                self.features.details.slots[slot as usize].status = status as u16;
+                self.features.details.slots[slot.index()].status = status as u16;
                 let outcome = (status >= 500).then_some(Kind::Status5xx);
-                self.core.states.slots[slot as usize].set_outcome(outcome);
+                self.core.states.slots[slot.index()].set_outcome(outcome);
             }
             ColdOp::EnterListener { hop } => self.enter_hop(slot, hop, depth),
             ColdOp::LeaveListener { .. } => {
@@ -85,45 +86,44 @@ impl Engine<'_> {
     }
 
     /// The request is of the kind that a rewrite makes of it.
-    fn become_rewritten(&mut self, slot: u32, rewrite: u32) {
-        let shape = &mut self.features.details.slots[slot as usize].shape;
+    fn become_rewritten(&mut self, slot: SlotId, rewrite: u32) {
+        let shape = &mut self.features.details.slots[slot.index()].shape;
         *shape = self.core.code.kinds.rewrites[rewrite as usize][*shape as usize];
     }
 
     /// It is of its former kind again.
-    fn become_as_before(&mut self, slot: u32) {
-        let shape = &mut self.features.details.slots[slot as usize].shape;
+    fn become_as_before(&mut self, slot: SlotId) {
+        let shape = &mut self.features.details.slots[slot.index()].shape;
         *shape = self.core.code.kinds.before[*shape as usize];
     }
 
-    fn come_to_warmup(&mut self, slot: u32, warmup: u32, member: u32, now_ns: u64) {
+    fn come_to_warmup(&mut self, slot: SlotId, warmup: u32, member: MemberId, now_ns: u64) {
         let site = &self.core.code.warmups[warmup as usize];
-        let factor =
-            self.features.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now_ns);
+        let factor = self.features.warmups[member.index_from(site.offset)].enter(&site.law, now_ns);
         self.features.details.scale(slot, factor);
     }
 
-    fn choose(&mut self, slot: u32, choice: u32, pc: usize, member: u32, depth: usize) {
+    fn choose(&mut self, slot: SlotId, choice: u32, pc: usize, member: MemberId, depth: usize) {
         let site = &self.core.code.kinds.choices[choice as usize];
-        let came = self.comes_to_choice(slot, member.wrapping_add(site.offset));
+        let came = self.comes_to_choice(slot, member.number_from(site.offset));
         let Some(index) = self.chosen(slot, choice, member, came) else {
             self.refuse(slot, member, site.stage, Kind::NoRoute);
-            self.core.states.slots[slot as usize].pc = site.skip;
+            self.core.states.slots[slot.index()].pc = site.skip;
             return;
         };
-        let list = self.core.code.kinds.nodes[member.wrapping_add(site.offset) as usize].0;
+        let list = self.core.code.kinds.nodes[member.index_from(site.offset)].0;
         let target = self.core.code.lists[list as usize].get(self.core.code, index);
-        self.core.states.set_frame(slot, depth, [pc as u32 + 1, member, index]);
+        self.core.states.set_frame(slot, depth, [pc as u32 + 1, member.0, index]);
         self.leave_at(slot, target.pc, target.member, depth + 1);
-        let selected = self.core.states.slots[slot as usize].selected();
-        self.core.members[target.member as usize].entries += i32::from(selected);
+        let selected = self.core.states.slots[slot.index()].selected();
+        self.core.members[target.member.index()].entries += i32::from(selected);
     }
 
     /// The drawn wait of a request, with everything that lengthens it.
     #[cold]
-    pub(crate) fn longer(&mut self, slot: u32, draw: u32, ns: u64) -> u64 {
+    pub(crate) fn longer(&mut self, slot: SlotId, draw: u32, ns: u64) -> u64 {
         let site = &self.core.code.draws[draw as usize];
-        let ns = if site.scaled { scaled(ns, self.features.details.slots[slot as usize].factor) } else { ns };
+        let ns = if site.scaled { scaled(ns, self.features.details.slots[slot.index()].factor) } else { ns };
         let Some(loss) = site.loss else { return ns };
         let LossSite { loss, resend_ns, key, visits } = self.core.code.losses[loss as usize];
         let key: Key = self.draw_key(slot, key, visits);
@@ -132,8 +132,8 @@ impl Engine<'_> {
 
     /// A request begins where it was sent.
     #[cold]
-    pub(crate) fn begins(&mut self, slot: u32, now_ns: u64) {
-        let state = &mut self.core.states.slots[slot as usize];
+    pub(crate) fn begins(&mut self, slot: SlotId, now_ns: u64) {
+        let state = &mut self.core.states.slots[slot.index()];
         state.pc &= !BEGINS;
         if self.core.code.branches {
             self.branch_begins(slot, now_ns);
@@ -141,7 +141,7 @@ impl Engine<'_> {
                 return;
             }
         }
-        let state = &self.core.states.slots[slot as usize];
-        self.core.members[state.member as usize].entries += i32::from(state.selected());
+        let state = &self.core.states.slots[slot.index()];
+        self.core.members[state.member.index()].entries += i32::from(state.selected());
     }
 }

@@ -5,6 +5,7 @@ use crate::code::Code;
 use crate::code::QueueSite;
 use crate::code::bounds::Cut;
 use crate::code::order::Entry;
+use crate::code::{MemberId, SlotId};
 use crate::engine::Event;
 #[cfg(test)]
 use crate::engine::Sabotage;
@@ -79,14 +80,14 @@ impl<'a> Core<'a> {
 
     /// A request.
     #[inline(always)]
-    pub(crate) fn state(&self, slot: u32) -> &RequestState {
-        &self.states.slots[slot as usize]
+    pub(crate) fn state(&self, slot: SlotId) -> &RequestState {
+        &self.states.slots[slot.index()]
     }
 
     /// A request, to change it.
     #[inline(always)]
-    pub(crate) fn state_mut(&mut self, slot: u32) -> &mut RequestState {
-        &mut self.states.slots[slot as usize]
+    pub(crate) fn state_mut(&mut self, slot: SlotId) -> &mut RequestState {
+        &mut self.states.slots[slot.index()]
     }
 
     /// All requests: their frames, attempts and visits.
@@ -103,14 +104,14 @@ impl<'a> Core<'a> {
 
     /// The limits and waits that a request is in.
     #[inline(always)]
-    pub(crate) fn scope(&self, slot: u32) -> &Scope {
-        &self.scopes.slots[slot as usize]
+    pub(crate) fn scope(&self, slot: SlotId) -> &Scope {
+        &self.scopes.slots[slot.index()]
     }
 
     /// The same, to change them.
     #[inline(always)]
-    pub(crate) fn scope_mut(&mut self, slot: u32) -> &mut Scope {
-        &mut self.scopes.slots[slot as usize]
+    pub(crate) fn scope_mut(&mut self, slot: SlotId) -> &mut Scope {
+        &mut self.scopes.slots[slot.index()]
     }
 
     /// Those of all requests.
@@ -178,8 +179,8 @@ impl<'a> Core<'a> {
 
     /// Counts entries of a member.
     #[inline(always)]
-    pub(crate) fn count_entries(&mut self, member: u32, entries: i32) {
-        self.members[member as usize].entries += entries;
+    pub(crate) fn count_entries(&mut self, member: MemberId, entries: i32) {
+        self.members[member.index()].entries += entries;
     }
 
     /// The lines of queues.
@@ -210,31 +211,36 @@ impl<'a> Core<'a> {
 
     /// A request and its limits, to change both.
     #[inline(always)]
-    pub(crate) fn state_and_scope_mut(&mut self, slot: u32) -> (&mut RequestState, &mut Scope) {
-        (&mut self.states.slots[slot as usize], &mut self.scopes.slots[slot as usize])
+    pub(crate) fn state_and_scope_mut(&mut self, slot: SlotId) -> (&mut RequestState, &mut Scope) {
+        (&mut self.states.slots[slot.index()], &mut self.scopes.slots[slot.index()])
     }
 
     /// The times that a request has noted, and where they are added.
-    pub(crate) fn notes_and_ledger_mut(&mut self, slot: u32) -> (&mut Vec<(u32, u64)>, &mut Ledger) {
-        (&mut self.scopes.notes[slot as usize], &mut self.ledger)
+    pub(crate) fn notes_and_ledger_mut(&mut self, slot: SlotId) -> (&mut Vec<(u32, u64)>, &mut Ledger) {
+        (&mut self.scopes.notes[slot.index()], &mut self.ledger)
     }
 
     /// The limits of a timeline that requests are in.
     pub(crate) fn inside(&mut self, line: u32) -> Vec<(u64, u32, u32, u32)> {
         let slots = &self.states.slots;
-        self.scopes.inside(line, |slot| slots[slot as usize].ordinal)
+        self.scopes.inside(line, |slot| slots[slot.index()].ordinal)
     }
 
     /// Enters a queue; also how many wait there then.
-    pub(crate) fn enter_queue(&mut self, slot: u32, site: &QueueSite, member: u32) -> (QueueEntry, u32) {
-        let at = &mut self.members[member.wrapping_add(site.offset) as usize];
-        let entry = at.queue.enter(site.limits, &mut self.links, slot);
+    pub(crate) fn enter_queue(
+        &mut self,
+        slot: SlotId,
+        site: &QueueSite,
+        member: MemberId,
+    ) -> (QueueEntry, u32) {
+        let at = &mut self.members[member.index_from(site.offset)];
+        let entry = at.queue.enter(site.limits, &mut self.links, slot.0);
         (entry, at.queue.waiting())
     }
 
     /// What is counted of a queue's slots and its line.
-    pub(crate) fn gauge_mut(&mut self, gauge: u32, member: u32) -> &mut Gauge {
-        &mut self.ledger.gauges[gauge.wrapping_add(member & self.code.mask) as usize]
+    pub(crate) fn gauge_mut(&mut self, gauge: u32, member: MemberId) -> &mut Gauge {
+        &mut self.ledger.gauges[self.code.row(gauge, member)]
     }
 
     /// A node that is up and down.
@@ -289,8 +295,8 @@ impl<'a> Core<'a> {
     }
 
     /// Leaves out the targets that the attempts of a retry have tried.
-    pub(crate) fn exclude_tried(&mut self, list: u32, instance: u32) {
-        self.states.tried[list as usize].add_to(instance, &mut self.excluded);
+    pub(crate) fn exclude_tried(&mut self, list: SlotId, instance: u32) {
+        self.states.tried[list.index()].add_to(instance, &mut self.excluded);
     }
 
     /// What was added up, at the end.

@@ -18,9 +18,10 @@ mod transitions;
 
 use crate::account::invariants::{Remainder, violations};
 use crate::account::ledger::Ledger;
+use crate::code::Code;
+use crate::code::SlotId;
 use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::code::order::{Class, Entry, order_key, ranked};
-use crate::code::{Code, NOT};
 use crate::state::branches::Branches;
 use crate::state::clients::Clients;
 use crate::state::deferred::Deferred;
@@ -281,9 +282,9 @@ impl<'a> Engine<'a> {
             } else if !Event::is_step(event.who) {
                 self.no_step(event, now);
             } else if self.core.states.slots[event.who as usize].tag == event.tag {
-                self.go_on(event.who, now, now, event.after_faults());
+                self.go_on(SlotId(event.who), now, now, event.after_faults());
             }
-            if self.features.branches.then != NOT {
+            if self.features.branches.then.is_some() {
                 self.go_on_then(now, event.after_faults());
             }
         }

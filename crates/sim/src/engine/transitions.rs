@@ -2,6 +2,7 @@
 
 use crate::code::bounds::HORIZON_NS;
 use crate::code::order::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
+use crate::code::{MemberId, SlotId, StageId};
 #[cfg(test)]
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine, Event, PATIENCE};
@@ -19,8 +20,8 @@ const FLAKY_STATUS: u16 = 500;
 impl Engine<'_> {
     /// The key of a request's draw at a place on this visit.
     #[inline(always)]
-    pub(crate) fn draw_key(&mut self, slot: u32, key: u32, visits: Option<u32>) -> Key {
-        let key = self.core.draw_keys[key as usize].with(self.core.states.slots[slot as usize].way.bits());
+    pub(crate) fn draw_key(&mut self, slot: SlotId, key: u32, visits: Option<u32>) -> Key {
+        let key = self.core.draw_keys[key as usize].with(self.core.states.slots[slot.index()].way.bits());
         let Some(counter) = visits else { return key };
         match self.core.states.visit(slot, counter) {
             0 => key,
@@ -30,19 +31,19 @@ impl Engine<'_> {
 
     /// What a request draws at a place, ns.
     #[inline(never)]
-    pub(crate) fn drawn(&mut self, slot: u32, draw: u32) -> u64 {
+    pub(crate) fn drawn(&mut self, slot: SlotId, draw: u32) -> u64 {
         let site = &self.core.code.draws[draw as usize];
         let ns = site.sampler.draw(self.draw_key(slot, site.key, site.visits));
         if site.scaled || site.loss.is_some() { self.longer(slot, draw, ns) } else { ns }
     }
 
     /// Whether an answer fails at random on its way back.
-    pub(crate) fn fails(&mut self, slot: u32, flaky: u32) {
+    pub(crate) fn fails(&mut self, slot: SlotId, flaky: u32) {
         let site = self.core.code.flaky[flaky as usize];
         if flaky::fails(site.p, self.draw_key(slot, site.key, site.visits)) {
-            self.core.states.slots[slot as usize].set_outcome(Some(site.kind));
+            self.core.states.slots[slot.index()].set_outcome(Some(site.kind));
             if self.core.code.details {
-                let detail = &mut self.features.details.slots[slot as usize];
+                let detail = &mut self.features.details.slots[slot.index()];
                 (detail.status, detail.relayed) = (FLAKY_STATUS, false);
             }
         }
@@ -50,21 +51,21 @@ impl Engine<'_> {
 
     /// The balancer that a request uses at a place, on its loop.
     #[inline]
-    pub(crate) fn instance(&self, slot: u32, site: &crate::code::LbSite, member: u32) -> u32 {
-        self.on_loop(site, member, self.core.scopes.slots[slot as usize].meets)
+    pub(crate) fn instance(&self, slot: SlotId, site: &crate::code::LbSite, member: MemberId) -> u32 {
+        self.on_loop(site, member, self.core.scopes.slots[slot.index()].meets)
     }
 
     /// The balancer at a place on a loop.
     #[inline]
-    pub(crate) fn on_loop(&self, site: &crate::code::LbSite, member: u32, meets: u16) -> u32 {
-        let first = member.wrapping_add(site.offset);
+    pub(crate) fn on_loop(&self, site: &crate::code::LbSite, member: MemberId, meets: u16) -> u32 {
+        let first = member.number_from(site.offset);
         if site.shared { first } else { first + u32::from(meets) * self.core.code.instances.len() as u32 }
     }
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn done(&mut self, slot: u32, instance: u32, target: u32, now_ns: u64) {
-        let state = &self.core.states.slots[slot as usize];
+    pub(crate) fn done(&mut self, slot: SlotId, instance: u32, target: u32, now_ns: u64) {
+        let state = &self.core.states.slots[slot.index()];
         let (outcome, ordinal) = (state.outcome(), state.ordinal);
         self.came_back(slot, instance, target);
         if let Release::After(hold) = self.core.balancers[instance as usize].balancer.done(target, outcome) {
@@ -74,19 +75,19 @@ impl Engine<'_> {
 
     /// The targets that a retry excludes next may depend on how the request returned.
     #[inline(never)]
-    pub(crate) fn came_back(&mut self, slot: u32, instance: u32, target: u32) {
-        let state = &self.core.states.slots[slot as usize];
+    pub(crate) fn came_back(&mut self, slot: SlotId, instance: u32, target: u32) {
+        let state = &self.core.states.slots[slot.index()];
         let (outcome, exclude) = (state.outcome(), state.exclude());
         if exclude != Exclude::None {
             let own = self.features.hops.tag(slot, instance);
-            self.core.states.tried[slot as usize].came_back(exclude, own, target, outcome);
+            self.core.states.tried[slot.index()].came_back(exclude, own, target, outcome);
         }
     }
 
     /// Notes that a request will return at `time`, which nothing can prevent any more. Only the balancer's own picks
     /// depend on it, so they look it up; no event is needed. False if an event is needed all the same.
     #[inline(always)]
-    pub(crate) fn done_late(&mut self, slot: u32, instance: u32, target: u32, time: u64) -> bool {
+    pub(crate) fn done_late(&mut self, slot: SlotId, instance: u32, target: u32, time: u64) -> bool {
         #[cfg(test)]
         if self.breaks(Sabotage::ForgetReturn) {
             return true;
@@ -119,16 +120,15 @@ impl Engine<'_> {
 
     /// The same for a request that is cut off; separate, so that the other is inlined where it is used.
     #[cold]
-    pub(crate) fn give_back_slot(&mut self, queue: u32, member: u32, selected: u64, now_ns: u64) {
+    pub(crate) fn give_back_slot(&mut self, queue: u32, member: MemberId, selected: u64, now_ns: u64) {
         self.leave(queue, member, selected, now_ns);
     }
 
     /// Gives a slot back; the request that has waited longest takes it.
     #[inline(always)]
-    pub(crate) fn leave(&mut self, queue: u32, member: u32, selected: u64, now_ns: u64) {
+    pub(crate) fn leave(&mut self, queue: u32, member: MemberId, selected: u64, now_ns: u64) {
         let site = &self.core.code.queues[queue as usize];
-        let gauge =
-            &mut self.core.ledger.gauges[site.gauge.wrapping_add(member & self.core.code.mask) as usize];
+        let gauge = &mut self.core.ledger.gauges[self.core.code.row(site.gauge, member)];
         gauge.busy = gauge.busy.wrapping_add(now_ns);
         gauge.served = gauge.served.wrapping_add(now_ns & selected);
         #[cfg(test)]
@@ -136,9 +136,10 @@ impl Engine<'_> {
             return;
         }
         if let Some(next) =
-            self.core.members[member.wrapping_add(site.offset) as usize].queue.leave(&mut self.core.links)
+            self.core.members[member.index_from(site.offset)].queue.leave(&mut self.core.links)
         {
-            let woken = &mut self.core.states.slots[next as usize];
+            let next = SlotId(next);
+            let woken = &mut self.core.states.slots[next.index()];
             woken.pc &= !LINE;
             // The event that would have ended its wait is stale.
             woken.tag = woken.tag.wrapping_add(u32::from(site.timeout_ns.is_some()));
@@ -150,8 +151,7 @@ impl Engine<'_> {
             if self.core.code.charges {
                 self.charge(next, site.stage, member, now_ns);
             } else {
-                let part = &mut self.core.ledger.parts
-                    [site.part.wrapping_add(member & self.core.code.mask) as usize];
+                let part = &mut self.core.ledger.parts[self.core.code.row(site.part, member)];
                 *part = part.wrapping_add(now_ns & mask);
             }
             self.wake(next, now_ns);
@@ -160,15 +160,21 @@ impl Engine<'_> {
 
     /// The delay before another attempt, if there is one; otherwise the retry is left.
     #[inline(never)]
-    pub(crate) fn next_attempt(&mut self, slot: u32, member: u32, retry: u32, now_ns: u64) -> Option<u64> {
+    pub(crate) fn next_attempt(
+        &mut self,
+        slot: SlotId,
+        member: MemberId,
+        retry: u32,
+        now_ns: u64,
+    ) -> Option<u64> {
         let site = &self.core.code.retries[retry as usize];
         let redraw = site.config.work == Work::Redraw;
-        let outcome = self.core.states.slots[slot as usize].outcome();
+        let outcome = self.core.states.slots[slot.index()].outcome();
         let attempt = self.core.states.attempt(slot);
         let (status, idempotent) = if self.core.code.details { self.said(slot) } else { (None, true) };
         let mut next = site.config.next(attempt, outcome, status, idempotent);
         if let (Some(_), Some(budget)) = (next, site.budget)
-            && !self.core.budgets[member.wrapping_add(budget) as usize].take(now_ns)
+            && !self.core.budgets[member.index_from(budget)].take(now_ns)
         {
             next = None;
         }
@@ -183,14 +189,14 @@ impl Engine<'_> {
             return None;
         };
         if self.core.code.takes_as_get && site.config.next(attempt, outcome, status, false).is_none() {
-            self.core.ledger.as_get += u64::from(self.core.states.slots[slot as usize].selected());
+            self.core.ledger.as_get += u64::from(self.core.states.slots[slot.index()].selected());
         }
         self.core.states.try_again(slot, next, redraw, purpose::ATTEMPT);
-        let selected = self.core.states.slots[slot as usize].selected();
+        let selected = self.core.states.slots[slot.index()].selected();
         self.core.ledger.extra_attempts += u64::from(selected);
-        self.core.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u64::from(selected);
+        self.core.ledger.repeats[member.index_from(site.repeats)] += u64::from(selected);
         if self.core.code.cuts {
-            let rank = &mut self.core.scopes.slots[slot as usize].rank;
+            let rank = &mut self.core.scopes.slots[slot.index()].rank;
             *rank = later_attempt(*rank);
             if self.core.code.details {
                 self.features.details.try_again(slot);
@@ -199,7 +205,7 @@ impl Engine<'_> {
         if site.config.backoff_ns == 0 {
             return Some(0);
         }
-        let own = self.core.backoffs[member.wrapping_add(site.nodes) as usize];
+        let own = self.core.backoffs[member.index_from(site.nodes)];
         let ns =
             site.config.backoff_ns(next, self.choice_key(slot, own, self.core.states.came_to_retry(slot)));
         self.charge(slot, site.stage, member, ns);
@@ -208,84 +214,84 @@ impl Engine<'_> {
 
     /// A request goes on at this instant, in its turn.
     #[inline]
-    pub(crate) fn wake(&mut self, slot: u32, now_ns: u64) {
-        let rank = if self.core.code.cuts { self.core.scopes.slots[slot as usize].rank } else { 1 };
-        let state = &self.core.states.slots[slot as usize];
+    pub(crate) fn wake(&mut self, slot: SlotId, now_ns: u64) {
+        let rank = if self.core.code.cuts { self.core.scopes.slots[slot.index()].rank } else { 1 };
+        let state = &self.core.states.slots[slot.index()];
         let key = ranked(self.core.class_key | order_key(Class::Step, state.ordinal), rank);
-        self.core.pending.wake(Entry { at: now_ns, key, who: slot, tag: state.tag });
+        self.core.pending.wake(Entry { at: now_ns, key, who: slot.0, tag: state.tag });
     }
 
     /// Books time of a request to a stage; a wrapped negative time is taken back.
     #[inline(never)]
-    pub(crate) fn charge(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
-        let state = &self.core.states.slots[slot as usize];
+    pub(crate) fn charge(&mut self, slot: SlotId, stage: StageId, member: MemberId, ns: u64) {
+        let state = &self.core.states.slots[slot.index()];
         if state.is_unwanted() {
             return self.spend(slot, stage, member, ns);
         }
-        let part = self.core.code.stages[stage as usize].part.wrapping_add(member & self.core.code.mask);
+        let part = self.core.code.row(self.core.code.stages[stage.index()].part, member);
         if self.core.code.notes {
             // Checks and requests outside of the window count nowhere.
             if state.selected() {
-                self.core.scopes.notes[slot as usize].push((part, ns));
+                self.core.scopes.notes[slot.index()].push((part as u32, ns));
             }
             return;
         }
-        let sum = &mut self.core.ledger.parts[part as usize];
+        let sum = &mut self.core.ledger.parts[part];
         *sum = sum.wrapping_add(ns & state.mask());
     }
 
     /// Earns the budget of a first attempt, for further ones.
     #[inline(never)]
-    pub(crate) fn earn(&mut self, slot: u32, budget: u32, now_ns: u64) {
+    pub(crate) fn earn(&mut self, slot: SlotId, budget: u32, now_ns: u64) {
         let before = self.features.hops.attempts_before(slot);
-        if !self.core.code.cuts || self.core.scopes.slots[slot as usize].rank >> BRANCH_BITS == before {
+        if !self.core.code.cuts || self.core.scopes.slots[slot.index()].rank >> BRANCH_BITS == before {
             self.core.budgets[budget as usize].earn(now_ns);
         }
     }
 
     /// A stage refuses a request, which returns from there.
     #[cold]
-    pub(crate) fn refuse(&mut self, slot: u32, member: u32, stage: u32, kind: Kind) {
-        let state = &mut self.core.states.slots[slot as usize];
+    pub(crate) fn refuse(&mut self, slot: SlotId, member: MemberId, stage: StageId, kind: Kind) {
+        let state = &mut self.core.states.slots[slot.index()];
         state.set_outcome(Some(kind));
         if state.selected() {
-            let part = self.core.code.stages[stage as usize].part.wrapping_add(member & self.core.code.mask);
-            self.core.ledger.error_at(part as usize, kind);
+            let part = self.core.code.row(self.core.code.stages[stage.index()].part, member);
+            self.core.ledger.error_at(part, kind);
         }
         if self.core.code.details {
-            self.features.details.slots[slot as usize].status = 0;
+            self.features.details.slots[slot.index()].status = 0;
         }
     }
 
     #[cold]
-    pub(crate) fn count_refusal(&mut self, slot: u32, member: u32, stage: u32) {
-        if let Some(offset) = self.core.code.stages[stage as usize].refusals {
-            let selected = self.core.states.slots[slot as usize].selected();
-            self.core.ledger.refusals[member.wrapping_add(offset) as usize] += u64::from(selected);
+    pub(crate) fn count_refusal(&mut self, slot: SlotId, member: MemberId, stage: StageId) {
+        if let Some(offset) = self.core.code.stages[stage.index()].refusals {
+            let selected = self.core.states.slots[slot.index()].selected();
+            self.core.ledger.refusals[member.index_from(offset)] += u64::from(selected);
         }
     }
 
     /// An error passes the stages that end at this step.
     #[cold]
-    pub(crate) fn count_errors(&mut self, slot: u32, member: u32, pc: usize) {
-        let state = &self.core.states.slots[slot as usize];
+    pub(crate) fn count_errors(&mut self, slot: SlotId, member: MemberId, pc: usize) {
+        let state = &self.core.states.slots[slot.index()];
         let Some(kind) = state.outcome().filter(|_| state.selected()) else { return };
         let (from, to) = self.core.code.covers[pc];
         for &stage in &self.core.code.cover_list[from as usize..to as usize] {
-            let part = self.core.code.stages[stage as usize].part.wrapping_add(member & self.core.code.mask);
-            self.core.ledger.error_at(part as usize, kind);
+            let part = self.core.code.row(self.core.code.stages[stage.index()].part, member);
+            self.core.ledger.error_at(part, kind);
         }
     }
 
     /// Ends a request whose client has gone.
     #[cold]
-    pub(crate) fn end_early(&mut self, slot: u32, now_ns: u64) {
+    pub(crate) fn end_early(&mut self, slot: SlotId, now_ns: u64) {
         self.end(slot, now_ns, now_ns);
     }
 
     #[inline(always)]
-    pub(crate) fn end(&mut self, slot: u32, now_ns: u64, time: u64) {
-        let state = &self.core.states.slots[slot as usize];
+    pub(crate) fn end(&mut self, slot: SlotId, now_ns: u64, time: u64) {
+        let state = &self.core.states.slots[slot.index()];
         let latency = time - state.arrived;
         self.core.beyond_horizon |= time > HORIZON_NS;
         #[cfg(test)]

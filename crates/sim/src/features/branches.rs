@@ -5,6 +5,7 @@
 //! requests go on is left behind there, without a parent. The time of a branch is noted with it, and counts if that
 //! branch decided, or if its answer was the one waited for when all were cut off.
 
+use crate::code::SlotId;
 use crate::code::bounds::Cut;
 use crate::code::order::RANKS;
 use crate::code::{ColdOp, NOT, Op};
@@ -21,14 +22,14 @@ impl Engine<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn go_on_then(&mut self, now_ns: u64, after_faults: bool) {
-        while self.features.branches.then != NOT {
-            let slot = std::mem::replace(&mut self.features.branches.then, NOT);
+        while self.features.branches.then.is_some() {
+            let slot = std::mem::replace(&mut self.features.branches.then, SlotId::NONE);
             self.go_on(slot, now_ns, now_ns, after_faults);
         }
     }
 
     /// Creates a branch of a waiting request; the caller sets where it goes.
-    pub(crate) fn send_in(&mut self, parent: u32, index: u32, len: u32, now_ns: u64) -> u32 {
+    pub(crate) fn send_in(&mut self, parent: SlotId, index: u32, len: u32, now_ns: u64) -> SlotId {
         let child = self.core.states_mut().branch(parent);
         self.core.scopes_mut().begin(child);
         let from = *self.core.scope(parent);
@@ -43,7 +44,7 @@ impl Engine<'_> {
         self.features.details.branch(parent, child);
         self.features.hops.branch(parent, child);
         let retries = self.core.state(parent).retries;
-        let tries_of = if retries > 0 { self.features.branches.tried_of(parent) } else { NOT };
+        let tries_of = if retries > 0 { self.features.branches.tried_of(parent) } else { SlotId::NONE };
         let hedge_of = self.features.branches.row(parent).hedge_of;
         *self.features.branches.row_mut(child) =
             Row { parent, index, hedge: NOT, hedge_of, tries_of, begun: now_ns, group: NOT };
@@ -54,13 +55,13 @@ impl Engine<'_> {
     }
 
     /// Marks a branch as an attempt of the hedge where `parent` waits.
-    pub(crate) fn mark_attempt(&mut self, child: u32, parent: u32, hedge: u32) {
+    pub(crate) fn mark_attempt(&mut self, child: SlotId, parent: SlotId, hedge: u32) {
         let row = self.features.branches.row_mut(child);
         (row.hedge_of, row.hedge) = (parent, hedge);
     }
 
     /// How many frames a request has within the part that can be cut off by itself.
-    pub(crate) fn frames_within(&self, slot: u32, depth: usize) -> u64 {
+    pub(crate) fn frames_within(&self, slot: SlotId, depth: usize) -> u64 {
         let floor = self.core.scopes().depth_of_innermost(slot);
         let (mut at, mut frames) = (depth, 0);
         while at > floor {
@@ -81,7 +82,7 @@ impl Engine<'_> {
     }
 
     /// Removes a branch for which nothing waits any more.
-    pub(crate) fn remove_branch(&mut self, slot: u32, now_ns: u64) {
+    pub(crate) fn remove_branch(&mut self, slot: SlotId, now_ns: u64) {
         self.core.ledger_mut().last_stop = self.core.ledger().last_stop.max(now_ns);
         self.core.scopes_mut().end(slot);
         self.features.branches.clear(slot);
@@ -89,17 +90,17 @@ impl Engine<'_> {
     }
 
     /// Moves the notes of one branch to another.
-    pub(crate) fn move_notes(&mut self, from: u32, to: u32) {
-        let mut notes = std::mem::take(&mut self.core.scopes_mut().notes[from as usize]);
-        self.core.scopes_mut().notes[to as usize].append(&mut notes);
-        self.core.scopes_mut().notes[from as usize] = notes;
+    pub(crate) fn move_notes(&mut self, from: SlotId, to: SlotId) {
+        let mut notes = std::mem::take(&mut self.core.scopes_mut().notes[from.index()]);
+        self.core.scopes_mut().notes[to.index()].append(&mut notes);
+        self.core.scopes_mut().notes[from.index()] = notes;
     }
 
     /// Resumes a parent at a step with the answer of a branch that has ended.
-    pub(crate) fn resume(&mut self, slot: u32, pc: u32, outcome: Outcome, said: (u16, bool)) {
+    pub(crate) fn resume(&mut self, slot: SlotId, pc: u32, outcome: Outcome, said: (u16, bool)) {
         let turn = self.core.states_mut().rows.turns.count(slot);
         self.core.states_mut().rows.turns.set(slot, turn + 1);
-        let detail = &mut self.features.details.slots[slot as usize];
+        let detail = &mut self.features.details.slots[slot.index()];
         (detail.status, detail.relayed) = said;
         let state = self.core.state_mut(slot);
         state.set_outcome(outcome);
@@ -110,7 +111,7 @@ impl Engine<'_> {
 
     /// Ends the wait for branches: those still open are cut off. With `force`, no request behind goes on. If it
     /// `counts`, the time of the one whose answer was waited for is its parent's.
-    pub(crate) fn cut_branches(&mut self, slot: u32, force: bool, counts: bool, now_ns: u64) {
+    pub(crate) fn cut_branches(&mut self, slot: SlotId, force: bool, counts: bool, now_ns: u64) {
         if self.features.branches.row(slot).group == NOT {
             return;
         }
@@ -120,14 +121,14 @@ impl Engine<'_> {
         }
         let mut heir = counts.then_some(slot);
         let (group, open) = self.features.branches.close_group(slot);
-        for &branch in open.iter().filter(|b| **b != NOT) {
+        for &branch in open.iter().filter(|b| b.is_some()) {
             self.cancel(branch, force, heir.take(), now_ns);
         }
         self.features.branches.spare_group(group, open);
     }
 
     /// Books the time before the attempt that counts began at the hedge itself.
-    fn book_until_begun(&mut self, slot: u32, heir: u32) {
+    fn book_until_begun(&mut self, slot: SlotId, heir: SlotId) {
         let Some(group) = self.features.branches.group(slot) else { return };
         if let (Some(first), Some(_)) = (group.first_open(), group.hedging) {
             let begun = self.features.branches.begun(first);
@@ -136,7 +137,7 @@ impl Engine<'_> {
     }
 
     /// The same for an attempt that began at `begun`.
-    pub(crate) fn book_start(&mut self, slot: u32, heir: u32, begun: u64) {
+    pub(crate) fn book_start(&mut self, slot: SlotId, heir: SlotId, begun: u64) {
         let member = self.core.state(slot).member;
         let Some(group) = self.features.branches.group(slot) else { return };
         // If it was left behind since, its time up to then is booked.
@@ -147,7 +148,7 @@ impl Engine<'_> {
     }
 
     /// Cuts a branch off; its time up to now counts for `heir`, if there is one.
-    pub(crate) fn cancel(&mut self, slot: u32, force: bool, heir: Option<u32>, now_ns: u64) {
+    pub(crate) fn cancel(&mut self, slot: SlotId, force: bool, heir: Option<SlotId>, now_ns: u64) {
         let whole = self.whole(slot);
         let holds = self.holds_of(slot, &whole);
         let floor = if force { None } else { holds.iter().rposition(|hold| self.goes_on(hold)) };
@@ -165,7 +166,7 @@ impl Engine<'_> {
         self.remove_branch(slot, now_ns);
     }
 
-    fn settle_notes(&mut self, slot: u32, heir: Option<u32>) {
+    fn settle_notes(&mut self, slot: SlotId, heir: Option<SlotId>) {
         match heir {
             Some(heir) => self.move_notes(slot, heir),
             None => self.spend_notes(slot),
@@ -173,7 +174,7 @@ impl Engine<'_> {
     }
 
     /// The whole branch, as a limit around it would be.
-    fn whole(&self, slot: u32) -> Limit {
+    fn whole(&self, slot: SlotId) -> Limit {
         match self.features.branches.row(slot).hedge {
             NOT => Limit { end: WHOLE, depth: 1, ..Limit::default() },
             hedge => Limit { end: self.core.code().hedges[hedge as usize].end, ..Limit::default() },
@@ -181,7 +182,14 @@ impl Engine<'_> {
     }
 
     /// Leaves a branch behind in a place whose requests go on.
-    fn leave_behind(&mut self, slot: u32, holds: &[Hold], floor: usize, heir: Option<u32>, now_ns: u64) {
+    fn leave_behind(
+        &mut self,
+        slot: SlotId,
+        holds: &[Hold],
+        floor: usize,
+        heir: Option<SlotId>,
+        now_ns: u64,
+    ) {
         let selected = self.core.state(slot).mask();
         holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now_ns));
         let lines = self.lines_around(slot);
@@ -191,7 +199,7 @@ impl Engine<'_> {
     }
 
     /// A request went on in another slot and left this one behind: the branch is in that slot from now on.
-    pub(crate) fn part_from(&mut self, slot: u32, request: u32, now_ns: u64) {
+    pub(crate) fn part_from(&mut self, slot: SlotId, request: SlotId, now_ns: u64) {
         if !self.core.code().branches {
             return;
         }
@@ -209,9 +217,9 @@ impl Engine<'_> {
 
     /// Nothing waits for a branch left behind any more. It and its children keep the list of targets that the request
     /// has tried.
-    fn loses_its_own(&mut self, top: u32) {
+    fn loses_its_own(&mut self, top: SlotId) {
         let Row { tries_of, hedge_of, group, .. } = self.features.branches.row(top);
-        if tries_of != NOT {
+        if tries_of.is_some() {
             self.core.states_mut().inherit_tried(tries_of, top);
         }
         *self.features.branches.row_mut(top) = Row { group, ..ALONE };
@@ -219,24 +227,28 @@ impl Engine<'_> {
         while let Some(slot) = stack.pop() {
             let row = self.features.branches.row_mut(slot);
             if row.hedge_of == hedge_of {
-                row.hedge_of = NOT;
+                row.hedge_of = SlotId::NONE;
             }
-            if tries_of != NOT && row.tries_of == tries_of {
+            if tries_of.is_some() && row.tries_of == tries_of {
                 row.tries_of = top;
             }
             stack.extend(self.open_of(slot));
         }
     }
 
-    fn open_of(&mut self, slot: u32) -> Vec<u32> {
+    fn open_of(&mut self, slot: SlotId) -> Vec<SlotId> {
         let group = self.features.branches.group(slot);
-        group.map_or_else(Vec::new, |group| group.branches.iter().copied().filter(|b| *b != NOT).collect())
+        group.map_or_else(Vec::new, |group| group.branches.iter().copied().filter(|b| b.is_some()).collect())
     }
 
     /// From now on the time of a branch counts for no latency.
-    fn turn_away(&mut self, slot: u32, heir: Option<u32>, floor: Option<&Hold>, now_ns: u64) {
+    fn turn_away(&mut self, slot: SlotId, heir: Option<SlotId>, floor: Option<&Hold>, now_ns: u64) {
         let mut beyond = Vec::new();
-        self.take_back(slot, Some(Remnant { request: NOT, beyond: &mut beyond, stands: None }), now_ns);
+        self.take_back(
+            slot,
+            Some(Remnant { request: SlotId::NONE, beyond: &mut beyond, stands: None }),
+            now_ns,
+        );
         for &(stage, member, ns) in &beyond {
             self.charge(slot, stage, member, ns.wrapping_neg());
         }
@@ -252,7 +264,7 @@ impl Engine<'_> {
     }
 
     /// The same for all branches that one waits for.
-    fn turn_away_behind(&mut self, slot: u32, heir: Option<u32>, now_ns: u64) {
+    fn turn_away_behind(&mut self, slot: SlotId, heir: Option<SlotId>, now_ns: u64) {
         if let Some(heir) = heir {
             self.book_until_begun(slot, heir);
         }
@@ -266,9 +278,9 @@ impl Engine<'_> {
     }
 
     /// The timelines of crashable processes around the parents of a branch.
-    fn lines_around(&self, slot: u32) -> Vec<u32> {
+    fn lines_around(&self, slot: SlotId) -> Vec<u32> {
         let (mut lines, mut at) = (Vec::new(), self.features.branches.parent(slot));
-        while at != NOT {
+        while at != SlotId::NONE {
             self.core.scopes().lines_of(at, &mut lines);
             at = self.features.branches.parent(at);
         }
@@ -276,12 +288,12 @@ impl Engine<'_> {
     }
 
     /// The first attempt of a hedge is on the way of the request itself: copies its visits up to now.
-    fn hand_visits_of_first(&mut self, slot: u32, to: u32, now_ns: u64) {
+    fn hand_visits_of_first(&mut self, slot: SlotId, to: SlotId, now_ns: u64) {
         if self.core.code().visits == 0 {
             return;
         }
         let first = self.features.branches.group(slot).filter(|group| group.hedging.is_some());
-        let first = first.and_then(|group| group.branches.first().copied()).filter(|b| *b != NOT);
+        let first = first.and_then(|group| group.branches.first().copied()).filter(|b| b.is_some());
         let Some(first) = first else { return };
         self.hand_visits_of_first(first, first, now_ns);
         let outer = self.core.state(slot).retries;
@@ -293,13 +305,13 @@ impl Engine<'_> {
     }
 
     /// Whether some parent waits for branches of which another may begin.
-    pub(crate) fn will_send_in(&mut self, slot: u32) -> bool {
+    pub(crate) fn will_send_in(&mut self, slot: SlotId) -> bool {
         let group = self.features.branches.group(slot);
         group.and_then(|group| group.hedging).is_some_and(|hedging| hedging.next_deadline().is_some())
     }
 
     /// A branch begins where it was sent, in its turn: then the next of its fan-out may.
-    pub(crate) fn branch_begins(&mut self, slot: u32, now_ns: u64) {
+    pub(crate) fn branch_begins(&mut self, slot: SlotId, now_ns: u64) {
         let Row { parent, index, .. } = self.features.branches.row(slot);
         let Some(group) = self.features.branches.group(parent) else { return };
         let last = group.branches.len() as u32 == index + 1;

@@ -5,6 +5,7 @@
 //! - Given back when cut off: nothing; a user whose request is cut off thinks again.
 //! - Draws: thoughts, by user and number of the request; the request by the same.
 
+use crate::code::SlotId;
 use crate::code::bounds::AT_ONE_INSTANT;
 use crate::code::order::{Class, Entry, order_key};
 use crate::engine::{END_OF_TIME, Engine, Event};
@@ -61,7 +62,7 @@ impl Engine<'_> {
         let way = self.core.request_key().with(u64::from(user)).with(k);
         let slot = self.core.states_mut().add(order, now_ns, way, selected);
         self.features.clients.of_slot.resize(self.core.states().slots.len(), (0, false));
-        self.features.clients.of_slot[slot as usize] = (user, second_half);
+        self.features.clients.of_slot[slot.index()] = (user, second_half);
         self.look_for_thinkers();
         if selected {
             self.mark_arrival(ordinal, now_ns);
@@ -108,8 +109,8 @@ impl Engine<'_> {
 
     /// The request of a user ended, at `time`.
     #[cold]
-    pub(crate) fn user_is_answered(&mut self, slot: u32, now_ns: u64, time: u64) {
-        let (user, second_half) = self.features.clients.of_slot[slot as usize];
+    pub(crate) fn user_is_answered(&mut self, slot: SlotId, now_ns: u64, time: u64) {
+        let (user, second_half) = self.features.clients.of_slot[slot.index()];
         let state = self.core.state(slot);
         let latency = time - state.arrived;
         if second_half && state.selected() {

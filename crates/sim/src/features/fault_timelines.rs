@@ -9,6 +9,7 @@
 
 use crate::code::order::{Class, Entry, order_key};
 use crate::code::{ColdOp, Op};
+use crate::code::{MemberId, SlotId};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::request_state::{CHECK, PARKED};
 use crate::state::scopes::{GHOST, Limit};
@@ -70,21 +71,17 @@ impl Engine<'_> {
     }
 
     /// Whether the node of a member is up.
-    pub(crate) fn is_up(&mut self, down: u32, member: u32, now_ns: u64, after_faults: bool) -> bool {
+    pub(crate) fn is_up(&mut self, down: u32, member: MemberId, now_ns: u64, after_faults: bool) -> bool {
         let site = self.core.code().lines.sites[down as usize];
-        self.line_is_up(
-            self.core.code().lines.of_node[member.wrapping_add(site.offset) as usize],
-            now_ns,
-            after_faults,
-        )
+        self.line_is_up(self.core.code().lines.of_node[member.index_from(site.offset)], now_ns, after_faults)
     }
 
     /// A request arrives at a node that may be down; false: it goes no further now.
     pub(crate) fn come_to_fault(
         &mut self,
-        slot: u32,
+        slot: SlotId,
         pc: usize,
-        member: u32,
+        member: MemberId,
         depth: usize,
         now_ns: u64,
         after_faults: bool,
@@ -109,7 +106,7 @@ impl Engine<'_> {
                 return true;
             }
             (Mode::Crash, true) => {
-                let line = self.core.code().lines.of_node[member.wrapping_add(site.offset) as usize];
+                let line = self.core.code().lines.of_node[member.index_from(site.offset)];
                 self.enter_process(slot, line, site.skip, member, depth);
                 return true;
             }
@@ -128,13 +125,13 @@ impl Engine<'_> {
         } else {
             self.refuse(slot, member, site.stage, refused);
         }
-        self.features.details.slots[slot as usize].relayed = false;
+        self.features.details.slots[slot.index()].relayed = false;
         self.core.state_mut(slot).pc = site.skip;
         true
     }
 
     /// A request enters a process that can crash.
-    fn enter_process(&mut self, slot: u32, line: u32, end: u32, member: u32, depth: usize) {
+    fn enter_process(&mut self, slot: SlotId, line: u32, end: u32, member: MemberId, depth: usize) {
         let rank = self.core.scope(slot).rank;
         let (retries, depth) = (self.core.state(slot).retries, depth as u16);
         let details = self.features.details.outside(slot);
@@ -148,7 +145,7 @@ impl Engine<'_> {
 
     /// A request leaves a process that can crash.
     #[inline(never)]
-    pub(crate) fn survived(&mut self, slot: u32, pc: usize, member: u32) {
+    pub(crate) fn survived(&mut self, slot: SlotId, pc: usize, member: MemberId) {
         self.count_errors(slot, member, pc);
         self.core.scopes_mut().leave_innermost(slot);
     }
@@ -159,7 +156,7 @@ impl Engine<'_> {
         inside.sort_unstable();
         for (_, _, live, tag) in inside {
             let Some((slot, at)) = self.core.scopes().struck(live, tag) else { continue };
-            let limit = self.core.scopes().limits[slot as usize * self.core.scopes().each + usize::from(at)];
+            let limit = self.core.scopes().limits[slot.index() * self.core.scopes().each + usize::from(at)];
             if limit.end == GHOST {
                 self.kill(slot, now_ns);
                 continue;
@@ -175,7 +172,7 @@ impl Engine<'_> {
     }
 
     /// Cuts off a request that goes on unwanted, with all that it holds.
-    pub(crate) fn kill(&mut self, slot: u32, now_ns: u64) {
+    pub(crate) fn kill(&mut self, slot: SlotId, now_ns: u64) {
         let scope = self.core.scope(slot);
         let whole = Limit { end: scope.floor + 1, depth: scope.floor_depth, ..Limit::default() };
         self.cut_to(slot, &whole, now_ns);

@@ -9,6 +9,7 @@
 use crate::code::bounds::MOST_IN_VAIN;
 use crate::code::order::{Class, Entry, order_key};
 use crate::code::{ColdOp, Op};
+use crate::code::{MemberId, SlotId};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::guards::SPARE;
 use crate::state::request_state::{BEGINS, LINE, PARKED};
@@ -17,7 +18,14 @@ use weir_policy::{Ask, Kind, PickOutcome, Release, Ticket};
 
 impl Engine<'_> {
     /// A request arrives at a balancer. Where it goes on is in its state afterwards; false: it waits.
-    pub(crate) fn ask_guard(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now_ns: u64) -> bool {
+    pub(crate) fn ask_guard(
+        &mut self,
+        slot: SlotId,
+        pc: usize,
+        member: MemberId,
+        depth: usize,
+        now_ns: u64,
+    ) -> bool {
         let lb = match self.core.code().steps[pc].op {
             Op::Cold(ColdOp::AskGuard { lb }) => lb,
             _ => return false,
@@ -43,9 +51,9 @@ impl Engine<'_> {
     }
 
     #[inline]
-    fn ask(&mut self, slot: u32, index: u32, now_ns: u64) -> PickOutcome {
+    fn ask(&mut self, slot: SlotId, index: u32, now_ns: u64) -> PickOutcome {
         self.left_out(slot, index);
-        let detail = self.features.details.slots[slot as usize];
+        let detail = self.features.details.slots[slot.index()];
         let Some(guard) = self.features.guards.get(index) else { return PickOutcome::Empty };
         let (picks, site) = (guard.picks, guard.site);
         let draw = self.choice_key(slot, picks, detail.came);
@@ -64,17 +72,16 @@ impl Engine<'_> {
     }
 
     /// Sends a request to a target, from the step of its balancer.
-    fn send_to(&mut self, slot: u32, index: u32, ticket: Ticket) {
+    fn send_to(&mut self, slot: SlotId, index: u32, ticket: Ticket) {
         let (exclude, own) = (self.core.state(slot).exclude(), self.features.hops.tag(slot, index));
         if exclude != Exclude::None {
             let list = self.features.branches.tried_of(slot);
-            self.core.states_mut().tried[list as usize].picked(exclude, own, ticket.target);
+            self.core.states_mut().tried[list.index()].picked(exclude, own, ticket.target);
         }
         self.features.branches.note_open(slot, own, ticket.target);
         let Some(targets) = self.features.guards.get(index).map(|guard| guard.targets) else { return };
         let to = targets.get(self.core.code(), ticket.target);
-        if let Some(busy) =
-            self.features.guards.busy.get_mut(self.core.code().ends.server(to.member) as usize)
+        if let Some(busy) = self.features.guards.busy.get_mut(self.core.code().ends.server(to.member).index())
         {
             busy.entered();
         }
@@ -85,7 +92,7 @@ impl Engine<'_> {
     }
 
     /// Sends a request to a node behind a balancer; two frames record how it comes back.
-    fn step_to(&mut self, slot: u32, to: crate::code::Target, ticket: Ticket) {
+    fn step_to(&mut self, slot: SlotId, to: crate::code::Target, ticket: Ticket) {
         let state = self.core.state(slot);
         let (depth, member, selected) = (usize::from(state.depth), state.member, state.selected());
         let back = (state.pc & !(PARKED | LINE)) + 1;
@@ -95,13 +102,13 @@ impl Engine<'_> {
             depth,
             [at as u32, (at >> 32) as u32, u32::from(ticket.probe)],
         );
-        self.core.states_mut().set_frame(slot, depth + 1, [back, member, ticket.target]);
+        self.core.states_mut().set_frame(slot, depth + 1, [back, member.0, ticket.target]);
         self.leave_at(slot, to.pc, to.member, depth + 2);
         self.core.count_entries(to.member, i32::from(selected));
     }
 
     /// No target is left: an error, or the spare node.
-    fn nobody_left(&mut self, slot: u32, lb: u32, index: u32, now_ns: u64) {
+    fn nobody_left(&mut self, slot: SlotId, lb: u32, index: u32, now_ns: u64) {
         let site = &self.core.code().lbs[lb as usize];
         let member = self.core.state(slot).member;
         let spares = self
@@ -114,12 +121,12 @@ impl Engine<'_> {
             self.core.state_mut(slot).pc = site.skip;
             return;
         };
-        let to = self.core.code().guards.spares[member.wrapping_add(spares) as usize];
+        let to = self.core.code().guards.spares[member.index_from(spares)];
         self.step_to(slot, to, Ticket { target: SPARE, probe: false, at_ns: now_ns });
     }
 
     /// All targets are full; true: it is refused.
-    fn wait_for_target(&mut self, slot: u32, index: u32, now_ns: u64) -> bool {
+    fn wait_for_target(&mut self, slot: SlotId, index: u32, now_ns: u64) -> bool {
         let code = self.core.code();
         let Some(guard) = self.features.guards.get(index) else { return false };
         let (lb, site) = (&code.lbs[guard.lb as usize], &code.guards.sites[guard.site as usize]);
@@ -129,7 +136,7 @@ impl Engine<'_> {
             self.core.state_mut(slot).pc = lb.skip;
             return true;
         }
-        guard.line.join(self.core.links_mut(), slot);
+        guard.line.join(self.core.links_mut(), slot.0);
         guard.vain = 0;
         self.stops(slot, lb.stage, member, now_ns);
         let state = self.core.state_mut(slot);
@@ -141,7 +148,13 @@ impl Engine<'_> {
     }
 
     /// The longest permitted wait for a target has passed.
-    pub(crate) fn wait_for_target_no_longer(&mut self, slot: u32, lb: u32, member: u32, now_ns: u64) -> bool {
+    pub(crate) fn wait_for_target_no_longer(
+        &mut self,
+        slot: SlotId,
+        lb: u32,
+        member: MemberId,
+        now_ns: u64,
+    ) -> bool {
         let site = &self.core.code().lbs[lb as usize];
         let index = self.instance(slot, site, member);
         self.leave_guard_line(slot, index, now_ns);
@@ -153,7 +166,7 @@ impl Engine<'_> {
     /// Lets waiting requests go on, as far as there is room, each by the state of its own loop.
     pub(crate) fn admit(&mut self, index: u32, now_ns: u64) {
         while let Some((slot, lb)) =
-            self.features.guards.get(index).and_then(|guard| Some((guard.line.peek()?, guard.lb)))
+            self.features.guards.get(index).and_then(|guard| Some((SlotId(guard.line.peek()?), guard.lb)))
         {
             let member = self.core.state(slot).member;
             let index = self.instance(slot, &self.core.code().lbs[lb as usize], member);
@@ -195,23 +208,23 @@ impl Engine<'_> {
     }
 
     /// A request that was sent on begins there in its turn; if it is cut off before that, it did not arrive there.
-    pub(crate) fn begins_later(&mut self, slot: u32) {
+    pub(crate) fn begins_later(&mut self, slot: SlotId) {
         let state = self.core.state(slot);
         self.core.count_entries(state.member, -i32::from(state.selected()));
         self.core.state_mut(slot).pc |= BEGINS;
     }
 
     /// A request leaves the line for a target, and the balancer's place is free.
-    pub(crate) fn leave_guard_line(&mut self, slot: u32, index: u32, now_ns: u64) {
+    pub(crate) fn leave_guard_line(&mut self, slot: SlotId, index: u32, now_ns: u64) {
         let member = self.core.state(slot).member;
         let Some(guard) = self.features.guards.get(index) else { return };
-        guard.line.take_out(self.core.links_mut(), slot);
+        guard.line.take_out(self.core.links_mut(), slot.0);
         let stage = self.core.code().lbs[guard.lb as usize].stage;
         self.charge(slot, stage, member, now_ns);
     }
 
     /// A request has returned from where a balancer sent it.
-    pub(crate) fn told_guard(&mut self, slot: u32, lb: u32, member: u32, depth: usize, now_ns: u64) {
+    pub(crate) fn told_guard(&mut self, slot: SlotId, lb: u32, member: MemberId, depth: usize, now_ns: u64) {
         let index = self.instance(slot, &self.core.code().lbs[lb as usize], member);
         let (target, ticket) = self.ticket(slot, depth);
         let state = self.core.state(slot);
@@ -222,12 +235,12 @@ impl Engine<'_> {
         if self.features.work_left.is_kept() {
             self.features.work_left.drop(slot);
         }
-        let (status, detail) = (self.answered_with(slot), self.features.details.slots[slot as usize]);
+        let (status, detail) = (self.answered_with(slot), self.features.details.slots[slot.index()]);
         if exclude != Exclude::None {
             let reached = outcome.filter(|_| !detail.relayed);
             let list = self.features.branches.tried_of(slot);
             let own = self.features.hops.tag(slot, index);
-            self.core.states_mut().tried[list as usize].came_back(exclude, own, target, reached);
+            self.core.states_mut().tried[list.index()].came_back(exclude, own, target, reached);
         }
         let Some((guard, on)) = self.features.guards.on_loop(index) else { return };
         if let (Some(key), Some(sticky)) = (detail.key, &guard.sticky) {
@@ -247,12 +260,12 @@ impl Engine<'_> {
         if watches || outcome == Some(Kind::ConnectFailed) {
             self.watch(index, now_ns);
         }
-        self.features.details.slots[slot as usize].relayed = outcome.is_some();
+        self.features.details.slots[slot.index()].relayed = outcome.is_some();
         self.admit(index, now_ns);
     }
 
     /// What a request must return to the balancer that sent it, whose frames are below that depth.
-    pub(crate) fn ticket(&self, slot: u32, depth: usize) -> (u32, Ticket) {
+    pub(crate) fn ticket(&self, slot: SlotId, depth: usize) -> (u32, Ticket) {
         let [_, _, target] = self.core.states().frame(slot, depth - 1);
         let [low, high, probe] = self.core.states().frame(slot, depth - 2);
         let at_ns = u64::from(high) << 32 | u64::from(low);

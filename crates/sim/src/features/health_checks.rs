@@ -7,6 +7,7 @@
 
 use crate::code::order::{Class, Entry, order_key};
 use crate::code::{ColdOp, NOT, Op};
+use crate::code::{MemberId, SlotId};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::probes::NONE;
 use crate::state::request_details::{Detail, scaled};
@@ -62,7 +63,7 @@ impl Engine<'_> {
             self.core.scopes_mut().begin(slot);
             self.features.hops.begin(slot);
             self.features.details.begin(slot, 0, None);
-            self.features.details.slots[slot as usize].check = (index, target);
+            self.features.details.slots[slot.index()].check = (index, target);
             let (live, tag) =
                 self.core.scopes_mut().enter(slot, Limit { end: CHECKED, rank: 0, ..Limit::default() }, 0);
             let rank = target.min((1 << 14) - 1);
@@ -77,7 +78,7 @@ impl Engine<'_> {
     }
 
     /// Runs a check until it must wait.
-    pub(crate) fn check_goes_on(&mut self, slot: u32, now_ns: u64) {
+    pub(crate) fn check_goes_on(&mut self, slot: SlotId, now_ns: u64) {
         if self.core.state(slot).pc & LINE != 0 && !self.check_leaves_line(slot, now_ns) {
             return;
         }
@@ -85,7 +86,7 @@ impl Engine<'_> {
     }
 
     /// The longest permitted wait of a check in line has passed.
-    fn check_leaves_line(&mut self, slot: u32, now_ns: u64) -> bool {
+    fn check_leaves_line(&mut self, slot: SlotId, now_ns: u64) -> bool {
         let state = self.core.state(slot);
         let (enter, member) = ((state.pc & !(LINE | CHECK)) as usize - 1, state.member);
         let Op::EnterQueue { queue } = self.core.code().steps[enter].op else { return false };
@@ -94,14 +95,14 @@ impl Engine<'_> {
         true
     }
 
-    fn check_fails(&mut self, slot: u32, kind: Kind, skip: u32) {
+    fn check_fails(&mut self, slot: SlotId, kind: Kind, skip: u32) {
         let state = self.core.state_mut(slot);
         state.set_outcome(Some(kind));
         state.pc = skip | CHECK;
     }
 
     /// One step of a check; false: it waits, or has ended.
-    fn check_steps(&mut self, slot: u32, now_ns: u64) -> bool {
+    fn check_steps(&mut self, slot: SlotId, now_ns: u64) -> bool {
         let code = self.core.code();
         let state = *self.core.state(slot);
         let pc = (state.pc & !(CHECK | PARKED | LINE | BEGINS)) as usize;
@@ -144,7 +145,7 @@ impl Engine<'_> {
             }
             Op::Return => {
                 let [back, caller, _] = self.core.states().frame(slot, depth - 1);
-                self.leave_at(slot, (back & !IDLE) | CHECK, caller, depth);
+                self.leave_at(slot, (back & !IDLE) | CHECK, MemberId(caller), depth);
             }
             Op::Cold(op) => return self.check_cold_step(slot, op, pc, member, depth, now_ns),
             // A check has nothing to do there.
@@ -168,10 +169,10 @@ impl Engine<'_> {
     /// A step that only some topologies have; false: the check waits, or has ended.
     fn check_cold_step(
         &mut self,
-        slot: u32,
+        slot: SlotId,
         op: ColdOp,
         pc: usize,
-        member: u32,
+        member: MemberId,
         depth: usize,
         now_ns: u64,
     ) -> bool {
@@ -180,7 +181,7 @@ impl Engine<'_> {
             ColdOp::LossyCrossing { lossy } => return self.crosses(slot, lossy, member, now_ns),
             ColdOp::Answer { status } => {
                 self.check_arrives(slot);
-                self.features.details.slots[slot as usize].status = status as u16;
+                self.features.details.slots[slot.index()].status = status as u16;
                 let ns = self.check_cost_ns(slot);
                 return self.check_sleeps(slot, now_ns, ns);
             }
@@ -226,10 +227,10 @@ impl Engine<'_> {
     }
 
     /// A node that may be down in the plain way, where a check is refused.
-    fn check_meets_refusal(&mut self, slot: u32, fault: u32, member: u32, now_ns: u64) {
+    fn check_meets_refusal(&mut self, slot: SlotId, fault: u32, member: MemberId, now_ns: u64) {
         let site = &self.core.code().faults[fault as usize];
         let after = self.core.class_key() >= order_key(Class::Fault, 0);
-        let node = self.core.fault_mut(member.wrapping_add(site.offset));
+        let node = self.core.fault_mut(member.number_from(site.offset));
         if !node.is_up(&site.law, now_ns, after) {
             let back = if site.checks_pass { None } else { Some(Kind::Refused) };
             self.core.state_mut(slot).set_outcome(back);
@@ -240,10 +241,10 @@ impl Engine<'_> {
     /// A check shares the cores like a request; it goes on when its work is done.
     fn check_enters_share(
         &mut self,
-        slot: u32,
+        slot: SlotId,
         share: u32,
         pc: usize,
-        member: u32,
+        member: MemberId,
         depth: usize,
         now_ns: u64,
     ) -> bool {
@@ -253,19 +254,19 @@ impl Engine<'_> {
         false
     }
 
-    fn check_calls(&mut self, slot: u32, call: u32, pc: usize, member: u32, depth: usize) {
+    fn check_calls(&mut self, slot: SlotId, call: u32, pc: usize, member: MemberId, depth: usize) {
         let code = self.core.code();
-        let target = code.call_targets[member.wrapping_add(code.calls[call as usize].offset) as usize];
-        self.core.states_mut().set_frame(slot, depth, [pc as u32 + 1, member, 0]);
+        let target = code.call_targets[member.index_from(code.calls[call as usize].offset)];
+        self.core.states_mut().set_frame(slot, depth, [pc as u32 + 1, member.0, 0]);
         self.leave_at(slot, target.pc | CHECK, target.member, depth + 1);
     }
 
     fn check_enters(
         &mut self,
-        slot: u32,
+        slot: SlotId,
         queue: u32,
         pc: usize,
-        member: u32,
+        member: MemberId,
         depth: usize,
         now_ns: u64,
     ) -> bool {
@@ -295,10 +296,10 @@ impl Engine<'_> {
 
     fn check_meets_fault(
         &mut self,
-        slot: u32,
+        slot: SlotId,
         down: u32,
         pc: usize,
-        member: u32,
+        member: MemberId,
         depth: usize,
         now_ns: u64,
     ) -> bool {
@@ -315,8 +316,8 @@ impl Engine<'_> {
     }
 
     /// The work of a check at a server, with everything that lengthens its work.
-    pub(crate) fn check_cost_ns(&mut self, slot: u32) -> u64 {
-        let detail = self.features.details.slots[slot as usize];
+    pub(crate) fn check_cost_ns(&mut self, slot: SlotId) -> u64 {
+        let detail = self.features.details.slots[slot.index()];
         let site = self.features.guards.get(detail.check.0).map_or(0, |guard| guard.site);
         let site = &self.core.code().guards.sites[site as usize];
         let cost_ns = if detail.probe == NONE { site.check_cost_ns } else { site.probe_cost_ns };
@@ -324,21 +325,21 @@ impl Engine<'_> {
     }
 
     /// A check has arrived as far in as it goes: a probe reads how busy its target is.
-    fn check_arrives(&mut self, slot: u32) {
-        let probe = self.features.details.slots[slot as usize].probe;
+    fn check_arrives(&mut self, slot: SlotId) {
+        let probe = self.features.details.slots[slot.index()].probe;
         if probe != NONE {
             self.probe_looks(probe);
         }
     }
 
     /// Whether a check only connects.
-    fn connects_only(&mut self, slot: u32) -> bool {
-        let Detail { check: (index, _), probe, .. } = self.features.details.slots[slot as usize];
+    fn connects_only(&mut self, slot: SlotId) -> bool {
+        let Detail { check: (index, _), probe, .. } = self.features.details.slots[slot.index()];
         let site = self.features.guards.get(index).map(|guard| guard.site).filter(|_| probe == NONE);
         site.is_some_and(|site| self.core.code().guards.sites[site as usize].check_expects.is_empty())
     }
 
-    fn check_sleeps(&mut self, slot: u32, now_ns: u64, ns: u64) -> bool {
+    fn check_sleeps(&mut self, slot: SlotId, now_ns: u64, ns: u64) -> bool {
         if ns == 0 {
             return true;
         }
@@ -351,12 +352,12 @@ impl Engine<'_> {
         let state = self.core.state(slot);
         let rank = self.core.scope(slot).rank;
         let key = crate::code::order::ranked(order_key(Class::Step, state.ordinal), rank);
-        self.core.schedule(now_ns, Entry { at, key, who: slot, tag: state.tag });
+        self.core.schedule(now_ns, Entry { at, key, who: slot.0, tag: state.tag });
         false
     }
 
-    fn check_ends(&mut self, slot: u32, now_ns: u64) {
-        let Detail { check: (index, target), probe, .. } = self.features.details.slots[slot as usize];
+    fn check_ends(&mut self, slot: SlotId, now_ns: u64) {
+        let Detail { check: (index, target), probe, .. } = self.features.details.slots[slot.index()];
         if probe != NONE {
             if self.core.state(slot).outcome().is_some() {
                 self.features.probes.of[probe as usize].found = None;
@@ -374,8 +375,8 @@ impl Engine<'_> {
     }
 
     /// A check timed out.
-    pub(crate) fn check_times_out(&mut self, slot: u32, limit: &Limit, now_ns: u64) {
-        let Detail { check: (index, target), probe, .. } = self.features.details.slots[slot as usize];
+    pub(crate) fn check_times_out(&mut self, slot: SlotId, limit: &Limit, now_ns: u64) {
+        let Detail { check: (index, target), probe, .. } = self.features.details.slots[slot.index()];
         self.cut_to(slot, &Limit { end: u32::MAX, ..*limit }, now_ns);
         self.check_is_gone(slot);
         if probe != NONE {
@@ -391,15 +392,15 @@ impl Engine<'_> {
             return;
         }
         let free = self.core.states_mut().free();
-        for slot in 0..self.core.states().slots.len() as u32 {
-            if !free[slot as usize] && self.core.state(slot).pc & CHECK != 0 {
+        for slot in self.core.states().ids() {
+            if !free[slot.index()] && self.core.state(slot).pc & CHECK != 0 {
                 self.cut_to(slot, &Limit { end: u32::MAX, ..Limit::default() }, now_ns);
                 self.check_is_gone(slot);
             }
         }
     }
 
-    fn check_is_gone(&mut self, slot: u32) {
+    fn check_is_gone(&mut self, slot: SlotId) {
         self.core.states_mut().checks -= 1;
         self.core.scopes_mut().end(slot);
         self.core.states_mut().remove(slot);

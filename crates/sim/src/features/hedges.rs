@@ -6,7 +6,8 @@
 //! - Draws: the first attempt is on the way of the request itself, each further one on a way of its own.
 
 use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
-use crate::code::{ColdOp, NOT, Op};
+use crate::code::{ColdOp, Op};
+use crate::code::{MemberId, SlotId};
 use crate::engine::{END_OF_TIME, Engine};
 use crate::state::request_state::{BEGINS, FAN};
 use weir_model::draws::purpose;
@@ -17,16 +18,16 @@ impl Engine<'_> {
     /// A request enters a hedge: its first attempt begins at once.
     pub(crate) fn start_hedge(
         &mut self,
-        slot: u32,
+        slot: SlotId,
         hedge: u32,
         pc: usize,
-        member: u32,
+        member: MemberId,
         depth: usize,
         now_ns: u64,
     ) {
         let site = &self.core.code().hedges[hedge as usize];
         if let Some(budget) = site.budget {
-            self.earn(slot, member.wrapping_add(budget), now_ns);
+            self.earn(slot, member.number_from(budget), now_ns);
         }
         let hedging = Hedging::new(&site.config, now_ns, self.said(slot).1);
         let frames = self.frames_within(slot, depth);
@@ -40,8 +41,8 @@ impl Engine<'_> {
     }
 
     /// Sends in another attempt.
-    fn send_attempt(&mut self, parent: u32, now_ns: u64) -> u32 {
-        let Some(group) = self.features.branches.group(parent) else { return NOT };
+    fn send_attempt(&mut self, parent: SlotId, now_ns: u64) -> SlotId {
+        let Some(group) = self.features.branches.group(parent) else { return SlotId::NONE };
         let (pc, len, depth, index) = (group.pc, group.len, group.depth, group.branches.len() as u32);
         let hedge = group.site;
         let child = self.send_in(parent, index, len, now_ns);
@@ -63,19 +64,19 @@ impl Engine<'_> {
     }
 
     /// Schedules the instant at which the next attempt may begin. Events of hedges that are over can be dropped.
-    fn watch_hedge(&mut self, slot: u32, now_ns: u64) {
+    fn watch_hedge(&mut self, slot: SlotId, now_ns: u64) {
         let deadline = self.features.branches.group(slot).and_then(|group| group.hedging?.next_deadline());
         let Some(at) = deadline else { return };
         let at = at.min(END_OF_TIME);
         let state = self.core.state(slot);
         let rank = self.core.scope(slot).rank;
         let key = ranked(order_key(Class::Limit, state.ordinal), rank);
-        let entry = Entry { at, key, who: slot, tag: state.tag };
+        let entry = Entry { at, key, who: slot.0, tag: state.tag };
         self.core.schedule_limit(at - now_ns, entry);
     }
 
     /// The delay before a further attempt has passed.
-    pub(crate) fn hedge_is_due(&mut self, slot: u32, now_ns: u64) {
+    pub(crate) fn hedge_is_due(&mut self, slot: SlotId, now_ns: u64) {
         let hedging = self.features.branches.group(slot).and_then(|group| group.hedging);
         if hedging.is_some_and(|hedging| hedging.due(now_ns) == Step::Start) {
             self.hedge_again(slot, now_ns);
@@ -83,11 +84,11 @@ impl Engine<'_> {
     }
 
     /// Begins a further attempt in its turn, if the budget permits.
-    fn hedge_again(&mut self, slot: u32, now_ns: u64) -> Step {
+    fn hedge_again(&mut self, slot: SlotId, now_ns: u64) -> Step {
         let (member, selected) = (self.core.state(slot).member, self.core.state(slot).selected());
         let Some(group) = self.features.branches.group(slot) else { return Step::Wait };
         let budget = self.core.code().hedges[group.site as usize].budget;
-        let may = budget.is_none_or(|b| self.core.budget_mut(member.wrapping_add(b)).take(now_ns));
+        let may = budget.is_none_or(|b| self.core.budget_mut(member.number_from(b)).take(now_ns));
         let Some(hedging) = &mut group.hedging else { return Step::Wait };
         if !may {
             return hedging.refused();
@@ -102,19 +103,19 @@ impl Engine<'_> {
     }
 
     /// Begins a further attempt at its hedge; false: the slot is not at a hedge.
-    pub(crate) fn attempt_begins(&mut self, slot: u32) -> bool {
+    pub(crate) fn attempt_begins(&mut self, slot: SlotId) -> bool {
         let state = self.core.state(slot);
         let before = (state.pc as usize).checked_sub(1).map(|pc| self.core.code().steps[pc].op);
         let Some(Op::Cold(ColdOp::EnterHedge { hedge })) = before else { return false };
-        let at = state.member.wrapping_add(self.core.code().hedges[hedge as usize].repeats);
+        let at = state.member.number_from(self.core.code().hedges[hedge as usize].repeats);
         self.core.ledger_mut().repeats[at as usize] += u64::from(state.selected());
         true
     }
 
     /// An attempt has returned.
-    pub(crate) fn hedge_ends(&mut self, slot: u32, hedge: u32, now_ns: u64) {
+    pub(crate) fn hedge_ends(&mut self, slot: SlotId, hedge: u32, now_ns: u64) {
         let outcome = self.core.state(slot).outcome();
-        let detail = self.features.details.slots[slot as usize];
+        let detail = self.features.details.slots[slot.index()];
         let (parent, begun) = (self.features.branches.parent(slot), self.features.branches.begun(slot));
         if self.features.branches.index(slot) == 0 {
             // It is on the way of the request itself.

@@ -8,6 +8,7 @@
 
 use crate::code::order::{Class, Entry};
 use crate::code::{ColdOp, NOT, Op};
+use crate::code::{MemberId, SlotId, StageId};
 use crate::engine::{Engine, Event};
 use crate::state::request_state::{BEGINS, CHECK, FAN, FLAGS, LINE, PARKED};
 use crate::state::scopes::{Limit, WHOLE};
@@ -19,7 +20,7 @@ const IDLE_EVENTS: u64 = 1024;
 
 impl Engine<'_> {
     /// A request crosses a cable that may lose it; false: it is lost.
-    pub(crate) fn crosses(&mut self, slot: u32, lossy: u32, member: u32, now_ns: u64) -> bool {
+    pub(crate) fn crosses(&mut self, slot: SlotId, lossy: u32, member: MemberId, now_ns: u64) -> bool {
         let site = self.core.code().lossy[lossy as usize];
         let key = self.draw_key(slot, site.key, site.visits);
         if crossing::extra_ns(site.loss, None, key).is_some() {
@@ -33,12 +34,12 @@ impl Engine<'_> {
     }
 
     /// Loses a request: it is past the step that lost it.
-    pub(crate) fn lose(&mut self, slot: u32, stage: u32, member: u32, now_ns: u64) {
+    pub(crate) fn lose(&mut self, slot: SlotId, stage: StageId, member: MemberId, now_ns: u64) {
         self.stops(slot, stage, member, now_ns);
     }
 
     /// A request waits for others, or for nothing, from now on.
-    pub(crate) fn stops(&mut self, slot: u32, stage: u32, member: u32, now_ns: u64) {
+    pub(crate) fn stops(&mut self, slot: SlotId, stage: StageId, member: MemberId, now_ns: u64) {
         self.charge(slot, stage, member, now_ns.wrapping_neg());
         if self.core.state(slot).pc & CHECK != 0 {
             return;
@@ -47,7 +48,7 @@ impl Engine<'_> {
     }
 
     /// The stage where a request behind such a step was lost, and whether on its way in.
-    pub(crate) fn lost_at(&self, op: Op) -> Option<(u32, bool)> {
+    pub(crate) fn lost_at(&self, op: Op) -> Option<(StageId, bool)> {
         match op {
             Op::Cold(ColdOp::LossyCrossing { lossy }) => {
                 let site = &self.core.code().lossy[lossy as usize];
@@ -61,7 +62,7 @@ impl Engine<'_> {
     }
 
     /// The time that a request has noted counts.
-    pub(crate) fn count_notes(&mut self, slot: u32) {
+    pub(crate) fn count_notes(&mut self, slot: SlotId) {
         let (notes, ledger) = self.core.notes_and_ledger_mut(slot);
         for (part, ns) in notes.drain(..) {
             let sum = &mut ledger.parts[part as usize];
@@ -70,7 +71,7 @@ impl Engine<'_> {
     }
 
     /// The time that a request has noted is part of no latency.
-    pub(crate) fn spend_notes(&mut self, slot: u32) {
+    pub(crate) fn spend_notes(&mut self, slot: SlotId) {
         let (notes, ledger) = self.core.notes_and_ledger_mut(slot);
         for (part, ns) in notes.drain(..) {
             let spent = &mut ledger.spent[part as usize];
@@ -98,12 +99,10 @@ impl Engine<'_> {
     }
 
     /// Requests in flight.
-    fn live(&self) -> Vec<u32> {
+    fn live(&self) -> Vec<SlotId> {
         let free = self.core.states().free();
-        let checks = |slot: u32| self.core.state(slot).pc & CHECK != 0;
-        (0..self.core.states().slots.len() as u32)
-            .filter(|&slot| !free[slot as usize] && !checks(slot))
-            .collect()
+        let checks = |slot: SlotId| self.core.state(slot).pc & CHECK != 0;
+        self.core.states().ids().filter(|&slot| !free[slot.index()] && !checks(slot)).collect()
     }
 
     /// Whether anything will happen to any request, other than endless events.
@@ -148,8 +147,8 @@ impl Engine<'_> {
             }
         }
         // Requests that others wait for end with these.
-        let tops: Vec<u32> =
-            live.into_iter().filter(|&slot| self.features.branches.parent(slot) == NOT).collect();
+        let tops: Vec<SlotId> =
+            live.into_iter().filter(|&slot| !self.features.branches.parent(slot).is_some()).collect();
         for slot in tops {
             if self.core.state(slot).is_unwanted() {
                 self.kill(slot, now);
@@ -166,7 +165,7 @@ impl Engine<'_> {
     }
 
     /// A request leaves its line; from now on it is before that step.
-    fn leave_lines(&mut self, slot: u32, now_ns: u64) {
+    fn leave_lines(&mut self, slot: SlotId, now_ns: u64) {
         let state = *self.core.state(slot);
         let (pc, member) = ((state.pc & !LINE) as usize - 1, state.member);
         match self.core.code().steps[pc].op {
@@ -189,7 +188,7 @@ impl Engine<'_> {
         self.core.scopes_mut().stand(slot, now_ns, pc, member, usize::from(state.depth));
     }
 
-    fn lose_request(&mut self, slot: u32, now_ns: u64) {
+    fn lose_request(&mut self, slot: SlotId, now_ns: u64) {
         let state = *self.core.state(slot);
         let ledger = self.core.ledger_mut();
         ledger.ended += 1;

@@ -6,6 +6,7 @@
 //! - Given back: nothing; a probe with a cost gives back what it holds, once the answers' `age` has passed.
 //! - Draws: crossings, by balancer, request and number of the probe.
 
+use crate::code::SlotId;
 use crate::code::Targets;
 use crate::code::order::{Class, Entry, order_key};
 use crate::engine::{END_OF_TIME, Engine, Event};
@@ -19,9 +20,9 @@ use weir_model::draws::purpose;
 impl Engine<'_> {
     /// Probes how busy targets are; the balancer gets the answers now, or as they arrive.
     #[inline(never)]
-    pub(crate) fn probe(&mut self, slot: u32, index: u32, now_ns: u64) {
+    pub(crate) fn probe(&mut self, slot: SlotId, index: u32, now_ns: u64) {
         let Some(picks) = self.features.guards.get(index).map(|guard| guard.picks) else { return };
-        let draw = self.choice_key(slot, picks, self.features.details.slots[slot as usize].came);
+        let draw = self.choice_key(slot, picks, self.features.details.slots[slot.index()].came);
         let (first, on) = self.features.guards.place(index);
         let code = self.core.code();
         let Guards { of, busy, .. } = &mut self.features.guards;
@@ -31,7 +32,7 @@ impl Engine<'_> {
         let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
         if !costs && !code.guards.probe_ways.take_time(list) {
             return prequal
-                .probe(now_ns, draw, |t| busy[code.ends.server(targets.get(code, t).member) as usize]);
+                .probe(now_ns, draw, |t| busy[code.ends.server(targets.get(code, t).member).index()]);
         }
         let mut whom = std::mem::take(&mut self.features.probes.whom);
         prequal.whom(draw, &mut whom);
@@ -88,7 +89,7 @@ impl Engine<'_> {
     /// A probe reads how busy its target is now.
     pub(crate) fn probe_looks(&mut self, probe: u32) {
         let probe = &mut self.features.probes.of[probe as usize];
-        probe.found = self.features.guards.busy.get(probe.member as usize).copied();
+        probe.found = self.features.guards.busy.get(probe.member.index()).copied();
     }
 
     /// A probe has ended, with an answer or without.
@@ -110,10 +111,8 @@ impl Engine<'_> {
         self.core.scopes_mut().begin(slot);
         self.features.hops.begin(slot);
         self.features.details.begin(slot, 0, None);
-        (
-            self.features.details.slots[slot as usize].check,
-            self.features.details.slots[slot as usize].probe,
-        ) = ((index, target), probe);
+        (self.features.details.slots[slot.index()].check, self.features.details.slots[slot.index()].probe) =
+            ((index, target), probe);
         let (live, tag) = self.core.scopes_mut().enter(slot, Limit { end: CHECKED, ..Limit::default() }, 0);
         let at = now_ns.saturating_add(self.features.guards.probe_age_ns(index, on)).min(END_OF_TIME);
         let key = order_key(Class::Limit, number);

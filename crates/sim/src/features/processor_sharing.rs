@@ -1,6 +1,7 @@
 //! Servers that share their cores: requests at work and in line, and their statistics.
 
 use crate::code::order::{Class, Entry, order_key};
+use crate::code::{MemberId, SlotId};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::processor_sharing::Shares;
 use crate::state::request_state::{CHECK, LINE};
@@ -10,24 +11,24 @@ impl Engine<'_> {
     /// A request enters a server; returns whether it must wait for a thread.
     pub(crate) fn enter_share(
         &mut self,
-        slot: u32,
+        slot: SlotId,
         share: u32,
-        member: u32,
+        member: MemberId,
         selected: u64,
         now_ns: u64,
     ) -> bool {
         let site = &self.core.code().shares[share as usize];
         let is_check = self.core.state(slot).pc & CHECK != 0;
-        let index = member.wrapping_add(site.offset);
+        let index = member.number_from(site.offset);
         if self.features.work_left.is_kept() && !is_check {
             self.share_known_work(slot, site.work, index);
         }
         let work_ns = if is_check { self.check_cost_ns(slot) } else { self.drawn(slot, site.work) };
-        let at = site.gauge.wrapping_add(member & self.core.code().mask) as usize;
+        let at = self.core.code().row(site.gauge, member);
         let Shares { servers, jobs, meters, .. } = &mut self.features.shares;
         let state = &mut servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        if state.enter(&site.law, jobs, now_ns, slot, work_ns) == QueueEntry::Waits {
+        if state.enter(&site.law, jobs, now_ns, slot.0, work_ns) == QueueEntry::Waits {
             meters[at].add(now_ns, 0.0, 1.0);
             let most = &mut self.core.ledger_mut().gauges[at].most;
             *most = (*most).max(state.waiting());
@@ -42,23 +43,30 @@ impl Engine<'_> {
     }
 
     /// A request leaves its server, finished or cut off.
-    pub(crate) fn leave_share(&mut self, slot: u32, share: u32, member: u32, selected: u64, now_ns: u64) {
+    pub(crate) fn leave_share(
+        &mut self,
+        slot: SlotId,
+        share: u32,
+        member: MemberId,
+        selected: u64,
+        now_ns: u64,
+    ) {
         if self.features.work_left.is_kept() {
             self.features.work_left.stop(slot);
         }
         let site = &self.core.code().shares[share as usize];
-        let index = member.wrapping_add(site.offset);
-        let at = site.gauge.wrapping_add(member & self.core.code().mask) as usize;
+        let index = member.number_from(site.offset);
+        let at = self.core.code().row(site.gauge, member);
         let Shares { servers, jobs, meters, .. } = &mut self.features.shares;
         let state = &mut servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        let next = state.leave(&site.law, jobs, now_ns, slot);
+        let next = state.leave(&site.law, jobs, now_ns, slot.0);
         let busy = site.law.busy_cores(state.inside()) - before;
         meters[at].add(now_ns, busy, if next.is_some() { -1.0 } else { 0.0 });
         let gauge = &mut self.core.ledger_mut().gauges[at];
         gauge.served = gauge.served.wrapping_add(now_ns & selected);
         if let Some(next) = next {
-            let begins = self.core.state_mut(next);
+            let begins = self.core.state_mut(SlotId(next));
             begins.pc &= !LINE;
             let mask = begins.mask();
             let gauge = &mut self.core.ledger_mut().gauges[at];
@@ -69,14 +77,14 @@ impl Engine<'_> {
     }
 
     /// A request leaves the line for a thread.
-    pub(crate) fn leave_share_line(&mut self, slot: u32, share: u32, member: u32, now_ns: u64) {
+    pub(crate) fn leave_share_line(&mut self, slot: SlotId, share: u32, member: MemberId, now_ns: u64) {
         if self.features.work_left.is_kept() {
             self.features.work_left.stop(slot);
         }
         let site = &self.core.code().shares[share as usize];
         let Shares { servers, jobs, meters, .. } = &mut self.features.shares;
-        servers[member.wrapping_add(site.offset) as usize].state.abandon(jobs, slot);
-        meters[site.gauge.wrapping_add(member & self.core.code().mask) as usize].add(now_ns, 0.0, -1.0);
+        servers[member.index_from(site.offset)].state.abandon(jobs, slot.0);
+        meters[self.core.code().row(site.gauge, member)].add(now_ns, 0.0, -1.0);
     }
 
     /// Schedules the next tick of a server, for when it will finish a request.
@@ -110,7 +118,7 @@ impl Engine<'_> {
         done.clear();
         server.state.done(&self.core.code().shares[site as usize].law, jobs, now_ns, &mut done);
         for &slot in &done {
-            self.wake(slot, now_ns);
+            self.wake(SlotId(slot), now_ns);
         }
         if done.is_empty() {
             self.look_again(index, now_ns);

@@ -7,6 +7,7 @@
 
 use crate::code::NOT;
 use crate::code::request_kinds::ChoiceRule;
+use crate::code::{MemberId, SlotId};
 use crate::engine::Engine;
 use weir_model::draws::purpose;
 use weir_policy::config::Exclude;
@@ -16,7 +17,7 @@ use weir_stats::Key;
 impl Engine<'_> {
     /// A request arrives: draws its kind and its client.
     #[cold]
-    pub(crate) fn draw_kind(&mut self, slot: u32, ordinal: u64, client: u64, way: Key) {
+    pub(crate) fn draw_kind(&mut self, slot: SlotId, ordinal: u64, client: u64, way: Key) {
         let kinds = &self.core.code().kinds;
         let (shape, key) = kinds.mix.request(ordinal, way.with(purpose::MIX));
         // Without a key each request is a client of its own; in a closed loop the user is the client.
@@ -25,41 +26,41 @@ impl Engine<'_> {
     }
 
     /// The key of a request, as read by a node.
-    pub(crate) fn key(&self, slot: u32, key: u32) -> Option<u64> {
-        let detail = &self.features.details.slots[slot as usize];
+    pub(crate) fn key(&self, slot: SlotId, key: u32) -> Option<u64> {
+        let detail = &self.features.details.slots[slot.index()];
         self.core.code().kinds.keys[key as usize].get(detail.shape as usize).copied().flatten().or(detail.key)
     }
 
     /// The status of the last answer, where there is one, and whether the request's method is idempotent.
-    pub(crate) fn said(&self, slot: u32) -> (Option<u16>, bool) {
-        let shape = self.features.details.slots[slot as usize].shape;
+    pub(crate) fn said(&self, slot: SlotId) -> (Option<u16>, bool) {
+        let shape = self.features.details.slots[slot.index()].shape;
         let idempotent = self.core.code().kinds.idempotent.get(shape as usize).copied().unwrap_or(true);
         (self.answered_with(slot), idempotent)
     }
 
     /// The status of a request's answer, if there is an answer and its status is known.
-    pub(crate) fn answered_with(&self, slot: u32) -> Option<u16> {
-        let status = self.features.details.slots[slot as usize].status;
+    pub(crate) fn answered_with(&self, slot: SlotId) -> Option<u16> {
+        let status = self.features.details.slots[slot.index()].status;
         let answered = matches!(self.core.state(slot).outcome(), None | Some(Kind::Status5xx));
         Some(status).filter(|status| answered && *status != 0)
     }
 
     /// The key of a request's choice at a node, on visit number `came`.
-    pub(crate) fn choice_key(&self, slot: u32, own: Key, came: u32) -> Key {
+    pub(crate) fn choice_key(&self, slot: SlotId, own: Key, came: u32) -> Key {
         let key = own.with(self.core.states().tries(slot).bits());
         if came == 0 { key } else { key.with(purpose::VISIT).with(u64::from(came)) }
     }
 
     /// The node that a choice sends a request to; `None`: none.
-    pub(crate) fn chosen(&self, slot: u32, choice: u32, member: u32, came: u32) -> Option<u32> {
+    pub(crate) fn chosen(&self, slot: SlotId, choice: u32, member: MemberId, came: u32) -> Option<u32> {
         let site = &self.core.code().kinds.choices[choice as usize];
         let index = match &site.by {
             ChoiceRule::Kind(table) => {
-                let shape = self.features.details.slots[slot as usize].shape;
+                let shape = self.features.details.slots[slot.index()].shape;
                 table.get(shape as usize).copied().unwrap_or(NOT)
             }
             ChoiceRule::Share { split, key: by } => {
-                let own = self.features.choices[member.wrapping_add(site.offset) as usize];
+                let own = self.features.choices[member.index_from(site.offset)];
                 let hash = by.and_then(|k| self.key(slot, k)).map(key::spread);
                 split.pick(hash.unwrap_or_else(|| self.choice_key(slot, own, came).bits()))
             }
@@ -68,7 +69,7 @@ impl Engine<'_> {
     }
 
     /// The targets of a balancer that a request must exclude because of its retries.
-    pub(crate) fn left_out(&mut self, slot: u32, instance: u32) {
+    pub(crate) fn left_out(&mut self, slot: SlotId, instance: u32) {
         let instance = self.features.hops.tag(slot, instance);
         self.core.excluded_mut().clear();
         if self.core.state(slot).exclude() != Exclude::None {

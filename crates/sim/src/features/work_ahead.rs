@@ -8,11 +8,11 @@
 
 use crate::code::KnownWork;
 use crate::code::{ColdOp, NOT, Op, Target};
+use crate::code::{MemberId, SlotId};
 use crate::engine::Engine;
 use crate::engine::steps::on_visit;
 use crate::state::request_details::scaled;
 use crate::state::scopes::Limit;
-use crate::state::work_left::NONE;
 
 impl Engine<'_> {
     /// Gives a balancer that uses it the work left at its targets.
@@ -30,7 +30,7 @@ impl Engine<'_> {
     /// A request was sent to a target: its work is known from now on.
     #[cold]
     #[inline(never)]
-    pub(crate) fn bring_work(&mut self, slot: u32, to: Target) {
+    pub(crate) fn bring_work(&mut self, slot: SlotId, to: Target) {
         if !self.features.work_left.is_asked(self.core.code().ends.work(to.member)) {
             return;
         }
@@ -41,7 +41,7 @@ impl Engine<'_> {
 
     /// The work that a request will meet from a step to the end of its block and back if nothing fails. `seen` are
     /// the visits on the way there.
-    fn ahead_of(&self, slot: u32, pc: u32, member: u32, seen: &mut Vec<u32>) -> u64 {
+    fn ahead_of(&self, slot: SlotId, pc: u32, member: MemberId, seen: &mut Vec<u32>) -> u64 {
         let (code, mut pc, mut ns) = (self.core.code(), pc as usize, 0u64);
         loop {
             let more = match code.steps[pc].op {
@@ -52,7 +52,7 @@ impl Engine<'_> {
                 Op::EnterShare { share } => self.will_draw(slot, code.shares[share as usize].work, seen),
                 Op::Call { call } => {
                     let site = code.calls[call as usize];
-                    let to = code.call_targets[member.wrapping_add(site.offset) as usize];
+                    let to = code.call_targets[member.index_from(site.offset)];
                     self.ahead_of(slot, to.pc, to.member, seen)
                 }
                 Op::Cold(ColdOp::EnterSequence { group }) => {
@@ -68,7 +68,7 @@ impl Engine<'_> {
         }
     }
 
-    fn will_draw(&self, slot: u32, draw: u32, seen: &mut Vec<u32>) -> u64 {
+    fn will_draw(&self, slot: SlotId, draw: u32, seen: &mut Vec<u32>) -> u64 {
         let counter = self.core.code().draws[draw as usize].visits;
         let before = counter.map_or(0, |counter| seen.iter().filter(|c| **c == counter).count() as u32);
         seen.extend(counter);
@@ -76,7 +76,7 @@ impl Engine<'_> {
     }
 
     /// What a request will draw at a place for its work, before anything lengthens it, after `more` further visits.
-    pub(crate) fn foreseen(&self, slot: u32, draw: u32, more: u32) -> u64 {
+    pub(crate) fn foreseen(&self, slot: SlotId, draw: u32, more: u32) -> u64 {
         let site = &self.core.code().draws[draw as usize];
         let key = self.core.draw_key(site.key).with(self.core.state(slot).way.bits());
         let before = site.visits.map_or(0, |counter| self.core.states().rows.visits.before(slot, counter));
@@ -86,11 +86,11 @@ impl Engine<'_> {
     /// Begins work that some balancer may use.
     #[cold]
     #[inline(never)]
-    pub(crate) fn begin_known_work(&mut self, slot: u32, work: u32, now_ns: u64) {
+    pub(crate) fn begin_known_work(&mut self, slot: SlotId, work: u32, now_ns: u64) {
         let KnownWork { draw, ns } = self.core.code().known_work[work as usize];
         let foreseen_ns = if draw == NOT { ns } else { self.foreseen(slot, draw, 0) };
         let longer = draw != NOT && self.core.code().draws[draw as usize].scaled;
-        let factor = if longer { self.features.details.slots[slot as usize].factor } else { 1.0 };
+        let factor = if longer { self.features.details.slots[slot.index()].factor } else { 1.0 };
         let until = now_ns.saturating_add(scaled(foreseen_ns, factor));
         self.features.work_left.work(slot, foreseen_ns, until);
     }
@@ -98,13 +98,13 @@ impl Engine<'_> {
     /// Work begins, or waits for a thread, at a server that shares its cores.
     #[cold]
     #[inline(never)]
-    pub(crate) fn share_known_work(&mut self, slot: u32, draw: u32, server: u32) {
+    pub(crate) fn share_known_work(&mut self, slot: SlotId, draw: u32, server: u32) {
         let foreseen_ns = self.foreseen(slot, draw, 0);
         self.features.work_left.share(slot, foreseen_ns, server);
     }
 
     /// Takes back the work that a limit cuts off; outside of its target a request has no work left there.
-    pub(crate) fn work_is_cut(&mut self, slot: u32, limit: &Limit) {
+    pub(crate) fn work_is_cut(&mut self, slot: SlotId, limit: &Limit) {
         if !self.features.work_left.is_kept() {
             return;
         }
@@ -116,9 +116,9 @@ impl Engine<'_> {
     }
 
     /// A request goes on without the part that goes on in its old slot.
-    pub(crate) fn work_goes_on(&mut self, slot: u32, request: u32, limit: &Limit) {
+    pub(crate) fn work_goes_on(&mut self, slot: SlotId, request: SlotId, limit: &Limit) {
         let burden = self.features.work_left.burden(slot);
-        if burden.account != NONE && limit.depth >= burden.mark {
+        if burden.account != MemberId::NONE && limit.depth >= burden.mark {
             self.features.work_left.go_on_in(slot, request);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::tracks::{RecordedRequest, StageTime};
 use crate::code::Code;
+use crate::code::{MemberId, StageId};
 use weir_plan::NodeId;
 use weir_policy::history::StageKind;
 use weir_policy::{Kind, Outcome};
@@ -126,9 +127,9 @@ impl HistoryStore {
 }
 
 fn history(code: &Code, replication: u32, noted: RecordedRequest) -> History {
-    let node = |stage: u32, member: u32| {
-        let stage = &code.stages[stage as usize];
-        stage.nodes[(member - code.blocks[stage.block as usize].base) as usize]
+    let node = |stage: StageId, member: MemberId| {
+        let stage = &code.stages[stage.index()];
+        stage.nodes[(member.0 - code.blocks[stage.block as usize].base) as usize]
     };
     let stage = |&(stay, counts): &(StageTime, bool)| {
         let tried = (stay.tried as usize).checked_sub(1).and_then(|at| noted.tries.get(at));

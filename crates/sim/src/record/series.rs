@@ -5,6 +5,7 @@
 //! parts as needed, each two are merged: integrals are kept, so nothing is lost.
 
 use crate::code::Code;
+use crate::code::SiteId;
 use weir_plan::Point;
 
 /// The most parts.
@@ -22,7 +23,7 @@ pub(crate) struct StateSample {
     pub busy: Vec<u64>,
     pub waiting: Vec<u64>,
     /// Site, and how many members are up, of each stage that fails and is repaired.
-    pub up: Vec<(u32, u32)>,
+    pub up: Vec<(SiteId, u32)>,
     /// Of each balancer site whose targets' health can change.
     pub pools: Vec<PoolSample>,
 }
@@ -30,7 +31,7 @@ pub(crate) struct StateSample {
 /// The targets of a site's balancers, all together.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct PoolSample {
-    pub site: u32,
+    pub site: SiteId,
     pub targets: u32,
     pub down: u32,
     pub ejected: u32,
@@ -134,7 +135,7 @@ pub struct Series {
 impl Samples {
     pub fn series(&self, point: &Point, code: &Code) -> Series {
         let parts = self.all.len();
-        let place = |site: u32| point.sites[site as usize].label.clone();
+        let place = |site: SiteId| point.sites[site.index()].label.clone();
         let mut series = Series {
             part_ns: self.distance,
             end_ns: self.all.last().map_or(0, |look| look.at),
@@ -143,9 +144,9 @@ impl Samples {
             in_flight: self.average(|look| look.in_flight),
             ..Series::default()
         };
-        let mut sites: Vec<u32> = Vec::new();
+        let mut sites: Vec<SiteId> = Vec::new();
         for &stage in &code.order {
-            let stage = &code.stages[stage as usize];
+            let stage = &code.stages[stage.index()];
             let Some(gauge) = stage.gauge else { continue };
             let at = sites.iter().position(|site| *site == stage.site).unwrap_or_else(|| {
                 sites.push(stage.site);

@@ -4,14 +4,15 @@ use super::history::{HistoryStore, Selection};
 use super::series::Samples;
 use super::typical::Sums;
 use crate::code::Code;
+use crate::code::{MemberId, StageId};
 use weir_policy::Outcome;
 use weir_policy::history::StageKind;
 
 /// A request's time at a stage, or (of no length) the answer that it got there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StageTime {
-    pub stage: u32,
-    pub member: u32,
+    pub stage: StageId,
+    pub member: MemberId,
     pub what: StageKind,
     pub from: u64,
     pub to: u64,
@@ -25,7 +26,7 @@ pub(crate) struct StageTime {
 }
 
 impl StageTime {
-    pub fn new(stage: u32, member: u32, what: StageKind, from: u64, to: u64) -> StageTime {
+    pub fn new(stage: StageId, member: MemberId, what: StageKind, from: u64, to: u64) -> StageTime {
         StageTime { stage, member, what, from, to, attempt: 1, branch: 0, tried: 0, said: None }
     }
 
@@ -37,8 +38,8 @@ impl StageTime {
 /// A target that a balancer sent a request to: the balancer's place, and what came back, if anything did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Try {
-    pub stage: u32,
-    pub member: u32,
+    pub stage: StageId,
+    pub member: MemberId,
     pub target: u32,
     pub outcome: Option<Outcome>,
     /// The attempt that encloses it.

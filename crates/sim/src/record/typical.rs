@@ -13,6 +13,7 @@
 
 use super::tracks::RecordedRequest;
 use crate::code::Code;
+use crate::code::SiteId;
 use std::collections::BTreeMap;
 use weir_plan::Point;
 use weir_policy::history::StageKind;
@@ -55,13 +56,13 @@ pub struct Typical {
 struct Sum {
     requests: u64,
     ns: u128,
-    parts: BTreeMap<(u32, StageKind), u128>,
+    parts: BTreeMap<(SiteId, StageKind), u128>,
 }
 
 /// The sums of a replication, by class of latency.
 pub(crate) struct Sums {
     /// The site of each stage.
-    sites: Vec<u32>,
+    sites: Vec<SiteId>,
     by_latency: BTreeMap<u32, Sum>,
 }
 
@@ -81,7 +82,7 @@ impl Sums {
         sum.requests += 1;
         sum.ns += u128::from(latency);
         for (stay, _) in noted.stays.iter().filter(|(stay, counts)| *counts && stay.to > stay.from) {
-            let key = (self.sites[stay.stage as usize], stay.what);
+            let key = (self.sites[stay.stage.index()], stay.what);
             *sum.parts.entry(key).or_default() += u128::from(stay.to - stay.from);
         }
     }
@@ -109,8 +110,8 @@ impl Sums {
         }
         let requests = (near.requests > 0).then_some(near.requests)?;
         let ms = |ns: u128| ns as f64 / 1e6 / requests as f64;
-        let part = |(&(site, what), &ns): (&(u32, StageKind), &u128)| TimePart {
-            place: point.sites[site as usize].label.clone(),
+        let part = |(&(site, what), &ns): (&(SiteId, StageKind), &u128)| TimePart {
+            place: point.sites[site.index()].label.clone(),
             what,
             ms: ms(ns),
             share: if near.ns > 0 { ns as f64 / near.ns as f64 } else { 0.0 },

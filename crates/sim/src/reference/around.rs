@@ -1,6 +1,7 @@
 //! Compiles balancers with what surrounds them, and the nodes that choose, limit and hedge, to tables.
 
 use super::build::{Act, Builder};
+use crate::code::MemberId;
 use crate::code::guards::BalancerNesting;
 use crate::code::request_kinds::ChoiceRule;
 use crate::compile::blocks::Draft;
@@ -74,8 +75,8 @@ impl Builder<'_> {
     pub(super) fn balance(&mut self, lb: &Lb, draft: &Draft, position: usize) -> Act {
         let index = self.tables.lbs.len() as u32;
         let offset = self.layout.add_instances(&mut self.code, draft, position, index);
-        for (&node, member) in draft.nodes[position].iter().zip(draft.base..) {
-            self.instances.insert(node, member.wrapping_add(offset));
+        for (&node, member) in draft.nodes[position].iter().zip((draft.base..).map(MemberId)) {
+            self.instances.insert(node, member.number_from(offset));
             let named = lb.balance.traits().hashes || lb.sticky.is_some();
             let Edge::List(list) = self.layout.point.nodes[node as usize].to else { continue };
             if lb.balance.traits().probes {

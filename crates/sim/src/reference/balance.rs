@@ -1,11 +1,12 @@
 //! Balancers: picks, outcomes, waiting while all targets are full, and the timers of what surrounds a balancer.
 
 use super::branch::{Frame, Phase};
-use super::build::NONE;
 use super::run::{Flow, Reference, what};
+use crate::code::StageId;
 use crate::code::Targets;
 use crate::code::bounds::{HORIZON_NS, MOST_IN_VAIN};
 use crate::code::order::{Class, Entry, order_key};
+use crate::code::{MemberId, SlotId};
 use crate::state::hops::tag;
 use weir_model::queue::Line;
 use weir_policy::config::Exclude;
@@ -63,27 +64,27 @@ const SPARE: u32 = u32::MAX;
 
 impl Reference<'_> {
     /// The balancer of a member.
-    pub(super) fn instance(&self, lb: u32, member: u32) -> u32 {
-        member.wrapping_add(self.tables.lbs[lb as usize].offset)
+    pub(super) fn instance(&self, lb: u32, member: MemberId) -> u32 {
+        member.number_from(self.tables.lbs[lb as usize].offset)
     }
 
     /// The loop whose state of the balancer a branch uses.
-    pub(super) fn on(&self, lb: u32, slot: u32) -> u32 {
-        let meets = self.branches.slots[slot as usize].meets;
+    pub(super) fn on(&self, lb: u32, slot: SlotId) -> u32 {
+        let meets = self.branches.slots[slot.index()].meets;
         if self.tables.lbs[lb as usize].shared { 0 } else { meets }
     }
 
     /// A branch arrives at a balancer.
-    pub(super) fn pick(&mut self, slot: u32, lb: u32) -> Flow {
+    pub(super) fn pick(&mut self, slot: SlotId, lb: u32) -> Flow {
         let tables = self.tables;
         let site = &tables.lbs[lb as usize];
-        let branch = &self.branches.slots[slot as usize];
+        let branch = &self.branches.slots[slot.index()];
         let index = self.instance(lb, branch.member);
         if branch.phase != Phase::Retake {
             let counter = tables.visits_of_lbs.get(&index).copied();
-            self.branches.slots[slot as usize].came = self.branches.come_again(slot, counter);
+            self.branches.slots[slot.index()].came = self.branches.come_again(slot, counter);
         }
-        self.branches.slots[slot as usize].phase = Phase::Out;
+        self.branches.slots[slot.index()].phase = Phase::Out;
         if site.measures_probes {
             self.probe(lb, index, slot);
         }
@@ -94,16 +95,16 @@ impl Reference<'_> {
         }
     }
 
-    fn ask(&mut self, slot: u32, lb: u32, index: u32) -> PickOutcome {
+    fn ask(&mut self, slot: SlotId, lb: u32, index: u32) -> PickOutcome {
         let site = &self.tables.lbs[lb as usize];
-        let branch = &self.branches.slots[slot as usize];
+        let branch = &self.branches.slots[slot.index()];
         let picks = self.balancers[index as usize].picks;
         let (draw, own) = (self.branches.choice_key(slot, picks, branch.came), tag(index, branch.serial));
         self.excluded.clear();
-        if branch.exclude != Exclude::None && branch.tries_of != NONE {
-            self.branches.tried[branch.tries_of as usize].add_to(own, &mut self.excluded);
+        if branch.exclude != Exclude::None && branch.tries_of.is_some() {
+            self.branches.tried[branch.tries_of.index()].add_to(own, &mut self.excluded);
         }
-        if branch.hedge_of != NONE {
+        if branch.hedge_of.is_some() {
             self.branches.open_elsewhere(slot, own, &mut self.excluded);
         }
         let key = site.key.and_then(|key| self.key(slot, key));
@@ -111,25 +112,25 @@ impl Reference<'_> {
             self.tell_work_left(index, self.on(lb, slot));
         }
         let cookies = self.balancers[index as usize].sticky.as_ref();
-        let sticky = cookies.zip(self.branches.slots[slot as usize].key);
+        let sticky = cookies.zip(self.branches.slots[slot.index()].key);
         let sticky = sticky.and_then(|(cookies, key)| cookies.target(&self.jar, key));
         let ask = Ask { draw, key, now_ns: self.now_ns, exclude: &self.excluded, sticky };
         let on = self.on(lb, slot);
         self.balancers[index as usize].upstream.on(on).pick(&ask)
     }
 
-    fn go_to(&mut self, slot: u32, index: u32, ticket: Ticket) -> Flow {
-        let branch = self.branches.slots[slot as usize];
+    fn go_to(&mut self, slot: SlotId, index: u32, ticket: Ticket) -> Flow {
+        let branch = self.branches.slots[slot.index()];
         let (exclude, tries_of, hedge_of) = (branch.exclude, branch.tries_of, branch.hedge_of);
         let own = tag(index, branch.serial);
-        if exclude != Exclude::None && tries_of != NONE {
-            self.branches.tried[tries_of as usize].picked(exclude, own, ticket.target);
+        if exclude != Exclude::None && tries_of.is_some() {
+            self.branches.tried[tries_of.index()].picked(exclude, own, ticket.target);
         }
-        if hedge_of != NONE {
+        if hedge_of.is_some() {
             self.branches.note_open(slot, own, ticket.target);
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
-        if let Some(busy) = self.busy.get_mut(self.code.ends.server(to.member) as usize) {
+        if let Some(busy) = self.busy.get_mut(self.code.ends.server(to.member).index()) {
             busy.entered();
         }
         let frame = Frame {
@@ -142,9 +143,9 @@ impl Reference<'_> {
         };
         self.branches.push_frame(slot, frame);
         if let Some(recorder) = &mut self.branches.recorder {
-            recorder.pick(slot, branch.stage, branch.member, ticket.target);
+            recorder.pick(slot, StageId(branch.stage), branch.member, ticket.target);
         }
-        let branch = &mut self.branches.slots[slot as usize];
+        let branch = &mut self.branches.slots[slot.index()];
         (branch.stage, branch.member) = (to.pc, to.member);
         if self.work_left.is_asked(self.code.ends.work(to.member)) {
             self.bring_work(slot, to);
@@ -153,28 +154,28 @@ impl Reference<'_> {
     }
 
     /// No target is left: an error, or the spare node.
-    fn nobody_left(&mut self, slot: u32, lb: u32) -> Flow {
+    fn nobody_left(&mut self, slot: SlotId, lb: u32) -> Flow {
         let site = &self.tables.lbs[lb as usize];
-        let branch = &self.branches.slots[slot as usize];
+        let branch = &self.branches.slots[slot.index()];
         let Some(spares) = site.spares else { return self.refuse(slot, Kind::NoTarget) };
-        let to = self.tables.spares[branch.member.wrapping_add(spares) as usize];
+        let to = self.tables.spares[branch.member.index_from(spares)];
         let frame = Frame { stage: branch.stage, member: branch.member, index: SPARE, ..Frame::default() };
         self.branches.push_frame(slot, frame);
-        let branch = &mut self.branches.slots[slot as usize];
+        let branch = &mut self.branches.slots[slot.index()];
         (branch.stage, branch.member) = (to.pc, to.member);
         Flow::In
     }
 
     /// All targets are full.
-    fn wait_for_target(&mut self, slot: u32, lb: u32, index: u32) -> Flow {
+    fn wait_for_target(&mut self, slot: SlotId, lb: u32, index: u32) -> Flow {
         let site = &self.tables.lbs[lb as usize];
         let line = &mut self.balancers[index as usize].line;
         if u64::from(line.len()) >= site.max_waiting {
             return self.refuse(slot, Kind::Overloaded);
         }
-        line.join(&mut self.links, slot);
+        line.join(&mut self.links, slot.0);
         self.balancers[index as usize].vain = 0;
-        let branch = &mut self.branches.slots[slot as usize];
+        let branch = &mut self.branches.slots[slot.index()];
         branch.phase = Phase::Line;
         branch.since = self.now_ns;
         self.stops(slot);
@@ -186,16 +187,16 @@ impl Reference<'_> {
 
     /// Lets waiting requests continue, as far as there is room.
     pub(super) fn admit(&mut self, index: u32) {
-        while let Some(slot) = self.balancers[index as usize].line.peek() {
+        while let Some(slot) = self.balancers[index as usize].line.peek().map(SlotId) {
             let lb = self.balancers[index as usize].lb;
             let picked = self.ask(slot, lb, index);
             if picked == PickOutcome::Full {
                 return;
             }
-            self.balancers[index as usize].line.take_out(&mut self.links, slot);
+            self.balancers[index as usize].line.take_out(&mut self.links, slot.0);
             self.balancers[index as usize].vain = 0;
             self.charge(slot);
-            let branch = &mut self.branches.slots[slot as usize];
+            let branch = &mut self.branches.slots[slot.index()];
             branch.epoch = branch.epoch.wrapping_add(1);
             match picked {
                 PickOutcome::Target(ticket) => {
@@ -208,9 +209,9 @@ impl Reference<'_> {
     }
 
     /// A branch has returned from the target that was picked.
-    pub(super) fn picked_is_back(&mut self, slot: u32, lb: u32) -> Flow {
+    pub(super) fn picked_is_back(&mut self, slot: SlotId, lb: u32) -> Flow {
         let site = &self.tables.lbs[lb as usize];
-        let branch = &self.branches.slots[slot as usize];
+        let branch = &self.branches.slots[slot.index()];
         let (outcome, order, key) = (branch.outcome, branch.order, branch.key);
         let (status, relayed) = (branch.answered_with(), branch.relayed);
         let index = self.instance(lb, branch.member);
@@ -219,8 +220,8 @@ impl Reference<'_> {
             return Flow::Out;
         }
         self.work_left.drop(slot);
-        if branch.exclude != Exclude::None && branch.tries_of != NONE {
-            self.branches.tried[branch.tries_of as usize].came_back(
+        if branch.exclude != Exclude::None && branch.tries_of.is_some() {
+            self.branches.tried[branch.tries_of.index()].came_back(
                 branch.exclude,
                 tag(index, branch.serial),
                 frame.index,
@@ -246,7 +247,7 @@ impl Reference<'_> {
         if site.watches || outcome == Some(Kind::ConnectFailed) {
             self.watch(index);
         }
-        self.branches.slots[slot as usize].relayed = outcome.is_some();
+        self.branches.slots[slot.index()].relayed = outcome.is_some();
         if !self.balancers[index as usize].line.is_empty() {
             self.admit(index);
         }
@@ -254,7 +255,7 @@ impl Reference<'_> {
     }
 
     /// A branch is cut off behind a target.
-    pub(super) fn pick_is_cut(&mut self, lb: u32, member: u32, frame: Frame) {
+    pub(super) fn pick_is_cut(&mut self, lb: u32, member: MemberId, frame: Frame) {
         if frame.index == SPARE {
             return;
         }
@@ -275,7 +276,7 @@ impl Reference<'_> {
             return;
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
-        self.busy[self.code.ends.server(to.member) as usize].left(self.now_ns - ticket.at_ns);
+        self.busy[self.code.ends.server(to.member).index()].left(self.now_ns - ticket.at_ns);
     }
 
     /// Schedules the next examination of a balancer for when its health, or the targets it passes over, change by

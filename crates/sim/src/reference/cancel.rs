@@ -4,17 +4,18 @@
 //! outside of that place is given back, and the branch continues to it, unwanted.
 
 use super::branch::{Branch, Frame, Phase};
-use super::build::{Act, NONE};
+use super::build::Act;
 #[cfg(test)]
 use super::run::Sabotage;
 use super::run::{Flow, Reference};
+use crate::code::{MemberId, SlotId};
 use weir_policy::Kind;
 
 /// A stage that a branch is at or has passed.
 #[derive(Clone, Copy)]
 struct Position {
     stage: u32,
-    member: u32,
+    member: MemberId,
     depth: u16,
     /// The branch's frame there.
     frame: Frame,
@@ -24,16 +25,16 @@ struct Position {
 
 impl Reference<'_> {
     /// A branch with a limit did not return in time: it is cut off, and its parent continues with an error.
-    pub(super) fn cut_child(&mut self, child: u32, kind: Kind) {
-        let parent = self.branches.slots[child as usize].parent;
-        if parent == NONE {
+    pub(super) fn cut_child(&mut self, child: SlotId, kind: Kind) {
+        let parent = self.branches.slots[child.index()].parent;
+        if parent == SlotId::NONE {
             return;
         }
         self.settle(child);
         self.branches.hand_visits(child, parent);
         #[cfg(test)]
         if self.sabotage == Some(Sabotage::KeepChild) && self.clients.issued >= 100 {
-            self.branches.slots[child as usize].parent = NONE;
+            self.branches.slots[child.index()].parent = SlotId::NONE;
             self.resume_parent(parent, Some(kind), 0);
             return self.run_branch(parent, Flow::Out);
         }
@@ -44,80 +45,80 @@ impl Reference<'_> {
     }
 
     /// The client of a request leaves.
-    pub(super) fn leave_client(&mut self, slot: u32) {
+    pub(super) fn leave_client(&mut self, slot: SlotId) {
         self.settle(slot);
-        self.branches.slots[slot as usize].outcome = Some(Kind::Cancelled);
+        self.branches.slots[slot.index()].outcome = Some(Kind::Cancelled);
         self.end_request(slot);
         self.cancel(slot, false);
     }
 
     /// A branch with children continues with their outcome and the status of their answer (0: none).
-    pub(super) fn resume_parent(&mut self, parent: u32, outcome: weir_policy::Outcome, status: u16) {
-        let branch = &mut self.branches.slots[parent as usize];
+    pub(super) fn resume_parent(&mut self, parent: SlotId, outcome: weir_policy::Outcome, status: u16) {
+        let branch = &mut self.branches.slots[parent.index()];
         (branch.outcome, branch.status, branch.relayed) = (outcome, status, false);
         branch.since = self.now_ns;
         branch.epoch = branch.epoch.wrapping_add(1);
-        self.branches.child[parent as usize] = NONE;
+        self.branches.child[parent.index()] = SlotId::NONE;
     }
 
     /// Books the time of a branch that is about to be cut off, down to where the request is, and moves its notes to
     /// its parent: that time counts.
-    pub(super) fn settle(&mut self, slot: u32) {
-        if self.branches.slots[slot as usize].phase == Phase::Children {
+    pub(super) fn settle(&mut self, slot: SlotId) {
+        if self.branches.slots[slot.index()].phase == Phase::Children {
             if let Some(child) = self.standing_child(slot) {
-                if self.branches.groups[slot as usize].hedging.is_some() {
-                    self.note_start(slot, self.branches.slots[child as usize].begun);
+                if self.branches.groups[slot.index()].hedging.is_some() {
+                    self.note_start(slot, self.branches.slots[child.index()].begun);
                 }
                 self.settle(child);
-                let hedged = self.branches.groups[slot as usize].hedging.is_some();
-                let first = hedged && self.branches.slots[child as usize].index == 0;
-                if first || child == self.branches.child[slot as usize] {
+                let hedged = self.branches.groups[slot.index()].hedging.is_some();
+                let first = hedged && self.branches.slots[child.index()].index == 0;
+                if first || child == self.branches.child[slot.index()] {
                     self.branches.hand_visits(child, slot);
                 }
             }
-            self.branches.slots[slot as usize].since = self.now_ns;
+            self.branches.slots[slot.index()].since = self.now_ns;
         } else {
             self.charge(slot);
         }
-        let parent = self.branches.slots[slot as usize].parent;
-        if parent != NONE && self.tables.notes {
+        let parent = self.branches.slots[slot.index()].parent;
+        if parent.is_some() && self.tables.notes {
             self.move_notes(slot, parent);
         }
     }
 
     /// Copies the visits of a child that is about to be cut off to its parent, which is on the same way.
-    pub(super) fn settle_visits(&mut self, child: u32, parent: u32) {
-        let single = self.branches.child[child as usize];
-        let hedged = self.branches.groups[child as usize].hedging.is_some();
-        let first = self.branches.groups[child as usize].branches.first().copied().filter(|_| hedged);
-        let inner = if single == NONE { first.unwrap_or(NONE) } else { single };
-        if self.branches.slots[child as usize].phase == Phase::Children && inner != NONE {
+    pub(super) fn settle_visits(&mut self, child: SlotId, parent: SlotId) {
+        let single = self.branches.child[child.index()];
+        let hedged = self.branches.groups[child.index()].hedging.is_some();
+        let first = self.branches.groups[child.index()].branches.first().copied().filter(|_| hedged);
+        let inner = if single == SlotId::NONE { first.unwrap_or(SlotId::NONE) } else { single };
+        if self.branches.slots[child.index()].phase == Phase::Children && inner != SlotId::NONE {
             self.settle_visits(inner, child);
         }
         self.branches.hand_visits(child, parent);
     }
 
     /// Moves the notes of one branch to another.
-    pub(super) fn move_notes(&mut self, from: u32, to: u32) {
+    pub(super) fn move_notes(&mut self, from: SlotId, to: SlotId) {
         if let Some(recorder) = &mut self.branches.recorder {
             recorder.move_stays(from, to);
         }
-        let mut notes = std::mem::take(&mut self.branches.notes[from as usize]);
-        self.branches.notes[to as usize].append(&mut notes);
-        self.branches.notes[from as usize] = notes;
+        let mut notes = std::mem::take(&mut self.branches.notes[from.index()]);
+        self.branches.notes[to.index()].append(&mut notes);
+        self.branches.notes[from.index()] = notes;
     }
 
     /// The branch whose answer was waited for: a single one, or the first that is open.
-    fn standing_child(&self, slot: u32) -> Option<u32> {
-        let single = self.branches.child[slot as usize];
-        if single != NONE {
+    fn standing_child(&self, slot: SlotId) -> Option<SlotId> {
+        let single = self.branches.child[slot.index()];
+        if single != SlotId::NONE {
             return Some(single);
         }
-        self.branches.groups[slot as usize].branches.iter().copied().find(|b| *b != NONE)
+        self.branches.groups[slot.index()].branches.iter().copied().find(|b| b.is_some())
     }
 
     /// Cuts a branch off. With `force`, no request behind it continues.
-    pub(super) fn cancel(&mut self, slot: u32, force: bool) {
+    pub(super) fn cancel(&mut self, slot: SlotId, force: bool) {
         #[cfg(test)]
         self.see_cut(slot, force);
         let goes_on = if force { None } else { self.outermost_that_goes_on(slot) };
@@ -140,27 +141,27 @@ impl Reference<'_> {
         self.charge(slot);
         self.spend_notes(slot);
         self.unwanted_behind(slot);
-        let branch = &mut self.branches.slots[slot as usize];
+        let branch = &mut self.branches.slots[slot.index()];
         (branch.floor_depth, branch.floor_stage) = (depth, stage);
-        branch.parent = NONE;
+        branch.parent = SlotId::NONE;
         self.stay_in_cell(slot);
     }
 
     /// Marks a branch that continues, and all its children, as unwanted. They keep the list of targets that the request
     /// tried: the branch that kept it for them is removed.
-    fn unwanted_behind(&mut self, slot: u32) {
+    fn unwanted_behind(&mut self, slot: SlotId) {
         let heir = slot;
-        let Branch { tries_of, hedge_of, .. } = self.branches.slots[slot as usize];
-        let inherits = tries_of != NONE && tries_of != heir;
+        let Branch { tries_of, hedge_of, .. } = self.branches.slots[slot.index()];
+        let inherits = tries_of.is_some() && tries_of != heir;
         if inherits {
-            self.branches.tried[heir as usize] = self.branches.tried[tries_of as usize].clone();
+            self.branches.tried[heir.index()] = self.branches.tried[tries_of.index()].clone();
         }
         let mut stack = vec![slot];
         while let Some(slot) = stack.pop() {
-            let branch = &mut self.branches.slots[slot as usize];
+            let branch = &mut self.branches.slots[slot.index()];
             branch.wanted = false;
             if branch.hedge_of == hedge_of {
-                branch.hedge_of = NONE;
+                branch.hedge_of = SlotId::NONE;
             }
             if inherits && branch.tries_of == tries_of {
                 branch.tries_of = heir;
@@ -169,29 +170,29 @@ impl Reference<'_> {
                 self.charge(slot);
                 continue;
             }
-            let single = self.branches.child[slot as usize];
-            if single != NONE {
+            let single = self.branches.child[slot.index()];
+            if single != SlotId::NONE {
                 stack.push(single);
             } else {
-                let group = &self.branches.groups[slot as usize];
-                stack.extend(group.branches.iter().copied().filter(|b| *b != NONE));
+                let group = &self.branches.groups[slot.index()];
+                stack.extend(group.branches.iter().copied().filter(|b| b.is_some()));
             }
         }
     }
 
     /// Removes a branch, with all that it holds and all its children.
-    fn cut_off(&mut self, slot: u32, force: bool) {
-        if self.branches.slots[slot as usize].phase == Phase::Children {
-            let single = self.branches.child[slot as usize];
-            if single != NONE {
+    fn cut_off(&mut self, slot: SlotId, force: bool) {
+        if self.branches.slots[slot.index()].phase == Phase::Children {
+            let single = self.branches.child[slot.index()];
+            if single != SlotId::NONE {
                 self.cancel(single, force);
             } else {
-                let open = std::mem::take(&mut self.branches.groups[slot as usize].branches);
-                open.iter().filter(|b| **b != NONE).for_each(|b| self.cancel(*b, force));
-                self.branches.groups[slot as usize].branches = open;
+                let open = std::mem::take(&mut self.branches.groups[slot.index()].branches);
+                open.iter().filter(|b| b.is_some()).for_each(|b| self.cancel(*b, force));
+                self.branches.groups[slot.index()].branches = open;
             }
         } else {
-            let branch = &mut self.branches.slots[slot as usize];
+            let branch = &mut self.branches.slots[slot.index()];
             branch.wanted = false;
             self.charge(slot);
         }
@@ -210,8 +211,8 @@ impl Reference<'_> {
         self.branches.remove(slot);
     }
 
-    fn innermost(&self, slot: u32) -> Position {
-        let branch = &self.branches.slots[slot as usize];
+    fn innermost(&self, slot: SlotId) -> Position {
+        let branch = &self.branches.slots[slot.index()];
         Position {
             stage: branch.stage,
             member: branch.member,
@@ -222,8 +223,8 @@ impl Reference<'_> {
     }
 
     /// The stage around a position; `None` at the one where the branch ends.
-    fn around(&self, slot: u32, at: Position) -> Option<Position> {
-        let branch = &self.branches.slots[slot as usize];
+    fn around(&self, slot: SlotId, at: Position) -> Option<Position> {
+        let branch = &self.branches.slots[slot.index()];
         if (at.stage, at.depth) == (branch.floor_stage, branch.floor_depth) {
             return None;
         }
@@ -237,8 +238,8 @@ impl Reference<'_> {
     }
 
     /// Depth and stage of the outermost queue or server whose request continues.
-    pub(super) fn outermost_that_goes_on(&self, slot: u32) -> Option<(u16, u32)> {
-        let phase = self.branches.slots[slot as usize].phase;
+    pub(super) fn outermost_that_goes_on(&self, slot: SlotId) -> Option<(u16, u32)> {
+        let phase = self.branches.slots[slot.index()].phase;
         let mut at = Some(self.innermost(slot));
         let mut found = None;
         while let Some(here) = at {
@@ -258,8 +259,8 @@ impl Reference<'_> {
     }
 
     /// Gives back what a branch holds at a position.
-    fn give_back(&mut self, slot: u32, at: Position) {
-        let branch = &self.branches.slots[slot as usize];
+    fn give_back(&mut self, slot: SlotId, at: Position) {
+        let branch = &self.branches.slots[slot.index()];
         let (phase, selected) = (branch.phase, branch.selected);
         match self.tables.nodes[at.stage as usize].act {
             Act::Queue { .. } | Act::Share { .. } | Act::Balance { .. } if at.own && phase == Phase::Line => {
@@ -286,16 +287,16 @@ impl Reference<'_> {
             self.now_ns = self.ledger.last_step.max(self.ledger.last_stop);
         }
         // A branch in a line gets no further.
-        for slot in 0..self.branches.slots.len() as u32 {
-            let branch = &self.branches.slots[slot as usize];
+        for slot in (0..self.branches.slots.len() as u32).map(SlotId) {
+            let branch = &self.branches.slots[slot.index()];
             if branch.live && branch.phase == Phase::Line {
                 self.leave_line(slot);
-                self.branches.slots[slot as usize].phase = Phase::Lost;
+                self.branches.slots[slot.index()].phase = Phase::Lost;
             }
         }
-        for slot in 0..self.branches.slots.len() as u32 {
-            let branch = &mut self.branches.slots[slot as usize];
-            if !branch.live || branch.parent != NONE {
+        for slot in (0..self.branches.slots.len() as u32).map(SlotId) {
+            let branch = &mut self.branches.slots[slot.index()];
+            if !branch.live || branch.parent.is_some() {
                 continue;
             }
             if branch.wanted {

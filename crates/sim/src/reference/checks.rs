@@ -3,6 +3,7 @@
 use super::branch::{Branch, Phase};
 use super::build::{Act, NONE};
 use super::run::{Flow, Reference, what};
+use crate::code::SlotId;
 use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_plan::Mode;
@@ -49,7 +50,7 @@ impl Reference<'_> {
                 .with(u64::from(target))
                 .with(self.checks_begun);
             self.checks_begun += 1;
-            let branch = &mut self.branches.slots[slot as usize];
+            let branch = &mut self.branches.slots[slot.index()];
             (branch.stage, branch.member, branch.floor_stage) = (to.pc, to.member, to.pc);
             (branch.way, branch.tries, branch.since) = (way, way, self.now_ns);
             (branch.order, branch.rank) = (CHECKS | u64::from(index), target.min((1 << 14) - 1));
@@ -57,14 +58,14 @@ impl Reference<'_> {
             let (order, rank, tag) = (branch.order, branch.rank, branch.tag);
             let at = self.now_ns.saturating_add(timeout_ns).min(u64::MAX - 1);
             let key = crate::code::order::ranked(order_key(Class::Limit, order), rank);
-            self.pending.push(self.now_ns, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
+            self.pending.push(self.now_ns, Entry { at, key, who: what::CHECK_LIMIT | slot.0, tag });
             self.run_branch(slot, Flow::In);
         }
         self.schedule_check(index);
     }
 
     /// A check enters a stage; most stages do not affect checks.
-    pub(super) fn check_enters(&mut self, slot: u32, act: Act) -> Flow {
+    pub(super) fn check_enters(&mut self, slot: SlotId, act: Act) -> Flow {
         match act {
             // A node that balances is alive: the targets behind it have checks of their own.
             Act::Balance { .. } | Act::Sequence { .. } | Act::Fanout { .. } | Act::Choose { .. } => {
@@ -87,7 +88,7 @@ impl Reference<'_> {
             }
             Act::Answer { status } => {
                 self.check_arrives(slot);
-                self.branches.slots[slot as usize].status = status;
+                self.branches.slots[slot.index()].status = status;
                 let ns = self.check_cost_ns(slot);
                 self.sleep(slot, Phase::Out, ns, Class::Step, false)
             }
@@ -105,8 +106,8 @@ impl Reference<'_> {
     }
 
     /// The work of a check at a server, with everything that lengthens its work.
-    pub(super) fn check_cost_ns(&self, slot: u32) -> u64 {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn check_cost_ns(&self, slot: SlotId) -> u64 {
+        let branch = &self.branches.slots[slot.index()];
         let lb = self.balancers[branch.check as usize].lb;
         let site = &self.tables.lbs[lb as usize];
         let cost_ns = if branch.probe == NONE { site.check_cost_ns } else { site.probe_cost_ns };
@@ -114,18 +115,18 @@ impl Reference<'_> {
     }
 
     /// Whether a check only connects.
-    fn connects_only(&self, slot: u32) -> bool {
-        let branch = &self.branches.slots[slot as usize];
+    fn connects_only(&self, slot: SlotId) -> bool {
+        let branch = &self.branches.slots[slot.index()];
         let lb = self.balancers[branch.check as usize].lb;
         branch.probe == NONE && self.tables.lbs[lb as usize].check_expects.is_empty()
     }
 
-    fn is_leaf(&self, slot: u32) -> bool {
-        let stage = self.branches.slots[slot as usize].stage;
+    fn is_leaf(&self, slot: SlotId) -> bool {
+        let stage = self.branches.slots[slot.index()].stage;
         matches!(self.tables.nodes[stage as usize].next, super::build::Next::Leaf)
     }
 
-    fn check_meets_fault(&mut self, slot: u32, fault: u32) -> Flow {
+    fn check_meets_fault(&mut self, slot: SlotId, fault: u32) -> Flow {
         let site = &self.tables.faults[fault as usize];
         if site.checks_pass && !self.is_up_for(slot, fault) {
             // The node answers checks although it is down.
@@ -135,11 +136,11 @@ impl Reference<'_> {
     }
 
     /// A check returns to a stage.
-    pub(super) fn check_comes_back(&mut self, slot: u32, act: Act) -> Flow {
+    pub(super) fn check_comes_back(&mut self, slot: SlotId, act: Act) -> Flow {
         match act {
             Act::Cable { cable } => self.cross(slot, cable, false),
             Act::Queue { queue } => {
-                let member = self.branches.slots[slot as usize].member;
+                let member = self.branches.slots[slot.index()].member;
                 self.leave_queue(queue, member, false);
                 Flow::Out
             }
@@ -182,8 +183,8 @@ impl Reference<'_> {
     }
 
     /// A check timed out.
-    pub(super) fn check_times_out(&mut self, slot: u32) {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn check_times_out(&mut self, slot: SlotId) {
+        let branch = &self.branches.slots[slot.index()];
         let (index, target, probe) = (branch.check, branch.index, branch.probe);
         self.checks_live -= 1;
         self.cancel(slot, true);

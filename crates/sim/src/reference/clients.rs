@@ -4,6 +4,8 @@ use super::build::NONE;
 #[cfg(test)]
 use super::run::Sabotage;
 use super::run::{Flow, Reference, what};
+use crate::code::MemberId;
+use crate::code::SlotId;
 use crate::code::bounds::{AT_ONE_INSTANT, Cut};
 use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::state::meter::Snapshot;
@@ -172,7 +174,7 @@ impl Reference<'_> {
         let sender = self.tables.reads_keys.then(|| key.unwrap_or_else(|| hash_number(client)));
         let meets = crate::compile::loops::meets(self.tables.loops.first, way);
         let slot = self.branches.add();
-        let branch = &mut self.branches.slots[slot as usize];
+        let branch = &mut self.branches.slots[slot.index()];
         (branch.stage, branch.member) = (self.tables.start, self.tables.start_member);
         branch.floor_stage = branch.stage;
         (branch.way, branch.tries) = (way, way);
@@ -183,7 +185,7 @@ impl Reference<'_> {
         let (tag, ranked) = (branch.tag, ranked(order_key(Class::Limit, order), 0));
         if let Some(ns) = self.clients.patience_ns {
             let at = self.now_ns.saturating_add(ns).min(u64::MAX - 1);
-            self.schedule(Entry { at, key: ranked, who: what::LIMIT | slot, tag }, true);
+            self.schedule(Entry { at, key: ranked, who: what::LIMIT | slot.0, tag }, true);
         }
         if let Some(recorder) = &mut self.branches.recorder {
             recorder.begin(slot, ordinal, self.now_ns, selected);
@@ -194,12 +196,12 @@ impl Reference<'_> {
     }
 
     /// A request is answered, or its client has left.
-    pub(super) fn end_request(&mut self, slot: u32) {
-        for (part, ns) in self.branches.notes[slot as usize].drain(..) {
+    pub(super) fn end_request(&mut self, slot: SlotId) {
+        for (part, ns) in self.branches.notes[slot.index()].drain(..) {
             let sum = &mut self.ledger.parts[part as usize];
             *sum = sum.wrapping_add(ns);
         }
-        let branch = &self.branches.slots[slot as usize];
+        let branch = &self.branches.slots[slot.index()];
         let latency = self.now_ns - branch.arrived;
         let user = branch.user;
         if let Some(recorder) = &mut self.branches.recorder {
@@ -261,16 +263,16 @@ impl Reference<'_> {
         self.ledger.gauges.iter_mut().for_each(|g| g.most = 0);
         let tables = self.tables;
         for site in &tables.queues {
-            for member in site.base..site.base + site.members {
-                let waiting = self.queues[member.wrapping_add(site.offset) as usize].waiting();
-                let at = site.gauge.wrapping_add(member & self.code.mask) as usize;
+            for member in (site.base..site.base + site.members).map(MemberId) {
+                let waiting = self.queues[member.index_from(site.offset)].waiting();
+                let at = self.code.row(site.gauge, member);
                 let most = &mut self.ledger.gauges[at].most;
                 *most = (*most).max(waiting);
             }
         }
         for (&(site, member), server) in tables.server_sites.iter().zip(&self.servers) {
             let gauge = tables.servers[site as usize].gauge;
-            let most = &mut self.ledger.gauges[gauge.wrapping_add(member & self.code.mask) as usize].most;
+            let most = &mut self.ledger.gauges[self.code.row(gauge, MemberId(member))].most;
             *most = (*most).max(server.state.waiting());
         }
     }

@@ -4,6 +4,7 @@ use super::branch::Phase;
 use super::build::{LineKey, LineSite, NONE};
 use super::run::{Flow, Reference, what};
 use crate::code::Code;
+use crate::code::SlotId;
 use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_model::faulty::Faulty;
@@ -31,7 +32,7 @@ pub(super) struct Cells {
     /// By timeline: the cell that is inside no other, and all cells that die with it.
     of_line: Vec<(u32, Vec<u32>)>,
     /// By cell: the branches that were sent into it or were left behind in it.
-    inside: Vec<Vec<u32>>,
+    inside: Vec<Vec<SlotId>>,
     /// Branches that live in any cell.
     branches_inside: u64,
     /// Those of them that a scheduled flip will reach, if nothing else does.
@@ -84,14 +85,14 @@ impl Cells {
     }
 
     /// Adds a branch to a cell's list, when it begins or is left behind there; returns its index in the list.
-    pub fn register(&mut self, cell: u32, slot: u32) -> u32 {
+    pub fn register(&mut self, cell: u32, slot: SlotId) -> u32 {
         let list = &mut self.inside[cell as usize];
         list.push(slot);
         list.len() as u32 - 1
     }
 
     /// Removes a branch from a cell's list; returns the branch that takes its index, if any.
-    pub fn strike(&mut self, cell: u32, spot: u32) -> Option<u32> {
+    pub fn strike(&mut self, cell: u32, spot: u32) -> Option<SlotId> {
         let list = &mut self.inside[cell as usize];
         list.swap_remove(spot as usize);
         list.get(spot as usize).copied()
@@ -187,20 +188,20 @@ impl Reference<'_> {
     }
 
     /// Whether the node that a branch is at is up.
-    pub(super) fn is_up_for(&mut self, slot: u32, fault: u32) -> bool {
+    pub(super) fn is_up_for(&mut self, slot: SlotId, fault: u32) -> bool {
         let site = &self.tables.faults[fault as usize];
-        let member = self.branches.slots[slot as usize].member;
-        self.is_up(self.tables.fault_lines[member.wrapping_add(site.offset) as usize])
+        let member = self.branches.slots[slot.index()].member;
+        self.is_up(self.tables.fault_lines[member.index_from(site.offset)])
     }
 
     /// A branch enters a node that may be down.
-    pub(super) fn enter_fault(&mut self, slot: u32, fault: u32) -> Flow {
+    pub(super) fn enter_fault(&mut self, slot: SlotId, fault: u32) -> Flow {
         let site = &self.tables.faults[fault as usize];
-        let member = self.branches.slots[slot as usize].member;
-        let line = self.tables.fault_lines[member.wrapping_add(site.offset) as usize];
-        let tag = self.branches.slots[slot as usize].tag;
+        let member = self.branches.slots[slot.index()].member;
+        let line = self.tables.fault_lines[member.index_from(site.offset)];
+        let tag = self.branches.slots[slot.index()].tag;
         let is_up = self.is_up(line);
-        if self.branches.slots[slot as usize].tag != tag {
+        if self.branches.slots[slot.index()].tag != tag {
             // The branch was inside a process that was just found dead: another node on that timeline.
             return Flow::Stop;
         }
@@ -210,7 +211,7 @@ impl Reference<'_> {
                 Flow::On
             }
             (Mode::Crash, true) => {
-                let around = self.branches.slots[slot as usize].cell;
+                let around = self.branches.slots[slot.index()].cell;
                 let eager = self.tables.lines[line as usize].eager_crash;
                 let cell = self.cells.within(line, eager, around);
                 let child = self.send_child(slot);
@@ -218,7 +219,7 @@ impl Reference<'_> {
                 self.cells.leave(around);
                 self.cells.enter(cell);
                 let spot = self.cells.register(cell, child);
-                let branch = &mut self.branches.slots[child as usize];
+                let branch = &mut self.branches.slots[child.index()];
                 (branch.cell, branch.spot) = (cell, spot);
                 Flow::Begin(child)
             }
@@ -230,20 +231,20 @@ impl Reference<'_> {
     }
 
     /// A branch that may have been inside processes has ended.
-    pub(super) fn leave_cell(&mut self, slot: u32) {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn leave_cell(&mut self, slot: SlotId) {
+        let branch = &self.branches.slots[slot.index()];
         let (cell, spot) = (branch.cell, branch.spot);
         self.cells.leave(cell);
         if spot != NONE
             && let Some(moved) = self.cells.strike(cell, spot)
         {
-            self.branches.slots[moved as usize].spot = spot;
+            self.branches.slots[moved.index()].spot = spot;
         }
     }
 
     /// Registers a branch that is left behind: no parent would take it along when a process dies.
-    pub(super) fn stay_in_cell(&mut self, slot: u32) {
-        let branch = &mut self.branches.slots[slot as usize];
+    pub(super) fn stay_in_cell(&mut self, slot: SlotId) {
+        let branch = &mut self.branches.slots[slot.index()];
         if branch.cell != NONE && branch.spot == NONE {
             branch.spot = self.cells.register(branch.cell, slot);
         }
@@ -260,12 +261,12 @@ impl Reference<'_> {
         if self.cells.branches_inside == 0 {
             return;
         }
-        let mut inside: Vec<(u64, u32, u32, u32)> = Vec::new();
+        let mut inside: Vec<(u64, u32, SlotId, u32)> = Vec::new();
         for &cell in self.cells.of_line.get(line as usize).map_or(&[][..], |of| &of.1) {
             for &slot in &self.cells.inside[cell as usize] {
-                let branch = &self.branches.slots[slot as usize];
+                let branch = &self.branches.slots[slot.index()];
                 // Children of other branches inside end with these.
-                let parent = self.branches.slots.get(branch.parent as usize);
+                let parent = self.branches.slots.get(branch.parent.index());
                 if parent.is_none_or(|p| !self.cells.is_within(p.cell, line)) {
                     inside.push((branch.order, branch.rank, slot, branch.tag));
                 }
@@ -273,17 +274,17 @@ impl Reference<'_> {
         }
         inside.sort_unstable();
         for (_, _, slot, tag) in inside {
-            let branch = &self.branches.slots[slot as usize];
+            let branch = &self.branches.slots[slot.index()];
             if branch.tag != tag || !branch.live {
                 continue;
             }
             let parent = branch.parent;
-            if parent != NONE {
+            if parent.is_some() {
                 self.settle(slot);
                 self.branches.hand_visits(slot, parent);
             }
             self.cancel(slot, true);
-            if parent != NONE {
+            if parent.is_some() {
                 self.resume_parent(parent, Some(Kind::Reset), 0);
                 self.note_answer(parent, Some(Kind::Reset));
                 self.wake(parent, Phase::Cut);

@@ -1,17 +1,18 @@
 //! Nodes with several nodes behind them: one after another, or all at once.
 
 use super::branch::{Frame, Phase};
-use super::build::{Act, NONE};
+use super::build::Act;
 use super::run::{Flow, Reference};
 use crate::code::bounds::Cut;
+use crate::code::{MemberId, SlotId};
 use weir_model::draws::purpose;
 use weir_model::way::further;
 use weir_policy::Kind;
 
 impl Reference<'_> {
     /// Sends a branch to the node with that index of a `sequence`, or back when it has visited all of them.
-    pub(super) fn step_into(&mut self, slot: u32, group: u32, index: u32) -> Flow {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn step_into(&mut self, slot: SlotId, group: u32, index: u32) -> Flow {
+        let branch = &self.branches.slots[slot.index()];
         let (stage, member) = (branch.stage, branch.member);
         let (list, len) = self.group_list(group, member);
         if index == len {
@@ -19,28 +20,28 @@ impl Reference<'_> {
         }
         let target = self.code.lists[list].get(self.code, index);
         self.branches.push_frame(slot, Frame { stage, member, index, ..Frame::default() });
-        let branch = &mut self.branches.slots[slot as usize];
+        let branch = &mut self.branches.slots[slot.index()];
         (branch.stage, branch.member) = (target.pc, target.member);
         // The answer of the previous node is not the answer of this one.
         branch.status = 0;
         Flow::In
     }
 
-    pub(super) fn group_list(&self, group: u32, member: u32) -> (usize, u32) {
+    pub(super) fn group_list(&self, group: u32, member: MemberId) -> (usize, u32) {
         let site = &self.tables.groups[group as usize];
-        let list = self.tables.group_lists[member.wrapping_add(site.offset) as usize] as usize;
+        let list = self.tables.group_lists[member.index_from(site.offset)] as usize;
         (list, self.code.weights[list].len() as u32)
     }
 
     /// Sends a child into each node of a `fanout`.
-    pub(super) fn fan_out(&mut self, slot: u32, group: u32) -> Flow {
-        let branch = &mut self.branches.slots[slot as usize];
+    pub(super) fn fan_out(&mut self, slot: SlotId, group: u32) -> Flow {
+        let branch = &mut self.branches.slots[slot.index()];
         branch.phase = Phase::Children;
         branch.since = self.now_ns;
         let (member, depth) = (branch.member, u64::from(branch.depth));
         let (list, len) = self.group_list(group, member);
-        self.branches.child[slot as usize] = NONE;
-        let state = &mut self.branches.groups[slot as usize];
+        self.branches.child[slot.index()] = SlotId::NONE;
+        let state = &mut self.branches.groups[slot.index()];
         state.hedging = None;
         state.branches.clear();
         (state.open, state.ok) = (len, 0);
@@ -48,8 +49,8 @@ impl Reference<'_> {
             let target = self.code.lists[list].get(self.code, index);
             let child = self.branches.send_in(slot, target.pc, target.member, self.now_ns);
             self.branches.clear_visits(child);
-            self.cells.enter(self.branches.slots[child as usize].cell);
-            let branch = &mut self.branches.slots[child as usize];
+            self.cells.enter(self.branches.slots[child.index()].cell);
+            let branch = &mut self.branches.slots[child.index()];
             let position = depth << 32 | u64::from(index);
             branch.tries = further(branch.tries, purpose::BRANCH, position, branch.turn);
             branch.begin_way(purpose::BRANCH, position);
@@ -57,13 +58,13 @@ impl Reference<'_> {
             if !branch.take_ranks(index, len) {
                 self.cut = Some(Cut::TooManyBranches);
             }
-            self.branches.groups[slot as usize].branches.push(child);
+            self.branches.groups[slot.index()].branches.push(child);
             if let Some(recorder) = &mut self.branches.recorder {
                 recorder.branch(child);
             }
         }
         for index in 0..len as usize {
-            let child = self.branches.groups[slot as usize].branches[index];
+            let child = self.branches.groups[slot.index()].branches[index];
             // Woken rather than run: the first may decide before the last has begun.
             self.wake(child, Phase::Begin);
         }
@@ -71,11 +72,11 @@ impl Reference<'_> {
     }
 
     /// A child of `parent` has returned.
-    pub(super) fn child_ends(&mut self, slot: u32, parent: u32) -> Flow {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn child_ends(&mut self, slot: SlotId, parent: SlotId) -> Flow {
+        let branch = &self.branches.slots[slot.index()];
         let (outcome, status, turn) = (branch.outcome, branch.status, branch.turn);
         let relayed = branch.relayed;
-        let stage = self.branches.slots[parent as usize].stage;
+        let stage = self.branches.slots[parent.index()].stage;
         if let Act::Fanout { group } = self.tables.nodes[stage as usize].act {
             return self.part_ends(slot, parent, group);
         }
@@ -86,24 +87,24 @@ impl Reference<'_> {
             self.move_notes(slot, parent);
         }
         self.branches.copy_visits(slot, parent);
-        self.branches.slots[parent as usize].turn = turn;
+        self.branches.slots[parent.index()].turn = turn;
         self.work_ends(slot);
         self.leave_cell(slot);
         self.stops(slot);
         self.branches.remove(slot);
         self.resume_parent(parent, outcome, status);
-        self.branches.slots[parent as usize].relayed = relayed;
+        self.branches.slots[parent.index()].relayed = relayed;
         Flow::Switch(parent)
     }
 
     /// A branch of a `fanout` has returned.
-    fn part_ends(&mut self, slot: u32, parent: u32, group: u32) -> Flow {
+    fn part_ends(&mut self, slot: SlotId, parent: SlotId, group: u32) -> Flow {
         let need = self.tables.groups[group as usize].need;
-        let branch = &self.branches.slots[slot as usize];
+        let branch = &self.branches.slots[slot.index()];
         let (outcome, status, index) = (branch.outcome, branch.status, branch.index);
         let relayed = branch.relayed;
-        let state = &mut self.branches.groups[parent as usize];
-        state.branches[index as usize] = NONE;
+        let state = &mut self.branches.groups[parent.index()];
+        state.branches[index as usize] = SlotId::NONE;
         state.open -= 1;
         state.ok += u32::from(outcome.is_none());
         let decided = if outcome.is_none() { state.ok == need } else { state.ok + state.open < need };
@@ -117,19 +118,19 @@ impl Reference<'_> {
         self.move_notes(slot, parent);
         self.stops(slot);
         self.branches.remove(slot);
-        let open = std::mem::take(&mut self.branches.groups[parent as usize].branches);
-        open.iter().filter(|b| **b != NONE).for_each(|b| self.cancel(*b, false));
-        self.branches.groups[parent as usize].branches = open;
-        self.branches.groups[parent as usize].branches.clear();
-        self.branches.slots[parent as usize].turn += 1;
+        let open = std::mem::take(&mut self.branches.groups[parent.index()].branches);
+        open.iter().filter(|b| b.is_some()).for_each(|b| self.cancel(*b, false));
+        self.branches.groups[parent.index()].branches = open;
+        self.branches.groups[parent.index()].branches.clear();
+        self.branches.slots[parent.index()].turn += 1;
         self.resume_parent(parent, outcome, status);
-        self.branches.slots[parent as usize].relayed = relayed;
+        self.branches.slots[parent.index()].relayed = relayed;
         Flow::Switch(parent)
     }
 
     /// Ends a request that will never be answered.
-    pub(super) fn lose_request(&mut self, slot: u32) {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn lose_request(&mut self, slot: SlotId) {
+        let branch = &self.branches.slots[slot.index()];
         if let Some(recorder) = &mut self.branches.recorder {
             recorder.end(slot, None, branch.outcome);
         }

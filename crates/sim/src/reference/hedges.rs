@@ -1,9 +1,9 @@
 //! Hedging: further attempts of a request while the first is still open.
 
 use super::branch::Phase;
-use super::build::NONE;
 use super::recorder::stay_of;
 use super::run::{Flow, Reference, what};
+use crate::code::SlotId;
 use crate::code::bounds::Cut;
 use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
 use weir_model::draws::purpose;
@@ -13,36 +13,36 @@ use weir_policy::history::StageKind;
 
 impl Reference<'_> {
     /// A branch enters a `hedge`: its first attempt begins.
-    pub(super) fn start_hedge(&mut self, slot: u32, hedge: u32) -> Flow {
+    pub(super) fn start_hedge(&mut self, slot: SlotId, hedge: u32) -> Flow {
         let site = &self.tables.hedges[hedge as usize];
-        let member = self.branches.slots[slot as usize].member;
+        let member = self.branches.slots[slot.index()].member;
         if let Some(budget) = site.budget
             && self.is_first_attempt(slot)
         {
-            self.budgets[member.wrapping_add(budget) as usize].earn(self.now_ns);
+            self.budgets[member.index_from(budget)].earn(self.now_ns);
         }
         let idempotent = self.is_idempotent(slot);
         let hedging = Hedging::new(&site.config, self.now_ns, idempotent);
-        let group = &mut self.branches.groups[slot as usize];
+        let group = &mut self.branches.groups[slot.index()];
         group.branches.clear();
         group.picks.clear();
         group.hedging = Some(hedging);
-        self.branches.slots[slot as usize].since = self.now_ns;
+        self.branches.slots[slot.index()].since = self.now_ns;
         let child = self.hedge_child(slot);
         self.watch_hedge(slot);
         Flow::Begin(child)
     }
 
     /// Creates the branch of another attempt.
-    fn hedge_child(&mut self, slot: u32) -> u32 {
+    fn hedge_child(&mut self, slot: SlotId) -> SlotId {
         let child = self.send_child(slot);
-        self.branches.child[slot as usize] = NONE;
-        let group = &mut self.branches.groups[slot as usize];
+        self.branches.child[slot.index()] = SlotId::NONE;
+        let group = &mut self.branches.groups[slot.index()];
         let index = group.branches.len() as u32;
         group.branches.push(child);
-        let depth = u64::from(self.branches.slots[slot as usize].depth);
+        let depth = u64::from(self.branches.slots[slot.index()].depth);
         let attempts = self.attempts_of_hedge(slot);
-        let branch = &mut self.branches.slots[child as usize];
+        let branch = &mut self.branches.slots[child.index()];
         (branch.index, branch.hedge_of) = (index, slot);
         if !branch.take_ranks(index, attempts) {
             self.cut = Some(Cut::TooManyBranches);
@@ -62,8 +62,8 @@ impl Reference<'_> {
     }
 
     /// The most attempts of a hedge.
-    fn attempts_of_hedge(&self, slot: u32) -> u32 {
-        let stage = self.branches.slots[slot as usize].stage;
+    fn attempts_of_hedge(&self, slot: SlotId) -> u32 {
+        let stage = self.branches.slots[slot.index()].stage;
         match self.tables.nodes[stage as usize].act {
             super::build::Act::Hedge { hedge } => self.tables.hedges[hedge as usize].config.attempts,
             _ => 1,
@@ -71,40 +71,40 @@ impl Reference<'_> {
     }
 
     /// Schedules the instant at which the next attempt may begin.
-    fn watch_hedge(&mut self, slot: u32) {
-        let Some(at) = self.branches.groups[slot as usize].hedging.and_then(|h| h.next_deadline()) else {
+    fn watch_hedge(&mut self, slot: SlotId) {
+        let Some(at) = self.branches.groups[slot.index()].hedging.and_then(|h| h.next_deadline()) else {
             return;
         };
-        let branch = &self.branches.slots[slot as usize];
+        let branch = &self.branches.slots[slot.index()];
         let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
-        let entry = Entry { at: at.min(u64::MAX - 1), key, who: what::HEDGE | slot, tag: branch.epoch };
+        let entry = Entry { at: at.min(u64::MAX - 1), key, who: what::HEDGE | slot.0, tag: branch.epoch };
         self.schedule(entry, true);
     }
 
     /// The delay before a further attempt has passed.
-    pub(super) fn hedge_is_due(&mut self, slot: u32) {
-        let Some(hedging) = self.branches.groups[slot as usize].hedging else { return };
+    pub(super) fn hedge_is_due(&mut self, slot: SlotId) {
+        let Some(hedging) = self.branches.groups[slot.index()].hedging else { return };
         if hedging.due(self.now_ns) == Step::Start {
             self.hedge_again(slot);
         }
     }
 
     /// Begins a further attempt, if the budget permits, and runs what follows from it at once.
-    fn hedge_again(&mut self, slot: u32) -> Step {
-        let stage = self.branches.slots[slot as usize].stage;
+    fn hedge_again(&mut self, slot: SlotId) -> Step {
+        let stage = self.branches.slots[slot.index()].stage;
         let super::build::Act::Hedge { hedge } = self.tables.nodes[stage as usize].act else {
             return Step::Wait;
         };
         let site = &self.tables.hedges[hedge as usize];
-        let member = self.branches.slots[slot as usize].member;
-        let may = site.budget.is_none_or(|b| self.budgets[member.wrapping_add(b) as usize].take(self.now_ns));
-        let group = &mut self.branches.groups[slot as usize];
+        let member = self.branches.slots[slot.index()].member;
+        let may = site.budget.is_none_or(|b| self.budgets[member.index_from(b)].take(self.now_ns));
+        let group = &mut self.branches.groups[slot.index()];
         let Some(hedging) = &mut group.hedging else { return Step::Wait };
         if !may {
             return hedging.refused();
         }
         hedging.started(self.now_ns);
-        self.ledger.extra_attempts += u64::from(self.branches.slots[slot as usize].selected);
+        self.ledger.extra_attempts += u64::from(self.branches.slots[slot.index()].selected);
         let child = self.hedge_child(slot);
         self.watch_hedge(slot);
         // Woken rather than run: the caller has not finished.
@@ -113,16 +113,16 @@ impl Reference<'_> {
     }
 
     /// An attempt has returned.
-    pub(super) fn hedge_ends(&mut self, slot: u32, parent: u32) -> Flow {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn hedge_ends(&mut self, slot: SlotId, parent: SlotId) -> Flow {
+        let branch = &self.branches.slots[slot.index()];
         let (outcome, status) = (branch.outcome, branch.status);
         let (index, begun, relayed) = (branch.index, branch.begun, branch.relayed);
         if index == 0 {
             // The first attempt is on the way of the request itself.
             self.branches.copy_visits(slot, parent);
         }
-        let group = &mut self.branches.groups[parent as usize];
-        group.branches[index as usize] = NONE;
+        let group = &mut self.branches.groups[parent.index()];
+        group.branches[index as usize] = SlotId::NONE;
         group.picks.retain(|p| p.2 != index);
         let Some(hedging) = &mut group.hedging else { return Flow::Stop };
         let mut step = hedging.came_back(outcome);
@@ -140,30 +140,29 @@ impl Reference<'_> {
         self.move_notes(slot, parent);
         self.stops(slot);
         self.branches.remove(slot);
-        let open = std::mem::take(&mut self.branches.groups[parent as usize].branches);
-        if let Some(&first) = open.first().filter(|b| **b != NONE) {
+        let open = std::mem::take(&mut self.branches.groups[parent.index()].branches);
+        if let Some(&first) = open.first().filter(|b| b.is_some()) {
             self.settle_visits(first, parent);
         }
-        open.iter().filter(|b| **b != NONE).for_each(|b| self.cancel(*b, false));
-        let group = &mut self.branches.groups[parent as usize];
+        open.iter().filter(|b| b.is_some()).for_each(|b| self.cancel(*b, false));
+        let group = &mut self.branches.groups[parent.index()];
         group.branches = open;
         group.branches.clear();
         group.hedging = None;
-        self.branches.slots[parent as usize].turn += 1;
+        self.branches.slots[parent.index()].turn += 1;
         self.resume_parent(parent, outcome, status);
-        self.branches.slots[parent as usize].relayed = relayed;
+        self.branches.slots[parent.index()].relayed = relayed;
         Flow::Switch(parent)
     }
 
     /// Books the time before the attempt that counts began at the node itself.
-    pub(super) fn note_start(&mut self, parent: u32, begun: u64) {
-        let branch = &self.branches.slots[parent as usize];
+    pub(super) fn note_start(&mut self, parent: SlotId, begun: u64) {
+        let branch = &self.branches.slots[parent.index()];
         // If it was left behind since, its time up to then is booked.
         let ns = begun.saturating_sub(branch.since);
         if ns > 0 && branch.selected {
-            let part =
-                self.tables.nodes[branch.stage as usize].part.wrapping_add(branch.member & self.code.mask);
-            self.branches.notes[parent as usize].push((part, ns));
+            let part = self.code.row(self.tables.nodes[branch.stage as usize].part, branch.member) as u32;
+            self.branches.notes[parent.index()].push((part, ns));
         }
         if let (1.., Some(recorder)) = (ns, &mut self.branches.recorder) {
             recorder.stay(parent, stay_of(branch, StageKind::Wait, branch.since, begun), None);

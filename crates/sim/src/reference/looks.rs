@@ -3,6 +3,7 @@
 use super::build::Act;
 use super::recorder::Recorder;
 use super::run::Reference;
+use crate::code::MemberId;
 use crate::record::{PoolSample, StateSample};
 
 impl Reference<'_> {
@@ -44,7 +45,7 @@ impl Reference<'_> {
             let base = self.code.blocks[stage.block as usize].base;
             let members = base..base + stage.nodes.len() as u32;
             let is_up = |member: &u32| {
-                let line = self.tables.fault_lines[member.wrapping_add(fault.offset) as usize] as usize;
+                let line = self.tables.fault_lines[MemberId(*member).index_from(fault.offset)] as usize;
                 self.lines[line].looks_up(&self.tables.lines[line].law, at)
             };
             (stage.site, members.filter(is_up).count() as u32)

@@ -3,6 +3,7 @@
 use super::branch::Phase;
 use super::build::{Act, DrawKey, NONE, Next, RetrySite};
 use super::run::{Flow, Reference, what};
+use crate::code::SlotId;
 use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
 use crate::state::request_details::scaled;
 use weir_model::{crossing, flaky};
@@ -12,10 +13,10 @@ use weir_stats::Key;
 
 impl Reference<'_> {
     /// A branch enters its stage.
-    pub(super) fn enter(&mut self, slot: u32) -> Flow {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn enter(&mut self, slot: SlotId) -> Flow {
+        let branch = &self.branches.slots[slot.index()];
         let node = &self.tables.nodes[branch.stage as usize];
-        self.ledger.entries[branch.member.wrapping_add(node.entries) as usize] += u64::from(branch.selected);
+        self.ledger.entries[branch.member.index_from(node.entries)] += u64::from(branch.selected);
         if branch.check != NONE {
             return self.check_enters(slot, node.act);
         }
@@ -23,7 +24,7 @@ impl Reference<'_> {
             Act::Pass => Flow::On,
             Act::Answer { status } => self.answer(slot, status),
             Act::Rewrite { rewrite } => {
-                let branch = &mut self.branches.slots[slot as usize];
+                let branch = &mut self.branches.slots[slot.index()];
                 branch.shape = self.tables.rewrites[rewrite as usize][branch.shape as usize];
                 Flow::On
             }
@@ -36,7 +37,7 @@ impl Reference<'_> {
             Act::Flaky { .. } => Flow::On,
             Act::Warmup { warmup } => {
                 let site = &self.tables.warmups[warmup as usize];
-                let state = &mut self.warmups[branch.member.wrapping_add(site.offset) as usize];
+                let state = &mut self.warmups[branch.member.index_from(site.offset)];
                 let factor = state.enter(&site.law, self.now_ns);
                 self.branches.scale(slot, factor);
                 Flow::On
@@ -53,8 +54,8 @@ impl Reference<'_> {
     }
 
     /// The node answers a branch itself.
-    fn answer(&mut self, slot: u32, status: u16) -> Flow {
-        let branch = &mut self.branches.slots[slot as usize];
+    fn answer(&mut self, slot: SlotId, status: u16) -> Flow {
+        let branch = &mut self.branches.slots[slot.index()];
         branch.status = status;
         branch.outcome = (status >= 500).then_some(Kind::Status5xx);
         let outcome = branch.outcome;
@@ -63,11 +64,11 @@ impl Reference<'_> {
     }
 
     /// A branch takes the time of its work.
-    fn work(&mut self, slot: u32, draw: u32) -> Flow {
+    fn work(&mut self, slot: SlotId, draw: u32) -> Flow {
         let site = &self.tables.draws[draw as usize];
         let foreseen_ns = if self.work_left.is_kept() { self.foreseen(slot, site, 0) } else { 0 };
         let key = self.draw(slot, site.key);
-        let ns = scaled(site.sampler.draw(key), self.branches.slots[slot as usize].factor);
+        let ns = scaled(site.sampler.draw(key), self.branches.slots[slot.index()].factor);
         let constant = site.sampler.constant().is_some() && !self.tables.scales;
         self.work_left.work(slot, foreseen_ns, self.now_ns.saturating_add(ns));
         if ns == 0 {
@@ -77,22 +78,22 @@ impl Reference<'_> {
     }
 
     /// A branch begins its first attempt.
-    fn enter_retry(&mut self, slot: u32, retry: u32) -> Flow {
+    fn enter_retry(&mut self, slot: SlotId, retry: u32) -> Flow {
         let site = &self.tables.retries[retry as usize];
-        let member = self.branches.slots[slot as usize].member;
+        let member = self.branches.slots[slot.index()].member;
         if let Some(budget) = site.budget
             && self.is_first_attempt(slot)
         {
-            self.budgets[member.wrapping_add(budget) as usize].earn(self.now_ns);
+            self.budgets[member.index_from(budget)].earn(self.now_ns);
         }
-        let counter = self.tables.visits_of_retries.get(&member.wrapping_add(site.offset)).copied();
+        let counter = self.tables.visits_of_retries.get(&member.number_from(site.offset)).copied();
         self.branches.begin_attempts(slot, site.retry.exclude, counter);
         Flow::On
     }
 
     /// A branch returns to its stage.
-    pub(super) fn back(&mut self, slot: u32) -> Flow {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn back(&mut self, slot: SlotId) -> Flow {
+        let branch = &self.branches.slots[slot.index()];
         let act = self.tables.nodes[branch.stage as usize].act;
         if branch.check != NONE {
             return self.check_comes_back(slot, act);
@@ -105,7 +106,7 @@ impl Reference<'_> {
             // See `outwards`.
             Act::Hop { .. } => Flow::Out,
             Act::Rewrite { .. } => {
-                let branch = &mut self.branches.slots[slot as usize];
+                let branch = &mut self.branches.slots[slot.index()];
                 branch.shape = self.tables.before[branch.shape as usize];
                 Flow::Out
             }
@@ -135,12 +136,12 @@ impl Reference<'_> {
         }
     }
 
-    pub(super) fn draw(&mut self, slot: u32, key: DrawKey) -> Key {
+    pub(super) fn draw(&mut self, slot: SlotId, key: DrawKey) -> Key {
         self.branches.draw_key(slot, &self.draw_keys, key)
     }
 
     /// A branch crosses a cable.
-    pub(super) fn cross(&mut self, slot: u32, cable: u32, out: bool) -> Flow {
+    pub(super) fn cross(&mut self, slot: SlotId, cable: u32, out: bool) -> Flow {
         let site = &self.tables.cables[cable as usize];
         let (time, lost) = if out { (&site.out, site.lost_out) } else { (&site.back, site.lost_back) };
         let mut ns = match time.sampler.constant() {
@@ -160,15 +161,15 @@ impl Reference<'_> {
     }
 
     /// A branch waits for others or for nothing, or has ended.
-    pub(super) fn stops(&mut self, slot: u32) {
-        if self.branches.slots[slot as usize].check == NONE {
+    pub(super) fn stops(&mut self, slot: SlotId) {
+        if self.branches.slots[slot.index()].check == NONE {
             self.ledger.last_stop = self.now_ns;
         }
     }
 
     /// This branch will never be answered.
-    pub(super) fn lose(&mut self, slot: u32) -> Flow {
-        let branch = &mut self.branches.slots[slot as usize];
+    pub(super) fn lose(&mut self, slot: SlotId) -> Flow {
+        let branch = &mut self.branches.slots[slot.index()];
         branch.phase = Phase::Lost;
         branch.since = self.now_ns;
         self.stops(slot);
@@ -176,22 +177,22 @@ impl Reference<'_> {
     }
 
     /// The node itself refuses the request: the branch returns from it.
-    pub(super) fn refuse(&mut self, slot: u32, kind: Kind) -> Flow {
-        let branch = &mut self.branches.slots[slot as usize];
+    pub(super) fn refuse(&mut self, slot: SlotId, kind: Kind) -> Flow {
+        let branch = &mut self.branches.slots[slot.index()];
         (branch.outcome, branch.status, branch.relayed) = (Some(kind), 0, false);
         if let Some(offset) = self.code.stages[branch.stage as usize].refusals {
-            self.ledger.refusals[branch.member.wrapping_add(offset) as usize] += u64::from(branch.selected);
+            self.ledger.refusals[branch.member.index_from(offset)] += u64::from(branch.selected);
         }
         self.note_answer(slot, Some(kind));
         Flow::Out
     }
 
-    fn fail_at_random(&mut self, slot: u32, node: u32) -> Flow {
+    fn fail_at_random(&mut self, slot: SlotId, node: u32) -> Flow {
         let site = &self.tables.flaky[node as usize];
-        if self.branches.slots[slot as usize].outcome.is_none() {
+        if self.branches.slots[slot.index()].outcome.is_none() {
             let key = self.draw(slot, site.key);
             if flaky::fails(site.p, key) {
-                let branch = &mut self.branches.slots[slot as usize];
+                let branch = &mut self.branches.slots[slot.index()];
                 (branch.outcome, branch.status) = (Some(site.kind), FLAKY_STATUS);
                 branch.relayed = false;
                 self.note_answer(slot, Some(site.kind));
@@ -201,17 +202,17 @@ impl Reference<'_> {
     }
 
     /// An attempt has returned.
-    fn came_back(&mut self, slot: u32, retry: u32) -> Flow {
+    fn came_back(&mut self, slot: SlotId, retry: u32) -> Flow {
         let RetrySite { retry: config, offset, budget } = &self.tables.retries[retry as usize];
         let redraw = config.work == Work::Redraw;
-        let branch = &self.branches.slots[slot as usize];
+        let branch = &self.branches.slots[slot.index()];
         let (outcome, selected, member) = (branch.outcome, branch.selected, branch.member);
         let status = branch.answered_with();
         let attempt = self.branches.attempt(slot);
         let idempotent = self.is_idempotent(slot);
         let mut next = config.next(attempt, outcome, status, idempotent);
         if let (Some(_), Some(budget)) = (next, budget)
-            && !self.budgets[member.wrapping_add(*budget) as usize].take(self.now_ns)
+            && !self.budgets[member.index_from(*budget)].take(self.now_ns)
         {
             next = None;
         }
@@ -238,12 +239,12 @@ impl Reference<'_> {
             recorder.attempt(slot);
         }
         self.ledger.extra_attempts += u64::from(selected);
-        let branch = &mut self.branches.slots[slot as usize];
+        let branch = &mut self.branches.slots[slot.index()];
         branch.rank = later_attempt(branch.rank);
         let ns = match config.backoff_ns {
             0 => 0,
             _ => {
-                let own = self.backoffs[member.wrapping_add(*offset) as usize];
+                let own = self.backoffs[member.index_from(*offset)];
                 let came = self.branches.came_to_retry(slot);
                 config.backoff_ns(next, self.branches.choice_key(slot, own, came))
             }
@@ -252,20 +253,20 @@ impl Reference<'_> {
     }
 
     /// Sends what is behind the node in as a branch with a time limit of `ns`.
-    fn start_timeout(&mut self, slot: u32, ns: u64) -> Flow {
+    fn start_timeout(&mut self, slot: SlotId, ns: u64) -> Flow {
         let child = self.send_child(slot);
-        let branch = &mut self.branches.slots[child as usize];
+        let branch = &mut self.branches.slots[child.index()];
         let at = self.now_ns.saturating_add(ns);
         let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
         branch.step_inside();
-        let entry = Entry { at: at.min(u64::MAX - 1), key, who: what::LIMIT | child, tag: branch.tag };
+        let entry = Entry { at: at.min(u64::MAX - 1), key, who: what::LIMIT | child.0, tag: branch.tag };
         self.schedule(entry, true);
         Flow::Begin(child)
     }
 
     /// Creates a branch for what is behind the stage of `slot`.
-    pub(super) fn send_child(&mut self, slot: u32) -> u32 {
-        let branch = &mut self.branches.slots[slot as usize];
+    pub(super) fn send_child(&mut self, slot: SlotId) -> SlotId {
+        let branch = &mut self.branches.slots[slot.index()];
         branch.phase = Phase::Children;
         let (stage, member) = match self.tables.nodes[branch.stage as usize].next {
             Next::Call(call) => {
@@ -278,8 +279,8 @@ impl Reference<'_> {
         let child = self.branches.send_in(slot, stage, member, self.now_ns);
         self.branches.copy_visits(slot, child);
         self.work_left.hand(slot, child);
-        self.branches.child[slot as usize] = child;
-        self.cells.enter(self.branches.slots[child as usize].cell);
+        self.branches.child[slot.index()] = child;
+        self.cells.enter(self.branches.slots[child.index()].cell);
         child
     }
 }

@@ -3,6 +3,7 @@
 use super::balance::Instance;
 use super::branch::Branch;
 use super::run::{Flow, Reference, what};
+use crate::code::SlotId;
 use crate::code::Target;
 use crate::code::order::{Class, Entry, order_key};
 use crate::state::probes::Probe;
@@ -10,8 +11,8 @@ use weir_model::draws::purpose;
 
 impl Reference<'_> {
     /// Probes how busy targets are; the balancer gets the answers now, or as they arrive.
-    pub(super) fn probe(&mut self, lb: u32, index: u32, slot: u32) {
-        let (came, on) = (self.branches.slots[slot as usize].came, self.on(lb, slot));
+    pub(super) fn probe(&mut self, lb: u32, index: u32, slot: SlotId) {
+        let (came, on) = (self.branches.slots[slot.index()].came, self.on(lb, slot));
         let draw = self.branches.choice_key(slot, self.balancers[index as usize].picks, came);
         let Instance { upstream, targets, .. } = &mut self.balancers[index as usize];
         let (targets, mut whom) = (*targets, Vec::new());
@@ -52,7 +53,7 @@ impl Reference<'_> {
 
     fn probe_looks(&mut self, probe: u32) {
         let probe = &mut self.probes.of[probe as usize];
-        probe.found = Some(self.busy[probe.member as usize]);
+        probe.found = Some(self.busy[probe.member.index()]);
     }
 
     fn probe_ends(&mut self, probe: u32) {
@@ -69,7 +70,7 @@ impl Reference<'_> {
         let slot = self.branches.add();
         self.checks_live += 1;
         let way = key.with(purpose::PROBE);
-        let branch = &mut self.branches.slots[slot as usize];
+        let branch = &mut self.branches.slots[slot.index()];
         (branch.stage, branch.member, branch.floor_stage) = (to.pc, to.member, to.pc);
         (branch.way, branch.tries, branch.since) = (way, way, self.now_ns);
         (branch.order, branch.wanted, branch.check) = (number, false, index);
@@ -79,13 +80,13 @@ impl Reference<'_> {
         let age_ns = prequal.map_or(0, |prequal| prequal.age_ns());
         let at = self.now_ns.saturating_add(age_ns).min(u64::MAX - 1);
         let key = order_key(Class::Limit, number);
-        self.pending.push(self.now_ns, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
+        self.pending.push(self.now_ns, Entry { at, key, who: what::CHECK_LIMIT | slot.0, tag });
         self.run_branch(slot, Flow::In);
     }
 
     /// A check has arrived as far in as it goes: a probe reads how busy its target is.
-    pub(super) fn check_arrives(&mut self, slot: u32) {
-        let probe = self.branches.slots[slot as usize].probe;
+    pub(super) fn check_arrives(&mut self, slot: SlotId) {
+        let probe = self.branches.slots[slot.index()].probe;
         if probe != super::build::NONE {
             self.probe_looks(probe);
         }

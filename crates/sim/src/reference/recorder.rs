@@ -6,6 +6,8 @@
 
 use super::branch::{Branch, Phase};
 use super::build::{Act, NONE};
+use crate::code::StageId;
+use crate::code::{MemberId, SlotId};
 use crate::record::{RecordedRequest, StageTime, Tracks, Try};
 use weir_policy::Outcome;
 use weir_policy::history::StageKind;
@@ -46,23 +48,23 @@ impl Recorder {
         Recorder { tracks, slots: Vec::new(), stays: Vec::new(), open: Vec::new(), spare: Vec::new() }
     }
 
-    fn slot(&mut self, slot: u32) -> &mut Slot {
-        let n = (slot as usize + 1).max(self.slots.len());
+    fn slot(&mut self, slot: SlotId) -> &mut Slot {
+        let n = (slot.index() + 1).max(self.slots.len());
         if n > self.slots.len() {
             self.slots.resize(n, NO_SLOT);
             self.stays.resize(n, Vec::new());
         }
-        &mut self.slots[slot as usize]
+        &mut self.slots[slot.index()]
     }
 
     /// The request of a branch, if it is recorded.
-    fn open(&mut self, slot: u32) -> Option<(Slot, &mut Open)> {
+    fn open(&mut self, slot: SlotId) -> Option<(Slot, &mut Open)> {
         let own = *self.slot(slot);
         self.open.get_mut(own.of as usize).map(|open| (own, open))
     }
 
     /// A request arrives.
-    pub fn begin(&mut self, slot: u32, request: u64, arrived: u64, selected: bool) {
+    pub fn begin(&mut self, slot: SlotId, request: u64, arrived: u64, selected: bool) {
         *self.slot(slot) = NO_SLOT;
         if !self.tracks.wants(request, selected) {
             return;
@@ -77,7 +79,7 @@ impl Recorder {
     }
 
     /// A branch sends in another.
-    pub fn send_in(&mut self, parent: u32, child: u32) {
+    pub fn send_in(&mut self, parent: SlotId, child: SlotId) {
         let own = *self.slot(parent);
         *self.slot(child) = own;
         if let Some(open) = self.open.get_mut(own.of as usize) {
@@ -86,7 +88,7 @@ impl Recorder {
     }
 
     /// A branch has ended.
-    pub fn leave(&mut self, slot: u32) {
+    pub fn leave(&mut self, slot: SlotId) {
         self.stays_count(slot, false);
         let of = std::mem::replace(self.slot(slot), NO_SLOT).of;
         let Some(open) = self.open.get_mut(of as usize) else { return };
@@ -98,7 +100,7 @@ impl Recorder {
     }
 
     /// Another attempt begins.
-    pub fn attempt(&mut self, slot: u32) {
+    pub fn attempt(&mut self, slot: SlotId) {
         let Some((_, open)) = self.open(slot) else { return };
         open.begun += 1;
         let begun = open.begun;
@@ -106,7 +108,7 @@ impl Recorder {
     }
 
     /// One of several parallel branches begins.
-    pub fn branch(&mut self, slot: u32) {
+    pub fn branch(&mut self, slot: SlotId) {
         let Some((_, open)) = self.open(slot) else { return };
         open.branches += 1;
         let branches = open.branches;
@@ -114,7 +116,7 @@ impl Recorder {
     }
 
     /// A branch is sent to a target by the balancer it is at.
-    pub fn pick(&mut self, slot: u32, stage: u32, member: u32, target: u32) {
+    pub fn pick(&mut self, slot: SlotId, stage: StageId, member: MemberId, target: u32) {
         let Some((own, open)) = self.open(slot) else { return };
         open.noted.tries.push(Try { stage, member, target, outcome: None, outer: own.tried });
         let tried = open.noted.tries.len() as u32;
@@ -122,7 +124,7 @@ impl Recorder {
     }
 
     /// A branch has returned from its target; the time for which it still counts there follows.
-    pub fn picked_is_back(&mut self, slot: u32, outcome: Outcome) {
+    pub fn picked_is_back(&mut self, slot: SlotId, outcome: Outcome) {
         let Some((own, open)) = self.open(slot) else { return };
         let Some(tried) = (own.tried as usize).checked_sub(1) else { return };
         let tried = &mut open.noted.tries[tried];
@@ -132,7 +134,7 @@ impl Recorder {
     }
 
     /// A branch spent time at a stage; `counts`: whether that is part of the latency, if known.
-    pub fn stay(&mut self, slot: u32, mut stay: StageTime, counts: Option<bool>) {
+    pub fn stay(&mut self, slot: SlotId, mut stay: StageTime, counts: Option<bool>) {
         let Some((own, open)) = self.open(slot) else { return };
         (stay.attempt, stay.branch) = (own.attempt, own.branch);
         if stay.tried == 0 {
@@ -140,31 +142,31 @@ impl Recorder {
         }
         match counts {
             Some(counts) => open.noted.stays.push((stay, counts)),
-            None => self.stays[slot as usize].push(stay),
+            None => self.stays[slot.index()].push(stay),
         }
     }
 
     /// Moves the stages of one branch to another.
-    pub fn move_stays(&mut self, from: u32, to: u32) {
+    pub fn move_stays(&mut self, from: SlotId, to: SlotId) {
         if self.open(from).is_none() || self.open(to).is_none() {
             return;
         }
-        let mut stays = std::mem::take(&mut self.stays[from as usize]);
-        self.stays[to as usize].append(&mut stays);
-        self.stays[from as usize] = stays;
+        let mut stays = std::mem::take(&mut self.stays[from.index()]);
+        self.stays[to.index()].append(&mut stays);
+        self.stays[from.index()] = stays;
     }
 
     /// Whether the stages of a branch are part of the latency is now known.
-    pub fn stays_count(&mut self, slot: u32, counts: bool) {
+    pub fn stays_count(&mut self, slot: SlotId, counts: bool) {
         let own = *self.slot(slot);
         if let Some(open) = self.open.get_mut(own.of as usize) {
-            let stays = self.stays[slot as usize].drain(..);
+            let stays = self.stays[slot.index()].drain(..);
             open.noted.stays.extend(stays.map(|stay| (stay, counts)));
         }
     }
 
     /// A request is answered, or never will be (`None`).
-    pub fn end(&mut self, slot: u32, latency: Option<u64>, outcome: Outcome) {
+    pub fn end(&mut self, slot: SlotId, latency: Option<u64>, outcome: Outcome) {
         self.stays_count(slot, latency.is_some());
         let own = *self.slot(slot);
         let Some(open) = self.open.get_mut(own.of as usize) else { return };
@@ -187,5 +189,5 @@ pub(super) fn what(act: Act, phase: Phase) -> StageKind {
 
 /// The time of a branch at its stage.
 pub(super) fn stay_of(branch: &Branch, what: StageKind, from: u64, to: u64) -> StageTime {
-    StageTime::new(branch.stage, branch.member, what, from, to)
+    StageTime::new(StageId(branch.stage), branch.member, what, from, to)
 }

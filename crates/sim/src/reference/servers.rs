@@ -6,6 +6,7 @@ use super::build::{Act, NONE};
 use super::run::Sabotage;
 use super::run::{Flow, Reference, what};
 use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::code::{MemberId, SlotId};
 use crate::state::request_details::scaled;
 use weir_model::concurrent::Concurrent;
 use weir_model::queue::Entry as QueueEntry;
@@ -22,12 +23,12 @@ pub(super) struct Server {
 
 impl Reference<'_> {
     /// A branch enters a queue.
-    pub(super) fn enter_queue(&mut self, slot: u32, queue: u32) -> Flow {
+    pub(super) fn enter_queue(&mut self, slot: SlotId, queue: u32) -> Flow {
         let site = &self.tables.queues[queue as usize];
-        let branch = &self.branches.slots[slot as usize];
+        let branch = &self.branches.slots[slot.index()];
         let (member, selected) = (branch.member, branch.selected);
-        let state = &mut self.queues[member.wrapping_add(site.offset) as usize];
-        match state.enter(site.limits, &mut self.links, slot) {
+        let state = &mut self.queues[member.index_from(site.offset)];
+        match state.enter(site.limits, &mut self.links, slot.0) {
             QueueEntry::Inside => {
                 self.slot_taken(site.gauge, member, selected, 0.0);
                 Flow::On
@@ -40,12 +41,12 @@ impl Reference<'_> {
         }
     }
 
-    fn gauge(&self, gauge: u32, member: u32) -> usize {
-        gauge.wrapping_add(member & self.code.mask) as usize
+    fn gauge(&self, gauge: u32, member: MemberId) -> usize {
+        self.code.row(gauge, member)
     }
 
     /// A branch gets a slot; `left` is how many leave the line for it.
-    fn slot_taken(&mut self, gauge: u32, member: u32, selected: bool, left: f64) {
+    fn slot_taken(&mut self, gauge: u32, member: MemberId, selected: bool, left: f64) {
         let at = self.gauge(gauge, member);
         self.meters[at].add(self.now_ns, 1.0, -left);
         self.serving(at, selected, true);
@@ -60,12 +61,12 @@ impl Reference<'_> {
         gauge.started += u64::from(selected && begins);
     }
 
-    fn waits(&mut self, slot: u32, gauge: u32, waiting: u32, timeout_ns: Option<u64>) -> Flow {
-        let branch = &mut self.branches.slots[slot as usize];
+    fn waits(&mut self, slot: SlotId, gauge: u32, waiting: u32, timeout_ns: Option<u64>) -> Flow {
+        let branch = &mut self.branches.slots[slot.index()];
         branch.phase = Phase::Line;
         branch.since = self.now_ns;
         self.stops(slot);
-        let at = self.gauge(gauge, self.branches.slots[slot as usize].member);
+        let at = self.gauge(gauge, self.branches.slots[slot.index()].member);
         self.meters[at].add(self.now_ns, 0.0, 1.0);
         let most = &mut self.ledger.gauges[at].most;
         *most = (*most).max(waiting);
@@ -76,35 +77,35 @@ impl Reference<'_> {
     }
 
     /// Limits the wait of a branch in line to `ns`.
-    pub(super) fn end_wait_after(&mut self, slot: u32, ns: u64) {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn end_wait_after(&mut self, slot: SlotId, ns: u64) {
+        let branch = &self.branches.slots[slot.index()];
         let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
         let at = self.now_ns.saturating_add(ns).min(u64::MAX - 1);
-        let who = what::going_on(branch) | slot;
+        let who = what::going_on(branch) | slot.0;
         self.schedule(Entry { at, key, who, tag: branch.epoch }, true);
     }
 
     /// A branch leaves the line without being served.
-    pub(super) fn leave_line(&mut self, slot: u32) {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn leave_line(&mut self, slot: SlotId) {
+        let branch = &self.branches.slots[slot.index()];
         let member = branch.member;
         match self.tables.nodes[branch.stage as usize].act {
             Act::Queue { queue } => {
                 let site = &self.tables.queues[queue as usize];
-                self.queues[member.wrapping_add(site.offset) as usize].abandon(&mut self.links, slot);
+                self.queues[member.index_from(site.offset)].abandon(&mut self.links, slot.0);
                 let at = self.gauge(site.gauge, member);
                 self.meters[at].add(self.now_ns, 0.0, -1.0);
             }
             Act::Share { server } => {
                 self.work_left.stop(slot);
                 let site = &self.tables.servers[server as usize];
-                self.servers[member.wrapping_add(site.offset) as usize].state.abandon(&mut self.jobs, slot);
+                self.servers[member.index_from(site.offset)].state.abandon(&mut self.jobs, slot.0);
                 let at = self.gauge(site.gauge, member);
                 self.meters[at].add(self.now_ns, 0.0, -1.0);
             }
             Act::Balance { lb } => {
                 let index = self.instance(lb, member);
-                self.balancers[index as usize].line.take_out(&mut self.links, slot);
+                self.balancers[index as usize].line.take_out(&mut self.links, slot.0);
             }
             Act::Pass
             | Act::Answer { .. }
@@ -126,43 +127,43 @@ impl Reference<'_> {
     }
 
     /// The longest permitted wait in line has passed.
-    pub(super) fn waited_too_long(&mut self, slot: u32) -> Flow {
+    pub(super) fn waited_too_long(&mut self, slot: SlotId) -> Flow {
         self.leave_line(slot);
-        self.branches.slots[slot as usize].outcome = Some(Kind::Timeout);
+        self.branches.slots[slot.index()].outcome = Some(Kind::Timeout);
         self.note_answer(slot, Some(Kind::Timeout));
         Flow::Out
     }
 
     /// Gives a slot back; the request that has waited longest takes it.
-    pub(super) fn leave_queue(&mut self, queue: u32, member: u32, selected: bool) {
+    pub(super) fn leave_queue(&mut self, queue: u32, member: MemberId, selected: bool) {
         let site = &self.tables.queues[queue as usize];
         #[cfg(test)]
         if self.sabotage == Some(Sabotage::LeakSlot) && self.clients.issued >= 100 {
             return;
         }
-        let next = self.queues[member.wrapping_add(site.offset) as usize].leave(&mut self.links);
+        let next = self.queues[member.index_from(site.offset)].leave(&mut self.links);
         let at = self.gauge(site.gauge, member);
         self.meters[at].add(self.now_ns, -1.0, 0.0);
         self.serving(at, selected, false);
-        if let Some(next) = next {
-            let selected = self.branches.slots[next as usize].selected;
+        if let Some(next) = next.map(SlotId) {
+            let selected = self.branches.slots[next.index()].selected;
             self.slot_taken(site.gauge, member, selected, 1.0);
             self.wake_inside(next);
         }
     }
 
     /// A branch in line got its slot: books the wait and invalidates the event that would have ended it.
-    fn wake_inside(&mut self, slot: u32) {
+    fn wake_inside(&mut self, slot: SlotId) {
         self.charge(slot);
-        let branch = &mut self.branches.slots[slot as usize];
+        let branch = &mut self.branches.slots[slot.index()];
         branch.epoch = branch.epoch.wrapping_add(1);
         self.wake(slot, Phase::Inside);
     }
 
     /// A branch that has a slot or share continues: behind the queue, or back from the server that has finished its
     /// work.
-    pub(super) fn served(&mut self, slot: u32) -> Flow {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn served(&mut self, slot: SlotId) -> Flow {
+        let branch = &self.branches.slots[slot.index()];
         match self.tables.nodes[branch.stage as usize].act {
             Act::Share { server } => {
                 self.leave_server(slot, server);
@@ -174,35 +175,35 @@ impl Reference<'_> {
     }
 
     /// A branch enters a server that shares its cores.
-    pub(super) fn enter_server(&mut self, slot: u32, server: u32) -> Flow {
+    pub(super) fn enter_server(&mut self, slot: SlotId, server: u32) -> Flow {
         let site = &self.tables.servers[server as usize];
-        let work_ns = if self.branches.slots[slot as usize].check == NONE {
+        let work_ns = if self.branches.slots[slot.index()].check == NONE {
             if self.work_left.is_kept() {
-                let member = self.branches.slots[slot as usize].member;
+                let member = self.branches.slots[slot.index()].member;
                 self.work_left.share(
                     slot,
                     self.foreseen(slot, &site.work, 0),
-                    member.wrapping_add(site.offset),
+                    member.number_from(site.offset),
                 );
             }
             let key = self.draw(slot, site.work.key);
-            scaled(site.work.sampler.draw(key), self.branches.slots[slot as usize].factor)
+            scaled(site.work.sampler.draw(key), self.branches.slots[slot.index()].factor)
         } else {
             self.check_cost_ns(slot)
         };
-        let branch = &mut self.branches.slots[slot as usize];
+        let branch = &mut self.branches.slots[slot.index()];
         let (member, selected) = (branch.member, branch.selected);
         branch.since = self.now_ns;
-        let index = member.wrapping_add(site.offset);
+        let index = member.number_from(site.offset);
         let state = &mut self.servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        let entry = state.enter(&site.law, &mut self.jobs, self.now_ns, slot, work_ns);
+        let entry = state.enter(&site.law, &mut self.jobs, self.now_ns, slot.0, work_ns);
         if entry == QueueEntry::Waits {
             let waiting = state.waiting();
             return self.waits(slot, site.gauge, waiting, None);
         }
         let busy = site.law.busy_cores(state.inside()) - before;
-        self.branches.slots[slot as usize].phase = Phase::Inside;
+        self.branches.slots[slot.index()].phase = Phase::Inside;
         let at = self.gauge(site.gauge, member);
         self.meters[at].add(self.now_ns, busy, 0.0);
         self.serving(at, selected, true);
@@ -211,23 +212,23 @@ impl Reference<'_> {
     }
 
     /// A branch leaves its server, finished or cut off.
-    pub(super) fn leave_server(&mut self, slot: u32, server: u32) {
+    pub(super) fn leave_server(&mut self, slot: SlotId, server: u32) {
         self.work_left.stop(slot);
         let site = &self.tables.servers[server as usize];
-        let branch = &self.branches.slots[slot as usize];
+        let branch = &self.branches.slots[slot.index()];
         let (member, selected) = (branch.member, branch.selected);
-        let index = member.wrapping_add(site.offset);
+        let index = member.number_from(site.offset);
         let state = &mut self.servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        let next = state.leave(&site.law, &mut self.jobs, self.now_ns, slot);
+        let next = state.leave(&site.law, &mut self.jobs, self.now_ns, slot.0);
         let busy = site.law.busy_cores(state.inside()) - before;
         let at = self.gauge(site.gauge, member);
         self.meters[at].add(self.now_ns, busy, if next.is_some() { -1.0 } else { 0.0 });
         self.serving(at, selected, false);
-        if let Some(next) = next {
-            self.serving(at, self.branches.slots[next as usize].selected, true);
+        if let Some(next) = next.map(SlotId) {
+            self.serving(at, self.branches.slots[next.index()].selected, true);
             self.charge(next);
-            self.branches.slots[next as usize].phase = Phase::Inside;
+            self.branches.slots[next.index()].phase = Phase::Inside;
         }
         self.look_again(index);
     }
@@ -268,7 +269,7 @@ impl Reference<'_> {
         done.clear();
         server.state.done(&self.tables.servers[site as usize].law, &mut self.jobs, self.now_ns, &mut done);
         for &slot in &done {
-            self.wake(slot, Phase::Inside);
+            self.wake(SlotId(slot), Phase::Inside);
         }
         if done.is_empty() {
             self.look_again(index);

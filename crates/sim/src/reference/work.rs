@@ -1,8 +1,9 @@
 //! The work left at targets, for `lb.least_work`: what a branch adds, and what becomes of it.
 
-use super::build::{Act, Draw, NONE, Next};
+use super::build::{Act, Draw, Next};
 use super::run::Reference;
 use crate::code::Target;
+use crate::code::{MemberId, SlotId};
 use weir_model::draws::purpose;
 
 /// The burden of a branch that was itself sent to the target, rather than being the child of one that was.
@@ -16,21 +17,21 @@ impl Reference<'_> {
         let instance = &mut self.balancers[index as usize];
         let targets = instance.targets;
         let Some(lw) = instance.upstream.on(on).balancer().least_work() else { return };
-        let shared = |server: u32, slot: u32| {
+        let shared = |server: u32, slot: SlotId| {
             let (site, _) = tables.server_sites[server as usize];
-            servers[server as usize].state.left_ns(&tables.servers[site as usize].law, jobs, now, slot)
+            servers[server as usize].state.left_ns(&tables.servers[site as usize].law, jobs, now, slot.0)
         };
         lw.tell(|t| work.amount(code.ends.work(targets.get(code, t).member), now, shared));
     }
 
     /// A branch was sent to a target.
-    pub(super) fn bring_work(&mut self, slot: u32, to: Target) {
+    pub(super) fn bring_work(&mut self, slot: SlotId, to: Target) {
         let ns = self.ahead_of(slot, to.pc, to.member, &mut Vec::new());
         self.work_left.bring(slot, self.code.ends.work(to.member), PICKED, ns);
     }
 
     /// The work that a branch will meet from a stage inwards if nothing fails.
-    fn ahead_of(&self, slot: u32, stage: u32, member: u32, seen: &mut Vec<u32>) -> u64 {
+    fn ahead_of(&self, slot: SlotId, stage: u32, member: MemberId, seen: &mut Vec<u32>) -> u64 {
         let node = &self.tables.nodes[stage as usize];
         let own = match node.act {
             Act::Work { draw } => self.will_draw(slot, &self.tables.draws[draw as usize], seen),
@@ -71,15 +72,15 @@ impl Reference<'_> {
         })
     }
 
-    fn will_draw(&self, slot: u32, draw: &Draw, seen: &mut Vec<u32>) -> u64 {
+    fn will_draw(&self, slot: SlotId, draw: &Draw, seen: &mut Vec<u32>) -> u64 {
         let before = seen.iter().filter(|counter| Some(**counter) == draw.key.visits).count() as u32;
         seen.extend(draw.key.visits);
         self.foreseen(slot, draw, before)
     }
 
     /// What a branch will draw for its work after `more` further visits.
-    pub(super) fn foreseen(&self, slot: u32, draw: &Draw, more: u32) -> u64 {
-        let way = self.branches.slots[slot as usize].way;
+    pub(super) fn foreseen(&self, slot: SlotId, draw: &Draw, more: u32) -> u64 {
+        let way = self.branches.slots[slot.index()].way;
         let key = self.draw_keys[draw.key.key as usize].with(way.bits());
         let before = draw.key.visits.map_or(0, |counter| self.branches.been_at(slot, counter)) + more;
         let again = || key.with(purpose::VISIT).with(u64::from(before));
@@ -87,9 +88,9 @@ impl Reference<'_> {
     }
 
     /// A branch has ended: the work ahead of it passes to its parent, if that waits at the same target.
-    pub(super) fn work_ends(&mut self, slot: u32) {
-        let parent = self.branches.slots[slot as usize].parent;
-        if parent != NONE && self.work_left.burden(slot).mark != PICKED {
+    pub(super) fn work_ends(&mut self, slot: SlotId) {
+        let parent = self.branches.slots[slot.index()].parent;
+        if parent.is_some() && self.work_left.burden(slot).mark != PICKED {
             self.work_left.hand(slot, parent);
         }
         self.work_left.drop(slot);

@@ -1,5 +1,6 @@
 //! The expectations of a file about a scenario, and whether they hold: the whole interval must meet the condition.
 
+use crate::code::StageId;
 use crate::results::replicate::Program;
 use crate::results::result::{ExpectationResult, ScenarioResult};
 use crate::results::summary::{Replication, Row};
@@ -50,7 +51,7 @@ fn holds(condition: &Condition, e: &Estimate) -> Option<bool> {
 fn rows<'p>(point: &Point, program: &'p Program, node: &str) -> Vec<(usize, &'p Row, bool)> {
     let named = |row: &Row| {
         let (stage, member) = *row.parts().first()?;
-        let stage = &program.code.stages[stage as usize];
+        let stage = &program.code.stages[stage.index()];
         let id = *stage.nodes.get(member.unwrap_or(0) as usize)?;
         let found = &point.nodes[id as usize];
         (found.name.as_deref() == Some(node)).then_some(&point.specs[found.spec as usize])
@@ -84,8 +85,8 @@ fn at_rows(program: &Program, rows: &[(usize, &Row, bool)], r: &Replication, met
 }
 
 fn slots(program: &Program, row: &Row) -> f64 {
-    let of = |(stage, member): &(u32, Option<u32>)| {
-        let stage = &program.code.stages[*stage as usize];
+    let of = |(stage, member): &(StageId, Option<u32>)| {
+        let stage = &program.code.stages[stage.index()];
         stage.slots * if member.is_some() { 1.0 } else { stage.nodes.len() as f64 }
     };
     row.parts().iter().map(of).sum()

@@ -3,6 +3,8 @@
 use crate::account::ledger::{KINDS, Ledger};
 use crate::account::settle::SettlingPoint;
 use crate::code::Code;
+use crate::code::SiteId;
+use crate::code::{MemberId, StageId};
 use crate::results::expect;
 use crate::results::job::JobOptions;
 use crate::results::latency::{self, Pooled, ReplicationLatency};
@@ -20,18 +22,18 @@ const NS_PER_S: f64 = 1e9;
 
 /// A row of the result: the stages (all members of each, or one) that it adds up.
 pub(crate) struct Row {
-    site: u32,
+    site: SiteId,
     /// Stage, and the index of one member in it.
-    parts: Vec<(u32, Option<u32>)>,
+    parts: Vec<(StageId, Option<u32>)>,
 }
 
 /// The rows of a compiled scenario, in order of the request's path: one per site, or one per member.
 pub(crate) fn rows(code: &Code) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for &stage in &code.order {
-        let site = code.stages[stage as usize].site;
+        let site = code.stages[stage.index()].site;
         if code.mask != 0 {
-            let members = code.stages[stage as usize].nodes.len() as u32;
+            let members = code.stages[stage.index()].nodes.len() as u32;
             rows.extend((0..members).map(|m| Row { site, parts: vec![(stage, Some(m))] }));
         } else if let Some(row) = rows.iter_mut().find(|r| r.site == site) {
             row.parts.push((stage, None));
@@ -133,7 +135,7 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger) -> RowSums {
     let (mut busy, mut waiting, mut slots, mut queues) = (0.0, 0.0, 0.0, 0.0);
     let (mut n, mut least, mut most, mut squares) = (0u64, u64::MAX, 0u64, 0.0);
     for &(s, one) in &row.parts {
-        let stage = &code.stages[s as usize];
+        let stage = &code.stages[s.index()];
         let base = code.blocks[stage.block as usize].base;
         let members = match one {
             Some(member) => member..member + 1,
@@ -162,12 +164,11 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger) -> RowSums {
             queues += f64::from(members.end - members.start);
             slots += f64::from(members.end - members.start) * stage.slots;
         }
-        for member in members {
-            let e = ledger.entries_at(code, stage, member);
+        for index in members {
+            let e = ledger.entries_at(code, stage, index);
             sums.requests += e;
-            sums.refused += stage
-                .refusals
-                .map_or(0, |offset| ledger.refusals[(base + member).wrapping_add(offset) as usize]);
+            sums.refused +=
+                stage.refusals.map_or(0, |offset| ledger.refusals[MemberId(base + index).index_from(offset)]);
             (n, least, most) = (n + 1, least.min(e), most.max(e));
             squares += (e as f64) * (e as f64);
         }
@@ -345,7 +346,7 @@ fn node(
         id: if count == 1 { nodes.first().copied() } else { None },
         name: common_name(point, &nodes).unwrap_or(kind).to_string(),
         kind: kind.to_string(),
-        place: point.sites[row.site as usize].label.clone(),
+        place: point.sites[row.site.index()].label.clone(),
         count,
         requests: runs.iter().map(|r| r.rows[index].requests).sum(),
         errors: kinds(|k| runs.iter().filter_map(|r| r.rows[index].errors.get(k)).sum()),
@@ -418,8 +419,8 @@ impl Replication {
 impl Row {
     /// The nodes that it adds up.
     fn nodes(&self, code: &Code) -> Vec<u32> {
-        let of_part = |&(stage, one): &(u32, Option<u32>)| {
-            let nodes = &code.stages[stage as usize].nodes;
+        let of_part = |&(stage, one): &(StageId, Option<u32>)| {
+            let nodes = &code.stages[stage.index()].nodes;
             match one {
                 Some(m) => &nodes[m as usize..=m as usize],
                 None => &nodes[..],
@@ -429,12 +430,12 @@ impl Row {
     }
 
     /// Stages, each with the index of one member where the row is for a single one.
-    pub fn parts(&self) -> &[(u32, Option<u32>)] {
+    pub fn parts(&self) -> &[(StageId, Option<u32>)] {
         &self.parts
     }
 
     /// The site of the row.
-    pub fn site(&self) -> u32 {
+    pub fn site(&self) -> SiteId {
         self.site
     }
 }

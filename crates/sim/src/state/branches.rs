@@ -1,27 +1,35 @@
 //! The tables of branches: a row beside each, and the groups that requests wait for.
 
 use crate::code::NOT;
+use crate::code::SlotId;
 use weir_policy::hedge::Hedging;
 
 /// The row beside a state that is a branch, or waits for some.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// Its parent; [`NOT`]: it is the request, or nothing waits for it.
-    pub parent: u32,
+    /// Its parent; [`SlotId::NONE`]: it is the request, or nothing waits for it.
+    pub parent: SlotId,
     pub index: u32,
     /// The hedge of which it is an attempt; [`NOT`]: it is a branch of a fan-out.
     pub hedge: u32,
     /// The request at the innermost hedge of which it is inside an attempt.
-    pub hedge_of: u32,
-    /// The branch whose list of tried targets it uses; [`NOT`]: its own.
-    pub tries_of: u32,
+    pub hedge_of: SlotId,
+    /// The branch whose list of tried targets it uses; [`SlotId::NONE`]: its own.
+    pub tries_of: SlotId,
     pub begun: u64,
     /// The branches that it waits for.
     pub group: u32,
 }
 
-pub(crate) const ALONE: Row =
-    Row { parent: NOT, index: 0, hedge: NOT, hedge_of: NOT, tries_of: NOT, begun: 0, group: NOT };
+pub(crate) const ALONE: Row = Row {
+    parent: SlotId::NONE,
+    index: 0,
+    hedge: NOT,
+    hedge_of: SlotId::NONE,
+    tries_of: SlotId::NONE,
+    begun: 0,
+    group: NOT,
+};
 
 /// The branches that a request waits for.
 #[derive(Debug, Default)]
@@ -30,8 +38,8 @@ pub(crate) struct Group {
     pub site: u32,
     /// The step where they come back, or where they begin.
     pub pc: u32,
-    /// By index, as far as they were sent in; [`NOT`] once they have ended.
-    pub branches: Vec<u32>,
+    /// By index, as far as they were sent in; [`SlotId::NONE`] once they have ended.
+    pub branches: Vec<SlotId>,
     /// How many there will be, or at most.
     pub len: u32,
     pub open: u32,
@@ -46,8 +54,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub fn first_open(&self) -> Option<u32> {
-        self.branches.iter().copied().find(|b| *b != NOT)
+    pub fn first_open(&self) -> Option<SlotId> {
+        self.branches.iter().copied().find(|b| b.is_some())
     }
 }
 
@@ -57,70 +65,70 @@ pub(crate) struct Branches {
     pub rows: Vec<Row>,
     pub groups: Vec<Group>,
     pub spare: Vec<u32>,
-    /// The request that goes on as soon as the current event is done; [`NOT`]: none.
-    pub then: u32,
+    /// The request that goes on as soon as the current event is done; [`SlotId::NONE`]: none.
+    pub then: SlotId,
 }
 
 impl Default for Branches {
     fn default() -> Branches {
-        Branches { rows: Vec::new(), groups: Vec::new(), spare: Vec::new(), then: NOT }
+        Branches { rows: Vec::new(), groups: Vec::new(), spare: Vec::new(), then: SlotId::NONE }
     }
 }
 
 impl Branches {
-    pub fn row(&self, slot: u32) -> Row {
-        self.rows.get(slot as usize).copied().unwrap_or(ALONE)
+    pub fn row(&self, slot: SlotId) -> Row {
+        self.rows.get(slot.index()).copied().unwrap_or(ALONE)
     }
 
-    pub fn row_mut(&mut self, slot: u32) -> &mut Row {
-        if slot as usize >= self.rows.len() {
-            self.rows.resize(slot as usize + 1, ALONE);
+    pub fn row_mut(&mut self, slot: SlotId) -> &mut Row {
+        if slot.index() >= self.rows.len() {
+            self.rows.resize(slot.index() + 1, ALONE);
         }
-        &mut self.rows[slot as usize]
+        &mut self.rows[slot.index()]
     }
 
-    /// The parent of a branch; [`NOT`]: nothing waits for it.
-    pub fn parent(&self, slot: u32) -> u32 {
+    /// The parent of a branch; [`SlotId::NONE`]: nothing waits for it.
+    pub fn parent(&self, slot: SlotId) -> SlotId {
         self.row(slot).parent
     }
 
-    pub fn index(&self, slot: u32) -> u32 {
+    pub fn index(&self, slot: SlotId) -> u32 {
         self.row(slot).index
     }
 
-    pub fn begun(&self, slot: u32) -> u64 {
+    pub fn begun(&self, slot: SlotId) -> u64 {
         self.row(slot).begun
     }
 
     /// The slot is reused.
-    pub fn clear(&mut self, slot: u32) {
-        if let Some(row) = self.rows.get_mut(slot as usize) {
+    pub fn clear(&mut self, slot: SlotId) {
+        if let Some(row) = self.rows.get_mut(slot.index()) {
             *row = ALONE;
         }
     }
 
     /// The outermost request that waits for a branch.
-    pub fn top(&self, slot: u32) -> u32 {
+    pub fn top(&self, slot: SlotId) -> SlotId {
         let mut at = slot;
-        while self.row(at).parent != NOT {
+        while self.row(at).parent.is_some() {
             at = self.row(at).parent;
         }
         at
     }
 
     /// The branch whose list of tried targets a branch uses.
-    pub fn tried_of(&self, slot: u32) -> u32 {
-        Some(self.row(slot).tries_of).filter(|of| *of != NOT).unwrap_or(slot)
+    pub fn tried_of(&self, slot: SlotId) -> SlotId {
+        Some(self.row(slot).tries_of).filter(|of| of.is_some()).unwrap_or(slot)
     }
 
     /// The group that a request waits for.
-    pub fn group(&mut self, slot: u32) -> Option<&mut Group> {
+    pub fn group(&mut self, slot: SlotId) -> Option<&mut Group> {
         let group = self.row(slot).group;
         self.groups.get_mut(group as usize)
     }
 
     /// A request begins to wait for branches.
-    pub fn open_group(&mut self, slot: u32) -> &mut Group {
+    pub fn open_group(&mut self, slot: SlotId) -> &mut Group {
         let group = self.spare.pop().unwrap_or(self.groups.len() as u32);
         if group as usize == self.groups.len() {
             self.groups.push(Group::default());
@@ -134,14 +142,14 @@ impl Branches {
     }
 
     /// Removes the group of a request that waits no longer; returns it and its branches.
-    pub fn close_group(&mut self, slot: u32) -> (u32, Vec<u32>) {
+    pub fn close_group(&mut self, slot: SlotId) -> (u32, Vec<SlotId>) {
         let group = std::mem::replace(&mut self.row_mut(slot).group, NOT);
         let Some(of) = self.groups.get_mut(group as usize) else { return (group, Vec::new()) };
         (group, std::mem::take(&mut of.branches))
     }
 
     /// Makes a group available for reuse.
-    pub fn spare_group(&mut self, group: u32, list: Vec<u32>) {
+    pub fn spare_group(&mut self, group: u32, list: Vec<SlotId>) {
         if let Some(of) = self.groups.get_mut(group as usize) {
             of.branches = list;
             self.spare.push(group);
@@ -149,18 +157,18 @@ impl Branches {
     }
 
     /// A branch has ended by itself.
-    pub fn strike(&mut self, slot: u32) {
+    pub fn strike(&mut self, slot: SlotId) {
         let Row { parent, index, .. } = self.row(slot);
         if let Some(group) = self.group(parent) {
-            group.branches[index as usize] = NOT;
+            group.branches[index as usize] = SlotId::NONE;
             group.picks.retain(|pick| pick.2 != index);
         }
     }
 
     /// An attempt of a hedge picked a target.
-    pub fn note_open(&mut self, slot: u32, balancer: u32, target: u32) {
+    pub fn note_open(&mut self, slot: SlotId, balancer: u32, target: u32) {
         let mut at = slot;
-        while self.row(at).hedge_of != NOT {
+        while self.row(at).hedge_of.is_some() {
             let hedge = self.row(at).hedge_of;
             let index = self.attempt_of(at, hedge);
             if let (Some(index), Some(group)) = (index, self.group(hedge)) {
@@ -171,9 +179,9 @@ impl Branches {
     }
 
     /// The targets of a balancer that other attempts of the same hedges have open.
-    pub fn open_elsewhere(&mut self, slot: u32, balancer: u32, out: &mut Vec<u32>) {
+    pub fn open_elsewhere(&mut self, slot: SlotId, balancer: u32, out: &mut Vec<u32>) {
         let mut at = slot;
-        while self.row(at).hedge_of != NOT {
+        while self.row(at).hedge_of.is_some() {
             let hedge = self.row(at).hedge_of;
             let index = self.attempt_of(at, hedge);
             if let (Some(index), Some(group)) = (index, self.group(hedge)) {
@@ -185,12 +193,12 @@ impl Branches {
     }
 
     /// The attempt of a hedge to which a branch belongs.
-    pub fn attempt_of(&self, slot: u32, hedge: u32) -> Option<u32> {
+    pub fn attempt_of(&self, slot: SlotId, hedge: SlotId) -> Option<u32> {
         let mut at = slot;
         loop {
             let row = self.row(at);
             match row.parent {
-                NOT => return None,
+                SlotId::NONE => return None,
                 parent if parent == hedge => return Some(row.index),
                 parent => at = parent,
             }

@@ -1,5 +1,6 @@
 //! Users of closed traffic, and the requests that they may send.
 
+use crate::code::SlotId;
 use crate::code::order::REQUEST_BITS;
 use weir_model::traffic::Thinking;
 use weir_workload::Load;
@@ -42,10 +43,10 @@ impl Clients {
     }
 
     /// A request goes on in another slot.
-    pub fn copy(&mut self, from: u32, to: u32) {
+    pub fn copy(&mut self, from: SlotId, to: SlotId) {
         if self.are_users() {
-            self.of_slot.resize(self.of_slot.len().max(from.max(to) as usize + 1), (0, false));
-            self.of_slot[to as usize] = self.of_slot[from as usize];
+            self.of_slot.resize(self.of_slot.len().max(from.max(to).index() + 1), (0, false));
+            self.of_slot[to.index()] = self.of_slot[from.index()];
         }
     }
 

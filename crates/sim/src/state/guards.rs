@@ -142,7 +142,7 @@ impl Guards {
     pub fn left_target(&mut self, code: &Code, targets: Targets, ticket: &Ticket, now_ns: u64) {
         if !self.busy.is_empty() {
             let to = targets.get(code, ticket.target);
-            self.busy[code.ends.server(to.member) as usize].left(now_ns - ticket.at_ns);
+            self.busy[code.ends.server(to.member).index()].left(now_ns - ticket.at_ns);
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What a request occupies and gives back.
 
+use crate::code::{MemberId, StageId};
 use weir_policy::Ticket;
 
 /// Something that a request holds.
 pub(crate) struct Hold {
     pub what: HoldKind,
-    pub member: u32,
+    pub member: MemberId,
     /// The step that gives it back.
     pub pc: u32,
     pub depth: usize,
@@ -20,5 +21,5 @@ pub(crate) enum HoldKind {
     Picked { lb: u32, target: u32 },
     GuardLine { lb: u32 },
     Sent { lb: u32, ticket: Ticket },
-    Lost { stage: u32 },
+    Lost { stage: StageId },
 }

@@ -1,5 +1,6 @@
 //! The listeners that requests have passed.
 
+use crate::code::SlotId;
 use weir_policy::config::Exclude;
 
 /// The state of a request for the nodes behind the innermost listener that it passed.
@@ -39,46 +40,46 @@ impl Hops {
 
     /// A request begins in a slot.
     #[inline]
-    pub fn begin(&mut self, slot: u32) {
+    pub fn begin(&mut self, slot: SlotId) {
         if self.kept {
             self.set(slot, Hop::default());
         }
     }
 
     #[cold]
-    pub fn set(&mut self, slot: u32, inside: Hop) {
-        if slot as usize >= self.now.len() {
-            self.now.resize(slot as usize + 1, Hop::default());
-            self.rows.resize(slot as usize + 1, Vec::new());
+    pub fn set(&mut self, slot: SlotId, inside: Hop) {
+        if slot.index() >= self.now.len() {
+            self.now.resize(slot.index() + 1, Hop::default());
+            self.rows.resize(slot.index() + 1, Vec::new());
         }
-        self.now[slot as usize] = inside;
-        self.rows[slot as usize].clear();
+        self.now[slot.index()] = inside;
+        self.rows[slot.index()].clear();
     }
 
     /// Begins a branch of a request: it returns to its parent, and leaves no listener that the parent passed.
-    pub fn branch(&mut self, from: u32, to: u32) {
+    pub fn branch(&mut self, from: SlotId, to: SlotId) {
         if self.kept {
-            self.set(to, self.now[from as usize]);
+            self.set(to, self.now[from.index()]);
         }
     }
 
     /// A request goes on in another slot as well.
-    pub fn copy(&mut self, from: u32, to: u32) {
+    pub fn copy(&mut self, from: SlotId, to: SlotId) {
         if self.kept {
-            self.set(to, self.now[from as usize]);
-            self.rows[to as usize] = self.rows[from as usize].clone();
+            self.set(to, self.now[from.index()]);
+            self.rows[to.index()] = self.rows[from.index()].clone();
         }
     }
 
     /// The tag under which a request remembers targets of a balancer: apart from those that it tried or opened in
     /// other hops.
-    pub fn tag(&self, slot: u32, balancer: u32) -> u32 {
-        if self.kept { tag(balancer, self.now[slot as usize].serial) } else { balancer }
+    pub fn tag(&self, slot: SlotId, balancer: u32) -> u32 {
+        if self.kept { tag(balancer, self.now[slot.index()].serial) } else { balancer }
     }
 
     /// The loop that a request used at a step that it has passed; `now` is its present loop.
-    pub fn met_at(&self, slot: u32, pc: u32, depth: usize, now: u16) -> u16 {
-        let rows = self.rows.get(slot as usize).map_or(&[][..], |rows| rows);
+    pub fn met_at(&self, slot: SlotId, pc: u32, depth: usize, now: u16) -> u16 {
+        let rows = self.rows.get(slot.index()).map_or(&[][..], |rows| rows);
         let behind = |row: &&Row| {
             let at = usize::from(row.depth);
             at > depth || at == depth && row.end <= pc
@@ -87,8 +88,8 @@ impl Hops {
     }
 
     /// The attempts that a request had begun before it was a new one.
-    pub fn attempts_before(&self, slot: u32) -> u32 {
-        if self.kept { self.now[slot as usize].attempts } else { 0 }
+    pub fn attempts_before(&self, slot: SlotId) -> u32 {
+        if self.kept { self.now[slot.index()].attempts } else { 0 }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Probes in flight that ask targets for their load.
 
+use crate::code::MemberId;
 use crate::code::order::REQUEST_BITS;
 use crate::state::guards::Guards;
 use weir_policy::prequal::Busy;
@@ -20,7 +21,7 @@ pub(crate) struct Probe {
     pub on: u32,
     pub target: u32,
     /// The probed member, past the cables.
-    pub member: u32,
+    pub member: MemberId,
     /// The key of its answer's draws.
     pub key: Key,
     /// Its place in the order of events.

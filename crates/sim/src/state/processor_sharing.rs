@@ -1,6 +1,8 @@
 //! The state of servers that share their cores among requests.
 
 use crate::code::Code;
+use crate::code::MemberId;
+use crate::code::SlotId;
 use crate::state::meter::{Gauge, Meter, Snapshot};
 use weir_model::concurrent::{Concurrent, Jobs};
 
@@ -41,19 +43,19 @@ impl Shares {
     }
 
     /// The remaining work of a request at a server, ns.
-    pub fn left_ns(&self, code: &Code, server: u32, slot: u32, now_ns: u64) -> u64 {
+    pub fn left_ns(&self, code: &Code, server: u32, slot: SlotId, now_ns: u64) -> u64 {
         let (site, _) = code.servers[server as usize];
         let law = &code.shares[site as usize].law;
-        self.servers[server as usize].state.left_ns(law, &self.jobs, now_ns, slot)
+        self.servers[server as usize].state.left_ns(law, &self.jobs, now_ns, slot.0)
     }
 
     /// Adds the integrals of all servers at an instant; the longest line is counted anew from there.
     pub fn add_to(&self, snapshot: &mut Snapshot, gauges: &mut [Gauge], code: &Code, at: u64) {
         for site in &code.shares {
-            for member in site.base..site.base + site.members {
-                let gauge = site.gauge.wrapping_add(member & code.mask) as usize;
+            for member in (site.base..site.base + site.members).map(MemberId) {
+                let gauge = code.row(site.gauge, member);
                 (snapshot.busy[gauge], snapshot.waiting[gauge]) = self.meters[gauge].until(at);
-                let waiting = self.servers[member.wrapping_add(site.offset) as usize].state.waiting();
+                let waiting = self.servers[member.index_from(site.offset)].state.waiting();
                 gauges[gauge].most = gauges[gauge].most.max(waiting);
             }
         }

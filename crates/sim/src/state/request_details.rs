@@ -1,5 +1,6 @@
 //! Details of requests that only some topologies need: their kind, their answer, and the factor of their work.
 
+use crate::code::SlotId;
 use crate::state::probes::NONE;
 
 /// The details of a request.
@@ -42,64 +43,64 @@ pub(crate) struct Details {
 
 impl Details {
     /// A request of that kind begins in a slot.
-    pub fn begin(&mut self, slot: u32, shape: u32, key: Option<u64>) {
+    pub fn begin(&mut self, slot: SlotId, shape: u32, key: Option<u64>) {
         self.reserve(slot);
-        self.slots[slot as usize] = Detail { shape, key, ..NEW };
-        self.factors[slot as usize].clear();
+        self.slots[slot.index()] = Detail { shape, key, ..NEW };
+        self.factors[slot.index()].clear();
     }
 
-    fn reserve(&mut self, slot: u32) {
-        if slot as usize >= self.slots.len() {
-            self.slots.resize(slot as usize + 1, NEW);
-            self.factors.resize(slot as usize + 1, Vec::new());
+    fn reserve(&mut self, slot: SlotId) {
+        if slot.index() >= self.slots.len() {
+            self.slots.resize(slot.index() + 1, NEW);
+            self.factors.resize(slot.index() + 1, Vec::new());
         }
     }
 
     /// Copies the details of one request to another.
-    pub fn copy(&mut self, from: u32, to: u32) {
+    pub fn copy(&mut self, from: SlotId, to: SlotId) {
         self.reserve(to);
-        self.slots[to as usize] = self.slots[from as usize];
-        self.factors[to as usize] = self.factors[from as usize].clone();
+        self.slots[to.index()] = self.slots[from.index()];
+        self.factors[to.index()] = self.factors[from.index()].clone();
     }
 
     /// Gives a branch the details of its request.
-    pub fn branch(&mut self, from: u32, to: u32) {
+    pub fn branch(&mut self, from: SlotId, to: SlotId) {
         self.reserve(to);
-        self.slots[to as usize] = Detail { status: 0, relayed: false, came: 0, ..self.slots[from as usize] };
-        self.factors[to as usize].clear();
+        self.slots[to.index()] = Detail { status: 0, relayed: false, came: 0, ..self.slots[from.index()] };
+        self.factors[to.index()].clear();
     }
 
     /// Multiplies the work of a request from here on.
-    pub fn scale(&mut self, slot: u32, factor: f64) {
-        let detail = &mut self.slots[slot as usize];
-        self.factors[slot as usize].push(detail.factor);
+    pub fn scale(&mut self, slot: SlotId, factor: f64) {
+        let detail = &mut self.slots[slot.index()];
+        self.factors[slot.index()].push(detail.factor);
         detail.factor *= factor;
     }
 
     /// Reverts [`Details::scale`].
-    pub fn unscale(&mut self, slot: u32) {
-        if let Some(before) = self.factors[slot as usize].pop() {
-            self.slots[slot as usize].factor = before;
+    pub fn unscale(&mut self, slot: SlotId) {
+        if let Some(before) = self.factors[slot.index()].pop() {
+            self.slots[slot.index()].factor = before;
         }
     }
 
     /// How many factors a request is under, and its kind: what must be restored outside of a limit.
-    pub fn outside(&self, slot: u32) -> (u32, u16) {
-        (self.slots[slot as usize].shape, self.factors[slot as usize].len() as u16)
+    pub fn outside(&self, slot: SlotId) -> (u32, u16) {
+        (self.slots[slot.index()].shape, self.factors[slot.index()].len() as u16)
     }
 
     /// A request is cut off: restores the values outside of a limit.
-    pub fn cut(&mut self, slot: u32, shape: u32, factors: u16) {
-        while self.factors[slot as usize].len() > usize::from(factors) {
+    pub fn cut(&mut self, slot: SlotId, shape: u32, factors: u16) {
+        while self.factors[slot.index()].len() > usize::from(factors) {
             self.unscale(slot);
         }
-        let detail = &mut self.slots[slot as usize];
+        let detail = &mut self.slots[slot.index()];
         (detail.shape, detail.status, detail.relayed, detail.came) = (shape, 0, false, 0);
     }
 
     /// Another attempt of a request begins.
-    pub fn try_again(&mut self, slot: u32) {
-        let detail = &mut self.slots[slot as usize];
+    pub fn try_again(&mut self, slot: SlotId) {
+        let detail = &mut self.slots[slot.index()];
         (detail.status, detail.relayed) = (0, false);
     }
 }
@@ -116,19 +117,19 @@ mod tests {
     #[test]
     fn factors_are_taken_back_one_by_one_or_all_that_a_limit_cuts_off() {
         let mut details = Details::default();
-        details.begin(1, 3, None);
-        details.scale(1, 2.0);
-        let outside = details.outside(1);
-        details.scale(1, 3.0);
-        details.scale(1, 5.0);
+        details.begin(SlotId(1), 3, None);
+        details.scale(SlotId(1), 2.0);
+        let outside = details.outside(SlotId(1));
+        details.scale(SlotId(1), 3.0);
+        details.scale(SlotId(1), 5.0);
         assert_eq!(details.slots[1].factor, 30.0);
-        details.unscale(1);
+        details.unscale(SlotId(1));
         assert_eq!(details.slots[1].factor, 6.0);
-        details.copy(1, 0);
+        details.copy(SlotId(1), SlotId(0));
         details.slots[1].shape = 7;
-        details.cut(1, outside.0, outside.1);
+        details.cut(SlotId(1), outside.0, outside.1);
         assert_eq!((details.slots[1].factor, details.slots[1].shape), (2.0, 3));
-        details.unscale(1);
+        details.unscale(SlotId(1));
         assert_eq!((details.slots[1].factor, details.slots[0].factor), (1.0, 6.0));
     }
 }

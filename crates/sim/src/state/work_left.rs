@@ -13,6 +13,7 @@
 //! request costs a few additions, and nothing is scheduled.
 
 use crate::code::Code;
+use crate::code::{MemberId, SlotId};
 
 /// No account, or no server.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -21,7 +22,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Burden {
     /// The target that it was sent to: a member.
-    pub account: u32,
+    pub account: MemberId,
     /// Where it was picked, in the terms of the caller.
     pub mark: u16,
     /// Work that it will bring and has not begun, ns.
@@ -32,7 +33,7 @@ pub(crate) struct Burden {
     server: u32,
 }
 
-const NO_BURDEN: Burden = Burden { account: NONE, mark: 0, ahead_ns: 0, until: None, server: NONE };
+const NO_BURDEN: Burden = Burden { account: MemberId::NONE, mark: 0, ahead_ns: 0, until: None, server: NONE };
 
 /// The work left at a target.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +43,7 @@ struct Account {
     ends: u128,
     busy: u32,
     /// Servers with the requests that share their cores or wait there.
-    sharing: Vec<(u32, u32)>,
+    sharing: Vec<(u32, SlotId)>,
 }
 
 /// The work left at all targets, and the requests that brought it.
@@ -69,10 +70,10 @@ impl WorkLeft {
         work
     }
 
-    fn ask_about(&mut self, member: u32, members: usize) {
+    fn ask_about(&mut self, member: MemberId, members: usize) {
         self.accounts.resize(members, Account::default());
         self.asked.resize(members, false);
-        self.asked[member as usize] = true;
+        self.asked[member.index()] = true;
     }
 
     /// Whether any balancer uses it.
@@ -82,44 +83,44 @@ impl WorkLeft {
     }
 
     /// Whether any balancer uses the work left at a target.
-    pub fn is_asked(&self, member: u32) -> bool {
-        self.asked.get(member as usize).is_some_and(|asked| *asked)
+    pub fn is_asked(&self, member: MemberId) -> bool {
+        self.asked.get(member.index()).is_some_and(|asked| *asked)
     }
 
     /// The work left at a target. `shared` is the remaining work of a request at a server that shares its cores.
-    pub fn amount(&self, account: u32, now_ns: u64, shared: impl Fn(u32, u32) -> u64) -> u64 {
-        let account = &self.accounts[account as usize];
+    pub fn amount(&self, account: MemberId, now_ns: u64, shared: impl Fn(u32, SlotId) -> u64) -> u64 {
+        let account = &self.accounts[account.index()];
         let under_way = account.ends - u128::from(now_ns) * u128::from(account.busy);
         let shared: u64 = account.sharing.iter().map(|&(server, slot)| shared(server, slot)).sum();
         account.ahead_ns.saturating_add(u64::try_from(under_way).unwrap_or(u64::MAX)).saturating_add(shared)
     }
 
     /// The burden of a request.
-    pub fn burden(&self, slot: u32) -> Burden {
-        self.burdens.get(slot as usize).copied().unwrap_or(NO_BURDEN)
+    pub fn burden(&self, slot: SlotId) -> Burden {
+        self.burdens.get(slot.index()).copied().unwrap_or(NO_BURDEN)
     }
 
-    fn set(&mut self, slot: u32, burden: Burden) {
-        if slot as usize >= self.burdens.len() {
-            self.burdens.resize(slot as usize + 1, NO_BURDEN);
+    fn set(&mut self, slot: SlotId, burden: Burden) {
+        if slot.index() >= self.burdens.len() {
+            self.burdens.resize(slot.index() + 1, NO_BURDEN);
         }
-        self.burdens[slot as usize] = burden;
+        self.burdens[slot.index()] = burden;
     }
 
     /// A request is sent to a target, to which it brings work of `ns`.
     #[cold]
     #[inline(never)]
-    pub fn bring(&mut self, slot: u32, account: u32, mark: u16, ns: u64) {
+    pub fn bring(&mut self, slot: SlotId, account: MemberId, mark: u16, ns: u64) {
         self.drop(slot);
-        let ahead = &mut self.accounts[account as usize].ahead_ns;
+        let ahead = &mut self.accounts[account.index()].ahead_ns;
         *ahead = ahead.saturating_add(ns);
         self.set(slot, Burden { account, mark, ahead_ns: ns, ..NO_BURDEN });
     }
 
     /// Work begins of which `foreseen_ns` were foreseen: that is not ahead any more.
-    fn begins(&mut self, slot: u32, foreseen_ns: u64) -> Option<&mut Account> {
-        let burden = self.burdens.get_mut(slot as usize).filter(|burden| burden.account != NONE)?;
-        let account = &mut self.accounts[burden.account as usize];
+    fn begins(&mut self, slot: SlotId, foreseen_ns: u64) -> Option<&mut Account> {
+        let burden = self.burdens.get_mut(slot.index()).filter(|burden| burden.account.is_some())?;
+        let account = &mut self.accounts[burden.account.index()];
         let begun = burden.ahead_ns.min(foreseen_ns);
         burden.ahead_ns -= begun;
         account.ahead_ns -= begun;
@@ -129,28 +130,28 @@ impl WorkLeft {
     /// A request begins work that ends at `until`.
     #[cold]
     #[inline(never)]
-    pub fn work(&mut self, slot: u32, foreseen_ns: u64, until: u64) {
+    pub fn work(&mut self, slot: SlotId, foreseen_ns: u64, until: u64) {
         let Some(account) = self.begins(slot, foreseen_ns) else { return };
         account.ends += u128::from(until);
         account.busy += 1;
-        self.burdens[slot as usize].until = Some(until);
+        self.burdens[slot.index()].until = Some(until);
     }
 
     /// A request enters a server that shares its cores.
     #[cold]
     #[inline(never)]
-    pub fn share(&mut self, slot: u32, foreseen_ns: u64, server: u32) {
+    pub fn share(&mut self, slot: SlotId, foreseen_ns: u64, server: u32) {
         let Some(account) = self.begins(slot, foreseen_ns) else { return };
         account.sharing.push((server, slot));
-        self.burdens[slot as usize].server = server;
+        self.burdens[slot.index()].server = server;
     }
 
     /// A request has finished its work, or is cut off from it.
     #[cold]
     #[inline(never)]
-    pub fn stop(&mut self, slot: u32) {
-        let Some(burden) = self.burdens.get_mut(slot as usize).filter(|b| b.account != NONE) else { return };
-        let account = &mut self.accounts[burden.account as usize];
+    pub fn stop(&mut self, slot: SlotId) {
+        let Some(burden) = self.burdens.get_mut(slot.index()).filter(|b| b.account.is_some()) else { return };
+        let account = &mut self.accounts[burden.account.index()];
         if let Some(until) = burden.until.take() {
             account.ends -= u128::from(until);
             account.busy -= 1;
@@ -164,34 +165,34 @@ impl WorkLeft {
     /// A request has left its target.
     #[cold]
     #[inline(never)]
-    pub fn drop(&mut self, slot: u32) {
+    pub fn drop(&mut self, slot: SlotId) {
         let burden = self.burden(slot);
-        if burden.account == NONE {
+        if !burden.account.is_some() {
             return;
         }
         self.stop(slot);
-        self.accounts[burden.account as usize].ahead_ns -= burden.ahead_ns;
-        self.burdens[slot as usize] = NO_BURDEN;
+        self.accounts[burden.account.index()].ahead_ns -= burden.ahead_ns;
+        self.burdens[slot.index()] = NO_BURDEN;
     }
 
     /// Another slot goes on at the target for a request; foreseen work stays with the old one.
-    pub fn go_on_in(&mut self, slot: u32, other: u32) {
+    pub fn go_on_in(&mut self, slot: SlotId, other: SlotId) {
         let Burden { account, mark, .. } = self.burden(slot);
         self.set(other, Burden { account, mark, ..NO_BURDEN });
     }
 
     /// Passes the work ahead of one request to another that arrives or goes on for it at the same target.
-    pub fn hand(&mut self, from: u32, to: u32) {
+    pub fn hand(&mut self, from: SlotId, to: SlotId) {
         let account = self.burden(from).account;
-        if account == NONE {
+        if account == MemberId::NONE {
             return;
         }
-        if self.burden(to).account == NONE {
+        if self.burden(to).account == MemberId::NONE {
             self.set(to, Burden { account, ..NO_BURDEN });
         }
         assert_eq!(self.burden(to).account, account);
-        let ahead_ns = std::mem::take(&mut self.burdens[from as usize].ahead_ns);
-        self.burdens[to as usize].ahead_ns += ahead_ns;
+        let ahead_ns = std::mem::take(&mut self.burdens[from.index()].ahead_ns);
+        self.burdens[to.index()].ahead_ns += ahead_ns;
     }
 }
 
@@ -201,58 +202,58 @@ mod tests {
 
     fn kept(members: usize) -> WorkLeft {
         let mut work = WorkLeft::default();
-        work.ask_about(1, members);
+        work.ask_about(MemberId(1), members);
         work
     }
 
     fn alone(work: &WorkLeft, now_ns: u64) -> u64 {
-        work.amount(1, now_ns, |_, _| 0)
+        work.amount(MemberId(1), now_ns, |_, _| 0)
     }
 
     #[test]
     fn work_counts_from_the_pick_until_it_is_done() {
         let mut work = kept(3);
-        work.bring(7, 1, 0, 30);
-        work.bring(2, 1, 0, 5);
-        assert_eq!((alone(&work, 0), work.amount(0, 0, |_, _| 0)), (35, 0));
-        work.work(7, 20, 120);
+        work.bring(SlotId(7), MemberId(1), 0, 30);
+        work.bring(SlotId(2), MemberId(1), 0, 5);
+        assert_eq!((alone(&work, 0), work.amount(MemberId(0), 0, |_, _| 0)), (35, 0));
+        work.work(SlotId(7), 20, 120);
         assert_eq!((alone(&work, 100), alone(&work, 115)), (35, 20), "what has been served is gone");
-        work.stop(7);
+        work.stop(SlotId(7));
         assert_eq!(alone(&work, 120), 15);
         // Slower than foreseen, and beyond that.
-        work.work(7, 10, 220);
+        work.work(SlotId(7), 10, 220);
         assert_eq!(alone(&work, 120), 105);
-        work.stop(7);
-        work.work(7, 8, 240);
+        work.stop(SlotId(7));
+        work.work(SlotId(7), 8, 240);
         assert_eq!(alone(&work, 230), 15);
-        work.drop(7);
-        work.drop(2);
+        work.drop(SlotId(7));
+        work.drop(SlotId(2));
         assert_eq!(alone(&work, 240), 0);
     }
 
     #[test]
     fn those_at_a_shared_server_are_asked_there() {
         let mut work = kept(2);
-        work.bring(0, 1, 0, 30);
-        work.share(0, 30, 4);
-        assert_eq!(work.amount(1, 9, |server, slot| u64::from(10 * server + slot)), 40);
-        work.stop(0);
-        assert_eq!(work.amount(1, 9, |_, _| 99), 0);
+        work.bring(SlotId(0), MemberId(1), 0, 30);
+        work.share(SlotId(0), 30, 4);
+        assert_eq!(work.amount(MemberId(1), 9, |server, slot| u64::from(10 * server + slot.0)), 40);
+        work.stop(SlotId(0));
+        assert_eq!(work.amount(MemberId(1), 9, |_, _| 99), 0);
         // A request whose target no balancer asks about has no burden.
-        work.share(5, 30, 4);
-        work.work(5, 30, 70);
-        assert_eq!(work.amount(1, 9, |_, _| 99), 0);
+        work.share(SlotId(5), 30, 4);
+        work.work(SlotId(5), 30, 70);
+        assert_eq!(work.amount(MemberId(1), 9, |_, _| 99), 0);
     }
 
     #[test]
     fn what_is_left_behind_keeps_its_work() {
         let mut work = kept(2);
-        work.bring(0, 1, 0, 30);
-        work.work(0, 10, 10);
-        work.go_on_in(0, 3);
-        work.drop(3);
+        work.bring(SlotId(0), MemberId(1), 0, 30);
+        work.work(SlotId(0), 10, 10);
+        work.go_on_in(SlotId(0), SlotId(3));
+        work.drop(SlotId(3));
         assert_eq!(alone(&work, 4), 26);
-        work.drop(0);
+        work.drop(SlotId(0));
         assert_eq!(alone(&work, 4), 0);
     }
 }

@@ -3,6 +3,7 @@
 mod stages;
 mod ways;
 
+use crate::code::MemberId;
 use crate::code::NOT;
 use crate::code::ends::Ends;
 use crate::code::{Code, Target, Targets};
@@ -202,7 +203,7 @@ impl<'a> Layout<'a> {
     pub fn target(&self, id: NodeId) -> Target {
         let (block, index) = self.block_of[id as usize];
         let draft = &self.drafts[block as usize];
-        Target { pc: draft.pc, member: draft.base + index }
+        Target { pc: draft.pc, member: MemberId(draft.base + index) }
     }
 
     /// Completes what is known once all blocks have their code; `lists` are those in use beside the balancers'.
@@ -211,7 +212,7 @@ impl<'a> Layout<'a> {
         let root = self.root;
         let target = |id: NodeId| self.target(id);
         for t in &mut code.call_targets {
-            *t = target(t.member);
+            *t = target(t.member.0);
         }
         let weight = |id: NodeId| match &self.point.specs[self.point.nodes[id as usize].spec as usize] {
             Spec::Weight { weight } => *weight,
@@ -227,8 +228,8 @@ impl<'a> Layout<'a> {
             let list: &[NodeId] = if used { list } else { &[] };
             let targets: Vec<Target> = list.iter().map(|&id| target(id)).collect();
             let in_a_row = |first: &Target| {
-                let row = targets.iter().zip(first.member..);
-                row.into_iter().all(|(t, member)| *t == Target { pc: first.pc, member })
+                let mut row = targets.iter().zip(first.member.0..);
+                row.all(|(t, member)| *t == Target { pc: first.pc, member: MemberId(member) })
             };
             code.lists.push(match targets.first().filter(|first| in_a_row(first)) {
                 Some(first) => Targets::Members(*first),

@@ -2,6 +2,9 @@
 
 use super::{Draft, End, Layout, NOT, inside, offset};
 use crate::code::CallSite;
+use crate::code::MemberId;
+use crate::code::SiteId;
+use crate::code::StageId;
 use crate::code::{Block, Code, Instance, Stage, Target};
 use weir_plan::{Edge, Mode, Spec};
 
@@ -14,7 +17,7 @@ impl Layout<'_> {
             let part = offset(code.part_count, draft.base, code.mask);
             code.part_count += if code.mask == 0 { 1 } else { members };
             code.stages.push(Stage {
-                site,
+                site: SiteId(site),
                 spec,
                 block,
                 position: position as u32,
@@ -58,7 +61,7 @@ impl Layout<'_> {
         }
         for &node in draft.nodes.last().into_iter().flatten() {
             if let Edge::Node(child) = inside(self.point, node) {
-                code.call_targets.push(Target { pc: NOT, member: child });
+                code.call_targets.push(Target { pc: NOT, member: MemberId(child) });
             }
         }
         call
@@ -77,14 +80,14 @@ impl Layout<'_> {
     }
 
     /// Makes room for the refusals of a stage, by member.
-    pub fn add_refusals(&self, code: &mut Code, stage: u32, draft: &Draft) {
-        code.stages[stage as usize].refusals = Some(code.refusal_count.wrapping_sub(draft.base));
+    pub fn add_refusals(&self, code: &mut Code, stage: StageId, draft: &Draft) {
+        code.stages[stage.index()].refusals = Some(code.refusal_count.wrapping_sub(draft.base));
         code.refusal_count += draft.nodes[0].len() as u32;
     }
 
     /// Makes room for the requests that are cut off at a stage, by member.
-    pub fn add_cuts(&self, code: &mut Code, stage: u32, draft: &Draft) {
-        code.stages[stage as usize].cuts = Some(code.cut_count.wrapping_sub(draft.base));
+    pub fn add_cuts(&self, code: &mut Code, stage: StageId, draft: &Draft) {
+        code.stages[stage.index()].cuts = Some(code.cut_count.wrapping_sub(draft.base));
         code.cut_count += draft.nodes[0].len() as u32;
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Layout, Nested, inside, spare};
 use crate::code::Code;
+use crate::code::StageId;
 use weir_plan::{Edge, Mode, NodeId, Spec};
 
 impl Layout<'_> {
@@ -96,7 +97,7 @@ impl Layout<'_> {
     }
 
     /// All stages, outside in, blocks in the order in which the first members lead to them.
-    pub(super) fn order(&self, code: &Code, root_block: usize) -> Vec<u32> {
+    pub(super) fn order(&self, code: &Code, root_block: usize) -> Vec<StageId> {
         let mut order = Vec::new();
         let mut seen = vec![false; self.drafts.len()];
         let mut stack = vec![root_block];
@@ -104,7 +105,7 @@ impl Layout<'_> {
             if std::mem::replace(&mut seen[block], true) {
                 continue;
             }
-            order.extend(code.blocks[block].stages.clone());
+            order.extend(code.blocks[block].stages.clone().map(StageId));
             let mut next = Vec::new();
             for &node in self.drafts[block].nodes.last().into_iter().flatten() {
                 if let Some(spare) = spare(self.point, node) {

@@ -12,6 +12,7 @@ mod take_back;
 
 use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::code::{ColdOp, NOT, Op};
+use crate::code::{MemberId, SlotId, StageId};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::holds::Hold;
 use crate::state::holds::HoldKind;
@@ -22,8 +23,8 @@ use weir_policy::Kind;
 
 impl Engine<'_> {
     /// Limits a new request to its client's patience.
-    pub(crate) fn be_patient(&mut self, slot: u32, now_ns: u64, ns: u64) {
-        let key = order_key(Class::Limit, self.core.states.slots[slot as usize].ordinal);
+    pub(crate) fn be_patient(&mut self, slot: SlotId, now_ns: u64, ns: u64) {
+        let key = order_key(Class::Limit, self.core.states.slots[slot.index()].ordinal);
         let at = now_ns.saturating_add(ns).min(END_OF_TIME);
         let (live, tag) = self.core.scopes.enter(slot, Limit { end: WHOLE, rank: 1, ..Limit::default() }, at);
         self.schedule_limit(at - now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
@@ -31,10 +32,17 @@ impl Engine<'_> {
 
     /// A limit begins for what is behind.
     #[inline(always)]
-    pub(crate) fn begin_limit(&mut self, slot: u32, limit: u32, member: u32, depth: usize, now_ns: u64) {
+    pub(crate) fn begin_limit(
+        &mut self,
+        slot: SlotId,
+        limit: u32,
+        member: MemberId,
+        depth: usize,
+        now_ns: u64,
+    ) {
         let site = self.core.code.limits[limit as usize];
-        let state = &self.core.states.slots[slot as usize];
-        let rank = self.core.scopes.slots[slot as usize].rank;
+        let state = &self.core.states.slots[slot.index()];
+        let rank = self.core.scopes.slots[slot.index()].rank;
         let (retries, depth) = (state.retries, depth as u16);
         let key = ranked(order_key(Class::Limit, state.ordinal), rank);
         let details = if self.core.code.details { self.features.details.outside(slot) } else { (0, 0) };
@@ -42,7 +50,7 @@ impl Engine<'_> {
         let at = now_ns.saturating_add(site.ns).min(END_OF_TIME);
         let (live, tag) = self.core.scopes.enter(slot, row, at);
         // Its children come after it where both end at one instant.
-        let scope = &mut self.core.scopes.slots[slot as usize];
+        let scope = &mut self.core.scopes.slots[slot.index()];
         scope.rank = rank + u32::from(scope.ranks() > 1);
         self.schedule_limit(at - now_ns, Entry { at, key, who: Event::Limit.who(live), tag });
     }
@@ -60,13 +68,13 @@ impl Engine<'_> {
     #[cold]
     pub(crate) fn strike(&mut self, live: u32, tag: u32, now_ns: u64) {
         let Some((slot, at)) = self.core.scopes.struck(live, tag) else { return };
-        let limit = self.core.scopes.limits[slot as usize * self.core.scopes.each + usize::from(at)];
+        let limit = self.core.scopes.limits[slot.index() * self.core.scopes.each + usize::from(at)];
         if limit.end == CHECKED {
             return self.check_times_out(slot, &limit, now_ns);
         }
         let slot = self.cut_off(slot, at, &limit, now_ns);
         self.back_to(slot, at, &limit);
-        let state = &mut self.core.states.slots[slot as usize];
+        let state = &mut self.core.states.slots[slot.index()];
         if limit.end == WHOLE {
             state.set_outcome(Some(Kind::Cancelled));
             return self.end_early(slot, now_ns);
@@ -79,24 +87,24 @@ impl Engine<'_> {
     }
 
     /// Restores the state of a request outside of a limit.
-    pub(crate) fn back_to(&mut self, slot: u32, at: u16, limit: &Limit) {
+    pub(crate) fn back_to(&mut self, slot: SlotId, at: u16, limit: &Limit) {
         self.cut_hops(slot, limit);
         self.core.states.drop_attempts(slot, limit.retries);
         self.core.scopes.leave(slot, at);
         if self.core.code.details {
             self.features.details.cut(slot, limit.details.0, limit.details.1);
         }
-        let state = &mut self.core.states.slots[slot as usize];
+        let state = &mut self.core.states.slots[slot.index()];
         state.tag = state.tag.wrapping_add(1);
     }
 
     /// Gives back everything that a request holds up to the end of a limit, even where queues or servers would go on.
-    pub(crate) fn cut_to(&mut self, slot: u32, limit: &Limit, now_ns: u64) {
+    pub(crate) fn cut_to(&mut self, slot: SlotId, limit: &Limit, now_ns: u64) {
         let holds = self.holds_of(slot, limit);
         self.work_is_cut(slot, limit);
-        let selected = self.core.states.slots[slot as usize].mask();
+        let selected = self.core.states.slots[slot.index()].mask();
         self.take_back(slot, None, now_ns);
-        let counts = !self.core.states.slots[slot as usize].is_unwanted();
+        let counts = !self.core.states.slots[slot.index()].is_unwanted();
         self.cut_branches(slot, true, counts, now_ns);
         holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now_ns));
     }
@@ -104,9 +112,9 @@ impl Engine<'_> {
     /// Cuts off what is behind a limit, which gives back what it holds, from the inside out, unless a queue or server
     /// on its way goes on. Then everything outside of that is given back, and the rest goes on unwanted. Returns the
     /// slot that the request itself is in now.
-    fn cut_off(&mut self, slot: u32, at: u16, limit: &Limit, now_ns: u64) -> u32 {
+    fn cut_off(&mut self, slot: SlotId, at: u16, limit: &Limit, now_ns: u64) -> SlotId {
         let holds = self.holds_of(slot, limit);
-        let state = &self.core.states.slots[slot as usize];
+        let state = &self.core.states.slots[slot.index()];
         let selected = state.mask();
         let floor = holds.iter().rposition(|hold| self.goes_on(hold));
         let Some(floor) = floor else {
@@ -127,7 +135,7 @@ impl Engine<'_> {
             self.work_goes_on(slot, request, limit);
         }
         // A request whose client has gone has failed, as everything it passes must see.
-        let failed = limit.end == WHOLE && self.core.scopes.slots[slot as usize].limits == at + 1;
+        let failed = limit.end == WHOLE && self.core.scopes.slots[slot.index()].limits == at + 1;
         self.core.scopes.split(slot, request, at, &holds[floor]);
         let mut beyond = Vec::new();
         let mut stands = failed.then_some(None);
@@ -135,13 +143,13 @@ impl Engine<'_> {
         for &(stage, member, ns) in &beyond {
             self.charge(slot, stage, member, ns.wrapping_neg());
         }
-        let scope = &mut self.core.scopes.slots[slot as usize];
+        let scope = &mut self.core.scopes.slots[slot.index()];
         (scope.floor, scope.floor_depth) = (holds[floor].pc, holds[floor].depth as u16);
         self.core.scopes.hand_notes(slot, request);
         self.part_from(slot, request, now_ns);
-        self.core.states.slots[slot as usize].set_unwanted();
+        self.core.states.slots[slot.index()].set_unwanted();
         if failed {
-            self.core.states.slots[slot as usize].set_outcome(Some(Kind::Cancelled));
+            self.core.states.slots[slot.index()].set_outcome(Some(Kind::Cancelled));
         }
         if let Some(Some(stands)) = stands {
             self.stop_at(slot, &stands, now_ns);
@@ -168,13 +176,13 @@ impl Engine<'_> {
     }
 
     /// The balancer of which a request holds something, on the loop that it used there.
-    fn instance_of(&self, slot: u32, lb: u32, hold: &Hold) -> u32 {
-        let meets = self.core.scopes.slots[slot as usize].meets;
+    fn instance_of(&self, slot: SlotId, lb: u32, hold: &Hold) -> u32 {
+        let meets = self.core.scopes.slots[slot.index()].meets;
         let meets = self.features.hops.met_at(slot, hold.pc, hold.depth, meets);
         self.on_loop(&self.core.code.lbs[lb as usize], hold.member, meets)
     }
 
-    pub(crate) fn give_back(&mut self, slot: u32, hold: &Hold, selected: u64, now_ns: u64) {
+    pub(crate) fn give_back(&mut self, slot: SlotId, hold: &Hold, selected: u64, now_ns: u64) {
         let member = hold.member;
         match hold.what {
             HoldKind::Line { queue } => self.leave_line(slot, queue, member, now_ns),
@@ -204,9 +212,9 @@ impl Engine<'_> {
     }
 
     /// What a request holds, from its step to the end of a limit.
-    pub(crate) fn holds_of(&self, slot: u32, limit: &Limit) -> Vec<Hold> {
+    pub(crate) fn holds_of(&self, slot: SlotId, limit: &Limit) -> Vec<Hold> {
         let code = self.core.code;
-        let state = &self.core.states.slots[slot as usize];
+        let state = &self.core.states.slots[slot.index()];
         let (mut pc, mut member) = ((state.pc & !FLAGS) as usize, state.member);
         let mut depth = usize::from(state.depth);
         let mut holds = Vec::new();
@@ -258,7 +266,7 @@ impl Engine<'_> {
             }
             let [back, caller, _] = self.core.states.frame(slot, depth - 1);
             pc = (back & !IDLE) as usize;
-            member = caller;
+            member = MemberId(caller);
             popped = true;
         }
     }
@@ -281,24 +289,24 @@ impl Engine<'_> {
     }
 
     /// A request left behind goes on from the end of its wait.
-    fn stop_at(&mut self, slot: u32, stands: &WaitEnd, now_ns: u64) {
-        self.core.scopes.slots[slot as usize].drawn = stands.drawn;
-        let state = &mut self.core.states.slots[slot as usize];
+    fn stop_at(&mut self, slot: SlotId, stands: &WaitEnd, now_ns: u64) {
+        self.core.scopes.slots[slot.index()].drawn = stands.drawn;
+        let state = &mut self.core.states.slots[slot.index()];
         state.tag = state.tag.wrapping_add(1);
         (state.pc, state.member, state.depth) =
             (stands.pc as u32 | PARKED, stands.member, stands.depth as u16);
         let (at, tag) = (stands.at.min(END_OF_TIME), state.tag);
-        self.core.pending.push(now_ns, Entry { at, key: self.step_key(slot), who: slot, tag });
+        self.core.pending.push(now_ns, Entry { at, key: self.step_key(slot), who: slot.0, tag });
     }
 
     /// Whether a request that goes on unwanted ends at a step.
-    pub(crate) fn is_left_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
-        self.core.states.slots[slot as usize].is_unwanted() && self.core.scopes.ends_at(slot, pc, depth)
+    pub(crate) fn is_left_at(&self, slot: SlotId, pc: usize, depth: usize) -> bool {
+        self.core.states.slots[slot.index()].is_unwanted() && self.core.scopes.ends_at(slot, pc, depth)
     }
 
     /// Ends a request that went on unwanted.
     #[cold]
-    pub(crate) fn vanish(&mut self, slot: u32, now_ns: u64) {
+    pub(crate) fn vanish(&mut self, slot: SlotId, now_ns: u64) {
         self.core.ledger.last_stop = self.core.ledger.last_stop.max(now_ns);
         if self.features.work_left.is_kept() {
             self.features.work_left.drop(slot);
@@ -311,14 +319,14 @@ impl Engine<'_> {
     /// Books time of a request that goes on unwanted. It passes outside of the slots around the place where the
     /// request was left behind: those were given back.
     #[cold]
-    pub(crate) fn spend(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
-        let ns = ns & self.core.states.slots[slot as usize].mask();
-        let at = |offset: u32| offset.wrapping_add(member & self.core.code.mask) as usize;
-        let here = &self.core.code.stages[stage as usize];
+    pub(crate) fn spend(&mut self, slot: SlotId, stage: StageId, member: MemberId, ns: u64) {
+        let ns = ns & self.core.states.slots[slot.index()].mask();
+        let at = |offset: u32| self.core.code.row(offset, member);
+        let here = &self.core.code.stages[stage.index()];
         let spent = &mut self.core.ledger.spent[at(here.part)];
         *spent = spent.wrapping_add(ns);
         let top = self.features.branches.top(slot);
-        let floor = self.core.scopes.slots[top as usize].floor;
+        let floor = self.core.scopes.slots[top.index()].floor;
         if floor == NOT {
             return;
         }
@@ -328,10 +336,10 @@ impl Engine<'_> {
             _ => return,
         };
         let first = self.core.code.blocks[here.block as usize].stages.start;
-        if !(first..=stage).contains(&floor) {
+        if !(first..=stage.0).contains(&floor.0) {
             return;
         }
-        for around in &self.core.code.stages[first as usize..floor as usize] {
+        for around in &self.core.code.stages[first as usize..floor.index()] {
             if let Some(gauge) = around.gauge {
                 let behind = &mut self.core.ledger.behind[at(gauge)];
                 *behind = behind.wrapping_add(ns);
@@ -340,21 +348,18 @@ impl Engine<'_> {
     }
 
     /// A request leaves the line without being served.
-    pub(crate) fn leave_line(&mut self, slot: u32, queue: u32, member: u32, now_ns: u64) {
+    pub(crate) fn leave_line(&mut self, slot: SlotId, queue: u32, member: MemberId, now_ns: u64) {
         let site = &self.core.code.queues[queue as usize];
-        let gauge =
-            &mut self.core.ledger.gauges[site.gauge.wrapping_add(member & self.core.code.mask) as usize];
+        let gauge = &mut self.core.ledger.gauges[self.core.code.row(site.gauge, member)];
         gauge.waiting = gauge.waiting.wrapping_add(now_ns);
-        self.core.members[member.wrapping_add(site.offset) as usize]
-            .queue
-            .abandon(&mut self.core.links, slot);
+        self.core.members[member.index_from(site.offset)].queue.abandon(&mut self.core.links, slot.0);
         self.charge(slot, site.stage, member, now_ns);
     }
 
     /// Counts a request that is cut off on its way in: it has not reached what is behind.
-    pub(crate) fn count_cut(&mut self, stage: u32, member: u32, selected: u64) {
-        if let Some(offset) = self.core.code.stages[stage as usize].cuts {
-            self.core.ledger.cuts[member.wrapping_add(offset) as usize] += selected & 1;
+    pub(crate) fn count_cut(&mut self, stage: StageId, member: MemberId, selected: u64) {
+        if let Some(offset) = self.core.code.stages[stage.index()].cuts {
+            self.core.ledger.cuts[member.index_from(offset)] += selected & 1;
         }
     }
 }

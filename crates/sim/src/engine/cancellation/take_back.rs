@@ -1,7 +1,9 @@
 //! Takes back what a request that is cut off had booked ahead of its time.
 
+use crate::code::StageId;
 use crate::code::order::{Class, order_key, ranked};
-use crate::code::{ColdOp, NOT, Op, Target};
+use crate::code::{ColdOp, Op, Target};
+use crate::code::{MemberId, SlotId};
 use crate::engine::Engine;
 use crate::state::request_state::{BEGINS, FLAGS, IDLE, LINE, PARKED};
 use crate::state::scopes::Passing;
@@ -10,13 +12,13 @@ use crate::state::scopes::Remnant;
 impl Engine<'_> {
     /// Takes back what was added up for waits, entries and visits that a request will not reach. A part that it
     /// leaves behind will reach them, and its time is part of no latency from now on.
-    pub(crate) fn take_back(&mut self, slot: u32, left: Option<Remnant>, now_ns: u64) {
-        let state = self.core.states.slots[slot as usize];
+    pub(crate) fn take_back(&mut self, slot: SlotId, left: Option<Remnant>, now_ns: u64) {
+        let state = self.core.states.slots[slot.index()];
         if state.pc & PARKED == 0 {
             return self.take_back_place(slot, left, now_ns);
         }
         let stop = (state.pc & !FLAGS) as usize;
-        let scope = self.core.scopes.slots[slot as usize];
+        let scope = self.core.scopes.slots[slot.index()];
         let mut passing = Passing { at: scope.since, key: self.step_key(slot), found: false, slot, left };
         if let Op::BeginAttempt { retry } = self.core.code.steps[stop].op {
             let stage = self.core.code.retries[retry as usize].stage;
@@ -28,9 +30,9 @@ impl Engine<'_> {
     }
 
     /// Of a request that is not on a wait: in line, at work, lost, or called from there and not yet gone on.
-    fn take_back_place(&mut self, slot: u32, left: Option<Remnant>, now_ns: u64) {
+    fn take_back_place(&mut self, slot: SlotId, left: Option<Remnant>, now_ns: u64) {
         let code = self.core.code;
-        let state = self.core.states.slots[slot as usize];
+        let state = self.core.states.slots[slot.index()];
         let stop = (state.pc & !FLAGS) as usize;
         // It was sent on, and has not arrived there.
         if state.pc & BEGINS != 0 || stop == 0 {
@@ -60,8 +62,8 @@ impl Engine<'_> {
     /// Of a request that waits: along the steps from where the wait began to where it stops.
     fn take_back_way(&mut self, mut passing: Passing, stop: usize, now_ns: u64) {
         let (code, slot) = (self.core.code, passing.slot);
-        let state = self.core.states.slots[slot as usize];
-        let scope = self.core.scopes.slots[slot as usize];
+        let state = self.core.states.slots[slot.index()];
+        let scope = self.core.scopes.slots[slot.index()];
         let (mut pc, mut member, mut depth) = (scope.pc as usize, scope.member, usize::from(scope.depth));
         let mut drawn = scope.waits[..usize::from(scope.drawn)].iter();
         while pc != stop || depth != usize::from(state.depth) {
@@ -89,7 +91,7 @@ impl Engine<'_> {
                     let behind = usize::from(back & IDLE != 0 && state.outcome().is_none());
                     pc = (back & !IDLE) as usize + behind;
                     depth -= behind;
-                    member = caller;
+                    member = MemberId(caller);
                 }
                 Op::CallReturn | Op::ReturnTarget { .. } => {
                     depth -= 1;
@@ -123,7 +125,7 @@ impl Engine<'_> {
     }
 
     /// Passes a drawn wait; visits that it would have counted are forgotten.
-    fn pass_drawn(&mut self, passing: &mut Passing, draw: u32, ns: u64, member: u32, now_ns: u64) {
+    fn pass_drawn(&mut self, passing: &mut Passing, draw: u32, ns: u64, member: MemberId, now_ns: u64) {
         let site = &self.core.code.draws[draw as usize];
         if passing.found {
             let lost = site.loss.and_then(|loss| self.core.code.losses[loss as usize].visits);
@@ -133,12 +135,12 @@ impl Engine<'_> {
     }
 
     /// Where a call leads; its entry is taken back if the request does not reach it.
-    fn take_back_call(&mut self, passing: &Passing, call: u32, member: u32) -> Target {
+    fn take_back_call(&mut self, passing: &Passing, call: u32, member: MemberId) -> Target {
         let site = self.core.code.calls[call as usize];
-        let target = self.core.code.call_targets[member.wrapping_add(site.offset) as usize];
+        let target = self.core.code.call_targets[member.index_from(site.offset)];
         if passing.found && (passing.left.is_none() || passing.is_to_stop()) {
-            let selected = self.core.states.slots[passing.slot as usize].mask();
-            self.core.members[target.member as usize].entries -= selected as i32 & 1;
+            let selected = self.core.states.slots[passing.slot.index()].mask();
+            self.core.members[target.member.index()].entries -= selected as i32 & 1;
         }
         target
     }
@@ -153,7 +155,7 @@ impl Engine<'_> {
     /// Takes back a visit that did not take place, of the request and of a part that goes no further.
     fn forget_visit(&mut self, passing: &Passing, counter: u32) {
         let of = passing.left.as_ref().map_or(passing.slot, |left| left.request);
-        if of != NOT {
+        if of.is_some() {
             self.core.states.forget_visit(of, counter);
         }
         if passing.is_to_stop() {
@@ -162,7 +164,13 @@ impl Engine<'_> {
     }
 
     /// Passes one wait: takes back the part of it that is still to come.
-    pub(super) fn pass(&mut self, passing: &mut Passing, ns: u64, now_ns: u64, at: (u32, u32, bool)) {
+    pub(super) fn pass(
+        &mut self,
+        passing: &mut Passing,
+        ns: u64,
+        now_ns: u64,
+        at: (StageId, MemberId, bool),
+    ) {
         let (stage, member, inwards) = at;
         let end = passing.at.saturating_add(ns);
         if (end, passing.key) > (now_ns, self.core.turn.1) {
@@ -174,7 +182,7 @@ impl Engine<'_> {
             } else {
                 self.charge(passing.slot, stage, member, beyond.wrapping_neg());
                 if !passing.found && inwards {
-                    let selected = self.core.states.slots[passing.slot as usize].mask();
+                    let selected = self.core.states.slots[passing.slot.index()].mask();
                     self.count_cut(stage, member, selected);
                 }
             }

@@ -14,7 +14,9 @@ mod waiting;
 
 pub(crate) use cold_steps::on_visit;
 
+use crate::code::MemberId;
 use crate::code::Op;
+use crate::code::SlotId;
 use crate::engine::Engine;
 #[cfg(test)]
 use crate::engine::Sabotage;
@@ -30,13 +32,13 @@ impl Engine<'_> {
     /// Never inlined: inside the loop over events its registers end up on the stack, which costs a fifth.
     #[inline(never)]
     #[expect(clippy::too_many_lines, reason = "the head of this file says why")]
-    pub(crate) fn go_on(&mut self, slot: u32, now_ns: u64, time: u64, after_faults: bool) {
+    pub(crate) fn go_on(&mut self, slot: SlotId, now_ns: u64, time: u64, after_faults: bool) {
         let code = self.core.code;
         // Held as long as nothing else may change it: borrowed again after each call that could.
-        let mut state = &mut self.core.states.slots[slot as usize];
+        let mut state = &mut self.core.states.slots[slot.index()];
         macro_rules! again {
             () => {
-                state = &mut self.core.states.slots[slot as usize]
+                state = &mut self.core.states.slots[slot.index()]
             };
         }
         if state.pc & (LINE | BEGINS | CHECK | FAN) != 0 {
@@ -79,20 +81,19 @@ impl Engine<'_> {
                     self.charge(slot, $site.stage, member, $ns);
                     again!();
                 } else {
-                    let part =
-                        &mut self.core.ledger.parts[$site.part.wrapping_add(member & code.mask) as usize];
+                    let part = &mut self.core.ledger.parts[code.row($site.part, member)];
                     *part = part.wrapping_add($ns & state.mask());
                 }
             };
         }
         macro_rules! instance {
             ($site:expr) => {{
-                let first = member.wrapping_add($site.offset);
+                let first = member.number_from($site.offset);
                 if $site.shared {
                     first
                 } else {
                     first
-                        + u32::from(self.core.scopes.slots[slot as usize].meets) * code.instances.len() as u32
+                        + u32::from(self.core.scopes.slots[slot.index()].meets) * code.instances.len() as u32
                 }
             }};
         }
@@ -117,8 +118,7 @@ impl Engine<'_> {
                         again!();
                         if broken { 0 } else { booked }
                     };
-                    let part =
-                        &mut self.core.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
+                    let part = &mut self.core.ledger.parts[code.row(site.part, member)];
                     *part = part.wrapping_add(booked);
                     time = time.saturating_add(ns);
                     drawn = true;
@@ -181,14 +181,13 @@ impl Engine<'_> {
                     }
                     let draw = of.picks.with(self.core.states.rows.tries(state, slot).bits());
                     let rule = state.exclude();
-                    let picked = if rule == Exclude::None || self.core.states.tried[slot as usize].is_empty()
-                    {
+                    let picked = if rule == Exclude::None || self.core.states.tried[slot.index()].is_empty() {
                         of.balancer.pick(draw, &[])
                     } else {
                         let own = self.features.hops.tag(slot, instance);
                         of.pick_anew(
                             draw,
-                            &self.core.states.tried[slot as usize],
+                            &self.core.states.tried[slot.index()],
                             own,
                             &mut self.core.excluded,
                         )
@@ -197,15 +196,15 @@ impl Engine<'_> {
                         Some(index) => {
                             if rule != Exclude::None {
                                 let own = self.features.hops.tag(slot, instance);
-                                self.core.states.tried[slot as usize].picked(rule, own, index);
+                                self.core.states.tried[slot.index()].picked(rule, own, index);
                             }
                             let target = of.targets.get(code, index);
                             let back = (pc as u32 + 1) | if site.counts { 0 } else { IDLE };
-                            self.core.states.rows.set_frame(state, slot, depth, [back, member, index]);
+                            self.core.states.rows.set_frame(state, slot, depth, [back, member.0, index]);
                             depth += 1;
                             pc = target.pc as usize;
                             member = target.member;
-                            self.core.members[member as usize].entries += i32::from(state.selected());
+                            self.core.members[member.index()].entries += i32::from(state.selected());
                         }
                         None => {
                             self.refuse(slot, member, site.stage, Kind::NoTarget);
@@ -248,7 +247,7 @@ impl Engine<'_> {
                 }
                 Op::EnterQueue { queue } => {
                     let site = &code.queues[queue as usize];
-                    let at = &mut self.core.members[member.wrapping_add(site.offset) as usize];
+                    let at = &mut self.core.members[member.index_from(site.offset)];
                     if time == now_ns {
                         at.coming -= u32::from(site.ahead);
                     } else if site.ahead && at.coming == 0 && at.queue.is_idle() {
@@ -259,9 +258,8 @@ impl Engine<'_> {
                         break;
                     }
                     let queue = &mut at.queue;
-                    let gauge =
-                        &mut self.core.ledger.gauges[site.gauge.wrapping_add(member & code.mask) as usize];
-                    match queue.enter(site.limits, &mut self.core.links, slot) {
+                    let gauge = &mut self.core.ledger.gauges[code.row(site.gauge, member)];
+                    match queue.enter(site.limits, &mut self.core.links, slot.0) {
                         QueueEntry::Inside => {
                             gauge.busy = gauge.busy.wrapping_sub(time);
                             gauge.served = gauge.served.wrapping_sub(time & state.mask());
@@ -330,7 +328,7 @@ impl Engine<'_> {
                 Op::EnterRetry { retry } => {
                     if let Some(budget) = code.retries[retry as usize].budget {
                         in_turn!();
-                        self.earn(slot, member.wrapping_add(budget), now_ns);
+                        self.earn(slot, member.number_from(budget), now_ns);
                         again!();
                     }
                     let exclude = code.retries[retry as usize].config.exclude;
@@ -368,7 +366,7 @@ impl Engine<'_> {
                 Op::Fault { fault } => {
                     in_turn!();
                     let site = &code.faults[fault as usize];
-                    let node = &mut self.core.faults[member.wrapping_add(site.offset) as usize];
+                    let node = &mut self.core.faults[member.index_from(site.offset)];
                     if node.is_up(&site.law, now_ns, after_faults) {
                         pc += 1;
                     } else {
@@ -384,13 +382,13 @@ impl Engine<'_> {
                 }
                 Op::Call { call } => {
                     let site = code.calls[call as usize];
-                    let target = code.call_targets[member.wrapping_add(site.offset) as usize];
-                    let frame = [(pc as u32 + 1) | IDLE, member, 0];
+                    let target = code.call_targets[member.index_from(site.offset)];
+                    let frame = [(pc as u32 + 1) | IDLE, member.0, 0];
                     self.core.states.rows.set_frame(state, slot, depth, frame);
                     depth += 1;
                     pc = target.pc as usize;
                     member = target.member;
-                    self.core.members[member as usize].entries += i32::from(state.selected());
+                    self.core.members[member.index()].entries += i32::from(state.selected());
                 }
                 Op::CallReturn => {
                     depth -= 1;
@@ -402,7 +400,7 @@ impl Engine<'_> {
                     let behind = usize::from(back & IDLE != 0 && !state.has_failed());
                     pc = (back & !IDLE) as usize + behind;
                     depth -= behind;
-                    member = caller;
+                    member = MemberId(caller);
                 }
                 Op::End => {
                     if code.ends_in_turn

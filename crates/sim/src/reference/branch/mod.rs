@@ -9,6 +9,7 @@ use super::hops::OuterHop;
 use super::recorder::Recorder;
 use crate::code::Code;
 use crate::code::order::RANKS;
+use crate::code::{MemberId, SlotId};
 use crate::state::visits::Visits;
 use weir_model::draws::purpose;
 use weir_policy::Outcome;
@@ -46,7 +47,7 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Frame {
     pub stage: u32,
-    pub member: u32,
+    pub member: MemberId,
     pub index: u32,
     /// It tries a target on probation.
     pub probe: bool,
@@ -60,13 +61,13 @@ pub(super) struct Frame {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Branch {
     pub stage: u32,
-    pub member: u32,
+    pub member: MemberId,
     /// Changes when the slot is reused.
     pub tag: u32,
     /// Changes whenever it continues: an earlier event that would wake it is stale.
     pub epoch: u32,
     /// Its parent: [`NONE`] for the request's own branch, and for one that was left behind.
-    pub parent: u32,
+    pub parent: SlotId,
     /// Its index among its parent's branches.
     pub index: u32,
     /// The stage and depth where it ends.
@@ -93,7 +94,7 @@ pub(super) struct Branch {
     pub wanted: bool,
     pub live: bool,
     /// The branch whose list of tried targets it uses.
-    pub tries_of: u32,
+    pub tries_of: SlotId,
     /// The crashable processes that it is inside of; see [`super::faults::Cells`].
     pub cell: u32,
     /// Its index in that cell's list; [`NONE`] if the end of another branch there ends it too.
@@ -118,7 +119,7 @@ pub(super) struct Branch {
     /// The probe that it is, rather than a check.
     pub probe: u32,
     /// The innermost hedge of which it is an attempt: the branch that sent it in.
-    pub hedge_of: u32,
+    pub hedge_of: SlotId,
     /// When it was sent in.
     pub begun: u64,
     /// The user that sent the request, in a closed loop.
@@ -154,7 +155,7 @@ struct Attempts {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
     /// By index; [`NONE`] once it has ended.
-    pub branches: Vec<u32>,
+    pub branches: Vec<SlotId>,
     /// Balancer, target and index of the branch, of each target that a hedged attempt picked.
     pub picks: Vec<(u32, u32, u32)>,
     pub hedging: Option<Hedging>,
@@ -165,7 +166,7 @@ pub(super) struct Group {
 /// All branches in flight, by slot, with separate tables for what only some topologies need.
 pub(super) struct Branches {
     pub slots: Vec<Branch>,
-    spare: Vec<u32>,
+    spare: Vec<SlotId>,
     frames: Vec<Frame>,
     frames_each: usize,
     attempts: Vec<Attempts>,
@@ -173,7 +174,7 @@ pub(super) struct Branches {
     visits: Visits,
     pub tried: Vec<TriedTargets>,
     /// The single child of each branch, by parent.
-    pub child: Vec<u32>,
+    pub child: Vec<SlotId>,
     pub groups: Vec<Group>,
     /// The state outside of inner listeners, innermost last.
     pub hops: Vec<Vec<OuterHop>>,
@@ -189,10 +190,10 @@ pub(super) struct Branches {
 
 const NEW: Branch = Branch {
     stage: 0,
-    member: 0,
+    member: MemberId(0),
     tag: 0,
     epoch: 0,
-    parent: NONE,
+    parent: SlotId::NONE,
     index: 0,
     floor_stage: 0,
     floor_depth: 0,
@@ -209,7 +210,7 @@ const NEW: Branch = Branch {
     second_half: false,
     wanted: true,
     live: true,
-    tries_of: NONE,
+    tries_of: SlotId::NONE,
     cell: NONE,
     spot: NONE,
     order: 0,
@@ -222,7 +223,7 @@ const NEW: Branch = Branch {
     key: None,
     check: NONE,
     probe: NONE,
-    hedge_of: NONE,
+    hedge_of: SlotId::NONE,
     begun: 0,
     user: NONE,
     arrived: 0,
@@ -255,25 +256,25 @@ impl Branches {
     }
 
     /// Takes a slot for the branch of a new request.
-    pub fn add(&mut self) -> u32 {
+    pub fn add(&mut self) -> SlotId {
         let slot = self.take_slot();
-        let old = &mut self.slots[slot as usize];
+        let old = &mut self.slots[slot.index()];
         *old = Branch { tag: old.tag, epoch: old.epoch, ..NEW };
         self.clear_visits(slot);
         slot
     }
 
-    fn take_slot(&mut self) -> u32 {
+    fn take_slot(&mut self) -> SlotId {
         self.live += 1;
         self.spare.pop().unwrap_or_else(|| self.grow())
     }
 
     /// Creates a branch that `parent` sends in from its stage.
-    pub fn send_in(&mut self, parent: u32, stage: u32, member: u32, now_ns: u64) -> u32 {
+    pub fn send_in(&mut self, parent: SlotId, stage: u32, member: MemberId, now_ns: u64) -> SlotId {
         let slot = self.take_slot();
-        let from = self.slots[parent as usize];
+        let from = self.slots[parent.index()];
         let tries = self.tries(parent);
-        let to = &mut self.slots[slot as usize];
+        let to = &mut self.slots[slot.index()];
         *to = Branch {
             stage,
             member,
@@ -302,26 +303,26 @@ impl Branches {
     }
 
     /// Removes a branch; events that are still scheduled for it become stale.
-    pub fn remove(&mut self, slot: u32) {
+    pub fn remove(&mut self, slot: SlotId) {
         if let Some(recorder) = &mut self.recorder {
             recorder.leave(slot);
         }
-        let branch = &mut self.slots[slot as usize];
+        let branch = &mut self.slots[slot.index()];
         debug_assert!(branch.live);
         branch.tag = branch.tag.wrapping_add(1);
         branch.epoch = branch.epoch.wrapping_add(1);
         branch.live = false;
         self.live -= 1;
-        self.hops[slot as usize].clear();
-        self.factors[slot as usize].clear();
+        self.hops[slot.index()].clear();
+        self.factors[slot.index()].clear();
         self.spare.push(slot);
     }
 
     #[cold]
-    fn grow(&mut self) -> u32 {
-        let slot = self.slots.len() as u32;
+    fn grow(&mut self) -> SlotId {
+        let slot = SlotId(self.slots.len() as u32);
         // The code that runs branches ends the run before that; see `crate::code::bounds`.
-        assert!(slot < 1 << 28, "more branches in flight than can be numbered");
+        assert!(slot.0 < 1 << 28, "more branches in flight than can be numbered");
         self.slots.push(NEW);
         let n = self.slots.len();
         self.frames.resize(n * self.frames_each, Frame::default());
@@ -332,7 +333,7 @@ impl Branches {
         self.attempts.resize(n * self.attempts_each, outside);
         self.visits.grow(n, self.attempts.len());
         self.tried.push(TriedTargets::default());
-        self.child.push(NONE);
+        self.child.push(SlotId::NONE);
         self.groups.push(Group::default());
         self.hops.push(Vec::new());
         self.factors.push(Vec::new());
@@ -340,20 +341,20 @@ impl Branches {
         slot
     }
 
-    pub fn push_frame(&mut self, slot: u32, frame: Frame) {
-        let branch = &mut self.slots[slot as usize];
-        self.frames[slot as usize * self.frames_each + usize::from(branch.depth)] = frame;
+    pub fn push_frame(&mut self, slot: SlotId, frame: Frame) {
+        let branch = &mut self.slots[slot.index()];
+        self.frames[slot.index() * self.frames_each + usize::from(branch.depth)] = frame;
         branch.depth += 1;
     }
 
     /// The frame at a depth; that of the stage that the branch passed last if it is the branch's own depth.
-    pub fn frame(&self, slot: u32, depth: u16) -> Frame {
-        self.frames[slot as usize * self.frames_each + usize::from(depth)]
+    pub fn frame(&self, slot: SlotId, depth: u16) -> Frame {
+        self.frames[slot.index() * self.frames_each + usize::from(depth)]
     }
 
     /// The key of a branch's draw at a place on this visit.
-    pub fn draw_key(&mut self, slot: u32, keys: &[Key], key: DrawKey) -> Key {
-        let drawn = keys[key.key as usize].with(self.slots[slot as usize].way.bits());
+    pub fn draw_key(&mut self, slot: SlotId, keys: &[Key], key: DrawKey) -> Key {
+        let drawn = keys[key.key as usize].with(self.slots[slot.index()].way.bits());
         let Some(counter) = key.visits else { return drawn };
         match self.visits.count(slot, counter) {
             0 => drawn,
@@ -362,22 +363,22 @@ impl Branches {
     }
 
     /// The key of a branch's choice at a node on visit number `came`.
-    pub fn choice_key(&self, slot: u32, own: Key, came: u32) -> Key {
+    pub fn choice_key(&self, slot: SlotId, own: Key, came: u32) -> Key {
         let key = own.with(self.tries(slot).bits());
         if came == 0 { key } else { key.with(purpose::VISIT).with(u64::from(came)) }
     }
 
     /// Multiplies the work of a branch from here on.
-    pub fn scale(&mut self, slot: u32, factor: f64) {
-        let branch = &mut self.slots[slot as usize];
-        self.factors[slot as usize].push(branch.factor);
+    pub fn scale(&mut self, slot: SlotId, factor: f64) {
+        let branch = &mut self.slots[slot.index()];
+        self.factors[slot.index()].push(branch.factor);
         branch.factor *= factor;
     }
 
     /// Reverts [`Branches::scale`].
-    pub fn unscale(&mut self, slot: u32) {
-        if let Some(before) = self.factors[slot as usize].pop() {
-            self.slots[slot as usize].factor = before;
+    pub fn unscale(&mut self, slot: SlotId) {
+        if let Some(before) = self.factors[slot.index()].pop() {
+            self.slots[slot.index()].factor = before;
         }
     }
 }

@@ -1,28 +1,28 @@
 //! Targets at which attempts of a hedge are open.
 
 use super::Branches;
-use crate::reference::build::NONE;
+use crate::code::SlotId;
 
 impl Branches {
     /// A hedged attempt picked a target.
-    pub fn note_open(&mut self, slot: u32, balancer: u32, target: u32) {
+    pub fn note_open(&mut self, slot: SlotId, balancer: u32, target: u32) {
         let mut at = slot;
-        while let Some(branch) = self.slots.get(at as usize).filter(|b| b.hedge_of != NONE) {
+        while let Some(branch) = self.slots.get(at.index()).filter(|b| b.hedge_of.is_some()) {
             let hedge = branch.hedge_of;
             if let Some(index) = self.attempt_of(at, hedge) {
-                self.groups[hedge as usize].picks.push((balancer, target, index));
+                self.groups[hedge.index()].picks.push((balancer, target, index));
             }
             at = hedge;
         }
     }
 
     /// The targets of a balancer at which other attempts of the same hedges are open.
-    pub fn open_elsewhere(&self, slot: u32, balancer: u32, out: &mut Vec<u32>) {
+    pub fn open_elsewhere(&self, slot: SlotId, balancer: u32, out: &mut Vec<u32>) {
         let mut at = slot;
-        while let Some(branch) = self.slots.get(at as usize).filter(|b| b.hedge_of != NONE) {
+        while let Some(branch) = self.slots.get(at.index()).filter(|b| b.hedge_of.is_some()) {
             let hedge = branch.hedge_of;
             if let Some(index) = self.attempt_of(at, hedge) {
-                let others = self.groups[hedge as usize].picks.iter();
+                let others = self.groups[hedge.index()].picks.iter();
                 out.extend(others.filter(|p| p.0 == balancer && p.2 != index).map(|p| p.1));
             }
             at = hedge;
@@ -30,10 +30,10 @@ impl Branches {
     }
 
     /// The attempt of a hedge to which a branch belongs: the branch that the hedge itself sent in.
-    fn attempt_of(&self, slot: u32, hedge: u32) -> Option<u32> {
+    fn attempt_of(&self, slot: SlotId, hedge: SlotId) -> Option<u32> {
         let mut at = slot;
         loop {
-            let branch = self.slots.get(at as usize)?;
+            let branch = self.slots.get(at.index())?;
             if branch.parent == hedge {
                 return Some(branch.index);
             }

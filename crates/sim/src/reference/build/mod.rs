@@ -3,6 +3,8 @@
 mod nodes;
 mod sites;
 
+use crate::code::MemberId;
+use crate::code::StageId;
 use crate::code::{Code, NOT};
 use crate::compile::blocks::{Draft, End, Layout, MOST, inside, offset, spare};
 use crate::compile::loops::Loops;
@@ -72,7 +74,7 @@ impl Builder<'_> {
             draft.pc = first;
             let calls = (draft.end == End::Call).then(|| self.layout.add_call(&mut self.code, draft));
             for position in 0..draft.chain.len() {
-                let act = self.act(first + position as u32, draft, position);
+                let act = self.act(StageId(first + position as u32), draft, position);
                 let last = position + 1 == draft.chain.len();
                 let next = match calls {
                     _ if !last => Next::Stage,
@@ -93,7 +95,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn act(&mut self, stage: u32, draft: &Draft, position: usize) -> Act {
+    fn act(&mut self, stage: StageId, draft: &Draft, position: usize) -> Act {
         let (site, spec) = draft.chain[position];
         let point = self.layout.point;
         let place = point.sites[site as usize].place;
@@ -144,7 +146,7 @@ impl Builder<'_> {
                 self.limit(rate.clone(), key.as_ref(), draft)
             }
             Spec::Hedge(hedged) => {
-                self.code.stages[stage as usize].parallel = true;
+                self.code.stages[stage.index()].parallel = true;
                 self.hedge(hedged, draft)
             }
             Spec::Sequence => Act::Sequence { group: self.group(draft, position, 0) },
@@ -167,10 +169,10 @@ impl Builder<'_> {
         Act::Flaky { flaky: self.tables.flaky.len() as u32 - 1 }
     }
 
-    fn gauge(&mut self, stage: u32, draft: &Draft, slots: f64) -> u32 {
+    fn gauge(&mut self, stage: StageId, draft: &Draft, slots: f64) -> u32 {
         let gauge = offset(self.code.gauge_count, draft.base, self.code.mask);
         self.code.gauge_count += if self.code.mask == 0 { 1 } else { draft.nodes[0].len() as u32 };
-        let stage = &mut self.code.stages[stage as usize];
+        let stage = &mut self.code.stages[stage.index()];
         stage.gauge = Some(gauge);
         stage.slots = slots;
         gauge
@@ -184,7 +186,7 @@ impl Builder<'_> {
         Draw { sampler: Sampler::new(time), key: self.key(purpose, place) }
     }
 
-    fn fault(&mut self, fault: &Faulty, stage: u32, draft: &Draft, position: usize) -> Act {
+    fn fault(&mut self, fault: &Faulty, stage: StageId, draft: &Draft, position: usize) -> Act {
         let offset = (self.tables.fault_lines.len() as u32).wrapping_sub(draft.base);
         for &node in &draft.nodes[position] {
             let line = self.line(fault, node);
@@ -276,9 +278,9 @@ impl Builder<'_> {
             let (counters, offset) = of_stage;
             let stage = &self.code.stages[stage];
             let base = self.code.blocks[stage.block as usize].base;
-            for (&node, member) in stage.nodes.iter().zip(base..) {
+            for (&node, member) in stage.nodes.iter().zip((base..).map(MemberId)) {
                 if self.layout.most_visits_of(|id| id == node) > 1 {
-                    counters.insert(member.wrapping_add(offset), self.code.visits as u32);
+                    counters.insert(member.number_from(offset), self.code.visits as u32);
                     self.code.visits += 1;
                 }
             }
@@ -300,9 +302,9 @@ impl Builder<'_> {
         for (stage, fault) in faults.collect::<Vec<_>>() {
             let stage = &self.code.stages[stage];
             let base = self.code.blocks[stage.block as usize].base;
-            for (&node, member) in stage.nodes.iter().zip(base..) {
+            for (&node, member) in stage.nodes.iter().zip((base..).map(MemberId)) {
                 let site = &self.tables.faults[fault as usize];
-                let line = self.tables.fault_lines[member.wrapping_add(site.offset) as usize];
+                let line = self.tables.fault_lines[member.index_from(site.offset)];
                 let mut seen = BTreeSet::new();
                 let mut stack = vec![node];
                 while let Some(id) = stack.pop() {

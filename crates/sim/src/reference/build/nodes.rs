@@ -1,6 +1,7 @@
 //! Builds the sites of nodes that take time, hold requests or try again.
 
 use super::{Act, Builder, CableSite, Draw, QueueSite, RetrySite, ShareSite, WarmupSite};
+use crate::code::StageId;
 use crate::compile::blocks::Draft;
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
@@ -33,7 +34,7 @@ impl Builder<'_> {
         limits: Limits,
         timeout_ns: Option<u64>,
         on_cancel: OnCancel,
-        stage: u32,
+        stage: StageId,
         draft: &Draft,
     ) -> Act {
         let gauge = self.gauge(stage, draft, f64::from(limits.concurrency));

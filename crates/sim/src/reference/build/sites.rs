@@ -1,5 +1,6 @@
 //! What each stage of a scenario does, and the tables of the sites.
 
+use crate::code::MemberId;
 use crate::code::Target;
 use crate::code::probe_ways::ProbeWays;
 use crate::compile::loops::Loops;
@@ -263,7 +264,7 @@ pub(crate) struct Tables {
     pub group_lists: Vec<u32>,
     /// The request's first stage.
     pub start: u32,
-    pub start_member: u32,
+    pub start_member: MemberId,
     pub entry_count: u32,
     /// Whether time that a request spends may turn out not to count: the branch notes it until that is known.
     pub notes: bool,

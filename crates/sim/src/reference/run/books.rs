@@ -5,16 +5,16 @@ use super::Reference;
 use super::Sabotage;
 use crate::account::invariants::Remainder;
 use crate::account::invariants::violations;
+use crate::code::SlotId;
 use crate::reference::branch::{Branch, Phase};
-use crate::reference::build::NONE;
 use crate::reference::recorder::{stay_of, what};
 use weir_policy::history::StageKind;
 use weir_policy::{Outcome, Release};
 
 impl Reference<'_> {
     /// Books the time since the last booking to the stage of the branch.
-    pub(in crate::reference) fn charge(&mut self, slot: u32) {
-        let branch = &mut self.branches.slots[slot as usize];
+    pub(in crate::reference) fn charge(&mut self, slot: SlotId) {
+        let branch = &mut self.branches.slots[slot.index()];
         let since = std::mem::replace(&mut branch.since, self.now_ns);
         // The time of children is booked for them; that of a check, which may end after the run, nowhere.
         if branch.phase == Phase::Children || self.now_ns <= since {
@@ -33,13 +33,13 @@ impl Reference<'_> {
         if self.sabotage == Some(Sabotage::ForgetTime) && self.clients.issued >= 100 {
             return;
         }
-        let part = self.tables.nodes[branch.stage as usize].part.wrapping_add(branch.member & self.code.mask);
+        let part = self.code.row(self.tables.nodes[branch.stage as usize].part, branch.member) as u32;
         if !branch.wanted {
             let spent = &mut self.ledger.spent[part as usize];
             *spent = spent.wrapping_add(ns);
             self.charge_behind(slot, ns);
         } else if self.tables.notes {
-            self.branches.notes[slot as usize].push((part, ns));
+            self.branches.notes[slot.index()].push((part, ns));
         } else {
             let sum = &mut self.ledger.parts[part as usize];
             *sum = sum.wrapping_add(ns);
@@ -48,32 +48,32 @@ impl Reference<'_> {
 
     /// Books the time of a branch that was left behind outside of the slots around the place where that happened:
     /// those were given back.
-    pub(in crate::reference) fn charge_behind(&mut self, slot: u32, ns: u64) {
-        let Branch { stage, member, .. } = self.branches.slots[slot as usize];
+    pub(in crate::reference) fn charge_behind(&mut self, slot: SlotId, ns: u64) {
+        let Branch { stage, member, .. } = self.branches.slots[slot.index()];
         let mut top = slot;
-        while self.branches.slots[top as usize].parent != NONE {
-            top = self.branches.slots[top as usize].parent;
+        while self.branches.slots[top.index()].parent.is_some() {
+            top = self.branches.slots[top.index()].parent;
         }
         #[cfg(test)]
         if self.sabotage == Some(Sabotage::ForgetBehind) {
             return;
         }
-        let floor = self.branches.slots[top as usize].floor_stage;
+        let floor = self.branches.slots[top.index()].floor_stage;
         let first = self.tables.nodes[stage as usize].first;
         if !(first..=stage).contains(&floor) {
             return;
         }
         for around in &self.code.stages[first as usize..floor as usize] {
             if let Some(gauge) = around.gauge {
-                let behind = &mut self.ledger.behind[gauge.wrapping_add(member & self.code.mask) as usize];
+                let behind = &mut self.ledger.behind[self.code.row(gauge, member)];
                 *behind = behind.wrapping_add(ns);
             }
         }
     }
 
     /// A branch is answered at its stage with this outcome.
-    pub(in crate::reference) fn note_answer(&mut self, slot: u32, outcome: Outcome) {
-        let branch = self.branches.slots[slot as usize];
+    pub(in crate::reference) fn note_answer(&mut self, slot: SlotId, outcome: Outcome) {
+        let branch = self.branches.slots[slot.index()];
         if let Some(recorder) = &mut self.branches.recorder {
             let stay = stay_of(&branch, StageKind::Answer, self.now_ns, self.now_ns).said(outcome);
             recorder.stay(slot, stay, if branch.wanted { None } else { Some(false) });
@@ -81,8 +81,8 @@ impl Reference<'_> {
     }
 
     /// A branch has returned to a balancer from its target, where it may count for longer.
-    pub(in crate::reference) fn note_back(&mut self, slot: u32, outcome: Outcome, release: Release) {
-        let branch = self.branches.slots[slot as usize];
+    pub(in crate::reference) fn note_back(&mut self, slot: SlotId, outcome: Outcome, release: Release) {
+        let branch = self.branches.slots[slot.index()];
         let Some(recorder) = &mut self.branches.recorder else { return };
         if let Release::After(ns) = release {
             let until = self.now_ns.saturating_add(ns);
@@ -92,11 +92,11 @@ impl Reference<'_> {
     }
 
     /// The time that a branch has noted is part of no latency.
-    pub(in crate::reference) fn spend_notes(&mut self, slot: u32) {
+    pub(in crate::reference) fn spend_notes(&mut self, slot: SlotId) {
         if let Some(recorder) = &mut self.branches.recorder {
             recorder.stays_count(slot, false);
         }
-        for (part, ns) in self.branches.notes[slot as usize].drain(..) {
+        for (part, ns) in self.branches.notes[slot.index()].drain(..) {
             let spent = &mut self.ledger.spent[part as usize];
             *spent = spent.wrapping_add(ns);
         }

@@ -18,6 +18,7 @@ use crate::account::ledger::Ledger;
 use crate::code::Code;
 use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::code::order::{Class, Entry, order_key, ranked};
+use crate::code::{MemberId, SlotId};
 use crate::state::meter::Meter;
 use crate::state::pending::Pending;
 use crate::state::probes::Probes;
@@ -107,9 +108,9 @@ pub(super) enum Flow {
     /// Out of it.
     Out,
     /// Another branch continues, out of its stage.
-    Switch(u32),
+    Switch(SlotId),
     /// Another branch begins.
-    Begin(u32),
+    Begin(SlotId),
     /// Nowhere until it is woken.
     Stop,
 }
@@ -255,7 +256,7 @@ impl<'a> Reference<'a> {
             what::LIMIT => {
                 let branch = &self.branches.slots[index as usize];
                 if branch.tag == event.tag && branch.live {
-                    self.limit(index);
+                    self.limit(SlotId(index));
                 }
             }
             what::TICK => self.tick(index, event.tag),
@@ -265,27 +266,27 @@ impl<'a> Reference<'a> {
             what::PROBE => self.probe_is_due(index),
             what::CHECK_LIMIT => {
                 if self.branches.slots[index as usize].tag == event.tag {
-                    self.check_times_out(index);
+                    self.check_times_out(SlotId(index));
                 }
             }
             what::HEDGE => {
                 if self.branches.slots[index as usize].epoch == event.tag {
-                    self.hedge_is_due(index);
+                    self.hedge_is_due(SlotId(index));
                 }
             }
             what::HOLD => self.end_hold(index),
             what::THINK => self.user_sends(index),
             _ => {
                 if self.branches.slots[index as usize].epoch == event.tag {
-                    self.go_on(index);
+                    self.go_on(SlotId(index));
                 }
             }
         }
     }
 
     /// A branch wakes from where it waited.
-    fn go_on(&mut self, slot: u32) {
-        let branch = &mut self.branches.slots[slot as usize];
+    fn go_on(&mut self, slot: SlotId) {
+        let branch = &mut self.branches.slots[slot.index()];
         branch.epoch = branch.epoch.wrapping_add(1);
         let phase = branch.phase;
         self.charge(slot);
@@ -298,10 +299,10 @@ impl<'a> Reference<'a> {
             Phase::Backoff => Flow::On,
             Phase::Retake => {
                 // It came to the balancer earlier, and has not gone on since.
-                let branch = &self.branches.slots[slot as usize];
+                let branch = &self.branches.slots[slot.index()];
                 let entries = self.tables.nodes[branch.stage as usize].entries;
                 let again = u64::from(branch.selected);
-                self.ledger.entries[branch.member.wrapping_add(entries) as usize] -= again;
+                self.ledger.entries[branch.member.index_from(entries)] -= again;
                 Flow::In
             }
             Phase::Back | Phase::Cut => Flow::Out,
@@ -313,22 +314,29 @@ impl<'a> Reference<'a> {
         self.run_branch(slot, flow);
     }
 
-    pub(super) fn call_target(&self, call: u32, member: u32) -> crate::code::Target {
+    pub(super) fn call_target(&self, call: u32, member: MemberId) -> crate::code::Target {
         let site = self.code.calls[call as usize];
-        self.code.call_targets[member.wrapping_add(site.offset) as usize]
+        self.code.call_targets[member.index_from(site.offset)]
     }
 
     /// A branch waits for `ns`.
-    pub(super) fn sleep(&mut self, slot: u32, phase: Phase, ns: u64, class: Class, constant: bool) -> Flow {
+    pub(super) fn sleep(
+        &mut self,
+        slot: SlotId,
+        phase: Phase,
+        ns: u64,
+        class: Class,
+        constant: bool,
+    ) -> Flow {
         if ns == 0 {
             return if phase == Phase::Back { Flow::Out } else { Flow::On };
         }
-        let branch = &mut self.branches.slots[slot as usize];
+        let branch = &mut self.branches.slots[slot.index()];
         branch.phase = phase;
         branch.since = self.now_ns;
         let at = self.now_ns.saturating_add(ns).min(END_OF_TIME);
         let key = ranked(order_key(class, branch.order), branch.rank);
-        let entry = Entry { at, key, who: what::going_on(branch) | slot, tag: branch.epoch };
+        let entry = Entry { at, key, who: what::going_on(branch) | slot.0, tag: branch.epoch };
         self.schedule(entry, constant);
         Flow::Stop
     }
@@ -344,11 +352,11 @@ impl<'a> Reference<'a> {
     }
 
     /// Wakes a branch at this instant, in its turn.
-    pub(super) fn wake(&mut self, slot: u32, phase: Phase) {
-        let branch = &mut self.branches.slots[slot as usize];
+    pub(super) fn wake(&mut self, slot: SlotId, phase: Phase) {
+        let branch = &mut self.branches.slots[slot.index()];
         branch.phase = phase;
         let key = ranked(order_key(self.class, branch.order), branch.rank);
-        let entry = Entry { at: self.now_ns, key, who: what::going_on(branch) | slot, tag: branch.epoch };
+        let entry = Entry { at: self.now_ns, key, who: what::going_on(branch) | slot.0, tag: branch.epoch };
         self.scheduled += u64::from(!what::never_ends(entry.who));
         self.pending.wake(entry);
     }
@@ -378,9 +386,9 @@ impl<'a> Reference<'a> {
     }
 
     /// The kind of error of a branch whose time limit has passed.
-    fn limit(&mut self, slot: u32) {
-        if self.branches.slots[slot as usize].parent == NONE {
-            if self.branches.slots[slot as usize].wanted {
+    fn limit(&mut self, slot: SlotId) {
+        if self.branches.slots[slot.index()].parent == SlotId::NONE {
+            if self.branches.slots[slot.index()].wanted {
                 self.leave_client(slot);
             }
             return;

@@ -17,6 +17,7 @@ mod served;
 use super::branch::Phase;
 use super::build::Act;
 use super::run::{Reference, Sabotage};
+use crate::code::SlotId;
 use crate::code::bounds::Cut;
 use crate::results::replicate::program;
 use crate::results::result::ScenarioResult;
@@ -59,8 +60,8 @@ impl Reference<'_> {
     }
 
     /// Called for every branch that is about to be cut off.
-    pub(super) fn see_cut(&mut self, slot: u32, force: bool) {
-        let branch = &self.branches.slots[slot as usize];
+    pub(super) fn see_cut(&mut self, slot: SlotId, force: bool) {
+        let branch = &self.branches.slots[slot.index()];
         let kind = match self.tables.nodes[branch.stage as usize].act {
             Act::Pass => "pass",
             Act::Answer { .. } => "answer",

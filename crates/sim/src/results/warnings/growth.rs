@@ -1,6 +1,7 @@
 //! Latencies that depend on how long the run is: queues that grow, and means that drift.
 
 use super::Finished;
+use crate::code::SiteId;
 use crate::results::summary::Replication;
 use weir_model::Traffic;
 use weir_plan::{Point, Spec, bounded_sites};
@@ -18,12 +19,12 @@ pub(super) fn find(finished: &Finished) -> Option<String> {
     if let Some((site, busy, behind)) = overloaded_site(finished) {
         let Point { nodes, specs, sites, .. } = finished.point;
         let shares = |spec: u32| matches!(specs[spec as usize], Spec::Concurrent { .. });
-        let shared = nodes.iter().any(|n| n.site == site && shares(n.spec));
+        let shared = nodes.iter().any(|n| n.site == site.0 && shares(n.spec));
         return Some(format!(
             "overloaded: the {} at {} is busy {:.1} % of the time and its queue keeps growing: answering all requests takes \
              {} as long as they took to arrive; latencies depend on how long the run is, not on the system",
             if shared { "server" } else { "queue" },
-            sites[site as usize].label,
+            sites[site.index()].label,
             100.0 * busy,
             format_args!("{:.*} times", if behind < 9.0 { 2 } else { 0 }, 1.0 + behind)
         ));
@@ -38,7 +39,7 @@ pub(super) fn find(finished: &Finished) -> Option<String> {
 }
 
 /// The busiest queue or server with an unbounded line, if it is always busy and answers fall behind requests.
-fn overloaded_site(finished: &Finished) -> Option<(u32, f64, f64)> {
+fn overloaded_site(finished: &Finished) -> Option<(SiteId, f64, f64)> {
     let Finished { point, scenario, program, runs, .. } = finished;
     // In a closed loop users wait for their answers.
     if matches!(scenario.traffic, Traffic::Closed { .. }) {
@@ -46,14 +47,14 @@ fn overloaded_site(finished: &Finished) -> Option<(u32, f64, f64)> {
     }
     let busy = |row: usize| Estimate::new(runs.iter().map(|r| r.utilisation(row))).value;
     let rows = program.rows.iter().enumerate();
-    let mut busy: Vec<(u32, f64)> = rows.filter_map(|(i, row)| Some((row.site(), busy(i)?))).collect();
+    let mut busy: Vec<(SiteId, f64)> = rows.filter_map(|(i, row)| Some((row.site(), busy(i)?))).collect();
     busy.retain(|(_, busy)| *busy > BUSY);
     let behind = beyond_chance(&Estimate::new(runs.iter().map(Replication::behind)), BEHIND)?;
     if behind < 0.0 || busy.is_empty() {
         return None;
     }
     let bounded = bounded_sites(point, scenario);
-    busy.retain(|(site, _)| !bounded.get(*site as usize).is_some_and(|b| *b));
+    busy.retain(|(site, _)| !bounded.get(site.index()).is_some_and(|b| *b));
     let (site, busy) = busy.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     Some((site, busy, behind))
 }

@@ -156,7 +156,7 @@ fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
     let spec = |id: u32| &point.specs[point.nodes[id as usize].spec as usize];
     // Requests enter at a listener or right behind one, and pass others.
     let on_the_way = || {
-        let stages = code.order.iter().map(|s| &code.stages[*s as usize]);
+        let stages = code.order.iter().map(|s| &code.stages[s.index()]);
         let says_nothing = |stage: &&Stage| {
             matches!(point.specs[stage.spec as usize], Spec::Listen(Listen { loops: None, .. }))
         };
@@ -176,7 +176,7 @@ fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
         }
         _ => false,
     };
-    let balancer = code.order.iter().map(|s| &code.stages[*s as usize]).find(remembers)?;
+    let balancer = code.order.iter().map(|s| &code.stages[s.index()]).find(remembers)?;
     Some(format!(
         "one loop: here one event loop meets all requests; served, `{}` has {}, and {} keeps a state on each. `loops=` in \
          `listen`, with the listener as the scenario's node, simulates several",
@@ -185,7 +185,7 @@ fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
             Spec::Listen(Listen { loops: Some(loops), .. }) => format!("{loops}"),
             _ => "one per core".to_string(),
         },
-        point.sites[balancer.site as usize].label
+        point.sites[balancer.site.index()].label
     ))
 }
 

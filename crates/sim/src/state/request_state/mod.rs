@@ -6,6 +6,7 @@ mod rows;
 mod turns;
 
 use crate::code::Code;
+use crate::code::{MemberId, SlotId};
 use crate::state::visits::Visits;
 use weir_model::way::further;
 use weir_policy::config::Exclude;
@@ -49,7 +50,7 @@ pub(crate) const FLAGS: u32 = PARKED | LINE | BEGINS | CHECK | FAN;
 #[repr(align(64))]
 pub(crate) struct RequestState {
     pub pc: u32,
-    pub member: u32,
+    pub member: MemberId,
     /// Changes when the slot is reused: events of the old request are stale.
     pub tag: u32,
     /// Frames in use.
@@ -76,12 +77,23 @@ impl RequestState {
     fn new(tag: u32, ordinal: u64, arrived: u64, way: Key, selected: bool) -> RequestState {
         let bits = u8::from(selected) | exclude_code(Exclude::None) << EXCLUDE_SHIFT;
         let frames = [[0; 3]; OWN_FRAMES];
-        RequestState { pc: 0, member: 0, tag, depth: 0, retries: 0, bits, ordinal, arrived, way, frames }
+        RequestState {
+            pc: 0,
+            member: MemberId(0),
+            tag,
+            depth: 0,
+            retries: 0,
+            bits,
+            ordinal,
+            arrived,
+            way,
+            frames,
+        }
     }
 
     /// Stops it at a step until it is called again.
     #[inline]
-    pub fn stop_at(&mut self, pc: u32, member: u32, depth: usize) {
+    pub fn stop_at(&mut self, pc: u32, member: MemberId, depth: usize) {
         self.pc = pc;
         self.member = member;
         self.depth = depth as u16;
@@ -161,7 +173,7 @@ fn exclude_of(code: u8) -> Exclude {
 /// All requests in flight, by slot.
 pub(crate) struct RequestStates {
     pub slots: Vec<RequestState>,
-    spare: Vec<u32>,
+    spare: Vec<SlotId>,
     /// How many of those in flight are health checks.
     pub checks: usize,
     pub rows: Rows,
@@ -189,20 +201,20 @@ impl RequestStates {
     }
 
     /// Sets frame `depth` of a request, in rare cases.
-    pub fn set_frame(&mut self, slot: u32, depth: usize, frame: Frame) {
-        self.rows.set_frame(&mut self.slots[slot as usize], slot, depth, frame);
+    pub fn set_frame(&mut self, slot: SlotId, depth: usize, frame: Frame) {
+        self.rows.set_frame(&mut self.slots[slot.index()], slot, depth, frame);
     }
 
     /// Takes a slot for a request that arrives.
     #[inline]
-    pub fn add(&mut self, ordinal: u64, arrived: u64, way: Key, selected: bool) -> u32 {
+    pub fn add(&mut self, ordinal: u64, arrived: u64, way: Key, selected: bool) -> SlotId {
         let slot = self.spare.pop().unwrap_or_else(|| self.grow());
-        let state = &mut self.slots[slot as usize];
+        let state = &mut self.slots[slot.index()];
         *state = RequestState::new(state.tag, ordinal, arrived, way, selected);
         self.rows.visits.clear(slot);
         self.rows.turns.set(slot, 0);
         if self.excludes {
-            self.tried[slot as usize].clear();
+            self.tried[slot.index()].clear();
         }
         slot
     }
@@ -210,8 +222,13 @@ impl RequestStates {
     /// Which slots are free.
     pub fn free(&self) -> Vec<bool> {
         let mut free = vec![false; self.slots.len()];
-        self.spare.iter().for_each(|slot| free[*slot as usize] = true);
+        self.spare.iter().for_each(|slot| free[slot.index()] = true);
         free
+    }
+
+    /// The numbers of all slots, free ones too.
+    pub fn ids(&self) -> impl Iterator<Item = SlotId> + use<> {
+        (0..self.slots.len() as u32).map(SlotId)
     }
 
     /// Whether no request is in flight.
@@ -226,14 +243,14 @@ impl RequestStates {
     }
 
     /// Copies a request that goes on elsewhere into a slot of its own.
-    pub fn fork(&mut self, from: u32) -> u32 {
+    pub fn fork(&mut self, from: SlotId) -> SlotId {
         let to = self.spare.pop().unwrap_or_else(|| self.grow());
-        let tag = self.slots[to as usize].tag;
-        self.slots[to as usize] = RequestState { tag, ..self.slots[from as usize] };
-        let of = |slot: u32, each: usize| slot as usize * each..(slot as usize + 1) * each;
+        let tag = self.slots[to.index()].tag;
+        self.slots[to.index()] = RequestState { tag, ..self.slots[from.index()] };
+        let of = |slot: SlotId, each: usize| slot.index() * each..(slot.index() + 1) * each;
         let rows = &mut self.rows;
-        rows.deep.copy_within(of(from, rows.deep_each), to as usize * rows.deep_each);
-        rows.attempts.copy_within(of(from, rows.attempts_each), to as usize * rows.attempts_each);
+        rows.deep.copy_within(of(from, rows.deep_each), to.index() * rows.deep_each);
+        rows.attempts.copy_within(of(from, rows.attempts_each), to.index() * rows.attempts_each);
         rows.visits.copy(from, to);
         rows.turns.copy(from, to);
         for (a, b) in of(from, rows.attempts_each).zip(of(to, rows.attempts_each)) {
@@ -241,24 +258,24 @@ impl RequestStates {
             rows.turns.copy_row(a, b);
         }
         if self.excludes {
-            self.tried[to as usize] = self.tried[from as usize].clone();
+            self.tried[to.index()] = self.tried[from.index()].clone();
         }
         to
     }
 
     /// Removes a request; events that are still scheduled for it become stale.
     #[inline]
-    pub fn remove(&mut self, slot: u32) {
-        let state = &mut self.slots[slot as usize];
+    pub fn remove(&mut self, slot: SlotId) {
+        let state = &mut self.slots[slot.index()];
         state.tag = state.tag.wrapping_add(1);
         self.spare.push(slot);
     }
 
     #[cold]
-    fn grow(&mut self) -> u32 {
-        let slot = self.slots.len() as u32;
+    fn grow(&mut self) -> SlotId {
+        let slot = SlotId(self.slots.len() as u32);
         // The code that runs requests ends the run before that; see `crate::code::bounds`.
-        assert!(slot < u32::MAX / 2, "more requests in flight than can be numbered");
+        assert!(slot.0 < u32::MAX / 2, "more requests in flight than can be numbered");
         let nobody = Key::from_bits(0);
         let exclude = Exclude::None;
         self.slots.push(RequestState::new(0, 0, 0, nobody, false));
@@ -278,32 +295,32 @@ impl RequestStates {
 
     /// Frame `depth` of a request.
     #[inline]
-    pub fn frame(&self, slot: u32, depth: usize) -> Frame {
-        self.rows.frame(&self.slots[slot as usize], slot, depth)
+    pub fn frame(&self, slot: SlotId, depth: usize) -> Frame {
+        self.rows.frame(&self.slots[slot.index()], slot, depth)
     }
 
     /// The request and all its attempts: the key of choices.
     #[inline]
-    pub fn tries(&self, slot: u32) -> Key {
-        self.rows.tries(&self.slots[slot as usize], slot)
+    pub fn tries(&self, slot: SlotId) -> Key {
+        self.rows.tries(&self.slots[slot.index()], slot)
     }
 
     /// The current attempt of the request's innermost retry.
     #[inline]
-    pub fn attempt(&self, slot: u32) -> Attempt {
+    pub fn attempt(&self, slot: SlotId) -> Attempt {
         self.rows.attempts[self.innermost(slot)].attempt
     }
 
     #[inline]
-    fn innermost(&self, slot: u32) -> usize {
-        self.rows.innermost(&self.slots[slot as usize], slot)
+    fn innermost(&self, slot: SlotId) -> usize {
+        self.rows.innermost(&self.slots[slot.index()], slot)
     }
 
     /// The innermost retry begins another attempt, keyed by `tag`. The first attempt is the request itself, on the
     /// way on which it came; each further one is a way of its own, on which no place has been visited yet, or
     /// (without `redraw`) the first one again.
     #[cold]
-    pub fn try_again(&mut self, slot: u32, next: Attempt, redraw: bool, tag: u64) {
+    pub fn try_again(&mut self, slot: SlotId, next: Attempt, redraw: bool, tag: u64) {
         let row = self.innermost(slot);
         let rows = &mut self.rows;
         if !redraw {
@@ -315,7 +332,7 @@ impl RequestStates {
             rows.visits.clear(slot);
         }
         let attempts = &mut rows.attempts[row];
-        let state = &mut self.slots[slot as usize];
+        let state = &mut self.slots[slot.index()];
         // The key includes the depth of the retry among nested ones: (1, 2) and (2, 1) are different ways.
         let position = u64::from(state.retries) << 32 | u64::from(next.0);
         let (turn, _) = rows.turns.outside(row);
@@ -330,44 +347,44 @@ impl RequestStates {
 
     /// A request leaves the innermost retry with its answer.
     #[inline]
-    pub fn end_attempts(&mut self, slot: u32, redraw: bool) {
+    pub fn end_attempts(&mut self, slot: SlotId, redraw: bool) {
         let row = self.innermost(slot);
-        self.rows.end_attempts(&mut self.slots[slot as usize], slot, redraw);
+        self.rows.end_attempts(&mut self.slots[slot.index()], slot, redraw);
         self.rows.turns.end(slot, row);
     }
 
     /// A request enters a retry for the `came`-th time on this way: it may have been inside others before.
-    pub fn note_turn(&mut self, slot: u32, came: u32) {
-        let retries = self.slots[slot as usize].retries;
-        let row = slot as usize * self.rows.attempts_each + usize::from(retries);
+    pub fn note_turn(&mut self, slot: SlotId, came: u32) {
+        let retries = self.slots[slot.index()].retries;
+        let row = slot.index() * self.rows.attempts_each + usize::from(retries);
         self.rows.turns.begin(slot, row, came);
         if self.excludes && retries == 0 {
-            self.tried[slot as usize].clear();
+            self.tried[slot.index()].clear();
         }
     }
 
     /// How often a request had come to its innermost retry before.
-    pub fn came_to_retry(&self, slot: u32) -> u32 {
+    pub fn came_to_retry(&self, slot: SlotId) -> u32 {
         self.rows.turns.outside(self.innermost(slot)).1
     }
 
     /// A request that is cut off leaves all retries but the first `keep`.
-    pub fn drop_attempts(&mut self, slot: u32, keep: u8) {
-        while self.slots[slot as usize].retries > keep {
+    pub fn drop_attempts(&mut self, slot: SlotId, keep: u8) {
+        while self.slots[slot.index()].retries > keep {
             // On a way of its own it visited other places than on the one to which it returns.
-            let redrawn = self.rows.attempts[self.innermost(slot)].way != self.slots[slot as usize].way;
+            let redrawn = self.rows.attempts[self.innermost(slot)].way != self.slots[slot.index()].way;
             self.end_attempts(slot, redrawn);
         }
     }
 
     /// Takes back a visit that did not take place after all.
-    pub fn forget_visit(&mut self, slot: u32, counter: u32) {
+    pub fn forget_visit(&mut self, slot: SlotId, counter: u32) {
         self.rows.visits.take_back(slot, counter);
     }
 
     /// How often a request has been at a counted place before; counts this visit.
     #[inline]
-    pub fn visit(&mut self, slot: u32, counter: u32) -> u32 {
+    pub fn visit(&mut self, slot: SlotId, counter: u32) -> u32 {
         self.rows.visits.count(slot, counter)
     }
 }

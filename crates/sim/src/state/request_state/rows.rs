@@ -1,6 +1,7 @@
 //! Tables beside request states: frames beyond their own, the retries that requests are inside of, and visits.
 
 use super::{Frame, OWN_FRAMES, RequestState};
+use crate::code::SlotId;
 use crate::state::visits::Visits;
 use weir_policy::config::Exclude;
 use weir_policy::retry::Attempt;
@@ -32,38 +33,38 @@ pub(crate) struct Rows {
 impl Rows {
     /// Sets frame `depth` of a request.
     #[inline(always)]
-    pub fn set_frame(&mut self, state: &mut RequestState, slot: u32, depth: usize, frame: Frame) {
+    pub fn set_frame(&mut self, state: &mut RequestState, slot: SlotId, depth: usize, frame: Frame) {
         match state.frames.get_mut(depth) {
             Some(own) => *own = frame,
-            None => self.deep[slot as usize * self.deep_each + depth - OWN_FRAMES] = frame,
+            None => self.deep[slot.index() * self.deep_each + depth - OWN_FRAMES] = frame,
         }
     }
 
     /// Frame `depth` of a request.
     #[inline(always)]
-    pub fn frame(&self, state: &RequestState, slot: u32, depth: usize) -> Frame {
+    pub fn frame(&self, state: &RequestState, slot: SlotId, depth: usize) -> Frame {
         match state.frames.get(depth) {
             Some(own) => *own,
-            None => self.deep[slot as usize * self.deep_each + depth - OWN_FRAMES],
+            None => self.deep[slot.index() * self.deep_each + depth - OWN_FRAMES],
         }
     }
 
     /// The request and all its attempts: the key of choices.
     #[inline(always)]
-    pub fn tries(&self, state: &RequestState, slot: u32) -> Key {
+    pub fn tries(&self, state: &RequestState, slot: SlotId) -> Key {
         if state.retries == 0 { state.way } else { self.attempts[self.innermost(state, slot)].tries_now }
     }
 
     #[inline]
-    pub(super) fn innermost(&self, state: &RequestState, slot: u32) -> usize {
-        slot as usize * self.attempts_each + usize::from(state.retries) - 1
+    pub(super) fn innermost(&self, state: &RequestState, slot: SlotId) -> usize {
+        slot.index() * self.attempts_each + usize::from(state.retries) - 1
     }
 
     /// A request enters a retry with a rule of exclusion.
     #[inline]
-    pub fn begin_attempts(&mut self, state: &mut RequestState, slot: u32, exclude: Exclude) {
+    pub fn begin_attempts(&mut self, state: &mut RequestState, slot: SlotId, exclude: Exclude) {
         let tries = self.tries(state, slot);
-        let row = slot as usize * self.attempts_each + usize::from(state.retries);
+        let row = slot.index() * self.attempts_each + usize::from(state.retries);
         let (outside, way) = (state.exclude(), state.way);
         self.attempts[row] =
             Attempts { attempt: Attempt::FIRST, exclude: outside, way, tries, tries_now: tries };
@@ -74,7 +75,7 @@ impl Rows {
 
     /// A request leaves the innermost retry with its answer.
     #[inline(always)]
-    pub fn end_attempts(&mut self, state: &mut RequestState, slot: u32, redraw: bool) {
+    pub fn end_attempts(&mut self, state: &mut RequestState, slot: SlotId, redraw: bool) {
         let row = self.innermost(state, slot);
         let attempts = &self.attempts[row];
         if attempts.attempt != Attempt::FIRST && redraw {

@@ -1,6 +1,8 @@
 //! Counts the retries and fan-outs that each request has left on its way: another one begins ways of its own. Kept
 //! only where one can follow another, which takes a `sequence`.
 
+use crate::code::SlotId;
+
 /// By slot; and by row (a retry that encloses a slot) the values outside, and how often the slot has come to the
 /// retry before.
 #[derive(Debug, Default)]
@@ -23,20 +25,20 @@ impl Turns {
         }
     }
 
-    pub fn count(&self, slot: u32) -> u32 {
-        if self.kept { self.now[slot as usize] } else { 0 }
+    pub fn count(&self, slot: SlotId) -> u32 {
+        if self.kept { self.now[slot.index()] } else { 0 }
     }
 
     #[inline]
-    pub fn set(&mut self, slot: u32, turn: u32) {
+    pub fn set(&mut self, slot: SlotId, turn: u32) {
         if self.kept {
-            self.now[slot as usize] = turn;
+            self.now[slot.index()] = turn;
         }
     }
 
     /// A slot begins a retry.
-    pub fn begin(&mut self, slot: u32, row: usize, came: u32) {
-        self.outside[row] = (self.now[slot as usize], came);
+    pub fn begin(&mut self, slot: SlotId, row: usize, came: u32) {
+        self.outside[row] = (self.now[slot.index()], came);
     }
 
     /// The values outside of a retry, and how often its slot had come to it before.
@@ -45,13 +47,13 @@ impl Turns {
     }
 
     /// A slot leaves a retry.
-    pub fn end(&mut self, slot: u32, row: usize) {
+    pub fn end(&mut self, slot: SlotId, row: usize) {
         if self.kept {
-            self.now[slot as usize] = self.outside[row].0 + 1;
+            self.now[slot.index()] = self.outside[row].0 + 1;
         }
     }
 
-    pub fn copy(&mut self, from: u32, to: u32) {
+    pub fn copy(&mut self, from: SlotId, to: SlotId) {
         self.set(to, self.count(from));
     }
 

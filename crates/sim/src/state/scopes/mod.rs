@@ -5,6 +5,7 @@ mod remnant;
 use crate::code::fault_timelines::LineTables;
 use crate::code::order::RANKS;
 use crate::code::{Code, NOT};
+use crate::code::{MemberId, SlotId};
 use crate::state::holds::Hold;
 
 pub(crate) use remnant::{Passing, Remnant, WaitEnd};
@@ -19,7 +20,7 @@ pub(crate) struct Scope {
     /// Where and when it began to wait.
     pub since: u64,
     pub pc: u32,
-    pub member: u32,
+    pub member: MemberId,
     pub depth: u16,
     /// The limits that it is under.
     pub limits: u16,
@@ -44,7 +45,7 @@ pub(crate) struct Scope {
 const OUTSIDE: Scope = Scope {
     since: 0,
     pc: 0,
-    member: 0,
+    member: MemberId(0),
     depth: 0,
     limits: 0,
     rank: 1,
@@ -70,7 +71,7 @@ impl Scope {
 pub(crate) struct Limit {
     pub live: u32,
     pub end: u32,
-    pub member: u32,
+    pub member: MemberId,
     pub rank: u32,
     pub depth: u16,
     pub retries: u8,
@@ -83,7 +84,7 @@ pub(crate) struct Limit {
 /// The request of a limit's event, if the tags match.
 #[derive(Clone, Copy, Debug)]
 struct Live {
-    slot: u32,
+    slot: SlotId,
     tag: u32,
     /// The timeline of a process that can crash, and the index in its list; [`NOT`]: it is a limit of time.
     line: u32,
@@ -124,21 +125,21 @@ impl Scopes {
 
     /// A request begins in a slot.
     #[inline]
-    pub fn begin(&mut self, slot: u32) {
-        match self.slots.get_mut(slot as usize) {
+    pub fn begin(&mut self, slot: SlotId) {
+        match self.slots.get_mut(slot.index()) {
             Some(scope) => {
                 (scope.limits, scope.rank) = (0, 1);
                 (scope.base_depth, scope.ranks_end) = (0, RANKS + 1);
             }
             None => self.grow(slot),
         }
-        self.slots[slot as usize].until = self.outside;
+        self.slots[slot.index()].until = self.outside;
     }
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, slot: u32) {
-        self.slots.resize(slot as usize + 1, OUTSIDE);
+    fn grow(&mut self, slot: SlotId) {
+        self.slots.resize(slot.index() + 1, OUTSIDE);
         self.limits.resize(self.slots.len() * self.each, Limit::default());
         if self.keeps_notes {
             self.notes.resize(self.slots.len(), Vec::new());
@@ -147,15 +148,15 @@ impl Scopes {
 
     /// The request has ended, with all its limits.
     #[inline]
-    pub fn end(&mut self, slot: u32) {
-        if self.slots[slot as usize].limits > 0 {
+    pub fn end(&mut self, slot: SlotId) {
+        if self.slots[slot.index()].limits > 0 {
             self.leave(slot, 0);
         }
     }
 
     /// A limit begins that may strike at `until`; returns the number and tag of its event.
     #[inline(always)]
-    pub fn enter(&mut self, slot: u32, limit: Limit, until: u64) -> (u32, u32) {
+    pub fn enter(&mut self, slot: SlotId, limit: Limit, until: u64) -> (u32, u32) {
         let live = match self.spare.pop() {
             Some(live) => live,
             None => {
@@ -164,8 +165,8 @@ impl Scopes {
             }
         };
         self.live[live as usize].slot = slot;
-        let scope = &mut self.slots[slot as usize];
-        self.limits[slot as usize * self.each + usize::from(scope.limits)] =
+        let scope = &mut self.slots[slot.index()];
+        self.limits[slot.index() * self.each + usize::from(scope.limits)] =
             Limit { live, until: scope.until, ..limit };
         scope.limits += 1;
         scope.until = scope.until.min(until);
@@ -174,10 +175,10 @@ impl Scopes {
 
     /// The innermost limit has ended; the values outside of it are restored.
     #[inline(always)]
-    pub fn leave_innermost(&mut self, slot: u32) {
-        let scope = &mut self.slots[slot as usize];
+    pub fn leave_innermost(&mut self, slot: SlotId) {
+        let scope = &mut self.slots[slot.index()];
         scope.limits -= 1;
-        let limit = &self.limits[slot as usize * self.each + usize::from(scope.limits)];
+        let limit = &self.limits[slot.index() * self.each + usize::from(scope.limits)];
         (scope.rank, scope.until) = (limit.rank, limit.until);
         let number = limit.live;
         let live = &mut self.live[number as usize];
@@ -189,8 +190,8 @@ impl Scopes {
     }
 
     /// All limits but the first `keep` have ended; the values outside of them are restored.
-    pub fn leave(&mut self, slot: u32, keep: u16) {
-        while self.slots[slot as usize].limits > keep {
+    pub fn leave(&mut self, slot: SlotId, keep: u16) {
+        while self.slots[slot.index()].limits > keep {
             self.leave_innermost(slot);
         }
     }
@@ -222,7 +223,7 @@ impl Scopes {
 
     /// The requests in the processes of a timeline, each by the outermost one, in the order in which they die, with
     /// number and tag.
-    pub fn inside(&self, line: u32, order: impl Fn(u32) -> u64) -> Vec<(u64, u32, u32, u32)> {
+    pub fn inside(&self, line: u32, order: impl Fn(SlotId) -> u64) -> Vec<(u64, u32, u32, u32)> {
         let list = self.inside[line as usize].iter();
         let outermost = list.filter_map(|&number| {
             let Live { slot, tag, .. } = self.live[number as usize];
@@ -230,20 +231,20 @@ impl Scopes {
             let first = rows.iter().position(|row| self.live[row.live as usize].line == line)?;
             // The request that is inside now, in its attempt.
             let behind = rows[first + 1..].iter().find(|row| row.end != GHOST);
-            let rank = behind.map_or(self.slots[slot as usize].rank, |row| row.rank);
+            let rank = behind.map_or(self.slots[slot.index()].rank, |row| row.rank);
             (rows[first].live == number).then(|| (order(slot), rank, number, tag))
         });
         outermost.collect()
     }
 
     /// The limits of a request, from the outside in.
-    fn rows(&self, slot: u32) -> &[Limit] {
-        let first = slot as usize * self.each;
-        &self.limits[first..first + usize::from(self.slots[slot as usize].limits)]
+    fn rows(&self, slot: SlotId) -> &[Limit] {
+        let first = slot.index() * self.each;
+        &self.limits[first..first + usize::from(self.slots[slot.index()].limits)]
     }
 
     /// Whether a limit, or a scheduled crash, will cut a request off.
-    pub fn will_be_cut(&self, slot: u32, lines: &LineTables) -> bool {
+    pub fn will_be_cut(&self, slot: SlotId, lines: &LineTables) -> bool {
         self.rows(slot).iter().any(|row| {
             let line = self.live[row.live as usize].line;
             lines.lines.get(line as usize).is_none_or(|line| line.eager)
@@ -251,33 +252,33 @@ impl Scopes {
     }
 
     /// The request, and which of its limits an event is for.
-    pub fn struck(&self, live: u32, tag: u32) -> Option<(u32, u16)> {
+    pub fn struck(&self, live: u32, tag: u32) -> Option<(SlotId, u16)> {
         let found = self.live.get(live as usize).filter(|l| l.tag == tag)?;
-        let first = found.slot as usize * self.each;
-        let limits = usize::from(self.slots[found.slot as usize].limits);
+        let first = found.slot.index() * self.each;
+        let limits = usize::from(self.slots[found.slot.index()].limits);
         let at = self.limits[first..first + limits].iter().position(|l| l.live == live)?;
         Some((found.slot, at as u16))
     }
 
     /// Whether something may have cut a request off by then, or at that very instant.
     #[inline(always)]
-    pub fn may_be_cut(&self, slot: u32, by: u64) -> bool {
-        by >= self.slots[slot as usize].until
+    pub fn may_be_cut(&self, slot: SlotId, by: u64) -> bool {
+        by >= self.slots[slot.index()].until
     }
 
     /// Whether a request that goes on unwanted ends at a step.
-    pub fn ends_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
-        let scope = &self.slots[slot as usize];
+    pub fn ends_at(&self, slot: SlotId, pc: usize, depth: usize) -> bool {
+        let scope = &self.slots[slot.index()];
         scope.floor as usize == pc && usize::from(scope.floor_depth) == depth
     }
 
     /// A request goes on in another slot, under the limits up to `at`; the part left behind is under those inside of
     /// the place where it ends.
-    pub fn split(&mut self, from: u32, to: u32, at: u16, floor: &Hold) {
+    pub fn split(&mut self, from: SlotId, to: SlotId, at: u16, floor: &Hold) {
         self.begin(to);
-        self.slots[to as usize] = Scope { limits: at + 1, ..self.slots[from as usize] };
-        let (old, new) = (from as usize * self.each, to as usize * self.each);
-        let (kept, all) = (usize::from(at) + 1, usize::from(self.slots[from as usize].limits));
+        self.slots[to.index()] = Scope { limits: at + 1, ..self.slots[from.index()] };
+        let (old, new) = (from.index() * self.each, to.index() * self.each);
+        let (kept, all) = (usize::from(at) + 1, usize::from(self.slots[from.index()].limits));
         for row in 0..kept {
             self.limits[new + row] = self.limits[old + row];
             self.live[self.limits[new + row].live as usize].slot = to;
@@ -289,8 +290,8 @@ impl Scopes {
         };
         let gone = rows[kept..].iter().take_while(around).count();
         let stay = &rows[kept + gone..];
-        let rank = stay.first().map_or(self.slots[from as usize].rank, |row| row.rank);
-        (self.slots[from as usize].limits, self.slots[from as usize].until) = (0, 0);
+        let rank = stay.first().map_or(self.slots[from.index()].rank, |row| row.rank);
+        (self.slots[from.index()].limits, self.slots[from.index()].until) = (0, 0);
         for (i, row) in rows[..kept + gone].iter().enumerate() {
             let Live { line, .. } = self.live[row.live as usize];
             if line != NOT {
@@ -308,24 +309,24 @@ impl Scopes {
                 self.spare.push(row.live);
             }
         }
-        let scope = &mut self.slots[from as usize];
+        let scope = &mut self.slots[from.index()];
         scope.base_depth = scope.base_depth.max(rows[kept + gone - 1].depth);
         let ghosts = usize::from(scope.limits);
         self.limits[old + ghosts..old + ghosts + stay.len()].copy_from_slice(stay);
-        self.slots[from as usize].limits = (ghosts + stay.len()) as u16;
+        self.slots[from.index()].limits = (ghosts + stay.len()) as u16;
     }
 
     /// Moves the notes of one request to another.
-    pub fn hand_notes(&mut self, from: u32, to: u32) {
+    pub fn hand_notes(&mut self, from: SlotId, to: SlotId) {
         if self.keeps_notes {
-            self.notes.swap(from as usize, to as usize);
+            self.notes.swap(from.index(), to.index());
         }
     }
 
     /// A request begins to wait.
     #[inline]
-    pub fn stand(&mut self, slot: u32, now_ns: u64, pc: usize, member: u32, depth: usize) {
-        let scope = &mut self.slots[slot as usize];
+    pub fn stand(&mut self, slot: SlotId, now_ns: u64, pc: usize, member: MemberId, depth: usize) {
+        let scope = &mut self.slots[slot.index()];
         scope.since = now_ns;
         scope.pc = pc as u32;
         scope.member = member;
@@ -335,14 +336,14 @@ impl Scopes {
 
     /// Whether it has used up its drawn waits and must stop first.
     #[inline]
-    pub fn is_full(&self, slot: u32) -> bool {
-        usize::from(self.slots[slot as usize].drawn) == DRAWN
+    pub fn is_full(&self, slot: SlotId) -> bool {
+        usize::from(self.slots[slot.index()].drawn) == DRAWN
     }
 
     /// A drawn wait follows.
     #[inline]
-    pub fn drew(&mut self, slot: u32, ns: u64) {
-        let scope = &mut self.slots[slot as usize];
+    pub fn drew(&mut self, slot: SlotId, ns: u64) {
+        let scope = &mut self.slots[slot.index()];
         if let Some(wait) = scope.waits.get_mut(usize::from(scope.drawn)) {
             *wait = ns;
             scope.drawn += 1;
