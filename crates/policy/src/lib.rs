@@ -13,6 +13,7 @@ pub mod history;
 pub mod key;
 pub mod limits;
 pub mod outcome;
+pub mod target;
 pub mod upstream;
 
 pub use attempts::{budget, hedge, retry};
@@ -25,6 +26,7 @@ pub use ds::{bits, bounded, levels};
 pub use health::{active, eject, eligibility, outlier, panic, slow_start, snapshot};
 pub use limits::rate;
 pub use outcome::{Kind, Outcome};
+pub use target::TargetId;
 pub use upstream::journal::{Choice, Operation};
 pub use upstream::{PickOutcome, Ticket, Upstream};
 

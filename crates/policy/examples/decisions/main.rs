@@ -17,7 +17,7 @@ use weir_policy::config::{
 };
 use weir_policy::health::HealthConfig;
 use weir_policy::upstream::UpstreamConfig;
-use weir_policy::{Ask, Balancer, PickOutcome, Ticket, Upstream};
+use weir_policy::{Ask, Balancer, PickOutcome, TargetId, Ticket, Upstream};
 use weir_stats::Key;
 
 /// From a pick to its return on average.
@@ -39,11 +39,11 @@ struct Nothing(u32);
 impl Decide for Nothing {
     #[inline]
     fn pick(&mut self, _: Key, at_ns: u64) -> Ticket {
-        Ticket { target: self.0, probe: false, at_ns }
+        Ticket { target: TargetId(self.0), probe: false, at_ns }
     }
     #[inline]
     fn done(&mut self, _: u64, ticket: Ticket) {
-        self.0 = self.0.wrapping_add(ticket.target);
+        self.0 = self.0.wrapping_add(ticket.target.0);
     }
 }
 
@@ -58,7 +58,7 @@ impl Decide for Bare {
     fn pick(&mut self, draw: Key, now_ns: u64) -> Ticket {
         let target =
             if self.measures { self.lb.ask(&Ask::new(draw, now_ns)) } else { self.lb.pick(draw, &[]) };
-        Ticket { target: target.unwrap_or(0), probe: false, at_ns: now_ns }
+        Ticket { target: target.unwrap_or(TargetId(0)), probe: false, at_ns: now_ns }
     }
     #[inline]
     fn done(&mut self, now_ns: u64, ticket: Ticket) {
@@ -89,7 +89,7 @@ struct Probed<D> {
     lb: D,
     of: fn(&mut D) -> &mut Balancer,
     in_flight: Vec<u32>,
-    out: Vec<u32>,
+    out: Vec<TargetId>,
 }
 
 impl<D: Decide> Probed<D> {
@@ -97,7 +97,7 @@ impl<D: Decide> Probed<D> {
     fn new(mut lb: D, of: fn(&mut D) -> &mut Balancer, n: usize) -> Probed<D> {
         if let Some(prequal) = of(&mut lb).prequal() {
             (0..n.min(16) as u32)
-                .for_each(|t| prequal.probed(0, Key::new(1), t, t % 5, 1000 * u64::from(t % 7)));
+                .for_each(|t| prequal.probed(0, Key::new(1), TargetId(t), t % 5, 1000 * u64::from(t % 7)));
         }
         Probed { lb, of, in_flight: vec![0; n], out: Vec::with_capacity(8) }
     }
@@ -108,15 +108,15 @@ impl<D: Decide> Decide for Probed<D> {
         if let Some(prequal) = (self.of)(&mut self.lb).prequal() {
             prequal.to_probe(draw.nth(1), &mut self.out);
             for &t in &self.out {
-                prequal.probed(now_ns, draw, t, self.in_flight[t as usize], u64::from(t) * 1000);
+                prequal.probed(now_ns, draw, t, self.in_flight[t.index()], u64::from(t.0) * 1000);
             }
         }
         let ticket = self.lb.pick(draw, now_ns);
-        self.in_flight[ticket.target as usize] += 1;
+        self.in_flight[ticket.target.index()] += 1;
         ticket
     }
     fn done(&mut self, now_ns: u64, ticket: Ticket) {
-        self.in_flight[ticket.target as usize] -= 1;
+        self.in_flight[ticket.target.index()] -= 1;
         self.lb.done(now_ns, ticket);
     }
 }

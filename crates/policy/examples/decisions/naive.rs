@@ -1,9 +1,9 @@
 //! Each policy as one would write it at first: a scan over all targets, or over whatever else there is to scan.
 
 use super::Decide;
-use weir_policy::Ticket;
 use weir_policy::config::{Balance, LeastConnArgs, P2cArgs, PeakEwmaArgs, RingHashArgs, Ties};
 use weir_policy::key;
+use weir_policy::{TargetId, Ticket};
 use weir_stats::Key;
 
 pub struct Naive {
@@ -130,17 +130,17 @@ impl Decide for Naive {
         self.in_flight[target] += 1;
         self.total += 1;
         self.next = (target + 1) % self.weights.len();
-        Ticket { target: target as u32, probe: false, at_ns: now_ns }
+        Ticket { target: TargetId(target as u32), probe: false, at_ns: now_ns }
     }
 
     fn done(&mut self, now_ns: u64, ticket: Ticket) {
-        self.in_flight[ticket.target as usize] -= 1;
+        self.in_flight[ticket.target.index()] -= 1;
         self.total -= 1;
         if let Balance::PeakEwma(PeakEwmaArgs { decay_ns, .. }) = self.balance {
-            let ((cost, stamp), rtt) = (self.costs[ticket.target as usize], (now_ns - ticket.at_ns) as f64);
+            let ((cost, stamp), rtt) = (self.costs[ticket.target.index()], (now_ns - ticket.at_ns) as f64);
             let past = weir_stats::math::exp(-((now_ns - stamp) as f64) / decay_ns as f64);
             let cost = if rtt > cost { rtt } else { cost * past + rtt * (1.0 - past) };
-            self.costs[ticket.target as usize] = (cost, now_ns);
+            self.costs[ticket.target.index()] = (cost, now_ns);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! previous-hosts predicate.
 
 use crate::attempts::budget::Budget;
-use crate::{Kind, Outcome};
+use crate::{Kind, Outcome, TargetId};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use weir_stats::Key;
@@ -79,6 +79,10 @@ impl Attempt {
     pub const FIRST: Attempt = Attempt(1);
 }
 
+/// A balancer on a request's way, as the caller numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BalancerId(pub u32);
+
 /// Whether an outcome of this kind may be tried again at all, whichever kinds the file lists.
 ///
 /// `connect_failed`, `refused` and `overloaded` mean that no work was done: any method. All other kinds may have had
@@ -139,7 +143,7 @@ impl Retry {
 #[derive(Clone, Debug, Default)]
 pub struct TriedTargets {
     /// (balancer, target); most requests try one or two.
-    list: SmallVec<[(u32, u32); 2]>,
+    list: SmallVec<[(BalancerId, TargetId); 2]>,
 }
 
 impl TriedTargets {
@@ -157,21 +161,21 @@ impl TriedTargets {
 
     /// Notes the target that a balancer picked for an attempt under this rule.
     #[inline]
-    pub fn picked(&mut self, rule: Exclude, balancer: u32, target: u32) {
+    pub fn picked(&mut self, rule: Exclude, balancer: BalancerId, target: TargetId) {
         if rule == Exclude::Tried && !self.list.contains(&(balancer, target)) {
             self.list.push((balancer, target));
         }
     }
 
     /// Notes that the attempt has come back.
-    pub fn came_back(&mut self, rule: Exclude, balancer: u32, target: u32, outcome: Outcome) {
+    pub fn came_back(&mut self, rule: Exclude, balancer: BalancerId, target: TargetId, outcome: Outcome) {
         if rule == Exclude::ConnectFailed && outcome == Some(Kind::ConnectFailed) {
             self.list.push((balancer, target));
         }
     }
 
     /// Writes the targets that the next pick of a balancer leaves out into `out`.
-    pub fn add_to(&self, balancer: u32, out: &mut Vec<u32>) {
+    pub fn add_to(&self, balancer: BalancerId, out: &mut Vec<TargetId>) {
         out.clear();
         out.extend(self.list.iter().filter(|(b, _)| *b == balancer).map(|(_, t)| *t));
     }
@@ -280,16 +284,16 @@ mod tests {
     #[test]
     fn tried_targets_are_kept_by_balancer() {
         let (mut tried, mut out) = (TriedTargets::default(), Vec::new());
-        tried.picked(Exclude::Tried, 1, 10);
-        tried.picked(Exclude::Tried, 2, 20);
-        tried.picked(Exclude::None, 1, 11);
-        tried.picked(Exclude::ConnectFailed, 1, 12);
-        tried.came_back(Exclude::ConnectFailed, 1, 12, Some(Kind::ConnectFailed));
-        tried.came_back(Exclude::ConnectFailed, 1, 13, Some(Kind::Reset));
-        tried.add_to(1, &mut out);
-        assert_eq!(out, [10, 12]);
+        tried.picked(Exclude::Tried, BalancerId(1), TargetId(10));
+        tried.picked(Exclude::Tried, BalancerId(2), TargetId(20));
+        tried.picked(Exclude::None, BalancerId(1), TargetId(11));
+        tried.picked(Exclude::ConnectFailed, BalancerId(1), TargetId(12));
+        tried.came_back(Exclude::ConnectFailed, BalancerId(1), TargetId(12), Some(Kind::ConnectFailed));
+        tried.came_back(Exclude::ConnectFailed, BalancerId(1), TargetId(13), Some(Kind::Reset));
+        tried.add_to(BalancerId(1), &mut out);
+        assert_eq!(out, [10, 12].map(TargetId));
         tried.clear();
-        tried.add_to(2, &mut out);
+        tried.add_to(BalancerId(2), &mut out);
         assert!(out.is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! The input of a pick: the request, as far as a policy may look at it.
 
+use crate::TargetId;
 use weir_stats::Key;
 
 /// One request that wants a target.
@@ -12,9 +13,9 @@ pub struct Ask<'a> {
     /// Now.
     pub now_ns: u64,
     /// Targets to leave out as long as others remain.
-    pub exclude: &'a [u32],
+    pub exclude: &'a [TargetId],
     /// The target that it should return to, if that may still be picked.
-    pub sticky: Option<u32>,
+    pub sticky: Option<TargetId>,
 }
 
 impl Ask<'_> {

@@ -11,6 +11,7 @@
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/first.rs`; checks of a plan in
 //!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
 
+use crate::TargetId;
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
@@ -19,7 +20,7 @@ use weir_stats::Key;
 /// The targets of one balancer.
 #[derive(Clone, Debug, Default)]
 pub struct First {
-    open: Vec<u32>,
+    open: Vec<TargetId>,
 }
 
 impl First {
@@ -33,12 +34,12 @@ impl First {
     /// Replaces the weights, of these and perhaps of more targets.
     pub fn refresh(&mut self, weights: &[f64]) {
         self.open.clear();
-        self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
+        self.open.extend(TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0));
     }
 
     /// The first target; an excluded one only if no other is left.
     #[inline]
-    pub fn pick(&self, exclude: &[u32]) -> Option<u32> {
+    pub fn pick(&self, exclude: &[TargetId]) -> Option<TargetId> {
         if exclude.is_empty() {
             return self.open.first().copied();
         }
@@ -46,7 +47,7 @@ impl First {
     }
 
     /// The first target that is not barred.
-    pub fn pick_where(&self, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn pick_where(&self, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.open.iter().copied().find(|&t| !barred(t))
     }
 }
@@ -64,7 +65,7 @@ impl Policy for First {
         self.refresh(roster.effective());
     }
 
-    fn ask_where(&mut self, _ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn ask_where(&mut self, _ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.pick_where(barred)
     }
 }
@@ -76,12 +77,14 @@ mod tests {
     #[test]
     fn the_spare_waits_its_turn() {
         let mut lb = First::new(&[0.0, 1.0, 1.0]);
-        assert_eq!((lb.pick(&[]), lb.pick(&[1]), lb.pick(&[1, 2])), (Some(1), Some(2), Some(1)));
+        let picks = [&[][..], &[1], &[1, 2]]
+            .map(|exclude| lb.pick(&exclude.iter().copied().map(TargetId).collect::<Vec<_>>()));
+        assert_eq!(picks, [1, 2, 1].map(|t| Some(TargetId(t))));
         assert_eq!(lb.pick_where(|_| true), None);
         lb.refresh(&[0.0, 0.0, 1.0]);
-        assert_eq!(lb.pick(&[]), Some(2));
+        assert_eq!(lb.pick(&[]), Some(TargetId(2)));
         lb.refresh(&[0.0, 1.0, 1.0, 1.0]);
-        assert_eq!(lb.pick(&[]), Some(1));
+        assert_eq!(lb.pick(&[]), Some(TargetId(1)));
         assert_eq!(First::new(&[]).pick(&[]), None);
     }
 }

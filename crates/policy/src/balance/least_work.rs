@@ -12,6 +12,7 @@
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/least_work.rs`; checks of a plan in
 //!   `plan/src/validate/around.rs`, `validate/node.rs`; the naive twin in `examples/decisions/naive.rs`.
 
+use crate::TargetId;
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
@@ -20,7 +21,7 @@ use weir_stats::Key;
 /// The targets of one balancer.
 #[derive(Clone, Debug, Default)]
 pub struct LeastWork {
-    open: Vec<u32>,
+    open: Vec<TargetId>,
     /// The last known work left at each target, ns; 0 if unknown.
     left_ns: Vec<u64>,
 }
@@ -36,22 +37,22 @@ impl LeastWork {
     /// Replaces the weights, of these and perhaps of more targets.
     pub fn refresh(&mut self, weights: &[f64]) {
         self.open.clear();
-        self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
+        self.open.extend(TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0));
         self.left_ns.resize(weights.len(), 0);
     }
 
     /// Sets the work left at each target as of now.
-    pub fn tell(&mut self, left_ns: impl Fn(u32) -> u64) {
+    pub fn tell(&mut self, left_ns: impl Fn(TargetId) -> u64) {
         for &target in &self.open {
-            self.left_ns[target as usize] = left_ns(target);
+            self.left_ns[target.index()] = left_ns(target);
         }
     }
 
     /// Chooses a target that is not barred; `None` if there is none.
-    pub fn pick_where(&self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn pick_where(&self, draw: Key, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let (mut best, mut ties) = (None, 0);
         for target in self.open.iter().copied().filter(|&t| !barred(t)) {
-            let work = self.left_ns[target as usize];
+            let work = self.left_ns[target.index()];
             match best {
                 Some((least, _)) if work > least => {}
                 Some((least, _)) if work == least => {
@@ -81,7 +82,7 @@ impl Policy for LeastWork {
         self.refresh(roster.effective());
     }
 
-    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.pick_where(ask.draw, barred)
     }
 }
@@ -94,15 +95,15 @@ mod tests {
     fn the_least_work_wins_and_ties_are_even() {
         let mut lb = LeastWork::new(&[1.0, 1.0, 0.0, 1.0, 1.0]);
         let left = [5, 3, 0, 3, 3];
-        lb.tell(|t| left[t as usize]);
+        lb.tell(|t| left[t.index()]);
         let mut seen = [0; 5];
         for i in 0..30_000 {
-            seen[lb.pick_where(Key::new(2).with(i), |_| false).unwrap() as usize] += 1;
+            seen[lb.pick_where(Key::new(2).with(i), |_| false).unwrap().index()] += 1;
         }
         assert_eq!((seen[0], seen[2]), (0, 0));
         assert!([1, 3, 4].iter().all(|&t| (9_600..10_400).contains(&seen[t])), "{seen:?}");
-        let barred = |t| t != 0;
-        assert_eq!(lb.pick_where(Key::new(2), barred), Some(0));
+        let barred = |t| t != TargetId(0);
+        assert_eq!(lb.pick_where(Key::new(2), barred), Some(TargetId(0)));
         assert_eq!(lb.pick_where(Key::new(2), |_| true), None);
     }
 }

@@ -17,6 +17,7 @@
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/maglev.rs`; checks of a plan in
 //!   `plan/src/validate/around.rs`, `validate/node.rs`; the naive twin in the tests below.
 
+use crate::TargetId;
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
@@ -59,7 +60,7 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     pub made_of: TableInput,
-    slots: Box<[u32]>,
+    slots: Box<[TargetId]>,
 }
 
 /// The state of one balancer.
@@ -116,7 +117,7 @@ impl Maglev {
 
     /// Chooses and counts the target of a key's hash, jumping on past those that are barred, not eligible or at their
     /// bound; `None` if all are barred. If all that are left are at their bound, one of these.
-    pub fn pick_where(&mut self, hash: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn pick_where(&mut self, hash: u64, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         if !self.load.any() {
             return None;
         }
@@ -130,7 +131,7 @@ impl Maglev {
         Some(target)
     }
 
-    fn jump(&self, hash: u64, fits: impl Fn(u32) -> bool) -> Option<u32> {
+    fn jump(&self, hash: u64, fits: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let mut slot = 0;
         for _ in 0..JUMPS {
             hash_on(&mut slot, hash);
@@ -147,12 +148,12 @@ impl Maglev {
 
 impl Slots {
     fn fill(made_of: TableInput, size: u32) -> Slots {
-        let by_name: Vec<(u32, Permutation)> = made_of
+        let by_name: Vec<(TargetId, Permutation)> = made_of
             .by_name()
             .map(|(target, name, weight)| (target, Permutation::new(name, weight, size)))
             .collect();
         let wishes: Vec<Permutation> = by_name.iter().map(|(_, wish)| *wish).collect();
-        let target = |i: u32| by_name.get(i as usize).map_or(NOBODY, |(target, _)| *target);
+        let target = |i: u32| by_name.get(i as usize).map_or(TargetId(NOBODY), |(target, _)| *target);
         let slots = fill(&wishes, size).into_iter().map(target).collect();
         Slots { made_of, slots }
     }
@@ -227,21 +228,21 @@ impl Policy for Maglev {
         self.refresh(roster);
     }
 
-    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.pick_where(ask.key.unwrap_or(ask.draw.bits()), barred)
     }
 
     #[inline]
-    fn take(&mut self, target: u32) {
+    fn take(&mut self, target: TargetId) {
         self.load.take(target);
     }
 
     #[inline]
-    fn release(&mut self, target: u32) {
+    fn release(&mut self, target: TargetId) {
         self.load.release(target);
     }
 
-    fn counted_at(&self, target: u32) -> Option<u32> {
+    fn counted_at(&self, target: TargetId) -> Option<u32> {
         Some(self.load.in_flight(target))
     }
 
@@ -274,7 +275,7 @@ mod tests {
 
     fn slots(lb: &Maglev, n: usize) -> Vec<usize> {
         let mut slots = vec![0; n];
-        lb.table.slots.iter().for_each(|&t| slots[t as usize] += 1);
+        lb.table.slots.iter().for_each(|&t| slots[t.index()] += 1);
         slots
     }
 
@@ -305,16 +306,16 @@ mod tests {
         for n in [10usize, 100] {
             let (mut roster, whole) = lb(n, &vec![1.0; n], None);
             let mut out = whole.clone();
-            roster.set_eligible(4, false);
+            roster.set_eligible(TargetId(4), false);
             out.refresh(&roster);
             assert!(Arc::ptr_eq(&out.table, &whole.table), "no new table for that");
             for i in 0..5000u64 {
                 let h = key::hash_number(i);
                 let before = whole.clone().pick_where(h, |_| false).unwrap();
                 let after = out.pick_where(h, |_| false).unwrap();
-                assert!(if before == 4 { after != 4 } else { after == before });
+                assert!(if before == TargetId(4) { after != TargetId(4) } else { after == before });
             }
-            roster.remove(4);
+            roster.remove(TargetId(4));
             let mut removed = whole.clone();
             removed.refresh(&roster);
             let moved = whole
@@ -322,7 +323,7 @@ mod tests {
                 .slots
                 .iter()
                 .zip(removed.table().slots.iter())
-                .filter(|(a, b)| **a != 4 && a != b)
+                .filter(|(a, b)| **a != TargetId(4) && a != b)
                 .count();
             assert!((moved as f64) < 0.01 * f64::from(TABLE_SIZE), "{moved}");
         }
@@ -334,15 +335,18 @@ mod tests {
         let turned = ["c", "a", "b", "10.0.0.1:80"];
         let mut one = Maglev::new(&Roster::new(&[1.0, 2.0, 3.0, 4.0]).named(&names), 1009, None);
         let mut two = Maglev::new(&Roster::new(&[4.0, 3.0, 2.0, 1.0]).named(&turned), 1009, None);
-        assert!(one.table().slots.iter().zip(two.table().slots.iter()).all(|(a, b)| *a == 3 - b));
+        assert!(one.table().slots.iter().zip(two.table().slots.iter()).all(|(a, b)| a.0 == 3 - b.0));
     }
 
     #[test]
     fn a_popular_key_walks_on_at_its_bound() {
         let (_, mut lb) = lb(10, &[1.0; 10], Some(1.25));
         for total in 0..100u32 {
-            let t = lb.pick_where(99, |t| t == 5).unwrap();
-            assert!(t != 5 && lb.load().in_flight(t) <= (1.25 * f64::from(total + 1) / 10.0).ceil() as u32);
+            let t = lb.pick_where(99, |t| t == TargetId(5)).unwrap();
+            assert!(
+                t != TargetId(5)
+                    && lb.load().in_flight(t) <= (1.25 * f64::from(total + 1) / 10.0).ceil() as u32
+            );
         }
         assert_eq!(lb.pick_where(99, |_| true), None);
         assert_eq!(self::lb(0, &[], None).1.pick_where(1, |_| false), None);

@@ -13,6 +13,7 @@
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/p2c.rs`; checks of a plan in
 //!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
 
+use crate::TargetId;
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
@@ -47,7 +48,7 @@ pub struct P2c {
     error_hold_ns: u64,
     bias: f64,
     /// Targets of positive weight.
-    open: Vec<u32>,
+    open: Vec<TargetId>,
     weights: Vec<f64>,
     counts: Vec<u32>,
     /// Loads can be compared as counts.
@@ -59,7 +60,7 @@ pub struct P2c {
 #[derive(Clone, Debug, Default)]
 struct Scratch {
     /// Targets that are not excluded.
-    rest: Vec<u32>,
+    rest: Vec<TargetId>,
     /// What was drawn, in order of value.
     drawn: Vec<u64>,
 }
@@ -86,8 +87,8 @@ impl P2c {
     /// Other weights from now on, of these and perhaps of more targets; counts go on.
     pub fn refresh(&mut self, weights: &[f64]) {
         self.open.clear();
-        self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
-        let equal = self.open.windows(2).all(|w| weights[w[0] as usize] == weights[w[1] as usize]);
+        self.open.extend(TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0));
+        let equal = self.open.windows(2).all(|w| weights[w[0].index()] == weights[w[1].index()]);
         self.plain = equal && self.bias > 0.0;
         self.weights.clear();
         self.weights.extend_from_slice(weights);
@@ -100,8 +101,8 @@ impl P2c {
     }
 
     /// Requests in flight at a target.
-    pub fn in_flight(&self, target: u32) -> u32 {
-        self.counts[target as usize]
+    pub fn in_flight(&self, target: TargetId) -> u32 {
+        self.counts[target.index()]
     }
 
     /// Requests in flight at all targets.
@@ -111,7 +112,7 @@ impl P2c {
 
     /// Chooses and counts a target; `None` if there is none.
     #[inline]
-    pub fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+    pub fn pick(&mut self, draw: Key, exclude: &[TargetId]) -> Option<TargetId> {
         let n = self.open.len() as u64;
         let target = if n == 0 {
             return None;
@@ -127,13 +128,13 @@ impl P2c {
         } else {
             self.choose_of_many(draw, exclude)
         };
-        self.counts[target as usize] += 1;
+        self.counts[target.index()] += 1;
         Some(target)
     }
 
     /// Chooses and counts a target that is not barred; `None` if there is none.
     #[cold]
-    pub fn pick_where(&mut self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn pick_where(&mut self, draw: Key, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let target = self.try_draws(draw, &barred).or_else(|| {
             let mut rest = std::mem::take(&mut self.scratch.rest);
             rest.clear();
@@ -142,12 +143,12 @@ impl P2c {
             self.scratch.rest = rest;
             best
         })?;
-        self.counts[target as usize] += 1;
+        self.counts[target.index()] += 1;
         Some(target)
     }
 
     /// As many draws as are wanted, each repeated until it meets a target that is not barred; `None` where too many do not.
-    fn try_draws(&mut self, draw: Key, barred: &impl Fn(u32) -> bool) -> Option<u32> {
+    fn try_draws(&mut self, draw: Key, barred: &impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let n = self.open.len() as u64;
         self.scratch.drawn.clear();
         let (mut best, mut trial) = (None, 2);
@@ -171,23 +172,23 @@ impl P2c {
     }
 
     /// Counts a request at a target that was chosen elsewhere.
-    pub fn take(&mut self, target: u32) {
-        self.counts[target as usize] += 1;
+    pub fn take(&mut self, target: TargetId) {
+        self.counts[target.index()] += 1;
     }
 
     /// A request has come back, or its hold has ended.
     #[inline]
-    pub fn release(&mut self, target: u32) {
-        let count = &mut self.counts[target as usize];
+    pub fn release(&mut self, target: TargetId) {
+        let count = &mut self.counts[target.index()];
         debug_assert!(*count > 0, "a target with nothing in flight released a request");
         *count = count.saturating_sub(1);
     }
 
     /// The less loaded of two, the first of equals (or the lower index).
     #[inline(always)]
-    fn better(&self, a: u32, b: u32) -> u32 {
+    fn better(&self, a: TargetId, b: TargetId) -> TargetId {
         let order = if self.plain {
-            self.counts[b as usize].cmp(&self.counts[a as usize])
+            self.counts[b.index()].cmp(&self.counts[a.index()])
         } else {
             self.load(b).total_cmp(&self.load(a))
         };
@@ -195,14 +196,14 @@ impl P2c {
         if second { b } else { a }
     }
 
-    fn load(&self, target: u32) -> f64 {
-        let n = f64::from(self.counts[target as usize] + 1);
+    fn load(&self, target: TargetId) -> f64 {
+        let n = f64::from(self.counts[target.index()] + 1);
         let n = if self.bias == 1.0 { n } else { math::pow(n, self.bias) };
-        n / self.weights[target as usize]
+        n / self.weights[target.index()]
     }
 
     #[inline(never)]
-    fn choose_of_many(&mut self, draw: Key, exclude: &[u32]) -> u32 {
+    fn choose_of_many(&mut self, draw: Key, exclude: &[TargetId]) -> TargetId {
         if exclude.is_empty() {
             let open = std::mem::take(&mut self.open);
             let best = self.best_of(draw, &open);
@@ -221,7 +222,7 @@ impl P2c {
     }
 
     /// The best of the choices among these.
-    fn best_of(&mut self, draw: Key, from: &[u32]) -> Option<u32> {
+    fn best_of(&mut self, draw: Key, from: &[TargetId]) -> Option<TargetId> {
         let n = from.len() as u64;
         let mut best = None;
         // Distinct draws: the k-th is one of those left, its index moved past the drawn ones below it.
@@ -260,27 +261,27 @@ impl Policy for P2c {
         self.refresh(roster.effective());
     }
 
-    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.pick_where(ask.draw, barred)
     }
 
     #[inline]
-    fn ask(&mut self, ask: &Ask) -> Option<u32> {
+    fn ask(&mut self, ask: &Ask) -> Option<TargetId> {
         P2c::pick(self, ask.draw, ask.exclude)
     }
 
     #[inline(always)]
-    fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+    fn pick(&mut self, draw: Key, exclude: &[TargetId]) -> Option<TargetId> {
         P2c::pick(self, draw, exclude)
     }
 
     #[inline]
-    fn take(&mut self, target: u32) {
+    fn take(&mut self, target: TargetId) {
         P2c::take(self, target);
     }
 
     #[inline(always)]
-    fn release(&mut self, target: u32) {
+    fn release(&mut self, target: TargetId) {
         P2c::release(self, target);
     }
 
@@ -289,7 +290,7 @@ impl Policy for P2c {
         self.error_hold_ns
     }
 
-    fn counted_at(&self, target: u32) -> Option<u32> {
+    fn counted_at(&self, target: TargetId) -> Option<u32> {
         Some(self.in_flight(target))
     }
 
@@ -306,10 +307,10 @@ mod tests {
         P2c::new(weights, P2cArgs { choices, replacement, ties: Ties::Random, error_hold_ns: 0, bias })
     }
 
-    fn shares(lb: &P2c, exclude: &[u32]) -> Vec<f64> {
+    fn shares(lb: &P2c, exclude: &[TargetId]) -> Vec<f64> {
         let mut seen = vec![0.0; lb.counts.len()];
         for i in 0..40_000 {
-            seen[lb.clone().pick(Key::new(6).with(i), exclude).unwrap() as usize] += 1.0 / 40_000.0;
+            seen[lb.clone().pick(Key::new(6).with(i), exclude).unwrap().index()] += 1.0 / 40_000.0;
         }
         seen
     }
@@ -335,8 +336,11 @@ mod tests {
         let mut six = lb(&[1.0; 6], 3, false, 1.0);
         (0..6).for_each(|i| six.counts[i] = i as u32);
         close(&shares(&six, &[]), &[10.0 / 20.0, 6.0 / 20.0, 3.0 / 20.0, 1.0 / 20.0, 0.0, 0.0]);
-        close(&shares(&six, &[0]), &[0.0, 6.0 / 10.0, 3.0 / 10.0, 1.0 / 10.0, 0.0, 0.0]);
-        close(&shares(&six, &[0, 1, 2, 3]), &[0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+        close(&shares(&six, &[TargetId(0)]), &[0.0, 6.0 / 10.0, 3.0 / 10.0, 1.0 / 10.0, 0.0, 0.0]);
+        close(
+            &shares(&six, &[TargetId(0), TargetId(1), TargetId(2), TargetId(3)]),
+            &[0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
+        );
     }
 
     #[test]

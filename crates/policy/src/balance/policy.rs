@@ -6,7 +6,7 @@
 use crate::balance::Ask;
 use crate::balance::roster::Roster;
 use crate::balance::table::Table;
-use crate::{Kind, Outcome};
+use crate::{Kind, Outcome, TargetId};
 use std::any::Any;
 use weir_stats::Key;
 
@@ -80,11 +80,11 @@ pub trait Policy: Sized + 'static {
 
     /// Chooses a target that is not barred and counts the request there; `None` if all are barred. Ignores what the
     /// request excludes.
-    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32>;
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId>;
 
     /// Chooses a target and counts the request there. Excluded targets are picked only if no other is left.
     #[inline]
-    fn ask(&mut self, ask: &Ask) -> Option<u32> {
+    fn ask(&mut self, ask: &Ask) -> Option<TargetId> {
         if ask.exclude.is_empty() {
             return self.ask_where(ask, |_| false);
         }
@@ -93,17 +93,17 @@ pub trait Policy: Sized + 'static {
 
     /// As [`Policy::ask`], for a request without a key at the time 0.
     #[inline]
-    fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+    fn pick(&mut self, draw: Key, exclude: &[TargetId]) -> Option<TargetId> {
         self.ask(&Ask { exclude, ..Ask::new(draw, 0) })
     }
 
     /// Counts a request at a target that was chosen elsewhere (by a cookie).
     #[inline]
-    fn take(&mut self, _target: u32) {}
+    fn take(&mut self, _target: TargetId) {}
 
     /// Ends the count of a request at a target.
     #[inline]
-    fn release(&mut self, _target: u32) {}
+    fn release(&mut self, _target: TargetId) {}
 
     /// How much longer a failed request stays counted, ns.
     #[inline]
@@ -113,7 +113,7 @@ pub trait Policy: Sized + 'static {
 
     /// Applies the end of a request, if the time that it took is not known.
     #[inline]
-    fn done(&mut self, target: u32, outcome: Outcome) -> Release {
+    fn done(&mut self, target: TargetId, outcome: Outcome) -> Release {
         let hold_ns = self.error_hold_ns();
         if outcome.is_none() || hold_ns == 0 {
             self.release(target);
@@ -124,13 +124,13 @@ pub trait Policy: Sized + 'static {
 
     /// Applies the end of a request `took_ns` after its pick.
     #[inline]
-    fn finished(&mut self, _now_ns: u64, target: u32, _took_ns: u64, outcome: Outcome) -> Release {
+    fn finished(&mut self, _now_ns: u64, target: TargetId, _took_ns: u64, outcome: Outcome) -> Release {
         self.done(target, outcome)
     }
 
     /// Applies the cancellation of a request `took_ns` after its pick.
     #[inline]
-    fn cancelled(&mut self, now_ns: u64, target: u32, took_ns: u64) {
+    fn cancelled(&mut self, now_ns: u64, target: TargetId, took_ns: u64) {
         if Self::TRAITS.measures {
             self.finished(now_ns, target, took_ns, Some(Kind::Cancelled));
         } else {
@@ -139,7 +139,7 @@ pub trait Policy: Sized + 'static {
     }
 
     /// Requests counted at a target; `None` if it does not count.
-    fn counted_at(&self, _target: u32) -> Option<u32> {
+    fn counted_at(&self, _target: TargetId) -> Option<u32> {
         None
     }
 
@@ -149,12 +149,12 @@ pub trait Policy: Sized + 'static {
     }
 
     /// How long the policy expects a target to take, ns; `None` if it has no estimate.
-    fn estimate_ns(&self, _now_ns: u64, _target: u32) -> Option<f64> {
+    fn estimate_ns(&self, _now_ns: u64, _target: TargetId) -> Option<f64> {
         None
     }
 
     /// Forgets what was learnt of a target: another one takes over its index.
-    fn forget_target(&mut self, _now_ns: u64, _target: u32) {}
+    fn forget_target(&mut self, _now_ns: u64, _target: TargetId) {}
 
     /// Takes over what another balancer of the same policy has learnt of the same targets; counts stay its own.
     fn learn(&mut self, _old: &Self) {}

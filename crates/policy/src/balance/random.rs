@@ -9,6 +9,7 @@
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/random.rs`; checks of a plan in
 //!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
 
+use crate::TargetId;
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
@@ -21,7 +22,7 @@ const TRIALS: u64 = 32;
 #[derive(Clone, Debug)]
 pub struct Random {
     /// Targets of positive weight.
-    open: Vec<u32>,
+    open: Vec<TargetId>,
     /// Weight of each of `open`.
     weights: Vec<f64>,
     /// Alias table over `open`: (probability of staying, alias); empty where weights are equal.
@@ -39,16 +40,16 @@ impl Random {
     /// Other weights from now on, of these and perhaps of more targets.
     pub fn refresh(&mut self, weights: &[f64]) {
         self.open.clear();
-        self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
+        self.open.extend(TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0));
         self.weights.clear();
-        self.weights.extend(self.open.iter().map(|&i| weights[i as usize]));
+        self.weights.extend(self.open.iter().map(|&i| weights[i.index()]));
         let equal = self.weights.windows(2).all(|w| w[0] == w[1]);
         self.alias = if equal { Vec::new() } else { alias_table(&self.weights) };
     }
 
     /// Chooses a target; `None` if there is none. The excluded are left out while others remain.
     #[inline]
-    pub fn pick(&self, draw: Key, exclude: &[u32]) -> Option<u32> {
+    pub fn pick(&self, draw: Key, exclude: &[TargetId]) -> Option<TargetId> {
         if exclude.is_empty() {
             return self.choose(draw);
         }
@@ -56,7 +57,7 @@ impl Random {
     }
 
     #[inline]
-    fn choose(&self, draw: Key) -> Option<u32> {
+    fn choose(&self, draw: Key) -> Option<TargetId> {
         let i = draw.below(self.open.len() as u64) as usize;
         let at = match self.alias.get(i) {
             Some(&(stay, other)) if draw.nth(1).unit() >= stay => other as usize,
@@ -67,7 +68,7 @@ impl Random {
 
     /// Chooses a target that is not barred; `None` if there is none.
     #[cold]
-    pub fn pick_where(&self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn pick_where(&self, draw: Key, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         for trial in 0..TRIALS {
             let target = self.choose(draw.nth(2 + trial))?;
             if !barred(target) {
@@ -120,17 +121,17 @@ impl Policy for Random {
         self.refresh(roster.effective());
     }
 
-    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.pick_where(ask.draw, barred)
     }
 
     #[inline]
-    fn ask(&mut self, ask: &Ask) -> Option<u32> {
+    fn ask(&mut self, ask: &Ask) -> Option<TargetId> {
         Random::pick(self, ask.draw, ask.exclude)
     }
 
     #[inline(always)]
-    fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+    fn pick(&mut self, draw: Key, exclude: &[TargetId]) -> Option<TargetId> {
         Random::pick(self, draw, exclude)
     }
 }
@@ -139,12 +140,12 @@ impl Policy for Random {
 mod tests {
     use super::*;
 
-    fn shares(weights: &[f64], exclude: &[u32]) -> Vec<f64> {
+    fn shares(weights: &[f64], exclude: &[TargetId]) -> Vec<f64> {
         let lb = Random::new(weights);
         let mut seen = vec![0.0; weights.len()];
         let n = 100_000;
         for i in 0..n {
-            seen[lb.pick(Key::new(4).with(i), exclude).unwrap() as usize] += 1.0 / n as f64;
+            seen[lb.pick(Key::new(4).with(i), exclude).unwrap().index()] += 1.0 / n as f64;
         }
         seen
     }
@@ -163,9 +164,9 @@ mod tests {
 
     #[test]
     fn the_excluded_are_left_out_and_the_rest_keeps_its_proportions() {
-        close(&shares(&[6.0, 3.0, 1.0, 0.0], &[0]), &[0.0, 0.75, 0.25, 0.0]);
-        close(&shares(&[1000.0, 1e-9, 3e-9], &[0]), &[0.0, 0.25, 0.75]);
-        close(&shares(&[1.0, 1.0], &[0, 1]), &[0.5, 0.5]);
+        close(&shares(&[6.0, 3.0, 1.0, 0.0], &[TargetId(0)]), &[0.0, 0.75, 0.25, 0.0]);
+        close(&shares(&[1000.0, 1e-9, 3e-9], &[TargetId(0)]), &[0.0, 0.25, 0.75]);
+        close(&shares(&[1.0, 1.0], &[TargetId(0), TargetId(1)]), &[0.5, 0.5]);
     }
 
     #[test]

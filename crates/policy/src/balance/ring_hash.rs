@@ -14,6 +14,7 @@
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/ring_hash.rs`; checks of a plan in
 //!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
 
+use crate::TargetId;
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
@@ -39,7 +40,7 @@ const MOST_POINTS: f64 = 4_194_304.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Point {
     hash: u32,
-    target: u32,
+    target: TargetId,
 }
 
 /// The ring: the same for all balancers over the same targets, which may share it.
@@ -103,7 +104,7 @@ impl RingHash {
 
     /// Chooses and counts the target of a key's hash, walking on past those that are barred, not eligible or at their
     /// bound; `None` if all are barred. If all that are left are at their bound, the first of these.
-    pub fn pick_where(&mut self, hash: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn pick_where(&mut self, hash: u64, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         if !self.load.any() {
             return None;
         }
@@ -190,21 +191,21 @@ impl Policy for RingHash {
         self.refresh(roster);
     }
 
-    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.pick_where(ask.key.unwrap_or(ask.draw.bits()), barred)
     }
 
     #[inline]
-    fn take(&mut self, target: u32) {
+    fn take(&mut self, target: TargetId) {
         self.load.take(target);
     }
 
     #[inline]
-    fn release(&mut self, target: u32) {
+    fn release(&mut self, target: TargetId) {
         self.load.release(target);
     }
 
-    fn counted_at(&self, target: u32) -> Option<u32> {
+    fn counted_at(&self, target: TargetId) -> Option<u32> {
         Some(self.load.in_flight(target))
     }
 
@@ -235,7 +236,7 @@ mod tests {
     }
 
     fn owner(lb: &RingHash, key: &str) -> u32 {
-        lb.clone().pick_where(hash(key.as_bytes()), |_| false).unwrap()
+        lb.clone().pick_where(hash(key.as_bytes()), |_| false).unwrap().0
     }
 
     const ADDRESSES: [&str; 3] = ["127.0.0.1:18081", "127.0.0.1:18082", "127.0.0.1:18083"];
@@ -255,7 +256,7 @@ mod tests {
         let weighted = ring(&ADDRESSES, &[1.0, 2.0, 5.0], None);
         let mut roster = Roster::new(&[1.0; 3]).named(&ADDRESSES);
         let mut down = RingHash::new(&roster, None);
-        roster.set_eligible(1, false);
+        roster.set_eligible(TargetId(1), false);
         down.refresh(&roster);
         for (lb, answers) in [equal, weighted, down].iter().zip(NGINX) {
             let got: String =
@@ -299,10 +300,10 @@ mod tests {
         let mut roster = Roster::new(&[1.0; 20]).named(&names);
         let whole = RingHash::new(&roster, None);
         let mut out = whole.clone();
-        roster.set_eligible(7, false);
+        roster.set_eligible(TargetId(7), false);
         out.refresh(&roster);
-        roster.set_eligible(7, true);
-        roster.remove(7);
+        roster.set_eligible(TargetId(7), true);
+        roster.remove(TargetId(7));
         let mut removed = whole.clone();
         removed.refresh(&roster);
         let turned: Vec<&String> = names.iter().rev().collect();
@@ -346,8 +347,8 @@ mod tests {
             let bound = (1.25 * f64::from(total + 1) / 4.0).ceil() as u32;
             assert!(lb.load().in_flight(t) <= bound);
         }
-        assert!((0..4).all(|t| lb.load().in_flight(t) >= 2), "it spread");
-        assert!(lb.pick_where(h, |t| t != 2).is_some(), "the last one left takes it, bound or not");
+        assert!((0..4).all(|t| lb.load().in_flight(TargetId(t)) >= 2), "it spread");
+        assert!(lb.pick_where(h, |t| t != TargetId(2)).is_some(), "the last one left takes it, bound or not");
         assert_eq!(lb.pick_where(h, |_| true), None);
         assert_eq!(ring(&[], &[], None).pick_where(h, |_| false), None);
     }

@@ -5,6 +5,8 @@
 //! removed one is free once nothing is in flight there. Eligibility is separate from weight: a target comes back with
 //! the weight that it had.
 
+use crate::TargetId;
+
 /// The targets of one balancer.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
@@ -63,22 +65,22 @@ impl Roster {
     }
 
     /// Whether the target exists.
-    pub fn exists(&self, target: u32) -> bool {
-        self.gone.get(target as usize) == Some(&false)
+    pub fn exists(&self, target: TargetId) -> bool {
+        self.gone.get(target.index()) == Some(&false)
     }
 
     /// Whether the target is eligible (it may still have weight 0).
-    pub fn is_eligible(&self, target: u32) -> bool {
-        self.eligible.get(target as usize) == Some(&true)
+    pub fn is_eligible(&self, target: TargetId) -> bool {
+        self.eligible.get(target.index()) == Some(&true)
     }
 
     /// The removed targets.
-    pub fn gone(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.len()).filter(|&t| self.gone[t as usize])
+    pub fn gone(&self) -> impl Iterator<Item = TargetId> + '_ {
+        TargetId::all(self.len()).filter(|t| self.gone[t.index()])
     }
 
-    fn see(&mut self, target: u32) -> bool {
-        let i = target as usize;
+    fn see(&mut self, target: TargetId) -> bool {
+        let i = target.index();
         let sees = if self.eligible[i] { self.weights[i] } else { 0.0 };
         let changed = sees != self.effective[i];
         self.effective[i] = sees;
@@ -86,26 +88,26 @@ impl Roster {
     }
 
     /// Sets a weight. Returns whether a pick sees the difference. A removed target is left alone.
-    pub fn set_weight(&mut self, target: u32, weight: f64) -> bool {
+    pub fn set_weight(&mut self, target: TargetId, weight: f64) -> bool {
         if !self.exists(target) {
             return false;
         }
-        self.weights[target as usize] = weight.max(0.0);
+        self.weights[target.index()] = weight.max(0.0);
         self.see(target)
     }
 
     /// Sets whether it may be picked. Returns whether a pick sees the difference.
-    pub fn set_eligible(&mut self, target: u32, eligible: bool) -> bool {
+    pub fn set_eligible(&mut self, target: TargetId, eligible: bool) -> bool {
         if !self.exists(target) {
             return false;
         }
-        self.eligible[target as usize] = eligible;
+        self.eligible[target.index()] = eligible;
         self.see(target)
     }
 
     /// Adds an eligible target at a free index or the next one.
-    pub fn add_at(&mut self, target: u32, weight: f64, name: &str) {
-        let i = target as usize;
+    pub fn add_at(&mut self, target: TargetId, weight: f64, name: &str) {
+        let i = target.index();
         debug_assert!(i <= self.weights.len() && !self.exists(target), "that index is taken");
         if i == self.weights.len() {
             self.weights.push(0.0);
@@ -125,9 +127,9 @@ impl Roster {
     }
 
     /// Removes a target. Its requests in flight continue.
-    pub fn remove(&mut self, target: u32) {
+    pub fn remove(&mut self, target: TargetId) {
         if self.exists(target) {
-            let i = target as usize;
+            let i = target.index();
             self.weights[i] = 0.0;
             (self.eligible[i], self.gone[i]) = (false, true);
             // The name is free for a target that is added under it.
@@ -146,25 +148,25 @@ mod tests {
     #[test]
     fn eligibility_is_apart_from_weight() {
         let mut roster = Roster::new(&[1.0, 2.0, 0.0]);
-        assert!(roster.set_eligible(1, false) && !roster.set_eligible(1, false));
+        assert!(roster.set_eligible(TargetId(1), false) && !roster.set_eligible(TargetId(1), false));
         assert_eq!(roster.effective(), [1.0, 0.0, 0.0]);
-        assert!(!roster.set_weight(1, 5.0), "not seen while it is out");
-        assert!(roster.set_eligible(1, true));
+        assert!(!roster.set_weight(TargetId(1), 5.0), "not seen while it is out");
+        assert!(roster.set_eligible(TargetId(1), true));
         assert_eq!(roster.effective(), [1.0, 5.0, 0.0]);
-        assert!(!roster.set_eligible(2, false), "weight 0 was never picked");
-        assert!(!roster.set_weight(9, 1.0) && !roster.set_eligible(9, true));
+        assert!(!roster.set_eligible(TargetId(2), false), "weight 0 was never picked");
+        assert!(!roster.set_weight(TargetId(9), 1.0) && !roster.set_eligible(TargetId(9), true));
     }
 
     #[test]
     fn an_index_comes_back_as_another_target() {
         let mut roster = Roster::new(&[1.0, 2.0]).named(&["a", "b"]);
-        roster.remove(0);
-        roster.remove(0);
-        assert_eq!((roster.effective(), roster.exists(0)), (&[0.0, 2.0][..], false));
-        assert!(!roster.set_weight(0, 3.0) && !roster.set_eligible(0, true));
-        assert_eq!(roster.gone().collect::<Vec<_>>(), [0]);
-        roster.add_at(0, 3.0, "c");
-        roster.add_at(2, 4.0, "d");
+        roster.remove(TargetId(0));
+        roster.remove(TargetId(0));
+        assert_eq!((roster.effective(), roster.exists(TargetId(0))), (&[0.0, 2.0][..], false));
+        assert!(!roster.set_weight(TargetId(0), 3.0) && !roster.set_eligible(TargetId(0), true));
+        assert_eq!(roster.gone().collect::<Vec<_>>(), [TargetId(0)]);
+        roster.add_at(TargetId(0), 3.0, "c");
+        roster.add_at(TargetId(2), 4.0, "d");
         assert_eq!(roster.effective(), [3.0, 2.0, 4.0]);
         assert_eq!(roster.names().join(" "), "c b d");
         assert_eq!(roster.len(), 3);

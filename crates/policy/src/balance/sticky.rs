@@ -5,6 +5,7 @@
 //! removed, not eligible, full or excluded the policy picks, and the client gets the cookie of the new target.
 //! Source: HAProxy `cookie insert`, nginx `sticky cookie`. In the language: `sticky="cookie name"` of a balancer.
 
+use crate::TargetId;
 use crate::key::{self, distinct};
 use crate::outcome::{Kind, Outcome};
 use siphasher::sip::SipHasher24;
@@ -19,7 +20,7 @@ pub struct Cookies {
     secret: [u64; 2],
     numbers: Vec<Option<u64>>,
     /// (number, target) in order of number.
-    sorted: Vec<(u64, u32)>,
+    sorted: Vec<(u64, TargetId)>,
 }
 
 impl Cookies {
@@ -31,15 +32,15 @@ impl Cookies {
     /// The cookies of these targets, in order, distinguished as hashes distinguish them.
     pub fn with_targets(secret: [u64; 2], names: &[impl AsRef<str>]) -> Cookies {
         let mut cookies = Cookies::new(secret);
-        for (target, name) in (0..).zip(distinct(names)) {
+        for (target, name) in (0..).map(TargetId).zip(distinct(names)) {
             cookies.set(target, Some(&name));
         }
         cookies
     }
 
     /// Sets a target's name; `None`: it is removed. Not for the path of a request.
-    pub fn set(&mut self, target: u32, name: Option<&str>) {
-        let i = target as usize;
+    pub fn set(&mut self, target: TargetId, name: Option<&str>) {
+        let i = target.index();
         if i >= self.numbers.len() {
             self.numbers.resize(i + 1, None);
         }
@@ -52,23 +53,23 @@ impl Cookies {
     }
 
     /// The cookie of this target, as a number.
-    pub fn number(&self, target: u32) -> Option<u64> {
-        self.numbers.get(target as usize).copied().flatten()
+    pub fn number(&self, target: TargetId) -> Option<u64> {
+        self.numbers.get(target.index()).copied().flatten()
     }
 
     /// The value for a client of this target: the number in sixteen letters.
-    pub fn value(&self, target: u32) -> Option<String> {
+    pub fn value(&self, target: TargetId) -> Option<String> {
         self.number(target).map(|number| format!("{number:0width$x}", width = LENGTH))
     }
 
     /// The target of a number.
-    pub fn named(&self, number: u64) -> Option<u32> {
+    pub fn named(&self, number: u64) -> Option<TargetId> {
         let at = self.sorted.partition_point(|e| e.0 < number);
         self.sorted.get(at).filter(|e| e.0 == number).map(|e| e.1)
     }
 
     /// The target of a value.
-    pub fn target(&self, value: &[u8]) -> Option<u32> {
+    pub fn target(&self, value: &[u8]) -> Option<TargetId> {
         let is_ours = |letter: &u8| matches!(letter, b'0'..=b'9' | b'a'..=b'f');
         let text = std::str::from_utf8(value)
             .ok()
@@ -136,12 +137,12 @@ impl Simulated {
     }
 
     /// The target to which a client returns.
-    pub fn target(&self, jar: &Jar, client: u64) -> Option<u32> {
+    pub fn target(&self, jar: &Jar, client: u64) -> Option<TargetId> {
         self.cookies.named(jar.number(client, self.cookie)?)
     }
 
     /// Notes that a target has answered a client, even with an error: every answer sets the cookie.
-    pub fn answered(&self, jar: &mut Jar, client: u64, target: u32, outcome: Outcome) {
+    pub fn answered(&self, jar: &mut Jar, client: u64, target: TargetId, outcome: Outcome) {
         let is_answer = outcome.is_none_or(|kind| kind == Kind::Status5xx);
         if let Some(number) = self.cookies.number(target).filter(|_| is_answer) {
             jar.keep(client, self.cookie, number);
@@ -166,24 +167,24 @@ mod tests {
     fn a_cookie_names_a_target_until_it_is_gone() {
         let mut cookies = Cookies::new([1, 2]);
         for (t, name) in ["a:80", "b:80", "c:80"].into_iter().enumerate() {
-            cookies.set(t as u32, Some(name));
+            cookies.set(TargetId(t as u32), Some(name));
         }
         for t in 0..3 {
-            let value = cookies.value(t).unwrap();
+            let value = cookies.value(TargetId(t)).unwrap();
             assert!(value.len() == 16 && !value.contains(':'));
-            assert_eq!(cookies.target(value.as_bytes()), Some(t));
+            assert_eq!(cookies.target(value.as_bytes()), Some(TargetId(t)));
         }
-        let b = cookies.value(1).unwrap();
-        cookies.set(1, None);
-        assert_eq!((cookies.value(1), cookies.target(b.as_bytes())), (None, None));
-        cookies.set(7, Some("b:80"));
-        assert_eq!(cookies.target(b.as_bytes()), Some(7), "the name counts, not the index");
+        let b = cookies.value(TargetId(1)).unwrap();
+        cookies.set(TargetId(1), None);
+        assert_eq!((cookies.value(TargetId(1)), cookies.target(b.as_bytes())), (None, None));
+        cookies.set(TargetId(7), Some("b:80"));
+        assert_eq!(cookies.target(b.as_bytes()), Some(TargetId(7)), "the name counts, not the index");
         assert_eq!(
             (cookies.target(b""), cookies.target(&[0; 16]), cookies.target(b"xyz")),
             (None, None, None)
         );
         let mut other = Cookies::new([1, 3]);
-        other.set(0, Some("b:80"));
+        other.set(TargetId(0), Some("b:80"));
         assert_eq!(other.target(b.as_bytes()), None, "another secret");
     }
 
@@ -194,19 +195,23 @@ mod tests {
         let other = Simulated::new("srv", None, &["b", "a"]);
         let [named, keyed] =
             [("id", None), ("srv", Some("key"))].map(|(n, k)| Simulated::new(n, k, &targets));
-        one.answered(&mut jar, 7, 1, None);
-        assert_eq!((one.target(&jar, 7), other.target(&jar, 7)), (Some(1), Some(0)), "by name");
-        assert_eq!((named.target(&jar, 7), keyed.target(&jar, 7), one.target(&jar, 8)), (None, None, None));
-        one.answered(&mut jar, 7, 2, Some(Kind::Reset));
-        assert_eq!(one.target(&jar, 7), Some(1), "no answer, no cookie");
-        one.answered(&mut jar, 7, 2, Some(Kind::Status5xx));
+        one.answered(&mut jar, 7, TargetId(1), None);
         assert_eq!(
             (one.target(&jar, 7), other.target(&jar, 7)),
-            (Some(2), None),
+            (Some(TargetId(1)), Some(TargetId(0))),
+            "by name"
+        );
+        assert_eq!((named.target(&jar, 7), keyed.target(&jar, 7), one.target(&jar, 8)), (None, None, None));
+        one.answered(&mut jar, 7, TargetId(2), Some(Kind::Reset));
+        assert_eq!(one.target(&jar, 7), Some(TargetId(1)), "no answer, no cookie");
+        one.answered(&mut jar, 7, TargetId(2), Some(Kind::Status5xx));
+        assert_eq!(
+            (one.target(&jar, 7), other.target(&jar, 7)),
+            (Some(TargetId(2)), None),
             "the second `a` is there only"
         );
-        (10..13).for_each(|client| one.answered(&mut jar, client, 0, None));
-        assert_eq!((one.target(&jar, 7), one.target(&jar, 10)), (None, Some(0)));
+        (10..13).for_each(|client| one.answered(&mut jar, client, TargetId(0), None));
+        assert_eq!((one.target(&jar, 7), one.target(&jar, 10)), (None, Some(TargetId(0))));
         assert_eq!((jar.numbers.len(), jar.order.len()), (3, 3));
     }
 }

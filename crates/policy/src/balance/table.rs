@@ -8,6 +8,7 @@
 //! [`Balancer::table`]: crate::Balancer::table
 //! [`Balancer::share`]: crate::Balancer::share
 
+use crate::TargetId;
 use crate::balance::maglev::Slots;
 use crate::balance::ring_hash::Ring;
 use crate::balance::roster::Roster;
@@ -26,7 +27,7 @@ pub(crate) enum Kind {
 
 /// The input of a table: the targets that have a weight, by index.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct TableInput(Vec<(u32, Box<str>, f64)>);
+pub(crate) struct TableInput(Vec<(TargetId, Box<str>, f64)>);
 
 impl TableInput {
     /// The input for these targets.
@@ -46,7 +47,7 @@ impl TableInput {
     }
 
     /// By name, so that the order of the targets does not matter.
-    pub fn by_name(&self) -> impl Iterator<Item = (u32, &str, f64)> {
+    pub fn by_name(&self) -> impl Iterator<Item = (TargetId, &str, f64)> {
         let mut all: Vec<_> =
             self.0.iter().map(|(target, name, weight)| (*target, &**name, *weight)).collect();
         all.sort_by(|a, b| a.1.cmp(b.1));
@@ -54,8 +55,8 @@ impl TableInput {
     }
 }
 
-fn weighed(roster: &Roster) -> impl Iterator<Item = (u32, &str, f64)> {
-    let targets = (0..).zip(roster.names()).zip(roster.weights());
+fn weighed(roster: &Roster) -> impl Iterator<Item = (TargetId, &str, f64)> {
+    let targets = (0..).map(TargetId).zip(roster.names()).zip(roster.weights());
     targets.filter(|(_, weight)| **weight > 0.0).map(|((target, name), weight)| (target, &**name, *weight))
 }
 
@@ -63,7 +64,7 @@ fn weighed(roster: &Roster) -> impl Iterator<Item = (u32, &str, f64)> {
 mod tests {
     use crate::balance::table::Kind;
     use crate::config::{Balance, MaglevArgs, RingHashArgs};
-    use crate::{Ask, Balancer};
+    use crate::{Ask, Balancer, TargetId};
     use std::sync::Arc;
     use weir_stats::Key;
 
@@ -78,8 +79,8 @@ mod tests {
             let of =
                 |names: &[&str]| Balancer::with_names(&balance, &vec![1.0; names.len()], names, Key::new(1));
             let (mut maker, mut taker, mut other) = (of(&["a", "b"]), of(&["a", "b"]), of(&["a", "b"]));
-            [&mut maker, &mut taker].into_iter().for_each(|lb| lb.add_at(0, 2, 2.0, "c"));
-            other.add_at(0, 2, 2.0, "d");
+            [&mut maker, &mut taker].into_iter().for_each(|lb| lb.add_at(0, TargetId(2), 2.0, "c"));
+            other.add_at(0, TargetId(2), 2.0, "d");
             let table = maker.table().expect("it hashes");
             taker.share(&table);
             other.share(&table);
@@ -91,7 +92,7 @@ mod tests {
             assert_eq!(address(&mut taker), own, "it is shared");
             assert_ne!(address(&mut other), own, "another is made");
             let mut alone = of(&["a", "b", "c"]);
-            alone.set_weight(0, 2, 2.0);
+            alone.set_weight(0, TargetId(2), 2.0);
             for key in 0..1000 {
                 let ask = Ask { key: Some(crate::key::hash_number(key)), ..Ask::new(Key::new(1), 0) };
                 assert_eq!(taker.ask(&ask), alone.ask(&ask));
@@ -110,8 +111,8 @@ mod tests {
             Kind::Ring(_) => 0,
         };
         let before = address(&mut lb);
-        lb.remove(0, 1);
-        lb.add_at(0, 1, 1.0, "b");
+        lb.remove(0, TargetId(1));
+        lb.add_at(0, TargetId(1), 1.0, "b");
         assert_eq!(address(&mut lb), before);
     }
 }

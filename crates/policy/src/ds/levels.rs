@@ -61,30 +61,30 @@ impl Levels {
         self.blocks.resize(self.sizes.len() * self.blocks_per_level(), 0);
     }
 
-    fn put(&mut self, target: usize, level: usize) {
-        self.bits[level * self.words + target / 64] |= 1 << (target % 64);
+    fn put(&mut self, index: usize, level: usize) {
+        self.bits[level * self.words + index / 64] |= 1 << (index % 64);
         self.sizes[level] += 1;
         self.open += 1;
         if !self.blocks.is_empty() {
             let per = self.blocks_per_level();
-            self.blocks[level * per + target / (64 * BLOCK_WORDS)] += 1;
+            self.blocks[level * per + index / (64 * BLOCK_WORDS)] += 1;
         }
     }
 
-    fn take(&mut self, target: usize, level: usize) {
-        self.bits[level * self.words + target / 64] &= !(1 << (target % 64));
+    fn take(&mut self, index: usize, level: usize) {
+        self.bits[level * self.words + index / 64] &= !(1 << (index % 64));
         self.sizes[level] -= 1;
         self.open -= 1;
         if !self.blocks.is_empty() {
             let per = self.blocks_per_level();
-            self.blocks[level * per + target / (64 * BLOCK_WORDS)] -= 1;
+            self.blocks[level * per + index / (64 * BLOCK_WORDS)] -= 1;
         }
     }
 
     /// The bits and blocks of a target that moves from one level to another.
     #[inline(always)]
-    fn shift(&mut self, target: usize, from: usize, to: usize) {
-        let (word, bit) = (target / 64, 1 << (target % 64));
+    fn shift(&mut self, index: usize, from: usize, to: usize) {
+        let (word, bit) = (index / 64, 1 << (index % 64));
         self.bits[from * self.words + word] &= !bit;
         self.bits[to * self.words + word] |= bit;
         if !self.blocks.is_empty() {
@@ -102,21 +102,21 @@ impl Levels {
 
     /// Requests in flight at a target.
     #[inline]
-    pub fn count(&self, target: u32) -> u32 {
-        match self.narrow[target as usize] {
-            APART => self.apart[target as usize].0,
+    pub fn count(&self, index: u32) -> u32 {
+        match self.narrow[index as usize] {
+            APART => self.apart[index as usize].0,
             count => u32::from(count),
         }
     }
 
     /// Stores a target's count and presence.
-    fn set(&mut self, target: usize, count: u32, present: bool) {
+    fn set(&mut self, index: usize, count: u32, present: bool) {
         if present && count < u32::from(APART) {
-            self.narrow[target] = count as u8;
+            self.narrow[index] = count as u8;
         } else {
             self.apart.resize(self.narrow.len(), (0, false));
-            self.apart[target] = (count, present);
-            self.narrow[target] = APART;
+            self.apart[index] = (count, present);
+            self.narrow[index] = APART;
         }
     }
 
@@ -135,8 +135,8 @@ impl Levels {
 
     /// Adds a request in flight at a target.
     #[inline(always)]
-    pub fn up(&mut self, target: u32) {
-        let i = target as usize;
+    pub fn up(&mut self, index: u32) {
+        let i = index as usize;
         let count = self.narrow[i];
         let level = usize::from(count);
         if count >= APART - 1 || level + 1 >= self.sizes.len() {
@@ -156,8 +156,8 @@ impl Levels {
     /// Removes one. A target with none in flight is left as it is: the caller miscounted, which its own checks
     /// report.
     #[inline(always)]
-    pub fn down(&mut self, target: u32) {
-        let i = target as usize;
+    pub fn down(&mut self, index: u32) {
+        let i = index as usize;
         let count = self.narrow[i];
         if count == 0 || count == APART {
             return self.down_apart(i);
@@ -210,17 +210,17 @@ impl Levels {
     }
 
     /// Whether a target can be chosen.
-    pub fn is_present(&self, target: u32) -> bool {
-        self.narrow[target as usize] != APART || self.apart[target as usize].1
+    pub fn is_present(&self, index: u32) -> bool {
+        self.narrow[index as usize] != APART || self.apart[index as usize].1
     }
 
     /// Removes a target from the choice, or returns it; its count continues.
-    pub fn set_present(&mut self, target: u32, present: bool) {
-        let i = target as usize;
-        if self.is_present(target) == present {
+    pub fn set_present(&mut self, index: u32, present: bool) {
+        let i = index as usize;
+        if self.is_present(index) == present {
             return;
         }
-        let count = self.count(target);
+        let count = self.count(index);
         let level = count as usize;
         while self.sizes.len() <= level {
             self.add_level();
@@ -254,11 +254,11 @@ impl Levels {
     }
 
     /// Sets a target's count, for example from another set of levels.
-    pub fn assign(&mut self, target: u32, count: u32) {
-        let present = self.is_present(target);
-        self.set_present(target, false);
-        self.set(target as usize, count, false);
-        self.set_present(target, present);
+    pub fn assign(&mut self, index: u32, count: u32) {
+        let present = self.is_present(index);
+        self.set_present(index, false);
+        self.set(index as usize, count, false);
+        self.set_present(index, present);
     }
 
     /// A target at the least level, chosen uniformly; the level must not be empty.

@@ -12,6 +12,7 @@
 //!   short that checks are load.
 //! - Source: HAProxy `inter`, `fastinter`, `downinter`, `rise`, `fall`, `spread-checks`. In the language: `health.http`, `health.tcp`.
 
+use crate::TargetId;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -71,15 +72,15 @@ pub struct Checks {
     draw: Key,
     states: Vec<State>,
     /// (when, target, number of the check): entries with an old number are dropped as they come up.
-    due: BinaryHeap<Reverse<(u64, u32, u64)>>,
+    due: BinaryHeap<Reverse<(u64, TargetId, u64)>>,
 }
 
 impl Checks {
     /// Checks of `n` targets from `start` on. `draw` is for jitter.
     pub fn new(config: Check, n: u32, start: u64, draw: Key) -> Checks {
         let mut checks = Checks { config, draw, states: Vec::new(), due: BinaryHeap::new() };
-        for target in 0..n {
-            let offset = u128::from(checks.config.interval_ns) * u128::from(target) / u128::from(n);
+        for target in TargetId::all(n) {
+            let offset = u128::from(checks.config.interval_ns) * u128::from(target.0) / u128::from(n);
             checks.add(target, start.saturating_add(offset as u64));
         }
         checks
@@ -91,8 +92,8 @@ impl Checks {
     }
 
     /// Adds a target, at the index of a removed one or the next, with its first check at `first`.
-    pub fn add(&mut self, target: u32, first: u64) {
-        let i = target as usize;
+    pub fn add(&mut self, target: TargetId, first: u64) {
+        let i = target.index();
         let number = self.states.get(i).map_or(0, |s| s.number + 1);
         let state = State {
             up: self.config.initial == Initial::Up,
@@ -111,21 +112,21 @@ impl Checks {
     }
 
     /// Ends the checks of a target; the result of a running one is ignored.
-    pub fn remove(&mut self, target: u32) {
-        if let Some(state) = self.states.get_mut(target as usize) {
+    pub fn remove(&mut self, target: TargetId) {
+        if let Some(state) = self.states.get_mut(target.index()) {
             (state.exists, state.running) = (false, false);
             state.number += 1;
         }
     }
 
     /// Whether checks find the target up.
-    pub fn is_up(&self, target: u32) -> bool {
-        self.states.get(target as usize).is_some_and(|s| s.up)
+    pub fn is_up(&self, target: TargetId) -> bool {
+        self.states.get(target.index()).is_some_and(|s| s.up)
     }
 
     /// Sets the state of a target, as found elsewhere.
-    pub fn believe(&mut self, target: u32, up: bool) {
-        if let Some(state) = self.states.get_mut(target as usize) {
+    pub fn believe(&mut self, target: TargetId, up: bool) {
+        if let Some(state) = self.states.get_mut(target.index()) {
             (state.up, state.unchecked, state.against) = (up, false, 0);
         }
     }
@@ -133,7 +134,7 @@ impl Checks {
     /// When the next check begins; `None` while all run.
     pub fn next_due(&mut self) -> Option<u64> {
         while let Some(&Reverse((when, target, number))) = self.due.peek() {
-            let state = &self.states[target as usize];
+            let state = &self.states[target.index()];
             if state.exists && state.number == number && !state.running {
                 return Some(when);
             }
@@ -143,17 +144,17 @@ impl Checks {
     }
 
     /// The next target whose check begins now, by time and then by target; call again until `None`.
-    pub fn start(&mut self, now_ns: u64) -> Option<u32> {
+    pub fn start(&mut self, now_ns: u64) -> Option<TargetId> {
         self.next_due().filter(|&when| when <= now_ns)?;
         let Reverse((_, target, _)) = self.due.pop()?;
-        let state = &mut self.states[target as usize];
+        let state = &mut self.states[target.index()];
         (state.began, state.running) = (now_ns, true);
         Some(target)
     }
 
     /// Ends a check. Returns the new state of the target, if it has changed.
-    pub fn result(&mut self, now_ns: u64, target: u32, passed: bool) -> Option<bool> {
-        let state = self.states.get_mut(target as usize).filter(|s| s.exists && s.running)?;
+    pub fn result(&mut self, now_ns: u64, target: TargetId, passed: bool) -> Option<bool> {
+        let state = self.states.get_mut(target.index()).filter(|s| s.exists && s.running)?;
         state.running = false;
         state.number += 1;
         state.against = if passed == state.up { 0 } else { state.against + 1 };
@@ -167,24 +168,24 @@ impl Checks {
             (state.up, state.unchecked, state.against) = (!state.up, false, 0);
         }
         let (up, next) = (state.up, self.next(target).max(now_ns));
-        self.due.push(Reverse((next, target, self.states[target as usize].number)));
+        self.due.push(Reverse((next, target, self.states[target.index()].number)));
         changes.then_some(up)
     }
 
     /// Ends a check without a result: the state stays, and the next check comes in its turn.
-    pub fn no_result(&mut self, now_ns: u64, target: u32) {
-        let Some(state) = self.states.get_mut(target as usize).filter(|s| s.exists && s.running) else {
+    pub fn no_result(&mut self, now_ns: u64, target: TargetId) {
+        let Some(state) = self.states.get_mut(target.index()).filter(|s| s.exists && s.running) else {
             return;
         };
         state.running = false;
         state.number += 1;
         let next = self.next(target).max(now_ns);
-        self.due.push(Reverse((next, target, self.states[target as usize].number)));
+        self.due.push(Reverse((next, target, self.states[target.index()].number)));
     }
 
     /// When a target is checked again.
-    fn next(&self, target: u32) -> u64 {
-        let state = &self.states[target as usize];
+    fn next(&self, target: TargetId) -> u64 {
+        let state = &self.states[target.index()];
         let (config, normal) = (&self.config, self.config.interval_ns);
         let interval = if state.against > 0 || state.unchecked {
             config.fast_interval_ns.unwrap_or(normal)
@@ -193,7 +194,7 @@ impl Checks {
         } else {
             normal
         };
-        let unit = self.draw.with(u64::from(target)).with(state.number).unit();
+        let unit = self.draw.with(u64::from(target.0)).with(state.number).unit();
         let factor = 1.0 + config.jitter * (2.0 * unit - 1.0);
         let interval = if config.jitter > 0.0 { (interval as f64 * factor) as u64 } else { interval };
         state.began.saturating_add(interval)
@@ -240,11 +241,11 @@ mod tests {
             if let Some(e) = ends.filter(|e| e.0 == now) {
                 running.retain(|r| *r != e);
                 let passed = passes(now, e.1);
-                changes.extend(checks.result(now, e.1, passed).map(|up| (now, e.1, up)));
+                changes.extend(checks.result(now, TargetId(e.1), passed).map(|up| (now, e.1, up)));
             } else if let Some(t) = checks.start(now) {
-                assert!(running.iter().all(|r| r.1 != t), "never two at once");
-                began.push((now, t));
-                running.push((now + took, t));
+                assert!(running.iter().all(|r| r.1 != t.0), "never two at once");
+                began.push((now, t.0));
+                running.push((now + took, t.0));
             }
         }
     }
@@ -264,9 +265,9 @@ mod tests {
             let mut checks = Checks::new(config(initial), 1, 0, Key::new(1));
             let mut ups = String::new();
             for (k, &passed) in passes.iter().enumerate() {
-                assert_eq!(checks.start(k as u64 * 2 * S), Some(0));
-                checks.result(k as u64 * 2 * S, 0, passed);
-                ups.push(if checks.is_up(0) { 'u' } else { 'd' });
+                assert_eq!(checks.start(k as u64 * 2 * S), Some(TargetId(0)));
+                checks.result(k as u64 * 2 * S, TargetId(0), passed);
+                ups.push(if checks.is_up(TargetId(0)) { 'u' } else { 'd' });
             }
             ups
         };
@@ -308,13 +309,13 @@ mod tests {
         let mut checks = Checks::new(config(Initial::Up), 1, 0, Key::new(1));
         for (k, result) in [Some(false), Some(false), None, None, None, Some(false)].into_iter().enumerate() {
             assert_eq!(checks.next_due(), Some(2 * S * k as u64));
-            assert!(checks.start(2 * S * k as u64) == Some(0) && checks.is_up(0));
+            assert!(checks.start(2 * S * k as u64) == Some(TargetId(0)) && checks.is_up(TargetId(0)));
             match result {
-                Some(passed) => drop(checks.result(2 * S * k as u64, 0, passed)),
-                None => checks.no_result(2 * S * k as u64, 0),
+                Some(passed) => drop(checks.result(2 * S * k as u64, TargetId(0), passed)),
+                None => checks.no_result(2 * S * k as u64, TargetId(0)),
             }
         }
-        assert!(!checks.is_up(0), "those before and after still count");
+        assert!(!checks.is_up(TargetId(0)), "those before and after still count");
     }
 
     #[test]
@@ -329,15 +330,15 @@ mod tests {
     #[test]
     fn targets_come_and_go() {
         let mut checks = Checks::new(config(Initial::Down), 2, 0, Key::new(1));
-        assert_eq!(checks.start(0), Some(0));
-        checks.remove(0);
-        assert_eq!(checks.result(1, 0, true), None, "the result of one that is gone");
-        checks.add(0, 5);
-        checks.add(2, 6);
-        assert_eq!((checks.next_due(), checks.start(4), checks.start(5)), (Some(5), None, Some(0)));
+        assert_eq!(checks.start(0), Some(TargetId(0)));
+        checks.remove(TargetId(0));
+        assert_eq!(checks.result(1, TargetId(0), true), None, "the result of one that is gone");
+        checks.add(TargetId(0), 5);
+        checks.add(TargetId(2), 6);
+        assert_eq!((checks.next_due(), checks.start(4), checks.start(5)), (Some(5), None, Some(TargetId(0))));
         assert_eq!(
             (checks.start(S), checks.start(S), checks.start(S), checks.next_due()),
-            (Some(2), Some(1), None, None)
+            (Some(TargetId(2)), Some(TargetId(1)), None, None)
         );
     }
 }

@@ -11,7 +11,7 @@
 //! - Pathologies: with few targets `max_percent` lets none go; a target that fails every other request never has a row.
 //! - Source: Finagle failure accrual, nginx `max_fails`. In the language: `eject(consecutive=5, base=30*s, max=300*s, max_percent=50)`.
 
-use crate::{Kind, Outcome};
+use crate::{Kind, Outcome, TargetId};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -81,7 +81,7 @@ pub struct Ejections {
     config: Eject,
     records: Vec<Record>,
     out: u32,
-    ends: BinaryHeap<Reverse<(u64, u32)>>,
+    ends: BinaryHeap<Reverse<(u64, TargetId)>>,
 }
 
 impl Ejections {
@@ -96,8 +96,8 @@ impl Ejections {
     }
 
     /// Adds a target, at the index of a removed one or the next; or removes one.
-    pub fn forget(&mut self, target: u32) {
-        let i = target as usize;
+    pub fn forget(&mut self, target: TargetId) {
+        let i = target.index();
         if i >= self.records.len() {
             self.records.resize(i + 1, Record::default());
         }
@@ -111,13 +111,13 @@ impl Ejections {
     }
 
     /// Whether the next request to it is its trial.
-    pub fn is_half_open(&self, target: u32) -> bool {
-        self.records.get(target as usize).is_some_and(|r| r.state == State::HalfOpen)
+    pub fn is_half_open(&self, target: TargetId) -> bool {
+        self.records.get(target.index()).is_some_and(|r| r.state == State::HalfOpen)
     }
 
     /// Whether a success of it could change anything.
-    pub fn heeds_success(&self, target: u32) -> bool {
-        self.records.get(target as usize).is_some_and(|r| r.state != State::In || r.failures > 0)
+    pub fn heeds_success(&self, target: TargetId) -> bool {
+        self.records.get(target.index()).is_some_and(|r| r.state != State::In || r.failures > 0)
     }
 
     /// Targets that a request may try.
@@ -131,8 +131,8 @@ impl Ejections {
 
     /// Notes that a request was sent to it; whether that is its trial.
     #[inline]
-    pub fn picked(&mut self, target: u32) -> bool {
-        let record = &mut self.records[target as usize];
+    pub fn picked(&mut self, target: TargetId) -> bool {
+        let record = &mut self.records[target.index()];
         let probe = record.state == State::HalfOpen;
         if probe {
             record.state = State::Probing;
@@ -141,8 +141,8 @@ impl Ejections {
     }
 
     /// The trial ended without saying anything about the target: another request may try it.
-    pub fn probe_ended(&mut self, target: u32) {
-        let record = &mut self.records[target as usize];
+    pub fn probe_ended(&mut self, target: TargetId) {
+        let record = &mut self.records[target.index()];
         if record.state == State::Probing {
             record.state = State::HalfOpen;
         }
@@ -153,12 +153,12 @@ impl Ejections {
     pub fn outcome(
         &mut self,
         now_ns: u64,
-        target: u32,
+        target: TargetId,
         probe: bool,
         outcome: Outcome,
         targets: u32,
     ) -> Option<Verdict> {
-        let record = &mut self.records[target as usize];
+        let record = &mut self.records[target.index()];
         match (outcome, record.state) {
             (None, State::In) => {
                 record.failures = 0;
@@ -189,8 +189,8 @@ impl Ejections {
     }
 
     /// The remaining time of a target's ejection, ns (on probation for none), and its number of ejections in a row.
-    pub fn known(&self, now_ns: u64, target: u32) -> (Option<u64>, u32) {
-        let Some(record) = self.records.get(target as usize) else { return (None, 0) };
+    pub fn known(&self, now_ns: u64, target: TargetId) -> (Option<u64>, u32) {
+        let Some(record) = self.records.get(target.index()) else { return (None, 0) };
         let out_for_ns = match record.state {
             State::In => None,
             State::Out { until } => Some(until.saturating_sub(now_ns)),
@@ -200,16 +200,16 @@ impl Ejections {
     }
 
     /// Ejects a target for this time, as found elsewhere.
-    pub fn heed(&mut self, now_ns: u64, target: u32, out_for_ns: u64, ejections: u32) {
+    pub fn heed(&mut self, now_ns: u64, target: TargetId, out_for_ns: u64, ejections: u32) {
         self.forget(target);
         let until = now_ns.saturating_add(out_for_ns);
-        self.records[target as usize] = Record { state: State::Out { until }, failures: 0, ejections };
+        self.records[target.index()] = Record { state: State::Out { until }, failures: 0, ejections };
         self.out += 1;
         self.ends.push(Reverse((until, target)));
     }
 
-    fn eject(&mut self, now_ns: u64, target: u32) {
-        let record = &mut self.records[target as usize];
+    fn eject(&mut self, now_ns: u64, target: TargetId) {
+        let record = &mut self.records[target.index()];
         let doubled = u128::from(self.config.base_ns) << record.ejections.min(63);
         let lasts = doubled.min(u128::from(self.config.max_ns)) as u64;
         let until = now_ns.saturating_add(lasts);
@@ -223,7 +223,7 @@ impl Ejections {
     /// When the next ejection ends.
     pub fn next_deadline(&mut self) -> Option<u64> {
         while let Some(&Reverse((until, target))) = self.ends.peek() {
-            if self.records[target as usize].state == (State::Out { until }) {
+            if self.records[target.index()].state == (State::Out { until }) {
                 return Some(until);
             }
             self.ends.pop();
@@ -232,10 +232,10 @@ impl Ejections {
     }
 
     /// The next target whose ejection has ended: it is on probation from now on. Call again until `None`.
-    pub fn due(&mut self, now_ns: u64) -> Option<u32> {
+    pub fn due(&mut self, now_ns: u64) -> Option<TargetId> {
         self.next_deadline().filter(|&until| until <= now_ns)?;
         let Reverse((_, target)) = self.ends.pop()?;
-        self.records[target as usize].state = State::HalfOpen;
+        self.records[target.index()].state = State::HalfOpen;
         Some(target)
     }
 }
@@ -252,18 +252,22 @@ mod tests {
         Ejections::new(Eject { consecutive: 5, base_ns: 30 * S, max_ns: 300 * S, max_percent }, n)
     }
 
-    fn fail(all: &mut Ejections, now_ns: u64, target: u32, times: u32, of: u32) -> Option<Verdict> {
+    fn fail(all: &mut Ejections, now_ns: u64, target: TargetId, times: u32, of: u32) -> Option<Verdict> {
         (0..times).filter_map(|_| all.outcome(now_ns, target, false, BAD, of)).last()
     }
 
     #[test]
     fn five_in_a_row_eject_and_a_success_between_them_saves() {
         let mut all = ejections(2, 100.0);
-        assert_eq!(fail(&mut all, 0, 0, 4, 2), None);
-        assert_eq!(all.outcome(0, 0, false, None, 2), None);
-        assert_eq!(fail(&mut all, 0, 0, 4, 2), None);
-        assert_eq!(all.outcome(0, 0, false, Some(Kind::Overloaded), 2), None, "neither for nor against");
-        assert_eq!(fail(&mut all, 0, 0, 1, 2), Some(Verdict::Ejected));
+        assert_eq!(fail(&mut all, 0, TargetId(0), 4, 2), None);
+        assert_eq!(all.outcome(0, TargetId(0), false, None, 2), None);
+        assert_eq!(fail(&mut all, 0, TargetId(0), 4, 2), None);
+        assert_eq!(
+            all.outcome(0, TargetId(0), false, Some(Kind::Overloaded), 2),
+            None,
+            "neither for nor against"
+        );
+        assert_eq!(fail(&mut all, 0, TargetId(0), 1, 2), Some(Verdict::Ejected));
         assert_eq!((all.out(), all.next_deadline()), (1, Some(30 * S)));
     }
 
@@ -272,49 +276,54 @@ mod tests {
     fn ejections_in_a_row_double_up_to_the_longest() {
         let mut all = ejections(2, 100.0);
         let mut now = 0;
-        fail(&mut all, now, 0, 5, 2);
+        fail(&mut all, now, TargetId(0), 5, 2);
         for lasts in [30, 60, 120, 240, 300, 300] {
             assert_eq!(all.next_deadline(), Some(now + lasts * S));
             now += lasts * S;
-            assert_eq!((all.due(now - 1), all.due(now), all.due(now)), (None, Some(0), None));
-            assert!(all.is_half_open(0) && all.picked(0) && !all.picked(0) && !all.is_half_open(0));
-            assert_eq!(all.outcome(now, 0, true, BAD, 2), Some(Verdict::ProbeFailed));
+            assert_eq!((all.due(now - 1), all.due(now), all.due(now)), (None, Some(TargetId(0)), None));
+            assert!(
+                all.is_half_open(TargetId(0))
+                    && all.picked(TargetId(0))
+                    && !all.picked(TargetId(0))
+                    && !all.is_half_open(TargetId(0))
+            );
+            assert_eq!(all.outcome(now, TargetId(0), true, BAD, 2), Some(Verdict::ProbeFailed));
         }
         now += 300 * S;
         all.due(now);
-        all.picked(0);
-        assert_eq!(all.outcome(now, 0, true, None, 2), Some(Verdict::Readmitted));
-        fail(&mut all, now, 0, 5, 2);
+        all.picked(TargetId(0));
+        assert_eq!(all.outcome(now, TargetId(0), true, None, 2), Some(Verdict::Readmitted));
+        fail(&mut all, now, TargetId(0), 5, 2);
         assert_eq!(all.next_deadline(), Some(now + 30 * S));
     }
 
     #[test]
     fn only_the_probe_speaks_for_a_target_that_is_out() {
         let mut all = ejections(2, 100.0);
-        fail(&mut all, 0, 0, 5, 2);
-        assert_eq!(all.outcome(1, 0, false, None, 2), None, "sent before, and came back well");
+        fail(&mut all, 0, TargetId(0), 5, 2);
+        assert_eq!(all.outcome(1, TargetId(0), false, None, 2), None, "sent before, and came back well");
         all.due(30 * S);
-        all.picked(0);
-        assert_eq!(all.outcome(30 * S, 0, false, None, 2), None);
-        assert_eq!(fail(&mut all, 30 * S, 0, 9, 2), None);
-        all.probe_ended(0);
-        assert!(all.is_half_open(0), "a probe whose client left tries nothing");
-        all.picked(0);
-        assert_eq!(all.outcome(30 * S, 0, true, Some(Kind::Overloaded), 2), None);
-        assert!(all.is_half_open(0));
+        all.picked(TargetId(0));
+        assert_eq!(all.outcome(30 * S, TargetId(0), false, None, 2), None);
+        assert_eq!(fail(&mut all, 30 * S, TargetId(0), 9, 2), None);
+        all.probe_ended(TargetId(0));
+        assert!(all.is_half_open(TargetId(0)), "a probe whose client left tries nothing");
+        all.picked(TargetId(0));
+        assert_eq!(all.outcome(30 * S, TargetId(0), true, Some(Kind::Overloaded), 2), None);
+        assert!(all.is_half_open(TargetId(0)));
     }
 
     #[test]
     fn no_more_than_the_share_goes() {
         let mut all = ejections(10, 50.0);
-        (0..6).for_each(|t| _ = fail(&mut all, 0, t, 20, 10));
+        (0..6).for_each(|t| _ = fail(&mut all, 0, TargetId(t), 20, 10));
         assert_eq!(all.out(), 5);
         all.due(30 * S);
-        all.picked(0);
-        all.outcome(30 * S, 0, true, None, 10);
-        assert_eq!(fail(&mut all, 30 * S, 5, 1, 10), Some(Verdict::Ejected), "there is room now");
+        all.picked(TargetId(0));
+        all.outcome(30 * S, TargetId(0), true, None, 10);
+        assert_eq!(fail(&mut all, 30 * S, TargetId(5), 1, 10), Some(Verdict::Ejected), "there is room now");
         let mut few = ejections(1, 50.0);
-        assert_eq!(fail(&mut few, 0, 0, 50, 1), None, "one of one is more than half");
+        assert_eq!(fail(&mut few, 0, TargetId(0), 50, 1), None, "one of one is more than half");
     }
 
     /// For any outcomes, the share holds, and the number of ejected targets is that of a plain count.
@@ -326,11 +335,11 @@ mod tests {
                 let draw = Key::new(seed).with(step);
                 let (t, now) = (draw.below(7) as u32, step * S);
                 while all.due(now).is_some() {}
-                let probe = all.picked(t);
+                let probe = all.picked(TargetId(t));
                 match draw.nth(1).below(20) {
-                    0 => all.forget(t),
-                    1..=3 => _ = all.outcome(now, t, probe, None, 7),
-                    _ => _ = all.outcome(now, t, probe, BAD, 7),
+                    0 => all.forget(TargetId(t)),
+                    1..=3 => _ = all.outcome(now, TargetId(t), probe, None, 7),
+                    _ => _ = all.outcome(now, TargetId(t), probe, BAD, 7),
                 }
                 let out = all.records.iter().filter(|r| r.state != State::In).count() as u32;
                 assert!(all.out() == out && out <= 3);

@@ -4,6 +4,7 @@
 //! metrics and logs name it. A target on probation (its ejection has ended) may be picked for one request, and counts
 //! as not eligible.
 
+use crate::TargetId;
 use crate::ds::bits::Bits;
 
 /// The operator's setting of a target.
@@ -123,7 +124,7 @@ impl Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
     /// The target.
-    pub target: u32,
+    pub target: TargetId,
     /// The reason.
     pub reason: Reason,
     /// Whether it was eligible before.
@@ -174,29 +175,29 @@ impl Eligibility {
     /// `n` targets with nothing against them.
     pub fn new(n: u32) -> Eligibility {
         let mut all = Eligibility::default();
-        (0..n).for_each(|t| all.add(t));
+        TargetId::all(n).for_each(|t| all.add(t));
         all
     }
 
     /// Adds a target, at the index of a removed one or the next.
-    pub fn add(&mut self, target: u32) {
-        let i = target as usize;
+    pub fn add(&mut self, target: TargetId) {
+        let i = target.index();
         if i >= self.states.len() {
             self.states.resize(i + 1, NEW);
-            self.eligible.grow(target + 1);
+            self.eligible.grow(target.0 + 1);
         }
         self.states[i] = NEW;
-        self.eligible.set(target, true);
+        self.eligible.set(target.0, true);
     }
 
     /// Whether all inputs are in favour.
-    pub fn is_eligible(&self, target: u32) -> bool {
-        self.eligible.has(target)
+    pub fn is_eligible(&self, target: TargetId) -> bool {
+        self.eligible.has(target.0)
     }
 
     /// Whether a request may be sent to it: eligible, or on probation with nothing else against it.
-    pub fn may_be_picked(&self, target: u32) -> bool {
-        self.states.get(target as usize).is_some_and(|s| match s.admin {
+    pub fn may_be_picked(&self, target: TargetId) -> bool {
+        self.states.get(target.index()).is_some_and(|s| match s.admin {
             Admin::Up => s.active && s.behind && s.passive != Passive::Out,
             Admin::Forced => s.behind,
             Admin::Drain | Admin::Down => false,
@@ -204,23 +205,23 @@ impl Eligibility {
     }
 
     /// Whether it may be picked when health is ignored: only the operator's setting counts.
-    pub fn is_up_by_admin(&self, target: u32) -> bool {
-        self.states.get(target as usize).is_some_and(|s| matches!(s.admin, Admin::Up | Admin::Forced))
+    pub fn is_up_by_admin(&self, target: TargetId) -> bool {
+        self.states.get(target.index()).is_some_and(|s| matches!(s.admin, Admin::Up | Admin::Forced))
     }
 
     /// The outcome of its requests.
-    pub fn passive(&self, target: u32) -> Passive {
-        self.states.get(target as usize).map_or(Passive::In, |s| s.passive)
+    pub fn passive(&self, target: TargetId) -> Passive {
+        self.states.get(target.index()).map_or(Passive::In, |s| s.passive)
     }
 
     /// The operator's setting.
-    pub fn admin(&self, target: u32) -> Admin {
-        self.states.get(target as usize).map_or(Admin::Up, |s| s.admin)
+    pub fn admin(&self, target: TargetId) -> Admin {
+        self.states.get(target.index()).map_or(Admin::Up, |s| s.admin)
     }
 
     /// The reasons against a target: one of each input that excludes it.
-    pub fn against(&self, target: u32) -> impl Iterator<Item = Reason> {
-        let reasons = self.states.get(target as usize).map(|s| {
+    pub fn against(&self, target: TargetId) -> impl Iterator<Item = Reason> {
+        let reasons = self.states.get(target.index()).map(|s| {
             let admin = match s.admin {
                 Admin::Up | Admin::Forced => None,
                 Admin::Drain => Some(Reason::AdminDrain),
@@ -234,8 +235,8 @@ impl Eligibility {
     }
 
     /// Changes one input; returns nothing if it had that value.
-    pub fn set(&mut self, target: u32, input: Input, reason: Reason) -> Option<Transition> {
-        let state = self.states.get_mut(target as usize)?;
+    pub fn set(&mut self, target: TargetId, input: Input, reason: Reason) -> Option<Transition> {
+        let state = self.states.get_mut(target.index())?;
         let before = (state.admin, state.active, state.passive, state.behind);
         match input {
             Input::Admin(admin) => state.admin = admin,
@@ -244,10 +245,10 @@ impl Eligibility {
             Input::Behind(up) => (state.behind, state.because.1) = (up, reason),
         }
         let after = (state.admin, state.active, state.passive, state.behind);
-        let was_eligible = self.eligible.has(target);
+        let was_eligible = self.eligible.has(target.0);
         let is_eligible =
             after == (Admin::Up, true, Passive::In, true) || matches!(after, (Admin::Forced, _, _, true));
-        self.eligible.set(target, is_eligible);
+        self.eligible.set(target.0, is_eligible);
         (before != after).then_some(Transition { target, reason, was_eligible, is_eligible })
     }
 }
@@ -264,16 +265,19 @@ mod tests {
                 for passive in [Passive::In, Passive::Out, Passive::Probation] {
                     for behind in [true, false] {
                         let mut all = Eligibility::new(3);
-                        all.set(1, Input::Behind(behind), Reason::BehindDown);
-                        all.set(1, Input::Passive(passive), Reason::EjectedConsecutive);
-                        all.set(1, Input::Active(active), Reason::ChecksFailed);
-                        all.set(1, Input::Admin(admin), Reason::AdminDrain);
+                        all.set(TargetId(1), Input::Behind(behind), Reason::BehindDown);
+                        all.set(TargetId(1), Input::Passive(passive), Reason::EjectedConsecutive);
+                        all.set(TargetId(1), Input::Active(active), Reason::ChecksFailed);
+                        all.set(TargetId(1), Input::Admin(admin), Reason::AdminDrain);
                         let rest = admin == Admin::Up && active && behind;
                         let forced = admin == Admin::Forced && behind;
-                        assert_eq!(all.is_eligible(1), rest && passive == Passive::In || forced);
-                        assert_eq!(all.may_be_picked(1), rest && passive != Passive::Out || forced);
-                        assert_eq!(all.is_up_by_admin(1), matches!(admin, Admin::Up | Admin::Forced));
-                        assert!(all.is_eligible(0) && all.is_eligible(2));
+                        assert_eq!(all.is_eligible(TargetId(1)), rest && passive == Passive::In || forced);
+                        assert_eq!(all.may_be_picked(TargetId(1)), rest && passive != Passive::Out || forced);
+                        assert_eq!(
+                            all.is_up_by_admin(TargetId(1)),
+                            matches!(admin, Admin::Up | Admin::Forced)
+                        );
+                        assert!(all.is_eligible(TargetId(0)) && all.is_eligible(TargetId(2)));
                     }
                 }
             }
@@ -283,33 +287,39 @@ mod tests {
     #[test]
     fn what_speaks_against_a_target_is_named() {
         let mut all = Eligibility::new(2);
-        let against = |all: &Eligibility| all.against(0).map(Reason::name).collect::<Vec<_>>();
+        let against = |all: &Eligibility| all.against(TargetId(0)).map(Reason::name).collect::<Vec<_>>();
         assert!(against(&all).is_empty());
-        all.set(0, Input::Behind(false), Reason::Unresolved);
-        all.set(0, Input::Passive(Passive::Out), Reason::EjectedSuccessRate);
-        all.set(0, Input::Active(false), Reason::ChecksFailed);
-        all.set(0, Input::Admin(Admin::Drain), Reason::AdminDrain);
+        all.set(TargetId(0), Input::Behind(false), Reason::Unresolved);
+        all.set(TargetId(0), Input::Passive(Passive::Out), Reason::EjectedSuccessRate);
+        all.set(TargetId(0), Input::Active(false), Reason::ChecksFailed);
+        all.set(TargetId(0), Input::Admin(Admin::Drain), Reason::AdminDrain);
         assert_eq!(against(&all), ["admin_drain", "checks_failed", "ejected_success_rate", "unresolved"]);
-        all.set(0, Input::Passive(Passive::Probation), Reason::Probation);
-        all.set(0, Input::Admin(Admin::Up), Reason::AdminUp);
-        all.set(0, Input::Active(true), Reason::ChecksPassed);
+        all.set(TargetId(0), Input::Passive(Passive::Probation), Reason::Probation);
+        all.set(TargetId(0), Input::Admin(Admin::Up), Reason::AdminUp);
+        all.set(TargetId(0), Input::Active(true), Reason::ChecksPassed);
         assert_eq!(against(&all), ["probation", "unresolved"]);
-        assert_eq!((all.against(1).count(), all.against(9).count()), (0, 0));
+        assert_eq!((all.against(TargetId(1)).count(), all.against(TargetId(9)).count()), (0, 0));
     }
 
     #[test]
     fn a_change_says_what_it_changed() {
         let mut all = Eligibility::new(1);
-        let down = all.set(0, Input::Active(false), Reason::ChecksFailed);
-        let want =
-            Transition { target: 0, reason: Reason::ChecksFailed, was_eligible: true, is_eligible: false };
+        let down = all.set(TargetId(0), Input::Active(false), Reason::ChecksFailed);
+        let want = Transition {
+            target: TargetId(0),
+            reason: Reason::ChecksFailed,
+            was_eligible: true,
+            is_eligible: false,
+        };
         assert_eq!(down, Some(want));
-        assert_eq!(all.set(0, Input::Active(false), Reason::ChecksFailed), None);
-        let out = all.set(0, Input::Passive(Passive::Out), Reason::EjectedConsecutive);
+        assert_eq!(all.set(TargetId(0), Input::Active(false), Reason::ChecksFailed), None);
+        let out = all.set(TargetId(0), Input::Passive(Passive::Out), Reason::EjectedConsecutive);
         assert!(out.is_some_and(|t| !t.was_eligible && !t.is_eligible));
-        assert_eq!(all.set(9, Input::Active(true), Reason::ChecksPassed), None);
-        all.add(2);
-        assert!(all.is_eligible(2) && !all.is_eligible(0) && all.may_be_picked(1));
+        assert_eq!(all.set(TargetId(9), Input::Active(true), Reason::ChecksPassed), None);
+        all.add(TargetId(2));
+        assert!(
+            all.is_eligible(TargetId(2)) && !all.is_eligible(TargetId(0)) && all.may_be_picked(TargetId(1))
+        );
         assert_eq!(Reason::Probation.name(), "probation");
     }
 }

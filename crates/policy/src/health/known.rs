@@ -1,6 +1,7 @@
 //! What a process knows of targets' health, for the process that takes its place.
 
 use super::Health;
+use crate::TargetId;
 use crate::health::eligibility::{Input, Passive, Reason};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ pub struct HealthRecord {
 
 impl Health {
     /// The known health of a target.
-    pub fn known(&self, now_ns: u64, target: u32) -> HealthRecord {
+    pub fn known(&self, now_ns: u64, target: TargetId) -> HealthRecord {
         let up = self.checks.as_ref().is_none_or(|checks| checks.is_up(target));
         let (out_for_ns, ejections) = match (&self.ejections, &self.outliers) {
             (Some(ejections), _) => ejections.known(now_ns, target),
@@ -28,7 +29,7 @@ impl Health {
     }
 
     /// Restores a target's health from another process; inputs that this balancer does not use are ignored.
-    pub fn restore(&mut self, now_ns: u64, target: u32, known: HealthRecord) {
+    pub fn restore(&mut self, now_ns: u64, target: TargetId, known: HealthRecord) {
         if let Some(checks) = &mut self.checks {
             checks.believe(target, known.up);
             let reason = if known.up { Reason::ChecksPassed } else { Reason::ChecksFailed };
@@ -60,15 +61,15 @@ mod tests {
         let config = HealthConfig { eject: Some(eject), ..HealthConfig::default() };
         let new = || Health::new(config.clone(), &[1.0; 3], 0, Key::new(1));
         let (mut old, mut successor) = (new(), new());
-        old.outcome(10, 1, false, Some(Kind::Reset), None);
-        let known = [0, 1, 2].map(|t| old.known(510, t));
+        old.outcome(10, TargetId(1), false, Some(Kind::Reset), None);
+        let known = [0, 1, 2].map(|t| old.known(510, TargetId(t)));
         assert_eq!(known[1], HealthRecord { up: true, out_for_ns: Some(500), ejections: 1 });
         // That process has a clock of its own.
-        (0..).zip(known).for_each(|(t, known)| successor.restore(70, t, known));
-        assert_eq!([0, 1, 2].map(|t| successor.is_eligible(t)), [true, false, true]);
+        (0..).zip(known).for_each(|(t, known)| successor.restore(70, TargetId(t), known));
+        assert_eq!([0, 1, 2].map(|t| successor.is_eligible(TargetId(t))), [true, false, true]);
         successor.tick(569);
-        assert!(!successor.is_half_open(1));
+        assert!(!successor.is_half_open(TargetId(1)));
         successor.tick(570);
-        assert!(successor.is_half_open(1));
+        assert!(successor.is_half_open(TargetId(1)));
     }
 }

@@ -4,7 +4,6 @@
 //! on what to do without eligible targets, and gives each target's weight and whether it may be picked ([`View`]).
 //! Loops follow it ([`crate::upstream::Upstream::follow`]); with a single loop an `Upstream` owns it.
 
-use crate::Outcome;
 use crate::health::active::Check;
 use crate::health::active::Checks;
 use crate::health::eject::Eject;
@@ -16,6 +15,7 @@ use crate::health::panic::OnEmpty;
 use crate::health::panic::is_panic;
 use crate::health::slow_start::Ramps;
 use crate::health::slow_start::SlowStart;
+use crate::{Outcome, TargetId};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
@@ -89,11 +89,10 @@ impl Health {
     /// Targets of these weights from `start` on. `draw` is for jitter and enforcement.
     pub fn new(config: HealthConfig, weights: &[f64], start: u64, draw: Key) -> Health {
         let n = weights.len() as u32;
-        let initially_up = |c: &Checks, t: u32| c.is_up(t);
         let checks = config.check.map(|c| Checks::new(c, n, start, draw.with(1)));
         let mut eligibility = Eligibility::new(n);
         if let Some(checks) = &checks {
-            for t in (0..n).filter(|&t| !initially_up(checks, t)) {
+            for t in TargetId::all(n).filter(|&t| !checks.is_up(t)) {
                 eligibility.set(t, Input::Active(false), Reason::ChecksFailed);
             }
         }
@@ -134,32 +133,32 @@ impl Health {
     }
 
     /// What a pick needs to know of a target.
-    pub fn view(&self, target: u32) -> View {
+    pub fn view(&self, target: TargetId) -> View {
         let ramp = self.ramps.as_ref().map_or(1.0, |r| r.share(target));
         let picked = if self.ignored {
             self.eligibility.is_up_by_admin(target)
         } else {
             self.eligibility.may_be_picked(target)
         };
-        let i = target as usize;
+        let i = target.index();
         View { weight: self.weights[i] * ramp, may_be_picked: picked && self.exists[i] }
     }
 
     /// The weight of a target without its ramp.
-    pub fn whole_weight(&self, target: u32) -> f64 {
-        self.weights[target as usize]
+    pub fn whole_weight(&self, target: TargetId) -> f64 {
+        self.weights[target.index()]
     }
 
     /// Whether a target is eligible, regardless of panic.
-    pub fn is_eligible(&self, target: u32) -> bool {
-        self.exists[target as usize] && self.eligibility.is_eligible(target)
+    pub fn is_eligible(&self, target: TargetId) -> bool {
+        self.exists[target.index()] && self.eligibility.is_eligible(target)
     }
 
     /// The states of a target.
     pub const STANDINGS: [&str; 5] = ["eligible", "down", "ejected", "probation", "drained"];
 
     /// The state of a target.
-    pub fn standing(&self, target: u32) -> &'static str {
+    pub fn standing(&self, target: TargetId) -> &'static str {
         match self.eligibility.passive(target) {
             _ if self.is_eligible(target) => "eligible",
             _ if !self.eligibility.is_up_by_admin(target) => "drained",
@@ -190,8 +189,8 @@ impl Health {
     }
 
     fn judge(&mut self) {
-        let counts = |t: &u32| self.exists[*t as usize] && self.weights[*t as usize] > 0.0;
-        let all = || (0..self.weights.len() as u32).filter(counts);
+        let counts = |t: &TargetId| self.exists[t.index()] && self.weights[t.index()] > 0.0;
+        let all = || TargetId::all(self.len()).filter(counts);
         let targets = all().count() as u32;
         let eligible = all().filter(|&t| self.eligibility.is_eligible(t)).count() as u32;
         let pickable = all().any(|t| self.eligibility.may_be_picked(t));
@@ -200,7 +199,7 @@ impl Health {
         self.version += 1;
     }
 
-    fn set(&mut self, now_ns: u64, target: u32, input: Input, reason: Reason) -> bool {
+    fn set(&mut self, now_ns: u64, target: TargetId, input: Input, reason: Reason) -> bool {
         let Some(transition) = self.eligibility.set(target, input, reason) else { return false };
         self.note(transition);
         if let Some(ramps) = &mut self.ramps {
@@ -222,7 +221,7 @@ impl Health {
     }
 
     /// The operator's setting of a target.
-    pub fn set_admin(&mut self, now_ns: u64, target: u32, admin: Admin) -> bool {
+    pub fn set_admin(&mut self, now_ns: u64, target: TargetId, admin: Admin) -> bool {
         let reason = match admin {
             Admin::Up | Admin::Forced => Reason::AdminUp,
             Admin::Drain => Reason::AdminDrain,
@@ -232,28 +231,28 @@ impl Health {
     }
 
     /// Whether the name of the server behind a target has an address.
-    pub fn set_resolved(&mut self, now_ns: u64, target: u32, resolved: bool) -> bool {
+    pub fn set_resolved(&mut self, now_ns: u64, target: TargetId, resolved: bool) -> bool {
         let reason = if resolved { Reason::Resolved } else { Reason::Unresolved };
         self.set(now_ns, target, Input::Behind(resolved), reason)
     }
 
     /// Whether the balancers behind a target have any target left.
-    pub fn set_behind(&mut self, now_ns: u64, target: u32, up: bool) -> bool {
+    pub fn set_behind(&mut self, now_ns: u64, target: TargetId, up: bool) -> bool {
         let reason = if up { Reason::BehindUp } else { Reason::BehindDown };
         self.set(now_ns, target, Input::Behind(up), reason)
     }
 
     /// Sets a weight.
-    pub fn set_weight(&mut self, target: u32, weight: f64) {
-        if let Some(w) = self.weights.get_mut(target as usize) {
+    pub fn set_weight(&mut self, target: TargetId, weight: f64) {
+        if let Some(w) = self.weights.get_mut(target.index()) {
             *w = weight.max(0.0);
             self.judge();
         }
     }
 
     /// Adds a target, at the index of a removed one or the next.
-    pub fn add(&mut self, now_ns: u64, target: u32, weight: f64) {
-        let i = target as usize;
+    pub fn add(&mut self, now_ns: u64, target: TargetId, weight: f64) {
+        let i = target.index();
         if i >= self.weights.len() {
             self.weights.resize(i + 1, 0.0);
             self.exists.resize(i + 1, false);
@@ -281,12 +280,12 @@ impl Health {
     }
 
     /// Removes a target.
-    pub fn remove(&mut self, target: u32) {
-        if !self.exists.get(target as usize).is_some_and(|e| *e) {
+    pub fn remove(&mut self, target: TargetId) {
+        if !self.exists.get(target.index()).is_some_and(|e| *e) {
             return;
         }
         let was_eligible = self.eligibility.is_eligible(target);
-        self.exists[target as usize] = false;
+        self.exists[target.index()] = false;
         if let Some(checks) = &mut self.checks {
             checks.remove(target);
         }
@@ -311,7 +310,7 @@ impl Health {
 
     /// Whether the next request to a target is its trial; if so, it counts as sent.
     #[inline]
-    pub fn picked(&mut self, target: u32) -> bool {
+    pub fn picked(&mut self, target: TargetId) -> bool {
         self.ejections.as_mut().is_some_and(|e| e.picked(target))
     }
 
@@ -321,23 +320,23 @@ impl Health {
     }
 
     /// Whether the next request to a target is its trial.
-    pub fn is_half_open(&self, target: u32) -> bool {
+    pub fn is_half_open(&self, target: TargetId) -> bool {
         self.ejections.as_ref().is_some_and(|e| e.is_half_open(target))
     }
 
     /// Whether a success of a target could change anything.
-    pub fn heeds_success(&self, target: u32) -> bool {
+    pub fn heeds_success(&self, target: TargetId) -> bool {
         self.outliers.is_some() || self.ejections.as_ref().is_some_and(|e| e.heeds_success(target))
     }
 
     /// Whether a request would find a target here, so that a balancer outside may send one. On probation a target is
     /// not eligible, but only a request can show whether it has recovered.
     pub fn has_anyone(&self) -> bool {
-        self.eligible > 0 || !self.ignored && (0..self.len()).any(|t| self.view(t).may_be_picked)
+        self.eligible > 0 || !self.ignored && TargetId::all(self.len()).any(|t| self.view(t).may_be_picked)
     }
 
     /// The trial of a target ended without saying anything about it.
-    pub fn probe_ended(&mut self, target: u32) {
+    pub fn probe_ended(&mut self, target: TargetId) {
         if let Some(ejections) = &mut self.ejections {
             ejections.probe_ended(target);
         }
@@ -348,7 +347,7 @@ impl Health {
     pub fn outcome(
         &mut self,
         now_ns: u64,
-        target: u32,
+        target: TargetId,
         probe: bool,
         outcome: Outcome,
         status: Option<u16>,
@@ -379,12 +378,12 @@ impl Health {
     }
 
     /// The next target whose check begins now; call again until `None`.
-    pub fn start_check(&mut self, now_ns: u64) -> Option<u32> {
+    pub fn start_check(&mut self, now_ns: u64) -> Option<TargetId> {
         self.checks.as_mut().and_then(|c| c.start(now_ns))
     }
 
     /// Ends a check. Returns whether that changed a view.
-    pub fn check_result(&mut self, now_ns: u64, target: u32, passed: bool) -> bool {
+    pub fn check_result(&mut self, now_ns: u64, target: TargetId, passed: bool) -> bool {
         let Some(up) = self.checks.as_mut().and_then(|c| c.result(now_ns, target, passed)) else {
             return false;
         };
@@ -393,7 +392,7 @@ impl Health {
     }
 
     /// Ends a check without a result.
-    pub fn check_said_nothing(&mut self, now_ns: u64, target: u32) {
+    pub fn check_said_nothing(&mut self, now_ns: u64, target: TargetId) {
         if let Some(checks) = &mut self.checks {
             checks.no_result(now_ns, target);
         }

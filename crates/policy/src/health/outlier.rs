@@ -14,7 +14,7 @@
 
 use crate::health::eject::is_failure;
 use crate::health::eligibility::Reason;
-use crate::{Kind, Outcome};
+use crate::{Kind, Outcome, TargetId};
 use serde::{Deserialize, Serialize};
 use weir_stats::{Key, math};
 
@@ -167,8 +167,8 @@ impl Outliers {
     }
 
     /// Adds a target, at the index of a removed one or the next; or (`exists` false) removes one.
-    pub fn forget(&mut self, target: u32, exists: bool) {
-        let i = target as usize;
+    pub fn forget(&mut self, target: TargetId, exists: bool) {
+        let i = target.index();
         if i >= self.records.len() {
             self.records.resize(i + 1, Record::default());
         }
@@ -177,15 +177,15 @@ impl Outliers {
     }
 
     /// The remaining time of a target's ejection, ns, and the length of its next, in base times.
-    pub fn known(&self, now_ns: u64, target: u32) -> (Option<u64>, u32) {
-        let Some(record) = self.records.get(target as usize) else { return (None, 0) };
+    pub fn known(&self, now_ns: u64, target: TargetId) -> (Option<u64>, u32) {
+        let Some(record) = self.records.get(target.index()) else { return (None, 0) };
         (record.ejected_at.map(|_| record.until.saturating_sub(now_ns)), record.ejections)
     }
 
     /// Ejects a target for this time, as found elsewhere.
-    pub fn heed(&mut self, now_ns: u64, target: u32, out_for_ns: u64, ejections: u32) {
+    pub fn heed(&mut self, now_ns: u64, target: TargetId, out_for_ns: u64, ejections: u32) {
         self.forget(target, true);
-        let record = &mut self.records[target as usize];
+        let record = &mut self.records[target.index()];
         (record.ejected_at, record.until) = (Some(now_ns), now_ns.saturating_add(out_for_ns));
         record.ejections = ejections;
         self.out += 1;
@@ -207,9 +207,9 @@ impl Outliers {
     }
 
     /// Notes the outcome of a request. Returns the reason of an ejection, if it causes one.
-    pub fn outcome(&mut self, now_ns: u64, target: u32, seen: Observation) -> Option<Reason> {
+    pub fn outcome(&mut self, now_ns: u64, target: TargetId, seen: Observation) -> Option<Reason> {
         let split = self.config.split_external_local_origin_errors;
-        let record = self.records.get_mut(target as usize).filter(|r| r.exists)?;
+        let record = self.records.get_mut(target.index()).filter(|r| r.exists)?;
         if seen == Observation::Nothing {
             return None;
         }
@@ -256,7 +256,7 @@ impl Outliers {
             if !full {
                 continue;
             }
-            let record = &mut self.records[target as usize];
+            let record = &mut self.records[target.index()];
             match reason {
                 Reason::EjectedGatewayFailure => record.gateway = 0,
                 Reason::EjectedLocalOrigin => record.local = 0,
@@ -274,8 +274,8 @@ impl Outliers {
     }
 
     /// Ejects a target unless it is out, enforcement spares it, or too many are out.
-    fn eject(&mut self, now_ns: u64, target: u32, enforcing: f64) -> bool {
-        if self.records[target as usize].ejected_at.is_some() || self.unit() * 100.0 >= enforcing {
+    fn eject(&mut self, now_ns: u64, target: TargetId, enforcing: f64) -> bool {
+        if self.records[target.index()].ejected_at.is_some() || self.unit() * 100.0 >= enforcing {
             return false;
         }
         let n = f64::from(self.targets());
@@ -290,7 +290,7 @@ impl Outliers {
         };
         let (base, max) = (self.config.base_ejection_time_ns, self.config.max_ejection_time_ns);
         let max = max.max(base);
-        let record = &mut self.records[target as usize];
+        let record = &mut self.records[target.index()];
         // The multiplier grows while that may still lengthen an ejection.
         if base.saturating_mul(u64::from(record.ejections)) < max.saturating_add(base) {
             record.ejections += 1;
@@ -303,18 +303,18 @@ impl Outliers {
     }
 
     /// Sweeps if a sweep is due; calls back with a reason for each target that comes back or goes.
-    pub fn tick(&mut self, now_ns: u64, mut changed: impl FnMut(u32, Reason)) {
+    pub fn tick(&mut self, now_ns: u64, mut changed: impl FnMut(TargetId, Reason)) {
         if now_ns < self.next_sweep {
             return;
         }
         let interval = self.config.interval_ns.max(1);
         self.next_sweep = now_ns.saturating_add(interval);
-        for (target, record) in self.records.iter_mut().enumerate() {
+        for (target, record) in (0..).map(TargetId).zip(&mut self.records) {
             if record.ejected_at.is_some() && record.until <= now_ns {
                 (record.ejected_at, record.back_at) = (None, Some(now_ns));
                 (record.bad, record.gateway, record.local) = (0, 0, 0);
                 self.out -= 1;
-                changed(target as u32, Reason::Readmitted);
+                changed(target, Reason::Readmitted);
             } else if record.ejected_at.is_none()
                 && record.back_at.is_some_and(|at| now_ns.saturating_sub(at) >= interval)
             {
@@ -327,17 +327,17 @@ impl Outliers {
     }
 
     /// Targets with enough requests in the interval, if there are enough of them.
-    fn with_volume(&self, requests: u32, hosts: u32) -> Vec<(u32, f64)> {
+    fn with_volume(&self, requests: u32, hosts: u32) -> Vec<(TargetId, f64)> {
         let rate = |b: &Bucket| 100.0 * f64::from(b.good) / f64::from(b.requests);
-        let enough = |(i, r): (usize, &Record)| {
+        let enough = |(t, r): (TargetId, &Record)| {
             let counts = r.exists && r.bucket.requests >= requests.max(1) && r.ejected_at.is_none();
-            counts.then(|| (i as u32, rate(&r.bucket)))
+            counts.then(|| (t, rate(&r.bucket)))
         };
-        let all: Vec<_> = self.records.iter().enumerate().filter_map(enough).collect();
+        let all: Vec<_> = (0..).map(TargetId).zip(&self.records).filter_map(enough).collect();
         if all.len() >= hosts as usize { all } else { Vec::new() }
     }
 
-    fn sweep_rates(&mut self, now_ns: u64, changed: &mut impl FnMut(u32, Reason)) {
+    fn sweep_rates(&mut self, now_ns: u64, changed: &mut impl FnMut(TargetId, Reason)) {
         let config = &self.config;
         let rates = self.with_volume(config.success_rate_request_volume, config.success_rate_minimum_hosts);
         let (enforcing, factor) =
@@ -350,7 +350,7 @@ impl Outliers {
         }
     }
 
-    fn sweep_percentages(&mut self, now_ns: u64, changed: &mut impl FnMut(u32, Reason)) {
+    fn sweep_percentages(&mut self, now_ns: u64, changed: &mut impl FnMut(TargetId, Reason)) {
         let config = &self.config;
         let rates = self
             .with_volume(config.failure_percentage_request_volume, config.failure_percentage_minimum_hosts);
@@ -364,7 +364,7 @@ impl Outliers {
 }
 
 /// The success rate below which a target is an outlier.
-fn threshold(rates: &[(u32, f64)], deviations: f64) -> f64 {
+fn threshold(rates: &[(TargetId, f64)], deviations: f64) -> f64 {
     let n = rates.len().max(1) as f64;
     let mean = rates.iter().map(|r| r.1).sum::<f64>() / n;
     let variance = rates.iter().map(|r| (r.1 - mean) * (r.1 - mean)).sum::<f64>() / n;
@@ -384,17 +384,17 @@ mod tests {
         Outliers::new(config, n, 0, Key::new(1))
     }
 
-    fn row(all: &mut Outliers, now_ns: u64, target: u32, seen: Observation, times: u32) -> Vec<Reason> {
+    fn row(all: &mut Outliers, now_ns: u64, target: TargetId, seen: Observation, times: u32) -> Vec<Reason> {
         (0..times).filter_map(|_| all.outcome(now_ns, target, seen)).collect()
     }
 
-    fn sweep(all: &mut Outliers, now_ns: u64) -> Vec<(u32, Reason)> {
+    fn sweep(all: &mut Outliers, now_ns: u64) -> Vec<(TargetId, Reason)> {
         let mut changes = Vec::new();
         all.tick(now_ns, |t, reason| changes.push((t, reason)));
         changes
     }
 
-    fn traffic(all: &mut Outliers, target: u32, good: u32, bad: u32) {
+    fn traffic(all: &mut Outliers, target: TargetId, good: u32, bad: u32) {
         // Never five in a row.
         let mut left = bad;
         for _ in 0..good {
@@ -409,22 +409,22 @@ mod tests {
     /// The arithmetic of the notes: 50, 100, 100, 100, 100 have mean 90, deviation 20 and the threshold 52.
     #[test]
     fn success_rates_are_compared_with_the_mean() {
-        let rates = [50.0, 100.0, 100.0, 100.0, 100.0].map(|r| (0, r));
+        let rates = [50.0, 100.0, 100.0, 100.0, 100.0].map(|r| (TargetId(0), r));
         assert!((threshold(&rates, 1.9) - 52.0).abs() < 1e-9);
         let mut five = outliers(5, |_| {});
-        traffic(&mut five, 0, 100, 100);
-        (1..5).for_each(|t| traffic(&mut five, t, 200, 0));
+        traffic(&mut five, TargetId(0), 100, 100);
+        (1..5).for_each(|t| traffic(&mut five, TargetId(t), 200, 0));
         assert_eq!(sweep(&mut five, 9 * S), []);
-        assert_eq!(sweep(&mut five, 10 * S), [(0, Reason::EjectedSuccessRate)]);
+        assert_eq!(sweep(&mut five, 10 * S), [(TargetId(0), Reason::EjectedSuccessRate)]);
         assert_eq!(sweep(&mut five, 20 * S), [], "a new interval begins empty");
         // Among four an outlier is only 1.73 deviations away, and four are too few anyway.
         let mut four = outliers(4, |c| c.success_rate_minimum_hosts = 4);
-        traffic(&mut four, 0, 100, 100);
-        (1..4).for_each(|t| traffic(&mut four, t, 200, 0));
+        traffic(&mut four, TargetId(0), 100, 100);
+        (1..4).for_each(|t| traffic(&mut four, TargetId(t), 200, 0));
         assert_eq!(sweep(&mut four, 10 * S), []);
         let mut quiet = outliers(5, |_| {});
-        traffic(&mut quiet, 0, 49, 49);
-        (1..5).for_each(|t| traffic(&mut quiet, t, 200, 0));
+        traffic(&mut quiet, TargetId(0), 49, 49);
+        (1..5).for_each(|t| traffic(&mut quiet, TargetId(t), 200, 0));
         assert_eq!(sweep(&mut quiet, 10 * S), [], "too few requests to compare");
     }
 
@@ -434,7 +434,7 @@ mod tests {
         for (n, always, want) in [(9, false, 0), (10, false, 1), (19, false, 1), (20, false, 2), (9, true, 1)]
         {
             let mut all = outliers(n, |c| (c.max_ejection_percent, c.always_eject_one_host) = (10.0, always));
-            (0..n).for_each(|t| _ = row(&mut all, 0, t, BAD, 5));
+            (0..n).for_each(|t| _ = row(&mut all, 0, TargetId(t), BAD, 5));
             assert_eq!(all.out(), want, "{n} targets");
         }
     }
@@ -442,18 +442,18 @@ mod tests {
     #[test]
     fn rows_of_each_kind() {
         let mut all = outliers(3, |c| c.enforcing_consecutive_gateway_failure = 100.0);
-        assert_eq!(row(&mut all, 0, 0, BAD, 4), []);
-        all.outcome(0, 0, Observation::Good);
-        assert_eq!(row(&mut all, 0, 0, BAD, 5), [Reason::EjectedConsecutive5xx]);
+        assert_eq!(row(&mut all, 0, TargetId(0), BAD, 4), []);
+        all.outcome(0, TargetId(0), Observation::Good);
+        assert_eq!(row(&mut all, 0, TargetId(0), BAD, 5), [Reason::EjectedConsecutive5xx]);
         assert_eq!(
-            row(&mut all, 0, 1, Observation::Bad { gateway: true }, 5),
+            row(&mut all, 0, TargetId(1), Observation::Bad { gateway: true }, 5),
             [Reason::EjectedGatewayFailure]
         );
-        assert_eq!(row(&mut all, 0, 2, Observation::Nothing, 50), []);
+        assert_eq!(row(&mut all, 0, TargetId(2), Observation::Nothing, 50), []);
         let mut split = outliers(2, |c| c.split_external_local_origin_errors = true);
-        assert_eq!(row(&mut split, 0, 0, Observation::Local, 5), [Reason::EjectedLocalOrigin]);
+        assert_eq!(row(&mut split, 0, TargetId(0), Observation::Local, 5), [Reason::EjectedLocalOrigin]);
         let mut whole = outliers(2, |_| {});
-        assert_eq!(row(&mut whole, 0, 0, Observation::Local, 5), [Reason::EjectedConsecutive5xx]);
+        assert_eq!(row(&mut whole, 0, TargetId(0), Observation::Local, 5), [Reason::EjectedConsecutive5xx]);
     }
 
     /// The k-th ejection lasts min(30 k, 300) s; an interval in peace forgives one.
@@ -462,7 +462,7 @@ mod tests {
         let mut all = outliers(2, |_| {});
         let mut now = 0;
         for k in 1..=12u64 {
-            assert_eq!(row(&mut all, now, 0, BAD, 5).len(), 1);
+            assert_eq!(row(&mut all, now, TargetId(0), BAD, 5).len(), 1);
             let until = now + (30 * k).min(300) * S;
             while now < until {
                 now += 10 * S;
@@ -485,11 +485,11 @@ mod tests {
                 (c.enforcing_failure_percentage, c.enforcing_success_rate) = (enforcing, 0.0);
                 c.consecutive_5xx = 1000;
             });
-            (0..5).for_each(|t| traffic(&mut all, t, 60, if t == 3 { 0 } else { 5 }));
-            row(&mut all, 0, 2, BAD, 400);
+            (0..5).for_each(|t| traffic(&mut all, TargetId(t), 60, if t == 3 { 0 } else { 5 }));
+            row(&mut all, 0, TargetId(2), BAD, 400);
             let got = sweep(&mut all, 10 * S);
             assert_eq!(got.len(), want);
-            assert!(got.iter().all(|g| *g == (2, Reason::EjectedFailurePercentage)));
+            assert!(got.iter().all(|g| *g == (TargetId(2), Reason::EjectedFailurePercentage)));
         }
     }
 
@@ -503,7 +503,7 @@ mod tests {
                 ..Outlier::default()
             };
             let mut all = Outliers::new(config, 2, 0, Key::new(seed));
-            row(&mut all, 0, 0, BAD, 5);
+            row(&mut all, 0, TargetId(0), BAD, 5);
             out += all.out();
         }
         assert!((1100..1300).contains(&out), "{out}");

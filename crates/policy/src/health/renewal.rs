@@ -2,6 +2,7 @@
 //! target is excluded by the change itself.
 
 use super::{Health, HealthConfig};
+use crate::TargetId;
 use crate::health::active::Checks;
 use crate::health::active::{Check, Initial};
 use crate::health::eject::Ejections;
@@ -28,7 +29,7 @@ impl Health {
         }
         if passive != (self.ejections.is_some(), self.outliers.is_some()) {
             // No remaining rule would let those targets in again.
-            for t in 0..n {
+            for t in TargetId::all(n) {
                 self.set(now_ns, t, Input::Passive(Passive::In), Reason::Readmitted);
             }
         }
@@ -48,12 +49,12 @@ impl Health {
                 let up = Check { initial: Initial::Up, ..check.clone() };
                 let mut checks = Checks::new(up, self.exists.len() as u32, now_ns, draw);
                 checks.configure(check);
-                (0..).zip(&self.exists).filter(|(_, exists)| !**exists).for_each(|(t, _)| checks.remove(t));
+                gone(&self.exists).for_each(|t| checks.remove(t));
                 self.checks = Some(checks);
             }
             (Some(_), None) => {
                 self.checks = None;
-                for t in 0..self.len() {
+                for t in TargetId::all(self.len()) {
                     self.set(now_ns, t, Input::Active(true), Reason::ChecksPassed);
                 }
             }
@@ -64,8 +65,13 @@ impl Health {
 
 fn outliers(config: crate::health::outlier::Outlier, exists: &[bool], now_ns: u64, draw: Key) -> Outliers {
     let mut outliers = Outliers::new(config, exists.len() as u32, now_ns, draw);
-    (0..).zip(exists).filter(|(_, exists)| !**exists).for_each(|(t, _)| outliers.forget(t, false));
+    gone(exists).for_each(|t| outliers.forget(t, false));
     outliers
+}
+
+/// The indices of removed targets.
+fn gone(exists: &[bool]) -> impl Iterator<Item = TargetId> {
+    TargetId::all(exists.len() as u32).filter(|t| !exists[t.index()])
 }
 
 #[cfg(test)]
@@ -89,12 +95,12 @@ mod tests {
         let config =
             |consecutive| HealthConfig { eject: Some(eject(consecutive)), ..HealthConfig::default() };
         let mut health = Health::new(config(1), &[1.0; 4], 0, Key::new(1));
-        health.outcome(10, 2, false, Some(Kind::Reset), None);
-        assert!(!health.is_eligible(2));
+        health.outcome(10, TargetId(2), false, Some(Kind::Reset), None);
+        assert!(!health.is_eligible(TargetId(2)));
         health.configure(HealthConfig { check: Some(check(500)), ..config(3) }, 20, Key::new(1));
         assert_eq!(health.count(), (4, 3), "only the ejected one is out");
         health.tick(1_010);
-        assert!(health.is_half_open(2), "its time is over as it was to be");
+        assert!(health.is_half_open(TargetId(2)), "its time is over as it was to be");
         health.configure(HealthConfig::default(), 1_020, Key::new(1));
         assert_eq!(health.count(), (4, 4));
     }

@@ -11,6 +11,7 @@
 //! - Pathologies: two new targets among few share the ramp; with round robin over a long window a step comes late.
 //! - Source: Envoy `slow_start_config`, HAProxy `slowstart`. In the language: `slow_start(window, aggression=1.0, min_weight=0.1)`.
 
+use crate::TargetId;
 use serde::{Deserialize, Serialize};
 use weir_stats::math;
 
@@ -49,7 +50,7 @@ fn next_step_ns(config: &SlowStart, share: f64) -> u64 {
 
 #[derive(Clone, Copy, Debug)]
 struct Ramp {
-    target: u32,
+    target: TargetId,
     began: u64,
     share: f64,
     next: u64,
@@ -74,7 +75,7 @@ impl Ramps {
     }
 
     /// Starts the ramp of a target that has become eligible.
-    pub fn begin(&mut self, now_ns: u64, target: u32) {
+    pub fn begin(&mut self, now_ns: u64, target: TargetId) {
         self.end(target);
         let share = factor(&self.config, 0);
         if share < 1.0 && self.config.window_ns > 0 {
@@ -84,12 +85,12 @@ impl Ramps {
     }
 
     /// Ends the ramp of a target that is not eligible any more, or removed.
-    pub fn end(&mut self, target: u32) {
+    pub fn end(&mut self, target: TargetId) {
         self.ramps.retain(|r| r.target != target);
     }
 
     /// The share of its weight that a target has.
-    pub fn share(&self, target: u32) -> f64 {
+    pub fn share(&self, target: TargetId) -> f64 {
         self.ramps.iter().find(|r| r.target == target).map_or(1.0, |r| r.share)
     }
 
@@ -99,7 +100,7 @@ impl Ramps {
     }
 
     /// Changes the shares that are due; calls back for each.
-    pub fn tick(&mut self, now_ns: u64, mut changed: impl FnMut(u32, f64)) {
+    pub fn tick(&mut self, now_ns: u64, mut changed: impl FnMut(TargetId, f64)) {
         let config = &self.config;
         self.ramps.retain_mut(|r| {
             if r.next <= now_ns {
@@ -147,32 +148,35 @@ mod tests {
     fn deadlines_follow_the_curve() {
         for aggression in [0.5, 1.0, 2.0, 3.7] {
             let mut ramps = Ramps::new(config(aggression));
-            ramps.begin(5 * S, 3);
-            let (mut last, mut steps) = (ramps.share(3), 0);
+            ramps.begin(5 * S, TargetId(3));
+            let (mut last, mut steps) = (ramps.share(TargetId(3)), 0);
             while let Some(at) = ramps.next_deadline() {
-                assert!(ramps.share(3) == factor(&config(aggression), at - 10_000 - 5 * S) || steps == 0);
+                assert!(
+                    ramps.share(TargetId(3)) == factor(&config(aggression), at - 10_000 - 5 * S)
+                        || steps == 0
+                );
                 ramps.tick(at, |t, share| {
-                    assert_eq!((t, share), (3, factor(&config(aggression), at - 5 * S)));
+                    assert_eq!((t, share), (TargetId(3), factor(&config(aggression), at - 5 * S)));
                     assert!(share > last || share == 0.1, "{share} after {last}");
                     last = share;
                 });
                 steps += 1;
                 assert!(steps <= 101 && at <= 65 * S);
             }
-            assert_eq!((last, ramps.share(3)), (1.0, 1.0));
+            assert_eq!((last, ramps.share(TargetId(3))), (1.0, 1.0));
         }
     }
 
     #[test]
     fn it_begins_anew_each_time() {
         let mut ramps = Ramps::new(config(1.0));
-        assert_eq!((ramps.share(0), ramps.next_deadline()), (1.0, None), "never at start-up");
-        ramps.begin(0, 0);
+        assert_eq!((ramps.share(TargetId(0)), ramps.next_deadline()), (1.0, None), "never at start-up");
+        ramps.begin(0, TargetId(0));
         ramps.tick(30 * S, |_, _| {});
-        assert_eq!(ramps.share(0), 0.5);
-        ramps.end(0);
+        assert_eq!(ramps.share(TargetId(0)), 0.5);
+        ramps.end(TargetId(0));
         assert_eq!(ramps.next_deadline(), None);
-        ramps.begin(40 * S, 0);
-        assert_eq!(ramps.share(0), 0.1);
+        ramps.begin(40 * S, TargetId(0));
+        assert_eq!(ramps.share(TargetId(0)), 0.1);
     }
 }

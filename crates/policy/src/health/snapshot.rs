@@ -3,6 +3,7 @@
 //! The owner takes one whenever [`Health::version`] has changed and sends it; a loop passes it to its balancer
 //! ([`crate::upstream::Upstream::follow`]). Cost: one small allocation per change, none per request.
 
+use crate::TargetId;
 use crate::health::{Health, View};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ impl Snapshot {
     /// The present state.
     pub fn new(health: &Health) -> Snapshot {
         let target = |t| (health.view(t), health.whole_weight(t));
-        Snapshot { version: health.version(), targets: (0..health.len()).map(target).collect() }
+        Snapshot { version: health.version(), targets: TargetId::all(health.len()).map(target).collect() }
     }
 
     /// The version of the health at that moment.
@@ -37,8 +38,8 @@ impl Snapshot {
     }
 
     /// What a pick needs to know of a target; `ramped`: its weight with its ramp.
-    pub fn view(&self, target: u32, ramped: bool) -> View {
-        let (view, whole) = self.targets[target as usize];
+    pub fn view(&self, target: TargetId, ramped: bool) -> View {
+        let (view, whole) = self.targets[target.index()];
         if ramped { view } else { View { weight: whole, ..view } }
     }
 }

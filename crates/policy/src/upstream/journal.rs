@@ -3,7 +3,7 @@
 
 use crate::balance::prequal::Busy;
 use crate::health::snapshot::Snapshot;
-use crate::{Ask, Outcome, PickOutcome, Ticket, Upstream};
+use crate::{Ask, Outcome, PickOutcome, TargetId, Ticket, Upstream};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
@@ -29,10 +29,10 @@ pub enum Operation {
         key: Option<u64>,
         /// Targets that are left out.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        exclude: Vec<u32>,
+        exclude: Vec<TargetId>,
         /// The target that it should return to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        sticky: Option<u32>,
+        sticky: Option<TargetId>,
         /// The result.
         picked: Choice,
     },
@@ -66,19 +66,19 @@ pub enum Operation {
     /// A hold after a failure ends.
     Release {
         /// The target.
-        target: u32,
+        target: TargetId,
     },
     /// A target became full, or is no longer.
     Full {
         /// The target.
-        target: u32,
+        target: TargetId,
         /// Whether it is full.
         full: bool,
     },
     /// A target is being tried, or no longer.
     Probing {
         /// The target.
-        target: u32,
+        target: TargetId,
         /// Whether it is being tried.
         probing: bool,
     },
@@ -90,7 +90,7 @@ pub enum Operation {
         /// The key of its draws.
         draw: u64,
         /// The probed targets: in flight, and the time of a request alone, ns.
-        busy: Vec<(u32, u32, u64)>,
+        busy: Vec<(TargetId, u32, u64)>,
     },
     /// Targets are being probed, and answer later.
     Asked {
@@ -105,7 +105,7 @@ pub enum Operation {
         /// The key of its draws.
         draw: u64,
         /// The target.
-        target: u32,
+        target: TargetId,
         /// In flight there, and the time of a request alone, ns.
         busy: (u32, u64),
     },
@@ -124,7 +124,7 @@ pub enum Operation {
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// This target.
-    Target(u32),
+    Target(TargetId),
     /// All targets that may be picked are full.
     Full,
     /// No target is left.

@@ -15,7 +15,7 @@ use crate::health::eligibility::{Admin, Transition};
 use crate::health::snapshot::Snapshot;
 use crate::health::{Health, HealthConfig};
 use crate::upstream::passed_over::PassedOver;
-use crate::{Outcome, Release};
+use crate::{Outcome, Release, TargetId};
 use on_loop::{Loops, PerLoop};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
@@ -45,7 +45,7 @@ pub struct UpstreamConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     /// The target.
-    pub target: u32,
+    pub target: TargetId,
     /// Whether it is the trial of a target on probation.
     pub probe: bool,
     /// When it was picked.
@@ -152,9 +152,9 @@ impl Upstream {
     }
 
     /// Requests in flight at a target, if they are counted.
-    pub fn in_flight(&self, target: u32) -> Option<u32> {
+    pub fn in_flight(&self, target: TargetId) -> Option<u32> {
         let by_policy = || self.loops.all().map(|own| own.balancer.in_flight(target)).sum();
-        self.counts.get(target as usize).copied().or_else(by_policy)
+        self.counts.get(target.index()).copied().or_else(by_policy)
     }
 
     /// The sum of all counts in flight: by the policy, and here if a limit (or `counts`) requires it. If both count,
@@ -165,13 +165,13 @@ impl Upstream {
     }
 
     /// Whether the only loop, or the first, passes a target over after a failed connection.
-    pub fn is_passed_over(&self, target: u32) -> bool {
-        self.loops.first.passed_over.targets().has(target)
+    pub fn is_passed_over(&self, target: TargetId) -> bool {
+        self.loops.first.passed_over.targets().has(target.0)
     }
 
     /// The estimate of a target's response time on the only loop, or the first, ns; `None`: its policy estimates
     /// nothing.
-    pub fn estimate_ns(&self, now_ns: u64, target: u32) -> Option<f64> {
+    pub fn estimate_ns(&self, now_ns: u64, target: TargetId) -> Option<f64> {
         self.loops.first.balancer.estimate_ns(now_ns, target)
     }
 
@@ -198,7 +198,7 @@ impl Upstream {
     }
 
     /// [`OnLoop::release`] on the only loop, or the first.
-    pub fn release(&mut self, target: u32) {
+    pub fn release(&mut self, target: TargetId) {
         self.on(0).release(target);
     }
 
@@ -213,8 +213,8 @@ impl Upstream {
     }
 
     /// Sets whether a target is full, when the process counts for all loops.
-    pub fn set_full(&mut self, target: u32, full: bool) {
-        self.full.set(target, full);
+    pub fn set_full(&mut self, target: TargetId, full: bool) {
+        self.full.set(target.0, full);
         self.simplify();
     }
 
@@ -242,12 +242,12 @@ impl Upstream {
     }
 
     /// The next target whose check begins now; call again until `None`.
-    pub fn start_check(&mut self, now_ns: u64) -> Option<u32> {
+    pub fn start_check(&mut self, now_ns: u64) -> Option<TargetId> {
         self.health.start_check(now_ns)
     }
 
     /// Ends a check.
-    pub fn check_result(&mut self, now_ns: u64, target: u32, passed: bool) {
+    pub fn check_result(&mut self, now_ns: u64, target: TargetId, passed: bool) {
         if self.health.check_result(now_ns, target, passed) {
             self.look(now_ns);
         }
@@ -288,8 +288,8 @@ impl Upstream {
     }
 
     /// Sets whether the trial of this target is in progress elsewhere, when the health is owned elsewhere.
-    pub fn set_probing(&mut self, target: u32, probing: bool) {
-        self.probing.set(target, probing);
+    pub fn set_probing(&mut self, target: TargetId, probing: bool) {
+        self.probing.set(target.0, probing);
         self.simplify();
     }
 
@@ -311,16 +311,16 @@ fn balancer(balance: &Balance, weights: &[f64], names: &[impl AsRef<str>], draw:
 /// Whether the balancer's roster agrees with the health.
 fn show(balancer: &mut Balancer, health: &Snapshot, now_ns: u64, ramps: bool) {
     let n = health.len().min(balancer.roster().len());
-    let same = (0..n).all(|t| {
+    let same = TargetId::all(n).all(|t| {
         let (view, roster) = (health.view(t, ramps), balancer.roster());
         !roster.exists(t)
-            || roster.is_eligible(t) == view.may_be_picked && roster.weights()[t as usize] == view.weight
+            || roster.is_eligible(t) == view.may_be_picked && roster.weights()[t.index()] == view.weight
     });
     if same {
         return;
     }
     balancer.change(now_ns, |roster| {
-        for t in 0..n {
+        for t in TargetId::all(n) {
             let view = health.view(t, ramps);
             roster.set_weight(t, view.weight);
             roster.set_eligible(t, view.may_be_picked);
@@ -332,15 +332,15 @@ fn show(balancer: &mut Balancer, health: &Snapshot, now_ns: u64, ramps: bool) {
 impl Upstream {
     /// Adds a target; returns its index. The index of a removed one is used again once nothing is in flight there, as
     /// far as that is counted.
-    pub fn add(&mut self, now_ns: u64, weight: f64, name: &str) -> u32 {
+    pub fn add(&mut self, now_ns: u64, weight: f64, name: &str) -> TargetId {
         let roster = self.roster();
-        let target = roster.gone().find(|&t| self.in_flight(t) == Some(0)).unwrap_or(roster.len());
+        let target = roster.gone().find(|&t| self.in_flight(t) == Some(0)).unwrap_or(TargetId(roster.len()));
         self.add_at(now_ns, target, weight, name);
         target
     }
 
     /// Adds a target at the index of a removed one, or the next. The caller knows that nothing is in flight there.
-    pub fn add_at(&mut self, now_ns: u64, target: u32, weight: f64, name: &str) {
+    pub fn add_at(&mut self, now_ns: u64, target: TargetId, weight: f64, name: &str) {
         for own in self.loops.all_mut() {
             own.balancer.add_at(now_ns, target, weight, name);
             own.passed_over.forget(target);
@@ -351,37 +351,37 @@ impl Upstream {
         }
         [&mut self.full, &mut self.probing].into_iter().for_each(|b| b.grow(n));
         self.health.add(now_ns, target, weight);
-        self.full.set(target, self.max_in_flight == 0);
-        self.probing.set(target, false);
+        self.full.set(target.0, self.max_in_flight == 0);
+        self.probing.set(target.0, false);
         self.look(now_ns);
     }
 
     /// Removes a target: no new picks; requests in flight continue.
-    pub fn remove(&mut self, now_ns: u64, target: u32) {
+    pub fn remove(&mut self, now_ns: u64, target: TargetId) {
         for own in self.loops.all_mut() {
             own.balancer.remove(now_ns, target);
             own.passed_over.forget(target);
         }
         self.health.remove(target);
-        self.probing.set(target, false);
+        self.probing.set(target.0, false);
         self.look(now_ns);
     }
 
     /// Sets a weight.
-    pub fn set_weight(&mut self, now_ns: u64, target: u32, weight: f64) {
+    pub fn set_weight(&mut self, now_ns: u64, target: TargetId, weight: f64) {
         self.health.set_weight(target, weight);
         self.look(now_ns);
     }
 
     /// Sets the operator's word on a target: up, drained or down.
-    pub fn set_admin(&mut self, now_ns: u64, target: u32, admin: Admin) {
+    pub fn set_admin(&mut self, now_ns: u64, target: TargetId, admin: Admin) {
         if self.health.set_admin(now_ns, target, admin) {
             self.look(now_ns);
         }
     }
 
     /// Sets whether the balancers behind a target have any target left.
-    pub fn set_behind(&mut self, now_ns: u64, target: u32, up: bool) {
+    pub fn set_behind(&mut self, now_ns: u64, target: TargetId, up: bool) {
         if self.health.set_behind(now_ns, target, up) {
             self.look(now_ns);
         }

@@ -10,7 +10,7 @@ use super::{PickOutcome, Ticket, Upstream};
 use crate::balance::Ask;
 use crate::balance::Balancer;
 use crate::upstream::passed_over::PassedOver;
-use crate::{Kind, Outcome, Release};
+use crate::{Kind, Outcome, Release, TargetId};
 
 /// The state of each loop.
 #[derive(Clone, Debug)]
@@ -102,19 +102,19 @@ impl<'a> OnLoop<'a> {
     }
 
     /// The target that the request should return to, if it may be picked.
-    fn stick(&mut self, ask: &Ask) -> Option<u32> {
+    fn stick(&mut self, ask: &Ask) -> Option<TargetId> {
         let target = ask.sticky?;
-        let barred = self.process.full.has(target) || self.process.probing.has(target);
+        let barred = self.process.full.has(target.0) || self.process.probing.has(target.0);
         let own = self.own();
-        let weight = own.balancer.roster().effective().get(target as usize).copied()?;
-        let out = barred || own.passed_over.targets().has(target) || ask.exclude.contains(&target);
+        let weight = own.balancer.roster().effective().get(target.index()).copied()?;
+        let out = barred || own.passed_over.targets().has(target.0) || ask.exclude.contains(&target);
         (weight > 0.0 && !out).then(|| {
             own.balancer.take(target);
             target
         })
     }
 
-    fn choose(&mut self, ask: &Ask) -> Option<u32> {
+    fn choose(&mut self, ask: &Ask) -> Option<TargetId> {
         let Upstream { loops, full, probing, .. } = &mut *self.process;
         let PerLoop { balancer, passed_over, .. } = loops.get(self.on);
         let over = passed_over.targets();
@@ -126,8 +126,9 @@ impl<'a> OnLoop<'a> {
             if passed && !soft || excluded && ask.exclude.is_empty() {
                 continue;
             }
-            let barred = |t| {
-                full.has(t) || probing.has(t) || passed && over.has(t) || excluded && ask.exclude.contains(&t)
+            let barred = |t: TargetId| {
+                let out = full.has(t.0) || probing.has(t.0) || passed && over.has(t.0);
+                out || excluded && ask.exclude.contains(&t)
             };
             if let Some(target) = balancer.ask_where(ask, barred) {
                 return Some(target);
@@ -192,7 +193,7 @@ impl<'a> OnLoop<'a> {
     }
 
     /// Ends a count that was held ([`Release::After`]).
-    pub fn release(mut self, target: u32) {
+    pub fn release(mut self, target: TargetId) {
         self.own().balancer.release(target);
     }
 
@@ -205,15 +206,15 @@ impl<'a> OnLoop<'a> {
 
 /// The process's record of a request's outcome.
 impl Upstream {
-    fn sent(&mut self, ask: &Ask, target: u32) -> Ticket {
+    fn sent(&mut self, ask: &Ask, target: TargetId) -> Ticket {
         let probe = self.health.listens() && self.health.picked(target);
         if probe {
-            self.probing.set(target, true);
+            self.probing.set(target.0, true);
         }
-        if let Some(count) = self.counts.get_mut(target as usize) {
+        if let Some(count) = self.counts.get_mut(target.index()) {
             *count += 1;
             if *count >= self.max_in_flight {
-                self.full.set(target, true);
+                self.full.set(target.0, true);
             }
         }
         Ticket { target, probe, at_ns: ask.now_ns }
@@ -225,7 +226,7 @@ impl Upstream {
             self.look(now_ns);
         }
         if ticket.probe {
-            self.probing.set(target, false);
+            self.probing.set(target.0, false);
             self.simplify();
         }
     }
@@ -233,18 +234,18 @@ impl Upstream {
     fn heard_nothing(&mut self, ticket: Ticket) {
         if ticket.probe {
             self.health.probe_ended(ticket.target);
-            self.probing.set(ticket.target, false);
+            self.probing.set(ticket.target.0, false);
             self.simplify();
         }
     }
 
     #[inline]
-    fn came_back(&mut self, target: u32) {
-        if let Some(count) = self.counts.get_mut(target as usize) {
+    fn came_back(&mut self, target: TargetId) {
+        if let Some(count) = self.counts.get_mut(target.index()) {
             debug_assert!(*count > 0, "a target with nothing in flight got a request back");
             *count = count.saturating_sub(1);
             if *count < self.max_in_flight {
-                self.full.set(target, false);
+                self.full.set(target.0, false);
             }
         }
     }

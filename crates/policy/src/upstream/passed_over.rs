@@ -3,6 +3,7 @@
 //! State: the targets and until when, ordered by that as all last equally long. Cost: O(1) per failure; none without.
 //! Not health: panic ignores it. Source: HAProxy `redispatch`; `docs/spec/language.md#pass-over`.
 
+use crate::TargetId;
 use crate::ds::bits::Bits;
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ pub struct PassedOver {
     lasts_ns: u64,
     targets: Bits,
     /// (until, target), soonest first; only the last entry of a target counts.
-    ends: VecDeque<(u64, u32)>,
+    ends: VecDeque<(u64, TargetId)>,
 }
 
 impl PassedOver {
@@ -32,12 +33,12 @@ impl PassedOver {
     }
 
     /// Notes a failed connection to a target, one of `n`. Returns whether it is skipped from now on.
-    pub fn failed(&mut self, now_ns: u64, target: u32, n: u32) -> bool {
+    pub fn failed(&mut self, now_ns: u64, target: TargetId, n: u32) -> bool {
         if self.lasts_ns == 0 {
             return false;
         }
         self.targets.grow(n);
-        if !self.targets.set(target, true) {
+        if !self.targets.set(target.0, true) {
             self.ends.retain(|e| e.1 != target);
         }
         self.ends.push_back((now_ns.saturating_add(self.lasts_ns), target));
@@ -45,8 +46,8 @@ impl PassedOver {
     }
 
     /// Forgets a target that was replaced or removed.
-    pub fn forget(&mut self, target: u32) {
-        if self.targets.set(target, false) {
+    pub fn forget(&mut self, target: TargetId) {
+        if self.targets.set(target.0, false) {
             self.ends.retain(|e| e.1 != target);
         }
     }
@@ -60,7 +61,7 @@ impl PassedOver {
     pub fn tick(&mut self, now_ns: u64) -> bool {
         let before = self.ends.len();
         while let Some(&(_, target)) = self.ends.front().filter(|e| e.0 <= now_ns) {
-            self.targets.set(target, false);
+            self.targets.set(target.0, false);
             self.ends.pop_front();
         }
         self.ends.len() < before
@@ -74,14 +75,18 @@ mod tests {
     #[test]
     fn each_failure_begins_anew() {
         let mut over = PassedOver::new(10);
-        assert!(over.failed(0, 2, 4) && over.failed(3, 1, 4) && over.failed(5, 2, 4));
+        assert!(
+            over.failed(0, TargetId(2), 4)
+                && over.failed(3, TargetId(1), 4)
+                && over.failed(5, TargetId(2), 4)
+        );
         assert_eq!(over.next_deadline(), Some(13));
         assert!(!over.tick(12) && over.tick(13));
         assert_eq!(over.targets().iter().collect::<Vec<_>>(), [2]);
-        over.failed(14, 3, 4);
-        over.forget(2);
-        over.forget(2);
+        over.failed(14, TargetId(3), 4);
+        over.forget(TargetId(2));
+        over.forget(TargetId(2));
         assert_eq!((over.next_deadline(), over.tick(24), over.next_deadline()), (Some(24), true, None));
-        assert!(over.targets().is_empty() && !PassedOver::new(0).failed(0, 1, 4));
+        assert!(over.targets().is_empty() && !PassedOver::new(0).failed(0, TargetId(1), 4));
     }
 }

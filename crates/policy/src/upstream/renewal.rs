@@ -2,6 +2,7 @@
 
 use super::on_loop::PerLoop;
 use super::{Upstream, balancer};
+use crate::TargetId;
 use crate::balance::Balance;
 use crate::upstream::passed_over::PassedOver;
 use weir_stats::Key;
@@ -14,13 +15,13 @@ impl Upstream {
         now_ns: u64,
         balance: &Balance,
         names: &[impl AsRef<str>],
-        in_flight: impl Fn(u32) -> u32,
+        in_flight: impl Fn(TargetId) -> u32,
         draw: Key,
     ) {
         let before = self.roster().clone();
         let mut new = balancer(balance, before.weights(), names, draw);
         new.change(now_ns, |roster| {
-            for target in 0..before.len() {
+            for target in TargetId::all(before.len()) {
                 if before.exists(target) {
                     roster.set_eligible(target, before.is_eligible(target));
                 } else {
@@ -28,7 +29,7 @@ impl Upstream {
                 }
             }
         });
-        for target in 0..before.len() {
+        for target in TargetId::all(before.len()) {
             (0..in_flight(target)).for_each(|_| new.take(target));
         }
         let first = &mut self.loops.first;
@@ -71,17 +72,22 @@ mod tests {
     fn requests_in_flight_come_back_to_the_new_policy() {
         let mut upstream =
             Upstream::new(&Balance::Random, UpstreamConfig::default(), &[1.0; 3], &NAMES, 0, Key::new(1));
-        upstream.remove(5, 1);
-        upstream.change_policy(10, &least_conn(), &NAMES, |t| [2, 4, 1][t as usize], Key::new(2));
-        assert_eq!([0, 1, 2].map(|t| upstream.in_flight(t)), [Some(2), Some(4), Some(1)]);
+        upstream.remove(5, TargetId(1));
+        upstream.change_policy(10, &least_conn(), &NAMES, |t| [2, 4, 1][t.index()], Key::new(2));
+        assert_eq!([0, 1, 2].map(|t| upstream.in_flight(TargetId(t))), [Some(2), Some(4), Some(1)]);
         let PickOutcome::Target(ticket) = upstream.pick(&ask(11)) else { panic!("nobody") };
-        assert_eq!(ticket.target, 2, "it carries least, and the one that is gone is not picked");
+        assert_eq!(ticket.target, TargetId(2), "it carries least, and the one that is gone is not picked");
         for target in [2, 2, 0, 0, 1, 1, 1, 1] {
-            upstream.done(12, crate::upstream::Ticket { target, probe: false, at_ns: 1 }, None, None);
+            upstream.done(
+                12,
+                crate::upstream::Ticket { target: TargetId(target), probe: false, at_ns: 1 },
+                None,
+                None,
+            );
         }
         assert_eq!(upstream.total_in_flight(), 0);
-        upstream.add_at(13, 1, 1.0, "d");
-        upstream.add_at(13, 3, 1.0, "e");
+        upstream.add_at(13, TargetId(1), 1.0, "d");
+        upstream.add_at(13, TargetId(3), 1.0, "e");
         assert_eq!(upstream.roster().len(), 4);
     }
 
@@ -92,15 +98,15 @@ mod tests {
             Upstream::new(&ewma(10), UpstreamConfig::default(), &[1.0; 3], &NAMES, 0, Key::new(1));
         let ticket = |target| crate::upstream::Ticket { target, probe: false, at_ns: 0 };
         for target in [0, 1] {
-            upstream.balancer().take(target);
-            upstream.done(50_000_000, ticket(target), None, None);
+            upstream.balancer().take(TargetId(target));
+            upstream.done(50_000_000, ticket(TargetId(target)), None, None);
         }
         upstream.change_policy(50_000_000, &ewma(1_000_000_000), &NAMES, |_| 0, Key::new(2));
         // Two are drawn and the better one is picked: without estimates each would be picked a third of the time.
         let mut picked = [0; 3];
         for at in 0..60 {
             let PickOutcome::Target(ticket) = upstream.pick(&ask(50_000_000 + at)) else { panic!("nobody") };
-            picked[ticket.target as usize] += 1;
+            picked[ticket.target.index()] += 1;
             upstream.cancelled(50_000_001, ticket);
         }
         assert!(picked[2] > 33, "the others are known to be slow: {picked:?}");

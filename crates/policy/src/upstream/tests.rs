@@ -37,8 +37,8 @@ fn drive(up: &mut Upstream, n: u64, gap: u64, outcome: impl Fn(u64, u32) -> Outc
         }
         match up.pick(&ask(i, now)) {
             PickOutcome::Target(ticket) => {
-                seen[ticket.target as usize] += 1;
-                let outcome = outcome(now, ticket.target);
+                seen[ticket.target.index()] += 1;
+                let outcome = outcome(now, ticket.target.0);
                 failed += u32::from(outcome.is_some());
                 up.done(now, ticket, outcome, None);
             }
@@ -88,18 +88,18 @@ fn a_single_request_probes() {
         let mut up = upstream(balance, ejecting(S, S, 50.0, 0.0), 2);
         for i in 0..100 {
             let t = target(up.pick(&ask(i, 0)));
-            up.done(0, t, (t.target == 0).then_some(Kind::Reset), None);
+            up.done(0, t, (t.target == TargetId(0)).then_some(Kind::Reset), None);
         }
-        assert!((0..50).all(|i| target(up.pick(&ask(i, 0))).target == 1));
+        assert!((0..50).all(|i| target(up.pick(&ask(i, 0))).target == TargetId(1)));
         up.tick(S);
         let mut probes: Vec<Ticket> =
             (0..50).map(|i| target(up.pick(&ask(i, S)))).filter(|t| t.probe).collect();
         assert_eq!(probes.len(), 1);
         up.cancelled(S, probes[0]);
-        probes.extend((0..50).map(|i| target(up.pick(&ask(i, S)))).filter(|t| t.target == 0));
+        probes.extend((0..50).map(|i| target(up.pick(&ask(i, S)))).filter(|t| t.target == TargetId(0)));
         assert_eq!(probes.len(), 2);
         up.done(S, probes[1], None, None);
-        assert!((0..50).any(|i| target(up.pick(&ask(i, S))).target == 0), "well again");
+        assert!((0..50).any(|i| target(up.pick(&ask(i, S))).target == TargetId(0)), "well again");
     }
 }
 
@@ -116,7 +116,7 @@ fn checked(initial: Initial, around: UpstreamConfig) -> UpstreamConfig {
     UpstreamConfig { health: HealthConfig { check: Some(check), ..around.health }, ..around }
 }
 
-fn run_checks(up: &mut Upstream, until: u64, passes: impl Fn(u32) -> bool) {
+fn run_checks(up: &mut Upstream, until: u64, passes: impl Fn(TargetId) -> bool) {
     while let Some(at) = up.next_check().filter(|&at| at <= until) {
         while let Some(t) = up.start_check(at) {
             up.check_result(at, t, passes(t));
@@ -136,7 +136,7 @@ fn panicking(panic: f64, on_empty: OnEmpty) -> UpstreamConfig {
 fn panic_ignores_health_below_its_threshold() {
     for (down, threshold, want_bad) in [(6, 0.5, true), (6, 0.0, false), (5, 0.5, false)] {
         let mut up = upstream(Balance::Random, checked(Initial::Up, panicking(threshold, OnEmpty::Fail)), 10);
-        run_checks(&mut up, 10 * S, |t| t >= down);
+        run_checks(&mut up, 10 * S, |t| t >= TargetId(down));
         assert_eq!((up.health().count(), up.health().is_ignored()), ((10, 10 - down), want_bad));
         let (seen, _) = drive(&mut up, 10_000, 1, |_, _| None);
         let bad: u32 = seen[..down as usize].iter().sum();
@@ -150,12 +150,12 @@ fn nobody_left_is_what_on_empty_says() {
         let mut up = upstream(Balance::Random, checked(Initial::Up, panicking(0.0, on_empty)), 2);
         run_checks(&mut up, 10 * S, |_| false);
         assert_eq!(up.pick(&ask(0, 10 * S)) == PickOutcome::Empty, empty);
-        run_checks(&mut up, 20 * S, |t| t == 1);
-        assert_eq!(target(up.pick(&ask(0, 20 * S))).target, 1);
+        run_checks(&mut up, 20 * S, |t| t == TargetId(1));
+        assert_eq!(target(up.pick(&ask(0, 20 * S))).target, TargetId(1));
     }
     let mut drained = upstream(Balance::Random, panicking(0.5, OnEmpty::Any), 2);
-    drained.set_admin(0, 0, Admin::Drain);
-    drained.set_admin(0, 1, Admin::Down);
+    drained.set_admin(0, TargetId(0), Admin::Drain);
+    drained.set_admin(0, TargetId(1), Admin::Down);
     assert_eq!(drained.pick(&ask(0, 0)), PickOutcome::Empty, "the operator's word holds in panic");
 }
 
@@ -167,12 +167,12 @@ fn initial_states_and_the_spare() {
     run_checks(&mut down, 2 * S - 1, |_| true);
     assert_eq!(down.pick(&ask(0, S)), PickOutcome::Empty);
     run_checks(&mut down, 2 * S, |_| true);
-    assert_eq!(target(down.pick(&ask(0, 2 * S))).target, 0);
+    assert_eq!(target(down.pick(&ask(0, 2 * S))).target, TargetId(0));
     let mut checked = upstream(Balance::First, checked(Initial::Checked, panicking(0.0, OnEmpty::Fail)), 2);
-    run_checks(&mut checked, S, |t| t == 1);
-    assert_eq!(target(checked.pick(&ask(0, S))).target, 1, "the spare");
+    run_checks(&mut checked, S, |t| t == TargetId(1));
+    assert_eq!(target(checked.pick(&ask(0, S))).target, TargetId(1), "the spare");
     run_checks(&mut checked, 2 * S, |_| true);
-    assert_eq!(target(checked.pick(&ask(0, 2 * S))).target, 0);
+    assert_eq!(target(checked.pick(&ask(0, 2 * S))).target, TargetId(0));
 }
 
 /// With a limit at each target, a request waits when all are full, and one that comes back admits one.
@@ -204,8 +204,8 @@ fn full_targets_are_left_out_and_all_full_is_a_queue() {
                 up.done(step, open.swap_remove(at), None, None);
             }
             for t in 0..7 {
-                let n = open.iter().filter(|o| o.target == t).count() as u32;
-                assert!(n <= 2 && up.in_flight(t) == Some(n), "{}", balance.name());
+                let n = open.iter().filter(|o| o.target == TargetId(t)).count() as u32;
+                assert!(n <= 2 && up.in_flight(TargetId(t)) == Some(n), "{}", balance.name());
             }
         }
         open.drain(..).for_each(|t| up.cancelled(9999, t));
@@ -236,21 +236,25 @@ fn exclusion_yields_before_pass_over_does() {
         upstream(Balance::Random, UpstreamConfig { pass_over_ns: S, ..UpstreamConfig::default() }, 3);
     for i in 0..200 {
         let t = target(up.pick(&ask(i, 0)));
-        up.done(0, t, (t.target == 0).then_some(Kind::ConnectFailed), None);
+        up.done(0, t, (t.target == TargetId(0)).then_some(Kind::ConnectFailed), None);
     }
-    let picks = |up: &mut Upstream, exclude: &[u32]| {
-        let mut seen: Vec<u32> =
+    let picks = |up: &mut Upstream, exclude: &[TargetId]| {
+        let mut seen: Vec<TargetId> =
             (0..60).map(|i| target(up.pick(&Ask { exclude, ..ask(i, 0) })).target).collect();
         seen.sort_unstable();
         seen.dedup();
         seen
     };
-    assert_eq!(picks(&mut up, &[]), [1, 2]);
-    assert_eq!(picks(&mut up, &[1]), [2]);
-    assert_eq!(picks(&mut up, &[1, 2]), [1, 2], "rather those than one that nobody reaches");
-    up.set_admin(0, 1, Admin::Drain);
-    up.set_admin(0, 2, Admin::Drain);
-    assert_eq!(picks(&mut up, &[0]), [0]);
+    assert_eq!(picks(&mut up, &[]), [1, 2].map(TargetId));
+    assert_eq!(picks(&mut up, &[TargetId(1)]), [TargetId(2)]);
+    assert_eq!(
+        picks(&mut up, &[TargetId(1), TargetId(2)]),
+        [1, 2].map(TargetId),
+        "rather those than one that nobody reaches"
+    );
+    up.set_admin(0, TargetId(1), Admin::Drain);
+    up.set_admin(0, TargetId(2), Admin::Drain);
+    assert_eq!(picks(&mut up, &[TargetId(0)]), [TargetId(0)]);
 }
 
 /// Every policy, and those of its arguments that change which target is picked.
@@ -289,9 +293,9 @@ fn every_policy_agrees_with_a_filter() {
             let n = 1 + draw.below(6);
             let weights: Vec<f64> = (0..n).map(|i| draw.nth(i).below(3) as f64).collect();
             // Lists of their own length, with targets named twice among the excluded.
-            let some = |at: u64, most: u64| -> Vec<u32> {
+            let some = |at: u64, most: u64| -> Vec<TargetId> {
                 let list = draw.with(at);
-                (0..list.below(most + 1)).map(|i| list.nth(i + 1).below(n) as u32).collect()
+                (0..list.below(most + 1)).map(|i| TargetId(list.nth(i + 1).below(n) as u32)).collect()
             };
             let (excluded, over, full) = (some(1, 2 * n), some(2, n), some(3, n / 2));
             let around = UpstreamConfig { pass_over_ns: S, ..UpstreamConfig::default() };
@@ -303,9 +307,9 @@ fn every_policy_agrees_with_a_filter() {
             }
             full.iter().for_each(|&t| up.set_full(t, true));
             // The rule in its obvious form: the excluded come back before the passed over do.
-            let may = |t: &u32| weights[*t as usize] > 0.0 && !full.contains(t);
-            let rest: Vec<u32> = (0..n as u32).filter(may).collect();
-            let without = |out: &[&[u32]]| -> Vec<u32> {
+            let may = |t: &TargetId| weights[t.index()] > 0.0 && !full.contains(t);
+            let rest: Vec<TargetId> = TargetId::all(n as u32).filter(may).collect();
+            let without = |out: &[&[TargetId]]| -> Vec<TargetId> {
                 rest.iter().copied().filter(|t| !out.iter().any(|o| o.contains(t))).collect()
             };
             let wishes =
@@ -319,7 +323,7 @@ fn every_policy_agrees_with_a_filter() {
                     PickOutcome::Target(ticket) => {
                         let t = ticket.target;
                         assert!(allowed.contains(&t), "{}: {t} not of {allowed:?}", config.name());
-                        picked[t as usize] = true;
+                        picked[t.index()] = true;
                     }
                     PickOutcome::Full => assert!(rest.is_empty() && !full.is_empty()),
                     PickOutcome::Empty => assert!(rest.is_empty()),
@@ -327,7 +331,7 @@ fn every_policy_agrees_with_a_filter() {
             }
             // In turn, and where fewest are in flight, each of those allowed is reached.
             if matches!(config, Balance::RoundRobin(_) | Balance::LeastConn(_)) {
-                assert!(allowed.iter().all(|t| picked[*t as usize]), "{} {allowed:?}", config.name());
+                assert!(allowed.iter().all(|t| picked[t.index()]), "{} {allowed:?}", config.name());
             }
         }
         assert!(seen.iter().all(|n| *n > 30), "each case occurs: {seen:?}");
@@ -338,21 +342,21 @@ fn every_policy_agrees_with_a_filter() {
 fn stickiness_yields_to_what_speaks_against_a_target() {
     let mut up =
         upstream(Balance::Random, UpstreamConfig { max_in_flight: Some(3), ..UpstreamConfig::default() }, 4);
-    let stick = |up: &mut Upstream, exclude: &[u32]| {
-        target(up.pick(&Ask { sticky: Some(2), exclude, ..ask(1, 0) })).target
+    let stick = |up: &mut Upstream, exclude: &[TargetId]| {
+        target(up.pick(&Ask { sticky: Some(TargetId(2)), exclude, ..ask(1, 0) })).target
     };
-    assert_eq!([stick(&mut up, &[]), stick(&mut up, &[]), stick(&mut up, &[])], [2, 2, 2]);
-    assert_ne!(stick(&mut up, &[]), 2, "full");
+    assert_eq!([stick(&mut up, &[]), stick(&mut up, &[]), stick(&mut up, &[])], [TargetId(2); 3]);
+    assert_ne!(stick(&mut up, &[]), TargetId(2), "full");
     let mut up = upstream(Balance::Random, UpstreamConfig::default(), 4);
-    assert_eq!(stick(&mut up, &[]), 2);
-    assert_ne!(stick(&mut up, &[2]), 2);
-    up.set_admin(0, 2, Admin::Drain);
-    assert_ne!(stick(&mut up, &[]), 2);
-    up.set_admin(0, 2, Admin::Up);
-    up.remove(0, 2);
-    assert_ne!(stick(&mut up, &[]), 2);
+    assert_eq!(stick(&mut up, &[]), TargetId(2));
+    assert_ne!(stick(&mut up, &[TargetId(2)]), TargetId(2));
+    up.set_admin(0, TargetId(2), Admin::Drain);
+    assert_ne!(stick(&mut up, &[]), TargetId(2));
+    up.set_admin(0, TargetId(2), Admin::Up);
+    up.remove(0, TargetId(2));
+    assert_ne!(stick(&mut up, &[]), TargetId(2));
     assert_eq!(
-        target(up.pick(&Ask { sticky: Some(99), ..ask(1, 0) })).target,
+        target(up.pick(&Ask { sticky: Some(TargetId(99)), ..ask(1, 0) })).target,
         target(up.pick(&ask(1, 0))).target
     );
 }
@@ -367,14 +371,14 @@ fn slow_start_scales_shares() {
     };
     let mut up = upstream(Balance::Random, around, 10);
     let share = |up: &mut Upstream, now_ns: u64| {
-        let mut of = |i| target(up.pick(&ask(i, now_ns))).target == 3;
+        let mut of = |i| target(up.pick(&ask(i, now_ns))).target == TargetId(3);
         (0..40_000).filter(|&i| of(i)).count() as f64 / 40_000.0
     };
     let close = |got: f64, want: f64| assert!((got - want).abs() < 0.005, "{got} {want}");
     close(share(&mut up, 0), 0.1);
-    up.set_admin(0, 3, Admin::Down);
+    up.set_admin(0, TargetId(3), Admin::Down);
     close(share(&mut up, 0), 0.0);
-    up.set_admin(10 * S, 3, Admin::Up);
+    up.set_admin(10 * S, TargetId(3), Admin::Up);
     close(share(&mut up, 10 * S), 0.1 / 9.1);
     while let Some(at) = up.next_deadline().filter(|&at| at <= 40 * S) {
         up.tick(at);
@@ -386,7 +390,7 @@ fn slow_start_scales_shares() {
     }
     close(share(&mut up, 70 * S), 0.1);
     let added = up.add(80 * S, 1.0, "");
-    assert_eq!(added, 10);
+    assert_eq!(added, TargetId(10));
     let least = up.balancer().roster().effective()[10];
     assert_eq!(least, 0.1, "one that is added later too");
 }
@@ -405,7 +409,7 @@ fn slow_start_holds_off_the_stampede() {
     let new = up.add(0, 1.0, "");
     (0..40).for_each(|i| _ = target(up.pick(&ask(i, 0))));
     assert_eq!(up.in_flight(new), Some(1));
-    assert_eq!((0..4).map(|t| up.in_flight(t).unwrap()).sum::<u32>(), 79);
+    assert_eq!((0..4).map(|t| up.in_flight(TargetId(t)).unwrap()).sum::<u32>(), 79);
 }
 
 /// Targets are added and removed around everything at once, and the sums are right at every step.
@@ -427,24 +431,24 @@ fn counts_survive_every_change() {
         for step in 0..6000u64 {
             let (draw, now) = (Key::new(21).with(step), step * 20 * MS);
             up.tick(now);
-            run_checks(&mut up, now, |t| t != 1 || now % (20 * S) > 8 * S);
+            run_checks(&mut up, now, |t| t != TargetId(1) || now % (20 * S) > 8 * S);
             let n = u64::from(up.balancer().roster().len());
             let t = draw.below(n) as u32;
             match draw.nth(1).below(200) {
-                0 => up.remove(now, t),
+                0 => up.remove(now, TargetId(t)),
                 1 | 2 if n < 30 => _ = up.add(now, 1.0, "new"),
-                3 => up.set_admin(now, t, Admin::Drain),
-                4 => up.set_admin(now, t, Admin::Up),
-                5 => up.set_weight(now, t, draw.nth(2).below(3) as f64),
+                3 => up.set_admin(now, TargetId(t), Admin::Drain),
+                4 => up.set_admin(now, TargetId(t), Admin::Up),
+                5 => up.set_weight(now, TargetId(t), draw.nth(2).below(3) as f64),
                 6..=110 => {
                     if let PickOutcome::Target(ticket) = up.pick(&ask(step, now)) {
-                        assert!(up.balancer().roster().effective()[ticket.target as usize] > 0.0);
+                        assert!(up.balancer().roster().effective()[ticket.target.index()] > 0.0);
                         open.push(ticket);
                     }
                 }
                 roll if !open.is_empty() => {
                     let ticket = open.swap_remove(draw.nth(3).below(open.len() as u64) as usize);
-                    let bad = ticket.target == 2 && draw.nth(4).unit() < 0.9;
+                    let bad = ticket.target == TargetId(2) && draw.nth(4).unit() < 0.9;
                     match roll % 5 {
                         0 => up.cancelled(now, ticket),
                         _ => _ = up.done(now, ticket, bad.then_some(Kind::Timeout), None),
@@ -453,10 +457,10 @@ fn counts_survive_every_change() {
                 _ => {}
             }
             for t in 0..up.balancer().roster().len() {
-                let want = open.iter().filter(|o| o.target == t).count() as u32;
-                assert_eq!(up.in_flight(t), Some(want), "{} at step {step}", balance.name());
+                let want = open.iter().filter(|o| o.target == TargetId(t)).count() as u32;
+                assert_eq!(up.in_flight(TargetId(t)), Some(want), "{} at step {step}", balance.name());
                 assert!(want <= 5);
-                assert!(up.balancer().in_flight(t).is_none_or(|n| n == want));
+                assert!(up.balancer().in_flight(TargetId(t)).is_none_or(|n| n == want));
             }
             assert!(open.iter().filter(|o| o.probe).count() <= n as usize);
         }
@@ -488,10 +492,10 @@ fn loops_follow_the_process() {
     let mut process = process;
     let mut lp = upstream(Balance::Random, UpstreamConfig::default(), 3);
     lp.follow(0, &Snapshot::new(&process));
-    process.set_admin(0, 1, Admin::Drain);
-    process.set_weight(2, 0.0);
+    process.set_admin(0, TargetId(1), Admin::Drain);
+    process.set_weight(TargetId(2), 0.0);
     lp.follow(0, &Snapshot::new(&process));
-    assert!((0..50).all(|i| target(lp.pick(&ask(i, 0))).target == 0));
+    assert!((0..50).all(|i| target(lp.pick(&ask(i, 0))).target == TargetId(0)));
 }
 
 /// Targets that are full elsewhere are left out, a lost pick leaves no count, and a target that was removed meanwhile
@@ -505,22 +509,22 @@ fn loops_share_limits_and_probation() {
     lp.give_up(lost);
     lp.set_full(lost.target, true);
     assert_eq!((lp.total_in_flight(), lp.full().iter().collect::<Vec<_>>()), (0, vec![0]));
-    (0..5).for_each(|_| _ = process.outcome(0, 1, false, Some(Kind::Reset), None));
+    (0..5).for_each(|_| _ = process.outcome(0, TargetId(1), false, Some(Kind::Reset), None));
     lp.follow(0, &Snapshot::new(&process));
-    assert_eq!(target(lp.pick(&ask(1, 0))).target, 2);
+    assert_eq!(target(lp.pick(&ask(1, 0))).target, TargetId(2));
     process.tick(S);
     lp.follow(S, &Snapshot::new(&process));
-    assert!(process.is_half_open(1) && process.has_anyone());
-    lp.set_probing(1, true);
-    assert_eq!(target(lp.pick(&ask(2, S))).target, 2, "the probe is somebody else's");
-    lp.set_probing(1, false);
-    assert_eq!(target(lp.pick(&ask(3, S))).target, 1);
-    process.remove(1);
-    lp.remove(S, 1);
+    assert!(process.is_half_open(TargetId(1)) && process.has_anyone());
+    lp.set_probing(TargetId(1), true);
+    assert_eq!(target(lp.pick(&ask(2, S))).target, TargetId(2), "the probe is somebody else's");
+    lp.set_probing(TargetId(1), false);
+    assert_eq!(target(lp.pick(&ask(3, S))).target, TargetId(1));
+    process.remove(TargetId(1));
+    lp.remove(S, TargetId(1));
     lp.follow(S, &Snapshot::new(&process));
-    lp.set_full(0, false);
-    assert_eq!(target(lp.pick(&ask(4, S))).target, 0);
-    assert!((5..9).all(|i| target(lp.pick(&ask(i, S))).target != 1));
+    lp.set_full(TargetId(0), false);
+    assert_eq!(target(lp.pick(&ask(4, S))).target, TargetId(0));
+    assert!((5..9).all(|i| target(lp.pick(&ask(i, S))).target != TargetId(1)));
 }
 
 /// Failures in a row belong to the process, on whichever loop they occur; a target that could not be connected to is
@@ -538,28 +542,28 @@ fn loops_share_health_and_limits_and_keep_their_own_cursors() {
     let mut up = on_loops(ejecting(S, S, 50.0, 0.0));
     for on in [0, 1, 2, 0, 1] {
         let mut ticket = picks(&mut up, on);
-        if ticket.target == 1 {
+        if ticket.target == TargetId(1) {
             up.on(on).cancelled(0, ticket);
             ticket = picks(&mut up, on);
         }
         up.on(on).done(0, ticket, Some(Kind::Reset), None);
     }
-    assert!((0..3).all(|on| picks(&mut up, on).target == 1), "out after five, for all");
+    assert!((0..3).all(|on| picks(&mut up, on).target == TargetId(1)), "out after five, for all");
     up.tick(S);
     let probes: Vec<Ticket> = (0..9).map(|i| picks(&mut up, i % 3)).filter(|t| t.probe).collect();
     assert_eq!(probes.len(), 1, "one request of all loops tries it");
 
     let mut up = on_loops(UpstreamConfig { max_in_flight: Some(1), ..UpstreamConfig::default() });
-    assert_eq!((picks(&mut up, 1).target, picks(&mut up, 0).target), (0, 1));
+    assert_eq!((picks(&mut up, 1).target, picks(&mut up, 0).target), (TargetId(0), TargetId(1)));
     assert_eq!(up.on(2).pick(&ask(0, 0)), PickOutcome::Full);
-    assert_eq!((up.in_flight(0), up.in_flight(1)), (Some(1), Some(1)));
-    up.on(1).done(0, Ticket { target: 0, probe: false, at_ns: 0 }, None, None);
-    assert_eq!(picks(&mut up, 2).target, 0);
+    assert_eq!((up.in_flight(TargetId(0)), up.in_flight(TargetId(1))), (Some(1), Some(1)));
+    up.on(1).done(0, Ticket { target: TargetId(0), probe: false, at_ns: 0 }, None, None);
+    assert_eq!(picks(&mut up, 2).target, TargetId(0));
 
     let mut up = on_loops(UpstreamConfig { pass_over_ns: S, ..UpstreamConfig::default() });
     let first = picks(&mut up, 1);
     up.on(1).done(0, first, Some(Kind::ConnectFailed), None);
-    assert!((0..4).all(|_| picks(&mut up, 1).target == 1));
-    assert_eq!((picks(&mut up, 2).target, picks(&mut up, 2).target), (0, 1));
+    assert!((0..4).all(|_| picks(&mut up, 1).target == TargetId(1)));
+    assert_eq!((picks(&mut up, 2).target, picks(&mut up, 2).target), (TargetId(0), TargetId(1)));
     assert_eq!(up.next_deadline(), Some(S));
 }

@@ -19,6 +19,7 @@ use std::iter::once;
 use std::sync::{Arc, PoisonError};
 use weir_plan as plan;
 use weir_plan::serving::Role;
+use weir_policy::TargetId;
 
 /// All metrics. `lost`: lines of logs.
 pub(super) fn scrape(process: &Process, generation: &Generation, lost: u64, format: Exposition) -> Vec<u8> {
@@ -169,8 +170,8 @@ fn pools(graph: &Graph, round: u64, out: &mut Samples) {
         if pool.is_new_in(round) {
             out.add(Of::AttemptDuration, [(&pool.label).into()], &pool.duration);
         }
-        for (index, target) in (0u32..).zip(&counts.targets) {
-            let is_there = lb.is_none_or(|lb| lb.has_target(index));
+        for (number, target) in (0..).map(TargetId).zip(&counts.targets) {
+            let is_there = lb.is_none_or(|lb| lb.has_target(number));
             if !is_there || !target.is_new_in(round) {
                 continue;
             }
@@ -192,8 +193,8 @@ fn connections(graph: &Graph, out: &mut Samples) {
     let mut homes: BTreeMap<u32, ([&Arc<str>; 2], PooledConnections<'_>)> = BTreeMap::new();
     for lb in graph.balancers() {
         let Some(ends) = graph.ends_of(lb.node) else { continue };
-        for ((index, ends), target) in (0u32..).zip(ends.iter()).zip(&lb.counts.targets) {
-            if !lb.has_target(index) {
+        for ((number, ends), target) in (0..).map(TargetId).zip(ends.iter()).zip(&lb.counts.targets) {
+            if !lb.has_target(number) {
                 continue;
             }
             for id in ends.servers() {

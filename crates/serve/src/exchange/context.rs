@@ -10,15 +10,16 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use weir_http1::Edits;
 use weir_model::way::Way;
+use weir_policy::TargetId;
+use weir_policy::retry::BalancerId;
 use weir_stats::Key;
 
 /// An attempt of a `hedge` that is open at a target.
 pub(crate) struct OpenPick {
     /// The number of the attempt.
     pub attempt: u32,
-    /// The identity of the balancer, and the index of the target.
-    pub balancer: u32,
-    pub target: u32,
+    pub balancer: BalancerId,
+    pub target: TargetId,
 }
 
 /// The attempts of a `hedge` that are open.

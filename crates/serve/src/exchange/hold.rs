@@ -16,8 +16,8 @@ use std::task::Context;
 use weir_model::OnCancel;
 use weir_net::io::Core;
 use weir_policy::config::Exclude;
-use weir_policy::retry::TriedTargets;
-use weir_policy::{Kind, Outcome, Ticket};
+use weir_policy::retry::{BalancerId, TriedTargets};
+use weir_policy::{Kind, Outcome, TargetId, Ticket};
 
 /// Something that a node holds.
 pub(crate) enum Hold {
@@ -61,7 +61,7 @@ pub(crate) struct TargetHold {
     /// The balancer; `None` once it was notified.
     balancer: Option<Rc<dyn InFlightCounter>>,
     /// Its identity.
-    id: u32,
+    id: BalancerId,
     ticket: Ticket,
     tried: Attempts,
     /// Freed last: a request that waits for it finds the rest done.
@@ -72,7 +72,7 @@ impl TargetHold {
     /// Begins to count a request.
     pub fn new(
         balancer: Rc<dyn InFlightCounter>,
-        id: u32,
+        id: BalancerId,
         ticket: Ticket,
         tried: Attempts,
         permit: Option<Permit>,
@@ -81,7 +81,7 @@ impl TargetHold {
     }
 
     /// The index of the target.
-    pub fn target(&self) -> u32 {
+    pub fn target(&self) -> TargetId {
         self.ticket.target
     }
 

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_plan::serving::{Role, Serving};
 use weir_plan::{Edge, Lb, Point, Spec, target_labels};
+use weir_policy::TargetId;
 use weir_policy::health::{Health, HealthConfig};
 use weir_stats::Key;
 
@@ -141,8 +142,8 @@ impl Blueprint {
     pub fn health(&self, node: NodeId, lb: &Lb) -> Health {
         let (config, draw) = self.health_config(node, lb);
         let mut health = Health::new(config, &self.weights(node), self.made_ns, draw);
-        for (index, _) in (0..).zip(self.targets(node)).filter(|(_, target)| target.is_none()) {
-            health.remove(index);
+        for (target, _) in (0..).map(TargetId).zip(self.targets(node)).filter(|(_, node)| node.is_none()) {
+            health.remove(target);
         }
         health
     }

@@ -32,8 +32,8 @@ use weir_net::transport::tls;
 use weir_plan::address::Address;
 use weir_plan::serving::Role;
 use weir_plan::{self as plan, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, only_way};
-use weir_policy::Operation;
 use weir_policy::snapshot::Snapshot;
+use weir_policy::{Operation, TargetId};
 
 /// What kind of thread a graph is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(crate) struct Builder<'a> {
     /// The listeners' numbers and nodes.
     pub listeners: &'a [(usize, NodeId)],
     /// Receives removed targets, with the flag that ends their requests.
-    pub gone: &'a RefCell<Vec<(Id, u32, AbortFlag)>>,
+    pub gone: &'a RefCell<Vec<(Id, TargetId, AbortFlag)>>,
 }
 
 impl Builder<'_> {

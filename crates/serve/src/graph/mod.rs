@@ -31,6 +31,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_plan as plan;
+use weir_policy::TargetId;
 
 /// The nodes, by their number in the plan.
 pub(crate) struct Graph {
@@ -153,7 +154,7 @@ impl Graph {
                 }
                 End::Lb(id) => {
                     if let (Node::Lb(lb), true) = (self.node(id), lbs.insert(id)) {
-                        let there = (0u32..).zip(self.ends(id).to_vec());
+                        let there = (0..).map(TargetId).zip(self.ends(id).to_vec());
                         let there = there.filter(|(target, _)| lb.has_target(*target));
                         open.extend(there.flat_map(|(_, ends)| ends.all));
                     }

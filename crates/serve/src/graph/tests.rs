@@ -25,7 +25,7 @@ use weir_net::io::runtime::Runtime;
 use weir_net::transport::tls;
 use weir_plan::serving::serving;
 use weir_plan::{self as plan, Spec};
-use weir_policy::{Ask, PickOutcome};
+use weir_policy::{Ask, PickOutcome, TargetId};
 use weir_stats::Key;
 
 struct NoRoom;
@@ -101,7 +101,7 @@ fn a_later_graph_goes_on_with_the_state() {
     let (new, _of_new) = graph(1, plan([1, 2]));
     assert_eq!(old.id, new.id, "it is the same balancer");
     assert!(new.state.flags().has_probation());
-    assert_eq!(pick(&new), 1 - first, "the other has fewer in flight");
+    assert_eq!(pick(&new).0, 1 - first.0, "the other has fewer in flight");
     // Whatever their order in the file, targets are recognised by identity.
     let (turned, _of_turned) = graph(2, plan([2, 1]));
     assert!(turned.state.flags().has_probation() && Rc::ptr_eq(&turned.state, &new.state));
@@ -109,8 +109,8 @@ fn a_later_graph_goes_on_with_the_state() {
     // One is removed and another added: its index is new, since requests of older graphs may be at the old one's.
     let (other, _of_other) = graph(3, plan([2, 3]));
     assert_eq!(other.targets.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true]);
-    assert!(!other.has_target(0) && other.has_target(2));
-    assert_eq!(pick(&other), 2, "nothing is in flight there");
+    assert!(!other.has_target(TargetId(0)) && other.has_target(TargetId(2)));
+    assert_eq!(pick(&other), TargetId(2), "nothing is in flight there");
     // The end of a graph is signalled once nothing has it.
     assert!(!process.graph_ended.wait(Duration::ZERO) && process.epochs() == [0, 1, 2, 3]);
     drop((old, of_old));

@@ -2,6 +2,7 @@
 //! over reloads too, until they are revoked. Kept by the display names of balancers and targets.
 
 use std::collections::BTreeMap;
+use weir_policy::TargetId;
 use weir_policy::eligibility::Admin;
 use weir_policy::health::Health;
 
@@ -19,7 +20,7 @@ pub(crate) struct ByHand {
 
 impl ByHand {
     /// Applies it to a target's health; `weight`: that of the file.
-    pub fn apply(&self, now_ns: u64, target: u32, weight: f64, health: &mut Health) {
+    pub fn apply(&self, now_ns: u64, target: TargetId, weight: f64, health: &mut Health) {
         health.set_admin(now_ns, target, self.state.unwrap_or_default());
         let weight = self.weight.unwrap_or(weight);
         if health.whole_weight(target) != weight {

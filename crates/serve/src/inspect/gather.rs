@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_plan::{Scope, Spec, listeners};
+use weir_policy::TargetId;
 use weir_policy::eligibility::{Admin, Reason};
 
 /// The answer of a thread.
@@ -30,11 +31,11 @@ pub(super) struct ThreadView {
 }
 
 /// A target's index, attempts there, and failed ones.
-pub(super) type Attempts = (u32, (u64, u64));
+pub(super) type Attempts = (TargetId, (u64, u64));
 
 /// A target as the thread sees it.
 pub(super) struct TargetReport {
-    pub index: u32,
+    pub index: TargetId,
     pub weight: f64,
     pub in_flight: u32,
     pub estimate_ns: Option<f64>,
@@ -72,7 +73,7 @@ pub(super) struct PoolHealth {
 
 /// The health of one target.
 pub(super) struct TargetHealth {
-    pub index: u32,
+    pub index: TargetId,
     pub node: NodeId,
     pub name: String,
     pub weight: f64,
@@ -95,7 +96,7 @@ pub(super) fn of_loop(graph: &Graph, now_ns: u64) -> ThreadView {
     // The state of the process's balancers is the owner's, that of the others each loop's.
     let mine = balancers(graph).filter(|lb| (lb.scope == Scope::Process) == lb.owner.is_here);
     let attempts = |lb: &Rc<Lb>| {
-        let counted = (0u32..).zip(&lb.counts.targets);
+        let counted = (0..).map(TargetId).zip(&lb.counts.targets);
         (lb.id, counted.map(|(index, target)| (index, target.attempts())).collect())
     };
     ThreadView {
@@ -108,10 +109,10 @@ pub(super) fn of_loop(graph: &Graph, now_ns: u64) -> ThreadView {
 fn targets(lb: &Lb, now_ns: u64) -> Vec<TargetReport> {
     let upstream = lb.state.upstream.borrow();
     let roster = upstream.roster();
-    let there = (0..roster.len()).filter(|target| roster.exists(*target));
-    let said = |index: u32| TargetReport {
+    let there = TargetId::all(roster.len()).filter(|target| roster.exists(*target));
+    let said = |index: TargetId| TargetReport {
         index,
-        weight: roster.effective().get(index as usize).copied().unwrap_or_default(),
+        weight: roster.effective().get(index.index()).copied().unwrap_or_default(),
         in_flight: lb.state.in_flight(index),
         estimate_ns: upstream.estimate_ns(now_ns, index),
         passed_over: upstream.is_passed_over(index),
@@ -155,25 +156,25 @@ pub(super) fn of_owner(
 }
 
 fn of_pool(plan: &Blueprint, lb: &Lb, monitor: &Monitor) -> Option<PoolHealth> {
-    let at = |index: u32| lb.targets.get(index as usize).copied().flatten();
+    let at = |index: TargetId| lb.targets.get(index.index()).copied().flatten();
     monitor.look(lb.id, |health, names, weights| {
-        let target = |index: u32| {
+        let target = |index: TargetId| {
             Some(TargetHealth {
                 index,
                 node: at(index)?,
-                name: names.get(index as usize)?.clone(),
+                name: names.get(index.index())?.clone(),
                 weight: health.whole_weight(index),
-                file_weight: weights.get(index as usize).copied()?,
+                file_weight: weights.get(index.index()).copied()?,
                 ramp: health.ramp(index),
                 may_be_picked: health.view(index).may_be_picked,
                 admin: health.admin(index),
                 against: health.against(index).collect(),
-                inside: lb.semaphore.as_ref().map(|semaphore| semaphore.inside(index)),
+                inside: lb.semaphore.as_ref().map(|semaphore| semaphore.inside(index.0)),
             })
         };
         let (of, eligible) = health.count();
         let waiting = lb.semaphore.as_ref().map(|semaphore| semaphore.queue.waiting());
-        let mut targets: Vec<TargetHealth> = (0..health.len()).filter_map(target).collect();
+        let mut targets: Vec<TargetHealth> = TargetId::all(health.len()).filter_map(target).collect();
         // In the order of the file: later targets may have the index of a removed one.
         let places: BTreeMap<NodeId, usize> = plan.list(lb.node).iter().copied().zip(0..).collect();
         targets.sort_by_key(|target| places.get(&target.node).copied());

@@ -9,14 +9,15 @@ use crate::nodes::Id;
 use crate::threads::watchdog;
 use std::collections::BTreeMap;
 use weir_plan::{Lb, Scope, Spec, label};
+use weir_policy::TargetId;
 use weir_policy::eligibility::Admin;
 
 /// By balancer and target: the state on each thread.
 #[derive(Default)]
 struct OnLoops<'a> {
-    targets: BTreeMap<(Id, u32), Vec<(u32, &'a TargetReport)>>,
+    targets: BTreeMap<(Id, TargetId), Vec<(u32, &'a TargetReport)>>,
     /// Attempts so far, and failed ones, over all threads.
-    attempts: BTreeMap<(Id, u32), (u64, u64)>,
+    attempts: BTreeMap<(Id, TargetId), (u64, u64)>,
 }
 
 /// The view; the owner's answer is the last. `carried`: the load of each loop.
@@ -199,7 +200,7 @@ mod tests {
 
     fn well() -> TargetHealth {
         TargetHealth {
-            index: 0,
+            index: TargetId(0),
             node: 0,
             name: "a".to_owned(),
             weight: 1.0,
@@ -213,7 +214,7 @@ mod tests {
     }
 
     fn said(passed_over: bool, in_flight: u32, estimate_ns: Option<f64>) -> TargetReport {
-        TargetReport { index: 0, weight: 1.0, in_flight, estimate_ns, passed_over }
+        TargetReport { index: TargetId(0), weight: 1.0, in_flight, estimate_ns, passed_over }
     }
 
     fn word(known: &TargetHealth, is_ignored: bool, over: bool) -> (&'static str, String) {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use std::sync::Arc;
 use weir_plan::Point;
+use weir_policy::TargetId;
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -68,7 +69,7 @@ pub struct PoolView {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TargetView {
     /// Its index there.
-    pub index: u32,
+    pub index: TargetId,
     /// Its number among the plan's nodes.
     pub node: u32,
     /// Its display name.

@@ -158,12 +158,12 @@ mod tests {
     fn who_has_the_same_labels_counts_in_one_place() {
         let metrics = Metrics::default();
         let (one, other) = (metrics.pool("p", &["a".into(), "b".into()]), metrics.pool("p", &["b".into()]));
-        one.begins(1);
-        other.begins(0);
-        other.ended(0, None);
+        one.begins(TargetId(1));
+        other.begins(TargetId(0));
+        other.ended(TargetId(0), None);
         assert_eq!((one.targets[1].in_flight(), one.targets[1].ended.sum()), (1, 1));
         // No target is counted twice, and a number without a target counts nowhere.
-        one.begins(7);
+        one.begins(TargetId(7));
         assert!(one.targets[1].is_new_in(1) && !other.targets[0].is_new_in(1));
     }
 
@@ -171,7 +171,7 @@ mod tests {
     fn what_nobody_counts_by_is_forgotten() {
         let metrics = Metrics::default();
         let kept = metrics.pool("p", &["a".into()]);
-        kept.begins(0);
+        kept.begins(TargetId(0));
         drop(metrics.pool("p", &["b".into()]));
         drop(metrics.listener("edge"));
         metrics.begin_round();

@@ -8,7 +8,7 @@ use super::histogram::Histogram;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use weir_policy::Outcome;
+use weir_policy::{Outcome, TargetId};
 
 /// The counters of a pool.
 #[derive(Default)]
@@ -82,8 +82,8 @@ pub(crate) struct LbCounts {
 impl LbCounts {
     /// Counts an attempt that begins at this target.
     #[inline]
-    pub fn begins(&self, target: u32) {
-        if let Some(target) = self.targets.get(target as usize) {
+    pub fn begins(&self, target: TargetId) {
+        if let Some(target) = self.targets.get(target.index()) {
             target.begun.one();
         }
     }
@@ -96,8 +96,8 @@ impl LbCounts {
 
     /// The attempt is over.
     #[inline]
-    pub fn ended(&self, target: u32, outcome: Outcome) {
-        if let Some(target) = self.targets.get(target as usize) {
+    pub fn ended(&self, target: TargetId, outcome: Outcome) {
+        if let Some(target) = self.targets.get(target.index()) {
             target.ended.one(OutcomeLabel(outcome));
         }
     }

@@ -16,6 +16,7 @@ use crate::transport::listener::{Listener, ListenerConfig, ListenerLogs};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use weir_policy::TargetId;
 
 /// Builds a thread's graph of a generation. Requests at removed targets have their `drain_timeout` to end.
 pub(crate) fn build(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<Graph>> {
@@ -48,7 +49,7 @@ pub(crate) fn build(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<Graph>>
 }
 
 /// Ends requests at removed targets when `drain_timeout` is over: no target is blamed.
-fn end_later(lp: &Rc<Loop>, gone: Vec<(Id, u32, AbortFlag)>) {
+fn end_later(lp: &Rc<Loop>, gone: Vec<(Id, TargetId, AbortFlag)>) {
     if gone.is_empty() {
         return;
     }

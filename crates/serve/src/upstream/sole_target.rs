@@ -6,7 +6,8 @@ use crate::exchange::{Exchange, RequestContext};
 use crate::metrics::LbCounts;
 use std::rc::Rc;
 use weir_net::io::Core;
-use weir_policy::{Kind, Ticket};
+use weir_policy::retry::BalancerId;
+use weir_policy::{Kind, TargetId, Ticket};
 
 /// The counters of such a server.
 pub(crate) struct SoleTarget {
@@ -25,9 +26,9 @@ impl Server {
     /// Counts a request that no balancer counts; the hold lasts until it has come back.
     pub fn counted(&self, ex: &Exchange, ctx: &RequestContext) -> Option<TargetHold> {
         let alone = self.alone.get().filter(|_| ctx.abort.is_empty())?;
-        alone.counts.begins(0);
-        let ticket = Ticket { target: 0, probe: false, at_ns: ex.core.recent() };
-        Some(TargetHold::new(alone.clone(), self.id, ticket, None, None))
+        alone.counts.begins(TargetId(0));
+        let ticket = Ticket { target: TargetId(0), probe: false, at_ns: ex.core.recent() };
+        Some(TargetHold::new(alone.clone(), BalancerId(self.id), ticket, None, None))
     }
 }
 

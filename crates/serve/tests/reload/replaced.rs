@@ -83,9 +83,12 @@ fn a_request_whose_body_is_on_its_way_or_that_backs_off_picks_a_new_target() {
 #[test]
 fn a_wrapped_target_stays_when_others_go() {
     let (a, b, c) = (Origin::new("a"), Origin::new("b"), Origin::new("c"));
-    for wrapper in ["SERVER", "weight(1, SERVER)", "timeout(5 * s, SERVER)", "queue(SERVER, concurrency = 50)"] {
+    for wrapper in
+        ["SERVER", "weight(1, SERVER)", "timeout(5 * s, SERVER)", "queue(SERVER, concurrency = 50)"]
+    {
         let of = |origins: &[&Origin]| {
-            let wrapped: Vec<String> = origins.iter().map(|o| wrapper.replace("SERVER", &server(o))).collect();
+            let wrapped: Vec<String> =
+                origins.iter().map(|o| wrapper.replace("SERVER", &server(o))).collect();
             let list = wrapped.join(", ");
             file(&format!(
                 "lb.round_robin([{list}], eject = eject(consecutive = 1, base = 3600 * s, max = 3600 * s))"

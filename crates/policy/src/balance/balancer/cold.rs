@@ -3,7 +3,6 @@
 //! They lie behind a pointer, so that a balancer of the others is small and the choice between those takes one comparison
 //! less.
 
-use crate::Outcome;
 use crate::balance::Ask;
 use crate::balance::first::First;
 use crate::balance::least_work::LeastWork;
@@ -14,6 +13,7 @@ use crate::balance::prequal::Prequal;
 use crate::balance::ring_hash::RingHash;
 use crate::balance::roster::Roster;
 use crate::balance::table::Table;
+use crate::{Outcome, TargetId};
 use std::any::Any;
 
 /// The state of one of these policies.
@@ -45,34 +45,34 @@ macro_rules! each {
 /// The methods of [`Policy`] by the same names.
 impl ColdPolicy {
     #[inline(never)]
-    pub fn ask(&mut self, ask: &Ask) -> Option<u32> {
+    pub fn ask(&mut self, ask: &Ask) -> Option<TargetId> {
         each!(self, as_mut, ask(ask))
     }
 
     #[inline]
-    pub fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         each!(self, as_mut, ask_where(ask, barred))
     }
 
-    pub fn take(&mut self, target: u32) {
+    pub fn take(&mut self, target: TargetId) {
         each!(self, as_mut, take(target));
     }
 
     #[inline(never)]
-    pub fn done(&mut self, target: u32, outcome: Outcome) -> Release {
+    pub fn done(&mut self, target: TargetId, outcome: Outcome) -> Release {
         each!(self, as_mut, done(target, outcome))
     }
 
     #[inline(never)]
-    pub fn finished(&mut self, now_ns: u64, target: u32, took_ns: u64, outcome: Outcome) -> Release {
+    pub fn finished(&mut self, now_ns: u64, target: TargetId, took_ns: u64, outcome: Outcome) -> Release {
         each!(self, as_mut, finished(now_ns, target, took_ns, outcome))
     }
 
-    pub fn cancelled(&mut self, now_ns: u64, target: u32, took_ns: u64) {
+    pub fn cancelled(&mut self, now_ns: u64, target: TargetId, took_ns: u64) {
         each!(self, as_mut, cancelled(now_ns, target, took_ns));
     }
 
-    pub fn release(&mut self, target: u32) {
+    pub fn release(&mut self, target: TargetId) {
         each!(self, as_mut, release(target));
     }
 
@@ -84,11 +84,11 @@ impl ColdPolicy {
         each!(self, as_ref, counted())
     }
 
-    pub fn counted_at(&self, target: u32) -> Option<u32> {
+    pub fn counted_at(&self, target: TargetId) -> Option<u32> {
         each!(self, as_ref, counted_at(target))
     }
 
-    pub fn estimate_ns(&self, now_ns: u64, target: u32) -> Option<f64> {
+    pub fn estimate_ns(&self, now_ns: u64, target: TargetId) -> Option<f64> {
         each!(self, as_ref, estimate_ns(now_ns, target))
     }
 
@@ -96,7 +96,7 @@ impl ColdPolicy {
         each!(self, as_mut, follow(now_ns, roster));
     }
 
-    pub fn forget_target(&mut self, now_ns: u64, target: u32) {
+    pub fn forget_target(&mut self, now_ns: u64, target: TargetId) {
         each!(self, as_mut, forget_target(now_ns, target));
     }
 

@@ -2,7 +2,6 @@
 
 mod cold;
 
-use crate::Outcome;
 use crate::balance::least_conn::LeastConn;
 use crate::balance::least_work::LeastWork;
 use crate::balance::p2c::P2c;
@@ -14,6 +13,7 @@ use crate::balance::round_robin::RoundRobin;
 use crate::balance::table::Table;
 use crate::balance::{Ask, Balance};
 use crate::key;
+use crate::{Outcome, TargetId};
 use cold::ColdPolicy;
 use weir_stats::Key;
 
@@ -87,7 +87,7 @@ impl Balancer {
     /// remain. `draw` is the request's own. For policies that look at nothing else; the others take it for a request
     /// without a key at the time 0.
     #[inline(always)]
-    pub fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+    pub fn pick(&mut self, draw: Key, exclude: &[TargetId]) -> Option<TargetId> {
         match &mut self.state {
             State::Random(lb) => Policy::pick(lb, draw, exclude),
             State::RoundRobin(lb) => Policy::pick(lb, draw, exclude),
@@ -99,29 +99,29 @@ impl Balancer {
 
     /// As [`Balancer::pick`], for any policy.
     #[inline]
-    pub fn ask(&mut self, ask: &Ask) -> Option<u32> {
+    pub fn ask(&mut self, ask: &Ask) -> Option<TargetId> {
         dispatch!(&mut self.state, ask(ask))
     }
 
     /// Chooses and counts a target that is not barred; `None` if all are. What the request excludes is not looked at.
-    pub fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         dispatch!(&mut self.state, ask_where(ask, barred))
     }
 
     /// Counts a request at a target that was chosen elsewhere (by a cookie).
-    pub fn take(&mut self, target: u32) {
+    pub fn take(&mut self, target: TargetId) {
         dispatch!(&mut self.state, take(target));
     }
 
     /// The request that was sent to `target` has come back with this outcome. For policies that do not measure time.
     #[inline]
-    pub fn done(&mut self, target: u32, outcome: Outcome) -> Release {
+    pub fn done(&mut self, target: TargetId, outcome: Outcome) -> Release {
         dispatch!(&mut self.state, done(target, outcome))
     }
 
     /// As [`Balancer::done`] without an error.
     #[inline(always)]
-    pub fn succeeded(&mut self, target: u32) {
+    pub fn succeeded(&mut self, target: TargetId) {
         match &mut self.state {
             State::Random(lb) => Policy::release(lb, target),
             State::RoundRobin(lb) => Policy::release(lb, target),
@@ -133,18 +133,18 @@ impl Balancer {
 
     /// As [`Balancer::done`], for any policy: it came back `took_ns` after its pick.
     #[inline]
-    pub fn finished(&mut self, now_ns: u64, target: u32, took_ns: u64, outcome: Outcome) -> Release {
+    pub fn finished(&mut self, now_ns: u64, target: TargetId, took_ns: u64, outcome: Outcome) -> Release {
         dispatch!(&mut self.state, finished(now_ns, target, took_ns, outcome))
     }
 
     /// A request was cancelled `took_ns` after its pick.
-    pub fn cancelled(&mut self, now_ns: u64, target: u32, took_ns: u64) {
+    pub fn cancelled(&mut self, now_ns: u64, target: TargetId, took_ns: u64) {
         dispatch!(&mut self.state, cancelled(now_ns, target, took_ns));
     }
 
     /// A count that was held ends now, or its request was cancelled where no time is measured.
     #[inline(always)]
-    pub fn release(&mut self, target: u32) {
+    pub fn release(&mut self, target: TargetId) {
         dispatch!(&mut self.state, release(target));
     }
 
@@ -154,12 +154,12 @@ impl Balancer {
     }
 
     /// Requests that it counts in flight at a target; `None` for policies that do not count.
-    pub fn in_flight(&self, target: u32) -> Option<u32> {
+    pub fn in_flight(&self, target: TargetId) -> Option<u32> {
         dispatch!(&self.state, counted_at(target))
     }
 
     /// What a target's answer is believed to take, ns; `None` for policies that believe nothing, or know nothing yet.
-    pub fn estimate_ns(&self, now_ns: u64, target: u32) -> Option<f64> {
+    pub fn estimate_ns(&self, now_ns: u64, target: TargetId) -> Option<f64> {
         dispatch!(&self.state, estimate_ns(now_ns, target))
     }
 
@@ -190,14 +190,14 @@ impl Balancer {
     }
 
     /// Another weight for a target; 0: never picked.
-    pub fn set_weight(&mut self, now_ns: u64, target: u32, weight: f64) {
+    pub fn set_weight(&mut self, now_ns: u64, target: TargetId, weight: f64) {
         self.change(now_ns, |r| {
             r.set_weight(target, weight);
         });
     }
 
     /// Whether a target may be picked, whatever its weight.
-    pub fn set_eligible(&mut self, now_ns: u64, target: u32, eligible: bool) {
+    pub fn set_eligible(&mut self, now_ns: u64, target: TargetId, eligible: bool) {
         self.change(now_ns, |r| {
             r.set_eligible(target, eligible);
         });
@@ -205,15 +205,15 @@ impl Balancer {
 
     /// A new target; its index. That of a removed one is used again once nothing is in flight there, as far as the policy
     /// counts; one that does not count always takes the next (see [`Balancer::add_at`]).
-    pub fn add(&mut self, now_ns: u64, weight: f64, name: &str) -> u32 {
+    pub fn add(&mut self, now_ns: u64, weight: f64, name: &str) -> TargetId {
         let free = self.roster.gone().find(|&t| self.in_flight(t) == Some(0));
-        let target = free.unwrap_or(self.roster.len());
+        let target = free.unwrap_or(TargetId(self.roster.len()));
         self.add_at(now_ns, target, weight, name);
         target
     }
 
     /// A new target at the index of a removed one, or the next. The caller knows that nothing is in flight there.
-    pub fn add_at(&mut self, now_ns: u64, target: u32, weight: f64, name: &str) {
+    pub fn add_at(&mut self, now_ns: u64, target: TargetId, weight: f64, name: &str) {
         let name = if dispatch!(&self.state, hashes()) {
             key::distinct_among(name, self.roster.names())
         } else {
@@ -239,7 +239,7 @@ impl Balancer {
     }
 
     /// Takes a target away: no new picks, what is in flight goes on to its end.
-    pub fn remove(&mut self, now_ns: u64, target: u32) {
+    pub fn remove(&mut self, now_ns: u64, target: TargetId) {
         self.change(now_ns, |r| r.remove(target));
     }
 }

@@ -59,14 +59,14 @@ fn what_holds_for_every_pick() {
             let mut lb = balancer(&config, &[1.0, 0.0, 1.0, 1.0]);
             let mut picks = Vec::new();
             for i in 0..500u64 {
-                let exclude: &[u32] = match i % 3 {
+                let exclude: &[TargetId] = match i % 3 {
                     0 => &[],
-                    1 => &[2],
-                    _ => &[0, 2, 3],
+                    1 => &[TargetId(2)],
+                    _ => &[TargetId(0), TargetId(2), TargetId(3)],
                 };
                 let t = lb.pick(Key::new(9).with(i), exclude).unwrap();
-                assert_ne!(t, 1, "{}", config.name());
-                assert!(i % 3 != 1 || t != 2, "{}", config.name());
+                assert_ne!(t, TargetId(1), "{}", config.name());
+                assert!(i % 3 != 1 || t != TargetId(2), "{}", config.name());
                 assert_eq!(lb.done(t, None), Release::Now);
                 picks.push(t);
             }
@@ -81,13 +81,13 @@ fn what_holds_for_every_pick() {
 fn a_failed_request_is_held_and_a_good_one_is_not() {
     let held = Balance::LeastConn(LeastConnArgs { ties: Ties::First, error_hold_ns: 7 });
     let mut lb = Balancer::new(&held, &[1.0, 1.0], Key::new(0));
-    assert_eq!(lb.pick(Key::new(0), &[]), Some(0));
-    assert_eq!(lb.done(0, Some(Kind::Refused)), Release::After(7));
-    assert_eq!(lb.pick(Key::new(0), &[]), Some(1));
-    assert_eq!(lb.done(1, None), Release::Now);
-    assert_eq!(lb.pick(Key::new(0), &[]), Some(1));
-    lb.release(0);
-    assert_eq!(lb.pick(Key::new(0), &[]), Some(0));
+    assert_eq!(lb.pick(Key::new(0), &[]), Some(TargetId(0)));
+    assert_eq!(lb.done(TargetId(0), Some(Kind::Refused)), Release::After(7));
+    assert_eq!(lb.pick(Key::new(0), &[]), Some(TargetId(1)));
+    assert_eq!(lb.done(TargetId(1), None), Release::Now);
+    assert_eq!(lb.pick(Key::new(0), &[]), Some(TargetId(1)));
+    lb.release(TargetId(0));
+    assert_eq!(lb.pick(Key::new(0), &[]), Some(TargetId(0)));
 }
 
 /// A plain account of who the targets are and what is in flight, kept beside the balancer.
@@ -116,7 +116,7 @@ fn target_sets_change_under_load() {
     }
 }
 
-fn churn(config: &Balance, seed: u64) -> Vec<u32> {
+fn churn(config: &Balance, seed: u64) -> Vec<TargetId> {
     let weights: Vec<f64> = (0..6).map(|i| 1.0 + (i % 3) as f64 * (seed % 2) as f64).collect();
     let mut book = Book { weight: weights.clone(), ..Book::default() };
     (book.eligible, book.gone, book.in_flight) = (vec![true; 6], vec![false; 6], vec![0; 6]);
@@ -125,7 +125,7 @@ fn churn(config: &Balance, seed: u64) -> Vec<u32> {
     for step in 0..3000u64 {
         let draw = Key::new(seed).with(step);
         let t = draw.nth(90).below(book.weight.len() as u64) as usize;
-        let target = t as u32;
+        let target = TargetId(t as u32);
         match draw.nth(91).below(100) {
             0 if !book.gone[t] => {
                 book.weight[t] = draw.nth(92).below(4) as f64 * 0.5;
@@ -140,7 +140,7 @@ fn churn(config: &Balance, seed: u64) -> Vec<u32> {
                 lb.remove(step, target);
             }
             4 if book.weight.len() < 40 => {
-                let at = lb.add(step, 1.0, "new") as usize;
+                let at = lb.add(step, 1.0, "new").index();
                 if at == book.weight.len() {
                     book.weight.push(0.0);
                     book.in_flight.push(0);
@@ -160,13 +160,14 @@ fn churn(config: &Balance, seed: u64) -> Vec<u32> {
             }
             roll => {
                 let ask = Ask { key: (roll % 2 == 0).then_some(step), ..Ask::new(draw, step) };
-                let barred = |b: u32| roll >= 80 && b == target;
-                let open = (0..book.weight.len()).any(|i| book.may_be_picked(i) && !barred(i as u32));
+                let barred = |b: TargetId| roll >= 80 && b == target;
+                let open =
+                    (0..book.weight.len()).any(|i| book.may_be_picked(i) && !barred(TargetId(i as u32)));
                 let picked = if roll >= 80 { lb.ask_where(&ask, barred) } else { lb.ask(&ask) };
                 assert_eq!(picked.is_some(), open, "{}", config.name());
                 if let Some(p) = picked {
-                    assert!(book.may_be_picked(p as usize) && !barred(p), "{}: {p}", config.name());
-                    book.in_flight[p as usize] += 1;
+                    assert!(book.may_be_picked(p.index()) && !barred(p), "{}: {p}", config.name());
+                    book.in_flight[p.index()] += 1;
                     picks.push(p);
                 }
             }
@@ -180,11 +181,11 @@ fn churn(config: &Balance, seed: u64) -> Vec<u32> {
 }
 
 /// The shares of picks from one state, over many requests.
-fn shares(lb: &Balancer, picks: u64, barred: impl Fn(u32) -> bool + Copy) -> Vec<f64> {
+fn shares(lb: &Balancer, picks: u64, barred: impl Fn(TargetId) -> bool + Copy) -> Vec<f64> {
     let mut seen = vec![0.0; lb.roster().len() as usize];
     for i in 0..picks {
         let ask = Ask::new(Key::new(77).with(i), 0);
-        seen[lb.clone().ask_where(&ask, barred).unwrap() as usize] += 1.0 / picks as f64;
+        seen[lb.clone().ask_where(&ask, barred).unwrap().index()] += 1.0 / picks as f64;
     }
     seen
 }
@@ -212,13 +213,13 @@ fn no_target_is_favoured_for_its_place() {
             }
         };
         let whole = balancer(&config, &[1.0; 6]);
-        even(&shares(&whole, 12_000, |t| t == 3), 3);
+        even(&shares(&whole, 12_000, |t| t == TargetId(3)), 3);
         let mut out = whole.clone();
-        out.set_eligible(0, 3, false);
+        out.set_eligible(0, TargetId(3), false);
         even(&shares(&out, 12_000, |_| false), 3);
-        out.set_eligible(0, 3, true);
+        out.set_eligible(0, TargetId(3), true);
         let mut gone = whole.clone();
-        gone.remove(0, 0);
+        gone.remove(0, TargetId(0));
         even(&shares(&gone, 12_000, |_| false), 0);
     }
 }
@@ -228,7 +229,7 @@ fn no_target_is_favoured_for_its_place() {
 fn those_left_keep_their_proportions() {
     for config in [Balance::Random, Balance::Maglev(MaglevArgs { table_size: 10_007, bound: None })] {
         let lb = balancer(&config, &[5.0, 3.0, 2.0, 1.0]);
-        let got = shares(&lb, 20_000, |t| t == 0 || t == 2);
+        let got = shares(&lb, 20_000, |t| t == TargetId(0) || t == TargetId(2));
         assert!((got[1] - 0.75).abs() < 0.015 && (got[3] - 0.25).abs() < 0.015, "{} {got:?}", config.name());
     }
 }
@@ -243,7 +244,7 @@ fn load_never_attracts() {
         }
         let mut before = shares(&lb, 8_000, |_| false)[1];
         for _ in 0..6 {
-            lb.take(1);
+            lb.take(TargetId(1));
             let now = shares(&lb, 8_000, |_| false)[1];
             assert!(now <= before + 0.02, "{}: {before} to {now}", config.name());
             before = now;
@@ -262,19 +263,20 @@ fn failing_fast_draws_no_traffic_where_time_is_measured() {
             let (now, draw) = (i * 1_000_000, Key::new(31).with(i));
             if let Some(prequal) = lb.prequal() {
                 // Each says that it has nothing to do and takes as long as it was seen to.
-                let alone = |t| if t == 3 { 0 } else { 10_000_000 };
+                let alone = |t| if t == TargetId(3) { 0 } else { 10_000_000 };
                 prequal.probe(now, draw, |t| Busy { in_flight: 0, alone_ns: alone(t) });
             }
             let t = lb.ask(&Ask::new(draw, now)).unwrap();
-            seen[t as usize] += 1;
-            let (took, outcome) = if t == 3 { (0, Some(Kind::Status5xx)) } else { (10_000_000, None) };
+            seen[t.index()] += 1;
+            let (took, outcome) =
+                if t == TargetId(3) { (0, Some(Kind::Status5xx)) } else { (10_000_000, None) };
             lb.finished(now + took, t, took, outcome);
         }
         // 3.5 standard errors of 20,000 picks.
         assert!((1851..=2149).contains(&seen[3]), "{}: {seen:?}", config.name());
         let mut same = lb.clone();
-        same.take(5);
-        same.finished(u64::MAX / 4, 5, 0, Some(Kind::BadRequest));
+        same.take(TargetId(5));
+        same.finished(u64::MAX / 4, TargetId(5), 0, Some(Kind::BadRequest));
         let ask = |lb: &mut Balancer, i| lb.ask(&Ask::new(Key::new(32).with(i), 20_000_000_000));
         assert!((0..1000).all(|i| ask(&mut lb, i) == ask(&mut same, i)), "{}", config.name());
     }
@@ -288,16 +290,15 @@ fn round_robin_is_exact_after_every_change() {
         let mut exact = |weights: [usize; 4]| {
             lb.change(0, |r| {
                 for (t, w) in weights.iter().enumerate() {
-                    r.set_eligible(t as u32, *w > 0);
+                    r.set_eligible(TargetId(t as u32), *w > 0);
                     if *w > 0 {
-                        r.set_weight(t as u32, *w as f64);
+                        r.set_weight(TargetId(t as u32), *w as f64);
                     }
                 }
             });
             for _ in 0..3 {
                 let mut seen = [0; 4];
-                (0..weights.iter().sum())
-                    .for_each(|_| seen[lb.pick(Key::new(1), &[]).unwrap() as usize] += 1);
+                (0..weights.iter().sum()).for_each(|_| seen[lb.pick(Key::new(1), &[]).unwrap().index()] += 1);
                 assert_eq!(seen, weights);
             }
         };
@@ -314,12 +315,16 @@ fn round_robin_is_exact_after_every_change() {
 fn round_robin_keeps_its_turn() {
     let mut lb = balancer(&Balance::RoundRobin(RoundRobinArgs { start: Start::First }), &[1.0; 4]);
     let next = |lb: &mut Balancer| lb.pick(Key::new(0), &[]).unwrap();
-    assert_eq!([next(&mut lb), next(&mut lb)], [0, 1]);
-    lb.set_eligible(0, 0, false);
-    assert_eq!(next(&mut lb), 2);
-    lb.set_eligible(0, 3, false);
-    lb.set_eligible(0, 0, true);
-    assert_eq!([next(&mut lb), next(&mut lb)], [1, 2], "the turn had gone from 3 to the next of the circle");
-    assert_eq!(lb.add(0, 1.0, ""), 4);
-    assert_eq!([next(&mut lb), next(&mut lb), next(&mut lb), next(&mut lb)], [0, 1, 2, 4]);
+    assert_eq!([next(&mut lb), next(&mut lb)], [0, 1].map(TargetId));
+    lb.set_eligible(0, TargetId(0), false);
+    assert_eq!(next(&mut lb), TargetId(2));
+    lb.set_eligible(0, TargetId(3), false);
+    lb.set_eligible(0, TargetId(0), true);
+    assert_eq!(
+        [next(&mut lb), next(&mut lb)],
+        [1, 2].map(TargetId),
+        "the turn had gone from 3 to the next of the circle"
+    );
+    assert_eq!(lb.add(0, 1.0, ""), TargetId(4));
+    assert_eq!([next(&mut lb), next(&mut lb), next(&mut lb), next(&mut lb)], [0, 1, 2, 4].map(TargetId));
 }

@@ -14,6 +14,7 @@
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/least_conn.rs`; checks of a plan in
 //!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
 
+use crate::TargetId;
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
@@ -36,7 +37,7 @@ pub struct LeastConnArgs {
 struct Class {
     weight: f64,
     levels: Levels,
-    members: Vec<u32>,
+    members: Vec<TargetId>,
 }
 
 /// The state of one balancer.
@@ -88,13 +89,13 @@ impl LeastConn {
         self.position = vec![(0, 0); weights.len()];
         for (c, &weight) in distinct.iter().enumerate() {
             // Targets of weight 0 are in the first class, absent, so that they can be counted.
-            let members: Vec<u32> = (0..self.n)
-                .filter(|&i| weights[i as usize] == weight || c == 0 && weights[i as usize] == 0.0)
+            let members: Vec<TargetId> = TargetId::all(self.n)
+                .filter(|i| weights[i.index()] == weight || c == 0 && weights[i.index()] == 0.0)
                 .collect();
             for (at, &i) in members.iter().enumerate() {
-                self.position[i as usize] = (c as u32, at as u32);
+                self.position[i.index()] = (c as u32, at as u32);
             }
-            let levels = Levels::new(members.iter().map(|&i| weights[i as usize] > 0.0).collect());
+            let levels = Levels::new(members.iter().map(|&i| weights[i.index()] > 0.0).collect());
             self.classes.push(Class { weight, levels, members });
         }
     }
@@ -111,14 +112,14 @@ impl LeastConn {
         self.name_members();
         if n > self.n {
             let (class, from) = (&mut self.classes[0], self.n);
-            class.members.extend(from..n);
+            class.members.extend((from..n).map(TargetId));
             class.levels.grow(class.members.len() as u32);
             let at = |t: u32| class.members.len() as u32 - (n - t);
             self.position.extend((from..n).map(|t| (0, at(t))));
             self.n = n;
         }
-        for (target, &weight) in weights.iter().enumerate() {
-            self.reweigh(target as u32, weight);
+        for (target, &weight) in (0..).map(TargetId).zip(weights) {
+            self.reweigh(target, weight);
         }
         self.tidy();
     }
@@ -131,7 +132,7 @@ impl LeastConn {
     }
 
     /// Sets one target's weight. With 0 the target stays in its class, absent.
-    fn reweigh(&mut self, target: u32, weight: f64) {
+    fn reweigh(&mut self, target: TargetId, weight: f64) {
         let (from, at) = self.locate(target);
         let class = &mut self.classes[from];
         if weight <= 0.0 || class.weight == weight {
@@ -149,13 +150,13 @@ impl LeastConn {
             }
         };
         let slot = self.slot(to, target);
-        self.position[target as usize] = (to as u32, slot);
+        self.position[target.index()] = (to as u32, slot);
         self.classes[to].levels.assign(slot, count);
         self.classes[to].levels.set_present(slot, true);
     }
 
     /// The position of a target in a class; it gets one there if it has none. Members stay in order, for `first`.
-    fn slot(&mut self, class: usize, target: u32) -> u32 {
+    fn slot(&mut self, class: usize, target: TargetId) -> u32 {
         let of = &mut self.classes[class];
         let at = match of.members.binary_search(&target) {
             Ok(at) => return at as u32,
@@ -169,7 +170,7 @@ impl LeastConn {
         of.levels = Levels::new(present);
         for (i, (&member, &count)) in of.members.iter().zip(&counts).enumerate() {
             of.levels.assign(i as u32, count);
-            let place = &mut self.position[member as usize];
+            let place = &mut self.position[member.index()];
             if place.0 == class as u32 {
                 place.1 = i as u32;
             }
@@ -181,7 +182,7 @@ impl LeastConn {
     fn name_members(&mut self) {
         if self.classes.is_empty() {
             self.position = (0..self.n).map(|t| (0, t)).collect();
-            let (levels, members) = (std::mem::take(&mut self.alike), (0..self.n).collect());
+            let (levels, members) = (std::mem::take(&mut self.alike), TargetId::all(self.n).collect());
             self.classes.push(Class { weight: self.weight, levels, members });
         }
     }
@@ -217,9 +218,9 @@ impl LeastConn {
     }
 
     /// Requests in flight at a target.
-    pub fn in_flight(&self, target: u32) -> u32 {
+    pub fn in_flight(&self, target: TargetId) -> u32 {
         if self.classes.is_empty() {
-            return self.alike.count(target);
+            return self.alike.count(target.0);
         }
         let (class, at) = self.locate(target);
         self.classes[class].levels.count(at)
@@ -227,18 +228,18 @@ impl LeastConn {
 
     /// Requests in flight at all targets.
     pub fn total_in_flight(&self) -> u64 {
-        (0..self.n).map(|t| u64::from(self.in_flight(t))).sum()
+        TargetId::all(self.n).map(|t| u64::from(self.in_flight(t))).sum()
     }
 
     /// Class and index there of a target.
-    fn locate(&self, target: u32) -> (usize, u32) {
-        let (class, at) = self.position[target as usize];
+    fn locate(&self, target: TargetId) -> (usize, u32) {
+        let (class, at) = self.position[target.index()];
         (class as usize, at)
     }
 
     /// As [`LeastConn::locate`], whether some differ or not.
-    fn place(&self, target: u32) -> (usize, u32) {
-        if self.classes.is_empty() { (0, target) } else { self.locate(target) }
+    fn place(&self, target: TargetId) -> (usize, u32) {
+        if self.classes.is_empty() { (0, target.0) } else { self.locate(target) }
     }
 
     fn is_present(&self, place: (usize, u32)) -> bool {
@@ -255,7 +256,7 @@ impl LeastConn {
 
     /// Chooses and counts a target; `None` if there is none.
     #[inline(always)]
-    pub fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+    pub fn pick(&mut self, draw: Key, exclude: &[TargetId]) -> Option<TargetId> {
         let target =
             if exclude.is_empty() { self.choose(draw)? } else { self.choose_without(draw, exclude)? };
         self.count(target);
@@ -267,7 +268,7 @@ impl LeastConn {
     /// Barred targets are taken out as they come up, and put back: targets that are barred because they are full have
     /// much in flight, so that few come up.
     #[cold]
-    pub fn pick_where(&mut self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn pick_where(&mut self, draw: Key, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let mut aside = std::mem::take(&mut self.aside);
         let mut chosen = self.choose_again(draw);
         while let Some(target) = chosen.filter(|&t| barred(t)) {
@@ -284,50 +285,51 @@ impl LeastConn {
 
     /// Counts a request at a target that was chosen elsewhere.
     #[inline(never)]
-    pub fn take(&mut self, target: u32) {
+    pub fn take(&mut self, target: TargetId) {
         self.count(target);
     }
 
     #[inline(always)]
-    fn count(&mut self, target: u32) {
+    fn count(&mut self, target: TargetId) {
         if self.classes.is_empty() {
-            self.alike.up(target);
+            self.alike.up(target.0);
         } else {
             self.count_in_class(target);
         }
-        self.cursor = if target + 1 == self.n { 0 } else { target + 1 };
+        let next = target.0 + 1;
+        self.cursor = if next == self.n { 0 } else { next };
     }
 
     /// A request has come back, or its hold has ended.
     #[inline(always)]
-    pub fn release(&mut self, target: u32) {
+    pub fn release(&mut self, target: TargetId) {
         if self.classes.is_empty() {
-            self.alike.down(target);
+            self.alike.down(target.0);
         } else {
             self.release_in_class(target);
         }
     }
 
     #[inline(never)]
-    fn count_in_class(&mut self, target: u32) {
+    fn count_in_class(&mut self, target: TargetId) {
         let (class, at) = self.locate(target);
         self.classes[class].levels.up(at);
     }
 
     #[inline(never)]
-    fn release_in_class(&mut self, target: u32) {
+    fn release_in_class(&mut self, target: TargetId) {
         let (class, at) = self.locate(target);
         self.classes[class].levels.down(at);
     }
 
     /// As `choose`, for rare cases: `choose` must be inlined, and is only if this is not.
     #[inline(never)]
-    fn choose_again(&self, draw: Key) -> Option<u32> {
+    fn choose_again(&self, draw: Key) -> Option<TargetId> {
         self.choose(draw)
     }
 
     #[inline(always)]
-    fn choose(&self, draw: Key) -> Option<u32> {
+    fn choose(&self, draw: Key) -> Option<TargetId> {
         if !self.classes.is_empty() {
             return self.choose_by_weight(draw);
         }
@@ -335,14 +337,14 @@ impl LeastConn {
             return None;
         }
         Some(match self.ties {
-            Ties::Random => self.alike.pick_random(draw),
-            Ties::First => self.alike.next_from(0),
-            Ties::Rotate => self.alike.next_from(self.cursor),
+            Ties::Random => TargetId(self.alike.pick_random(draw)),
+            Ties::First => TargetId(self.alike.next_from(0)),
+            Ties::Rotate => TargetId(self.alike.next_from(self.cursor)),
         })
     }
 
     #[inline(never)]
-    fn choose_by_weight(&self, draw: Key) -> Option<u32> {
+    fn choose_by_weight(&self, draw: Key) -> Option<TargetId> {
         let load = |c: &Class| c.levels.least().map(|(level, _)| f64::from(level + 1) / c.weight);
         let best = self.classes.iter().filter_map(load).min_by(f64::total_cmp)?;
         let tied = || self.classes.iter().filter(move |c| load(c) == Some(best));
@@ -363,21 +365,21 @@ impl LeastConn {
             Ties::First => tied().map(|c| c.members[c.levels.next_from(0) as usize]).min(),
             Ties::Rotate => {
                 let after = |c: &Class| {
-                    let from = c.members.partition_point(|&m| m < self.cursor);
+                    let from = c.members.partition_point(|&m| m.0 < self.cursor);
                     let from = if from == c.members.len() { 0 } else { from };
                     c.members[c.levels.next_from(from as u32) as usize]
                 };
-                tied().map(after).min_by_key(|&t| (t + self.n - self.cursor) % self.n)
+                tied().map(after).min_by_key(|&t| (t.0 + self.n - self.cursor) % self.n)
             }
         }
     }
 
     /// As `choose`, without the excluded, which are few: they are taken out and put back.
     #[cold]
-    fn choose_without(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+    fn choose_without(&mut self, draw: Key, exclude: &[TargetId]) -> Option<TargetId> {
         let mut out = std::mem::take(&mut self.aside);
         let n = self.n;
-        for &t in exclude.iter().filter(|&&t| t < n) {
+        for &t in exclude.iter().filter(|&&t| t.0 < n) {
             let place = self.place(t);
             if self.is_present(place) {
                 self.set_present(place, false);
@@ -404,27 +406,27 @@ impl Policy for LeastConn {
         self.refresh(roster.effective());
     }
 
-    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.pick_where(ask.draw, barred)
     }
 
     #[inline]
-    fn ask(&mut self, ask: &Ask) -> Option<u32> {
+    fn ask(&mut self, ask: &Ask) -> Option<TargetId> {
         LeastConn::pick(self, ask.draw, ask.exclude)
     }
 
     #[inline(always)]
-    fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+    fn pick(&mut self, draw: Key, exclude: &[TargetId]) -> Option<TargetId> {
         LeastConn::pick(self, draw, exclude)
     }
 
     #[inline]
-    fn take(&mut self, target: u32) {
+    fn take(&mut self, target: TargetId) {
         LeastConn::take(self, target);
     }
 
     #[inline(always)]
-    fn release(&mut self, target: u32) {
+    fn release(&mut self, target: TargetId) {
         LeastConn::release(self, target);
     }
 
@@ -433,7 +435,7 @@ impl Policy for LeastConn {
         self.error_hold_ns
     }
 
-    fn counted_at(&self, target: u32) -> Option<u32> {
+    fn counted_at(&self, target: TargetId) -> Option<u32> {
         Some(self.in_flight(target))
     }
 

@@ -27,7 +27,7 @@
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Release, Traits};
 use crate::balance::roster::Roster;
-use crate::{Kind, Outcome};
+use crate::{Kind, Outcome, TargetId};
 use serde::{Deserialize, Serialize};
 use weir_stats::{Key, math};
 
@@ -75,11 +75,11 @@ impl Cost {
 pub struct PeakEwma {
     decay_ns: f64,
     default_rtt_ns: f64,
-    open: Vec<u32>,
+    open: Vec<TargetId>,
     weights: Vec<f64>,
     costs: Vec<Cost>,
     /// Used within a pick only.
-    rest: Vec<u32>,
+    rest: Vec<TargetId>,
 }
 
 impl PeakEwma {
@@ -100,15 +100,15 @@ impl PeakEwma {
     /// Other weights from now on, of these and perhaps of more targets; estimates and counts go on.
     pub fn refresh(&mut self, weights: &[f64], now_ns: u64) {
         self.open.clear();
-        self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
+        self.open.extend(TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0));
         self.weights.clear();
         self.weights.extend_from_slice(weights);
         self.costs.resize(weights.len(), Cost::unknown(self.default_rtt_ns, now_ns));
     }
 
     /// A target that is another from now on: nothing is known of it.
-    pub fn forget(&mut self, target: u32, now_ns: u64) {
-        let cost = &mut self.costs[target as usize];
+    pub fn forget(&mut self, target: TargetId, now_ns: u64) {
+        let cost = &mut self.costs[target.index()];
         *cost = Cost { in_flight: cost.in_flight, ..Cost::unknown(self.default_rtt_ns, now_ns) };
     }
 
@@ -120,8 +120,8 @@ impl PeakEwma {
     }
 
     /// Requests in flight at a target.
-    pub fn in_flight(&self, target: u32) -> u32 {
-        self.costs[target as usize].in_flight
+    pub fn in_flight(&self, target: TargetId) -> u32 {
+        self.costs[target.index()].in_flight
     }
 
     /// Requests in flight at all targets.
@@ -130,8 +130,8 @@ impl PeakEwma {
     }
 
     /// What a target costs now, ns.
-    pub fn cost_ns(&self, target: u32, now_ns: u64) -> f64 {
-        let cost = &self.costs[target as usize];
+    pub fn cost_ns(&self, target: TargetId, now_ns: u64) -> f64 {
+        let cost = &self.costs[target.index()];
         let decayed = cost.ns * self.weight_of_past(cost.stamp, now_ns);
         if decayed < cost.floor_ns { cost.floor_ns } else { decayed }
     }
@@ -143,15 +143,15 @@ impl PeakEwma {
         }
     }
 
-    fn load(&self, target: u32, now_ns: u64) -> f64 {
-        let cost = &self.costs[target as usize];
+    fn load(&self, target: TargetId, now_ns: u64) -> f64 {
+        let cost = &self.costs[target.index()];
         let requests = f64::from(cost.in_flight + u32::from(cost.cancelled) + 1);
-        self.cost_ns(target, now_ns) * requests / self.weights[target as usize]
+        self.cost_ns(target, now_ns) * requests / self.weights[target.index()]
     }
 
     /// The one to take of two in the order in which they were drawn.
-    fn better(&self, first: u32, second: u32, draw: Key, now_ns: u64) -> u32 {
-        let (a, b) = (&self.costs[first as usize], &self.costs[second as usize]);
+    fn better(&self, first: TargetId, second: TargetId, draw: Key, now_ns: u64) -> TargetId {
+        let (a, b) = (&self.costs[first.index()], &self.costs[second.index()]);
         if (a.failed != b.failed || a.cancelled > 0)
             && let Some(target) = self.by_doubt(first, second, draw.nth(DOUBT))
         {
@@ -162,10 +162,10 @@ impl PeakEwma {
 
     /// The one to take where the first was cancelled or exactly one failed last, if that decides.
     #[cold]
-    fn by_doubt(&self, first: u32, second: u32, draw: Key) -> Option<u32> {
-        let (a, b) = (&self.costs[first as usize], &self.costs[second as usize]);
+    fn by_doubt(&self, first: TargetId, second: TargetId, draw: Key) -> Option<TargetId> {
+        let (a, b) = (&self.costs[first.index()], &self.costs[second.index()]);
         if a.failed != b.failed {
-            let share = self.weights[first as usize] / self.weights[second as usize];
+            let share = self.weights[first.index()] / self.weights[second.index()];
             let passed_over = a.failed && share < 1.0 && draw.unit() >= share;
             return Some(if passed_over { second } else { first });
         }
@@ -173,14 +173,19 @@ impl PeakEwma {
     }
 
     /// Chooses and counts a target that is not barred; `None` if there is none.
-    pub fn pick_where(&mut self, draw: Key, now_ns: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn pick_where(
+        &mut self,
+        draw: Key,
+        now_ns: u64,
+        barred: impl Fn(TargetId) -> bool,
+    ) -> Option<TargetId> {
         let target =
             self.draw_two(draw, now_ns, &barred).or_else(|| self.enumerate(draw, now_ns, &barred))?;
         self.take(target);
         Some(target)
     }
 
-    fn draw_two(&self, draw: Key, now_ns: u64, barred: &impl Fn(u32) -> bool) -> Option<u32> {
+    fn draw_two(&self, draw: Key, now_ns: u64, barred: &impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let n = self.open.len() as u64;
         let mut first = None;
         for trial in 0..if n > 0 { TRIALS } else { 0 } {
@@ -198,7 +203,7 @@ impl PeakEwma {
     }
 
     #[cold]
-    fn enumerate(&mut self, draw: Key, now_ns: u64, barred: &impl Fn(u32) -> bool) -> Option<u32> {
+    fn enumerate(&mut self, draw: Key, now_ns: u64, barred: &impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let (open, rest) = (&self.open, &mut self.rest);
         rest.clear();
         rest.extend(open.iter().copied().filter(|&t| !barred(t)));
@@ -216,21 +221,21 @@ impl PeakEwma {
 
     /// Counts a request at a target that was chosen elsewhere.
     #[inline]
-    pub fn take(&mut self, target: u32) {
-        self.costs[target as usize].in_flight += 1;
+    pub fn take(&mut self, target: TargetId) {
+        self.costs[target.index()].in_flight += 1;
     }
 
     /// A request has come back after `rtt_ns`, or was cancelled then.
-    pub fn done(&mut self, target: u32, now_ns: u64, rtt_ns: u64, outcome: Outcome) {
+    pub fn done(&mut self, target: TargetId, now_ns: u64, rtt_ns: u64, outcome: Outcome) {
         self.release(target);
         // What is wrong with the request says nothing of the target.
         if outcome == Some(Kind::BadRequest) {
             return;
         }
-        let (rtt, known) = (rtt_ns as f64, self.costs[target as usize]);
+        let (rtt, known) = (rtt_ns as f64, self.costs[target.index()]);
         let past = self.weight_of_past(known.stamp, now_ns);
         let decayed = known.ns * past;
-        let cost = &mut self.costs[target as usize];
+        let cost = &mut self.costs[target.index()];
         cost.stamp = known.stamp.max(now_ns);
         if outcome.is_none() {
             cost.ns = if rtt > known.ns { rtt } else { decayed + rtt * (1.0 - past) };
@@ -248,8 +253,8 @@ impl PeakEwma {
     }
 
     /// A request left without an answer that says anything.
-    pub fn release(&mut self, target: u32) {
-        let count = &mut self.costs[target as usize].in_flight;
+    pub fn release(&mut self, target: TargetId) {
+        let count = &mut self.costs[target.index()].in_flight;
         debug_assert!(*count > 0, "a target with nothing in flight released a request");
         *count = count.saturating_sub(1);
     }
@@ -268,26 +273,26 @@ impl Policy for PeakEwma {
         self.refresh(roster.effective(), now_ns);
     }
 
-    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.pick_where(ask.draw, ask.now_ns, barred)
     }
 
     #[inline]
-    fn take(&mut self, target: u32) {
+    fn take(&mut self, target: TargetId) {
         PeakEwma::take(self, target);
     }
 
     #[inline(always)]
-    fn release(&mut self, target: u32) {
+    fn release(&mut self, target: TargetId) {
         PeakEwma::release(self, target);
     }
 
-    fn finished(&mut self, now_ns: u64, target: u32, took_ns: u64, outcome: Outcome) -> Release {
+    fn finished(&mut self, now_ns: u64, target: TargetId, took_ns: u64, outcome: Outcome) -> Release {
         PeakEwma::done(self, target, now_ns, took_ns, outcome);
         Release::Now
     }
 
-    fn counted_at(&self, target: u32) -> Option<u32> {
+    fn counted_at(&self, target: TargetId) -> Option<u32> {
         Some(self.in_flight(target))
     }
 
@@ -295,11 +300,11 @@ impl Policy for PeakEwma {
         self.total_in_flight()
     }
 
-    fn estimate_ns(&self, now_ns: u64, target: u32) -> Option<f64> {
+    fn estimate_ns(&self, now_ns: u64, target: TargetId) -> Option<f64> {
         Some(self.cost_ns(target, now_ns))
     }
 
-    fn forget_target(&mut self, now_ns: u64, target: u32) {
+    fn forget_target(&mut self, now_ns: u64, target: TargetId) {
         self.forget(target, now_ns);
     }
 

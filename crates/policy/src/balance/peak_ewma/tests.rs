@@ -15,10 +15,10 @@ fn close(got_ns: f64, want_ms: f64) {
 }
 
 fn answer(lb: &mut PeakEwma, at: u64, rtt_ms: u64, outcome: Outcome) {
-    end(lb, 0, at, rtt_ms, outcome);
+    end(lb, TargetId(0), at, rtt_ms, outcome);
 }
 
-fn end(lb: &mut PeakEwma, target: u32, at: u64, rtt_ms: u64, outcome: Outcome) {
+fn end(lb: &mut PeakEwma, target: TargetId, at: u64, rtt_ms: u64, outcome: Outcome) {
     lb.take(target);
     lb.done(target, at, rtt_ms * MS, outcome);
 }
@@ -28,7 +28,7 @@ fn shares(lb: &PeakEwma, now_ns: u64) -> Vec<f64> {
     let mut seen = vec![0.0; lb.costs.len()];
     for i in 0..40_000 {
         let draw = Key::new(8).with(i);
-        seen[lb.clone().pick_where(draw, now_ns, |_| false).unwrap() as usize] += 1.0 / 40_000.0;
+        seen[lb.clone().pick_where(draw, now_ns, |_| false).unwrap().index()] += 1.0 / 40_000.0;
     }
     seen
 }
@@ -37,31 +37,32 @@ fn shares(lb: &PeakEwma, now_ns: u64) -> Vec<f64> {
 #[test]
 fn costs_are_those_of_the_formula() {
     let lb1 = lb(1);
-    close(lb1.cost_ns(0, 5 * S), 18.20);
-    close(lb1.cost_ns(0, 10 * S), 11.04);
-    close(lb1.cost_ns(0, 6_931_471_806), 15.00);
+    close(lb1.cost_ns(TargetId(0), 5 * S), 18.20);
+    close(lb1.cost_ns(TargetId(0), 10 * S), 11.04);
+    close(lb1.cost_ns(TargetId(0), 6_931_471_806), 15.00);
     let mut spike = lb(1);
     answer(&mut spike, 0, 1000, None);
     for k in 1..=20u64 {
         answer(&mut spike, k * S, 10, None);
-        close(spike.cost_ns(0, k * S), 10.0 + 990.0 * math::exp(-(k as f64) / 10.0));
+        close(spike.cost_ns(TargetId(0), k * S), 10.0 + 990.0 * math::exp(-(k as f64) / 10.0));
     }
     let mut same = lb(1);
     answer(&mut same, 0, 30, None);
-    close(same.cost_ns(0, 0), 30.0);
+    close(same.cost_ns(TargetId(0), 0), 30.0);
     let mut looked = lb(1);
-    (0..1000).for_each(|i| close(looked.cost_ns(0, i * MS), 30.0 * math::exp(-(i as f64) / 10_000.0)));
+    (0..1000)
+        .for_each(|i| close(looked.cost_ns(TargetId(0), i * MS), 30.0 * math::exp(-(i as f64) / 10_000.0)));
     answer(&mut looked, S, 10, None);
-    close(looked.cost_ns(0, S), 10.0 + 20.0 * math::exp(-0.1));
+    close(looked.cost_ns(TargetId(0), S), 10.0 + 20.0 * math::exp(-0.1));
 }
 
 #[test]
 fn errors_raise_the_cost_and_never_lower_it() {
     let mut failing = lb(1);
     answer(&mut failing, S, 0, Some(Kind::Refused));
-    close(failing.cost_ns(0, S), 30.0 * math::exp(-0.1));
+    close(failing.cost_ns(TargetId(0), S), 30.0 * math::exp(-0.1));
     answer(&mut failing, S, 70, Some(Kind::Timeout));
-    close(failing.cost_ns(0, S), 70.0);
+    close(failing.cost_ns(TargetId(0), S), 70.0);
     let before = failing.costs[0];
     answer(&mut failing, 2 * S, 500, Some(Kind::BadRequest));
     assert_eq!(failing.costs[0], before, "the client's mistake");
@@ -78,8 +79,11 @@ fn the_cheaper_of_two_distinct_draws_is_taken() {
     let shares = |lb: &PeakEwma, barred: u32| {
         let mut seen = [0.0; 3];
         for i in 0..30_000 {
-            seen[lb.clone().pick_where(Key::new(1).with(i), 0, |t| t == barred).unwrap() as usize] +=
-                1.0 / 3e4;
+            seen[lb
+                .clone()
+                .pick_where(Key::new(1).with(i), 0, |t| t == TargetId(barred))
+                .unwrap()
+                .index()] += 1.0 / 3e4;
         }
         seen
     };
@@ -92,7 +96,7 @@ fn the_cheaper_of_two_distinct_draws_is_taken() {
     close(shares(&three, 9), [0.0, 1.0 / 3.0, 2.0 / 3.0]);
     close(shares(&lb(3), 9), [1.0 / 3.0; 3]);
     assert_eq!(lb(2).pick_where(Key::new(1), 0, |_| true), None);
-    assert_eq!(lb(1).pick_where(Key::new(1), 0, |_| false), Some(0));
+    assert_eq!(lb(1).pick_where(Key::new(1), 0, |_| false), Some(TargetId(0)));
 }
 
 /// One of ten is ten times slower: it gets next to nothing.
@@ -103,8 +107,8 @@ fn a_slow_target_is_avoided() {
     for i in 0..20_000u64 {
         let now = i * 5 * MS;
         let t = lb.pick_where(Key::new(3).with(i), now, |_| false).unwrap();
-        seen[t as usize] += 1;
-        let rtt = if t == 9 { 100 } else { 10 };
+        seen[t.index()] += 1;
+        let rtt = if t == TargetId(9) { 100 } else { 10 };
         lb.done(t, now + rtt * MS, rtt * MS, None);
     }
     assert!(seen[9] < 200 && seen[..9].iter().all(|c| (1900..2500).contains(c)), "{seen:?}");
@@ -118,24 +122,24 @@ fn failing_fast_draws_no_traffic() {
         let even = 1.0 / n as f64;
         for (rtt, others) in [(0, 10), (0, 1000), (1000, 10)] {
             let mut lb = lb(n);
-            (1..n as u32).for_each(|t| end(&mut lb, t, 0, others, None));
-            end(&mut lb, 0, 0, rtt, Some(Kind::Status5xx));
+            (1..n as u32).for_each(|t| end(&mut lb, TargetId(t), 0, others, None));
+            end(&mut lb, TargetId(0), 0, rtt, Some(Kind::Status5xx));
             let got = shares(&lb, 0);
             // 4.5 standard errors of 40,000 picks.
             assert!((got[0] - even).abs() < 0.011, "{n}, {rtt} ms against {others} ms: {got:?}");
-            end(&mut lb, 0, 2000 * S, others, None);
-            (1..n as u32).for_each(|t| end(&mut lb, t, 2000 * S, others, None));
+            end(&mut lb, TargetId(0), 2000 * S, others, None);
+            (1..n as u32).for_each(|t| end(&mut lb, TargetId(t), 2000 * S, others, None));
             let got = shares(&lb, 2000 * S);
             assert!(got.iter().all(|g| (g - even).abs() < 0.011), "{n}: {got:?}");
         }
     }
     // One of a tenth of the weight gets a tenth of that.
     let mut light = PeakEwma::new(&[1.0, 0.1, 1.0], 10 * S, 30 * MS);
-    end(&mut light, 1, 0, 0, Some(Kind::Refused));
+    end(&mut light, TargetId(1), 0, 0, Some(Kind::Refused));
     assert!((shares(&light, 0)[1] - 1.0 / 30.0).abs() < 0.005, "{:?}", shares(&light, 0));
     // A heavy one no more than any.
     let mut heavy = PeakEwma::new(&[1.0, 10.0, 1.0], 10 * S, 30 * MS);
-    end(&mut heavy, 1, 0, 0, Some(Kind::Refused));
+    end(&mut heavy, TargetId(1), 0, 0, Some(Kind::Refused));
     assert!((shares(&heavy, 0)[1] - 1.0 / 3.0).abs() < 0.011);
 }
 
@@ -145,18 +149,18 @@ fn a_cancelled_request_raises_the_cost_until_a_success() {
     let cancelled = Some(Kind::Cancelled);
     let mut lb = lb(2);
     answer(&mut lb, 0, 15, cancelled);
-    close(lb.cost_ns(0, 0), 30.0);
-    close(lb.cost_ns(0, S), 30.0 * math::exp(-0.1));
-    close(lb.cost_ns(0, 100 * S), 15.0);
+    close(lb.cost_ns(TargetId(0), 0), 30.0);
+    close(lb.cost_ns(TargetId(0), S), 30.0 * math::exp(-0.1));
+    close(lb.cost_ns(TargetId(0), 100 * S), 15.0);
     answer(&mut lb, 100 * S, 40, cancelled);
     answer(&mut lb, 101 * S, 20, cancelled);
-    close(lb.cost_ns(0, 101 * S), 40.0);
+    close(lb.cost_ns(TargetId(0), 101 * S), 40.0);
     answer(&mut lb, 200 * S, 0, Some(Kind::Refused));
-    close(lb.cost_ns(0, 300 * S), 40.0);
+    close(lb.cost_ns(TargetId(0), 300 * S), 40.0);
     answer(&mut lb, 310 * S, 5, None);
     let w = math::exp(-11.0) * math::exp(-9.9);
-    close(lb.cost_ns(0, 310 * S), 40.0 * w + 5.0 * (1.0 - w));
-    close(lb.cost_ns(0, 1000 * S), 0.0);
+    close(lb.cost_ns(TargetId(0), 310 * S), 40.0 * w + 5.0 * (1.0 - w));
+    close(lb.cost_ns(TargetId(0), 1000 * S), 0.0);
 }
 
 /// What is cancelled each time is tried by one in 64 of the picks that draw it first, not while a request is there, and
@@ -164,16 +168,16 @@ fn a_cancelled_request_raises_the_cost_until_a_success() {
 #[test]
 fn a_target_that_was_cancelled_is_tried_now_and_then() {
     let mut two = lb(2);
-    end(&mut two, 0, S, 15, Some(Kind::Cancelled));
-    end(&mut two, 1, S, 10, None);
+    end(&mut two, TargetId(0), S, 15, Some(Kind::Cancelled));
+    end(&mut two, TargetId(1), S, 10, None);
     let got = shares(&two, S);
     assert!((got[0] - 1.0 / 128.0).abs() < 0.002, "{got:?}");
     let mut busy = two.clone();
-    busy.take(0);
+    busy.take(TargetId(0));
     assert_eq!(shares(&busy, S)[0], 0.0);
     // After so long all that was known before has decayed to nothing.
-    end(&mut two, 0, 2000 * S, 10, None);
-    end(&mut two, 1, 2000 * S, 10, None);
+    end(&mut two, TargetId(0), 2000 * S, 10, None);
+    end(&mut two, TargetId(1), 2000 * S, 10, None);
     assert!((shares(&two, 2000 * S)[0] - 0.5).abs() < 0.011);
 }
 
@@ -188,11 +192,11 @@ fn a_target_that_hangs_is_not_chosen_again_and_again() {
             for (at, t) in open.extract_if(.., |(at, t)| *at + if *t == 0 { 15 * MS } else { 10 * MS } <= now)
             {
                 let (took, outcome) = if t == 0 { (15 * MS, Some(Kind::Cancelled)) } else { (10 * MS, None) };
-                lb.done(t, at + took, took, outcome);
+                lb.done(TargetId(t), at + took, took, outcome);
             }
             let t = lb.pick_where(Key::new(5).with(i), now, |_| false).unwrap();
-            failed += u32::from(t == 0);
-            open.push((now, t));
+            failed += u32::from(t == TargetId(0));
+            open.push((now, t.0));
         }
         assert!((1..=most).contains(&failed), "a request each {} ms: {failed}", gap / MS);
     }
@@ -204,16 +208,18 @@ fn a_target_that_hangs_is_not_chosen_again_and_again() {
 fn after_a_stall_the_first_to_answer_does_not_get_everything() {
     for n in [2, 10] {
         let mut lb = lb(n);
-        (0..100).for_each(|_| (0..n as u32).for_each(|t| end(&mut lb, t, 0, 1000, Some(Kind::Cancelled))));
-        end(&mut lb, 0, S, 60, None);
+        (0..100).for_each(|_| {
+            (0..n as u32).for_each(|t| end(&mut lb, TargetId(t), 0, 1000, Some(Kind::Cancelled)))
+        });
+        end(&mut lb, TargetId(0), S, 60, None);
         let (mut open, mut most) = (Vec::<(u64, u32)>::new(), 0);
         for i in 0..2000u64 {
             let now = S + i * MS;
             for (at, t) in open.extract_if(.., |(at, _)| *at + 60 * MS <= now) {
-                lb.done(t, at + 60 * MS, 60 * MS, None);
+                lb.done(TargetId(t), at + 60 * MS, 60 * MS, None);
             }
             let t = lb.pick_where(Key::new(6).with(i), now, |_| false).unwrap();
-            open.push((now, t));
+            open.push((now, t.0));
             most = most.max(lb.in_flight(t));
         }
         let even = 60 / n as u32;
@@ -297,7 +303,7 @@ fn it_agrees_with_a_model_that_remembers_everything() {
                 let rtt_ms = draw.nth(93).below(60) * draw.nth(94).below(2);
                 let ends = [None, None, Some(Kind::Cancelled), Some(Kind::Status5xx), Some(Kind::BadRequest)];
                 let outcome = ends[draw.nth(95).below(5) as usize];
-                lb.done(t as u32, now, rtt_ms * MS, outcome);
+                lb.done(TargetId(t as u32), now, rtt_ms * MS, outcome);
                 seen[t].in_flight -= 1;
                 seen[t].ended.push((now, rtt_ms as f64, outcome));
             }
@@ -310,7 +316,7 @@ fn it_agrees_with_a_model_that_remembers_everything() {
             }
             let pair = [drawn[0], drawn[1]];
             let want = of_two(pair.map(|t| &seen[t]), pair.map(|t| weights[t]), draw.nth(DOUBT), now);
-            let got = lb.pick_where(draw, now, |_| false).unwrap() as usize;
+            let got = lb.pick_where(draw, now, |_| false).unwrap().index();
             assert!(
                 pair.contains(&got) && want.is_none_or(|at| pair[at] == got),
                 "{pair:?}, {want:?}: {got}"
@@ -319,7 +325,7 @@ fn it_agrees_with_a_model_that_remembers_everything() {
             decided += u32::from(want.is_some());
             seen[got].in_flight += 1;
             for (t, seen) in (0u32..4).zip(&seen) {
-                let (got, want) = (lb.cost_ns(t, now) / 1e6, seen.cost_ms(now));
+                let (got, want) = (lb.cost_ns(TargetId(t), now) / 1e6, seen.cost_ms(now));
                 assert!((got - want).abs() < 1e-9 * (1.0 + want), "{got} ms, not {want}");
             }
         }

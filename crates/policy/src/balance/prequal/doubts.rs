@@ -1,6 +1,6 @@
 //! What a balancer of `lb.prequal` holds against its targets: errors not yet made up for, and requests that were cancelled.
 
-use crate::{Kind, Outcome};
+use crate::{Kind, Outcome, TargetId};
 
 /// More errors in a row than this are as bad as this many: what a target says of its latency ([`super::Busy`]) is smoothed
 /// over eight answers, and twice as many correct it.
@@ -43,12 +43,12 @@ impl Doubts {
 
     /// About a target.
     #[inline]
-    pub fn get(&self, target: u32) -> Doubt {
-        if self.some == 0 { Doubt::default() } else { self.of[target as usize] }
+    pub fn get(&self, target: TargetId) -> Doubt {
+        if self.some == 0 { Doubt::default() } else { self.of[target.index()] }
     }
 
     /// A request ended `took_ns` after its pick; what is held against its target now.
-    pub fn ended(&mut self, target: u32, took_ns: u64, outcome: Outcome) -> Doubt {
+    pub fn ended(&mut self, target: TargetId, took_ns: u64, outcome: Outcome) -> Doubt {
         let mut doubt = self.get(target);
         match outcome {
             None => doubt = Doubt { errors: doubt.errors.saturating_sub(1), floor_ns: 0 },
@@ -61,12 +61,12 @@ impl Doubts {
     }
 
     /// Nothing is known of the target any more.
-    pub fn forget(&mut self, target: u32) {
+    pub fn forget(&mut self, target: TargetId) {
         self.set(target, Doubt::default());
     }
 
-    fn set(&mut self, target: u32, doubt: Doubt) -> Doubt {
-        let old = std::mem::replace(&mut self.of[target as usize], doubt);
+    fn set(&mut self, target: TargetId, doubt: Doubt) -> Doubt {
+        let old = std::mem::replace(&mut self.of[target.index()], doubt);
         self.some += u32::from(doubt != Doubt::default());
         self.some -= u32::from(old != Doubt::default());
         doubt
@@ -95,7 +95,7 @@ mod tests {
                 _ => None,
             };
             account[target].push((took, outcome));
-            doubts.ended(target as u32, took, outcome);
+            doubts.ended(TargetId(target as u32), took, outcome);
             let step = |n: i32, (_, o): &(u64, Outcome)| match o {
                 None => (n - 1).max(0),
                 Some(Kind::Cancelled | Kind::BadRequest) => n,
@@ -105,11 +105,11 @@ mod tests {
             let since = account[target].rsplit(|(_, o)| o.is_none()).next().unwrap_or_default();
             let cancelled = since.iter().filter(|(_, o)| *o == Some(Kind::Cancelled));
             let floor_ns = cancelled.map(|(took, _)| *took).max().unwrap_or(0);
-            assert_eq!(doubts.get(target as u32), Doubt { errors: errors as u8, floor_ns });
-            let clear = |t: &u32| doubts.get(*t) == Doubt::default();
+            assert_eq!(doubts.get(TargetId(target as u32)), Doubt { errors: errors as u8, floor_ns });
+            let clear = |t: &u32| doubts.get(TargetId(*t)) == Doubt::default();
             assert_eq!(doubts.any(), !(0..3).all(|t| clear(&t)));
         }
-        (0..3).for_each(|t| doubts.forget(t));
+        (0..3).for_each(|t| doubts.forget(TargetId(t)));
         assert!(!doubts.any());
     }
 }

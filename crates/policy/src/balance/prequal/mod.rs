@@ -30,7 +30,7 @@ use crate::balance::Ask;
 use crate::balance::policy::{Policy, Release, Traits};
 use crate::balance::random::Random;
 use crate::balance::roster::Roster;
-use crate::{Kind, Outcome};
+use crate::{Kind, Outcome, TargetId};
 pub use busy::Busy;
 use doubts::Doubts;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ const REMEMBERED: usize = 128;
 /// An answer in the pool.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
-    target: u32,
+    target: TargetId,
     rif: u32,
     latency_ns: u64,
     at: u64,
@@ -83,7 +83,7 @@ pub struct Prequal {
     weights: Vec<f64>,
     /// Of the targets of positive weight.
     mean_weight: f64,
-    open: Vec<u32>,
+    open: Vec<TargetId>,
     random: Random,
     doubts: Doubts,
     /// Oldest first.
@@ -97,7 +97,7 @@ pub struct Prequal {
     owed_removals: f64,
     remove_worst: bool,
     /// Those being probed; kept for its memory.
-    asked: Vec<u32>,
+    asked: Vec<TargetId>,
 }
 
 impl Prequal {
@@ -133,18 +133,18 @@ impl Prequal {
     /// Other weights from now on, of these and perhaps of more targets; answers of those that stay are kept.
     pub fn refresh(&mut self, weights: &[f64]) {
         self.open.clear();
-        self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
+        self.open.extend(TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0));
         self.weights.clear();
         self.weights.extend_from_slice(weights);
-        let sum: f64 = self.open.iter().map(|&t| weights[t as usize]).sum();
+        let sum: f64 = self.open.iter().map(|&t| weights[t.index()]).sum();
         self.mean_weight = sum / self.open.len().max(1) as f64;
         self.doubts.grow(weights.len());
         self.random.refresh(weights);
-        self.pool.retain(|a| weights[a.target as usize] > 0.0);
+        self.pool.retain(|a| weights[a.target.index()] > 0.0);
     }
 
     /// The targets to probe for one request, distinct and uniformly drawn, into `out`.
-    pub fn to_probe(&mut self, draw: Key, out: &mut Vec<u32>) {
+    pub fn to_probe(&mut self, draw: Key, out: &mut Vec<TargetId>) {
         out.clear();
         self.owed_probes += self.how.probes;
         let wanted = (self.owed_probes + 1e-9).floor();
@@ -154,17 +154,18 @@ impl Prequal {
             // Distinct draws: the k-th among those left, then the next not drawn (the few drawn are kept in order).
             let mut i = draw.nth(k).below(n - k) as u32;
             for &drawn in out.iter() {
-                i += u32::from(drawn <= i);
+                i += u32::from(drawn.0 <= i);
             }
-            let at = out.partition_point(|&d| d < i);
-            out.insert(at, i);
+            let at = out.partition_point(|d| d.0 < i);
+            out.insert(at, TargetId(i));
         }
-        out.iter_mut().for_each(|i| *i = self.open[*i as usize]);
+        // Places among the open ones until now.
+        out.iter_mut().for_each(|i| *i = self.open[i.index()]);
     }
 
     /// The targets to probe for one request, drawn by its `draw`, into `out`, each with what its answer is to be drawn by
     /// ([`Prequal::probed`]): where answers take their time.
-    pub fn whom(&mut self, draw: Key, out: &mut Vec<(u32, Key)>) {
+    pub fn whom(&mut self, draw: Key, out: &mut Vec<(TargetId, Key)>) {
         let draw = draw.with(PROBES);
         let mut asked = take(&mut self.asked);
         self.to_probe(draw, &mut asked);
@@ -174,7 +175,7 @@ impl Prequal {
     }
 
     /// Probes targets for one request, drawn by its `draw`, where answers are there at once.
-    pub fn probe(&mut self, now_ns: u64, draw: Key, busy: impl Fn(u32) -> Busy) {
+    pub fn probe(&mut self, now_ns: u64, draw: Key, busy: impl Fn(TargetId) -> Busy) {
         let draw = draw.with(PROBES);
         let mut asked = take(&mut self.asked);
         self.to_probe(draw, &mut asked);
@@ -186,8 +187,8 @@ impl Prequal {
     }
 
     /// A target has answered a probe.
-    pub fn probed(&mut self, now_ns: u64, draw: Key, target: u32, rif: u32, latency_ns: u64) {
-        if self.weights.get(target as usize).is_none_or(|w| *w <= 0.0) {
+    pub fn probed(&mut self, now_ns: u64, draw: Key, target: TargetId, rif: u32, latency_ns: u64) {
+        if self.weights.get(target.index()).is_none_or(|w| *w <= 0.0) {
             return;
         }
         self.remember(rif);
@@ -247,7 +248,12 @@ impl Prequal {
     }
 
     /// Chooses a target that is not barred; `None` if there is none.
-    pub fn pick_where(&mut self, draw: Key, now_ns: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn pick_where(
+        &mut self,
+        draw: Key,
+        now_ns: u64,
+        barred: impl Fn(TargetId) -> bool,
+    ) -> Option<TargetId> {
         let age = self.how.age_ns;
         // The oldest stands first.
         let too_old = |a: &Answer| now_ns.saturating_sub(a.at) > age;
@@ -277,7 +283,11 @@ impl Prequal {
 
     /// Where something speaks against targets: one that is tried all the same, and the index of the answer to use.
     #[cold]
-    fn choose_doubting(&self, draw: Key, barred: &impl Fn(u32) -> bool) -> (Option<u32>, Option<usize>) {
+    fn choose_doubting(
+        &self,
+        draw: Key,
+        barred: &impl Fn(TargetId) -> bool,
+    ) -> (Option<TargetId>, Option<usize>) {
         let tried = self.to_try(draw, barred);
         let chosen = match tried {
             Some(target) => self.pool.iter().position(|a| a.target == target),
@@ -287,11 +297,11 @@ impl Prequal {
     }
 
     /// A target that something speaks against and that this request tries all the same.
-    fn to_try(&self, draw: Key, barred: &impl Fn(u32) -> bool) -> Option<u32> {
+    fn to_try(&self, draw: Key, barred: &impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let target = *self.open.get(draw.below(self.open.len() as u64) as usize)?;
         let doubt = self.doubts.get(target);
         let heeded = if doubt.failed() {
-            self.weights[target as usize] / self.mean_weight
+            self.weights[target.index()] / self.mean_weight
         } else if doubt.floor_ns > 0 {
             1.0 / TRIED
         } else {
@@ -305,7 +315,7 @@ impl Prequal {
     }
 
     /// By weight, of those that did not fail if there are any.
-    fn at_random(&self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn at_random(&self, draw: Key, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         if self.doubts.any() {
             let good = self.random.pick_where(draw, |t| barred(t) || self.doubts.get(t).failed());
             if good.is_some() {
@@ -318,7 +328,7 @@ impl Prequal {
     /// The index of the answer to use, among those that are usable; `None` with fewer than two.
     fn best(&self, usable: impl Fn(&Answer) -> bool) -> Option<usize> {
         let threshold = self.threshold();
-        let weight = |a: &Answer| self.weights[a.target as usize];
+        let weight = |a: &Answer| self.weights[a.target.index()];
         let (mut count, mut cold, mut hot) = (0, None, None);
         for (i, a) in self.pool.iter().enumerate().filter(|(_, a)| usable(a)) {
             count += 1;
@@ -359,7 +369,7 @@ impl Prequal {
     }
 
     /// A request has come back after `took_ns`, or was cancelled then.
-    pub fn done(&mut self, target: u32, took_ns: u64, outcome: Outcome) {
+    pub fn done(&mut self, target: TargetId, took_ns: u64, outcome: Outcome) {
         if outcome.is_none() && !self.doubts.any() {
             return;
         }
@@ -377,17 +387,17 @@ impl Prequal {
     }
 
     /// A target that is another from now on: nothing is known of it.
-    pub fn forget(&mut self, target: u32) {
+    pub fn forget(&mut self, target: TargetId) {
         self.doubts.forget(target);
         self.drop_answer(target);
     }
 
-    fn drop_answer(&mut self, target: u32) {
+    fn drop_answer(&mut self, target: TargetId) {
         self.pool.retain(|a| a.target != target);
     }
 
     /// What the answer in the pool says that a target takes, ns; `None` without one.
-    pub fn believed_ns(&self, target: u32) -> Option<f64> {
+    pub fn believed_ns(&self, target: TargetId) -> Option<f64> {
         self.pool.iter().rev().find(|a| a.target == target).map(|a| a.latency_ns as f64)
     }
 
@@ -415,25 +425,25 @@ impl Policy for Prequal {
         self.refresh(roster.effective());
     }
 
-    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.pick_where(ask.draw, ask.now_ns, barred)
     }
 
-    fn done(&mut self, target: u32, outcome: Outcome) -> Release {
+    fn done(&mut self, target: TargetId, outcome: Outcome) -> Release {
         Prequal::done(self, target, 0, outcome);
         Release::Now
     }
 
-    fn finished(&mut self, _now_ns: u64, target: u32, took_ns: u64, outcome: Outcome) -> Release {
+    fn finished(&mut self, _now_ns: u64, target: TargetId, took_ns: u64, outcome: Outcome) -> Release {
         Prequal::done(self, target, took_ns, outcome);
         Release::Now
     }
 
-    fn estimate_ns(&self, _now_ns: u64, target: u32) -> Option<f64> {
+    fn estimate_ns(&self, _now_ns: u64, target: TargetId) -> Option<f64> {
         self.believed_ns(target)
     }
 
-    fn forget_target(&mut self, _now_ns: u64, target: u32) {
+    fn forget_target(&mut self, _now_ns: u64, target: TargetId) {
         self.forget(target);
     }
 

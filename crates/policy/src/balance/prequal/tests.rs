@@ -32,16 +32,16 @@ fn hot_ones_are_avoided_and_the_fastest_cold_one_taken() {
     let mut three = lb(4, keep());
     (0..100).for_each(|_| three.remember(5));
     for (t, rif, ms) in [(0, 10, 1), (1, 2, 50), (2, 3, 20)] {
-        three.probed(0, Key::new(1), t, rif, ms * 1_000_000);
+        three.probed(0, Key::new(1), TargetId(t), rif, ms * 1_000_000);
     }
     assert_eq!(three.threshold(), 5.0);
-    assert_eq!(three.clone().pick_where(Key::new(1), 0, |_| false), Some(2));
-    assert_eq!(three.clone().pick_where(Key::new(1), 0, |t| t == 2), Some(1));
+    assert_eq!(three.clone().pick_where(Key::new(1), 0, |_| false), Some(TargetId(2)));
+    assert_eq!(three.clone().pick_where(Key::new(1), 0, |t| t == TargetId(2)), Some(TargetId(1)));
     let mut hot = lb(4, keep());
     (0..100).for_each(|_| hot.remember(5));
-    hot.probed(0, Key::new(1), 0, 10, 1);
-    hot.probed(0, Key::new(1), 1, 8, 9);
-    assert_eq!(hot.pick_where(Key::new(1), 0, |_| false), Some(1));
+    hot.probed(0, Key::new(1), TargetId(0), 10, 1);
+    hot.probed(0, Key::new(1), TargetId(1), 8, 9);
+    assert_eq!(hot.pick_where(Key::new(1), 0, |_| false), Some(TargetId(1)));
     assert_eq!(hot.pool[1].rif, 9, "and is one fuller now");
 }
 
@@ -49,9 +49,9 @@ fn hot_ones_are_avoided_and_the_fastest_cold_one_taken() {
 fn the_ends_of_the_quantile_are_rif_alone_and_latency_alone() {
     for (q_rif, want) in [(0.0, 1), (1.0, 0)] {
         let mut two = lb(3, PrequalArgs { q_rif, ..keep() });
-        two.probed(0, Key::new(1), 0, 10, 1);
-        two.probed(0, Key::new(1), 1, 2, 50);
-        assert_eq!(two.pick_where(Key::new(1), 0, |_| false), Some(want));
+        two.probed(0, Key::new(1), TargetId(0), 10, 1);
+        two.probed(0, Key::new(1), TargetId(1), 2, 50);
+        assert_eq!(two.pick_where(Key::new(1), 0, |_| false), Some(TargetId(want)));
     }
 }
 
@@ -75,15 +75,15 @@ fn the_threshold_is_that_of_the_last_answers() {
 fn answers_age_are_spent_and_removed() {
     let mut lb = lb(100, DEFAULT);
     for t in 0..40 {
-        lb.probed(u64::from(t), Key::new(1), t, t, 1);
+        lb.probed(u64::from(t), Key::new(1), TargetId(t), t, 1);
         assert!(lb.pooled() <= 16);
     }
-    lb.probed(50, Key::new(1), 39, 0, 1);
+    lb.probed(50, Key::new(1), TargetId(39), 0, 1);
     assert_eq!(lb.pooled(), 16, "the newest of each target only");
     lb.pick_where(Key::new(1), 50, |_| false);
     assert!((14..16).contains(&lb.pooled()), "one removed, perhaps one spent");
-    lb.done(38, 5, Some(Kind::Reset));
-    assert!(lb.pool.iter().all(|a| a.target != 38));
+    lb.done(TargetId(38), 5, Some(Kind::Reset));
+    assert!(lb.pool.iter().all(|a| a.target != TargetId(38)));
     lb.pick_where(Key::new(1), 2_000_000_000, |_| false);
     assert_eq!(lb.pooled(), 0);
 }
@@ -96,23 +96,23 @@ fn probes_go_to_distinct_targets_evenly() {
         lb.to_probe(Key::new(5).with(i), &mut out);
         sent += out.len();
         assert!(out.windows(2).all(|w| w[0] < w[1]) && (2..=3).contains(&out.len()));
-        out.iter().for_each(|&t| seen[t as usize] += 1);
+        out.iter().for_each(|&t| seen[t.index()] += 1);
     }
     assert_eq!(sent, 35_000);
     assert!(seen.iter().all(|c| (4700..5300).contains(c)), "{seen:?}");
     lb.refresh(&[1.0, 0.0]);
     lb.to_probe(Key::new(1), &mut out);
-    assert_eq!(out, [0]);
+    assert_eq!(out, [TargetId(0)]);
 }
 
 #[test]
 fn probes_tell_the_fast_from_the_slow() {
     let mut lb = lb(4, DEFAULT);
-    let busy = |t: u32| Busy { in_flight: 0, alone_ns: if t == 2 { 1 } else { 100 } };
+    let busy = |t| Busy { in_flight: 0, alone_ns: if t == TargetId(2) { 1 } else { 100 } };
     let picks = (0..1000u64).filter(|&i| {
         let draw = Key::new(3).with(i);
         lb.probe(i, draw, busy);
-        lb.pick_where(draw, i, |_| false) == Some(2)
+        lb.pick_where(draw, i, |_| false) == Some(TargetId(2))
     });
     let picked = picks.count();
     assert!(picked > 700, "{picked}: as often as it is probed, three times in four");
@@ -124,23 +124,23 @@ fn without_two_answers_it_is_random() {
     let mut lb = Prequal::new(&[3.0, 1.0, 0.0], DEFAULT);
     let mut seen = [0; 3];
     for i in 0..10_000 {
-        seen[lb.pick_where(Key::new(1).with(i), 0, |_| false).unwrap() as usize] += 1;
+        seen[lb.pick_where(Key::new(1).with(i), 0, |_| false).unwrap().index()] += 1;
     }
     assert!((7_250..7_750).contains(&seen[0]) && seen[2] == 0, "{seen:?}");
-    lb.probed(0, Key::new(1), 0, 0, 1);
-    lb.probed(0, Key::new(1), 1, 0, 1);
+    lb.probed(0, Key::new(1), TargetId(0), 0, 1);
+    lb.probed(0, Key::new(1), TargetId(1), 0, 1);
     lb.refresh(&[0.0, 1.0, 1.0]);
     assert_eq!(lb.pooled(), 1);
-    lb.probed(0, Key::new(1), 0, 0, 1);
+    lb.probed(0, Key::new(1), TargetId(0), 0, 1);
     assert_eq!(lb.pooled(), 1, "a late answer of one that left");
     assert_eq!(lb.pick_where(Key::new(1), 0, |_| true), None);
 }
 
 /// The share of picks that each target gets from one state.
-fn shares(lb: &Prequal, picks: u64, barred: impl Fn(u32) -> bool + Copy) -> Vec<f64> {
+fn shares(lb: &Prequal, picks: u64, barred: impl Fn(TargetId) -> bool + Copy) -> Vec<f64> {
     let mut seen = vec![0u32; lb.weights.len()];
     for i in 0..picks {
-        seen[lb.clone().pick_where(Key::new(8).with(i), 0, barred).unwrap() as usize] += 1;
+        seen[lb.clone().pick_where(Key::new(8).with(i), 0, barred).unwrap().index()] += 1;
     }
     seen.iter().map(|n| f64::from(*n) / picks as f64).collect()
 }
@@ -158,7 +158,7 @@ fn a_target_that_failed_last_gets_one_in_n_at_most() {
             Prequal::new(&weights, PrequalArgs { q_rif: [0.0, 0.84, 1.0][case as usize % 3], ..DEFAULT });
         for step in 0..60 {
             let draw = draw.with(step);
-            let (t, rif) = (draw.below(n as u64) as u32, draw.nth(1).below(4) as u32);
+            let (t, rif) = (TargetId(draw.below(n as u64) as u32), draw.nth(1).below(4) as u32);
             match draw.nth(2).below(4) {
                 0 => lb.done(t, 0, (draw.nth(3).below(2) == 0).then_some(Kind::Status5xx)),
                 1 => lb.done(t, draw.nth(4).below(100), Some(Kind::Cancelled)),
@@ -166,19 +166,19 @@ fn a_target_that_failed_last_gets_one_in_n_at_most() {
             }
         }
         let total: f64 = weights.iter().sum();
-        let is_barred = |t: u32| draw.nth(50 + u64::from(t)).below(6) == 0;
-        let good = (0..n as u32).filter(|t| !is_barred(*t) && !lb.doubts.get(*t).failed()).count();
+        let is_barred = |t: TargetId| draw.nth(50 + u64::from(t.0)).below(6) == 0;
+        let good = TargetId::all(n as u32).filter(|&t| !is_barred(t) && !lb.doubts.get(t).failed()).count();
         if good == 0 {
             continue;
         }
         let got = shares(&lb, 4000, is_barred);
-        for (t, share) in got.iter().enumerate().filter(|(t, _)| lb.doubts.get(*t as u32).failed()) {
-            let most = (1.0 / n as f64).min(weights[t] / total);
+        for (t, share) in (0..).map(TargetId).zip(&got).filter(|(t, _)| lb.doubts.get(*t).failed()) {
+            let most = (1.0 / n as f64).min(weights[t.index()] / total);
             // 4.5 standard errors.
             assert!(*share < most + 4.5 * (most / 4000.0).sqrt(), "case {case}, {t} of {n}: {share}, {most}");
             tight += u32::from(*share > most * 0.8);
         }
-        assert!((0..n).all(|t| got[t] == 0.0 || !is_barred(t as u32)));
+        assert!(TargetId::all(n as u32).all(|t| got[t.index()] == 0.0 || !is_barred(t)));
     }
     assert!(tight > 100, "{tight} get about that: they are tried");
 }
@@ -189,21 +189,21 @@ fn a_target_that_failed_last_gets_one_in_n_at_most() {
 fn failing_fast_draws_no_traffic() {
     for n in [2usize, 10] {
         let (mut lb, mut busy) = (lb(n, DEFAULT), vec![Busy::default(); n]);
-        let mut open: Vec<(u64, u32, u64)> = Vec::new();
+        let mut open: Vec<(u64, TargetId, u64)> = Vec::new();
         let mut share = |from: u64, requests: u64, fails: bool| {
             let mut to_first = 0;
             for i in from..from + requests {
                 let (now, draw) = (i * 2_000_000 / n as u64, Key::new(3).with(i));
                 for (at, t, took) in open.extract_if(.., |(at, _, took)| *at + *took <= now) {
-                    busy[t as usize].left(took);
+                    busy[t.index()].left(took);
                     lb.done(t, took, (at + took == at).then_some(Kind::Status5xx));
                 }
-                lb.probe(now, draw, |t| busy[t as usize]);
+                lb.probe(now, draw, |t| busy[t.index()]);
                 let t = lb.pick_where(draw, now, |_| false).unwrap();
-                busy[t as usize].entered();
+                busy[t.index()].entered();
                 let work = (10e6 * -weir_stats::math::ln(draw.nth(70).unit())) as u64 + 1;
-                open.push((now, t, if t == 0 && fails { 0 } else { work }));
-                to_first += u64::from(t == 0);
+                open.push((now, t, if t == TargetId(0) && fails { 0 } else { work }));
+                to_first += u64::from(t == TargetId(0));
             }
             to_first as f64 / requests as f64
         };
@@ -222,61 +222,61 @@ fn failing_fast_draws_no_traffic() {
 #[test]
 fn as_many_successes_as_errors_are_needed_to_be_believed() {
     let mut three = lb(3, keep());
-    (0..3).for_each(|_| three.done(0, 0, Some(Kind::Status5xx)));
-    (0..3).for_each(|t| three.probed(0, Key::new(1), t, 0, 100 * u64::from(t)));
+    (0..3).for_each(|_| three.done(TargetId(0), 0, Some(Kind::Status5xx)));
+    (0..3).for_each(|t| three.probed(0, Key::new(1), TargetId(t), 0, 100 * u64::from(t)));
     for left in [3, 2, 1] {
         assert!((shares(&three, 8000, |_| false)[0] - 1.0 / 3.0).abs() < 0.02, "{left} to make up for");
-        three.done(0, 100, None);
+        three.done(TargetId(0), 100, None);
     }
     assert_eq!(shares(&three, 100, |_| false), [1.0, 0.0, 0.0], "the fastest again");
-    three.done(0, 0, Some(Kind::BadRequest));
+    three.done(TargetId(0), 0, Some(Kind::BadRequest));
     assert_eq!(three.pooled(), 3, "the client's mistake");
-    three.done(0, 0, Some(Kind::Refused));
+    three.done(TargetId(0), 0, Some(Kind::Refused));
     assert_eq!(three.pooled(), 2);
     // What is hot with requests in flight is not tried; with nothing in flight it is, whatever the quantile.
     (0..100).for_each(|_| three.remember(5));
-    three.probed(0, Key::new(1), 0, 6, 0);
+    three.probed(0, Key::new(1), TargetId(0), 6, 0);
     assert_eq!(shares(&three, 1000, |_| false)[0], 0.0);
-    three.probed(0, Key::new(1), 0, 5, 0);
+    three.probed(0, Key::new(1), TargetId(0), 5, 0);
     assert!(shares(&three, 1000, |_| false)[0] > 0.25);
     three.how.q_rif = 0.0;
     assert_eq!(shares(&three, 1000, |_| false)[0], 0.0);
-    three.probed(0, Key::new(1), 0, 0, 0);
+    three.probed(0, Key::new(1), TargetId(0), 0, 0);
     assert!(shares(&three, 1000, |_| false)[0] > 0.25);
-    three.forget(0);
+    three.forget(TargetId(0));
     assert!(!three.doubts.any() && three.pooled() == 2);
 }
 
 #[test]
 fn where_too_few_answers_are_believed_those_that_failed_are_left_out() {
     let mut four = Prequal::new(&[3.0, 1.0, 1.0, 1.0], keep());
-    [0, 1].into_iter().for_each(|t| four.done(t, 0, Some(Kind::Reset)));
+    [0, 1].into_iter().for_each(|t| four.done(TargetId(t), 0, Some(Kind::Reset)));
     let got = shares(&four, 20_000, |_| false);
     // One draw in four for the heavy one, two thirds of it for the light one; the others share the rest.
     let want = [0.25, 1.0 / 6.0, 7.0 / 24.0, 7.0 / 24.0];
     assert!(got.iter().zip(want).all(|(g, w)| (g - w).abs() < 0.015), "{got:?}");
-    let got = shares(&four, 20_000, |t| t > 1);
+    let got = shares(&four, 20_000, |t| t > TargetId(1));
     assert!((got[0] - 0.75).abs() < 0.12 && got[2] + got[3] == 0.0, "nobody else is left: {got:?}");
 }
 
 #[test]
 fn a_cancelled_request_raises_what_is_believed_until_a_success() {
     let mut three = lb(3, keep());
-    (0..3).for_each(|t| three.probed(0, Key::new(1), t, 0, 100 + u64::from(t)));
-    three.done(0, 150, Some(Kind::Cancelled));
-    three.done(0, 120, Some(Kind::Cancelled));
+    (0..3).for_each(|t| three.probed(0, Key::new(1), TargetId(t), 0, 100 + u64::from(t)));
+    three.done(TargetId(0), 150, Some(Kind::Cancelled));
+    three.done(TargetId(0), 120, Some(Kind::Cancelled));
     assert_eq!(three.pool.iter().map(|a| a.latency_ns).collect::<Vec<_>>(), [150, 101, 102]);
-    three.probed(0, Key::new(1), 0, 0, 100);
-    three.done(0, 0, Some(Kind::Refused));
-    three.probed(0, Key::new(1), 0, 0, 100);
+    three.probed(0, Key::new(1), TargetId(0), 0, 100);
+    three.done(TargetId(0), 0, Some(Kind::Refused));
+    three.probed(0, Key::new(1), TargetId(0), 0, 100);
     assert_eq!(three.pool[2].latency_ns, 150, "an answer and an error say nothing against it");
-    three.probed(0, Key::new(1), 0, 0, 200);
+    three.probed(0, Key::new(1), TargetId(0), 0, 200);
     assert_eq!(three.pool[2].latency_ns, 200, "more than that is believed");
-    three.done(0, 100, None);
-    three.probed(0, Key::new(1), 0, 0, 100);
+    three.done(TargetId(0), 100, None);
+    three.probed(0, Key::new(1), TargetId(0), 0, 100);
     assert_eq!(three.pool[2].latency_ns, 100);
     assert_eq!(shares(&three, 100, |_| false)[0], 1.0);
-    three.done(0, 150, Some(Kind::Cancelled));
+    three.done(TargetId(0), 150, Some(Kind::Cancelled));
     let got = shares(&three, 40_000, |_| false);
     assert!((got[0] - 1.0 / 192.0).abs() < 0.0017, "one in 64 of a third: {got:?}");
 }

@@ -13,6 +13,7 @@
 
 mod classes;
 
+use crate::TargetId;
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
@@ -42,14 +43,14 @@ pub struct RoundRobinArgs {
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     /// Targets of positive weight.
-    open: Vec<u32>,
+    open: Vec<TargetId>,
     /// Index in `open` of the next; equal weights only.
     cursor: usize,
     /// (current value, weight) of each of `open`; empty where weights are equal. The values are those of now on the track
     /// of values only.
     smooth: Vec<(i64, i64)>,
     /// The sequence from all-zero values on, if it is short.
-    cycle: Vec<u32>,
+    cycle: Vec<TargetId>,
     /// Targets by weight: the way through a longer one.
     classes: Box<Classes>,
     track: Track,
@@ -92,7 +93,8 @@ pub fn is_too_long(weights: &[f64]) -> bool {
 impl RoundRobin {
     /// A balancer over targets of these (whole) weights.
     pub fn new(weights: &[f64], start: Start, draw: Key) -> RoundRobin {
-        let open: Vec<u32> = (0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0).collect();
+        let open: Vec<TargetId> =
+            TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0).collect();
         let smooth = values(weights, &open);
         let (cycle, classes) = (Vec::new(), Box::default());
         let mut lb =
@@ -133,7 +135,7 @@ impl RoundRobin {
     /// the old one was left, as a share of its length, so that balancers which started apart stay apart. Where none is
     /// written, those that stay keep their values.
     pub fn refresh(&mut self, weights: &[f64]) {
-        let next = self.open.get(self.cursor).copied().unwrap_or(0);
+        let next = self.open.get(self.cursor).copied().unwrap_or_default();
         let progress = match self.cycle.len() {
             0 => self.cursor as f64 / self.open.len().max(1) as f64,
             length => self.cursor as f64 / length as f64,
@@ -141,11 +143,13 @@ impl RoundRobin {
         if self.track == Track::Classes {
             self.classes.store(&mut self.smooth);
         }
-        let open: Vec<u32> = (0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0).collect();
+        let open: Vec<TargetId> =
+            TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0).collect();
         let smooth = values(weights, &open);
         let old = std::mem::replace(&mut self.open, open);
-        let kept = |t: u32| old.binary_search(&t).ok().and_then(|at| self.smooth.get(at)).map_or(0, |v| v.0);
-        let values: Vec<i64> = self.open.iter().map(|&t| kept(t)).collect();
+        let kept =
+            |t: &TargetId| old.binary_search(t).ok().and_then(|at| self.smooth.get(at)).map_or(0, |v| v.0);
+        let values: Vec<i64> = self.open.iter().map(kept).collect();
         (self.smooth, self.cursor) = (smooth, 0);
         self.write_track();
         if self.smooth.is_empty() {
@@ -161,7 +165,7 @@ impl RoundRobin {
 
     /// The next target; `None` if there is none. The excluded are left out while others remain.
     #[inline]
-    pub fn pick(&mut self, exclude: &[u32]) -> Option<u32> {
+    pub fn pick(&mut self, exclude: &[TargetId]) -> Option<TargetId> {
         if self.open.is_empty() {
             return None;
         }
@@ -181,24 +185,24 @@ impl RoundRobin {
 
     /// The next target that is not barred; `None` if there is none.
     #[cold]
-    pub fn pick_where(&mut self, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn pick_where(&mut self, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         if self.smooth.is_empty() { self.turn_where(barred) } else { self.step_off(barred) }
     }
 
     #[inline]
-    fn turn(&mut self) -> u32 {
+    fn turn(&mut self) -> TargetId {
         let target = self.open[self.cursor];
         self.cursor = if self.cursor + 1 == self.open.len() { 0 } else { self.cursor + 1 };
         target
     }
 
     #[cold]
-    fn turn_where(&mut self, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn turn_where(&mut self, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         (0..self.open.len()).map(|_| self.turn()).find(|&t| !barred(t))
     }
 
     #[inline(never)]
-    fn step_without(&mut self, exclude: &[u32]) -> Option<u32> {
+    fn step_without(&mut self, exclude: &[TargetId]) -> Option<TargetId> {
         if exclude.is_empty() {
             return self.step_on();
         }
@@ -207,7 +211,7 @@ impl RoundRobin {
 
     /// A step of all targets, off the written sequence. Going over to classes is worth as much as a few steps of values, so
     /// it waits until a few in a row have left nobody out.
-    fn step_on(&mut self) -> Option<u32> {
+    fn step_on(&mut self) -> Option<TargetId> {
         if self.track == Track::Values {
             if self.calm < CALM {
                 let calm = self.calm + 1;
@@ -241,7 +245,7 @@ impl RoundRobin {
     }
 
     /// A step of the values, which leaves the written cycle until they are all zero again.
-    fn step_off(&mut self, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn step_off(&mut self, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.leave_track();
         let target = self.step(barred);
         if !self.cycle.is_empty() && self.smooth.iter().all(|(current, _)| *current == 0) {
@@ -250,7 +254,7 @@ impl RoundRobin {
         target
     }
 
-    fn step(&mut self, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn step(&mut self, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let (mut best, mut most, mut total) = (usize::MAX, i64::MIN, 0);
         for (i, ((current, weight), target)) in self.smooth.iter_mut().zip(&self.open).enumerate() {
             if barred(*target) {
@@ -270,10 +274,10 @@ impl RoundRobin {
 /// (0, weight) of each open target, divided by what the weights have in common; nothing where they are equal.
 ///
 /// Weights are whole in the file. Those that slow start or a change at run time makes are kept to a thousandth.
-fn values(weights: &[f64], open: &[u32]) -> Vec<(i64, i64)> {
-    let fraction = open.iter().any(|&i| weights[i as usize].fract() != 0.0);
+fn values(weights: &[f64], open: &[TargetId]) -> Vec<(i64, i64)> {
+    let fraction = open.iter().any(|&i| weights[i.index()].fract() != 0.0);
     let scale = if fraction { 1000.0 } else { 1.0 };
-    let whole = |i: &u32| ((weights[*i as usize] * scale + 0.5 * f64::from(fraction)) as i64).max(1);
+    let whole = |t: &TargetId| ((weights[t.index()] * scale + 0.5 * f64::from(fraction)) as i64).max(1);
     let first = open.first().map(whole);
     if open.iter().map(whole).all(|w| Some(w) == first) {
         return Vec::new();
@@ -299,17 +303,17 @@ impl Policy for RoundRobin {
         self.refresh(roster.effective());
     }
 
-    fn ask_where(&mut self, _ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+    fn ask_where(&mut self, _ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         self.pick_where(barred)
     }
 
     #[inline]
-    fn ask(&mut self, ask: &Ask) -> Option<u32> {
+    fn ask(&mut self, ask: &Ask) -> Option<TargetId> {
         RoundRobin::pick(self, ask.exclude)
     }
 
     #[inline(always)]
-    fn pick(&mut self, _draw: Key, exclude: &[u32]) -> Option<u32> {
+    fn pick(&mut self, _draw: Key, exclude: &[TargetId]) -> Option<TargetId> {
         RoundRobin::pick(self, exclude)
     }
 }
@@ -320,7 +324,7 @@ mod tests {
 
     fn run(weights: &[f64], n: usize) -> Vec<u32> {
         let mut lb = RoundRobin::new(weights, Start::First, Key::new(0));
-        (0..n).map(|_| lb.pick(&[]).unwrap()).collect()
+        (0..n).map(|_| lb.pick(&[]).unwrap().0).collect()
     }
 
     /// The sequence of nginx's commit message, and the same again.
@@ -346,7 +350,7 @@ mod tests {
             let mut lb = RoundRobin::new(&weights, Start::Random, draw);
             let mut seen = vec![0.0; n];
             for _ in 0..cycle {
-                seen[lb.pick(&[]).unwrap() as usize] += 1.0;
+                seen[lb.pick(&[]).unwrap().index()] += 1.0;
             }
             assert_eq!(seen, weights);
             let mut seen = vec![0.0; n];
@@ -364,7 +368,7 @@ mod tests {
         let mut seen = [0; 7];
         for seed in 0..7000 {
             let mut lb = RoundRobin::new(&[1.0; 7], Start::Random, Key::new(seed));
-            seen[lb.pick(&[]).unwrap() as usize] += 1;
+            seen[lb.pick(&[]).unwrap().index()] += 1;
         }
         assert!(seen.iter().all(|c| (850..1150).contains(c)), "{seen:?}");
     }
@@ -377,12 +381,12 @@ mod tests {
     }
 
     /// The algorithm as nginx has it: what the tracks agree with.
-    fn bare(weights: &[f64]) -> impl FnMut(&[u32]) -> u32 {
+    fn bare(weights: &[f64]) -> impl FnMut(&[TargetId]) -> TargetId {
         let weights: Vec<i64> = weights.iter().map(|w| *w as i64).collect();
         let mut current = vec![0; weights.len()];
         move |exclude| {
             let all = exclude.len() == weights.len();
-            let may = |i: &usize| all || !exclude.contains(&(*i as u32));
+            let may = |i: &usize| all || !exclude.contains(&TargetId(*i as u32));
             let (mut best, mut total) = (None, 0);
             for i in (0..weights.len()).filter(may) {
                 current[i] += weights[i];
@@ -393,7 +397,7 @@ mod tests {
             }
             let best = best.unwrap();
             current[best] -= total;
-            best as u32
+            TargetId(best as u32)
         }
     }
 
@@ -412,7 +416,7 @@ mod tests {
             let mut bare = bare(&weights);
             let left_out = draw.nth(30).below(2) as f64 * 0.02;
             for i in 0..1500u64 {
-                let exclude: &[u32] = if draw.with(i).unit() < left_out { &[1] } else { &[] };
+                let exclude: &[TargetId] = if draw.with(i).unit() < left_out { &[TargetId(1)] } else { &[] };
                 seen[lb.track as usize] += 1;
                 if lb.smooth.is_empty() {
                     break;
@@ -437,7 +441,7 @@ mod tests {
                 assert_eq!(lb.track, Track::Classes);
                 other[19] = weights[19] + f64::from(k % 2);
                 lb.refresh(&other);
-                seen[lb.pick(&[]).unwrap() as usize] += 1.0;
+                seen[lb.pick(&[]).unwrap().index()] += 1.0;
             }
             let strays = |i: usize| (seen[i] - 4000.0 * weights[i] / sum).abs();
             assert!((0..20).all(|i| strays(i) < 2.0), "{seen:?} {weights:?}");
@@ -448,9 +452,9 @@ mod tests {
     fn the_excluded_are_left_out_while_others_remain() {
         for weights in [[1.0, 1.0, 1.0], [3.0, 2.0, 1.0]] {
             let mut lb = RoundRobin::new(&weights, Start::First, Key::new(0));
-            assert!((0..20).all(|_| lb.pick(&[0]).unwrap() != 0));
-            assert!((0..20).all(|_| lb.pick(&[0, 1]).unwrap() == 2));
-            assert!(lb.pick(&[0, 1, 2]).is_some());
+            assert!((0..20).all(|_| lb.pick(&[TargetId(0)]).unwrap() != TargetId(0)));
+            assert!((0..20).all(|_| lb.pick(&[TargetId(0), TargetId(1)]).unwrap() == TargetId(2)));
+            assert!(lb.pick(&[TargetId(0), TargetId(1), TargetId(2)]).is_some());
         }
     }
 }

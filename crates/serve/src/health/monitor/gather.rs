@@ -4,6 +4,7 @@ use super::{Monitor, Monitored};
 use crate::metrics::families::Id as Of;
 use crate::metrics::{CheckResult, Metrics, Samples, TargetHealth};
 use std::collections::BTreeMap;
+use weir_policy::TargetId;
 use weir_policy::eligibility::Transition;
 use weir_policy::health::Health;
 
@@ -14,7 +15,7 @@ pub(super) fn counts(pool: &str, targets: &[String], metrics: &Metrics) -> Vec<T
 
 /// A target's health has changed.
 pub(super) fn changed(counts: &[TargetHealth], one: &Transition, now_ns: u64) {
-    let Some(target) = counts.get(one.target as usize) else { return };
+    let Some(target) = counts.get(one.target.index()) else { return };
     let reason = one.reason.name();
     if one.reason.is_ejection() {
         target.ejected(reason);
@@ -24,20 +25,20 @@ pub(super) fn changed(counts: &[TargetHealth], one: &Transition, now_ns: u64) {
 
 /// Targets that are out from the start, or too many at once to be reported one by one, have this reason.
 pub(super) fn settle(counts: &[TargetHealth], health: &Health, now_ns: u64, reason: &'static str) {
-    for (target, counts) in (0..health.len()).zip(counts) {
+    for (target, counts) in TargetId::all(health.len()).zip(counts) {
         counts.is(health.is_eligible(target), reason, now_ns);
     }
 }
 
 impl Monitored {
     /// A check has ended; `None`: without a result.
-    pub(super) fn checked(&self, target: u32, passed: Option<bool>) {
+    pub(super) fn checked(&self, target: TargetId, passed: Option<bool>) {
         let result = match passed {
             Some(true) => CheckResult::Passed,
             Some(false) => CheckResult::Failed,
             None => CheckResult::Skipped,
         };
-        if let Some(target) = self.counts.get(target as usize) {
+        if let Some(target) = self.counts.get(target.index()) {
             target.counts.checks.one(result);
         }
     }
@@ -53,7 +54,7 @@ impl Monitor {
             let pool = &own.counts.pool.label;
             settle(&lb.counts, &lb.health, now_ns, "unknown");
             let mut standing = BTreeMap::from(Health::STANDINGS.map(|state| (state, 0)));
-            for (target, counts) in (0..lb.health.len()).zip(&lb.counts) {
+            for (target, counts) in TargetId::all(lb.health.len()).zip(&lb.counts) {
                 if own.has_target(target) {
                     *standing.entry(lb.health.standing(target)).or_default() += 1;
                     counts.gather(lb.health.is_eligible(target), now_ns, round, out);

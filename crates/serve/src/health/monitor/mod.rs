@@ -25,9 +25,9 @@ use std::task::{Poll, Waker};
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
 use weir_plan::{Lb, Spec, label};
-use weir_policy::Outcome;
 use weir_policy::health::{Health, HealthRecord};
 use weir_policy::snapshot::Snapshot;
+use weir_policy::{Outcome, TargetId};
 
 /// Callbacks for changes in health.
 pub(crate) struct Callbacks {
@@ -150,8 +150,9 @@ impl Monitor {
         let mut all = Vec::new();
         for lb in self.lbs.borrow().iter() {
             let number = counted.entry(lb.label.clone()).or_default();
-            for (index, label) in (0u32..).zip(&lb.labels).filter(|(_, label)| !label.is_empty()) {
-                let known = lb.health.known(now_ns, index);
+            for (target, label) in (0..).map(TargetId).zip(&lb.labels).filter(|(_, label)| !label.is_empty())
+            {
+                let known = lb.health.known(now_ns, target);
                 if !lb.questions.is_empty() || known.out_for_ns.is_some() {
                     all.push((lb.label.clone(), *number, label.clone(), known));
                 }
@@ -168,9 +169,9 @@ impl Monitor {
         let (now_ns, mut counted) = (self.core.now(), BTreeMap::<String, u32>::new());
         for lb in self.lbs.borrow_mut().iter_mut() {
             let number = counted.entry(lb.label.clone()).or_default();
-            for (index, label) in (0u32..).zip(&lb.labels) {
+            for (target, label) in (0..).map(TargetId).zip(&lb.labels) {
                 if let Some(known) = known.get(&(&lb.label, *number, label)) {
-                    lb.health.restore(now_ns, index, *known);
+                    lb.health.restore(now_ns, target, *known);
                 }
             }
             *number += 1;
@@ -197,9 +198,9 @@ impl Monitor {
             return;
         }
         for lb in self.lbs.borrow_mut().iter_mut() {
-            for (index, label) in (0u32..).zip(lb.labels.clone()) {
+            for (target, label) in (0..).map(TargetId).zip(lb.labels.clone()) {
                 if let Some(by_hand) = overrides.get(&(lb.label.clone(), label)) {
-                    by_hand.apply(now_ns, index, lb.weights[index as usize], &mut lb.health);
+                    by_hand.apply(now_ns, target, lb.weights[target.index()], &mut lb.health);
                 }
             }
         }
@@ -251,12 +252,12 @@ impl Monitor {
     }
 
     /// Checks a target, in a task of its own.
-    fn check(self: &Rc<Self>, lb: Id, target: u32) {
-        let asked = self.with(lb, |lb| Some((lb.questions.get(target as usize)?.clone(), lb.ends.clone())));
+    fn check(self: &Rc<Self>, lb: Id, target: TargetId) {
+        let asked = self.with(lb, |lb| Some((lb.questions.get(target.index())?.clone(), lb.ends.clone())));
         let Some((question, ends)) = asked.flatten() else { return };
         let monitor = self.clone();
         self.core.runtime.spawn(async move {
-            let Some(ends) = ends.get(target as usize) else { return };
+            let Some(ends) = ends.get(target.index()) else { return };
             let graph = monitor.graph.borrow().clone();
             let passed = question.ask(&monitor.core, &graph, ends).await;
             monitor.change_one(lb, |now_ns, lb| {
@@ -271,9 +272,9 @@ impl Monitor {
     }
 
     /// Notes the outcome of a request at a target, from any loop.
-    pub fn outcome(&self, lb: Id, target: u32, probe: bool, outcome: Outcome, status: Option<u16>) {
+    pub fn outcome(&self, lb: Id, target: TargetId, probe: bool, outcome: Outcome, status: Option<u16>) {
         let changed = self.with(lb, |lb| {
-            if target >= lb.health.len() {
+            if target.0 >= lb.health.len() {
                 return (false, false);
             }
             if probe {
@@ -437,13 +438,13 @@ impl Monitored {
         let mut health = old.health;
         let (config, draw) = blueprint.health_config(self.node, lb);
         health.configure(config, now_ns, draw);
-        for (index, exists) in (0u32..).zip(&self.exists) {
-            let (i, was) = (index as usize, old.exists.get(index as usize).copied().unwrap_or_default());
+        for (target, exists) in (0..).map(TargetId).zip(&self.exists) {
+            let (i, was) = (target.index(), old.exists.get(target.index()).copied().unwrap_or_default());
             match (was, *exists) {
-                (true, false) => health.remove(index),
-                (false, true) => health.add(now_ns, index, self.weights[i]),
+                (true, false) => health.remove(target),
+                (false, true) => health.add(now_ns, target, self.weights[i]),
                 (true, true) if old.weights[i] != self.weights[i] => {
-                    health.set_weight(index, self.weights[i])
+                    health.set_weight(target, self.weights[i])
                 }
                 _ => {}
             }
@@ -464,7 +465,7 @@ impl Monitored {
     /// Checks whether the node behind each target is usable. `inside`: the balancers that may be behind it.
     fn look_behind(&mut self, now_ns: u64, graph: &Graph, inside: &[Monitored]) {
         let ends = self.ends.clone();
-        for (target, ends) in (0u32..).zip(ends.iter()) {
+        for (target, ends) in (0..).map(TargetId).zip(ends.iter()) {
             let up = ends.all.is_empty() || ends.all.iter().any(|end| is_up(*end, graph, inside));
             if ends.servers().next().is_some() {
                 self.health.set_resolved(now_ns, target, up);
@@ -490,14 +491,14 @@ impl Monitored {
                 false if one.reason.is_ejection() => "ejected",
                 false => "down",
             };
-            let Some(target) = self.names.get(one.target as usize) else { continue };
+            let Some(target) = self.names.get(one.target.index()) else { continue };
             errors.note(|| format!("{target}, a target of {}, is {now} ({})", self.name, one.reason.name()));
         }
         if self.told.half_open.is_empty() {
             gather::settle(&self.counts, &self.health, now_ns, "checks_failed");
         }
         self.told.half_open.resize(self.health.len() as usize, false);
-        for (target, known) in (0u32..).zip(&mut self.told.half_open) {
+        for (target, known) in (0..).map(TargetId).zip(&mut self.told.half_open) {
             let half_open = self.health.is_half_open(target);
             if std::mem::replace(known, half_open) != half_open {
                 self.flags.set_half_open(target, half_open);

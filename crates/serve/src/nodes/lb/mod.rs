@@ -39,7 +39,8 @@ use target_flags::Claim;
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
 use weir_plan::{KeySource, Scope};
-use weir_policy::{Ask, Kind, Operation, PickOutcome as Choice, Ticket, Upstream};
+use weir_policy::retry::BalancerId;
+use weir_policy::{Ask, Kind, Operation, PickOutcome as Choice, TargetId, Ticket, Upstream};
 use weir_stats::Key;
 
 /// The node.
@@ -201,20 +202,20 @@ impl Lb {
         self.choose(ask)
     }
 
-    fn asked<'a>(&self, ex: &Exchange, ctx: &RequestContext, exclude: &'a [u32]) -> Ask<'a> {
+    fn asked<'a>(&self, ex: &Exchange, ctx: &RequestContext, exclude: &'a [TargetId]) -> Ask<'a> {
         let key = self.key.as_ref().and_then(|source| View::new(ex, ctx.edits.as_deref()).key(source));
         let sticky = self.sticky.as_ref().and_then(|s| s.target(ex));
         Ask { draw: ctx.way.choice(self.choice), key, now_ns: self.core.recent(), exclude, sticky }
     }
 
     /// Targets that other attempts of this request have tried or are using.
-    fn excluded(&self, ctx: &RequestContext) -> Vec<u32> {
+    fn excluded(&self, ctx: &RequestContext) -> Vec<TargetId> {
         let mut exclude = Vec::new();
         if let Some((_, tried)) = &ctx.tried {
-            tried.borrow().add_to(self.id.0, &mut exclude);
+            tried.borrow().add_to(self.balancer(), &mut exclude);
         }
         if let Some((open, me)) = &ctx.open {
-            let others = |pick: &&OpenPick| pick.attempt != *me && pick.balancer == self.id.0;
+            let others = |pick: &&OpenPick| pick.attempt != *me && pick.balancer == self.balancer();
             exclude.extend(open.borrow().iter().filter(others).map(|pick| pick.target));
         }
         exclude
@@ -237,6 +238,7 @@ impl Lb {
         }
         if let Some(semaphore) = permits {
             semaphore.changes(|target, full| {
+                let target = TargetId(target);
                 upstream.set_full(target, full);
                 self.note(|| Operation::Full { target, full });
             });
@@ -249,7 +251,7 @@ impl Lb {
         let permits = self.state.permits();
         self.update(&mut upstream, permits.as_deref(), ask.now_ns);
         // Targets of a later graph than this one.
-        let mut foreign: Vec<u32> = Vec::new();
+        let mut foreign: Vec<TargetId> = Vec::new();
         loop {
             let without;
             let ask = if foreign.is_empty() {
@@ -273,7 +275,7 @@ impl Lb {
             }
             let permit = match &permits {
                 None => None,
-                Some(semaphore) => match semaphore.take(target) {
+                Some(semaphore) => match semaphore.take(target.0) {
                     Some(permit) => Some(permit),
                     // Another loop was faster.
                     None => {
@@ -302,15 +304,20 @@ impl Lb {
         }
     }
 
+    /// Its identity, by which requests remember the targets that they have tried.
+    fn balancer(&self) -> BalancerId {
+        BalancerId(self.id.0)
+    }
+
     /// Whether a target is in this graph.
-    fn knows(&self, target: u32) -> bool {
-        self.targets.get(target as usize).is_some_and(Option::is_some)
+    fn knows(&self, target: TargetId) -> bool {
+        self.targets.get(target.index()).is_some_and(Option::is_some)
     }
 
     /// Whether all targets of this graph were removed: its requests go to those of the newest graph.
     #[cold]
     fn is_superseded(&self) -> bool {
-        !(0..).zip(&self.targets).any(|(index, target)| target.is_some() && self.state.has(index))
+        !(0..).zip(&self.targets).any(|(index, target)| target.is_some() && self.state.has(TargetId(index)))
     }
 
     fn go(
@@ -348,17 +355,17 @@ impl Lb {
         permit: Option<Permit>,
     ) -> Result<Routed, Failure> {
         if let Some((rule, tried)) = &ctx.tried {
-            tried.borrow_mut().picked(*rule, self.id.0, ticket.target);
+            tried.borrow_mut().picked(*rule, self.balancer(), ticket.target);
         }
         if let Some((open, me)) = &ctx.open {
-            let pick = OpenPick { attempt: *me, balancer: self.id.0, target: ticket.target };
+            let pick = OpenPick { attempt: *me, balancer: self.balancer(), target: ticket.target };
             open.borrow_mut().push(pick);
         }
         ctx.way.goes_on();
         self.counts.begins(ticket.target);
         ctx.abort.push(self.state.abort(ticket.target));
-        let hold = TargetHold::new(self.clone(), self.id.0, ticket, ctx.tried.clone(), permit);
-        match self.targets.get(ticket.target as usize) {
+        let hold = TargetHold::new(self.clone(), self.balancer(), ticket, ctx.tried.clone(), permit);
+        match self.targets.get(ticket.target.index()) {
             Some(Some(node)) => Ok(Routed { node: *node, hold: Some(hold), has_moved: false }),
             _ => Err(Failure::new(Kind::NoTarget)),
         }

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use weir_net::io::timers::{Sleep, has_ended};
 use weir_plan::Scope;
 use weir_plan::fixed::OWNER_ANSWER_NS;
-use weir_policy::{Ask, Kind, Outcome, PickOutcome as Choice, Ticket};
+use weir_policy::{Ask, Kind, Outcome, PickOutcome as Choice, TargetId, Ticket};
 use weir_stats::Key;
 
 /// A message to the owner.
@@ -29,7 +29,7 @@ pub(crate) enum ToOwner {
     /// A request has come back from a target.
     Outcome {
         lb: Id,
-        target: u32,
+        target: TargetId,
         /// Whether it was the request that probed the target.
         probe: bool,
         outcome: Outcome,
@@ -61,8 +61,8 @@ pub(crate) struct PickRequest {
     pub lb: Id,
     draw: Key,
     key: Option<u64>,
-    exclude: Vec<u32>,
-    sticky: Option<u32>,
+    exclude: Vec<TargetId>,
+    sticky: Option<TargetId>,
     /// Whether it is the first question, not one after waiting.
     first: bool,
     answer: oneshot::Sender<Answer>,
@@ -209,7 +209,7 @@ impl Lb {
         self: &Rc<Self>,
         ex: &Exchange,
         ctx: &RequestContext,
-        exclude: &[u32],
+        exclude: &[TargetId],
     ) -> Result<Option<Answer>, Failure> {
         let nobody_waits = self.semaphore.as_ref().is_none_or(|semaphore| semaphore.queue.is_empty());
         if nobody_waits {

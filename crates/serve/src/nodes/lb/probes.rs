@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use weir_model::probe::ProbeWay;
 use weir_policy::prequal::Busy;
-use weir_policy::{Ask, Operation};
+use weir_policy::{Ask, Operation, TargetId};
 use weir_stats::Key;
 
 /// The paths of probes.
@@ -32,7 +32,7 @@ impl Lb {
         if probes.ways.is_empty() { self.probe_at_once(ask) } else { self.send_probes(probes, ask) }
     }
 
-    fn busy(&self, target: u32) -> Busy {
+    fn busy(&self, target: TargetId) -> Busy {
         self.state.flags().load(target).map(|load| load.busy()).unwrap_or_default()
     }
 
@@ -59,7 +59,7 @@ impl Lb {
         }
         self.note(|| Operation::Asked { draw: ask.draw.bits() });
         for (target, draw) in whom {
-            let times = probes.ways.get(target as usize).map_or(Some((0, 0)), |way| way.times(draw));
+            let times = probes.ways.get(target.index()).map_or(Some((0, 0)), |way| way.times(draw));
             if let Some((out_ns, back_ns)) = times {
                 self.core.runtime.spawn(self.clone().ask_target(target, draw, out_ns, back_ns));
             }
@@ -67,7 +67,7 @@ impl Lb {
     }
 
     /// Sends one probe, there and back.
-    async fn ask_target(self: Rc<Self>, target: u32, draw: Key, out_ns: u64, back_ns: u64) {
+    async fn ask_target(self: Rc<Self>, target: TargetId, draw: Key, out_ns: u64, back_ns: u64) {
         if out_ns > 0 {
             self.core.timers.after(out_ns).await;
         }

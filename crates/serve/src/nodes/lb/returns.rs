@@ -5,7 +5,7 @@ use crate::exchange::hold::{Completion, InFlightCounter};
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Kind, Operation, Release, Table, Ticket};
+use weir_policy::{Kind, Operation, Release, Table, TargetId, Ticket};
 
 /// A change of health, which the owner sends to a balancer's loops.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Lb {
     }
 
     /// Whether the target still exists.
-    pub fn has_target(&self, target: u32) -> bool {
+    pub fn has_target(&self, target: TargetId) -> bool {
         self.state.upstream.borrow().roster().exists(target)
     }
 }

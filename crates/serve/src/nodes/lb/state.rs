@@ -8,8 +8,8 @@ use crate::sync::{LocalSemaphore, Permit};
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use weir_policy::Upstream;
 use weir_policy::config::Balance;
+use weir_policy::{TargetId, Upstream};
 use weir_stats::Key;
 
 /// The configuration that the state belongs to.
@@ -51,7 +51,7 @@ pub(crate) struct LbState {
     limit: RefCell<Option<Rc<LocalSemaphore>>>,
     limited_since_ns: Cell<u64>,
     /// Permits of requests of other loops.
-    pub lent: RefCell<Vec<(u32, Permit)>>,
+    pub lent: RefCell<Vec<(TargetId, Permit)>>,
     /// When the policy next changes by itself, ns.
     pub due_ns: Cell<u64>,
     /// Whether the policy knows which targets are being probed.
@@ -61,8 +61,8 @@ pub(crate) struct LbState {
 impl LbState {
     /// A state without picks; `upstream` has that shape.
     pub fn new(shape: &Shape, mut upstream: Upstream, flags: Arc<TargetFlags>) -> LbState {
-        let gone = (0..).zip(&shape.exists).filter(|(_, exists)| !**exists);
-        gone.for_each(|(index, _)| upstream.remove(0, index));
+        let gone = (0..).map(TargetId).zip(&shape.exists).filter(|(_, exists)| !**exists);
+        gone.for_each(|(target, _)| upstream.remove(0, target));
         let slot = |exists: &bool| Slot { exists: *exists, ..Slot::default() };
         LbState {
             balance: RefCell::new(shape.balance.clone()),
@@ -85,19 +85,19 @@ impl LbState {
         shape: &Shape,
         flags: Arc<TargetFlags>,
         draw: Key,
-    ) -> Vec<(u32, AbortFlag)> {
+    ) -> Vec<(TargetId, AbortFlag)> {
         let (mut upstream, mut slots, mut gone) =
             (self.upstream.borrow_mut(), self.slots.borrow_mut(), Vec::new());
-        for (index, exists) in (0..).zip(&shape.exists) {
-            let i = index as usize;
+        for (target, exists) in (0..).map(TargetId).zip(&shape.exists) {
+            let i = target.index();
             match (slots.get(i).is_some_and(|slot| slot.exists), *exists) {
                 (true, false) => {
-                    upstream.remove(now_ns, index);
+                    upstream.remove(now_ns, target);
                     slots[i].exists = false;
-                    gone.push((index, slots[i].abort.clone()));
+                    gone.push((target, slots[i].abort.clone()));
                 }
                 (false, true) => {
-                    upstream.add_at(now_ns, index, shape.weights[i], &shape.names[i]);
+                    upstream.add_at(now_ns, target, shape.weights[i], &shape.names[i]);
                     let new = Slot { exists: true, ..Slot::default() };
                     match slots.get_mut(i) {
                         Some(slot) => *slot = new,
@@ -108,17 +108,17 @@ impl LbState {
             }
         }
         if *self.balance.borrow() != shape.balance {
-            let counted = |index: u32| slots.get(index as usize).map_or(0, |slot| slot.counted.get());
+            let counted = |target: TargetId| slots.get(target.index()).map_or(0, |slot| slot.counted.get());
             upstream.change_policy(now_ns, &shape.balance, &shape.names, counted, draw);
             shape.balance.clone_into(&mut self.balance.borrow_mut());
         }
         upstream.pass_over_for(shape.pass_over_ns);
         let before = self.flags.replace(flags.clone());
-        for (index, slot) in (0..).zip(slots.iter()) {
-            if !flags.has_load_of(&before, index) {
+        for (target, slot) in (0..).map(TargetId).zip(slots.iter()) {
+            if !flags.has_load_of(&before, target) {
                 let told = slot.told.take();
                 slot.told_since_ns.set(now_ns);
-                if let Some(load) = before.load(index) {
+                if let Some(load) = before.load(target) {
                     load.forget(told);
                 }
             }
@@ -138,7 +138,7 @@ impl LbState {
         }
         self.limited_since_ns.set(now_ns);
         let mut upstream = self.upstream.borrow_mut();
-        let full: Vec<u32> = upstream.full().iter().collect();
+        let full: Vec<TargetId> = upstream.full().iter().map(TargetId).collect();
         full.into_iter().for_each(|target| upstream.set_full(target, false));
         drop(upstream);
         for (target, slot) in (0..).zip(self.slots.borrow().iter()) {
@@ -167,20 +167,20 @@ impl LbState {
     }
 
     /// The flag that ends requests at a target.
-    pub fn abort(&self, target: u32) -> AbortFlag {
+    pub fn abort(&self, target: TargetId) -> AbortFlag {
         let slots = self.slots.borrow();
-        let slot = slots.get(target as usize);
+        let slot = slots.get(target.index());
         slot.map(|slot| slot.abort.clone()).unwrap_or_default()
     }
 
     /// Whether it has a target of this index.
-    pub fn has(&self, target: u32) -> bool {
-        self.slots.borrow().get(target as usize).is_some_and(|slot| slot.exists)
+    pub fn has(&self, target: TargetId) -> bool {
+        self.slots.borrow().get(target.index()).is_some_and(|slot| slot.exists)
     }
 
     /// Counts a request at a target.
-    pub fn count(&self, target: u32) {
-        if let Some(slot) = self.slots.borrow().get(target as usize) {
+    pub fn count(&self, target: TargetId) {
+        if let Some(slot) = self.slots.borrow().get(target.index()) {
             slot.counted.set(slot.counted.get() + 1);
             if let Some(load) = self.flags.borrow().load(target) {
                 slot.told.set(slot.told.get() + 1);
@@ -190,9 +190,9 @@ impl LbState {
     }
 
     /// Reports to the load that a request picked at `at_ns` has ended.
-    pub fn left(&self, target: u32, at_ns: u64, now_ns: u64) {
+    pub fn left(&self, target: TargetId, at_ns: u64, now_ns: u64) {
         let (slots, flags) = (self.slots.borrow(), self.flags.borrow());
-        if let (Some(load), Some(slot)) = (flags.load(target), slots.get(target as usize))
+        if let (Some(load), Some(slot)) = (flags.load(target), slots.get(target.index()))
             && at_ns >= slot.told_since_ns.get()
             && let Some(told) = slot.told.get().checked_sub(1)
         {
@@ -202,9 +202,9 @@ impl LbState {
     }
 
     /// Removes the count of a request that was picked at `at_ns`.
-    pub fn uncount(&self, target: u32, at_ns: u64) {
+    pub fn uncount(&self, target: TargetId, at_ns: u64) {
         let mut free = None;
-        if let Some(slot) = self.slots.borrow().get(target as usize) {
+        if let Some(slot) = self.slots.borrow().get(target.index()) {
             slot.counted.set(slot.counted.get().saturating_sub(1));
             if at_ns <= self.limited_since_ns.get() {
                 free = slot.stand_ins.borrow_mut().pop();
@@ -215,7 +215,7 @@ impl LbState {
     }
 
     /// The number of requests that this thread counts at a target.
-    pub fn in_flight(&self, target: u32) -> u32 {
-        self.slots.borrow().get(target as usize).map_or(0, |slot| slot.counted.get())
+    pub fn in_flight(&self, target: TargetId) -> u32 {
+        self.slots.borrow().get(target.index()).map_or(0, |slot| slot.counted.get())
     }
 }

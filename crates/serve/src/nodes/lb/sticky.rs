@@ -10,6 +10,7 @@ use crate::exchange::RequestContext;
 use crate::exchange::hold::{Hold, Holds};
 use crate::exchange::reply::{Answer, ReplySource};
 use std::rc::Rc;
+use weir_policy::TargetId;
 use weir_policy::key;
 use weir_policy::sticky::Cookies;
 
@@ -23,8 +24,8 @@ impl Sticky {
     /// The cookies of this name, made with this key.
     pub fn new(name: &str, targets: &[String], exists: &[bool], key: [u64; 2]) -> Sticky {
         let mut cookies = Cookies::new(key);
-        let there = (0..).zip(targets).zip(exists).filter(|(_, exists)| **exists);
-        let (indices, names): (Vec<u32>, Vec<&String>) = there.map(|(target, _)| target).unzip();
+        let there = (0..).map(TargetId).zip(targets).zip(exists).filter(|(_, exists)| **exists);
+        let (indices, names): (Vec<TargetId>, Vec<&String>) = there.map(|(target, _)| target).unzip();
         for (target, name) in indices.into_iter().zip(key::distinct(&names)) {
             cookies.set(target, Some(&name));
         }
@@ -32,12 +33,12 @@ impl Sticky {
     }
 
     /// The target that the request names.
-    pub fn target(&self, ex: &Exchange) -> Option<u32> {
+    pub fn target(&self, ex: &Exchange) -> Option<TargetId> {
         self.cookies.target(ex.request.cookie(&self.name)?)
     }
 
     /// The Set-Cookie value of a target.
-    fn set_cookie(&self, target: u32, secure: bool) -> Option<String> {
+    fn set_cookie(&self, target: TargetId, secure: bool) -> Option<String> {
         let value = self.cookies.value(target)?;
         let secure = if secure { "; Secure" } else { "" };
         Some(format!("{}={value}; Path=/; HttpOnly; SameSite=Lax{secure}", self.name))

@@ -8,6 +8,7 @@
 use crate::nodes::lb::load::Load;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
+use weir_policy::TargetId;
 
 /// No request may probe it: it is healthy, or out.
 const CLOSED: u8 = 0;
@@ -57,8 +58,8 @@ impl TargetFlags {
         loads: Box<[Option<Arc<Load>>]>,
     ) -> TargetFlags {
         let new = TargetFlags::new(exists.len(), wants_successes, loads);
-        for ((target, exists), probe) in (0..).zip(exists).zip(&new.probes) {
-            let before = self.probes.get(target as usize).filter(|_| exists).map(|probe| probe.load(SeqCst));
+        for ((target, exists), probe) in (0..).map(TargetId).zip(exists).zip(&new.probes) {
+            let before = self.probes.get(target.index()).filter(|_| exists).map(|probe| probe.load(SeqCst));
             if let Some(before) = before.filter(|before| *before != CLOSED) {
                 probe.store(before, SeqCst);
                 new.on_probation.fetch_add(1, SeqCst);
@@ -74,18 +75,18 @@ impl TargetFlags {
     }
 
     /// Shows a loop's balancer which targets are being probed.
-    pub fn show(&self, mut tell: impl FnMut(u32, bool)) {
-        for (target, probe) in (0u32..).zip(&self.probes) {
+    pub fn show(&self, mut tell: impl FnMut(TargetId, bool)) {
+        for (target, probe) in (0..).map(TargetId).zip(&self.probes) {
             tell(target, probe.load(SeqCst) == TAKEN);
         }
     }
 
     /// Claims a picked target.
-    pub fn claim(&self, target: u32) -> Claim {
+    pub fn claim(&self, target: TargetId) -> Claim {
         if !self.has_probation() {
             return Claim::Open;
         }
-        let Some(probe) = self.probes.get(target as usize) else { return Claim::Open };
+        let Some(probe) = self.probes.get(target.index()) else { return Claim::Open };
         match probe.compare_exchange(FREE, TAKEN, SeqCst, SeqCst) {
             Ok(_) => Claim::Probe,
             Err(TAKEN) => Claim::Tried,
@@ -94,16 +95,16 @@ impl TargetFlags {
     }
 
     /// Frees the probe of a target whose request had no result.
-    pub fn free_probe(&self, target: u32) {
-        if let Some(probe) = self.probes.get(target as usize) {
+    pub fn free_probe(&self, target: TargetId) {
+        if let Some(probe) = self.probes.get(target.index()) {
             // If the target was removed meanwhile it stays closed.
             let _ = probe.compare_exchange(TAKEN, FREE, SeqCst, SeqCst);
         }
     }
 
     /// Sets whether one request may probe the target.
-    pub fn set_half_open(&self, target: u32, half_open: bool) {
-        let Some(probe) = self.probes.get(target as usize) else { return };
+    pub fn set_half_open(&self, target: TargetId, half_open: bool) {
+        let Some(probe) = self.probes.get(target.index()) else { return };
         let before = if half_open {
             // Before the state, so that a loop that could see it free checks at all.
             self.on_probation.fetch_add(1, SeqCst);
@@ -117,13 +118,13 @@ impl TargetFlags {
     }
 
     /// The load of a target; `None`: it is not probed.
-    pub fn load(&self, target: u32) -> Option<&Load> {
-        self.loads.get(target as usize)?.as_deref()
+    pub fn load(&self, target: TargetId) -> Option<&Load> {
+        self.loads.get(target.index())?.as_deref()
     }
 
     /// Whether a target's load is the same object as in another set of flags.
-    pub fn has_load_of(&self, other: &TargetFlags, target: u32) -> bool {
-        let of = |flags: &TargetFlags| flags.loads.get(target as usize).cloned().flatten();
+    pub fn has_load_of(&self, other: &TargetFlags, target: TargetId) -> bool {
+        let of = |flags: &TargetFlags| flags.loads.get(target.index()).cloned().flatten();
         match (of(self), of(other)) {
             (Some(own), Some(other)) => Arc::ptr_eq(&own, &other),
             (own, other) => own.is_none() && other.is_none(),
@@ -131,13 +132,13 @@ impl TargetFlags {
     }
 
     /// Whether the monitor needs a target's successes.
-    pub fn wants_successes(&self, target: u32) -> bool {
-        self.wants_successes.get(target as usize).is_some_and(|h| h.load(SeqCst))
+    pub fn wants_successes(&self, target: TargetId) -> bool {
+        self.wants_successes.get(target.index()).is_some_and(|h| h.load(SeqCst))
     }
 
     /// Sets whether the monitor needs them.
-    pub fn set_wants_successes(&self, target: u32, wants_successes: bool) {
-        if let Some(h) = self.wants_successes.get(target as usize) {
+    pub fn set_wants_successes(&self, target: TargetId, wants_successes: bool) {
+        if let Some(h) = self.wants_successes.get(target.index()) {
             h.store(wants_successes, SeqCst);
         }
     }
@@ -150,13 +151,13 @@ mod tests {
     #[test]
     fn one_claims_a_target_on_probation() {
         let flags = TargetFlags::new(2, false, Box::default());
-        assert_eq!((flags.claim(0), flags.claim(9)), (Claim::Open, Claim::Open));
-        flags.set_half_open(0, true);
-        assert_eq!([0, 0, 1].map(|t| flags.claim(t)), [Claim::Probe, Claim::Tried, Claim::Open]);
-        flags.free_probe(0);
-        assert_eq!([0, 0].map(|t| flags.claim(t)), [Claim::Probe, Claim::Tried]);
-        flags.set_half_open(0, false);
-        flags.free_probe(0);
-        assert!(flags.claim(0) == Claim::Open && !flags.has_probation());
+        assert_eq!((flags.claim(TargetId(0)), flags.claim(TargetId(9))), (Claim::Open, Claim::Open));
+        flags.set_half_open(TargetId(0), true);
+        assert_eq!([0, 0, 1].map(|t| flags.claim(TargetId(t))), [Claim::Probe, Claim::Tried, Claim::Open]);
+        flags.free_probe(TargetId(0));
+        assert_eq!([0, 0].map(|t| flags.claim(TargetId(t))), [Claim::Probe, Claim::Tried]);
+        flags.set_half_open(TargetId(0), false);
+        flags.free_probe(TargetId(0));
+        assert!(flags.claim(TargetId(0)) == Claim::Open && !flags.has_probation());
     }
 }
