@@ -89,10 +89,19 @@ pub fn render_response(
             field(out, b"Upgrade", protocol);
         }
     } else if status >= 200 {
-        if to.close || body == Framing::Close {
-            out.extend_from_slice(b"Connection: close\r\n");
-        } else if to.keep_alive_10 {
-            out.extend_from_slice(b"Connection: keep-alive\r\n");
+        // RFC 9110 §15.5.22: 426 names the protocols that the server wants, which belong to the connection.
+        let upgrades = status == 426 && response.block.seen.has(Name::Upgrade);
+        match (to.close || body == Framing::Close, upgrades) {
+            (true, true) => out.extend_from_slice(b"Connection: close, upgrade\r\n"),
+            (true, false) => out.extend_from_slice(b"Connection: close\r\n"),
+            (false, true) => out.extend_from_slice(b"Connection: upgrade\r\n"),
+            (false, false) if to.keep_alive_10 => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+            (false, false) => {}
+        }
+        if upgrades {
+            for protocol in response.block.known(Name::Upgrade) {
+                field(out, b"Upgrade", protocol);
+            }
         }
     }
     out.extend_from_slice(b"\r\n");

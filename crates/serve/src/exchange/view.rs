@@ -71,11 +71,20 @@ impl<'a> View<'a> {
         self.fill_with(template, self.host())
     }
 
-    /// The same for a Location: a port belongs to a scheme, so the request's port is left out for another scheme.
-    pub fn fill_location(&self, template: &str) -> Vec<u8> {
+    /// The same for a Location: a port belongs to a scheme, so the request's port is left out for another scheme. `None`:
+    /// the request lacks a part of it, the host (HTTP/1.0) or a path (`OPTIONS *`).
+    pub fn fill_location(&self, template: &str) -> Option<Vec<u8>> {
+        let lacks = |piece| match piece {
+            Piece::Host => self.host().is_empty(),
+            Piece::Uri => !self.target().starts_with(b"/"),
+            Piece::Text(_) | Piece::Client => false,
+        };
+        if pieces(template).into_iter().any(lacks) {
+            return None;
+        }
         let other = if self.ex.is_https() { "http://" } else { "https://" };
         let host = if template.starts_with(other) { without_port(self.host()) } else { self.host() };
-        self.fill_with(template, host)
+        Some(self.fill_with(template, host))
     }
 
     fn fill_with(&self, template: &str, host: &[u8]) -> Vec<u8> {

@@ -64,7 +64,7 @@ pub(super) async fn run(
                 return holds.around(answer);
             }
             Node::Answer(own) => return holds.around(Ok(Reply::own(own.clone()))),
-            Node::Redirect(redirect) => return holds.around(Ok(Reply::own(redirect.answer(&ex, &ctx)))),
+            Node::Redirect(redirect) => return holds.around(redirect.answer(&ex, &ctx).map(Reply::own)),
             Node::Rewrite(rewrite) => return holds.around(Box::pin(rewrite.run(ex, ctx)).await),
             Node::Buffered(buffered) => return holds.around(Box::pin(buffered.run(ex, ctx)).await),
             Node::Retry(retry) => return holds.around(Box::pin(retry.clone().run(ex, at, ctx)).await),

@@ -153,6 +153,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_policy::TargetId;
 
     #[test]
     fn who_has_the_same_labels_counts_in_one_place() {

@@ -2,10 +2,9 @@
 //!
 //! Draws: nothing.
 
-use crate::exchange::Exchange;
-use crate::exchange::RequestContext;
 use crate::exchange::reply::LocalAnswer;
 use crate::exchange::view::View;
+use crate::exchange::{Exchange, Failure, RequestContext};
 use std::rc::Rc;
 
 /// The node.
@@ -18,16 +17,19 @@ pub(crate) struct Redirect {
 
 impl Redirect {
     /// The answer to this request.
-    pub fn answer(&self, ex: &Exchange, ctx: &RequestContext) -> Rc<LocalAnswer> {
-        let to = View::new(ex, ctx.edits.as_deref()).fill_location(&self.to);
+    ///
+    /// # Errors
+    /// 400 if the request lacks a part of the URL: RFC 9110 §4.2.2 forbids one with an empty host.
+    pub fn answer(&self, ex: &Exchange, ctx: &RequestContext) -> Result<Rc<LocalAnswer>, Failure> {
+        let to = View::new(ex, ctx.edits.as_deref()).fill_location(&self.to).ok_or(Failure::client(400))?;
         // Bytes beyond ASCII are left out of a header.
         let to: String = to.iter().filter(|b| b.is_ascii_graphic()).map(|b| char::from(*b)).collect();
         let body = format!("{} {}\n", self.status, weir_http1::reason(self.status));
-        Rc::new(LocalAnswer {
+        Ok(Rc::new(LocalAnswer {
             status: self.status,
             headers: vec![("Location".to_owned(), to)],
             body: body.into_bytes().into(),
             by_server: false,
-        })
+        }))
     }
 }

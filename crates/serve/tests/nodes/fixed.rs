@@ -1,6 +1,6 @@
 //! `respond`, `redirect`, `listen`, built-in servers.
 
-use crate::common::{Conn, get, send, serve, serve_node, timed, transport};
+use crate::common::{Conn, Origin, Reply, get, send, serve, serve_node, timed, transport};
 
 #[test]
 pub fn respond_answers_as_it_is_told() {
@@ -25,6 +25,21 @@ pub fn redirect_fills_its_template() {
     let response = send(&served.addr, "GET /a HTTP/1.1\r\nHost: x.example:8080\r\n\r\n");
     let location = format!("{own}://x.example:8080/x/a");
     assert_eq!((response.status, response.header("location")), (302, Some(&*location)));
+}
+
+/// RFC 9110 §4.2.2: no URL has an empty host, and `*` is no path.
+#[test]
+fn a_redirect_lacks_no_part() {
+    let served = serve_node("redirect(\"https://{host}{uri}\")");
+    for request in ["GET /x HTTP/1.0\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 1\r\n\r\n"] {
+        let response = send(&served.addr, request);
+        assert_eq!((response.status, response.header("location")), (400, None), "{request}");
+    }
+    let whole = serve_node("redirect(\"https://example.test/\")");
+    assert_eq!(
+        send(&whole.addr, "GET /x HTTP/1.0\r\n\r\n").header("location"),
+        Some("https://example.test/")
+    );
 }
 
 #[test]
@@ -77,4 +92,21 @@ pub fn built_in_servers_take_what_comes_to_them() {
     }
     let hops = |n| format!("GET / HTTP/1.1\r\nHost: a\r\nVia: {}\r\n\r\n", vec!["1.1 weir"; n].join(", "));
     assert_eq!([send(&served.addr, hops(10)).status, send(&served.addr, hops(11)).status], [200, 508]);
+}
+
+/// RFC 9110 §15.5.22: 426 names the protocols that the server wants.
+#[test]
+fn a_refusal_without_upgrade_keeps_its_protocols() {
+    let answer = "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nContent-Length: 0\r\n\r\n";
+    let origin = Origin::new(move |_, _| Reply::Raw(answer.as_bytes().to_vec()));
+    let served = serve_node(&format!("server(\"a\", addr=\"{}\")", origin.addr));
+    let mut conn = Conn::new(&served.addr);
+    let kept = conn.get("/", "");
+    assert_eq!((kept.status, kept.header("upgrade")), (426, Some("websocket")));
+    assert_eq!(kept.header("connection"), Some("upgrade"));
+    let last = conn.get("/", "Connection: close\r\n");
+    assert_eq!(
+        (last.header("upgrade"), last.header("connection")),
+        (Some("websocket"), Some("close, upgrade"))
+    );
 }
