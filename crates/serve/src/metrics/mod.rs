@@ -33,7 +33,6 @@ pub(crate) use process::Reload;
 pub(crate) use sample::Samples;
 pub use text::Exposition;
 pub(crate) use upstream::{ConnectionCounts, Ending, OpenConnection};
-use weir_policy::TargetId;
 
 use busy::Busy;
 use counts::{CountsBy, values};
@@ -154,6 +153,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_policy::TargetId;
 
     #[test]
     fn who_has_the_same_labels_counts_in_one_place() {
