@@ -10,7 +10,7 @@ use weir_model::connections::{Exchange, opened};
 use weir_model::draws::purpose;
 use weir_model::loops;
 use weir_plan::{Edge, HttpVersion, NodeId, Origin, Point, Scenario};
-use weir_policy::Kind;
+use weir_policy::{Kind, TargetId};
 use weir_sim::History;
 use weir_stats::Key;
 use weir_workload::{Requests, reached_from};
@@ -101,7 +101,7 @@ fn servers(point: &Point, slowed: &CalibratedPoint, prepared: &Arrangement) -> V
 }
 
 /// A visit of a request at a server: its attempt and branch, and its sender.
-type Visit = (NodeId, u32, u32, Option<(NodeId, u32)>);
+type Visit = (NodeId, u32, u32, Option<(NodeId, TargetId)>);
 
 /// From when until when a request was at servers, ns after it arrived, and whether its connections there can be used again.
 fn visits(history: &History, server_of: &[Option<NodeId>]) -> BTreeMap<Visit, (u64, u64, bool)> {

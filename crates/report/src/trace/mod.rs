@@ -6,7 +6,7 @@ mod lines;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use weir_plan::{NodeId, Point, label, target_labels};
-use weir_policy::{Kind, Outcome};
+use weir_policy::{Kind, Outcome, TargetId};
 use weir_sim::{Recording, Results};
 
 /// The form of a file of histories.
@@ -66,9 +66,9 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn target(&mut self, lb: NodeId, index: u32) -> &str {
+    fn target(&mut self, lb: NodeId, target: TargetId) -> &str {
         let names = self.targets.entry(lb).or_insert_with(|| target_labels(self.point, lb));
-        names.get(index as usize).map_or("", String::as_str)
+        names.get(target.index()).map_or("", String::as_str)
     }
 }
 

@@ -126,7 +126,7 @@ fn target(
         passed_over: said.passed_over,
     };
     TargetView {
-        index: known.index,
+        index: known.index.0,
         node: known.node,
         name: known.name.clone(),
         state,

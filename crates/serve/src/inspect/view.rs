@@ -3,7 +3,6 @@
 use serde::Serialize;
 use std::sync::Arc;
 use weir_plan::Point;
-use weir_policy::TargetId;
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -69,7 +68,7 @@ pub struct PoolView {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TargetView {
     /// Its index there.
-    pub index: TargetId,
+    pub index: u32,
     /// Its number among the plan's nodes.
     pub node: u32,
     /// Its display name.

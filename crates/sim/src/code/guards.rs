@@ -3,6 +3,7 @@
 use crate::code::probe_ways::ProbeWays;
 use std::collections::BTreeMap;
 use weir_plan::NodeId;
+use weir_policy::TargetId;
 use weir_policy::upstream::UpstreamConfig;
 
 /// The site of a guarded balancer.
@@ -55,7 +56,7 @@ pub(crate) struct GuardTables {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BalancerNesting {
     /// By balancer: the balancers and targets in front of it whose health depends on it.
-    pub outside: Vec<Vec<(u32, u32)>>,
+    pub outside: Vec<Vec<(u32, TargetId)>>,
     /// The balancers behind each target.
-    pub inside: BTreeMap<(u32, u32), Vec<u32>>,
+    pub inside: BTreeMap<(u32, TargetId), Vec<u32>>,
 }

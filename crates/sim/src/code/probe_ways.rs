@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use weir_model::probe::{Cable, ProbeWay};
 use weir_model::sampler::Sampler;
 use weir_plan::{Point, Spec, only_way};
+use weir_policy::TargetId;
 use weir_stats::Key;
 
 /// The cables before the servers of targets, outermost first.
@@ -40,9 +41,9 @@ impl ProbeWays {
     }
 
     /// How long a probe takes to a target, and back from there; `None`: it is lost.
-    pub fn times(&self, list: u32, target: u32, key: Key) -> Option<(u64, u64)> {
+    pub fn times(&self, list: u32, target: TargetId, key: Key) -> Option<(u64, u64)> {
         let Some(of) = self.of.get(&list) else { return Some((0, 0)) };
-        self.chains[of[target as usize] as usize].times(key)
+        self.chains[of[target.index()] as usize].times(key)
     }
 }
 

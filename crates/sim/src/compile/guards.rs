@@ -10,6 +10,7 @@ use crate::compile::ends::ends_of_nodes;
 use crate::compile::{Compiler, Post};
 use std::collections::BTreeMap;
 use weir_plan::{Edge, Lb, NodeId, Point, Scope, Spec};
+use weir_policy::TargetId;
 use weir_policy::config::{Balance, OnEmpty};
 use weir_policy::health::HealthConfig;
 use weir_policy::upstream::UpstreamConfig;
@@ -20,7 +21,7 @@ impl BalancerNesting {
         let mut behind = BalancerNesting { outside: vec![Vec::new(); n], inside: BTreeMap::new() };
         for (&node, &outer) in balancers {
             let Edge::List(list) = point.nodes[node as usize].to else { continue };
-            for (&target, index) in point.lists[list as usize].iter().zip(0u32..) {
+            for (&target, index) in point.lists[list as usize].iter().zip((0..).map(TargetId)) {
                 let first = first_balancers(point, target);
                 let found: Vec<u32> = first.iter().filter_map(|id| balancers.get(id).copied()).collect();
                 // A plain balancer always has a target left.

@@ -18,8 +18,10 @@ use crate::state::source::Source;
 use std::sync::atomic::AtomicBool;
 use weir_model::faulty::Faulty;
 use weir_model::queue::{Entry as QueueEntry, Links};
+use weir_policy::TargetId;
 use weir_policy::budget;
 use weir_policy::rate::RateLimit;
+use weir_policy::retry::BalancerId;
 use weir_stats::Key;
 
 /// What every replication has.
@@ -29,7 +31,7 @@ pub(crate) struct Core<'a> {
     pub(super) pending: Pending,
     pub(super) states: RequestStates,
     pub(super) scopes: Scopes,
-    pub(super) excluded: Vec<u32>,
+    pub(super) excluded: Vec<TargetId>,
     /// By member; behind them further queues of their blocks.
     pub(super) members: Vec<Member>,
     pub(super) links: Links,
@@ -41,7 +43,7 @@ pub(crate) struct Core<'a> {
     pub(super) faults: Vec<Faulty>,
     /// By member: entries of selected requests that were carried over.
     pub(super) entered: Vec<i64>,
-    pub(super) holds: Vec<(u32, u32)>,
+    pub(super) holds: Vec<(u32, TargetId)>,
     pub(super) spare_holds: Vec<u32>,
     pub(super) draw_keys: Vec<Key>,
     pub(super) request_key: Key,
@@ -200,12 +202,12 @@ impl<'a> Core<'a> {
     }
 
     /// Targets that a pick leaves out.
-    pub(crate) fn excluded(&self) -> &[u32] {
+    pub(crate) fn excluded(&self) -> &[TargetId] {
         &self.excluded
     }
 
     /// The same, to collect them.
-    pub(crate) fn excluded_mut(&mut self) -> &mut Vec<u32> {
+    pub(crate) fn excluded_mut(&mut self) -> &mut Vec<TargetId> {
         &mut self.excluded
     }
 
@@ -295,8 +297,8 @@ impl<'a> Core<'a> {
     }
 
     /// Leaves out the targets that the attempts of a retry have tried.
-    pub(crate) fn exclude_tried(&mut self, list: SlotId, instance: u32) {
-        self.states.tried[list.index()].add_to(instance, &mut self.excluded);
+    pub(crate) fn exclude_tried(&mut self, list: SlotId, own: BalancerId) {
+        self.states.tried[list.index()].add_to(own, &mut self.excluded);
     }
 
     /// What was added up, at the end.

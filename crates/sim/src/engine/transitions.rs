@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use weir_model::draws::purpose;
 use weir_model::flaky;
 use weir_policy::config::{Exclude, Work};
-use weir_policy::{Kind, Release};
+use weir_policy::{Kind, Release, TargetId};
 use weir_stats::Key;
 
 /// The status of an answer that a `flaky` node turned into a `status_5xx`.
@@ -64,7 +64,7 @@ impl Engine<'_> {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn done(&mut self, slot: SlotId, instance: u32, target: u32, now_ns: u64) {
+    pub(crate) fn done(&mut self, slot: SlotId, instance: u32, target: TargetId, now_ns: u64) {
         let state = &self.core.states.slots[slot.index()];
         let (outcome, ordinal) = (state.outcome(), state.ordinal);
         self.came_back(slot, instance, target);
@@ -75,7 +75,7 @@ impl Engine<'_> {
 
     /// The targets that a retry excludes next may depend on how the request returned.
     #[inline(never)]
-    pub(crate) fn came_back(&mut self, slot: SlotId, instance: u32, target: u32) {
+    pub(crate) fn came_back(&mut self, slot: SlotId, instance: u32, target: TargetId) {
         let state = &self.core.states.slots[slot.index()];
         let (outcome, exclude) = (state.outcome(), state.exclude());
         if exclude != Exclude::None {
@@ -87,7 +87,7 @@ impl Engine<'_> {
     /// Notes that a request will return at `time`, which nothing can prevent any more. Only the balancer's own picks
     /// depend on it, so they look it up; no event is needed. False if an event is needed all the same.
     #[inline(always)]
-    pub(crate) fn done_late(&mut self, slot: SlotId, instance: u32, target: u32, time: u64) -> bool {
+    pub(crate) fn done_late(&mut self, slot: SlotId, instance: u32, target: TargetId, time: u64) -> bool {
         #[cfg(test)]
         if self.breaks(Sabotage::ForgetReturn) {
             return true;
@@ -97,10 +97,10 @@ impl Engine<'_> {
     }
 
     #[cold]
-    pub(crate) fn hold(&mut self, instance: u32, target: u32, now_ns: u64, hold: u64, ordinal: u64) {
+    pub(crate) fn hold(&mut self, instance: u32, target: TargetId, now_ns: u64, hold: u64, ordinal: u64) {
         let index = self.core.spare_holds.pop().unwrap_or(self.core.holds.len() as u32);
         if index as usize == self.core.holds.len() {
-            self.core.holds.push((0, 0));
+            self.core.holds.push((0, TargetId(0)));
         }
         self.core.holds[index as usize] = (instance, target);
         let key = order_key(Class::Hold, ordinal);

@@ -14,7 +14,7 @@ use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::guards::SPARE;
 use crate::state::request_state::{BEGINS, LINE, PARKED};
 use weir_policy::config::Exclude;
-use weir_policy::{Ask, Kind, PickOutcome, Release, Ticket};
+use weir_policy::{Ask, Kind, PickOutcome, Release, TargetId, Ticket};
 
 impl Engine<'_> {
     /// A request arrives at a balancer. Where it goes on is in its state afterwards; false: it waits.
@@ -80,7 +80,7 @@ impl Engine<'_> {
         }
         self.features.branches.note_open(slot, own, ticket.target);
         let Some(targets) = self.features.guards.get(index).map(|guard| guard.targets) else { return };
-        let to = targets.get(self.core.code(), ticket.target);
+        let to = targets.get(self.core.code(), ticket.target.0);
         if let Some(busy) = self.features.guards.busy.get_mut(self.core.code().ends.server(to.member).index())
         {
             busy.entered();
@@ -102,7 +102,7 @@ impl Engine<'_> {
             depth,
             [at as u32, (at >> 32) as u32, u32::from(ticket.probe)],
         );
-        self.core.states_mut().set_frame(slot, depth + 1, [back, member.0, ticket.target]);
+        self.core.states_mut().set_frame(slot, depth + 1, [back, member.0, ticket.target.0]);
         self.leave_at(slot, to.pc, to.member, depth + 2);
         self.core.count_entries(to.member, i32::from(selected));
     }
@@ -265,8 +265,9 @@ impl Engine<'_> {
     }
 
     /// What a request must return to the balancer that sent it, whose frames are below that depth.
-    pub(crate) fn ticket(&self, slot: SlotId, depth: usize) -> (u32, Ticket) {
+    pub(crate) fn ticket(&self, slot: SlotId, depth: usize) -> (TargetId, Ticket) {
         let [_, _, target] = self.core.states().frame(slot, depth - 1);
+        let target = TargetId(target);
         let [low, high, probe] = self.core.states().frame(slot, depth - 2);
         let at_ns = u64::from(high) << 32 | u64::from(low);
         (target, Ticket { target, probe: probe != 0, at_ns })

@@ -16,7 +16,7 @@ use crate::state::scopes::{CHECKED, Limit};
 use weir_model::draws::purpose;
 use weir_model::queue::Entry as QueueEntry;
 use weir_plan::Mode;
-use weir_policy::Kind;
+use weir_policy::{Kind, TargetId};
 
 /// The number of checks in the order of events: they come after all requests, by balancer and target.
 const CHECKS: u64 = 1 << (crate::code::order::REQUEST_BITS - 1);
@@ -53,9 +53,9 @@ impl Engine<'_> {
         while let Some(target) =
             self.features.guards.get(index).and_then(|guard| guard.upstream.start_check(now_ns))
         {
-            let to = targets.get(self.core.code(), target);
+            let to = targets.get(self.core.code(), target.0);
             let way =
-                picks.with(purpose::CHECK).with(u64::from(target)).with(self.features.guards.checks_begun);
+                picks.with(purpose::CHECK).with(u64::from(target.0)).with(self.features.guards.checks_begun);
             self.features.guards.checks_begun += 1;
             let order = CHECKS | u64::from(index);
             let slot = self.core.states_mut().add(order, now_ns, way, false);
@@ -66,7 +66,7 @@ impl Engine<'_> {
             self.features.details.slots[slot.index()].check = (index, target);
             let (live, tag) =
                 self.core.scopes_mut().enter(slot, Limit { end: CHECKED, rank: 0, ..Limit::default() }, 0);
-            let rank = target.min((1 << 14) - 1);
+            let rank = target.0.min((1 << 14) - 1);
             self.core.scope_mut(slot).rank = rank;
             let key = crate::code::order::ranked(order_key(Class::Limit, order), rank);
             let at = now_ns.saturating_add(timeout_ns).min(END_OF_TIME);
@@ -406,7 +406,7 @@ impl Engine<'_> {
         self.core.states_mut().remove(slot);
     }
 
-    fn result_of_check(&mut self, index: u32, target: u32, passed: bool, now_ns: u64) {
+    fn result_of_check(&mut self, index: u32, target: TargetId, passed: bool, now_ns: u64) {
         if let Some(guard) = self.features.guards.get(index) {
             guard.upstream.check_result(now_ns, target, passed);
         }

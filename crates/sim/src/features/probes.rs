@@ -32,12 +32,12 @@ impl Engine<'_> {
         let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
         if !costs && !code.guards.probe_ways.take_time(list) {
             return prequal
-                .probe(now_ns, draw, |t| busy[code.ends.server(targets.get(code, t).member).index()]);
+                .probe(now_ns, draw, |t| busy[code.ends.server(targets.get(code, t.0).member).index()]);
         }
         let mut whom = std::mem::take(&mut self.features.probes.whom);
         prequal.whom(draw, &mut whom);
         for &(target, key) in &whom {
-            let member = code.ends.server(targets.get(code, target).member);
+            let member = code.ends.server(targets.get(code, target.0).member);
             let number = self.features.probes.number();
             let probe =
                 Probe { index: first as u32, on, target, member, key, number, back_ns: 0, found: None };
@@ -104,7 +104,7 @@ impl Engine<'_> {
     /// Sends out a probe with a cost: it has a slot of its own, like a health check.
     fn send_costly(&mut self, probe: Probe, targets: Targets, now_ns: u64) {
         let Probe { index, on, target, key, number, .. } = probe;
-        let to = targets.get(self.core.code(), target);
+        let to = targets.get(self.core.code(), target.0);
         let probe = self.features.probes.add(probe);
         let slot = self.core.states_mut().add(number, now_ns, key.with(purpose::PROBE), false);
         self.core.states_mut().checks += 1;

@@ -70,12 +70,12 @@ impl Engine<'_> {
 
     /// The targets of a balancer that a request must exclude because of its retries.
     pub(crate) fn left_out(&mut self, slot: SlotId, instance: u32) {
-        let instance = self.features.hops.tag(slot, instance);
+        let own = self.features.hops.tag(slot, instance);
         self.core.excluded_mut().clear();
         if self.core.state(slot).exclude() != Exclude::None {
             let list = self.features.branches.tried_of(slot);
-            self.core.exclude_tried(list, instance);
+            self.core.exclude_tried(list, own);
         }
-        self.features.branches.open_elsewhere(slot, instance, self.core.excluded_mut());
+        self.features.branches.open_elsewhere(slot, own, self.core.excluded_mut());
     }
 }

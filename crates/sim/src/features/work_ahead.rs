@@ -22,7 +22,7 @@ impl Engine<'_> {
         let Some((targets, lw)) = self.features.guards.least_work(index) else { return };
         let (code, work, shares) = (self.core.code(), &self.features.work_left, &self.features.shares);
         lw.tell(|t| {
-            let account = code.ends.work(targets.get(code, t).member);
+            let account = code.ends.work(targets.get(code, t.0).member);
             work.amount(account, now_ns, |server, slot| shares.left_ns(code, server, slot, now_ns))
         });
     }

@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::code::{MemberId, StageId};
 use weir_plan::NodeId;
 use weir_policy::history::StageKind;
-use weir_policy::{Kind, Outcome};
+use weir_policy::{Kind, Outcome, TargetId};
 use weir_stats::Key;
 
 /// Which requests are recorded.
@@ -38,7 +38,7 @@ pub struct Stage {
     /// The number of the parallel branch (`hedge`, `fanout`); 0: the request's own.
     pub branch: u32,
     /// The balancer that last sent it on, and the index of the target.
-    pub target: Option<(NodeId, u32)>,
+    pub target: Option<(NodeId, TargetId)>,
     /// How that attempt came back, or what was answered here; `None`: unknown.
     pub outcome: Option<Outcome>,
     /// Whether it lies on the path that decided the latency.

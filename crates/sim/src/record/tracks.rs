@@ -5,8 +5,8 @@ use super::series::Samples;
 use super::typical::Sums;
 use crate::code::Code;
 use crate::code::{MemberId, StageId};
-use weir_policy::Outcome;
 use weir_policy::history::StageKind;
+use weir_policy::{Outcome, TargetId};
 
 /// A request's time at a stage, or (of no length) the answer that it got there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl StageTime {
 pub(crate) struct Try {
     pub stage: StageId,
     pub member: MemberId,
-    pub target: u32,
+    pub target: TargetId,
     pub outcome: Option<Outcome>,
     /// The attempt that encloses it.
     pub outer: u32,

@@ -11,7 +11,7 @@ use crate::state::hops::tag;
 use weir_model::queue::Line;
 use weir_policy::config::Exclude;
 use weir_policy::sticky::Simulated;
-use weir_policy::{Ask, Kind, PickOutcome, Release, Ticket, Upstream};
+use weir_policy::{Ask, Kind, PickOutcome, Release, TargetId, Ticket, Upstream};
 use weir_stats::Key;
 
 /// A balancer in virtual time, for all loops that use it: only the policy's state and the targets that it passes over
@@ -129,14 +129,14 @@ impl Reference<'_> {
         if hedge_of.is_some() {
             self.branches.note_open(slot, own, ticket.target);
         }
-        let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
+        let to = self.balancers[index as usize].targets.get(self.code, ticket.target.0);
         if let Some(busy) = self.busy.get_mut(self.code.ends.server(to.member).index()) {
             busy.entered();
         }
         let frame = Frame {
             stage: branch.stage,
             member: branch.member,
-            index: ticket.target,
+            index: ticket.target.0,
             probe: ticket.probe,
             at_ns: self.now_ns,
             on: self.on(self.balancers[index as usize].lb, slot),
@@ -224,14 +224,14 @@ impl Reference<'_> {
             self.branches.tried[branch.tries_of.index()].came_back(
                 branch.exclude,
                 tag(index, branch.serial),
-                frame.index,
+                TargetId(frame.index),
                 outcome.filter(|_| !relayed),
             );
         }
-        let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
+        let ticket = Ticket { target: TargetId(frame.index), probe: frame.probe, at_ns: frame.at_ns };
         self.left_target(index, &ticket);
         if let (Some(key), Some(cookies)) = (key, &self.balancers[index as usize].sticky) {
-            cookies.answered(&mut self.jar, key, frame.index, outcome);
+            cookies.answered(&mut self.jar, key, TargetId(frame.index), outcome);
         }
         let on = self.on(lb, slot);
         let upstream = self.balancers[index as usize].upstream.on(on);
@@ -241,7 +241,7 @@ impl Reference<'_> {
             upstream.done(self.now_ns, ticket, outcome, status)
         };
         if let Release::After(ns) = release {
-            self.hold((index, on, frame.index), ns, order);
+            self.hold((index, on, TargetId(frame.index)), ns, order);
         }
         self.note_back(slot, outcome, release);
         if site.watches || outcome == Some(Kind::ConnectFailed) {
@@ -260,7 +260,7 @@ impl Reference<'_> {
             return;
         }
         let (index, on) = (self.instance(lb, member), frame.on);
-        let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
+        let ticket = Ticket { target: TargetId(frame.index), probe: frame.probe, at_ns: frame.at_ns };
         self.left_target(index, &ticket);
         self.balancers[index as usize].upstream.on(on).cancelled(self.now_ns, ticket);
         if self.tables.lbs[lb as usize].watches {
@@ -275,7 +275,7 @@ impl Reference<'_> {
         if self.busy.is_empty() {
             return;
         }
-        let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
+        let to = self.balancers[index as usize].targets.get(self.code, ticket.target.0);
         self.busy[self.code.ends.server(to.member).index()].left(self.now_ns - ticket.at_ns);
     }
 
@@ -330,7 +330,8 @@ impl Reference<'_> {
         let site = &tables.lbs[instance.lb as usize];
         let health = instance.upstream.health();
         // A target on probation is not eligible, but only a request can find out whether it is well again.
-        let on_probation = || !health.is_ignored() && (0..health.len()).any(|t| health.view(t).may_be_picked);
+        let on_probation =
+            || !health.is_ignored() && TargetId::all(health.len()).any(|t| health.view(t).may_be_picked);
         let alive = health.count().1 > 0 || site.spares.is_some() || on_probation();
         if std::mem::replace(&mut instance.alive, alive) == alive {
             return;

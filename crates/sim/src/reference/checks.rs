@@ -7,6 +7,7 @@ use crate::code::SlotId;
 use crate::code::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_plan::Mode;
+use weir_policy::TargetId;
 
 /// The number of checks in the order of events: they come after all requests, by balancer and target.
 const CHECKS: u64 = 1 << (crate::code::order::REQUEST_BITS - 1);
@@ -41,20 +42,20 @@ impl Reference<'_> {
         let lb = self.balancers[index as usize].lb;
         let timeout_ns = self.tables.lbs[lb as usize].check_timeout_ns;
         while let Some(target) = self.balancers[index as usize].upstream.start_check(self.now_ns) {
-            let to = self.balancers[index as usize].targets.get(self.code, target);
+            let to = self.balancers[index as usize].targets.get(self.code, target.0);
             let slot = self.branches.add();
             self.checks_live += 1;
             let way = self.balancers[index as usize]
                 .picks
                 .with(purpose::CHECK)
-                .with(u64::from(target))
+                .with(u64::from(target.0))
                 .with(self.checks_begun);
             self.checks_begun += 1;
             let branch = &mut self.branches.slots[slot.index()];
             (branch.stage, branch.member, branch.floor_stage) = (to.pc, to.member, to.pc);
             (branch.way, branch.tries, branch.since) = (way, way, self.now_ns);
-            (branch.order, branch.rank) = (CHECKS | u64::from(index), target.min((1 << 14) - 1));
-            (branch.wanted, branch.check, branch.index) = (false, index, target);
+            (branch.order, branch.rank) = (CHECKS | u64::from(index), target.0.min((1 << 14) - 1));
+            (branch.wanted, branch.check, branch.index) = (false, index, target.0);
             let (order, rank, tag) = (branch.order, branch.rank, branch.tag);
             let at = self.now_ns.saturating_add(timeout_ns).min(u64::MAX - 1);
             let key = crate::code::order::ranked(order_key(Class::Limit, order), rank);
@@ -179,7 +180,7 @@ impl Reference<'_> {
         let expects = &self.tables.lbs[lb as usize].check_expects;
         let as_expected = |status| expects.iter().any(|(low, high)| (*low..=*high).contains(&status));
         let fit = expects.is_empty() || check.answered_with().is_none_or(as_expected);
-        self.result_of_check(check.check, check.index, check.outcome.is_none() && fit);
+        self.result_of_check(check.check, TargetId(check.index), check.outcome.is_none() && fit);
     }
 
     /// A check timed out.
@@ -192,10 +193,10 @@ impl Reference<'_> {
             self.probes.remove(probe);
             return;
         }
-        self.result_of_check(index, target, false);
+        self.result_of_check(index, TargetId(target), false);
     }
 
-    fn result_of_check(&mut self, index: u32, target: u32, passed: bool) {
+    fn result_of_check(&mut self, index: u32, target: TargetId, passed: bool) {
         self.balancers[index as usize].upstream.check_result(self.now_ns, target, passed);
         self.schedule_check(index);
         self.watch(index);

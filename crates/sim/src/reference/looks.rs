@@ -5,6 +5,7 @@ use super::recorder::Recorder;
 use super::run::Reference;
 use crate::code::MemberId;
 use crate::record::{PoolSample, StateSample};
+use weir_policy::TargetId;
 
 impl Reference<'_> {
     /// Takes the samples of all instants before the next event.
@@ -79,7 +80,7 @@ impl Reference<'_> {
             let mut pool = PoolSample { site: self.code.stages[stage].site, ..PoolSample::default() };
             for health in self.balancers.iter().filter(|b| b.lb == lb).map(|b| b.upstream.health()) {
                 pool.targets += health.len();
-                let standings = || (0..health.len()).map(|target| health.standing(target));
+                let standings = || TargetId::all(health.len()).map(|target| health.standing(target));
                 pool.down += standings().filter(|s| *s == "down").count() as u32;
                 pool.ejected += standings().filter(|s| matches!(*s, "ejected" | "probation")).count() as u32;
             }

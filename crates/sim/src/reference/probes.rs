@@ -21,7 +21,7 @@ impl Reference<'_> {
         let list = self.code.instances[index as usize].list;
         let costs = self.tables.lbs[lb as usize].probe_cost_ns > 0;
         for (target, key) in whom {
-            let to = targets.get(self.code, target);
+            let to = targets.get(self.code, target.0);
             let times = if costs { Some((0, 0)) } else { self.tables.probe_ways.times(list, target, key) };
             let Some((out_ns, back_ns)) = times else { continue };
             let number = self.probes.number();
@@ -74,7 +74,7 @@ impl Reference<'_> {
         (branch.stage, branch.member, branch.floor_stage) = (to.pc, to.member, to.pc);
         (branch.way, branch.tries, branch.since) = (way, way, self.now_ns);
         (branch.order, branch.wanted, branch.check) = (number, false, index);
-        (branch.index, branch.probe) = (target, probe);
+        (branch.index, branch.probe) = (target.0, probe);
         let tag = branch.tag;
         let prequal = self.balancers[index as usize].upstream.on(on).balancer().prequal();
         let age_ns = prequal.map_or(0, |prequal| prequal.age_ns());

@@ -9,8 +9,8 @@ use super::build::{Act, NONE};
 use crate::code::StageId;
 use crate::code::{MemberId, SlotId};
 use crate::record::{RecordedRequest, StageTime, Tracks, Try};
-use weir_policy::Outcome;
 use weir_policy::history::StageKind;
+use weir_policy::{Outcome, TargetId};
 
 /// A branch of a recorded request.
 #[derive(Clone, Copy)]
@@ -116,7 +116,7 @@ impl Recorder {
     }
 
     /// A branch is sent to a target by the balancer it is at.
-    pub fn pick(&mut self, slot: SlotId, stage: StageId, member: MemberId, target: u32) {
+    pub fn pick(&mut self, slot: SlotId, stage: StageId, member: MemberId, target: TargetId) {
         let Some((own, open)) = self.open(slot) else { return };
         open.noted.tries.push(Try { stage, member, target, outcome: None, outer: own.tried });
         let tried = open.noted.tries.len() as u32;

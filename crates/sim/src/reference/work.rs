@@ -21,7 +21,7 @@ impl Reference<'_> {
             let (site, _) = tables.server_sites[server as usize];
             servers[server as usize].state.left_ns(&tables.servers[site as usize].law, jobs, now, slot.0)
         };
-        lw.tell(|t| work.amount(code.ends.work(targets.get(code, t).member), now, shared));
+        lw.tell(|t| work.amount(code.ends.work(targets.get(code, t.0).member), now, shared));
     }
 
     /// A branch was sent to a target.

@@ -2,7 +2,9 @@
 
 use crate::code::NOT;
 use crate::code::SlotId;
+use weir_policy::TargetId;
 use weir_policy::hedge::Hedging;
+use weir_policy::retry::BalancerId;
 
 /// The row beside a state that is a branch, or waits for some.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +48,7 @@ pub(crate) struct Group {
     pub ok: u32,
     pub hedging: Option<Hedging>,
     /// Balancer, target and index of the branch, of each target that an attempt of a hedge picked.
-    pub picks: Vec<(u32, u32, u32)>,
+    pub picks: Vec<(BalancerId, TargetId, u32)>,
     /// The time up to which time at the node itself is booked.
     pub since: u64,
     /// How many frames deep in the enclosing branch they begin: part of the key of their draws.
@@ -166,7 +168,7 @@ impl Branches {
     }
 
     /// An attempt of a hedge picked a target.
-    pub fn note_open(&mut self, slot: SlotId, balancer: u32, target: u32) {
+    pub fn note_open(&mut self, slot: SlotId, balancer: BalancerId, target: TargetId) {
         let mut at = slot;
         while self.row(at).hedge_of.is_some() {
             let hedge = self.row(at).hedge_of;
@@ -179,7 +181,7 @@ impl Branches {
     }
 
     /// The targets of a balancer that other attempts of the same hedges have open.
-    pub fn open_elsewhere(&mut self, slot: SlotId, balancer: u32, out: &mut Vec<u32>) {
+    pub fn open_elsewhere(&mut self, slot: SlotId, balancer: BalancerId, out: &mut Vec<TargetId>) {
         let mut at = slot;
         while self.row(at).hedge_of.is_some() {
             let hedge = self.row(at).hedge_of;

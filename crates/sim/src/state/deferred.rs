@@ -6,15 +6,17 @@
 //! processes all notes whose time and order come before its own: the same counts, in the same order, with a quarter
 //! fewer events.
 
+use weir_policy::TargetId;
+
 /// The return of a request from a target.
 #[derive(Clone, Copy, Debug)]
 struct Note {
     at: u64,
     key: u64,
-    target: u32,
+    target: TargetId,
 }
 
-const NOTHING: Note = Note { at: u64::MAX, key: 0, target: 0 };
+const NOTHING: Note = Note { at: u64::MAX, key: 0, target: TargetId(0) };
 
 /// Notes of one balancer, in the total order of events.
 #[derive(Debug)]
@@ -39,7 +41,7 @@ impl Deferred {
     /// Notes that a request returns from `target` at that time and order. False if an earlier note comes later than
     /// that (returns of different length): then an event is needed.
     #[inline(always)]
-    pub fn note(&mut self, at: u64, key: u64, target: u32) -> bool {
+    pub fn note(&mut self, at: u64, key: u64, target: TargetId) -> bool {
         if at < self.last.0 || at == self.last.0 && key < self.last.1 {
             return false;
         }
@@ -68,7 +70,7 @@ impl Deferred {
 
     /// Takes the next note that does not come after `turn`, the greatest time and order that has been processed.
     #[inline(always)]
-    pub fn before(&mut self, turn: (u64, u64)) -> Option<u32> {
+    pub fn before(&mut self, turn: (u64, u64)) -> Option<TargetId> {
         if self.first > turn.0 {
             return None;
         }
@@ -94,15 +96,17 @@ mod tests {
     #[test]
     fn notes_are_taken_in_order_and_in_time() {
         let mut late = Deferred::default();
-        assert!(late.note(5, 1, 10) && late.note(5, 2, 11) && late.note(9, 0, 12));
-        assert!(!late.note(8, 0, 13), "out of order");
+        assert!(
+            late.note(5, 1, TargetId(10)) && late.note(5, 2, TargetId(11)) && late.note(9, 0, TargetId(12))
+        );
+        assert!(!late.note(8, 0, TargetId(13)), "out of order");
         assert_eq!(late.before((5, 0)), None);
-        assert_eq!(late.before((5, 1)), Some(10));
-        assert_eq!(late.before((5, 9)), Some(11));
+        assert_eq!(late.before((5, 1)), Some(TargetId(10)));
+        assert_eq!(late.before((5, 9)), Some(TargetId(11)));
         assert_eq!(late.before((8, 9)), None);
-        assert_eq!(late.before((u64::MAX, 0)), Some(12));
-        assert!(late.note(8, 0, 13), "nobody is on the way any more");
-        assert_eq!(late.before((u64::MAX, u64::MAX)), Some(13));
+        assert_eq!(late.before((u64::MAX, 0)), Some(TargetId(12)));
+        assert!(late.note(8, 0, TargetId(13)), "nobody is on the way any more");
+        assert_eq!(late.before((u64::MAX, u64::MAX)), Some(TargetId(13)));
         assert_eq!(late.before((u64::MAX, u64::MAX)), None);
     }
 
@@ -112,14 +116,14 @@ mod tests {
         let (mut noted, mut taken) = (0u32, 0u32);
         for step in 0..1000 {
             for _ in 0..step % 7 {
-                assert!(late.note(u64::from(noted), 3, noted));
+                assert!(late.note(u64::from(noted), 3, TargetId(noted)));
                 noted += 1;
             }
             while taken + step / 10 < noted {
-                assert_eq!(late.before((u64::from(taken), 3)), Some(taken));
+                assert_eq!(late.before((u64::from(taken), 3)), Some(TargetId(taken)));
                 taken += 1;
             }
         }
-        assert_eq!(late.before((u64::MAX, 0)), Some(taken));
+        assert_eq!(late.before((u64::MAX, 0)), Some(TargetId(taken)));
     }
 }

@@ -6,7 +6,7 @@ use weir_model::queue::Line;
 use weir_policy::least_work::LeastWork;
 use weir_policy::prequal::Busy;
 use weir_policy::sticky::Simulated;
-use weir_policy::{Ticket, Upstream};
+use weir_policy::{TargetId, Ticket, Upstream};
 use weir_stats::Key;
 
 /// A guarded balancer in virtual time, for all loops that use it: only the policy's state and the targets that it
@@ -36,7 +36,7 @@ pub(crate) struct Guard {
 pub(crate) const COOKIES: usize = 1 << 20;
 
 /// The target index in the frame of a request that went to the spare node.
-pub(crate) const SPARE: u32 = u32::MAX;
+pub(crate) const SPARE: TargetId = TargetId(u32::MAX);
 
 /// All guarded balancers of a scenario, by their number among all balancers of the first loop.
 #[derive(Default)]
@@ -114,7 +114,7 @@ impl Guards {
     }
 
     /// Ends a count that was held at a target; false: the balancer is not guarded.
-    pub fn release(&mut self, index: u32, target: u32) -> bool {
+    pub fn release(&mut self, index: u32, target: TargetId) -> bool {
         let found = self.on_loop(index);
         found.map(|(guard, on)| guard.upstream.on(on).release(target)).is_some()
     }
@@ -141,7 +141,7 @@ impl Guards {
     /// A request leaves a target.
     pub fn left_target(&mut self, code: &Code, targets: Targets, ticket: &Ticket, now_ns: u64) {
         if !self.busy.is_empty() {
-            let to = targets.get(code, ticket.target);
+            let to = targets.get(code, ticket.target.0);
             self.busy[code.ends.server(to.member).index()].left(now_ns - ticket.at_ns);
         }
     }

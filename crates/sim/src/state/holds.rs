@@ -1,7 +1,7 @@
 //! What a request occupies and gives back.
 
 use crate::code::{MemberId, StageId};
-use weir_policy::Ticket;
+use weir_policy::{TargetId, Ticket};
 
 /// Something that a request holds.
 pub(crate) struct Hold {
@@ -18,7 +18,7 @@ pub(crate) enum HoldKind {
     Slot { queue: u32 },
     ShareLine { share: u32 },
     Share { share: u32 },
-    Picked { lb: u32, target: u32 },
+    Picked { lb: u32, target: TargetId },
     GuardLine { lb: u32 },
     Sent { lb: u32, ticket: Ticket },
     Lost { stage: StageId },

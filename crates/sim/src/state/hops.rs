@@ -2,6 +2,7 @@
 
 use crate::code::SlotId;
 use weir_policy::config::Exclude;
+use weir_policy::retry::BalancerId;
 
 /// The state of a request for the nodes behind the innermost listener that it passed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,8 +74,8 @@ impl Hops {
 
     /// The tag under which a request remembers targets of a balancer: apart from those that it tried or opened in
     /// other hops.
-    pub fn tag(&self, slot: SlotId, balancer: u32) -> u32 {
-        if self.kept { tag(balancer, self.now[slot.index()].serial) } else { balancer }
+    pub fn tag(&self, slot: SlotId, balancer: u32) -> BalancerId {
+        if self.kept { tag(balancer, self.now[slot.index()].serial) } else { BalancerId(balancer) }
     }
 
     /// The loop that a request used at a step that it has passed; `now` is its present loop.
@@ -94,6 +95,6 @@ impl Hops {
 }
 
 /// The tag of a balancer behind entry number `serial` of a listener.
-pub(crate) fn tag(balancer: u32, serial: u32) -> u32 {
-    balancer ^ serial.wrapping_mul(0x9E37_79B9)
+pub(crate) fn tag(balancer: u32, serial: u32) -> BalancerId {
+    BalancerId(balancer ^ serial.wrapping_mul(0x9E37_79B9))
 }

@@ -3,8 +3,8 @@
 use crate::code::Targets;
 use crate::state::deferred::Deferred;
 use weir_model::queue::Queue;
-use weir_policy::Balancer;
-use weir_policy::retry::TriedTargets;
+use weir_policy::retry::{BalancerId, TriedTargets};
+use weir_policy::{Balancer, TargetId};
 use weir_stats::Key;
 
 /// A balancer in virtual time.
@@ -33,9 +33,9 @@ impl Instance {
         &mut self,
         draw: Key,
         tried: &TriedTargets,
-        own: u32,
-        excluded: &mut Vec<u32>,
-    ) -> Option<u32> {
+        own: BalancerId,
+        excluded: &mut Vec<TargetId>,
+    ) -> Option<TargetId> {
         tried.add_to(own, excluded);
         self.balancer.pick(draw, excluded)
     }

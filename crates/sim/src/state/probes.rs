@@ -3,6 +3,7 @@
 use crate::code::MemberId;
 use crate::code::order::REQUEST_BITS;
 use crate::state::guards::Guards;
+use weir_policy::TargetId;
 use weir_policy::prequal::Busy;
 use weir_stats::Key;
 
@@ -19,7 +20,7 @@ pub(crate) struct Probe {
     /// The balancer, the loop whose state gets the answer, and the probed target.
     pub index: u32,
     pub on: u32,
-    pub target: u32,
+    pub target: TargetId,
     /// The probed member, past the cables.
     pub member: MemberId,
     /// The key of its answer's draws.
@@ -39,7 +40,7 @@ pub(crate) struct Probes {
     pub spare: Vec<u32>,
     pub sent: u64,
     /// The members probed for one request; kept for its memory.
-    pub whom: Vec<(u32, Key)>,
+    pub whom: Vec<(TargetId, Key)>,
 }
 
 impl Probes {

@@ -2,6 +2,7 @@
 
 use crate::code::SlotId;
 use crate::state::probes::NONE;
+use weir_policy::TargetId;
 
 /// The details of a request.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ pub(crate) struct Detail {
     /// How often it has come before to the balancer it is at, on this way.
     pub came: u32,
     /// The balancer and target of a health check, and the probe that it is, if it is one.
-    pub check: (u32, u32),
+    pub check: (u32, TargetId),
     pub probe: u32,
     /// The factor of its work.
     pub factor: f64,
@@ -28,7 +29,7 @@ const NEW: Detail = Detail {
     status: 0,
     relayed: false,
     came: 0,
-    check: (0, 0),
+    check: (0, TargetId(0)),
     probe: NONE,
     factor: 1.0,
 };

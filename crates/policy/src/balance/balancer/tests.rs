@@ -120,8 +120,7 @@ fn churn(config: &Balance, seed: u64) -> Vec<TargetId> {
     let weights: Vec<f64> = (0..6).map(|i| 1.0 + (i % 3) as f64 * (seed % 2) as f64).collect();
     let mut book = Book { weight: weights.clone(), ..Book::default() };
     (book.eligible, book.gone, book.in_flight) = (vec![true; 6], vec![false; 6], vec![0; 6]);
-    let mut lb = balancer(config, &weights);
-    let mut picks = Vec::new();
+    let (mut lb, mut picks) = (balancer(config, &weights), Vec::new());
     for step in 0..3000u64 {
         let draw = Key::new(seed).with(step);
         let t = draw.nth(90).below(book.weight.len() as u64) as usize;
@@ -162,7 +161,7 @@ fn churn(config: &Balance, seed: u64) -> Vec<TargetId> {
                 let ask = Ask { key: (roll % 2 == 0).then_some(step), ..Ask::new(draw, step) };
                 let barred = |b: TargetId| roll >= 80 && b == target;
                 let open =
-                    (0..book.weight.len()).any(|i| book.may_be_picked(i) && !barred(TargetId(i as u32)));
+                    TargetId::all(lb.roster().len()).any(|b| book.may_be_picked(b.index()) && !barred(b));
                 let picked = if roll >= 80 { lb.ask_where(&ask, barred) } else { lb.ask(&ask) };
                 assert_eq!(picked.is_some(), open, "{}", config.name());
                 if let Some(p) = picked {

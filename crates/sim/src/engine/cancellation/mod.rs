@@ -19,7 +19,7 @@ use crate::state::holds::HoldKind;
 use crate::state::request_state::{FAN, FLAGS, IDLE, LINE, PARKED};
 use crate::state::scopes::WaitEnd;
 use crate::state::scopes::{CHECKED, Limit, Remnant, WHOLE};
-use weir_policy::Kind;
+use weir_policy::{Kind, TargetId};
 
 impl Engine<'_> {
     /// Limits a new request to its client's patience.
@@ -240,7 +240,7 @@ impl Engine<'_> {
                 let what = match code.steps[pc].op {
                     Op::ReturnTarget { lb } => {
                         let [_, _, target] = self.core.states.frame(slot, depth - 1);
-                        Some(HoldKind::Picked { lb, target })
+                        Some(HoldKind::Picked { lb, target: TargetId(target) })
                     }
                     Op::Cold(ColdOp::TellGuard { lb }) => {
                         let ticket = self.ticket(slot, depth).1;

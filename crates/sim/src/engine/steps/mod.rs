@@ -22,8 +22,8 @@ use crate::engine::Engine;
 use crate::engine::Sabotage;
 use crate::state::request_state::{BEGINS, CHECK, FAN, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
-use weir_policy::Kind;
 use weir_policy::config::{Exclude, Work};
+use weir_policy::{Kind, TargetId};
 
 impl Engine<'_> {
     /// Runs a request from its step. `now` is the clock, `time` the request's own, which may be ahead or, on arrival,
@@ -198,9 +198,9 @@ impl Engine<'_> {
                                 let own = self.features.hops.tag(slot, instance);
                                 self.core.states.tried[slot.index()].picked(rule, own, index);
                             }
-                            let target = of.targets.get(code, index);
+                            let target = of.targets.get(code, index.0);
                             let back = (pc as u32 + 1) | if site.counts { 0 } else { IDLE };
-                            self.core.states.rows.set_frame(state, slot, depth, [back, member.0, index]);
+                            self.core.states.rows.set_frame(state, slot, depth, [back, member.0, index.0]);
                             depth += 1;
                             pc = target.pc as usize;
                             member = target.member;
@@ -223,7 +223,7 @@ impl Engine<'_> {
                         break;
                     }
                     if site.counts || failed {
-                        let target = self.core.states.rows.frame(state, slot, depth - 1)[2];
+                        let target = TargetId(self.core.states.rows.frame(state, slot, depth - 1)[2]);
                         let instance = instance!(site);
                         if !site.counts {
                             self.came_back(slot, instance, target);

@@ -12,10 +12,10 @@ use crate::code::order::RANKS;
 use crate::code::{MemberId, SlotId};
 use crate::state::visits::Visits;
 use weir_model::draws::purpose;
-use weir_policy::Outcome;
 use weir_policy::config::Exclude;
 use weir_policy::hedge::Hedging;
-use weir_policy::retry::{Attempt, TriedTargets};
+use weir_policy::retry::{Attempt, BalancerId, TriedTargets};
+use weir_policy::{Outcome, TargetId};
 use weir_stats::Key;
 
 /// What a branch does at its stage.
@@ -157,7 +157,7 @@ pub(super) struct Group {
     /// By index; [`NONE`] once it has ended.
     pub branches: Vec<SlotId>,
     /// Balancer, target and index of the branch, of each target that a hedged attempt picked.
-    pub picks: Vec<(u32, u32, u32)>,
+    pub picks: Vec<(BalancerId, TargetId, u32)>,
     pub hedging: Option<Hedging>,
     pub open: u32,
     pub ok: u32,

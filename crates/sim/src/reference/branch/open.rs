@@ -2,10 +2,12 @@
 
 use super::Branches;
 use crate::code::SlotId;
+use weir_policy::TargetId;
+use weir_policy::retry::BalancerId;
 
 impl Branches {
     /// A hedged attempt picked a target.
-    pub fn note_open(&mut self, slot: SlotId, balancer: u32, target: u32) {
+    pub fn note_open(&mut self, slot: SlotId, balancer: BalancerId, target: TargetId) {
         let mut at = slot;
         while let Some(branch) = self.slots.get(at.index()).filter(|b| b.hedge_of.is_some()) {
             let hedge = branch.hedge_of;
@@ -17,7 +19,7 @@ impl Branches {
     }
 
     /// The targets of a balancer at which other attempts of the same hedges are open.
-    pub fn open_elsewhere(&self, slot: SlotId, balancer: u32, out: &mut Vec<u32>) {
+    pub fn open_elsewhere(&self, slot: SlotId, balancer: BalancerId, out: &mut Vec<TargetId>) {
         let mut at = slot;
         while let Some(branch) = self.slots.get(at.index()).filter(|b| b.hedge_of.is_some()) {
             let hedge = branch.hedge_of;

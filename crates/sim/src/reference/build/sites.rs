@@ -11,8 +11,8 @@ use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{OnCancel, concurrent, faulty, warmup};
 use weir_plan::Mode;
-use weir_policy::Kind;
 use weir_policy::config::{Budget, Rate, Retry};
+use weir_policy::{Kind, TargetId};
 
 /// What a request does at a stage.
 #[derive(Clone, Copy, Debug)]
@@ -232,9 +232,9 @@ pub(crate) struct Tables {
     pub spares: Vec<Target>,
     pub(in crate::reference) spare_nodes: Vec<u32>,
     /// By balancer: the balancers and targets in front of it whose health depends on it.
-    pub outside: Vec<Vec<(u32, u32)>>,
+    pub outside: Vec<Vec<(u32, TargetId)>>,
     /// The balancers behind each target.
-    pub inside: BTreeMap<(u32, u32), Vec<u32>>,
+    pub inside: BTreeMap<(u32, TargetId), Vec<u32>>,
     /// Whether requests in flight at targets are counted for probes.
     pub probes: bool,
     pub probe_ways: ProbeWays,

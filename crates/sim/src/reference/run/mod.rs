@@ -28,11 +28,11 @@ use weir_model::concurrent::Jobs;
 use weir_model::faulty::Faulty;
 use weir_model::queue::{Links, Queue};
 use weir_model::warmup::Warmup;
-use weir_policy::Kind;
 use weir_policy::budget::Tokens;
 use weir_policy::prequal::Busy;
 use weir_policy::rate::RateLimit;
 use weir_policy::sticky::Jar;
+use weir_policy::{Kind, TargetId};
 use weir_stats::Key;
 
 /// What a test breaks, to see the self-check that guards it fire.
@@ -146,7 +146,7 @@ pub(crate) struct Reference<'a> {
     pub(super) cells: Cells,
     pub(super) warmups: Vec<Warmup>,
     /// Balancer, loop and target of each count that is held.
-    pub(super) holds: Vec<(u32, u32, u32)>,
+    pub(super) holds: Vec<(u32, u32, TargetId)>,
     pub(super) spare_holds: Vec<u32>,
     /// The keys of each retry's backoffs.
     pub(super) backoffs: Vec<Key>,
@@ -167,7 +167,7 @@ pub(crate) struct Reference<'a> {
     /// Pending events other than flips and checks, which never end.
     pub(super) scheduled: u64,
     pub(super) scratch: Vec<u32>,
-    pub(super) excluded: Vec<u32>,
+    pub(super) excluded: Vec<TargetId>,
     /// How often inner listeners were entered.
     pub(super) hopped: u32,
     pub ledger: Ledger,
@@ -362,7 +362,7 @@ impl<'a> Reference<'a> {
     }
 
     /// Schedules the end of a held count after `ns`.
-    pub(super) fn hold(&mut self, held: (u32, u32, u32), ns: u64, order: u64) {
+    pub(super) fn hold(&mut self, held: (u32, u32, TargetId), ns: u64, order: u64) {
         let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
         if index as usize == self.holds.len() {
             self.holds.push(held);

@@ -9,8 +9,8 @@ use crate::results::run::{Options, run_with};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
-use weir_policy::Kind;
 use weir_policy::history::StageKind;
+use weir_policy::{Kind, TargetId};
 
 fn recorded<'p>(plan: &'p Plan, options: &Options, trace: Selection) -> Recording<'p> {
     let looks = RecordOptions { trace: Some(trace), explain: true };
@@ -130,7 +130,7 @@ fn a_history_says_what_happened() {
     assert!(all.iter().any(|s| s.starts_with("answer 6000..6000 timeout")), "{all:?}");
     assert!(all.iter().any(|s| s.starts_with("backoff 6000..") && s.ends_with(" 2")), "{all:?}");
     let answered = found.histories[1].stages.iter().rev().find(|s| s.what == StageKind::Work).unwrap();
-    assert_eq!((answered.target.map(|t| t.1), answered.attempt), (Some(0), 2));
+    assert_eq!((answered.target.map(|t| t.1), answered.attempt), (Some(TargetId(0)), 2));
 }
 
 /// Typical requests: the parts add up to the latency near the quantile. Series: they contain every arrival.
