@@ -35,9 +35,9 @@ pub(super) async fn run(
             Node::Pass(next) => Ok(*next),
             Node::Nowhere => Err(Failure::new(Kind::NoTarget)),
             Node::Lb(lb) if lb.sticky.is_some() => return holds.around(Box::pin(lb.stick(ex, ctx)).await),
-            Node::Lb(lb) => lb.pick(&ex, &mut ctx).await.map(|(next, hold)| {
-                hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
-                next
+            Node::Lb(lb) => lb.pick(&ex, &mut ctx).await.map(|picked| {
+                picked.hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
+                picked.node
             }),
             Node::Route(route) => route.choose(&ex, &ctx),
             Node::Split(split) => Ok(split.choose(&ex, &ctx)),

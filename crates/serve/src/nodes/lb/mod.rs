@@ -80,11 +80,19 @@ pub(crate) struct Lb {
 }
 
 /// The next node of a request, and the hold until it has come back.
-type Routed = (NodeId, Option<TargetHold>);
+pub(crate) struct PickedNode {
+    pub node: NodeId,
+    /// `None`: no target was picked, the node is the spare one.
+    pub hold: Option<TargetHold>,
+}
 
 impl Lb {
     /// Picks the next node of a request; the hold lasts until the request has come back.
-    pub async fn pick(self: &Rc<Self>, ex: &Exchange, ctx: &mut RequestContext) -> Result<Routed, Failure> {
+    pub async fn pick(
+        self: &Rc<Self>,
+        ex: &Exchange,
+        ctx: &mut RequestContext,
+    ) -> Result<PickedNode, Failure> {
         if self.is_elsewhere() {
             return Box::pin(self.pick_elsewhere(ex, ctx)).await;
         }
@@ -112,7 +120,7 @@ impl Lb {
         semaphore: &Rc<LocalSemaphore>,
         ex: &Exchange,
         ctx: &mut RequestContext,
-    ) -> Result<Routed, Failure> {
+    ) -> Result<PickedNode, Failure> {
         let since_ns = self.core.now();
         let Some(waiter) = semaphore.queue.join(self.max_waiting) else {
             return Err(self.rejects(Rejected::Full));
@@ -297,7 +305,7 @@ impl Lb {
         ctx: &mut RequestContext,
         choice: Choice,
         permit: Option<Permit>,
-    ) -> Result<Routed, Failure> {
+    ) -> Result<PickedNode, Failure> {
         match choice {
             Choice::Target(ticket) => {
                 if let Some((rule, tried)) = &ctx.tried {
@@ -311,13 +319,13 @@ impl Lb {
                 ctx.abort.push(self.state.abort(ticket.target));
                 let hold = TargetHold::new(self.clone(), self.node, ticket, ctx.tried.clone(), permit);
                 match self.targets.get(ticket.target as usize) {
-                    Some(Some(target)) => Ok((*target, Some(hold))),
+                    Some(Some(target)) => Ok(PickedNode { node: *target, hold: Some(hold) }),
                     // The owner has a later graph.
                     _ => Err(Failure::new(Kind::NoTarget)),
                 }
             }
             Choice::Full | Choice::Empty => match self.spare {
-                Some(spare) => Ok((spare, None)),
+                Some(spare) => Ok(PickedNode { node: spare, hold: None }),
                 None => Err(Failure::new(Kind::NoTarget)),
             },
         }
