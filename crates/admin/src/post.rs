@@ -35,7 +35,7 @@ pub(crate) async fn answer(
     }
     let body = match body(request).await {
         Ok(body) => body,
-        Err((status, why)) => return Ok(form.sentence(status, why)),
+        Err(Refusal { status, why }) => return Ok(form.sentence(status, &why)),
     };
     Ok(match &path[..] {
         "/reload" => match server.watcher.reload().await? {
@@ -47,7 +47,7 @@ pub(crate) async fn answer(
             form.sentence(StatusCode::ACCEPTED, "draining")
         }
         _ => match wanted(&path, &body) {
-            Err((status, why)) => form.sentence(status, &why),
+            Err(Refusal { status, why }) => form.sentence(status, &why),
             Ok((pool, target, set)) => {
                 server.watcher.ask(move |served| set_target(served, form, &pool, &target, set)).await?
             }
@@ -55,12 +55,15 @@ pub(crate) async fn answer(
     })
 }
 
-async fn body(request: Request<Incoming>) -> Result<Vec<u8>, (StatusCode, &'static str)> {
+async fn body(request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
     let whole = Limited::new(request.into_body(), BODY_BYTES).collect();
     match timeout(BODY, whole).await {
         Ok(Ok(body)) => Ok(body.to_bytes().to_vec()),
-        Ok(Err(_)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 64 KiB, or was cut off")),
-        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body did not come within 10 seconds")),
+        Ok(Err(_)) => {
+            let why = "the body is larger than 64 KiB, or was cut off";
+            Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why))
+        }
+        Err(_) => Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not come within 10 seconds")),
     }
 }
 
@@ -74,17 +77,28 @@ struct TargetSetting {
     lasts: Option<String>,
 }
 
-type SettingError = (StatusCode, String);
+/// Why a request changes nothing.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal {
+    status: StatusCode,
+    why: String,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, why: impl Into<String>) -> Refusal {
+        Refusal { status, why: why.into() }
+    }
+}
 
 /// Pool, target and the setting.
-fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), SettingError> {
-    let wrong = |why: String| (StatusCode::BAD_REQUEST, why);
+fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Refusal> {
+    let wrong = |why: String| Refusal::new(StatusCode::BAD_REQUEST, why);
     let names = path.strip_prefix("/targets/").and_then(|names| names.split_once('/'));
     let Some((pool, target)) =
         names.filter(|(pool, target)| !pool.is_empty() && !target.is_empty() && !target.contains('/'))
     else {
         let why = "write /targets/POOL/TARGET, each percent-encoded (a slash in a name as %2F)";
-        return Err((StatusCode::NOT_FOUND, why.to_owned()));
+        return Err(Refusal::new(StatusCode::NOT_FOUND, why));
     };
     let decoded = |name: &str| {
         let name = percent_decode_str(name).decode_utf8();
@@ -142,7 +156,7 @@ mod tests {
     use super::*;
 
     fn set(body: &str) -> Result<SetTarget, String> {
-        wanted("/targets/a/b", body.as_bytes()).map(|(_, _, set)| set).map_err(|(_, why)| why)
+        wanted("/targets/a/b", body.as_bytes()).map(|(_, _, set)| set).map_err(|refusal| refusal.why)
     }
 
     #[test]
@@ -173,8 +187,8 @@ mod tests {
         assert_eq!(of("/targets/web/10.0.0.1:80"), names("web", "10.0.0.1:80"));
         assert_eq!(of("/targets/a%2Fb/unix%3A%2Fs%20%C3%A4"), names("a/b", "unix:/s ä"));
         for path in ["/targets/", "/targets/web", "/targets/web/", "/targets//a", "/targets/a/b/c"] {
-            assert_eq!(of(path).expect_err(path).0, StatusCode::NOT_FOUND);
+            assert_eq!(of(path).expect_err(path).status, StatusCode::NOT_FOUND);
         }
-        assert_eq!(of("/targets/%ff/a").expect_err("no UTF-8").0, StatusCode::BAD_REQUEST);
+        assert_eq!(of("/targets/%ff/a").expect_err("no UTF-8").status, StatusCode::BAD_REQUEST);
     }
 }

@@ -18,8 +18,13 @@ use weir_serve::{ReloadError, View};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unanswered;
 
-/// A layout, and by node the server that its only way leads to: of one generation.
-type LayoutByNode = (Arc<Drawing>, Arc<[u32]>);
+/// The layout of one generation.
+#[derive(Clone)]
+struct Layout {
+    drawing: Arc<Drawing>,
+    /// By node, the server that its only way leads to.
+    ends: Arc<[u32]>,
+}
 
 /// The state of the watcher.
 pub(crate) struct Watcher {
@@ -27,7 +32,7 @@ pub(crate) struct Watcher {
     questions: Arc<Semaphore>,
     reloads: Arc<Semaphore>,
     last: Mutex<Option<Arc<TimedView>>>,
-    drawn: Mutex<Option<(u32, LayoutByNode)>>,
+    drawn: Mutex<Option<(u32, Layout)>>,
     /// The last parts sent to the pages that follow.
     told: watch::Sender<Option<Arc<TimedView>>>,
     /// A page follows from now on.
@@ -101,7 +106,7 @@ impl Watcher {
 
     fn see(&self, served: &dyn Service) -> Arc<TimedView> {
         let (view, config, stalled) = (served.view(false), served.config(), served.stalled());
-        let (file, (drawing, ends)) = (served.file(), self.drawn(&view));
+        let (file, Layout { drawing, ends }) = (served.file(), self.drawn(&view));
         let at = Instant::now();
         let mut last = locked(&self.last);
         let rates = last.as_ref().map_or_else(BTreeMap::new, |before| rates(before, &view, at));
@@ -112,7 +117,7 @@ impl Watcher {
     }
 
     /// The layout of the topology, made once for each generation.
-    fn drawn(&self, view: &View) -> LayoutByNode {
+    fn drawn(&self, view: &View) -> Layout {
         let mut drawn = locked(&self.drawn);
         if let Some((of, drawn)) = &*drawn
             && (*of == view.generation || view.point.is_none())
@@ -120,7 +125,9 @@ impl Watcher {
             return drawn.clone();
         }
         // Without an answer there is nothing to draw.
-        let Some(point) = &view.point else { return (Arc::default(), [].into()) };
+        let Some(point) = &view.point else {
+            return Layout { drawing: Arc::default(), ends: [].into() };
+        };
         let noted = |spec: &Spec| {
             matches!(spec, Spec::Lb(_) | Spec::Listen(_) | Spec::Server { .. } | Spec::Queue { .. })
         };
@@ -133,8 +140,9 @@ impl Watcher {
                 _ => id,
             });
         }
-        let new = (Arc::new(Drawing::new(point, &listeners(point), noted)), ends.into());
-        *drawn = Some((view.generation, LayoutByNode::clone(&new)));
+        let drawing = Arc::new(Drawing::new(point, &listeners(point), noted));
+        let new = Layout { drawing, ends: ends.into() };
+        *drawn = Some((view.generation, new.clone()));
         new
     }
 

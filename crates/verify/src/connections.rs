@@ -11,7 +11,7 @@ use weir_model::draws::purpose;
 use weir_model::loops;
 use weir_plan::{Edge, HttpVersion, NodeId, Origin, Point, Scenario};
 use weir_policy::{Kind, TargetId};
-use weir_sim::History;
+use weir_sim::{History, Stage};
 use weir_stats::Key;
 use weir_workload::{Requests, reached_from};
 
@@ -47,9 +47,9 @@ pub(crate) fn predicted(
         let answered = exchange((0, history.latency_ns.unwrap_or(0)), history.latency_ns.is_some());
         let pool: &mut Vec<Exchange> = clients.entry(on).or_default();
         pool.push(Exchange { keeps: answered.keeps && history.outcome != Some(Kind::Cancelled), ..answered });
-        for ((server, ..), (from, to, keeps)) in visits(history, &server_of) {
-            let pool: &mut Vec<Exchange> = servers.entry((on, server)).or_default();
-            pool.push(exchange((from, to), keeps));
+        for (key, visit) in visits(history, &server_of) {
+            let pool: &mut Vec<Exchange> = servers.entry((on, key.server)).or_default();
+            pool.push(exchange((visit.from_ns, visit.to_ns), visit.keeps));
         }
     }
     let since = histories.iter().filter(|h| h.selected).map(|h| h.arrived_ns);
@@ -100,19 +100,39 @@ fn servers(point: &Point, slowed: &CalibratedPoint, prepared: &Arrangement) -> V
     reached_from(point, slowed.nodes.iter().map(with_hop))
 }
 
-/// A visit of a request at a server: its attempt and branch, and its sender.
-type Visit = (NodeId, u32, u32, Option<(NodeId, TargetId)>);
+/// The identity of a request's visit at a server.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct VisitKey {
+    server: NodeId,
+    attempt: u32,
+    branch: u32,
+    /// The balancer that sent it, and which of its targets the server is.
+    target: Option<(NodeId, TargetId)>,
+}
 
-/// From when until when a request was at servers, ns after it arrived, and whether its connections there can be used again.
-fn visits(history: &History, server_of: &[Option<NodeId>]) -> BTreeMap<Visit, (u64, u64, bool)> {
+/// The time of a visit, ns after the request arrived.
+struct Visit {
+    from_ns: u64,
+    to_ns: u64,
+    /// Whether its connection can be used again.
+    keeps: bool,
+}
+
+/// The visits of a request at servers.
+fn visits(history: &History, server_of: &[Option<NodeId>]) -> BTreeMap<VisitKey, Visit> {
     let mut visits = BTreeMap::new();
     for stage in &history.stages {
         let Some(server) = server_of.get(stage.node as usize).copied().flatten() else { continue };
         let broken = [Kind::Cancelled, Kind::Reset, Kind::ConnectFailed, Kind::Lost];
         let keeps = !stage.outcome.flatten().is_some_and(|kind| broken.contains(&kind));
-        let new = (stage.from_ns, stage.to_ns, keeps);
-        let visit = visits.entry((server, stage.attempt, stage.branch, stage.target)).or_insert(new);
-        *visit = (visit.0.min(stage.from_ns), visit.1.max(stage.to_ns), visit.2 && keeps);
+        let Stage { from_ns, to_ns, attempt, branch, target, .. } = *stage;
+        let key = VisitKey { server, attempt, branch, target };
+        let visit = visits.entry(key).or_insert(Visit { from_ns, to_ns, keeps });
+        *visit = Visit {
+            from_ns: visit.from_ns.min(from_ns),
+            to_ns: visit.to_ns.max(to_ns),
+            keeps: visit.keeps && keeps,
+        };
     }
     visits
 }

@@ -10,7 +10,25 @@ use weir_plan::NodeId;
 use weir_stats::Estimate;
 
 /// Figures of both worlds, of one run.
-pub(crate) type Pair = (Figures, Figures);
+pub(crate) struct Pair {
+    pub simulated: Figures,
+    pub real: Figures,
+}
+
+impl Pair {
+    /// A figure in both worlds.
+    fn figure(&self, pick: impl Fn(&Figures) -> Option<f64>) -> (Option<f64>, Option<f64>) {
+        (pick(&self.simulated), pick(&self.real))
+    }
+}
+
+/// A figure in both worlds, over all runs.
+pub(crate) fn both_worlds(pairs: &[Pair], pick: impl Fn(&Figures) -> Option<f64>) -> BothWorlds {
+    BothWorlds {
+        simulated: Estimate::new(pairs.iter().map(|pair| pick(&pair.simulated))),
+        real: Estimate::new(pairs.iter().map(|pair| pick(&pair.real))),
+    }
+}
 
 /// All statistics that can be said, each with its verdict.
 pub(crate) fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statistic> {
@@ -26,7 +44,7 @@ pub(crate) fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statist
         (plain("attempts", Unit::Ratio), |f| f.attempts),
     ];
     let of = |(compared, pick): (Compared, Pick)| {
-        let values: Vec<_> = pairs.iter().map(|(simulated, real)| (pick(simulated), pick(real))).collect();
+        let values: Vec<_> = pairs.iter().map(|pair| pair.figure(pick)).collect();
         let (name, tolerance) = (compared.name, tolerances.tolerance(compared.name));
         let unsaid = || (!values.is_empty() && tolerances.is_set(name)).then(|| unsaid(compared, tolerance));
         compare(compared, &values, tolerance).or_else(unsaid)
@@ -34,7 +52,7 @@ pub(crate) fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statist
     let mut all: Vec<Statistic> = picks.into_iter().filter_map(of).collect();
     all.extend(farthest(pairs).and_then(|server| {
         let share = |f: &Figures| f.shares.get(&server).copied();
-        let values: Vec<_> = pairs.iter().map(|(simulated, real)| (share(simulated), share(real))).collect();
+        let values: Vec<_> = pairs.iter().map(|pair| pair.figure(share)).collect();
         compare(plain("share", Unit::Points), &values, tolerances.tolerance("share"))
     }));
     all
@@ -44,28 +62,24 @@ pub(crate) fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statist
 fn farthest(pairs: &[Pair]) -> Option<NodeId> {
     let off = |server: NodeId| {
         let of = |f: &Figures| f.shares.get(&server).copied().unwrap_or_default();
-        pairs.iter().map(|(simulated, real)| of(real) - of(simulated)).sum::<f64>().abs()
+        pairs.iter().map(|pair| of(&pair.real) - of(&pair.simulated)).sum::<f64>().abs()
     };
-    let servers = pairs.first()?.0.shares.keys().copied();
+    let servers = pairs.first()?.simulated.shares.keys().copied();
     servers.max_by(|a, b| off(*a).total_cmp(&off(*b)).then(b.cmp(a)))
 }
 
 /// The latency at each quantile.
 pub(crate) fn curve(pairs: &[Pair]) -> Vec<AtQuantile> {
-    let at = |(i, q): (usize, f64)| AtQuantile {
-        q,
-        simulated: Estimate::new(pairs.iter().map(|(simulated, _)| simulated.quantiles[i])),
-        real: Estimate::new(pairs.iter().map(|(_, real)| real.quantiles[i])),
+    let at = |(i, q): (usize, f64)| {
+        let BothWorlds { simulated, real } = both_worlds(pairs, |figures| figures.quantiles[i]);
+        AtQuantile { q, simulated, real }
     };
     QUANTILES.into_iter().enumerate().map(at).collect()
 }
 
 /// How often balancers ejected a target.
 pub(crate) fn ejections(pairs: &[Pair]) -> BothWorlds {
-    BothWorlds {
-        simulated: Estimate::new(pairs.iter().map(|(simulated, _)| Some(simulated.ejections))),
-        real: Estimate::new(pairs.iter().map(|(_, real)| Some(real.ejections))),
-    }
+    both_worlds(pairs, |figures| Some(figures.ejections))
 }
 
 /// Quantiles that are not compared, since a run has too few requests for them, in words.
@@ -83,18 +97,15 @@ pub(crate) fn too_few(statistics: &[Statistic], selected: u64) -> Option<String>
 
 /// The mean latency as it was, ms.
 pub(crate) fn mean_ms(pairs: &[Pair]) -> Option<f64> {
-    Estimate::new(pairs.iter().map(|(_, real)| real.mean)).value
+    Estimate::new(pairs.iter().map(|pair| pair.real.mean)).value
 }
 
 /// Each server's share of the requests.
 pub(crate) fn targets(pairs: &[Pair], prepared: &Arrangement) -> Vec<TargetShares> {
     let of = |server: NodeId| {
-        let share = |f: &Figures| f.shares.get(&server).copied();
-        TargetShares {
-            name: prepared.name(server),
-            simulated: Estimate::new(pairs.iter().map(|(simulated, _)| share(simulated))),
-            real: Estimate::new(pairs.iter().map(|(_, real)| share(real))),
-        }
+        let BothWorlds { simulated, real } =
+            both_worlds(pairs, |figures| figures.shares.get(&server).copied());
+        TargetShares { name: prepared.name(server), simulated, real }
     };
     prepared.compared().map(of).collect()
 }

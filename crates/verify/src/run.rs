@@ -31,13 +31,19 @@ pub fn verify(
         record::write_first(&plan.file, out).map_err(Error::Record)?;
     }
     let all = chosen(plan, options)?;
-    for (_, _, prepared) in &all {
-        prepared.addresses().into_iter().try_for_each(prepare::listens).map_err(|e| Error::System(e.0))?;
+    for chosen in &all {
+        chosen
+            .prepared
+            .addresses()
+            .into_iter()
+            .try_for_each(prepare::listens)
+            .map_err(|e| Error::System(e.0))?;
     }
     let calibration = calibrate(&options.exe, stop)?;
-    let schedules = schedules(all.iter().map(|(_, scenario, _)| *scenario), options, &calibration, stop)?;
+    let schedules = schedules(all.iter().map(|chosen| chosen.scenario), options, &calibration, stop)?;
     let (mut scenarios, mut recorded) = (Vec::new(), 0);
-    for ((point, scenario, prepared), schedule) in all.into_iter().zip(schedules) {
+    for (chosen, schedule) in all.into_iter().zip(schedules) {
+        let ChosenScenario { point, scenario, prepared } = chosen;
         let slowed = with_hops(point, scenario, &prepared, &calibration);
         let mut hear = |run: u32, real: &RunOutcome| match &mut record {
             Some(out) => {
@@ -63,7 +69,11 @@ pub fn verify(
 }
 
 /// A scenario to verify, and the part of it that is served.
-type ChosenScenario<'a> = (&'a Point, &'a Scenario, Arrangement);
+struct ChosenScenario<'a> {
+    point: &'a Point,
+    scenario: &'a Scenario,
+    prepared: Arrangement,
+}
 
 /// The scenarios that are asked for. All are looked at before the first one runs.
 fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<ChosenScenario<'a>>, Error> {
@@ -86,7 +96,7 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<ChosenScenario<'a
                 let prepared = Arrangement::new(point_served, scenario_served, options.real)
                     .and_then(|p| p.against(options.against));
                 let prepared = prepared.map_err(Error::Cannot)?;
-                all.push((point, scenario, prepared));
+                all.push(ChosenScenario { point, scenario, prepared });
             }
         }
     }

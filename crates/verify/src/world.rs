@@ -4,8 +4,8 @@ use crate::connections::{self, ConnectionCounts};
 use crate::figures::{self, Figures};
 use crate::hops::{CalibratedPoint, turned};
 use crate::options::{Error, Options};
-use crate::outcome::{BothWorlds, Connections, Progress, ScenarioVerified};
-use crate::pairs::{Pair, curve, ejections, mean_ms, statistics, targets, too_few};
+use crate::outcome::{Connections, Progress, ScenarioVerified};
+use crate::pairs::{Pair, both_worlds, curve, ejections, mean_ms, statistics, targets, too_few};
 use crate::prepare::Arrangement;
 use crate::schedule::Schedule;
 use crate::statistics::Verdict;
@@ -17,13 +17,24 @@ use std::thread;
 use weir_plan::Plan;
 use weir_plan::{Scenario, Spec, Window};
 use weir_sim::{RecordOptions, ScenarioResult, Selection};
-use weir_stats::{Estimate, Key};
+use weir_stats::Key;
 
 /// How often each replication is simulated, with other times of the machine's own.
 const TURNS: u32 = 8;
 
-/// The prediction for a run, and the connections that its selected requests open.
-type Predicted = (Figures, u64);
+/// What is predicted for a run.
+struct Prediction {
+    figures: Figures,
+    /// The connections that its selected requests open.
+    opened: u64,
+}
+
+/// A run in both worlds.
+struct RunPair {
+    run: u32,
+    simulated: Prediction,
+    real: RunOutcome,
+}
 
 /// A scenario, as it is simulated and as it is served.
 pub(crate) struct World<'a> {
@@ -54,7 +65,8 @@ impl World<'_> {
             tell(Progress { scenario: &scenario.name, run: done + 1, runs: schedule.runs });
             let wave = next..schedule.most_runs.min(next + schedule.at_once.min(schedule.runs - done));
             next = wave.end;
-            for (run, (simulated, opened), real) in self.wave(options, wave, stop)? {
+            for pair in self.wave(options, wave, stop)? {
+                let RunPair { run, simulated, real } = pair;
                 hear(run, &real)?;
                 let new = |w: &&String| !warnings.contains(*w);
                 warnings.extend(real.load.warnings.iter().filter(new).cloned().collect::<Vec<_>>());
@@ -62,11 +74,12 @@ impl World<'_> {
                     void.push(why);
                     continue;
                 }
-                selected = (selected.0 + opened, selected.1 + real.load.requests.selected);
+                selected = (selected.0 + simulated.opened, selected.1 + real.load.requests.selected);
                 let (n, took_s) = real.opened.unwrap_or_default();
                 connecting = (connecting.0 + n, connecting.1 + took_s);
                 late.extend(real.late_ns);
-                pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
+                let real = Figures::real(&real, prepared, scenario.patience_ns.is_some());
+                pairs.push(Pair { simulated: simulated.figures, real });
             }
         }
         let runs = pairs.len() as u32;
@@ -103,9 +116,9 @@ impl World<'_> {
         options: &Options,
         runs: Range<u32>,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Vec<(u32, Predicted, RunOutcome)>, Error> {
+    ) -> Result<Vec<RunPair>, Error> {
         let simulated = runs.clone().map(|run| self.predict(options, run, stop));
-        let simulated: Vec<Predicted> = simulated.collect::<Result<_, _>>()?;
+        let simulated: Vec<Prediction> = simulated.collect::<Result<_, _>>()?;
         let World { prepared, scenario, .. } = *self;
         // One that fails ends those beside it.
         let failed: &Arc<AtomicBool> = &Arc::default();
@@ -123,13 +136,13 @@ impl World<'_> {
             return Err(real.into_iter().nth(at).and_then(Result::err).unwrap_or(Error::Interrupted));
         }
         let of_run = |((run, simulated), real): ((u32, _), Result<Option<RunOutcome>, Error>)| {
-            Ok((run, simulated, real?.ok_or(Error::Interrupted)?))
+            Ok(RunPair { run, simulated, real: real?.ok_or(Error::Interrupted)? })
         };
         runs.zip(simulated).zip(real).map(of_run).collect()
     }
 
     /// The prediction for a run: the mean over a replication's turns, and the connections of the first turn.
-    fn predict(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Result<Predicted, Error> {
+    fn predict(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Result<Prediction, Error> {
         let turn = |turn| {
             let result = self.simulate(options, replication, turn, stop)?;
             Ok(Figures::simulated(&result, &self.slowed.nodes))
@@ -137,7 +150,8 @@ impl World<'_> {
         let turns = (0..TURNS).map(turn).collect::<Result<Vec<Figures>, Error>>()?;
         let opened = self.opened(options, replication, stop);
         let connections = [opened.client, opened.server].map(|n| n.map(|n| n as f64));
-        Ok((Figures { connections, ..figures::mean(&turns) }, opened.selected))
+        let figures = Figures { connections, ..figures::mean(&turns) };
+        Ok(Prediction { figures, opened: opened.selected })
     }
 
     /// The connections that a replication needs; nothing is known of too large ones.
@@ -160,10 +174,7 @@ impl World<'_> {
     }
 
     fn connections(&self, pairs: &[Pair], n: u64, took_s: f64) -> Connections {
-        let both = |which: usize| BothWorlds {
-            simulated: Estimate::new(pairs.iter().map(|(simulated, _)| simulated.connections[which])),
-            real: Estimate::new(pairs.iter().map(|(_, real)| real.connections[which])),
-        };
+        let both = |which: usize| both_worlds(pairs, |figures| figures.connections[which]);
         let server_takes_ms = (n > 0).then(|| took_s * 1e3 / n as f64);
         Connections { client: both(0), server: both(1), server_takes_ms }
     }
@@ -248,12 +259,13 @@ mod tests {
             (0..options.runs).map(|run| of(&world, run)).collect::<Vec<_>>()
         };
         let stop = AtomicBool::new(false);
-        let simulated = run(simulated, &|world, run| world.predict(&options, run, &stop).unwrap().0);
+        let simulated = run(simulated, &|world, run| world.predict(&options, run, &stop).unwrap().figures);
         let reality = run(reality, &|world, run| {
             let result = world.simulate(&options, run, TURNS, &stop).unwrap();
             Figures::simulated(&result, &world.slowed.nodes)
         });
-        let pairs: Vec<Pair> = simulated.into_iter().zip(reality).collect();
+        let pairs: Vec<Pair> =
+            simulated.into_iter().zip(reality).map(|(simulated, real)| Pair { simulated, real }).collect();
         let statistics = statistics(&pairs, &options.tolerances);
         (Verdict::of_all(statistics.iter().map(|s| s.verdict)), statistics)
     }

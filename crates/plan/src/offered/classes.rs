@@ -8,9 +8,14 @@ use std::collections::{BTreeMap, HashMap};
 /// Numbers kept for all nodes and classes, at most; with more the loads are unknown.
 const MOST_NUMBERS: usize = 1 << 25;
 
-/// The common properties of the requests of a class: their kind where kinds are distinguished (else 0), and the branch at
-/// each route.
-type RequestClass = (usize, Vec<Option<usize>>);
+/// The common properties of the requests of a class.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct RequestClass {
+    /// Their kind where kinds are distinguished, else 0.
+    kind: usize,
+    /// The branch at each route.
+    branches: Vec<Option<usize>>,
+}
 
 /// The classes of a scenario's requests.
 pub(super) struct Classes {
@@ -42,16 +47,18 @@ impl Classes {
         let share = |i: usize| shares.get(i).map_or(0.0, |(share, _)| *share);
         let mut classes: BTreeMap<RequestClass, (f64, Vec<usize>)> = BTreeMap::new();
         for (i, shape) in kinds.shapes.iter().enumerate() {
-            let taken = routes.iter().map(|(_, rules, otherwise)| branch(rules, *otherwise, shape)).collect();
-            let own = if kinds.are_rewritten() { i } else { 0 };
-            let class = classes.entry((own, taken)).or_default();
+            let branches =
+                routes.iter().map(|(_, rules, otherwise)| branch(rules, *otherwise, shape)).collect();
+            let kind = if kinds.are_rewritten() { i } else { 0 };
+            let class = classes.entry(RequestClass { kind, branches }).or_default();
             class.0 += share(i);
             class.1.push(i);
         }
         if classes.len().saturating_mul(point.nodes.len()) > MOST_NUMBERS {
             return None;
         }
-        let of_route = |r: usize| classes.keys().map(|(_, taken)| taken.get(r).copied().flatten()).collect();
+        let of_route =
+            |r: usize| classes.keys().map(|class| class.branches.get(r).copied().flatten()).collect();
         let branches = routes.iter().enumerate().map(|(r, (spec, ..))| (*spec, of_route(r))).collect();
         let (shares, members) = classes.into_values().unzip();
         Some(Classes { shares, members, kinds, branches })

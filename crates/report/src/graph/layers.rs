@@ -24,15 +24,19 @@ pub(super) fn layered(folded: FoldedGraph) -> Layered {
 }
 
 /// For each box: those that lead to it, and those that it leads to.
-type Neighbours = (Vec<(usize, bool)>, Vec<(usize, bool)>);
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Neighbours {
+    before: Vec<(usize, bool)>,
+    behind: Vec<(usize, bool)>,
+}
 
 /// Where very many of one kind have the same neighbours, those become one box too.
 pub(super) fn alike(folded: FoldedGraph) -> FoldedGraph {
     let FoldedGraph { boxes, edges } = folded;
-    let mut neighbours: Vec<Neighbours> = vec![Default::default(); boxes.len()];
+    let mut neighbours = vec![Neighbours::default(); boxes.len()];
     for (from, to, aside) in &edges {
-        neighbours[*from].1.push((*to, *aside));
-        neighbours[*to].0.push((*from, *aside));
+        neighbours[*from].behind.push((*to, *aside));
+        neighbours[*to].before.push((*from, *aside));
     }
     let mut same: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (at, neighbours) in neighbours.into_iter().enumerate() {

@@ -53,28 +53,37 @@ pub(super) fn write(results: &Results, shown: &Selection, out: &mut dyn Write) -
     writeln!(out, "</section>")
 }
 
-/// A line of a chart: its name and values.
-type Line = (String, Vec<f64>);
+/// A line of a chart.
+struct Line {
+    name: String,
+    values: Vec<f64>,
+}
+
+impl Line {
+    fn new(name: impl Into<String>, values: Vec<f64>) -> Line {
+        Line { name: name.into(), values }
+    }
+}
 
 fn charts(s: &weir_sim::Series, names: &Names<'_>, out: &mut dyn Write) -> io::Result<()> {
     let (arrivals, responses) = (rates(s, &s.arrivals), rates(s, &s.responses));
     let mut charts: Vec<(&str, Vec<Line>)> = vec![
-        ("Per second", vec![("arrivals".into(), arrivals), ("responses".into(), responses)]),
-        ("Requests in flight", vec![("in flight".into(), s.in_flight.clone())]),
+        ("Per second", vec![Line::new("arrivals", arrivals), Line::new("responses", responses)]),
+        ("Requests in flight", vec![Line::new("in flight", s.in_flight.clone())]),
     ];
     let many = |place: &str, count: u64| {
         let name = names.name(place);
         if count > 1 { format!("{name} ×{count}") } else { name.to_owned() }
     };
     let mut lines: Vec<Line> =
-        s.queues.iter().map(|q| (many(&q.place, q.count), q.waiting.clone())).collect();
-    let longest = |line: &Line| line.1.iter().copied().fold(0.0, f64::max);
+        s.queues.iter().map(|q| Line::new(many(&q.place, q.count), q.waiting.clone())).collect();
+    let longest = |line: &Line| line.values.iter().copied().fold(0.0, f64::max);
     lines.retain(|line| longest(line) > 0.0);
     lines.sort_by(|a, b| longest(b).total_cmp(&longest(a)));
     charts.push(("Requests waiting, by site", lines));
     let up = |of: &weir_sim::UpOverTime| {
         let share = of.up.iter().map(|n| *n as f64 / of.count.max(1) as f64 * 100.0);
-        (many(&of.place, of.count), share.collect())
+        Line::new(many(&of.place, of.count), share.collect())
     };
     charts.push(("Up, %", s.up.iter().map(up).collect()));
     charts.push(("Targets that balancers left out", left_out(s, &many)));
@@ -93,17 +102,17 @@ fn left_out(s: &weir_sim::Series, many: &dyn Fn(&str, u64) -> String) -> Vec<Lin
     let both = |pool: &weir_sim::PoolOverTime| {
         [("down", &pool.down), ("ejected", &pool.ejected)].map(|(word, counts)| {
             let counts: Vec<f64> = counts.iter().map(|n| *n as f64).collect();
-            (format!("{word}, of {}", many(&pool.place, pool.count)), counts)
+            Line::new(format!("{word}, of {}", many(&pool.place, pool.count)), counts)
         })
     };
-    s.pools.iter().flat_map(both).filter(|line| line.1.iter().any(|n| *n > 0.0)).collect()
+    s.pools.iter().flat_map(both).filter(|line| line.values.iter().any(|n| *n > 0.0)).collect()
 }
 
 fn drawn(s: &weir_sim::Series, heading: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let x = Axis::from_zero(seconds(s.end_ns));
     let ends = (1..=s.arrivals.len() as u64).map(|n| (n * s.part_ns).min(s.end_ns));
-    let most = lines.iter().flat_map(|line| &line.1).copied().fold(0.0, f64::max);
+    let most = lines.iter().flat_map(|line| &line.values).copied().fold(0.0, f64::max);
     let chart = Chart {
         label: format!("{heading}, over time"),
         xs: ends
@@ -116,12 +125,13 @@ fn drawn(s: &weir_sim::Series, heading: &str, lines: &[Line], out: &mut dyn Writ
     let series: Vec<Series> = lines
         .iter()
         .enumerate()
-        .map(|(number, (name, values))| Series {
+        .map(|(number, line)| Series {
             number,
-            name: name.clone(),
+            name: line.name.clone(),
             colour: Some(number % COLOURS),
             dashed: false,
-            points: values
+            points: line
+                .values
                 .iter()
                 .map(|v| Estimate { value: Some(*v), ..Estimate::default() })
                 .enumerate()
@@ -131,10 +141,10 @@ fn drawn(s: &weir_sim::Series, heading: &str, lines: &[Line], out: &mut dyn Writ
         })
         .collect();
     out.write_all(chart.figure(heading, true, &series).as_bytes())?;
-    if lines.len() > 1 || lines.iter().any(|line| line.0.contains('/')) {
+    if lines.len() > 1 || lines.iter().any(|line| line.name.contains('/')) {
         writeln!(out, "<div class=\"keys\">")?;
-        for (c, (name, _)) in lines.iter().enumerate() {
-            super::bars::key(&format!("var(--c{c})"), name, out)?;
+        for (c, line) in lines.iter().enumerate() {
+            super::bars::key(&format!("var(--c{c})"), &line.name, out)?;
         }
         writeln!(out, "</div>")?;
     }

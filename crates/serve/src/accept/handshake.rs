@@ -6,6 +6,7 @@
 //! that.
 
 use crate::h1;
+use crate::log::Client;
 use crate::metrics::Handshake;
 use crate::transport::session::Session;
 use std::future::poll_fn;
@@ -103,8 +104,8 @@ fn in_time<T>(
 fn tell(session: &Session, why: tls::TlsError) {
     let Some(errors) = session.listener.errors.as_ref().filter(|_| why.is_of_certificate()) else { return };
     errors.request_failed(|| {
-        let (name, address) = session.who();
-        let from = address.map_or("a client".to_owned(), |ip| ip.to_canonical().to_string());
+        let Client { listener: name, ip } = session.client();
+        let from = ip.map_or("a client".to_owned(), |ip| ip.to_canonical().to_string());
         format!("listener {name:?}: no TLS with {from}: {}", why.of_client())
     });
 }

@@ -97,9 +97,10 @@ pub(super) fn start(
         let shared = shared.clone();
         move |rt, begun| shared.own(rt, number, owner_mailbox, owner_mail, owner_notified, begun)
     })?;
-    let inboxes = mailboxes.into_iter().zip(notified);
-    let started = start_loops(shared, sockets.into_iter().zip(inboxes), files, &end);
-    let (drains, threads) = started.inspect_err(|_| {
+    let receivers = sockets.into_iter().zip(mailboxes).zip(notified);
+    let setups = receivers.map(|((sockets, mailbox), notified)| LoopSetup { sockets, mailbox, notified });
+    let started = start_loops(shared, setups, files, &end);
+    let LoopThreads { drains, threads } = started.inspect_err(|_| {
         shared.process.ending.send_replace(true);
     })?;
     Ok(StartedThreads { ended, drains, threads })
@@ -130,23 +131,31 @@ fn start_service<F: Future<Output = io::Result<()>>>(
     Err(failure.recv().unwrap_or_else(|_| io::Error::other(format!("the thread {name} has ended"))))
 }
 
-/// The senders by which loops are drained, and their threads.
-type Loops = (Arc<[UnboundedSender<Drain>]>, Vec<JoinHandle<io::Result<()>>>);
+/// The threads of all loops, and the senders by which these are drained.
+struct LoopThreads {
+    drains: Arc<[UnboundedSender<Drain>]>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
 
 /// A loop's sockets, and its receivers.
-type ForLoop = (Vec<(usize, LoopSocket)>, (UnboundedReceiver<ToLoop>, UnboundedReceiver<u32>));
+struct LoopSetup {
+    sockets: Vec<(usize, LoopSocket)>,
+    mailbox: UnboundedReceiver<ToLoop>,
+    notified: UnboundedReceiver<u32>,
+}
 
 /// Starts the loops, and waits until all accept: one that cannot ends the others.
 fn start_loops(
     shared: &Shared,
-    loops: impl Iterator<Item = ForLoop>,
+    loops: impl Iterator<Item = LoopSetup>,
     files: &Arc<SocketFiles>,
     end: &Sender<Option<io::Error>>,
-) -> io::Result<Loops> {
+) -> io::Result<LoopThreads> {
     let (mut drains, mut threads) = (Vec::new(), Vec::new());
     let (begin, begun) = channel();
     let mut result = Ok(());
-    for (number, (sockets, (mailbox, notified))) in loops.enumerate() {
+    for (number, setup) in loops.enumerate() {
+        let LoopSetup { sockets, mailbox, notified } = setup;
         let (tell, drain) = unbounded_channel();
         let shared = shared.clone();
         let inbox = Inbox { sockets, drain, mailbox, notified, files: files.clone(), begun: begin.clone() };
@@ -163,7 +172,7 @@ fn start_loops(
     }
     drop(begin);
     if begun.iter().count() == drains.len() {
-        return Ok((drains.into(), threads));
+        return Ok(LoopThreads { drains: drains.into(), threads });
     }
     // Those that have begun end when their senders are gone.
     drop(drains);

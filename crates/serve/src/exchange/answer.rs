@@ -23,7 +23,7 @@ pub(super) async fn refuse(core: &Core, client: &ClientEnd, request: &Request, s
     let answer = HeadAnswer { status, limit: None, sent: text.len() };
     listener.counts.refused(Some(request.method()), request.version(), &answer);
     if let Some(log) = &listener.log {
-        log.refused(client.session().who(), request, &answer);
+        log.refused(client.session().client(), request, &answer);
     }
     let taken = client.send_answer(status, &[], text.as_bytes(), true, core.date());
     if send(client, &text.as_bytes()[taken..]).await.is_ok() {

@@ -6,7 +6,7 @@ use crate::exchange::notes::NotedAttempt;
 use crate::exchange::progress::OpenAttempt;
 use crate::exchange::reply::{Answer, Reply};
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
-use crate::nodes::lb::Routed;
+use crate::nodes::lb::PickedNode;
 use crate::nodes::queue::Queue;
 use crate::nodes::{Node, check};
 use crate::upstream::server::Server;
@@ -37,7 +37,7 @@ pub(super) async fn run(
             Node::Nowhere => Err(Failure::new(Kind::NoTarget)),
             Node::Lb(lb) if lb.sticky.is_some() => return holds.around(Box::pin(lb.stick(ex, ctx)).await),
             Node::Lb(lb) => match lb.pick(&ex, &mut ctx).await {
-                Ok(Routed { node, hold, has_moved }) => {
+                Ok(PickedNode { node, hold, has_moved }) => {
                     hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
                     if has_moved {
                         return holds.around(ex.start(ctx, node).await);

@@ -7,6 +7,7 @@ use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::Ends;
 use crate::graph::identity::inside;
 use crate::health::monitor::Monitor;
+use crate::metrics::TargetCounts;
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
 use crate::transport::listener::{Entry, Listener};
@@ -30,8 +31,13 @@ pub(super) struct ThreadView {
     pub of_owner: Option<OwnerReport>,
 }
 
-/// A target's index, attempts there, and failed ones.
-pub(super) type Attempts = (TargetId, (u64, u64));
+/// Attempts at a target.
+pub(super) struct Attempts {
+    /// The target's index.
+    pub target: TargetId,
+    pub begun: u64,
+    pub failed: u64,
+}
 
 /// A target as the thread sees it.
 pub(super) struct TargetReport {
@@ -97,7 +103,11 @@ pub(super) fn of_loop(graph: &Graph, now_ns: u64) -> ThreadView {
     let mine = balancers(graph).filter(|lb| (lb.scope == Scope::Process) == lb.owner.is_here);
     let attempts = |lb: &Rc<Lb>| {
         let counted = (0..).map(TargetId).zip(&lb.counts.targets);
-        (lb.id, counted.map(|(index, target)| (index, target.attempts())).collect())
+        let of_target = |(index, counts): (TargetId, &Rc<TargetCounts>)| {
+            let (begun, failed) = counts.attempts();
+            Attempts { target: index, begun, failed }
+        };
+        (lb.id, counted.map(of_target).collect())
     };
     ThreadView {
         pools: mine.map(|lb| (lb.id, targets(lb, now_ns))).collect(),

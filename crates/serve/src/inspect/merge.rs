@@ -45,9 +45,9 @@ pub(super) fn view(said: Vec<Option<ThreadView>>, carried: &[usize], by_loop: bo
             }
         }
         for (id, targets) in said.iter().flat_map(|said| &said.attempts) {
-            for (index, (begun, failed)) in targets {
-                let all = on_loops.attempts.entry((*id, *index)).or_default();
-                *all = (all.0 + begun, all.1 + failed);
+            for of_thread in targets {
+                let all = on_loops.attempts.entry((*id, of_thread.target)).or_default();
+                *all = (all.0 + of_thread.begun, all.1 + of_thread.failed);
             }
         }
     }

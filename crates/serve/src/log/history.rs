@@ -23,8 +23,12 @@ pub(crate) struct History<'a> {
     pub stages: &'a Stages,
 }
 
-/// A stage, and whether it is a part of the latency.
-type Part = (Stage, bool);
+/// A stage of the line.
+struct Part {
+    stage: Stage,
+    /// Whether it is a part of the latency.
+    counts: bool,
+}
 
 impl History<'_> {
     /// Writes it as a line. `loop, number`: its serial number.
@@ -46,11 +50,11 @@ impl History<'_> {
             let _ = write!(text, ",\"trace_id\":\"{trace_id:032x}\"");
         }
         text.push_str(",\"stages\":[");
-        for (at, (stage, counts)) in self.parts().iter().enumerate() {
+        for (at, part) in self.parts().iter().enumerate() {
             if at > 0 {
                 text.push(',');
             }
-            self.stage(stage, *counts, text);
+            self.stage(&part.stage, part.counts, text);
         }
         text.push_str("]}\n");
     }
@@ -58,32 +62,33 @@ impl History<'_> {
     /// All stages by their beginning. Parts of the latency without a stage were spent in weir itself, and after the
     /// head of the answer in relaying it: so the stages that count add up to the latency.
     fn parts(&self) -> Vec<Part> {
-        let mut noted: Vec<Part> =
-            self.stages.all.iter().map(|stage| (stage.clone(), self.stages.counts(stage.branch))).collect();
-        noted.sort_by_key(|(stage, _)| (stage.from_ns, stage.to_ns));
+        let mut noted: Vec<Stage> = self.stages.all.clone();
+        noted.sort_by_key(|stage| (stage.from_ns, stage.to_ns));
         let mut parts = Vec::with_capacity(noted.len() + 2);
         let mut at_ns = self.begun_ns;
-        for (mut stage, counts) in noted {
+        for mut stage in noted {
+            let counts = self.stages.counts(stage.branch);
             if counts {
                 // Two clocks' readings may cross by a little.
                 stage.from_ns = stage.from_ns.max(at_ns);
                 stage.to_ns = stage.to_ns.max(stage.from_ns).min(self.ended_ns);
                 if stage.from_ns > at_ns {
-                    parts.push((self.own(StageKind::Work, at_ns, stage.from_ns, stage.attempt), true));
+                    parts.push(self.own(StageKind::Work, at_ns, stage.from_ns, stage.attempt));
                 }
                 at_ns = stage.to_ns;
             }
-            parts.push((stage, counts));
+            parts.push(Part { stage, counts });
         }
         if self.ended_ns > at_ns {
-            parts.push((self.own(StageKind::Answer, at_ns, self.ended_ns, self.attempts), true));
+            parts.push(self.own(StageKind::Answer, at_ns, self.ended_ns, self.attempts));
         }
         parts
     }
 
     /// Time in weir itself.
-    fn own(&self, what: StageKind, from_ns: u64, to_ns: u64, attempt: u32) -> Stage {
-        Stage { site: None, what, from_ns, to_ns, attempt, branch: 0, tried: None }
+    fn own(&self, what: StageKind, from_ns: u64, to_ns: u64, attempt: u32) -> Part {
+        let stage = Stage { site: None, what, from_ns, to_ns, attempt, branch: 0, tried: None };
+        Part { stage, counts: true }
     }
 
     fn stage(&self, stage: &Stage, counts: bool, text: &mut String) {

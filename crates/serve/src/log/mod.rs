@@ -41,8 +41,13 @@ use writer::Writer;
 /// How long the end of the process waits for the last lines.
 const FINISH: Duration = Duration::from_nanos(fixed::ACCESS_LOG_FINISH_NS);
 
-/// The listener that a client came to, and its address.
-pub(crate) type Client<'a> = (&'a str, Option<IpAddr>);
+/// A client.
+#[derive(Clone, Copy)]
+pub(crate) struct Client<'a> {
+    /// The name of the listener that it came to.
+    pub listener: &'a str,
+    pub ip: Option<IpAddr>,
+}
 
 /// The outcome of an exchange, for its line.
 #[derive(Default)]
@@ -213,8 +218,8 @@ impl LoopLog {
     }
 
     fn refuse(&self, by: Client<'_>, what: Result<&Request, &[u8]>, answer: &HeadAnswer) {
-        let (listener, client) = by;
-        let refused = RefusedRequest { listener, client: client.map(|ip| ip.to_canonical()), what, answer };
+        let Client { listener, ip } = by;
+        let refused = RefusedRequest { listener, client: ip.map(|ip| ip.to_canonical()), what, answer };
         self.gathered.add(|text| refused.format(self.format, &self.stamp, text));
     }
 

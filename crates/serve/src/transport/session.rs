@@ -1,10 +1,11 @@
 //! The state of a client's connection, for all protocols.
 
+use crate::log::Client;
 use crate::metrics::Parting;
 use crate::transport::listener::{Listener, OwnProcessTrust};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use weir_net::io::deadlines::Deadline;
 use weir_net::transport::tls::TlsParameters;
@@ -120,8 +121,8 @@ impl Session {
     }
 
     /// The listener's name and the client's address, for logs.
-    pub fn who(&self) -> (&str, Option<IpAddr>) {
-        (&self.listener.name, self.peer().map(|p| p.ip()))
+    pub fn client(&self) -> Client<'_> {
+        Client { listener: &self.listener.name, ip: self.peer().map(|p| p.ip()) }
     }
 
     /// Ends an idle connection to make room for another: it is read once more, and closed with care.

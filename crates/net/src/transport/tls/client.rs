@@ -1,7 +1,7 @@
 //! `server(tls=tls.client(...))`: TLS to an origin, whose certificate is always verified. Authorities and the own
 //! certificate are read at the start and again on request.
 
-use super::files::{CannotUse, CertificateFiles, authorities, certified, system_authorities};
+use super::files::{Authorities, CannotUse, CertificateFiles, authorities, certified, system_authorities};
 use super::verify::Verifier;
 use super::{Stream, TlsError, provider};
 use crate::io::Core;
@@ -132,7 +132,7 @@ impl Clients {
 
 fn config(files: &ClientFiles) -> Result<Arc<ClientConfig>, CannotUse> {
     let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
-    let (roots, named) = files.ca.as_deref().map_or_else(system_authorities, authorities)?;
+    let Authorities { roots, named } = files.ca.as_deref().map_or_else(system_authorities, authorities)?;
     let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let verifier =
         Verifier::new(roots, named).map_err(|e| CannotUse(format!("TLS cannot be set up: {e}")))?;

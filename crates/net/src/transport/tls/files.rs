@@ -71,7 +71,10 @@ pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, C
 }
 
 /// Authorities, and the certificates of the file that names them.
-pub(super) type Authorities = (RootCertStore, Vec<CertificateDer<'static>>);
+pub(super) struct Authorities {
+    pub(super) roots: RootCertStore,
+    pub(super) named: Vec<CertificateDer<'static>>,
+}
 
 /// The authorities of a bundle.
 pub(super) fn authorities(path: &str) -> Result<Authorities, CannotUse> {
@@ -83,7 +86,7 @@ pub(super) fn authorities(path: &str) -> Result<Authorities, CannotUse> {
             return wrong("bundle of authorities", path, why);
         }
     }
-    Ok((roots, all))
+    Ok(Authorities { roots, named: all })
 }
 
 /// The authorities that the system trusts.
@@ -97,7 +100,7 @@ pub(super) fn system_authorities() -> Result<Authorities, CannotUse> {
                 .to_owned(),
         ));
     }
-    Ok((roots, Vec::new()))
+    Ok(Authorities { roots, named: Vec::new() })
 }
 
 /// The certificates of a file; there must be at least one.

@@ -119,7 +119,7 @@ fn current(files: &ServerFiles, protocols: &[&str]) -> Result<Current, CannotUse
     let builder = match &files.client_ca {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let roots = Arc::new(authorities(path)?.0);
+            let roots = Arc::new(authorities(path)?.roots);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
             let verifier =
                 if files.requires_certificate { verifier } else { verifier.allow_unauthenticated() };

@@ -236,7 +236,7 @@ async fn refuse(core: &Core, conn: &Conn, status: u16, limit: Option<RequestLimi
     let answer = HeadAnswer { status, limit, sent: text.len() };
     conn.session.listener.counts.refused(None, Version::H11, &answer);
     if let Some(log) = &conn.session.listener.log {
-        log.unreadable(conn.session.who(), conn.wire.borrow().input(), &answer);
+        log.unreadable(conn.session.client(), conn.wire.borrow().input(), &answer);
     }
     if conn.wire.borrow().input().starts_with(&TLS_HANDSHAKE) {
         conn.wire.borrow_mut().queue(&TLS_ALERT);

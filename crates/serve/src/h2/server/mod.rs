@@ -358,7 +358,7 @@ fn refuse(conn: &Conn, head: &[u8], refusal: Refusal, mut respond: SendResponse<
     counts.broke(refusal.0.name);
     counts.refused(None, Version::H2, &answer);
     if let Some(log) = &conn.session.listener.log {
-        log.unreadable(conn.session.who(), head, &answer);
+        log.unreadable(conn.session.client(), head, &answer);
     }
     let mut rendered = Vec::new();
     let to = stream::client_traits(false);

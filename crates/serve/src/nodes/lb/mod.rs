@@ -90,7 +90,7 @@ pub(crate) struct Lb {
 }
 
 /// Where a request goes next.
-pub(crate) struct Routed {
+pub(crate) struct PickedNode {
     pub node: NodeId,
     /// Held until it has come back.
     pub hold: Option<TargetHold>,
@@ -100,7 +100,11 @@ pub(crate) struct Routed {
 
 impl Lb {
     /// Picks the next node of a request; the hold lasts until the request has come back.
-    pub async fn pick(self: &Rc<Self>, ex: &Exchange, ctx: &mut RequestContext) -> Result<Routed, Failure> {
+    pub async fn pick(
+        self: &Rc<Self>,
+        ex: &Exchange,
+        ctx: &mut RequestContext,
+    ) -> Result<PickedNode, Failure> {
         if self.is_elsewhere() {
             return Box::pin(self.pick_elsewhere(ex, ctx)).await;
         }
@@ -128,7 +132,7 @@ impl Lb {
         semaphore: &Rc<LocalSemaphore>,
         ex: &Exchange,
         ctx: &mut RequestContext,
-    ) -> Result<Routed, Failure> {
+    ) -> Result<PickedNode, Failure> {
         let since_ns = self.core.now();
         let Some(waiter) = semaphore.queue.join(self.max_waiting) else {
             return Err(self.rejects(Rejected::Full));
@@ -325,7 +329,7 @@ impl Lb {
         ctx: &mut RequestContext,
         choice: Choice,
         permit: Option<Permit>,
-    ) -> Result<Routed, Failure> {
+    ) -> Result<PickedNode, Failure> {
         match choice {
             Choice::Target(ticket) => {
                 if self.knows(ticket.target) {
@@ -335,13 +339,13 @@ impl Lb {
                     Some((newest, graph)) => {
                         ctx.newer = Some(graph);
                         let routed = newest.send(ctx, ticket, permit)?;
-                        Ok(Routed { has_moved: true, ..routed })
+                        Ok(PickedNode { has_moved: true, ..routed })
                     }
                     None => self.send(ctx, ticket, permit),
                 }
             }
             Choice::Full | Choice::Empty => match self.spare {
-                Some(node) => Ok(Routed { node, hold: None, has_moved: false }),
+                Some(node) => Ok(PickedNode { node, hold: None, has_moved: false }),
                 None => Err(Failure::new(Kind::NoTarget)),
             },
         }
@@ -353,7 +357,7 @@ impl Lb {
         ctx: &mut RequestContext,
         ticket: Ticket,
         permit: Option<Permit>,
-    ) -> Result<Routed, Failure> {
+    ) -> Result<PickedNode, Failure> {
         if let Some((rule, tried)) = &ctx.tried {
             tried.borrow_mut().picked(*rule, self.balancer(), ticket.target);
         }
@@ -366,7 +370,7 @@ impl Lb {
         ctx.abort.push(self.state.abort(ticket.target));
         let hold = TargetHold::new(self.clone(), self.balancer(), ticket, ctx.tried.clone(), permit);
         match self.targets.get(ticket.target.index()) {
-            Some(Some(node)) => Ok(Routed { node: *node, hold: Some(hold), has_moved: false }),
+            Some(Some(node)) => Ok(PickedNode { node: *node, hold: Some(hold), has_moved: false }),
             _ => Err(Failure::new(Kind::NoTarget)),
         }
     }

@@ -7,7 +7,7 @@
 //! is exactly what `scope="process"` promises. The price is a message each way, some ten microseconds per request. An
 //! owner that does not answer for [`OWNER_ANSWER_NS`] fails the request, rather than hang it.
 
-use super::{Lb, Routed};
+use super::{Lb, PickedNode};
 use crate::exchange::failure::FailureCause;
 use crate::exchange::hold::Completion;
 use crate::exchange::{Exchange, Failure, RequestContext};
@@ -185,7 +185,7 @@ impl Lb {
         self: &Rc<Self>,
         ex: &Exchange,
         ctx: &mut RequestContext,
-    ) -> Result<Routed, Failure> {
+    ) -> Result<PickedNode, Failure> {
         let mut exclude = self.excluded(ctx);
         loop {
             let Some(answer) = self.choose_elsewhere(ex, ctx, &exclude).await? else {

@@ -4,7 +4,7 @@
 //! If the target is gone, not eligible, full or excluded, the policy picks, and the client gets the new one. Draws:
 //! nothing.
 
-use super::{Lb, Routed};
+use super::{Lb, PickedNode};
 use crate::exchange::Exchange;
 use crate::exchange::RequestContext;
 use crate::exchange::hold::{Hold, Holds};
@@ -50,7 +50,7 @@ impl Lb {
     pub async fn stick(self: &Rc<Self>, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         let named = self.sticky.as_ref().and_then(|s| s.target(&ex));
         let mut holds = Holds::default();
-        let Routed { node, hold, has_moved } = match self.pick(&ex, &mut ctx).await {
+        let PickedNode { node, hold, has_moved } = match self.pick(&ex, &mut ctx).await {
             Ok(routed) => routed,
             Err(failure) => return Err(failure),
         };

@@ -18,8 +18,14 @@ pub(crate) struct Rows {
     pub recorded: Recording,
 }
 
-/// The identity of a row's request: method, path, host and body.
-type RequestKey = (String, String, Option<String>, u64);
+/// The identity of a row's request.
+#[derive(PartialEq, Eq, Hash)]
+struct RequestKey {
+    method: String,
+    path: String,
+    host: Option<String>,
+    body_bytes: u64,
+}
 
 /// The requests of a table; `None` where it has none of the columns.
 ///
@@ -77,9 +83,8 @@ pub(super) fn parse(table: &Table) -> Result<Option<Rows>, String> {
 }
 
 fn shape(key: &RequestKey) -> RequestShape {
-    let (method, path, host, body_bytes) = key;
-    let (method, path, host) = (method.clone(), path.clone(), host.clone());
-    RequestShape { weight: 0.0, method, path, host, body_bytes: *body_bytes, ..RequestShape::plain() }
+    let (method, path, host) = (key.method.clone(), key.path.clone(), key.host.clone());
+    RequestShape { weight: 0.0, method, path, host, body_bytes: key.body_bytes, ..RequestShape::plain() }
 }
 
 /// The request of a row, from its method, path, host and body.
@@ -97,12 +102,12 @@ fn request(row: u64, [method, path, host, body]: [Option<&str>; 4]) -> Result<Re
             format!("holds \"{}\" in row {row}, column `body`: it must be a whole number of bytes", cut(text))
         })
     };
-    Ok((
-        method.map_or(plain.method, str::to_owned),
-        path.map_or(plain.path, str::to_owned),
-        host.map(|h| h.strip_suffix('.').unwrap_or(h).to_ascii_lowercase()),
-        body.map_or(Ok(0), bytes)?,
-    ))
+    Ok(RequestKey {
+        method: method.map_or(plain.method, str::to_owned),
+        path: path.map_or(plain.path, str::to_owned),
+        host: host.map(|h| h.strip_suffix('.').unwrap_or(h).to_ascii_lowercase()),
+        body_bytes: body.map_or(Ok(0), bytes)?,
+    })
 }
 
 #[cfg(test)]
