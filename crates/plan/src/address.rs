@@ -1,6 +1,6 @@
 //! Addresses of listeners and servers: `:443`, `host:port`, `[::1]:80`, `unix:/path`.
 
-use crate::http::{self, Complaint, short};
+use crate::http::{self, InvalidWord, short};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The longest path of a Unix socket, bytes.
@@ -41,14 +41,14 @@ impl Address {
 }
 
 /// The addresses a listener may have.
-pub fn listener(text: &str) -> Result<(), Complaint> {
+pub fn listener(text: &str) -> Result<(), InvalidWord> {
     parse(text).map(|_| ())
 }
 
 /// The addresses a server may have.
-pub fn server(text: &str) -> Result<(), Complaint> {
+pub fn server(text: &str) -> Result<(), InvalidWord> {
     let no = |why: &str, help: Option<String>| {
-        Err((format!("\"{}\" is not the address of a server: {why}", short(text)), help))
+        Err(InvalidWord::new(format!("\"{}\" is not the address of a server: {why}", short(text)), help))
     };
     match parse(text)? {
         address if address.is_free_port() => no("there is no port 0", None),
@@ -60,9 +60,9 @@ pub fn server(text: &str) -> Result<(), Complaint> {
 }
 
 /// An authority that CONNECT may name: a host, or `*.example.com`, and its port.
-pub fn authority(text: &str) -> Result<(), Complaint> {
+pub fn authority(text: &str) -> Result<(), InvalidWord> {
     let no = || {
-        (
+        InvalidWord::new(
             format!("\"{}\" is not an address to connect to, such as \"db.example.com:5432\"", short(text)),
             None,
         )
@@ -72,9 +72,9 @@ pub fn authority(text: &str) -> Result<(), Complaint> {
     http::host_pattern(host).map_err(|_| no())
 }
 
-fn parse(text: &str) -> Result<Address, Complaint> {
+fn parse(text: &str) -> Result<Address, InvalidWord> {
     let no = |why: &str, help: Option<String>| {
-        Err((format!("\"{}\" is not an address: {why}", short(text)), help))
+        Err(InvalidWord::new(format!("\"{}\" is not an address: {why}", short(text)), help))
     };
     if let Some(path) = text.strip_prefix("unix:") {
         return match path {

@@ -2,11 +2,33 @@
 //!
 //! Each check says in a sentence what is wrong, and where it can what to write instead.
 
+use std::fmt;
 use std::net::IpAddr;
 use weir_http1::Networks;
 
-/// A message and its remedy.
-pub type Complaint = (String, Option<String>);
+/// Why a word cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidWord {
+    /// What is wrong with it.
+    pub problem: String,
+    /// What to write instead, where that is known.
+    pub remedy: Option<String>,
+}
+
+impl InvalidWord {
+    /// A problem, and its remedy.
+    pub fn new(problem: impl Into<String>, remedy: Option<String>) -> InvalidWord {
+        InvalidWord { problem: problem.into(), remedy }
+    }
+}
+
+impl fmt::Display for InvalidWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for InvalidWord {}
 
 /// The methods that one may have meant.
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"];
@@ -14,8 +36,8 @@ const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OP
 /// No word is longer than this.
 const MOST_BYTES: usize = 8192;
 
-fn wrong<T>(why: impl Into<String>) -> Result<T, Complaint> {
-    Err((why.into(), None))
+fn wrong<T>(why: impl Into<String>) -> Result<T, InvalidWord> {
+    Err(InvalidWord::new(why, None))
 }
 
 /// Shortened for a message.
@@ -31,12 +53,12 @@ pub fn is_token(text: &str) -> bool {
 }
 
 /// A method.
-pub fn method(text: &str) -> Result<(), Complaint> {
+pub fn method(text: &str) -> Result<(), InvalidWord> {
     let upper = text.to_ascii_uppercase();
     if METHODS.contains(&text) {
         Ok(())
     } else if METHODS.contains(&upper.as_str()) {
-        Err((
+        Err(InvalidWord::new(
             format!("\"{text}\" is not a method: methods are written in capitals"),
             Some(format!("write \"{upper}\"")),
         ))
@@ -48,7 +70,7 @@ pub fn method(text: &str) -> Result<(), Complaint> {
 }
 
 /// A host, without a port.
-pub fn host(text: &str) -> Result<(), Complaint> {
+pub fn host(text: &str) -> Result<(), InvalidWord> {
     let shown = short(text);
     if let Some((name, port)) = text.rsplit_once(':')
         && !text.ends_with(']')
@@ -56,7 +78,10 @@ pub fn host(text: &str) -> Result<(), Complaint> {
         && port.bytes().all(|b| b.is_ascii_digit())
     {
         let help = format!("write \"{}\"", short(name));
-        return Err((format!("\"{shown}\": hosts are compared without their port"), Some(help)));
+        return Err(InvalidWord::new(
+            format!("\"{shown}\": hosts are compared without their port"),
+            Some(help),
+        ));
     }
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
     let fit = match inner {
@@ -70,7 +95,7 @@ pub fn host(text: &str) -> Result<(), Complaint> {
 }
 
 /// A host to match: exact, or `*.example.com`.
-pub fn host_pattern(text: &str) -> Result<(), Complaint> {
+pub fn host_pattern(text: &str) -> Result<(), InvalidWord> {
     match text.strip_prefix("*.") {
         Some(rest) => host(rest),
         None if text.contains('*') => {
@@ -81,7 +106,7 @@ pub fn host_pattern(text: &str) -> Result<(), Complaint> {
 }
 
 /// The name of a header or cookie.
-pub fn field_name(text: &str) -> Result<(), Complaint> {
+pub fn field_name(text: &str) -> Result<(), InvalidWord> {
     if is_token(text) {
         Ok(())
     } else {
@@ -105,7 +130,7 @@ const FRAMING: [&str; 11] = [
 ];
 
 /// The name of a field that a file may set or remove.
-pub fn own_field(text: &str) -> Result<(), Complaint> {
+pub fn own_field(text: &str) -> Result<(), InvalidWord> {
     field_name(text)?;
     // Servers that read `_` as `-` would take the one for the other.
     let plain = text.to_ascii_lowercase().replace('_', "-");
@@ -119,7 +144,7 @@ pub fn own_field(text: &str) -> Result<(), Complaint> {
 }
 
 /// A protocol to upgrade to.
-pub fn upgrade(text: &str) -> Result<(), Complaint> {
+pub fn upgrade(text: &str) -> Result<(), InvalidWord> {
     if text.eq_ignore_ascii_case("h2c") {
         return wrong("\"h2c\" is never upgraded to: requests would pass weir unseen");
     }
@@ -128,7 +153,7 @@ pub fn upgrade(text: &str) -> Result<(), Complaint> {
 }
 
 /// The value of a header.
-pub fn field_value(text: &str) -> Result<(), Complaint> {
+pub fn field_value(text: &str) -> Result<(), InvalidWord> {
     if text.len() <= MOST_BYTES && !text.chars().any(|c| c.is_control() && c != '\t') {
         Ok(())
     } else {
@@ -141,13 +166,17 @@ pub fn field_value(text: &str) -> Result<(), Complaint> {
 }
 
 /// An address, or a network as `10.0.0.0/8`.
-pub fn network(text: &str) -> Result<(IpAddr, u32), Complaint> {
+pub fn network(text: &str) -> Result<(IpAddr, u32), InvalidWord> {
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),
         None => (text, None),
     };
-    let no =
-        || (format!("\"{}\" is neither an address nor a network such as \"10.0.0.0/8\"", short(text)), None);
+    let no = || {
+        InvalidWord::new(
+            format!("\"{}\" is neither an address nor a network such as \"10.0.0.0/8\"", short(text)),
+            None,
+        )
+    };
     let address: IpAddr = address.parse().map_err(|_| no())?;
     let most = if address.is_ipv4() { 32 } else { 128 };
     match bits.map(str::parse::<u32>) {
@@ -158,7 +187,7 @@ pub fn network(text: &str) -> Result<(IpAddr, u32), Complaint> {
 }
 
 /// Peers of a listener: an address, a network, or `unix:` for the peers of a Unix socket.
-pub fn peers(text: &str) -> Result<(), Complaint> {
+pub fn peers(text: &str) -> Result<(), InvalidWord> {
     const UNIX: &str = Networks::UNIX;
     if text == UNIX || network(text).is_ok() {
         return Ok(());
@@ -166,13 +195,16 @@ pub fn peers(text: &str) -> Result<(), Complaint> {
     let message =
         format!("\"{}\" is not an address, a network such as \"10.0.0.0/8\" or \"{UNIX}\"", short(text));
     let help = text.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("unix"));
-    Err((message, help.then(|| format!("write \"{UNIX}\": it means all peers of a Unix socket"))))
+    Err(InvalidWord::new(
+        message,
+        help.then(|| format!("write \"{UNIX}\": it means all peers of a Unix socket")),
+    ))
 }
 
 /// Ranges of status numbers, as in `200-299,304`.
-pub fn statuses(text: &str) -> Result<Vec<(u16, u16)>, Complaint> {
+pub fn statuses(text: &str) -> Result<Vec<(u16, u16)>, InvalidWord> {
     let no = || {
-        (
+        InvalidWord::new(
             format!("\"{}\" are not status numbers", short(text)),
             Some("write them as \"200-399\", \"200\" or \"200-299,404\"".to_owned()),
         )

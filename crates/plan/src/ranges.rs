@@ -2,7 +2,7 @@
 
 use crate::address::{self, Address};
 use crate::duration::show_ns;
-use crate::http::{Complaint, short};
+use crate::http::{InvalidWord, short};
 use crate::{Clock, Faulty};
 use weir_policy::Kind;
 
@@ -113,10 +113,10 @@ pub fn differs(a: &Faulty, b: &Faulty) -> Option<(&'static str, String, String)>
 }
 
 /// Where a log goes.
-pub fn log(text: &str) -> Result<(), Complaint> {
+pub fn log(text: &str) -> Result<(), InvalidWord> {
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
         let help = "write \"stdout\", \"stderr\" or a path";
-        return Err((
+        return Err(InvalidWord::new(
             format!("\"{}\" is not a place for a log", short(&text.escape_debug().to_string())),
             Some(help.to_owned()),
         ));
@@ -125,22 +125,25 @@ pub fn log(text: &str) -> Result<(), Complaint> {
 }
 
 /// A name of an origin: a host as an address has it, or an IP address.
-pub fn tls_name(text: &str) -> Result<(), Complaint> {
+pub fn tls_name(text: &str) -> Result<(), InvalidWord> {
     let is_ip = text.parse::<std::net::IpAddr>().is_ok();
     let is_host = || matches!(Address::parse(&format!("{text}:443")), Some(Address::Name(..)));
     if is_ip || (address::server(&format!("{text}:443")).is_ok() && is_host()) {
         return Ok(());
     }
     let help = "write the name in the origin's certificate, as in `name=\"app.example.com\"`";
-    Err((format!("\"{}\" is not the name of a host", short(text)), Some(help.to_owned())))
+    Err(InvalidWord::new(format!("\"{}\" is not the name of a host", short(text)), Some(help.to_owned())))
 }
 
 /// Whether it may be the path of a PEM file.
-pub fn tls_path(text: &str) -> Result<(), Complaint> {
+pub fn tls_path(text: &str) -> Result<(), InvalidWord> {
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
         let shown = short(&text.escape_debug().to_string());
         let help = "write the path of a PEM file, relative to the folder of the file that names it";
-        return Err((format!("\"{shown}\" is not the path of a file"), Some(help.to_owned())));
+        return Err(InvalidWord::new(
+            format!("\"{shown}\" is not the path of a file"),
+            Some(help.to_owned()),
+        ));
     }
     Ok(())
 }

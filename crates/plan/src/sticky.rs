@@ -6,7 +6,7 @@
 //! never changes.
 
 use crate::diagnostic::Diagnostic;
-use crate::http::{Complaint, short};
+use crate::http::{InvalidWord, short};
 use crate::{NodeId, Point, Spec};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,10 +24,13 @@ pub const MOST_BYTES: u64 = 64 << 10;
 pub const REMEDY: &str = "its path is relative to the folder of the file that names it; `head -c 32 /dev/urandom > sticky.key` makes one, the same for every instance";
 
 /// Whether it may be the path of a key's file.
-pub fn path(text: &str) -> Result<(), Complaint> {
+pub fn path(text: &str) -> Result<(), InvalidWord> {
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
         let shown = short(&text.escape_debug().to_string());
-        return Err((format!("\"{shown}\" is not the path of a file"), Some(REMEDY.to_owned())));
+        return Err(InvalidWord::new(
+            format!("\"{shown}\" is not the path of a file"),
+            Some(REMEDY.to_owned()),
+        ));
     }
     Ok(())
 }

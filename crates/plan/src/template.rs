@@ -1,7 +1,7 @@
 //! Texts with `{host}`, `{uri}` and `{client}` in them: where `redirect` leads, what `rewrite` sets. `{{` and `}}` are
 //! literal braces.
 
-use crate::http::{self, Complaint, short};
+use crate::http::{self, InvalidWord, short};
 
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ fn next(text: &str) -> (Piece<'_>, &str) {
 }
 
 /// Whether a template is one: braces that mean nothing are refused.
-pub fn check(template: &str) -> Result<(), Complaint> {
+pub fn check(template: &str) -> Result<(), InvalidWord> {
     let mut rest = template;
     while let Some(brace) = rest.find(['{', '}']) {
         rest = &rest[brace..];
@@ -55,7 +55,10 @@ pub fn check(template: &str) -> Result<(), Complaint> {
             let shown = short(rest.split_inclusive('}').next().unwrap_or(rest));
             let message =
                 format!("`{shown}` has no meaning here: there are {{host}}, {{uri}} and {{client}}");
-            return Err((message, Some("write a literal brace twice: `{{` or `}}`".to_owned())));
+            return Err(InvalidWord::new(
+                message,
+                Some("write a literal brace twice: `{{` or `}}`".to_owned()),
+            ));
         }
         rest = next(rest).1;
     }
@@ -63,24 +66,27 @@ pub fn check(template: &str) -> Result<(), Complaint> {
 }
 
 /// Whether it may be the value of a field.
-pub fn field_value(template: &str) -> Result<(), Complaint> {
+pub fn field_value(template: &str) -> Result<(), InvalidWord> {
     http::field_value(template)?;
     check(template)
 }
 
 /// Whether it may be where a redirection leads.
-pub fn location(template: &str) -> Result<(), Complaint> {
+pub fn location(template: &str) -> Result<(), InvalidWord> {
     http::field_value(template)?;
     check(template)?;
     let rooted = template.starts_with('/') || template.starts_with("{uri}");
     let scheme = ["http://", "https://"].iter().any(|s| template.len() > s.len() && template.starts_with(s));
     if !rooted && !scheme {
         let help = format!("write \"https://{{host}}{{uri}}\", or a path such as \"/{}\"", short(template));
-        return Err((format!("\"{}\" is neither a path nor a URL", short(template)), Some(help)));
+        return Err(InvalidWord::new(
+            format!("\"{}\" is neither a path nor a URL", short(template)),
+            Some(help),
+        ));
     }
     if template.bytes().any(|b| !b.is_ascii_graphic()) {
         let why = "has a character that a URL does not have: write such as %20";
-        return Err((format!("\"{}\" {why}", short(template)), None));
+        return Err(InvalidWord::new(format!("\"{}\" {why}", short(template)), None));
     }
     Ok(())
 }

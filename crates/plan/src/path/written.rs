@@ -1,25 +1,28 @@
 //! Paths as a file may write them. Each check says what is wrong with one, and what to write instead.
 
 use super::{is_escape, without_dots};
-use crate::http::{Complaint, short};
+use crate::http::{InvalidWord, short};
 use std::fmt::Write;
 use weir_http1::{Limits, check_target};
 
 /// The path of a request, perhaps with a query: what a target may be.
-pub fn target(text: &str) -> Result<(), Complaint> {
+pub fn target(text: &str) -> Result<(), InvalidWord> {
     check(text, "")
 }
 
 /// A path to match: exact, or ending in `*`. One that no request can match is refused.
-pub fn pattern(text: &str) -> Result<(), Complaint> {
+pub fn pattern(text: &str) -> Result<(), InvalidWord> {
     let (stem, star) = text.strip_suffix('*').map_or((text, ""), |stem| (stem, "*"));
     let shown = shown(text);
     if stem.contains('*') {
-        return Err((format!("\"{shown}\" is not a path to match: a `*` can only be at its end"), None));
+        return Err(InvalidWord::new(
+            format!("\"{shown}\" is not a path to match: a `*` can only be at its end"),
+            None,
+        ));
     }
     if let Some((path, _)) = stem.split_once('?') {
         let why = format!("\"{shown}\": paths are matched without their query");
-        return Err((why, Some(format!("write \"{}\"", short(path)))));
+        return Err(InvalidWord::new(why, Some(format!("write \"{}\"", short(path)))));
     }
     if text == "*" {
         return Ok(());
@@ -31,35 +34,41 @@ pub fn pattern(text: &str) -> Result<(), Complaint> {
             "\"{shown}\" is not a path to match: its `*` cuts a %XX, and a character matches as a whole \
                 or not at all"
         );
-        return Err((why, Some(format!("write both digits before the `*`, or \"{}*\"", short(whole)))));
+        return Err(InvalidWord::new(
+            why,
+            Some(format!("write both digits before the `*`, or \"{}*\"", short(whole))),
+        ));
     }
     check(stem, star)?;
     no_dots(stem, star, !star.is_empty())
 }
 
 /// The beginning of a path.
-pub fn prefix(text: &str) -> Result<(), Complaint> {
+pub fn prefix(text: &str) -> Result<(), InvalidWord> {
     if text.contains(['?', '*']) {
-        return Err((format!("\"{}\": a prefix of a path has no `?` and no `*`", shown(text)), None));
+        return Err(InvalidWord::new(
+            format!("\"{}\": a prefix of a path has no `?` and no `*`", shown(text)),
+            None,
+        ));
     }
     if matches!(text.as_bytes(), [.., b'%'] | [.., b'%', _]) {
         let why = format!(
             "\"{}\" ends inside a %XX, and a character is replaced as a whole or not at all",
             shown(text)
         );
-        return Err((why, Some("write both digits, or leave it out".to_owned())));
+        return Err(InvalidWord::new(why, Some("write both digits, or leave it out".to_owned())));
     }
     check(text, "")?;
     no_dots(text, "", true)
 }
 
 /// A path as a target may have it; `star` is what was written behind it.
-fn check(text: &str, star: &str) -> Result<(), Complaint> {
+fn check(text: &str, star: &str) -> Result<(), InvalidWord> {
     let both = shown(&format!("{text}{star}"));
     if !text.starts_with('/') {
         let why = format!("\"{both}\" is not a path: a path begins with \"/\"");
         let rooted = encoded(&format!("/{text}"));
-        return Err((why, Some(format!("write \"{}{star}\"", short(&rooted)))));
+        return Err(InvalidWord::new(why, Some(format!("write \"{}{star}\"", short(&rooted)))));
     }
     if check_target(text.as_bytes(), Limits::TARGET).is_ok() {
         return Ok(());
@@ -67,15 +76,15 @@ fn check(text: &str, star: &str) -> Result<(), Complaint> {
     let why = first_wrong(text).unwrap_or_else(|| format!("a target has {} bytes at most", Limits::TARGET));
     let encoded = encoded(text);
     let help = (encoded != text).then(|| format!("write \"{}{star}\"", short(&encoded)));
-    Err((format!("\"{both}\" is not a path: {why}"), help))
+    Err(InvalidWord::new(format!("\"{both}\" is not a path: {why}"), help))
 }
 
 /// No dot segment, plain or encoded; with `open` the last segment may go on, and is none yet.
-fn no_dots(text: &str, star: &str, open: bool) -> Result<(), Complaint> {
+fn no_dots(text: &str, star: &str, open: bool) -> Result<(), InvalidWord> {
     let Some(resolved) = without_dots(text, open) else { return Ok(()) };
     let both = shown(&format!("{text}{star}"));
     let why = format!("\"{both}\" has a segment `.` or `..`, which clients resolve before they send it");
-    Err((why, Some(format!("write \"{}{star}\"", short(&resolved)))))
+    Err(InvalidWord::new(why, Some(format!("write \"{}{star}\"", short(&resolved)))))
 }
 
 /// The first character that is not allowed at its position.

@@ -2,7 +2,7 @@
 
 use super::around::{above_0, between};
 use super::spec::{duration, not_negative};
-use crate::http::{self, Complaint};
+use crate::http::{self, InvalidWord};
 use crate::path;
 use crate::ranges::{MOST_HEDGES, MOST_KEYS, STEEPEST, can_retry_on};
 use crate::{HedgeSpec, KeySource, Keys, Recording, RequestShape, RouteCondition, Scenario};
@@ -12,12 +12,12 @@ use weir_policy::config::{Budget, Rate, Retry};
 type Checked = Result<(), String>;
 
 /// A word that passes a check.
-pub(super) fn word(what: &str, text: &str, check: fn(&str) -> Result<(), Complaint>) -> Checked {
-    check(text).map_err(|(why, _)| format!("{what}: {why}"))
+pub(super) fn word(what: &str, text: &str, check: fn(&str) -> Result<(), InvalidWord>) -> Checked {
+    check(text).map_err(|e| format!("{what}: {e}"))
 }
 
 /// The name of a header: in lower case.
-pub(super) fn lower(what: &str, name: &str, check: fn(&str) -> Result<(), Complaint>) -> Checked {
+pub(super) fn lower(what: &str, name: &str, check: fn(&str) -> Result<(), InvalidWord>) -> Checked {
     word(what, name, check)?;
     if name.bytes().any(|b| b.is_ascii_uppercase()) {
         return Err(format!("{what}: \"{name}\" must be in lower case"));
@@ -54,7 +54,7 @@ fn rule(rule: &RouteCondition) -> Checked {
 }
 
 /// A path, or its beginning, that requests are compared with: in normal form.
-pub(super) fn compared(text: &str, check: fn(&str) -> Result<(), Complaint>) -> Checked {
+pub(super) fn compared(text: &str, check: fn(&str) -> Result<(), InvalidWord>) -> Checked {
     word("path", text, check)?;
     match path::normal(text) {
         normal if normal == text => Ok(()),

@@ -126,7 +126,7 @@ pub(super) fn rewrite(rewrite: &Rewrite) -> Checked {
 fn fields(
     what: &str,
     all: &[(String, String)],
-    value_is: fn(&str) -> Result<(), http::Complaint>,
+    value_is: fn(&str) -> Result<(), http::InvalidWord>,
 ) -> Checked {
     for (i, (name, value)) in all.iter().enumerate() {
         lower(what, name, http::own_field)?;

@@ -173,9 +173,9 @@ fn expect(call: &mut Call<'_, '_, '_, '_>) -> Vec<(u16, u16)> {
     };
     match http::statuses(&text) {
         Ok(ranges) => ranges,
-        Err((why, help)) => {
-            let message = format!("{}: {why}", call.describe("expect"));
-            call.wrong_but(message, help.unwrap_or_default());
+        Err(invalid) => {
+            let message = format!("{}: {invalid}", call.describe("expect"));
+            call.wrong_but(message, invalid.remedy.unwrap_or_default());
             passing
         }
     }

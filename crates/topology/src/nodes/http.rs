@@ -152,7 +152,7 @@ fn once(list: Vec<String>) -> Vec<String> {
 fn versions(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<HttpVersion>> {
     let words = call.several("versions", |text| match text {
         "h1" | "h2" => Ok(()),
-        _ => Err((
+        _ => Err(http::InvalidWord::new(
             format!("\"{}\" is not a version of HTTP", http::short(text)),
             Some("use \"h1\" (HTTP/1.1) or \"h2\" (HTTP/2)".to_owned()),
         )),

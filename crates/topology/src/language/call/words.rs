@@ -5,7 +5,7 @@ use crate::language::value::{BudgetValue, KeyValue, Poison};
 use starlark::values::dict::DictRef;
 use starlark::values::{Value, ValueLike};
 use weir_plan::KeySource;
-use weir_plan::http::{self, Complaint};
+use weir_plan::http::{self, InvalidWord};
 use weir_policy::config::{Budget, Methods};
 
 /// Names that other programs use for an argument, and the names it may have here.
@@ -55,7 +55,7 @@ pub(super) fn meant(name: &str) -> impl Iterator<Item = &'static str> + use<> {
 }
 
 /// The check of a word.
-pub(crate) type Check = fn(&str) -> Result<(), Complaint>;
+pub(crate) type Check = fn(&str) -> Result<(), InvalidWord>;
 
 impl<'v> Call<'v, '_, '_, '_> {
     /// A string of a value that passes a check; `what` says in a message what it is.
@@ -76,9 +76,9 @@ impl<'v> Call<'v, '_, '_, '_> {
         };
         match check(text) {
             Ok(()) => Some(text.to_owned()),
-            Err((why, help)) => {
-                let message = format!("{what}: {why}");
-                match help {
+            Err(invalid) => {
+                let message = format!("{what}: {invalid}");
+                match invalid.remedy {
                     Some(help) => self.wrong_but(message, help),
                     None => self.wrong(message),
                 }

@@ -3,7 +3,7 @@
 
 use super::table::{Table, cut};
 use std::collections::HashMap;
-use weir_plan::http::{self, Complaint};
+use weir_plan::http::{self, InvalidWord};
 use weir_plan::path;
 use weir_plan::{Recording, RequestShape};
 
@@ -90,8 +90,8 @@ fn shape(key: &RequestKey) -> RequestShape {
 /// The request of a row, from its method, path, host and body.
 fn request(row: u64, [method, path, host, body]: [Option<&str>; 4]) -> Result<RequestKey, String> {
     let plain = RequestShape::plain();
-    let word = |name: &str, text: &str, check: fn(&str) -> Result<(), Complaint>| {
-        check(text).map_err(|(why, _)| format!("is wrong in row {row}, column `{name}`: {why}"))
+    let word = |name: &str, text: &str, check: fn(&str) -> Result<(), InvalidWord>| {
+        check(text).map_err(|e| format!("is wrong in row {row}, column `{name}`: {e}"))
     };
     method.map_or(Ok(()), |text| word("method", text, http::method))?;
     path.map_or(Ok(()), |text| word("path", text, path::written::target))?;
