@@ -6,7 +6,6 @@ use crate::exchange::notes::NotedAttempt;
 use crate::exchange::progress::OpenAttempt;
 use crate::exchange::reply::{Answer, Reply};
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
-use crate::nodes::lb::PickedNode;
 use crate::nodes::queue::Queue;
 use crate::nodes::{Node, check};
 use crate::upstream::server::Server;
@@ -36,15 +35,9 @@ pub(super) async fn run(
             Node::Pass(next) => Ok(*next),
             Node::Nowhere => Err(Failure::new(Kind::NoTarget)),
             Node::Lb(lb) if lb.sticky.is_some() => return holds.around(Box::pin(lb.stick(ex, ctx)).await),
-            Node::Lb(lb) => match lb.pick(&ex, &mut ctx).await {
-                Ok(PickedNode { node, hold, has_moved }) => {
-                    hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
-                    if has_moved {
-                        return holds.around(ex.start(ctx, node).await);
-                    }
-                    Ok(node)
-                }
-                Err(failure) => Err(failure),
+            Node::Lb(lb) => match lb.pick(&ex, &mut ctx).await.map(|picked| picked.held_by(&mut holds)) {
+                Ok((node, true)) => return holds.around(ex.start(ctx, node).await),
+                picked => picked.map(|(node, _)| node),
             },
             Node::Route(route) => route.choose(&ex, &ctx),
             Node::Split(split) => Ok(split.choose(&ex, &ctx)),

@@ -26,7 +26,7 @@ pub(crate) use target_flags::TargetFlags;
 
 use super::Id;
 use crate::exchange::context::OpenPick;
-use crate::exchange::hold::TargetHold;
+use crate::exchange::hold::{Hold, Holds, TargetHold};
 use crate::exchange::view::View;
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
 use crate::metrics::{LbCounts, NodeCounts, Rejected};
@@ -96,6 +96,14 @@ pub(crate) struct PickedNode {
     pub hold: Option<TargetHold>,
     /// Whether the node belongs to the newest graph and not to this one.
     pub has_moved: bool,
+}
+
+impl PickedNode {
+    /// Adds its hold to those of the request; returns the node, and whether it belongs to the newest graph.
+    pub fn held_by(self, holds: &mut Holds) -> (NodeId, bool) {
+        self.hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
+        (self.node, self.has_moved)
+    }
 }
 
 impl Lb {

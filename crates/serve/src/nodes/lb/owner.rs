@@ -265,7 +265,12 @@ impl Lb {
         .await;
         drop((waiter, asking));
         ex.waited(self.node, ctx, since_ns);
-        match answered? {
+        self.end_wait(since_ns, answered?)
+    }
+
+    /// Counts a request whose wait in line has ended.
+    fn end_wait(&self, since_ns: u64, waited: Waited) -> Result<Option<Answer>, Failure> {
+        match waited {
             Waited::Answered(answer) => {
                 if let Some(answer) = &answer {
                     self.count_wait(since_ns, answer.choice);
