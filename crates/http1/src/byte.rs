@@ -124,7 +124,7 @@ pub(crate) fn trim(mut v: &[u8]) -> &[u8] {
     v
 }
 
-/// The elements of a comma-separated list, trimmed, empty ones left out (RFC 9110 §5.6.1). For tokens: knows no quotes.
+/// The elements of a comma-separated list, trimmed, empty ones left out (RFC 9110 §5.6.1). For tokens: quotes have no meaning.
 pub(crate) fn elements(v: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     v.split(|&b| b == b',').map(trim).filter(|e| !e.is_empty())
 }

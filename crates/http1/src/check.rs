@@ -29,7 +29,7 @@ pub struct Hop<'a> {
     pub connect: &'a [String],
     /// Pass encoded NUL, CR and LF in paths (`paths="raw"`).
     pub raw_paths: bool,
-    /// The other end is this very proxy: what it has added to Via is no hop.
+    /// The other end is this very proxy: its entry in Via is not a hop.
     pub own: bool,
 }
 

@@ -46,7 +46,7 @@ pub fn render_request(
     }
     kept(&request.block, drop, edits, out);
     if options && request.block.seen.has(Name::MaxForwards) && !edits.drops(b"max-forwards") {
-        // Zero is answered here, and what is no number was refused.
+        // Zero is answered here, and anything but a number was refused.
         let left = max_forwards(request).ok().flatten().unwrap_or(0).saturating_sub(1);
         out.extend_from_slice(b"Max-Forwards: ");
         number(out, left);

@@ -216,7 +216,7 @@ fn extremes_saturate() {
     assert_eq!(Law::new(f64::NAN, 0.0, 0.0, None).per_ns(3), 1 << DIGITS);
 }
 
-/// A hundred thousand at once: entering and cutting off in any order is no slower than a logarithm allows.
+/// A hundred thousand at once: entering and cutting off in any order takes logarithmic time at most.
 #[test]
 fn a_great_crowd_is_cut_off_in_any_order() {
     let law = Law::new(8.0, 0.0, 0.0, None);

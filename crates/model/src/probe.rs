@@ -1,6 +1,6 @@
 //! The path of a probe that asks a target for its load (`lb.prequal`): the links before the target.
 //!
-//! - In virtual time: the target is read once the probe has crossed them, and the balancer learns the result once the
+//! - In virtual time: the target is read once the probe has crossed them, and the balancer gets the result once the
 //!   answer has.
 //! - In the proxy: the same where the links act; otherwise the answer is there at once.
 //! - Draws: the crossings, by the probe's key.

@@ -90,7 +90,7 @@ pub fn rounded(ns: f64) -> Option<i64> {
 /// A duration as the language writes it, `30s` or `1.5 ms`, ns.
 ///
 /// # Errors
-/// It is no duration, or not above 0.
+/// If it is not a duration, or not above 0.
 pub fn positive_duration_ns(text: &str) -> Result<u64, InvalidDuration> {
     let ns = parse_duration(text)?;
     let positive = u64::try_from(ns).ok().filter(|ns| *ns > 0);

@@ -132,7 +132,7 @@ limits! {
 
     /// Bytes of the head that answers a health check; more does not pass.
     "max_check_head" MAX_CHECK_HEAD_BYTES: usize = 64 * KIB;
-    /// Bytes behind that head which are read, so that the check's end is no reset to the server.
+    /// Bytes behind that head which are read, so that the check does not end in a reset.
     "max_check_drain" MAX_CHECK_DRAIN_BYTES: usize = 256 * KIB;
     /// How long they are read.
     "check_drain_ns" CHECK_DRAIN_NS: u64 = S;

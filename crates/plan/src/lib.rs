@@ -3,7 +3,7 @@
 //! [`Plan`] is plain data ([`graph`]) with every default explicit. Around it lie the checks that a plan read from JSON goes
 //! through (`validate`), the ranges and words that the language holds a file to as well ([`ranges`], [`address`],
 //! [`template`], [`path`]), its hash, what each node is when served ([`serving`]), the load that each node is offered, and
-//! what is surely a mistake in it ([`warn`]). The crate knows no Starlark, no clock and no socket; it reads one kind of file,
+//! what is surely a mistake in it ([`warn`]). The crate uses no Starlark, no clock and no socket; it reads one kind of file,
 //! the keys of sticky cookies ([`sticky`]).
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! The parts of a plan for serving: listeners with their HTTP settings, how weir connects to a server's origin, fixed answers,
-//! redirects and rewriting. Durations are ns, sizes bytes; `None` is no limit, unless something else is said.
+//! redirects and rewriting. Durations are ns, sizes bytes; `None` means no limit unless stated otherwise.
 
 use crate::{TlsClient, TlsServer};
 use serde::{Deserialize, Serialize};

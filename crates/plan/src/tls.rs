@@ -47,7 +47,7 @@ pub struct TlsClient {
 }
 
 impl TlsServer {
-    /// The same without paths, which are no part of what a plan means.
+    /// The same without paths, which do not belong to the meaning of a plan.
     pub(crate) fn without_paths(&self) -> TlsServer {
         TlsServer {
             certificates: self.certificates.iter().map(|_| CertificateFiles::none()).collect(),

@@ -35,7 +35,7 @@ pub struct Request {
 pub struct Evaluated {
     /// The plan.
     pub plan: Plan,
-    /// Findings that are no errors.
+    /// Findings that are not errors.
     pub warnings: Vec<Diagnostic>,
 }
 

@@ -100,7 +100,7 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
 const PARTS: usize = 4;
 
 /// The latencies of a part of a run in which the machine did nothing else, ascending, ns: what the host takes for others at times
-/// is no hop's own time. Of four parts that with the second least median; before them a quarter of the run is left out.
+/// is not a hop's own time. Of four parts that with the second least median; before them a quarter of the run is left out.
 fn steady(rows: &[Row]) -> Vec<u64> {
     let mut rows: Vec<&Row> = rows.iter().filter(|row| row.error.is_none()).collect();
     rows.sort_unstable_by_key(|row| row.request);

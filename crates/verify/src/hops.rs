@@ -88,7 +88,7 @@ fn timers(point: &Point, root: NodeId, calibration: &Calibration) -> Vec<(NodeId
         _ => false,
     };
     let all = 0..point.nodes.len() as NodeId;
-    // That a timer is late is no work, which would be multiplied: there it is a cable of half the time each way.
+    // A late timer is not work, which would be multiplied: it is modelled as a cable of half the time each way.
     let multiplied = reachable(point, &all.filter(multiplies).collect::<Vec<_>>());
     let later = |id: NodeId, ns: f64| match multiplied[id as usize] {
         true => Spec::Cable { time: about(ns / 2.0), loss: 0.0, resend_ns: None },

@@ -2,7 +2,7 @@
 //! compared (`docs/spec/language.md#verify`).
 //!
 //! Run k is paired with replication k: the same requests at the same instants, the same work and the same choices, since all
-//! draws are keyed by a header that only the processes of the run believe. What remains to be compared is the model of the world
+//! draws are keyed by a header that only the processes of the run trust. What remains to be compared is the model of the world
 //! and the machine.
 #![forbid(unsafe_code)]
 

@@ -31,7 +31,7 @@ pub(super) fn best_cut<'a>(tree: &'a Tree, knot: &[usize]) -> Option<(&'a Edge, 
         .min_by_key(|(_, size)| *size)
 }
 
-/// Handing a name on is no knowledge of it, and a front may name its own.
+/// Handing a name on does not count as knowing it, and a front may name its own.
 fn counted(tree: &Tree) -> Vec<&Edge> {
     tree.edges.iter().filter(|e| !e.only_hands_on && !tree.is_from_front(e)).collect()
 }

@@ -46,7 +46,7 @@ pub(super) fn names(all: &[Token], module: &[String]) -> (Vec<Mention>, Vec<Vec<
                 ends.push(depth);
                 reader.at += 2;
             }
-            // `use<'a>` is no import.
+            // `use<'a>` is not an import.
             "use" if text(all, reader.at + 1) != "<" => reader.import(),
             _ if all[reader.at].is_name() => reader.path(),
             _ => {}

@@ -50,7 +50,7 @@ pub struct Faulty {
     pub mtbf_ns: u64,
     /// Mean time to repair (a mean down period).
     pub mttr_ns: u64,
-    /// How up periods are drawn, where that is no exponential.
+    /// How up periods are drawn, if not exponentially.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up: Option<Dist>,
     /// The same of down periods.

@@ -24,7 +24,7 @@ pub enum Release {
 pub struct Traits {
     /// It counts requests in flight: each return must be reported.
     pub counts: bool,
-    /// It learns from the time that requests take and from how they end ([`super::Balancer::finished`]).
+    /// It uses how long requests take and how they end ([`super::Balancer::finished`]).
     pub measures: bool,
     /// It picks by the request's key, and knows its targets by name.
     pub hashes: bool,

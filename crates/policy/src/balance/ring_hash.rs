@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(got, "1151144544114111414551514515511555155141541151115454455154141144");
     }
 
-    /// The model that a reader believes at sight: all points, the least at or after the key, else the least of all.
+    /// A model simple enough to be checked by reading: all points, the least at or after the key, else the least of all.
     #[test]
     fn the_table_of_starts_changes_no_answer() {
         for n in [1usize, 2, 7, 300] {

@@ -29,7 +29,7 @@ pub(super) fn say(point: &Point, folded: &mut FoldedGraph, links: &BTreeMap<(usi
     }
 }
 
-/// Where in the file its first node was made; the folder that the file was in when it was drawn is no matter.
+/// Where in the file its first node was made; the folder of the file does not count.
 fn title(point: &Point, of: &Boxed) -> String {
     let site = of.nodes.first().and_then(|id| point.sites.get(point.nodes[*id as usize].site as usize));
     site.map_or(String::new(), |site| {

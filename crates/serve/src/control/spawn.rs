@@ -291,7 +291,7 @@ impl Shared {
         self.monitor(&lp, |_| {});
         lp.needs("the owner's mail", mailbox::run_owner(lp.clone(), owner_mail));
         lp.needs("the mailbox", mailbox::run(lp.clone(), mail));
-        // The waiting thread has no other way to learn of it.
+        // The waiting thread is notified in no other way.
         let _ = begun.send(());
         drop((begun, self));
         until_the_end(&lp, built_in::run(lp.clone(), arrivals)).await
@@ -332,7 +332,7 @@ impl Shared {
             for (listener, socket) in sockets {
                 accept::begin(&lp, listener, socket.watch(&lp.core.runtime)?);
             }
-            // The thread that waits for all loops learns of this one's end.
+            // The thread that waits for all loops is notified of this one's end.
             let _ = begun.send(());
             drop(begun);
             let Some(Drain) = drain.recv().await else { return Ok(()) };

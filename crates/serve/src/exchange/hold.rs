@@ -1,6 +1,6 @@
 //! What nodes hold until a response has come back completely: a balancer's count, a queue's permit, a time limit.
 //!
-//! A hold that is dropped unfinished was cancelled; a hold that is finished learns how the request ended.
+//! A hold that is dropped unfinished was cancelled; a hold that is finished is given the request's outcome.
 
 use super::drain;
 use super::origin_reply::OriginReply;
@@ -218,7 +218,7 @@ impl Holds {
         })
     }
 
-    /// Ends a response that hold `at` broke off: the holds around it learn the kind, those inside are cancelled. A
+    /// Ends a response that hold `at` broke off: the holds around it are given the kind, those inside are cancelled. A
     /// crash also ends what would continue without a client.
     pub fn broken(mut self, at: usize, kind: Kind, ex: &Exchange, reply: Box<OriginReply>) {
         let around: SmallVec<[Hold; 1]> = self.0.drain((at + 1).min(self.0.len())..).collect();

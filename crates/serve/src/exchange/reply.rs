@@ -59,7 +59,7 @@ impl Reply {
         }
     }
 
-    /// Discards the reply, as another attempt follows. Its holds learn how it ended.
+    /// Discards the reply, as another attempt follows. Its holds are given its outcome.
     pub fn discard(self, ex: &Exchange) {
         let (outcome, status) = (self.outcome(), self.status());
         self.holds.finish(outcome, Some(status));

@@ -4,7 +4,7 @@
 //! A node that only chooses or waits (balancers, routes, queues, delays) is a step of the loop that runs them; one
 //! that tries again, limits or acts on the way back runs what is behind it as a future inside its own. What is held
 //! until the response has come back completely (a balancer's count, a queue's permit, a timeout) travels with the
-//! reply as a [`crate::exchange::hold::Hold`]: dropped, it was cancelled; finished, it learns how the request ended.
+//! reply as a [`crate::exchange::hold::Hold`]: dropped, it was cancelled; finished, it is given the request's outcome.
 //! So cancelling a request is dropping its future. A local answer is complete at once: nothing is held for it any
 //! longer.
 

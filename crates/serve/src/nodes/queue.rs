@@ -114,7 +114,7 @@ impl Queue {
     /// Runs what is behind in a task of its own.
     pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, me: NodeId, mut ctx: RequestContext) -> Answer {
         let rendezvous = Rc::new(Rendezvous::default());
-        // The outer queue learns of it through the inner one.
+        // The outer queue is notified through the inner one.
         let detachable = Rc::new(Detachable::inside(ctx.detachable.take()));
         ctx.detachable = Some(detachable.clone());
         ex.core.runtime.spawn(task(self, ex.clone(), me, ctx, rendezvous.clone()));

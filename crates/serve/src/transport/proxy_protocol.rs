@@ -21,7 +21,7 @@ const MOST_V1: usize = 107;
 pub(crate) struct ProxyHeader {
     /// The length of the header, bytes.
     pub length: usize,
-    /// The client; `None`: the connection is the balancer's own (LOCAL), or it knows no address: the peer is the
+    /// The client; `None`: the connection is the balancer's own (LOCAL), or has no address: the peer is the
     /// client.
     pub client: Option<SocketAddr>,
     /// The address that the client connected to, if there is a client.
@@ -51,7 +51,7 @@ pub(crate) enum ProxyError {
     Cut,
     /// It did not arrive in time.
     Late,
-    /// Nothing arrived at all, which is no fault.
+    /// Nothing arrived at all, which is not an error.
     Nothing,
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let unreached = |spec: &Spec| match spec {
         Spec::Flaky { kind, .. } => *kind == Kind::ConnectFailed,
         Spec::Faulty(fault) => fault.mode == Mode::Crash,
-        // The balancers outside learn when no target is left inside.
+        // The balancers outside are notified when no target is left inside.
         Spec::Lb(lb) => lb.health.is_some() || lb.eject.is_some() || lb.outlier.is_some(),
         _ => false,
     };

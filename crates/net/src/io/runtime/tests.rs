@@ -114,7 +114,7 @@ fn pause() {
     std::thread::sleep(Duration::from_micros(200));
 }
 
-/// A reader that stops and goes on: the writer waits for room and is told of it, and every byte arrives.
+/// A reader that stops and goes on: the writer waits for room and is woken, and every byte arrives.
 #[test]
 fn a_full_socket_is_written_on_when_there_is_room() {
     const BYTES: usize = 4 << 20;
@@ -186,7 +186,7 @@ impl Endless {
     }
 }
 
-/// Somebody who always has something to read stops in time, whether in many small pieces or in few large ones.
+/// A task that always has something to read stops in time, whether in many small pieces or in few large ones.
 #[test]
 fn nobody_reads_for_ever() {
     for (piece, calls) in [(16, BUDGET), (64 * 1024, BUDGET_BYTES as u32 / (64 * 1024))] {
@@ -198,7 +198,7 @@ fn nobody_reads_for_ever() {
             while turns.borrow().len() < 100 {
                 yield_now().await;
             }
-            // Until the sockets were first asked, nobody knows that there is something to read.
+            // Until the first poll of the sockets, it is unknown that there is something to read.
             let turns = turns.borrow();
             for (bytes, reads) in turns.iter().skip_while(|(_, reads)| *reads == 0) {
                 assert!(*reads >= calls && *reads <= BUDGET, "{reads} reads of {piece} bytes in one turn");
@@ -267,7 +267,7 @@ fn a_listener_is_told_of_everybody() {
         let acceptor = Acceptor::new(&runtime, listener.into()).expect("it is watched");
         let clients: Vec<_> =
             (0..20).map(|_| std::net::TcpStream::connect(address).expect("a connection")).collect();
-        // Whoever accepts again is told again. (That a quiet listener costs nothing: serve_faults, out of descriptors.)
+        // A task that accepts again is woken again. (That a quiet listener costs nothing: serve_faults, out of descriptors.)
         acceptor.quiet();
         for _ in &clients {
             poll_fn(|cx| acceptor.poll_accept(cx)).await.expect("somebody");

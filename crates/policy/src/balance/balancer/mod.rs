@@ -158,7 +158,7 @@ impl Balancer {
         dispatch!(&self.state, counted_at(target))
     }
 
-    /// What a target's answer is believed to take, ns; `None` for policies that believe nothing, or know nothing yet.
+    /// The estimate of a target's response time, ns; `None`: the policy has none, or none yet.
     pub fn estimate_ns(&self, now_ns: u64, target: TargetId) -> Option<f64> {
         dispatch!(&self.state, estimate_ns(now_ns, target))
     }

@@ -90,7 +90,7 @@ fn a_failed_request_is_held_and_a_good_one_is_not() {
     assert_eq!(lb.pick(Key::new(0), &[]), Some(TargetId(0)));
 }
 
-/// A plain account of who the targets are and what is in flight, kept beside the balancer.
+/// A plain account of the targets and the requests in flight, kept beside the balancer.
 #[derive(Clone, Default)]
 struct Book {
     weight: Vec<f64>,

@@ -68,7 +68,7 @@ fn errors_raise_the_cost_and_never_lower_it() {
     assert_eq!(failing.costs[0], before, "the client's mistake");
 }
 
-/// The model that a reader believes at sight, by shares over many draws.
+/// A model simple enough to be checked by reading, by shares over many draws.
 #[test]
 fn the_cheaper_of_two_distinct_draws_is_taken() {
     let mut three = lb(3);

@@ -183,7 +183,7 @@ fn a_target_that_failed_last_gets_one_in_n_at_most() {
     assert!(tight > 100, "{tight} get about that: they are tried");
 }
 
-/// Targets that answer probes, about five requests in flight at each: who failed last is not believed, whatever it says, and
+/// Targets that answer probes, about five requests in flight at each: the answers of the target that failed last do not count, and
 /// competes again once it has made up for its errors.
 #[test]
 fn failing_fast_draws_no_traffic() {

@@ -54,7 +54,7 @@ pub struct RoundRobin {
     /// Targets by weight: the way through a longer one.
     classes: Box<Classes>,
     track: Track,
-    /// Picks in a row by values that left nobody out.
+    /// Picks in a row by values that left no target out.
     calm: u32,
     /// Of the weights, divided by what they have in common: picks until the sequence repeats; 0 where they are equal.
     sum: i64,
@@ -71,7 +71,7 @@ enum Track {
 /// Longest sequence that is written down, and most work that this may take.
 const LONGEST_CYCLE: i64 = 4096;
 const MOST_WORK: i64 = 1 << 20;
-/// Picks that leave nobody out before the balancer goes over from values to classes.
+/// Picks that leave no target out before the balancer goes over from values to classes.
 const CALM: u32 = 8;
 
 /// Greatest sum of unequal weights (divided by what they have in common): a start is drawn by walking there.
@@ -210,7 +210,7 @@ impl RoundRobin {
     }
 
     /// A step of all targets, off the written sequence. Going over to classes is worth as much as a few steps of values, so
-    /// it waits until a few in a row have left nobody out.
+    /// it waits until a few in a row have left no target out.
     fn step_on(&mut self) -> Option<TargetId> {
         if self.track == Track::Values {
             if self.calm < CALM {

@@ -121,7 +121,7 @@ impl Monitor {
         *self.lbs.borrow_mut() = monitored(&graph, metrics, self.token, &mut before, self.core.now());
         *self.graph.borrow_mut() = graph.clone();
         self.heed_overrides();
-        // Loops learn it with the generation: before that their targets are those of the one before.
+        // Loops get it with the generation: until then their targets are those of the one before.
         self.settle(true, |_, _| {});
         self.notify();
         let seen = |lb: &Monitored| Some((lb.id, graph.lb(lb.id)?.follow_first(Snapshot::new(&lb.health))));

@@ -1,7 +1,7 @@
 //! How `lb.prequal` asks targets how busy they are: weir knows that itself ([`super::load`]), so no target is asked.
 //!
 //! If cables act on the way to a target, a probe takes their time as a request does: it sees the load when it has
-//! crossed them, and the balancer learns it when the answer has crossed them. Otherwise the answer is there at once.
+//! crossed them, and the balancer gets it when the answer has crossed them. Otherwise the answer is there at once.
 //! Draws: the simulator's.
 
 use super::Lb;

@@ -123,7 +123,7 @@ impl LbState {
                 }
             }
         }
-        // The policy must learn everything again.
+        // The policy must be given everything again.
         self.due_ns.set(0);
         self.shown.set(true);
         gone

@@ -158,7 +158,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         if self.value(name).is_some() { self.limit(name) } else { default }
     }
 
-    /// A number, at least 1, with a default; `None` of the language is no bound.
+    /// A number, at least 1, with a default; `None` in the language means unbounded.
     pub(crate) fn most_or(&mut self, name: &str, default: Option<u64>) -> Option<u64> {
         match self.value(name) {
             Some(value) if value.is_none() => None,
