@@ -58,10 +58,10 @@ pub trait Policy: Sized + 'static {
     type Args;
     /// Its name in the language.
     const NAME: &'static str;
-    /// What it needs from its callers.
+    /// Its requirements on callers.
     const TRAITS: Traits;
 
-    /// What it needs with these arguments.
+    /// Its requirements with these arguments.
     #[inline]
     fn traits(_args: &Self::Args) -> Traits {
         Self::TRAITS

@@ -46,7 +46,7 @@ pub enum Operation {
         /// When, ns.
         #[serde(rename = "now")]
         now_ns: u64,
-        /// What it held.
+        /// The ticket of its pick.
         ticket: Ticket,
         /// How it ended.
         outcome: Outcome,
@@ -60,7 +60,7 @@ pub enum Operation {
         /// When, ns.
         #[serde(rename = "now")]
         now_ns: u64,
-        /// What it held.
+        /// The ticket of its pick.
         ticket: Ticket,
     },
     /// A hold after a failure ends.

@@ -18,7 +18,7 @@ use std::task::Poll;
 pub(crate) struct Buffered {
     /// The size up to which messages are buffered, bytes.
     pub bytes: usize,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Cable {
     pub resend_ns: Option<u64>,
     /// The keys of the draws: the times out and back, whether they are lost.
     pub keys: Keys,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Delay {
     pub time: Sampler,
     /// The key of the draw.
     pub key: Key,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
 }
 

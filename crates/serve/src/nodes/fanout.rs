@@ -10,7 +10,7 @@ use std::task::Poll;
 
 /// The node.
 pub(crate) struct Fanout {
-    /// What is behind it.
+    /// The nodes behind it.
     pub nodes: Vec<NodeId>,
     /// The number that must be ok.
     pub need: u32,

@@ -30,7 +30,7 @@ pub(crate) struct Faulty {
     pub slow: f64,
     /// Whether health checks pass while it is down.
     pub checks_pass: bool,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Flaky {
     pub kind: Kind,
     /// The key of the draw.
     pub key: Key,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Hedge {
     pub replay: usize,
     /// The budget of further attempts; one per node and process.
     pub budget: Option<Arc<TryCell<Tokens>>>,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
     /// Its counters.
     pub counts: Rc<NodeCounts>,

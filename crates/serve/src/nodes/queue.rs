@@ -35,7 +35,7 @@ pub(crate) struct Queue {
     pub timeout_ns: Option<u64>,
     /// What happens to a request whose client has gone.
     pub on_cancel: OnCancel,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
     /// Its counters.
     pub counts: Rc<NodeCounts>,

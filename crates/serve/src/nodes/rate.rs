@@ -23,7 +23,7 @@ pub(crate) struct Rate {
     pub buckets: Arc<TryCell<RateLimit>>,
     /// The source of the key; `None`: one bucket for all.
     pub key: Option<KeySource>,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
     /// Its counters.
     pub counts: Rc<NodeCounts>,

@@ -23,7 +23,7 @@ pub(crate) struct Retry {
     pub config: config::Retry,
     /// The key of the backoffs' draws.
     pub choice: Key,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
     /// The budget; one per node and process.
     pub budget: Option<Arc<TryCell<Tokens>>>,

@@ -17,7 +17,7 @@ use weir_plan::path::{self, PathRewrite};
 pub(crate) struct Rewrite {
     /// The changes.
     pub config: plan::Rewrite,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 /// The node.
 pub(crate) struct Sequence {
-    /// What is behind it, in order.
+    /// The nodes behind it, in order.
     pub nodes: Vec<NodeId>,
     /// Its answer if nothing is behind it.
     pub empty: Rc<LocalAnswer>,

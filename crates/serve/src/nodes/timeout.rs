@@ -21,7 +21,7 @@ use weir_policy::Kind;
 pub(crate) struct Timeout {
     /// The limit, ns.
     pub time_ns: u64,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Warmup {
     pub law: Law,
     /// How warm it is.
     pub state: Arc<TryCell<warmup::Warmup>>,
-    /// What is behind it.
+    /// The node behind it.
     pub node: NodeId,
 }
 

@@ -50,7 +50,7 @@ const TRIED: u64 = 64;
 /// must not get everything.
 const MOST_CANCELLED: u8 = 16;
 
-/// What is known of a target: 32 bytes, two in a cache line.
+/// The state of a target: 32 bytes, two in a cache line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cost {
     ns: f64,
@@ -228,7 +228,7 @@ impl PeakEwma {
     /// A request has come back after `rtt_ns`, or was cancelled then.
     pub fn done(&mut self, target: TargetId, now_ns: u64, rtt_ns: u64, outcome: Outcome) {
         self.release(target);
-        // What is wrong with the request says nothing of the target.
+        // A fault of the request does not count against the target.
         if outcome == Some(Kind::BadRequest) {
             return;
         }

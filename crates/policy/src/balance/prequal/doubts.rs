@@ -53,7 +53,7 @@ impl Doubts {
         match outcome {
             None => doubt = Doubt { errors: doubt.errors.saturating_sub(1), floor_ns: 0 },
             Some(Kind::Cancelled) => doubt.floor_ns = doubt.floor_ns.max(took_ns),
-            // What is wrong with the request says nothing of the target.
+            // A fault of the request does not count against the target.
             Some(Kind::BadRequest) => {}
             Some(_) => doubt.errors = (doubt.errors + 1).min(MOST),
         }
