@@ -89,6 +89,7 @@ pub(crate) fn config(file: &str, config: &Config) -> serde_json::Value {
         "last_reload": config.last_reload.as_ref().map(named),
         "reload_under_way": config.reload_under_way,
         "waits_for_hand_over": config.waits_for_hand_over,
+        "warnings": config.warnings,
     })
 }
 

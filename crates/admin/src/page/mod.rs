@@ -183,6 +183,7 @@ fn alarms(seen: &TimedView) -> String {
         all.push(format!("the last reload changed nothing: {why}"));
     }
     all.extend(seen.config.waits_for_hand_over.iter().map(|what| format!("waits for a hand-over: {what}")));
+    all.extend(seen.config.warnings.iter().cloned());
     all.iter().map(|alarm| format!("<p class=\"alarm\">{}</p>", escaped(alarm))).collect()
 }
 

@@ -63,6 +63,7 @@ fn seen(targets: Vec<TargetView>) -> TimedView {
         last_reload: None,
         reload_under_way: false,
         waits_for_hand_over: Vec::new(),
+        warnings: Vec::new(),
     };
     TimedView::made(view, "<t>.star".to_owned(), config, drawing, BTreeMap::from([((1, 0), 12.5)]))
 }

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::input::Printed;
 use crate::{input, interrupt, output};
 use clap::Args;
+use std::fmt::Display;
 use std::io::Write;
 use weir_plan::Plan;
 use weir_plan::{Spec, listeners};
@@ -33,7 +34,10 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     let plan = input::load_and(&args.file, Printed::Told)?;
     if args.serve {
         let (point, _) = serve::check(&plan, false, args.file.verbosity.quiet)?;
-        weir_serve::check_certificates(point).map_err(|wrong| Failure::Usage(lines(&wrong)))?;
+        let dated = weir_serve::check_certificates(point).map_err(|wrong| Failure::Usage(lines(&wrong)))?;
+        if !args.file.verbosity.quiet {
+            warn(&dated);
+        }
     } else if !args.file.verbosity.quiet {
         tell_certificates(&plan);
     }
@@ -61,8 +65,15 @@ fn listens(plan: &Plan) -> String {
 
 /// Says which certificates could not be served with here: a file may well be simulated where there are none.
 fn tell_certificates(plan: &Plan) {
-    let wrong = plan.points.first().map_or(Ok(()), weir_serve::check_certificates);
-    for one in wrong.err().unwrap_or_default() {
+    match plan.points.first().map(weir_serve::check_certificates) {
+        Some(Ok(dated)) => warn(&dated),
+        Some(Err(wrong)) => warn(&wrong),
+        None => {}
+    }
+}
+
+fn warn(about: &[impl Display]) {
+    for one in about {
         let _ = writeln!(std::io::stderr(), "warning: {one}");
     }
 }

@@ -164,7 +164,7 @@ fn what_is_wrong_with_an_origin_is_said() {
             assert!(until(|| weir.err().contains(says)), "{tls}: {}", weir.err());
         }
     }
-    // weir itself shows none that has expired, so another server does.
+    // Another server shows one that has expired.
     if has("openssl") {
         let mut server = Command::new("openssl");
         server.args(["s_server", "-accept", "127.0.0.1:0", "-www", "-cert", &expired.cert, "-key"]);
@@ -191,7 +191,6 @@ fn what_is_wrong_with_an_origin_is_said() {
 fn what_cannot_be_used_ends_the_start_with_a_sentence() {
     let (authority, other) = (Authority::new("start"), Authority::new("second"));
     let (good, second) = (authority.files(&["a.test"]), other.files(&["a.test"]));
-    let expired = authority.files_of("expired", &authority.issue(&["a.test"], true));
     let pair = authority.issue(&["b.test"], false);
     let empty = authority.files_of("empty", &(String::new(), String::new()));
     let junk = authority.files_of("junk", &("no PEM at all".to_owned(), pair.1.replace('\n', "?")));
@@ -212,7 +211,6 @@ fn what_cannot_be_used_ends_the_start_with_a_sentence() {
             "does not match the certificate",
             "give the key that it was made with",
         ),
-        (two(&expired.cert, &expired.key), "has expired", "renew it"),
         (two(&empty.cert, &good.key), "has no certificate", "BEGIN CERTIFICATE"),
         (two(&good.cert, &empty.key), "has no private key", "BEGIN PRIVATE KEY"),
         (two(&junk.cert, &good.key), "has no certificate", "PEM"),
@@ -234,6 +232,34 @@ fn what_cannot_be_used_ends_the_start_with_a_sentence() {
         assert!(checked.err.starts_with("warning: the ") && checked.err.contains(says), "{}", checked.err);
         checked.succeeds();
     }
+}
+
+/// Whatever else a file has is served: one that is forgotten must not end reloads, hand-overs and restarts.
+#[test]
+fn an_expired_certificate_is_a_warning() {
+    let authority = Authority::new("dated");
+    let expired = authority.files_of("expired", &authority.issue(&["a.test"], true));
+    let of = |more: &str| {
+        let tls = listen(&format!("\"{}\", \"{}\"", expired.cert, expired.key), HELLO);
+        format!("listen(\"127.0.0.1:0\", respond(200{more}), name = \"plain\")\n{tls}")
+    };
+    let warns = "warning: the certificate ";
+    let weir = Weir::new(&of(""));
+    assert_eq!(weir.get("/").status(), 200);
+    assert!(
+        until(|| weir.err().contains(warns) && weir.err().contains("has expired; renew it")),
+        "{}",
+        weir.err()
+    );
+    weir.replace(&of(", body = \"more\""));
+    weir.signal(Signal::HUP);
+    assert!(until(|| weir.err().contains("generation 1")), "{}", weir.err());
+    assert!(until(|| weir.err().matches(warns).count() == 2), "{}", weir.err());
+    assert_eq!(weir.get("/").status(), 200);
+    let path = authority.files_of("topology", &(of(""), String::new())).cert;
+    let checked = run(&["check", "--serve", &path]);
+    assert!(checked.err.contains(warns), "{}", checked.err);
+    checked.succeeds();
 }
 
 /// While clients come all the time, certificates change: no client is refused, later clients see the new one, and one that cannot

@@ -68,11 +68,16 @@ impl ErrorLog {
         let _ = self.out.try_send(LogCommand::Line(text()));
     }
 
+    /// Reports these warnings, a line each.
+    pub fn warn(&self, warnings: &[String]) {
+        warnings.iter().for_each(|warning| self.urgent(|| format!("warning: {warning}")));
+    }
+
     /// Reports that a limit is reached; the caller reports each once.
     #[cold]
     pub fn limit_reached(&self, limit: impl FnOnce() -> String) {
         let text = format!(
-            "{} is reached: idle clients are closed for new ones, who wait where there is none",
+            "{} is reached: closing idle clients to admit new ones; without idle ones, new clients wait",
             limit()
         );
         let _ = self.out.try_send(LogCommand::Line(text));
@@ -86,7 +91,7 @@ impl ErrorLog {
         let is_mine =
             || self.full_ns.compare_exchange(next, now + ACCEPT_LOG_PAUSE_NS, Relaxed, Relaxed).is_ok();
         if now >= next && is_mine() {
-            let text = format!("cannot accept clients, who wait: {}", explain(why));
+            let text = format!("cannot accept clients (they wait): {}", explain(why));
             let or = remedy(why).map_or("", |_| ", or lower max_clients");
             if self.out.try_send(LogCommand::Line(text + or)).is_err() {
                 self.full_ns.store(next, Relaxed);

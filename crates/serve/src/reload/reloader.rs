@@ -89,6 +89,8 @@ pub struct Config {
     pub reload_under_way: bool,
     /// Changes that only a new process can make, in words.
     pub waits_for_hand_over: Vec<String>,
+    /// Certificates that have expired or are not valid yet, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// The state from which a reload starts.
@@ -141,7 +143,9 @@ impl Reloader {
             last_reload: None,
             reload_under_way: false,
             waits_for_hand_over: Vec::new(),
+            warnings: state.current.certificates.warnings.clone(),
         };
+        process.errors.warn(&config.warnings);
         let reloader = Arc::new(Reloader {
             process,
             applying: Mutex::default(),
@@ -256,6 +260,7 @@ impl Reloader {
         let epoch = generation.blueprint.epoch;
         let mut sentence = format!("generation {epoch}: {}", changes::sentence(&before, &generation));
         let silent = self.hand_out(&generation, bound.sockets);
+        let warnings = generation.certificates.warnings.clone();
         *lock(&self.state) = State { current: generation, logs: bound.logs, next: bound.next };
         self.process.metrics.generation.store(u64::from(epoch), Ordering::Relaxed);
         for wait in &bound.waits {
@@ -265,6 +270,7 @@ impl Reloader {
             sentence.push_str("; a thread does not answer, and follows when it does");
         }
         self.process.errors.urgent(|| format!("reload: {sentence}"));
+        self.process.errors.warn(&warnings);
         *lock(&self.config) = Config {
             generation: epoch,
             plan,
@@ -272,6 +278,7 @@ impl Reloader {
             last_reload: Some(Ok(sentence.clone())),
             reload_under_way: false,
             waits_for_hand_over: bound.waits,
+            warnings,
         };
         Ok(sentence)
     }

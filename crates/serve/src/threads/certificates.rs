@@ -15,6 +15,8 @@ pub(crate) struct Certificates {
     inner: BTreeMap<NodeId, tls::OwnListener>,
     /// The TLS settings of servers.
     pub origins: tls::Clients,
+    /// Own certificates that have expired or are not valid yet, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 impl Certificates {
@@ -29,15 +31,20 @@ impl Certificates {
             let node = &point.nodes[id as usize];
             let Spec::Listen(listen) = &point.specs[node.spec as usize] else { continue };
             let Some(files) = &listen.tls else { continue };
+            let files = server_files(files);
+            all.warnings.extend(files.certificates.iter().filter_map(tls::CertificateFiles::warning));
             let is_inner = levels.get(&id).is_some_and(|level| *level > 0);
-            let read = tls::Server::read(&server_files(files), &protocols(listen));
+            let read = tls::Server::read(&files, &protocols(listen));
             wrong.extend(read.and_then(|server| all.add(id, server, is_inner)).err());
         }
         for spec in &point.specs {
             let Spec::Server { addr: Some(_), origin, .. } = spec else { continue };
-            let read = origin.tls.as_ref().map_or(Ok(()), |files| all.origins.read(&client_files(files)));
-            wrong.extend(read.err());
+            let Some(files) = origin.tls.as_ref().map(client_files) else { continue };
+            all.warnings.extend(files.certificate.iter().filter_map(tls::CertificateFiles::warning));
+            wrong.extend(all.origins.read(&files).err());
         }
+        all.warnings.sort_unstable();
+        all.warnings.dedup();
         wrong.dedup();
         if wrong.is_empty() { Ok(all) } else { Err(wrong) }
     }
@@ -92,12 +99,13 @@ impl Certificates {
     }
 }
 
-/// Checks that all certificates, keys and bundles that a topology names can be used, as far as this machine can tell.
+/// Checks that all certificates, keys and bundles that a topology names can be used, as far as this machine can tell. Returns
+/// a sentence for each certificate that has expired or is not valid yet.
 ///
 /// # Errors
 /// Each unusable file.
-pub fn check_certificates(point: &Point) -> Result<(), Vec<tls::CannotUse>> {
-    Certificates::read(point, &listeners(point)).map(drop)
+pub fn check_certificates(point: &Point) -> Result<Vec<String>, Vec<tls::CannotUse>> {
+    Certificates::read(point, &listeners(point)).map(|certificates| certificates.warnings)
 }
 
 /// What a listener offers by ALPN, the best first.

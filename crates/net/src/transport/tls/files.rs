@@ -39,17 +39,26 @@ fn wrong<T>(what: &str, path: &str, why: impl fmt::Display) -> Result<T, CannotU
 /// The size limit of a PEM file.
 const MOST_BYTES: u64 = 8 << 20;
 
+impl CertificateFiles {
+    /// The warning for a certificate that has expired or is not valid yet: clients may refuse it, so it is worth a sentence,
+    /// but the rest of a file is served all the same. `None`: it is valid, or cannot be read.
+    pub fn warning(&self) -> Option<String> {
+        let chain = certificates("certificate", &self.cert).ok()?;
+        let why = match Validity::from_der(chain.first()?)?.today() {
+            Today::Valid => return None,
+            Today::Expired => "has expired; renew it",
+            Today::NotYet => "is not valid yet; look at this machine's clock, or wait",
+        };
+        Some(format!("the certificate \"{}\" {why}", self.cert))
+    }
+}
+
 /// A chain with its key.
 pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, CannotUse> {
     let CertificateFiles { cert, key } = files;
     let chain = certificates("certificate", cert)?;
-    match chain.first().and_then(|own| Validity::from_der(own)).map(Validity::today) {
-        Some(Today::Valid) => {}
-        Some(Today::Expired) => return wrong("certificate", cert, "has expired; renew it"),
-        Some(Today::NotYet) => {
-            return wrong("certificate", cert, "is not valid yet; look at this machine's clock, or wait");
-        }
-        None => return wrong("certificate", cert, "cannot be understood; is it one of X.509?"),
+    if chain.first().and_then(|own| Validity::from_der(own)).is_none() {
+        return wrong("certificate", cert, "cannot be understood; is it one of X.509?");
     }
     let secret = private_key(key)?;
     match CertifiedKey::from_der(chain, secret, &provider()) {
