@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// The crates by level, the lowest first: each may depend on levels below its own. `sim` and `serve` will share one, so
+/// The crates by level, the lowest first: each may depend on levels below its own. `sim` and `serve` share one, so
 /// that they never depend on each other.
 const LEVELS: &[&[&str]] = &[
     &["weir-stats"],

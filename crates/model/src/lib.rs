@@ -1,5 +1,5 @@
 //! How the modelled world behaves: queues, faults, service times, arrivals. Sans-I/O: the simulator runs it in
-//! virtual time, the proxy's built-in servers in real time. It may use `stats`; it has no clock, thread, socket or
+//! virtual time, the proxy's built-in servers in real time. It may use `policy` and `stats`; it has no clock, thread, socket or
 //! random source.
 #![forbid(unsafe_code)]
 

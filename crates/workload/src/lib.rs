@@ -1,5 +1,5 @@
 //! Which requests a scenario sends, and when: the same for the simulator, in virtual time, and for the generator that
-//! sends them for real. Sans-I/O: it may use `plan`, `model` and `stats`, and knows neither `sim` nor `load`.
+//! sends them for real. Sans-I/O: it may use `plan`, `policy`, `model` and `stats`, and knows neither `sim` nor `load`.
 #![forbid(unsafe_code)]
 
 mod drawn;

@@ -9,6 +9,7 @@
 //! - Pathologies: a target that fails fast has the fewest in flight and draws all traffic (`error_hold` keeps a failed
 //!   request counted); several balancers over the same targets with `first` pile onto the same few (the Timelike posts'
 //!   "linear growth"); a new, empty target gets a burst.
+//! - Decided in: `choose`, with unequal weights `choose_by_weight`.
 //! - Source: HAProxy `leastconn`, nginx `least_conn`; Kingsbury, Timelike `lb-min-conn` (`ties="first"`).
 //! - In the language: `lb.least_conn(targets, ties="random", error_hold=0*s)`.
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/least_conn.rs`; checks of a plan in
