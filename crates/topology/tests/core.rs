@@ -14,6 +14,7 @@ use weir_policy::config::{
     Balance, Budget, Check, Eject, Hedge, Initial, MaglevArgs, Methods, OnEmpty, Outlier, PeakEwmaArgs,
     PrequalArgs, Rate, RingHashArgs, SlowStart,
 };
+use weir_topology::manual::missing_balancers;
 use weir_topology::{Request, evaluate};
 
 const MS: u64 = 1_000_000;
@@ -51,6 +52,7 @@ balancers = [
     lb.peak_ewma(web_pool, decay=5*s, default_rtt=10*ms),
     lb.ring_hash(web_pool, key=user, bound=1.25),
     lb.maglev(web_pool, key=key.cookie("session"), table_size=251, bound=2),
+    lb.p2c(web_pool, choices=3, ties="first", bias=2),
     lb.prequal(web_pool, probes=2.5, pool=8, age=500*ms, q_rif=0.9, remove=0.5, delta=2),
     lb.least_work(web_pool),
     lb.first(web_pool, pass_over=None),
@@ -70,6 +72,16 @@ mix = [
 scenario("mixed", top, traffic.mix(traffic.poisson(rate=100), mix), requests=9)
 scenario("closed", top, traffic.mix(traffic.closed(3, 1*s), mix), requests=9)
 "#;
+
+/// The calls of the balancers in [`ALL`].
+fn balancers() -> Vec<&'static str> {
+    ALL.lines().map(str::trim).filter(|line| line.starts_with("lb.")).collect()
+}
+
+#[test]
+fn a_plan_with_all_of_it_has_every_balancer() {
+    assert_eq!(missing_balancers(balancers()), Vec::<&str>::new());
+}
 
 #[test]
 fn a_plan_with_all_of_it_is_read_back_as_itself() {
@@ -381,7 +393,6 @@ const FORGERIES: &[(&str, &str, &str)] = &[
     ("\"*.example.com\"", "\"*.Example.com\"", "lower case"),
     ("\"10.0.0.0/8\"", "\"10.0.0.0/80\"", "rules[1].client"),
     ("\"otherwise\":true", "\"otherwise\":false", "2 rules, and 3 nodes"),
-    ("\"weights\":[1.0,", "\"weights\":[", "8 weights for 9 nodes"),
     ("\"weights\":[1.0,", "\"weights\":[-1.0,", "a weight"),
     ("\"weight\":3.0,\"method\"", "\"weight\":-3.0,\"method\"", "mix: a weight"),
     ("\"method\":\"POST\"", "\"method\":\"post\"", "mix: [1].method"),
@@ -392,7 +403,10 @@ const FORGERIES: &[(&str, &str, &str)] = &[
 #[test]
 fn plans_that_no_file_could_make_are_refused() {
     let text = String::from_utf8(plan(ALL).to_json()).expect("UTF-8");
-    for (from, to, part) in FORGERIES {
+    let nodes = balancers().len();
+    let too_few = format!("{} weights for {nodes} nodes", nodes - 1);
+    let one_less = ("\"weights\":[1.0,", "\"weights\":[", &too_few[..]);
+    for (from, to, part) in FORGERIES.iter().copied().chain([one_less]) {
         assert!(text.contains(from), "{from} is not in {text}");
         match Plan::from_json(text.replacen(from, to, 1).as_bytes()) {
             Err(why) => assert!(why.to_string().contains(part), "{from} -> {to}: {why}"),

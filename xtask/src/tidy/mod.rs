@@ -4,6 +4,7 @@ mod bans;
 mod names;
 mod nodes;
 mod paths;
+mod policies;
 mod prose;
 mod references;
 mod sources;
@@ -23,6 +24,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
     problems.extend(words::check(&files));
     problems.extend(bans::check(root));
     problems.extend(nodes::check(root, &files));
+    problems.extend(policies::check(&files));
     problems.extend(references::check(root));
     problems.extend(paths::check(root));
     problems.extend(architecture(root));

@@ -6,6 +6,7 @@
 use crate::shared::figures::{Estimate, figure, named, root, scenarios};
 use crate::shared::pages::{assert_shown, lower, shown, table};
 use serde_json::Value;
+use weir_topology::manual::missing_balancers;
 
 /// What a policy needs to know, when to take it, and when not.
 struct Advice(&'static str, &'static str, &'static str, &'static str);
@@ -98,6 +99,12 @@ fn at_utilisation(of: &[Value], load: f64) -> Vec<Value> {
 #[test]
 fn the_page_says_what_the_file_prints() {
     let page = "docs/policies.md";
+    let advised: Vec<String> = ADVICE.iter().map(|advice| format!("lb.{}", advice.0)).collect();
+    // Probes have a table of their own; the others are not for sharing load.
+    assert_eq!(
+        missing_balancers(advised.iter().map(String::as_str)),
+        ["lb.first", "lb.prequal", "lb.least_work"]
+    );
     let options = "--sweep utilisation=0.5,0.8,0.95 -p length=4000 --replications 5";
     let got = run_of(POLICIES, options);
     let loads = [0.5, 0.8, 0.95].map(|load| at_utilisation(&got, load));
@@ -227,6 +234,8 @@ fn failing(page: &str) {
         "maglev",
         "first",
     ];
+    let calls = names.map(|name| format!("lb.{name}"));
+    assert_eq!(missing_balancers(calls.iter().map(String::as_str)), ["lb.least_work"], "it is never served");
     let rows = names.map(|name| {
         let share = |n: usize, with: &str| {
             let found = both[n].iter().find(|s| s["name"] == format!("{name}{with}").as_str());

@@ -1,8 +1,25 @@
 //! Targets that fail at once or never answer, behind the policies that measure time: they draw no traffic, and none is given
 //! up for good.
 
-use crate::shared::simulated::{figure, kinds, options, simulate};
+use crate::shared::simulated::{figure, kinds, options, plan, simulate};
+use weir_plan::Spec;
 use weir_sim::Options;
+use weir_topology::manual::functions;
+
+/// The policies that measure times.
+const MEASURING: [&str; 2] = ["peak_ewma", "prequal"];
+
+/// A policy that measures is tested here too.
+#[test]
+fn every_policy_that_measures_is_listed() {
+    let measures = |name: &&str| {
+        let plan = plan(&format!("x = {name}([server()])\n"));
+        plan.points[0].specs.iter().any(|spec| matches!(spec, Spec::Lb(lb) if lb.balance.traits().measures))
+    };
+    let names = functions().into_iter().map(|f| f.name).filter(|name| name.starts_with("lb."));
+    let found: Vec<&str> = names.filter(measures).filter_map(|name| name.strip_prefix("lb.")).collect();
+    assert_eq!(found, MEASURING);
+}
 
 /// Twenty replications of as many requests as the scenario says; the share that failed.
 fn failed(source: &str) -> Vec<(String, f64)> {
@@ -24,7 +41,7 @@ def hangs():
 fn a_target_that_fails_at_once_gets_its_even_share_at_most() {
     let mut source = NODES.to_owned();
     for n in [2, 10] {
-        for policy in ["peak_ewma", "prequal"] {
+        for policy in MEASURING {
             for rate in [10, 10_000] {
                 source += &format!(
                     "scenario(\"{policy} of {n} at {rate}\", lb.{policy}([bad] + pool({n} - 1, good)), traffic.poisson(rate = {rate}), requests = 5000, window = \"all\")\n"

@@ -111,7 +111,7 @@ impl Naive {
             }
             Balance::RingHash(RingHashArgs { bound }) => self.walk(draw.bits() as u32, bound),
             Balance::LeastWork => self.least(draw, |t| self.current[t], Ties::Random),
-            _ => 0,
+            Balance::First | Balance::Maglev(_) | Balance::Prequal(_) => 0,
         }
     }
 

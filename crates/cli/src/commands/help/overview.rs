@@ -41,6 +41,31 @@ pub(super) fn namespace(asked: &str, functions: &[Entry]) -> Option<String> {
 }
 
 fn line(f: &Entry) -> String {
-    let text = wrapped(f.meaning, WIDTH, COLUMN);
-    format!("  {:<width$}{}\n", f.name, text.trim_start(), width = COLUMN - 2)
+    described(f.name, f.meaning)
+}
+
+/// A name and its meaning; a name that reaches into the meanings' column has a line of its own.
+fn described(name: &str, meaning: &str) -> String {
+    let text = wrapped(meaning, WIDTH, COLUMN);
+    let width = COLUMN - 2;
+    if name.chars().count() < width {
+        format!("  {name:<width$}{}\n", text.trim_start())
+    } else {
+        format!("  {name}\n{text}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_too_long_for_its_column_has_a_line_of_its_own() {
+        let column = " ".repeat(COLUMN);
+        let longest = "a".repeat(COLUMN - 3);
+        assert_eq!(described(&longest, "Waits."), format!("  {longest} Waits.\n"));
+        let longer = "a".repeat(COLUMN - 2);
+        assert_eq!(described(&longer, "Waits."), format!("  {longer}\n{column}Waits.\n"));
+        assert_eq!(described("lb.p2c", "Waits."), format!("{:<COLUMN$}Waits.\n", "  lb.p2c"));
+    }
 }
