@@ -332,6 +332,12 @@ impl Lb {
         !(0..).zip(&self.targets).any(|(index, target)| target.is_some() && self.state.has(TargetId(index)))
     }
 
+    /// Whether a request can be sent to a target that the owner has picked: it may have been removed again since.
+    fn leads_to(&self, target: TargetId) -> bool {
+        let is_there = || self.newest.balancer(self.id).is_none_or(|(newest, _)| newest.knows(target));
+        self.knows(target) || self.is_superseded() && is_there()
+    }
+
     fn go(
         self: &Rc<Self>,
         ctx: &mut RequestContext,

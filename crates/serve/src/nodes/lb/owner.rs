@@ -194,8 +194,7 @@ impl Lb {
             // The owner adopts a generation before the loops do.
             poll_fn(|cx| self.newest.poll_epoch(cx, answer.epoch)).await;
             if let Choice::Target(Ticket { target, .. }) = answer.choice
-                && !self.knows(target)
-                && !self.is_superseded()
+                && !self.leads_to(target)
                 && !exclude.contains(&target)
             {
                 exclude.push(target);
