@@ -6,7 +6,7 @@ use super::hold::Attempts;
 use super::notes::Branch;
 use super::progress::{Attempt, Detachable, OpenAttempt, Sending};
 use crate::sync::process::Process;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weir_http1::Edits;
 use weir_model::way::Way;
@@ -24,6 +24,12 @@ pub(crate) struct OpenPick {
 
 /// The attempts of a `hedge` that are open.
 pub(crate) type Open = Rc<RefCell<Vec<OpenPick>>>;
+
+/// A graph that a path went on in after it had begun in another.
+pub(crate) struct NewerGraph {
+    pub graph: Rc<dyn Graph>,
+    is_just_entered: Cell<bool>,
+}
 
 /// What a request carries through the nodes; cloned where its path branches.
 #[derive(Clone)]
@@ -54,7 +60,7 @@ pub(crate) struct RequestContext {
     pub branch: Branch,
     /// The graph that this path goes on in, if it has left the one that its request began in: its targets there were
     /// all removed before it picked one.
-    pub newer: Option<Rc<dyn Graph>>,
+    pub newer: Option<Rc<NewerGraph>>,
     /// The progress of this path's attempt.
     sent: Option<Rc<Attempt>>,
 }
@@ -89,6 +95,17 @@ impl RequestContext {
     /// The same context with other draws.
     pub fn with_way(&self, way: Way) -> RequestContext {
         RequestContext { way, ..self.clone() }
+    }
+
+    /// Whether the pick that has just ended led to a newer graph; true once.
+    #[inline]
+    pub fn moves(&self) -> bool {
+        self.newer.as_ref().is_some_and(|newer| newer.is_just_entered.take())
+    }
+
+    /// Goes on in a newer graph from here.
+    pub fn move_to(&mut self, graph: Rc<dyn Graph>) {
+        self.newer = Some(Rc::new(NewerGraph { graph, is_just_entered: Cell::new(true) }));
     }
 
     /// The duration of work, scaled by warmup and slowness, ns.

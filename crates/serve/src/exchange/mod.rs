@@ -192,9 +192,17 @@ impl Exchange {
         }
     }
 
+    /// The graph that a path is in; `None`: it passes no more nodes.
+    fn graph_of(&self, ctx: &RequestContext) -> Option<Rc<dyn Graph>> {
+        match &ctx.newer {
+            Some(newer) => Some(newer.graph.clone()),
+            None => self.graph.borrow().clone(),
+        }
+    }
+
     /// Runs it from a node of the graph that this path is in: for nodes that act on the answer of what is behind them.
     pub fn start(self: &Rc<Self>, ctx: RequestContext, node: NodeId) -> Run {
-        let graph = ctx.newer.clone().or_else(|| self.graph.borrow().clone());
+        let graph = self.graph_of(&ctx);
         match graph {
             Some(graph) => graph.start(self.clone(), ctx, node),
             None => Box::pin(std::future::ready(Err(Failure::new(Kind::NoTarget)))),
@@ -212,7 +220,7 @@ impl Exchange {
 
     /// A node's site and its own name, for its history.
     pub fn site(&self, ctx: &RequestContext, node: NodeId) -> Option<(String, String)> {
-        let graph = ctx.newer.clone().or_else(|| self.graph.borrow().clone());
+        let graph = self.graph_of(ctx);
         Some(graph?.site(node))
     }
 

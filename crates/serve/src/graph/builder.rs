@@ -100,6 +100,7 @@ impl Builder<'_> {
             outer,
             cut: AbortFlag::default(),
             nodes,
+            newest: self.newest.clone(),
         }
     }
 

@@ -26,6 +26,7 @@ use crate::transport::listener::Entry;
 use crate::upstream::server::Server;
 use blueprint::Blueprint;
 use ends::{End, Ends};
+use newest::NewestGraph;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
@@ -38,6 +39,8 @@ pub(crate) struct Graph {
     /// Its blueprint, which lives as long as any graph has it.
     pub blueprint: Arc<Blueprint>,
     nodes: Vec<Node>,
+    /// Where the newest graph of its thread is.
+    newest: Rc<NewestGraph>,
     /// Whether its requests end now.
     pub cut: AbortFlag,
     /// Where requests of each listener enter, by the listener's number.
@@ -91,6 +94,12 @@ impl Serves for Graph {
 }
 
 impl Graph {
+    /// The graph in which a request goes on: the newest of this thread, if its last pick led there.
+    #[inline]
+    fn after_pick(self: Rc<Graph>, ctx: &RequestContext) -> Rc<Graph> {
+        if ctx.moves() { self.newest.get().unwrap_or(self) } else { self }
+    }
+
     /// A node.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id as usize]

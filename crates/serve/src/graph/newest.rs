@@ -24,16 +24,22 @@ impl NewestGraph {
     }
 }
 
+impl NewestGraph {
+    /// The graph; `None`: the thread is about to end.
+    pub fn get(&self) -> Option<Rc<Graph>> {
+        self.graph.borrow().upgrade()
+    }
+}
+
 impl Newest for NewestGraph {
     fn balancer(&self, id: Id) -> Option<(Rc<Lb>, Rc<dyn exchange::Graph>)> {
-        let graph = self.graph.borrow().upgrade()?;
+        let graph = self.get()?;
         let lb = graph.lb(id)?.clone();
         Some((lb, graph))
     }
 
     fn poll_epoch(&self, cx: &mut Context<'_>, epoch: u32) -> Poll<()> {
-        // Without a graph the thread is about to end.
-        if self.graph.borrow().upgrade().is_none_or(|graph| graph.blueprint.epoch >= epoch) {
+        if self.get().is_none_or(|graph| graph.blueprint.epoch >= epoch) {
             return Poll::Ready(());
         }
         self.waiting.borrow_mut().push(cx.waker().clone());

@@ -14,7 +14,7 @@ use weir_policy::Kind;
 
 /// Runs a request from this node on.
 pub(super) async fn run(
-    graph: Rc<Graph>,
+    mut graph: Rc<Graph>,
     ex: Rc<Exchange>,
     mut ctx: RequestContext,
     mut at: NodeId,
@@ -35,10 +35,10 @@ pub(super) async fn run(
             Node::Pass(next) => Ok(*next),
             Node::Nowhere => Err(Failure::new(Kind::NoTarget)),
             Node::Lb(lb) if lb.sticky.is_some() => return holds.around(Box::pin(lb.stick(ex, ctx)).await),
-            Node::Lb(lb) => match lb.pick(&ex, &mut ctx).await.map(|picked| picked.held_by(&mut holds)) {
-                Ok((node, true)) => return holds.around(ex.start(ctx, node).await),
-                picked => picked.map(|(node, _)| node),
-            },
+            Node::Lb(lb) => lb.pick(&ex, &mut ctx).await.map(|picked| {
+                picked.hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
+                picked.node
+            }),
             Node::Route(route) => route.choose(&ex, &ctx),
             Node::Split(split) => Ok(split.choose(&ex, &ctx)),
             Node::Rate(rate) => Box::pin(rate.take(&ex, &ctx)).await,
@@ -75,6 +75,7 @@ pub(super) async fn run(
             Ok(next) => at = next,
             Err(failure) => return holds.fail(failure),
         }
+        graph = graph.after_pick(&ctx);
     }
 }
 

@@ -23,7 +23,7 @@ tests! {
     cancel: stop_frees_the_slot_at_once skip_goes_on_inside finish_goes_on_waiting_too half_a_request_never_goes_on a_timeout_outside_leaves_what_goes_on a_body_is_drained a_timeout_in_the_body_leaves_what_goes_on a_crash_ends_what_goes_on;
     choose: the_first_rule_that_matches_decides no_rule_is_404_and_two_meanings_are_400 split_has_shares split_by_key_keeps_its_clients;
     faults: faulty_by_its_modes a_crash_resets_what_is_inside a_lazy_crash_resets_what_is_inside a_crash_breaks_a_body a_block_fails_together flaky_fails_after_the_work warmup_is_slow_at_first warmup_begins_anew_after_a_crash;
-    fixed: respond_answers_as_it_is_told redirect_fills_its_template built_in_servers_say_their_name a_model_without_an_end_of_its_own_answers_for_its_server several_listeners_share_nodes built_in_servers_take_what_comes_to_them;
+    fixed: respond_answers_as_it_is_told redirect_fills_its_template built_in_servers_say_their_name a_model_without_an_end_of_its_own_answers_for_its_server several_listeners_share_nodes a_refusal_without_upgrade_keeps_its_protocols a_redirect_lacks_no_part built_in_servers_take_what_comes_to_them;
     layers: two_layers_are_two_hops what_fails_behind_is_an_answer answers_of_an_inner_listener_eject_it forwarded_fields_of_the_own_process_are_believed the_client_is_known_behind many_routers_with_loops_of_their_own listeners_are_checked models_before_a_listener_act inner_listeners_drain_last a_broken_body_stays_broken;
     limits: rate_is_429_with_retry_after rate_has_a_bucket_per_key rate_is_the_processs timeout_is_504_and_cancels timeout_breaks_a_body who_waits_for_a_100_is_not_waited_for an_early_answer_that_stalls_has_an_end;
     models: delays_are_true a_cable_is_crossed_twice what_is_whole_is_held_no_longer a_balancer_counts_no_cable_around_it concurrent_shares_its_cores concurrent_is_cancelled sequence_is_one_after_another fanout_waits_for_as_many_as_it_needs draws_belong_to_places_and_requests;
@@ -32,8 +32,11 @@ tests! {
 }
 
 /// Tests of what HTTP/2 does not have.
-const NOT_BY_HTTP2: &[(&str, &str)] =
-    &[("queues::a_wait_for_a_connection_ends", "one connection carries many requests: nobody waits for one")];
+const NOT_BY_HTTP2: &[(&str, &str)] = &[
+    ("queues::a_wait_for_a_connection_ends", "one connection carries many requests: nobody waits for one"),
+    ("fixed::a_redirect_lacks_no_part", "every request has an authority"),
+    ("fixed::a_refusal_without_upgrade_keeps_its_protocols", "there is no Upgrade"),
+];
 
 fn all_on(transport: Transport) {
     for (name, test) in TESTS {

@@ -29,7 +29,7 @@ pub fn redirect_fills_its_template() {
 
 /// RFC 9110 §4.2.2: no URL has an empty host, and `*` is no path.
 #[test]
-fn a_redirect_lacks_no_part() {
+pub fn a_redirect_lacks_no_part() {
     let served = serve_node("redirect(\"https://{host}{uri}\")");
     for request in ["GET /x HTTP/1.0\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 1\r\n\r\n"] {
         let response = send(&served.addr, request);
@@ -96,7 +96,7 @@ pub fn built_in_servers_take_what_comes_to_them() {
 
 /// RFC 9110 §15.5.22: 426 names the protocols that the server wants.
 #[test]
-fn a_refusal_without_upgrade_keeps_its_protocols() {
+pub fn a_refusal_without_upgrade_keeps_its_protocols() {
     let answer = "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nContent-Length: 0\r\n\r\n";
     let origin = Origin::new(move |_, _| Reply::Raw(answer.as_bytes().to_vec()));
     let served = serve_node(&format!("server(\"a\", addr=\"{}\")", origin.addr));

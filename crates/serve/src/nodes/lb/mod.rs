@@ -26,7 +26,7 @@ pub(crate) use target_flags::TargetFlags;
 
 use super::Id;
 use crate::exchange::context::OpenPick;
-use crate::exchange::hold::{Hold, Holds, TargetHold};
+use crate::exchange::hold::TargetHold;
 use crate::exchange::view::View;
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
 use crate::metrics::{LbCounts, NodeCounts, Rejected};
@@ -94,16 +94,6 @@ pub(crate) struct PickedNode {
     pub node: NodeId,
     /// Held until it has come back.
     pub hold: Option<TargetHold>,
-    /// Whether the node belongs to the newest graph and not to this one.
-    pub has_moved: bool,
-}
-
-impl PickedNode {
-    /// Adds its hold to those of the request; returns the node, and whether it belongs to the newest graph.
-    pub fn held_by(self, holds: &mut Holds) -> (NodeId, bool) {
-        self.hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
-        (self.node, self.has_moved)
-    }
 }
 
 impl Lb {
@@ -351,15 +341,14 @@ impl Lb {
                 }
                 match self.newest.balancer(self.id) {
                     Some((newest, graph)) => {
-                        ctx.newer = Some(graph);
-                        let routed = newest.send(ctx, ticket, permit)?;
-                        Ok(PickedNode { has_moved: true, ..routed })
+                        ctx.move_to(graph);
+                        newest.send(ctx, ticket, permit)
                     }
                     None => self.send(ctx, ticket, permit),
                 }
             }
             Choice::Full | Choice::Empty => match self.spare {
-                Some(node) => Ok(PickedNode { node, hold: None, has_moved: false }),
+                Some(node) => Ok(PickedNode { node, hold: None }),
                 None => Err(Failure::new(Kind::NoTarget)),
             },
         }
@@ -384,7 +373,7 @@ impl Lb {
         ctx.abort.push(self.state.abort(ticket.target));
         let hold = TargetHold::new(self.clone(), self.balancer(), ticket, ctx.tried.clone(), permit);
         match self.targets.get(ticket.target.index()) {
-            Some(Some(node)) => Ok(PickedNode { node: *node, hold: Some(hold), has_moved: false }),
+            Some(Some(node)) => Ok(PickedNode { node: *node, hold: Some(hold) }),
             _ => Err(Failure::new(Kind::NoTarget)),
         }
     }

@@ -50,11 +50,11 @@ impl Lb {
     pub async fn stick(self: &Rc<Self>, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         let named = self.sticky.as_ref().and_then(|s| s.target(&ex));
         let mut holds = Holds::default();
-        let PickedNode { node, hold, has_moved } = match self.pick(&ex, &mut ctx).await {
+        let PickedNode { node, hold } = match self.pick(&ex, &mut ctx).await {
             Ok(routed) => routed,
             Err(failure) => return Err(failure),
         };
-        let newest = has_moved.then(|| self.newest.balancer(self.id)).flatten().map(|(lb, _)| lb);
+        let newest = ctx.moves().then(|| self.newest.balancer(self.id)).flatten().map(|(lb, _)| lb);
         let target = hold.as_ref().map(|h| h.target());
         if let Some(hold) = hold {
             holds.push(Hold::Target(hold));
