@@ -488,59 +488,68 @@ fn plans_with_changed_bytes_never_panic() {
     }
 }
 
+/// Arguments of any kind.
+const VALUES: &[&str] = &[
+    "server()",
+    "[server()]",
+    "[(1, server())]",
+    "[(when(), server())]",
+    "[(1, request())]",
+    "traffic.poisson(rate=1)",
+    "1",
+    "0",
+    "-1",
+    "1e308",
+    "99999999999999999999",
+    "5*ms",
+    "0*s",
+    "None",
+    "True",
+    "\"é/*\"",
+    "\"/\"",
+    "\"\"",
+    "{}",
+    "{1: 2}",
+    "(\"a\", \"b\")",
+    "[]",
+    "lb.random",
+    "key.client()",
+    "health.tcp()",
+    "nonsense()",
+];
+
+/// Names of arguments.
+const NAMED: &[&str] = &[
+    "key",
+    "health",
+    "eject",
+    "on_empty",
+    "table_size",
+    "bound",
+    "expect",
+    "headers",
+    "header",
+    "path",
+    "burst",
+];
+
+/// A file that calls a function with up to four arguments, of which the last may be named.
+fn random_call(state: &mut u64, functions: &[&str]) -> String {
+    let mut args: Vec<String> =
+        (0..next(state) % 4).map(|_| VALUES[next(state) % VALUES.len()].to_owned()).collect();
+    if next(state).is_multiple_of(2) {
+        let name = NAMED[next(state) % NAMED.len()];
+        args.push(format!("{name}={}", VALUES[next(state) % VALUES.len()]));
+    }
+    format!("x = {}({})\n", functions[next(state) % functions.len()], args.join(", "))
+}
+
 #[test]
 fn calls_with_random_arguments_never_panic() {
     let functions: Vec<&str> = weir_topology::manual::functions().iter().map(|f| f.name).collect();
-    let values = [
-        "server()",
-        "[server()]",
-        "[(1, server())]",
-        "[(when(), server())]",
-        "[(1, request())]",
-        "traffic.poisson(rate=1)",
-        "1",
-        "0",
-        "-1",
-        "1e308",
-        "99999999999999999999",
-        "5*ms",
-        "0*s",
-        "None",
-        "True",
-        "\"é/*\"",
-        "\"/\"",
-        "\"\"",
-        "{}",
-        "{1: 2}",
-        "(\"a\", \"b\")",
-        "[]",
-        "lb.random",
-        "key.client()",
-        "health.tcp()",
-        "nonsense()",
-    ];
-    let named = [
-        "key",
-        "health",
-        "eject",
-        "on_empty",
-        "table_size",
-        "bound",
-        "expect",
-        "headers",
-        "header",
-        "path",
-        "burst",
-    ];
     let mut state = 5u64;
     for _ in 0..3000 {
-        let mut args: Vec<String> =
-            (0..next(&mut state) % 4).map(|_| values[next(&mut state) % values.len()].to_owned()).collect();
-        if next(&mut state).is_multiple_of(2) {
-            let name = named[next(&mut state) % named.len()];
-            args.push(format!("{name}={}", values[next(&mut state) % values.len()]));
-        }
-        let source = format!("x = {}({})\n", functions[next(&mut state) % functions.len()], args.join(", "));
+        let source = random_call(&mut state, &functions);
         let request =
             Request { name: "t.star".to_owned(), source: source.clone().into_bytes(), ..Request::default() };
         if let Err(findings) = evaluate(&request) {
