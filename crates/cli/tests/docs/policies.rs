@@ -105,6 +105,14 @@ fn the_page_says_what_the_file_prints() {
         missing_balancers(advised.iter().map(String::as_str)),
         ["lb.first", "lb.prequal", "lb.least_work"]
     );
+    by_utilisation(page);
+    with_a_slow_server(page);
+    over_routers(page);
+    probes(page);
+    failing(page);
+}
+
+fn by_utilisation(page: &str) {
     let options = "--sweep utilisation=0.5,0.8,0.95 -p length=4000 --replications 5";
     let got = run_of(POLICIES, options);
     let loads = [0.5, 0.8, 0.95].map(|load| at_utilisation(&got, load));
@@ -126,7 +134,9 @@ fn the_page_says_what_the_file_prints() {
         assert!(faster(of, "maglev_bound", "maglev"), "{load}");
     }
     assert!(!faster(&loads[0], "p2c", "round_robin") && faster(&loads[1], "p2c", "round_robin"));
+}
 
+fn with_a_slow_server(page: &str) {
     let options = "-p utilisation=0.5 -p slow=5 -p length=10000 --replications 5";
     let slow = run_of(POLICIES, options);
     let names = [
@@ -150,7 +160,9 @@ fn the_page_says_what_the_file_prints() {
     assert!(faster(&slow, "peak_ewma", "p2c") && faster(&slow, "least_conn", "p2c"));
     assert!(faster(&slow, "least_conn_weighted", "least_conn") && faster(&slow, "p2c_weighted", "p2c"));
     assert!(overloaded(named(&slow, "random")) && overloaded(named(&slow, "round_robin")));
+}
 
+fn over_routers(page: &str) {
     let options = "-p utilisation=0.8 --sweep routers=1,8,64 -p length=4000 --replications 5";
     let many = run_of(POLICIES, options);
     let of = |n: u64| many.iter().filter(|s| s["params"]["routers"] == n).cloned().collect::<Vec<Value>>();
@@ -164,9 +176,6 @@ fn the_page_says_what_the_file_prints() {
     assert_shown(page, "routers", &with_command(POLICIES, options, &table(heading, rows.collect())));
     assert!(!faster(&most, "least_conn", "p2c") && !faster(&most, "p2c", "least_conn"));
     assert!(faster(&one, "least_conn", "p2c") && faster(&eight, "least_conn", "random"));
-
-    probes(page);
-    failing(page);
 }
 
 fn probes(page: &str) {
