@@ -3,7 +3,7 @@
 //!
 //! A node with `name=` is its kind (one kind for all balancers) and name; one with a single addressed server behind
 //! it is its place and that address; others are place and number there. A target is the address of its `server` as
-//! written, TLS, protocol and `send_proxy`, whatever stands between it and the balancer; one without address, or with
+//! written, TLS, protocol and `send_proxy`, with any nodes between it and the balancer; one without address, or with
 //! a balancer or several servers behind it, is identified as a node, and so is a `listen` that takes a free
 //! port; with TLS it is another. Targets of one identity are distinguished by their order.
 

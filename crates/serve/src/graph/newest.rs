@@ -22,9 +22,7 @@ impl NewestGraph {
         *self.graph.borrow_mut() = Rc::downgrade(graph);
         self.waiting.borrow_mut().drain(..).for_each(Waker::wake);
     }
-}
 
-impl NewestGraph {
     /// The graph; `None`: the thread is about to end.
     pub fn get(&self) -> Option<Rc<Graph>> {
         self.graph.borrow().upgrade()
