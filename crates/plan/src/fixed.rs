@@ -77,9 +77,9 @@ limits! {
     "linger_ns" LINGER_NS: u64 = 10 * S;
     /// Connections of one loop that linger; further ones close at once (`docs/spec/serving.md#lingering-close`).
     "max_lingering" MAX_LINGERING: u32 = 1000;
-    /// How long after accepting a connection a drain waits for its first request (`docs/spec/serving.md#drain`
-    /// empties the accept queues).
-    "drain_new_client_ns" DRAIN_NEW_CLIENT_NS: u64 = S;
+    /// A drain closes a connection that has been idle for this long in all, since its last answer or since it was
+    /// accepted (`docs/spec/serving.md#drain`).
+    "drain_idle_ns" DRAIN_IDLE_NS: u64 = 5 * S;
 
     // HTTP/2 (`docs/spec/serving.md#http2`).
 

@@ -14,12 +14,13 @@ use crate::threads::transit::InTransit;
 use crate::transport::inner::is_own;
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
-use crate::transport::session::Session;
+use crate::transport::session::{Ending, Session};
 use std::any::Any;
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::task::Poll;
 use weir_http1::Request;
 use weir_net::transport::socket::Raw;
 use weir_net::transport::wire::Wire;
@@ -105,9 +106,7 @@ pub(crate) fn begin(
     let deadline = core.deadlines.add();
     // The address that the client connected to is needed only if origins receive it.
     let local = accepted.peer.and_then(|_| socket.local());
-    // A listener behind others continues until they are empty: HTTP/2 would refuse requests after the announcement of
-    // the end.
-    let ending = core.is_draining() && lp.closing.borrow().levels > listener.level;
+    let ending = lp.ending_at(listener);
     let session = Rc::new(Session::new(listener.clone(), accepted.peer, local, deadline, ending, place));
     if is_own {
         session.mark_own();
@@ -128,11 +127,20 @@ pub(crate) fn begin(
         if let Some(serving) =
             greeting.await.and_then(|(protocol, wire)| serving(protocol, wire, &session, handler))
         {
-            serving.await;
+            until_cut(&session, serving).await;
         }
         session.listener.counts.closed.one(session.parting.get());
         session.give_up_place();
     });
+}
+
+/// Serves until the end, or until the time of a drain is over.
+async fn until_cut(session: &Session, mut serving: Pin<Box<dyn Future<Output = ()>>>) {
+    poll_fn(|cx| {
+        session.set_task(cx.waker());
+        if session.ending() == Ending::Ended { Poll::Ready(()) } else { serving.as_mut().poll(cx) }
+    })
+    .await;
 }
 
 /// The rest of a connection on which this protocol is spoken.

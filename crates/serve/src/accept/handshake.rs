@@ -15,7 +15,7 @@ use weir_net::io::Core;
 use weir_net::transport::socket::Socket;
 use weir_net::transport::tls;
 use weir_net::transport::wire::Wire;
-use weir_plan::fixed::{DRAIN_NEW_CLIENT_NS, LINGER_SILENCE_NS};
+use weir_plan::fixed::{DRAIN_IDLE_NS, LINGER_SILENCE_NS};
 
 /// The first byte of a TLS record with a part of a handshake in it.
 const HANDSHAKE: u8 = 0x16;
@@ -40,12 +40,12 @@ async fn secured(
     mut came: Vec<u8>,
 ) -> Result<Socket, Handshake> {
     session.deadline.set(session.listener.http.head_timeout_ns);
-    let mut until_ns = Some(core.now().saturating_add(DRAIN_NEW_CLIENT_NS));
+    let mut until_ns = Some(core.now().saturating_add(DRAIN_IDLE_NS));
     if came.is_empty() {
         let mut first = [0];
         let read = poll_fn(|cx| {
             // A drain does not wait for a silent client.
-            if session.is_ending()
+            if session.is_draining()
                 && let Some(until_ns) = until_ns.take()
             {
                 session.deadline.set(Some(until_ns.saturating_sub(core.now())));

@@ -4,6 +4,7 @@
 //! client makes room. For clients that still wait as the listening sockets close see [`pending_clients`].
 
 pub(crate) mod connection;
+pub(crate) mod drain;
 mod handshake;
 pub(crate) mod loop_assignment;
 mod pending_clients;

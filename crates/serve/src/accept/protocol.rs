@@ -8,7 +8,7 @@ use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::transport::wire::Wire;
 use weir_plan::HttpVersion;
-use weir_plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
+use weir_plan::fixed::DRAIN_IDLE_NS;
 
 /// The protocol that is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) async fn choose(core: &Core, session: &Session, wire: &mut Wire) -> P
         [HttpVersion::H2] => return Protocol::H2,
         _ => {}
     }
-    let new_until_ns = core.now().saturating_add(NEW_NS);
+    let new_until_ns = core.now().saturating_add(DRAIN_IDLE_NS);
     session.deadline.set(session.listener.http.head_timeout_ns);
     poll_fn(|cx| {
         loop {
@@ -46,7 +46,7 @@ pub(crate) async fn choose(core: &Core, session: &Session, wire: &mut Wire) -> P
         }
         wire.rest();
         // A request that has just arrived is still answered.
-        if session.is_ending() && wire.input().is_empty() && !wire.socket.has_input() {
+        if session.is_draining() && wire.input().is_empty() && !wire.socket.has_input() {
             match new_until_ns.saturating_sub(core.now()) {
                 0 => return Poll::Ready(Protocol::None),
                 left_ns => session.deadline.set(Some(left_ns)),

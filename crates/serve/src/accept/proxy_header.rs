@@ -54,7 +54,7 @@ async fn wait_for_place(lp: &Rc<Loop>, session: &Session, client: SocketAddr) ->
         if std::mem::take(&mut is_first) {
             lp.state.metrics.limits.one(Limit::MaxClientsPerAddress);
         }
-        if lp.core.now() >= end_ns || session.is_ending() {
+        if lp.core.now() >= end_ns || session.is_draining() {
             return false;
         }
         admission.make_room_for(lp, number, client.ip());

@@ -1,19 +1,17 @@
 //! The end of a loop that drains (`docs/spec/serving.md#drain`).
 
+use crate::accept::drain::{LOOK_NS, cut};
 use crate::threads::event_loop::Loop;
 use crate::threads::process::Process;
-use crate::transport::socket_file::SocketFiles;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 /// The time after which a drain is reported, ns: a short one needs no message.
 const DRAIN_WORD_NS: u64 = 1_500_000_000;
 
-/// How often a draining loop checks whether a client is left, ns.
-const LOOK_NS: u64 = 5_000_000;
-
 /// Ends a loop (`docs/spec/serving.md#drain`).
-pub(super) async fn drain(process: &Process, lp: &Rc<Loop>, files: &SocketFiles) {
+pub(super) async fn drain(process: &Process, lp: &Rc<Loop>) {
+    lp.announce_drain();
     let replaced = process.replaced.load(Ordering::Relaxed);
     let delay_ns = if replaced { 0 } else { lp.longest_ns(|http| http.drain_delay_ns) };
     if delay_ns > 0 {
@@ -26,7 +24,7 @@ pub(super) async fn drain(process: &Process, lp: &Rc<Loop>, files: &SocketFiles)
     let levels = lp.levels() as usize;
     for (level, drained) in (0..).zip(process.drained.iter().take(levels)) {
         // Before the queues are read for the last time: no new client finds the way in then.
-        files.remove(level);
+        process.files.remove(level);
         lp.closing.send_modify(|closing| closing.levels = level + 1);
         let closing: Vec<_> = lp.accepting.borrow_mut().extract_if(.., |(at, _)| *at <= level).collect();
         for (_, task) in closing {
@@ -48,16 +46,7 @@ pub(super) async fn drain(process: &Process, lp: &Rc<Loop>, files: &SocketFiles)
             report(process, lp, word_ns, end_ns);
         }
     }
-    let open = lp.clients();
-    if open > 0 {
-        process.errors.urgent(|| {
-            let (s, of) = (lp.drain_timeout_ns() as f64 / 1e9, if open == 1 { "" } else { "s" });
-            format!(
-                "drain_timeout ({s} s) is over: {open} connection{of} of event loop {} cut off",
-                lp.number
-            )
-        });
-    }
+    cut(lp, |_| true, "", lp.drain_timeout_ns()).await;
 }
 
 /// Reports once, after a while, that a drain is in progress.

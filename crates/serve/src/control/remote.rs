@@ -7,7 +7,6 @@ use crate::metrics::Exposition;
 use crate::reload::overrides::{CannotSet, SetTarget};
 use crate::reload::reloader::{Config, NewTopology, ReloadError, Reloader};
 use crate::threads::process::Process;
-use crate::transport::socket_file::SocketFiles;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
@@ -19,7 +18,6 @@ pub struct Remote {
     pub(super) draining: Arc<AtomicBool>,
     pub(super) process: Arc<Process>,
     pub(super) reloader: Arc<Reloader>,
-    pub(super) files: Arc<SocketFiles>,
 }
 
 impl Remote {
@@ -38,7 +36,7 @@ impl Remote {
     /// wait for health checks of balancers in front, and leaves socket files to the other.
     pub(super) fn give_place(&self) {
         self.process.replaced.store(true, Ordering::Relaxed);
-        self.files.forget();
+        self.process.files.forget();
         self.drain();
     }
 
@@ -63,7 +61,7 @@ impl Remote {
 
     /// Removes files that must not be left behind, before the process ends at once.
     pub fn abandon(&self) {
-        self.files.remove(u32::MAX);
+        self.process.files.remove(u32::MAX);
     }
 
     /// Whether all event loops, and the thread that owns health, answer within a second each.

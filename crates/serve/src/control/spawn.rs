@@ -16,7 +16,6 @@ use crate::threads::mail::{IdleScope, ToLoop};
 use crate::threads::process::Process;
 use crate::transport::listening::LoopSocket;
 use crate::transport::settings::TCP;
-use crate::transport::socket_file::SocketFiles;
 use crate::upstream::server::MakesRoom;
 use crate::verify_run::RunEvent;
 use std::future::poll_fn;
@@ -61,7 +60,6 @@ struct Inbox {
     drain: UnboundedReceiver<Drain>,
     mailbox: UnboundedReceiver<ToLoop>,
     notified: UnboundedReceiver<u32>,
-    files: Arc<SocketFiles>,
     /// Sent once it accepts.
     begun: Sender<()>,
 }
@@ -79,7 +77,6 @@ pub(super) fn start(
     shared: &Shared,
     sockets: Vec<Vec<(usize, LoopSocket)>>,
     inboxes: Inboxes,
-    files: &Arc<SocketFiles>,
 ) -> io::Result<StartedThreads> {
     let Inboxes { mut mailboxes, mut notified, owner_mail, built_in_mail, arrivals } = inboxes;
     let (end, ended) = channel();
@@ -99,7 +96,7 @@ pub(super) fn start(
     })?;
     let receivers = sockets.into_iter().zip(mailboxes).zip(notified);
     let setups = receivers.map(|((sockets, mailbox), notified)| LoopSetup { sockets, mailbox, notified });
-    let started = start_loops(shared, setups, files, &end);
+    let started = start_loops(shared, setups, &end);
     let LoopThreads { drains, threads } = started.inspect_err(|_| {
         shared.process.ending.send_replace(true);
     })?;
@@ -148,7 +145,6 @@ struct LoopSetup {
 fn start_loops(
     shared: &Shared,
     loops: impl Iterator<Item = LoopSetup>,
-    files: &Arc<SocketFiles>,
     end: &Sender<Option<io::Error>>,
 ) -> io::Result<LoopThreads> {
     let (mut drains, mut threads) = (Vec::new(), Vec::new());
@@ -158,7 +154,7 @@ fn start_loops(
         let LoopSetup { sockets, mailbox, notified } = setup;
         let (tell, drain) = unbounded_channel();
         let shared = shared.clone();
-        let inbox = Inbox { sockets, drain, mailbox, notified, files: files.clone(), begun: begin.clone() };
+        let inbox = Inbox { sockets, drain, mailbox, notified, begun: begin.clone() };
         let end = Ends(end.clone(), shared.process.clone());
         let thread = std::thread::Builder::new().name(format!("weir-loop-{number}")).spawn(move || {
             let _end = end;
@@ -322,7 +318,7 @@ impl Shared {
 
     /// Runs an event loop to the end of a drain.
     async fn serve(self, rt: Runtime, number: u32, inbox: Inbox) -> io::Result<()> {
-        let Inbox { sockets, mut drain, mailbox, notified, files, begun } = inbox;
+        let Inbox { sockets, mut drain, mailbox, notified, begun } = inbox;
         let owner = Owner { mail: self.to_owner.clone(), is_here: false };
         let lp = self.begin(rt, number, owner, notified)?;
         let process = self.process.clone();
@@ -336,7 +332,7 @@ impl Shared {
             let _ = begun.send(());
             drop(begun);
             let Some(Drain) = drain.recv().await else { return Ok(()) };
-            drain::drain(&process, &lp, &files).await;
+            drain::drain(&process, &lp).await;
             Ok(())
         };
         lp.run(main).await

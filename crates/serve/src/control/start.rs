@@ -86,7 +86,11 @@ pub fn start(
     };
     let names = Arc::new(Names::default().update(point, serving, &following)?);
     let mailboxes = Mailboxes { threads: mail.mail, to_built_in: mail.to_built_in };
-    let process = Arc::new(Process::new(&root, run, errors, state, built_in, mailboxes));
+    let process = Process {
+        files: bound.files.clone(),
+        ..Process::new(&root, run, errors, state, built_in, mailboxes)
+    };
+    let process = Arc::new(process);
     if process.run.is_some() {
         // A request of a run meets the loop that it meets in the simulation.
         process.transits.close();
@@ -95,12 +99,10 @@ pub fn start(
     let first =
         Arc::new(Generation { blueprint: Arc::new(blueprint), names, certificates, confs: bound.confs });
     let shared = Shared { process: process.clone(), first: first.clone(), to_owner: mail.to_owner };
-    let started = spawn::start(&shared, bound.sockets, mail.inboxes, &bound.files)?;
+    let started = spawn::start(&shared, bound.sockets, mail.inboxes)?;
     let state = reloader::State { current: first, logs: bound.logs, next: bound.next };
-    let files = bound.files;
-    let reloader =
-        Reloader::start(process.clone(), state, root.key, following, files.clone(), options.clone())?;
-    let remote = Remote { loops: started.drains, draining: Arc::default(), process, reloader, files };
+    let reloader = Reloader::start(process.clone(), state, root.key, following, options.clone())?;
+    let remote = Remote { loops: started.drains, draining: Arc::default(), process, reloader };
     Ok(Running {
         listening: bound.listening,
         servers,
@@ -184,7 +186,7 @@ impl Running {
         self.remote.drain();
         let result = all_ended(self.threads, result);
         self.remote.process.ending.send_replace(true);
-        self.remote.files.remove(u32::MAX);
+        self.remote.process.files.remove(u32::MAX);
         self.remote.reloader.finish_logs();
         self.remote.process.errors.finish();
         result

@@ -235,6 +235,16 @@ impl Exchange {
         &self.client.session().listener
     }
 
+    /// Whether the client's connection ends after the answer, because of a drain.
+    pub fn is_last(&self) -> bool {
+        self.core.is_draining() || self.client.session().is_last_answer()
+    }
+
+    /// Whether a drain's time is over.
+    pub fn is_cut(&self) -> bool {
+        self.client.session().is_cut()
+    }
+
     /// Whether it was sent to a built-in server of this process.
     pub fn is_built_in(&self) -> bool {
         self.listener().is_built_in()

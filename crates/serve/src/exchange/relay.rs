@@ -40,8 +40,7 @@ pub(super) async fn relay(
     close: bool,
     line: &mut Line,
 ) -> Disposition {
-    let session = ex.client.session();
-    let close = close || !ex.is_complete() || ex.core.is_draining() || session.is_ending();
+    let close = close || !ex.is_complete() || ex.is_last();
     ex.begin_answer();
     reply.abort.leave_graph();
     // What was read with the head is forwarded at once.
@@ -170,7 +169,7 @@ fn poll_relay(
 fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Poll<Result<(), BrokenBody>> {
     let client = |done: std::io::Result<()>| done.map_err(|_| BrokenBody::Gone);
     loop {
-        if reply.abort.is_set() {
+        if reply.abort.is_set() || ex.is_cut() {
             return Poll::Ready(Err(BrokenBody::Aborted));
         }
         // Data that counts nowhere is forwarded at once, to where it counts.

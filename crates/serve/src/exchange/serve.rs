@@ -235,6 +235,9 @@ async fn find<G: Serves>(ex: &Rc<Exchange>, graph: Rc<G>, node: NodeId) -> Answe
         if let Poll::Ready(answer) = run.as_mut().poll(cx) {
             return Poll::Ready(answer);
         }
+        if ex.is_cut() {
+            return Poll::Ready(Err(Failure::aborted()));
+        }
         if has_gone(cx, ex) { Poll::Ready(Err(Failure::gone())) } else { Poll::Pending }
     })
     .await
@@ -271,7 +274,9 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
     match answered {
         Err(failure) if failure.is_aborted() => {
             line.give_up();
-            Disposition::Abort
+            let failure = Failure::new(Kind::Reset);
+            line.status = failure.status;
+            Box::pin(answer::fail(ex, failure, true, line)).await
         }
         Err(failure) if failure.kind == Kind::Cancelled => {
             left(ex, line);
@@ -287,13 +292,13 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
                 line.status = 0;
                 return ex.client.reset(reason);
             }
-            let close = close || failure.is_clients() || ex.core.is_draining();
+            let close = close || failure.is_clients() || ex.is_last();
             Box::pin(answer::fail(ex, failure, close, line)).await
         }
         Ok(Reply { source: ReplySource::Local(own), holds }) => {
             ex.leave_graph();
             line.status = own.status;
-            let after = answer::own(ex, &own, close || ex.core.is_draining(), line).await;
+            let after = answer::own(ex, &own, close || ex.is_last(), line).await;
             holds.finish((own.status >= 500).then_some(Kind::Status5xx), Some(own.status));
             after
         }
@@ -348,7 +353,7 @@ async fn upgrade(
     let ended = tunnel::tunnel(ex, &mut reply).await;
     ex.body.borrow_mut().received += reply.origin.queued().saturating_sub(up_from);
     line.sent = ex.client.sent();
-    if reply.abort.is_set() {
+    if reply.abort.is_set() || ex.is_cut() {
         line.give_up();
     } else {
         match ended {

@@ -111,7 +111,7 @@ pub(super) async fn tunnel(ex: &Exchange, reply: &mut OriginReply) -> io::Result
         if moved {
             origin.set_deadline(idle_ns);
         }
-        if abort.is_set() {
+        if abort.is_set() || ex.is_cut() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         if origin.is_late(cx) { Poll::Ready(Ok(End::Idle)) } else { Poll::Pending }

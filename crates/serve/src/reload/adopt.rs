@@ -96,7 +96,8 @@ pub(crate) fn adopt(lp: &Rc<Loop>, reload: Reload) {
     let Some(graph) = build(lp, &generation) else { return };
     lp.set_graph(graph.clone());
     if lp.number != lp.process.built_in() {
-        lp.set_listeners(listeners(lp, &generation));
+        let removed = lp.set_listeners(listeners(lp, &generation));
+        accept::drain::begin(lp, removed);
     }
     if let Some(monitor) = lp.monitor() {
         seen = monitor.adopt(graph.clone(), &lp.state.metrics);

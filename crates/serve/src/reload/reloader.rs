@@ -18,12 +18,10 @@ use crate::threads::generation::{Conf, Generation, Reload};
 use crate::threads::mail::ToLoop;
 use crate::threads::process::Process;
 use crate::transport::listening::LoopSocket;
-use crate::transport::socket_file::SocketFiles;
 use crate::upstream::names::Following;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -122,7 +120,6 @@ pub(crate) struct Reloader {
     changed: Condvar,
     key: Key,
     following: Following,
-    files: Arc<SocketFiles>,
     options: Options,
 }
 
@@ -133,7 +130,6 @@ impl Reloader {
         state: State,
         key: Key,
         following: Following,
-        files: Arc<SocketFiles>,
         options: Options,
     ) -> io::Result<Arc<Reloader>> {
         let config = Config {
@@ -155,7 +151,6 @@ impl Reloader {
             changed: Condvar::new(),
             key,
             following,
-            files,
             options,
         });
         if reloader.options.source.is_some() {
@@ -251,12 +246,7 @@ impl Reloader {
         let (generation, bound) = self.prepare(&before, &previous, next)?;
         // Nothing fails from here on.
         listeners::limit(&generation.confs);
-        self.files.take(&bound.files);
-        for conf in before.confs.iter().filter(|(number, _)| !generation.confs.contains_key(number)) {
-            if let Some(path) = conf.1.listen.addr.strip_prefix("unix:") {
-                self.files.remove_at(Path::new(path));
-            }
-        }
+        self.process.files.take(&bound.files);
         let epoch = generation.blueprint.epoch;
         let mut sentence = format!("generation {epoch}: {}", changes::sentence(&before, &generation));
         let silent = self.hand_out(&generation, bound.sockets);

@@ -14,7 +14,7 @@ use crate::nodes::Id;
 use crate::nodes::lb::Lb;
 use crate::transport::listener::{Entry, Listener};
 use crate::transport::listening::ListeningSocket;
-use crate::transport::session::Session;
+use crate::transport::session::{Ending, Session};
 use crate::upstream::target::Targets;
 use slab::Slab;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -54,9 +54,10 @@ pub(crate) struct Loop {
     listeners: RefCell<BTreeMap<usize, (Rc<Listener>, Admission)>>,
     /// Listeners still referenced by a connection, including ones from before a reload.
     ever: RefCell<Vec<Weak<Listener>>>,
-    /// Listeners that the last reload has removed: a client that was accepted there may be on its way from another
-    /// loop.
+    /// Listeners that reloads have removed, until they have drained.
     former: RefCell<BTreeMap<usize, (Rc<Listener>, Admission)>>,
+    /// Whether a drain of the process was announced.
+    announced: Cell<bool>,
     clients: RefCell<Slab<Client>>,
     /// Counts requests to other loops for room.
     turn: Cell<u32>,
@@ -116,6 +117,7 @@ impl Loop {
             listeners: RefCell::default(),
             ever: RefCell::default(),
             former: RefCell::default(),
+            announced: Cell::new(false),
             clients: RefCell::default(),
             turn: Cell::new(0),
             late: Cell::new(0),
@@ -228,26 +230,71 @@ impl Loop {
         self.monitor.get()
     }
 
-    /// Replaces the listeners of the process, by their numbers, for connections that begin from now on. Removed ones
-    /// are closed, and their connections end.
-    pub fn set_listeners(&self, listeners: BTreeMap<usize, (Rc<Listener>, Admission)>) {
+    /// Replaces the listeners of the process, by their numbers, for connections that begin from now on. Returns those
+    /// that were removed, which are to drain.
+    pub fn set_listeners(
+        &self,
+        listeners: BTreeMap<usize, (Rc<Listener>, Admission)>,
+    ) -> Vec<(usize, Rc<Listener>)> {
         self.hand_over_logs();
         self.ever.borrow_mut().retain(|listener| listener.strong_count() > 0);
         self.ever.borrow_mut().extend(listeners.values().map(|(listener, _)| Rc::downgrade(listener)));
         let before = self.listeners.replace(listeners);
         let listeners = self.listeners.borrow();
-        let former: BTreeMap<_, _> =
-            before.into_iter().filter(|(number, _)| !listeners.contains_key(number)).collect();
-        let gone: Vec<usize> = former.keys().copied().collect();
-        *self.former.borrow_mut() = former;
-        if !gone.is_empty() {
-            self.closing.send_modify(|closing| closing.gone.extend(&gone));
-            for (_, client) in self.clients.borrow().iter() {
-                if client.session.listener.number().is_some_and(|number| gone.contains(&number)) {
-                    client.session.end();
-                }
-            }
+        let gone = before.into_iter().filter(|(number, _)| !listeners.contains_key(number));
+        let gone: Vec<_> = gone.collect();
+        let removed = gone.iter().map(|(number, (listener, _))| (*number, listener.clone())).collect();
+        self.former.borrow_mut().extend(gone);
+        removed
+    }
+
+    /// Forgets a removed listener, which has drained.
+    pub fn forget_listener(&self, number: usize) {
+        self.former.borrow_mut().remove(&number);
+    }
+
+    /// How near a connection is to its end that begins now.
+    pub fn ending_at(&self, listener: &Listener) -> Ending {
+        let number = listener.number();
+        let is_closed = number.is_some_and(|number| self.closing.borrow().has(number, listener.level));
+        let is_leaving = || number.is_some_and(|number| self.former.borrow().contains_key(&number));
+        match is_closed {
+            // A listener behind others continues until they are empty: HTTP/2 would refuse requests after the
+            // announcement of the end.
+            true => Ending::Draining,
+            false if self.announced.get() && listener.level == 0 || is_leaving() => Ending::LastAnswer,
+            false => Ending::Open,
         }
+    }
+
+    /// Announces the drain of the process to clients of the outermost listeners.
+    pub fn announce_drain(&self) {
+        self.announced.set(true);
+        self.end_clients(Ending::LastAnswer, |session| session.listener.level == 0);
+    }
+
+    /// Brings the connections that `which` accepts nearer to their end; returns how many were in the middle of a
+    /// request.
+    pub fn end_clients(&self, ending: Ending, which: impl Fn(&Session) -> bool) -> usize {
+        // Nothing is called that could add or remove one.
+        let clients = self.clients.borrow();
+        let ends = clients.iter().map(|(_, client)| &client.session).filter(|session| which(session));
+        let mut busy = 0;
+        for session in ends {
+            busy += usize::from(session.idle_since_ns.get() == u64::MAX);
+            session.end(ending);
+        }
+        drop(clients);
+        if ending >= Ending::Cut {
+            // Requests of HTTP/2 have tasks of their own.
+            self.core.deadlines.wake_all();
+        }
+        busy
+    }
+
+    /// Whether a client is connected that `which` accepts.
+    pub fn has_client(&self, which: impl Fn(&Session) -> bool) -> bool {
+        self.clients.borrow().iter().any(|(_, client)| which(&client.session))
     }
 
     /// A listener, and its admission.
@@ -255,7 +302,7 @@ impl Loop {
         self.listeners.borrow().get(&number).cloned()
     }
 
-    /// A listener, even if it was removed just now.
+    /// A listener, even if it was removed and drains.
     pub fn listener_or_former(&self, number: usize) -> Option<(Rc<Listener>, Admission)> {
         self.listener(number).or_else(|| self.former.borrow().get(&number).cloned())
     }
@@ -303,6 +350,7 @@ impl Loop {
         let (clients, now_ns) = (self.clients.borrow(), self.core.now());
         let is_needed = |r: &RetiredGraph| {
             now_ns < r.since_ns.saturating_add(ON_THE_WAY_NS)
+                || self.former.borrow().values().any(|(listener, _)| listener.entry == r.entry)
                 || clients.iter().any(|(_, c)| c.session.listener.entry == r.entry)
         };
         let gone: Vec<_> = self.retired.borrow_mut().extract_if(.., |retired| !is_needed(retired)).collect();
@@ -343,14 +391,12 @@ impl Loop {
         }
     }
 
-    /// Begins nothing new at listeners up to this level: idle connections close, busy ones after their answer.
+    /// Begins nothing new at listeners up to this level.
     pub fn drain(&self, level: u32) {
         self.core.drain();
-        for (_, client) in self.clients.borrow().iter() {
-            if client.session.listener.level <= level {
-                client.session.end();
-            }
-        }
+        // Behind others it has no client left that could ask, but for foreign ones.
+        self.end_clients(Ending::Now, |s| (1..=level).contains(&s.listener.level) && s.is_own());
+        self.end_clients(Ending::Draining, |s| s.listener.level <= level);
     }
 
     /// The connection that has been idle for longest, for at least this time, among those that `which` accepts.
@@ -358,7 +404,8 @@ impl Loop {
         let latest_ns = self.core.now().checked_sub(least_ns)?;
         let clients = self.clients.borrow();
         let idle = clients.iter().map(|(_, client)| &client.session);
-        let idle = idle.filter(|s| s.idle_since_ns.get() <= latest_ns && !s.is_ending() && which(s));
+        let idle =
+            idle.filter(|s| s.idle_since_ns.get() <= latest_ns && s.ending() < Ending::Now && which(s));
         idle.min_by_key(|s| s.idle_since_ns.get()).cloned()
     }
 
@@ -380,9 +427,8 @@ impl Loop {
     /// Whether clients of listeners up to this level are connected, or some wait for room, or a request continues
     /// without them.
     pub fn is_busy(&self, level: u32) -> bool {
-        let of_level = |client: &Client| client.session.listener.level <= level;
-        let connected = || self.clients.borrow().iter().any(|(_, client)| of_level(client));
-        self.late.get() > 0 || connected() || self.core.has_background()
+        let of_level = |session: &Session| session.listener.level <= level;
+        self.late.get() > 0 || self.has_client(of_level) || self.core.has_background()
     }
 
     /// Notes that clients wait for room, until it is dropped.

@@ -9,6 +9,7 @@ use super::watchdog::Pulse;
 use crate::graph::state::ProcessState;
 use crate::log::ErrorLog;
 use crate::metrics::ProcessMetrics;
+use crate::transport::socket_file::SocketFiles;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Audience;
 use crate::verify_run::VerifyRun;
@@ -50,6 +51,8 @@ pub(crate) struct Process {
     pub serving: AtomicU32,
     /// Raised when the threads that serve no client are to end.
     pub ending: tokio::sync::watch::Sender<bool>,
+    /// The files of its listening Unix sockets.
+    pub files: Arc<SocketFiles>,
     /// Signs of life, by thread: the loops, then the owner.
     pub pulses: Arc<[Pulse]>,
     /// Whether a drain in progress was reported.
@@ -144,6 +147,7 @@ impl Process {
             loads: LoopLoads::new(loops),
             serving: AtomicU32::new(loops as u32),
             ending: tokio::sync::watch::Sender::new(false),
+            files: Arc::default(),
             pulses: (0..=loops).map(|_| Pulse::default()).collect(),
             drain_said: AtomicBool::new(false),
             drained: (0..MOST_LAYERS).map(|_| AtomicU32::new(0)).collect(),

@@ -151,7 +151,7 @@ pub(crate) async fn read(session: &Session, wire: &mut Wire) -> Result<ProxyHead
                 Poll::Ready(Ok(n)) if n > 0 && n != usize::MAX => {}
                 Poll::Ready(_) if nothing => return Poll::Ready(Err(ProxyError::Nothing)),
                 Poll::Ready(_) => return Poll::Ready(Err(ProxyError::Cut)),
-                Poll::Pending if session.deadline.ended(cx) || session.is_ending() => {
+                Poll::Pending if session.deadline.ended(cx) || session.is_draining() => {
                     return Poll::Ready(Err(if nothing { ProxyError::Nothing } else { ProxyError::Late }));
                 }
                 Poll::Pending => return Poll::Pending,

@@ -7,8 +7,26 @@ use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::task::Waker;
 use weir_net::io::deadlines::Deadline;
 use weir_net::transport::tls::TlsParameters;
+
+/// How near a connection is to its end. Each stage includes those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ending {
+    #[default]
+    Open,
+    /// A drain was announced: an answer of HTTP/1.1 says `Connection: close`.
+    LastAnswer,
+    /// It drains: if idle, it is closed after its next answer or a time of idleness; HTTP/2 gets GOAWAY.
+    Draining,
+    /// It is closed at once if idle.
+    Now,
+    /// The drain's time is over: a request in progress is answered as one that was reset, or its answer breaks off.
+    Cut,
+    /// Its task ends.
+    Ended,
+}
 
 /// A client's connection, as the code that serves its requests sees it.
 pub(crate) struct Session {
@@ -22,8 +40,9 @@ pub(crate) struct Session {
     tls_parameters: OnceCell<TlsParameters>,
     /// Whether this process is the client; decided with the first request.
     own: OnceCell<bool>,
-    /// Whether it is to end: at once if idle, otherwise after its answer.
-    ending: Cell<bool>,
+    ending: Cell<Ending>,
+    /// Wakes the connection's task.
+    task: OnceCell<Waker>,
     lingers: Cell<bool>,
     /// When the connection became idle, ns; `u64::MAX` while a request is in progress, and before the first.
     pub idle_since_ns: Cell<u64>,
@@ -40,7 +59,7 @@ impl Session {
         peer: Option<SocketAddr>,
         local: Option<SocketAddr>,
         deadline: Deadline,
-        ending: bool,
+        ending: Ending,
         place: Box<dyn Any>,
     ) -> Session {
         Session {
@@ -51,6 +70,7 @@ impl Session {
             tls_parameters: OnceCell::new(),
             own: OnceCell::new(),
             ending: Cell::new(ending),
+            task: OnceCell::new(),
             lingers: Cell::new(false),
             idle_since_ns: Cell::new(u64::MAX),
             parting: Cell::new(Parting::Client),
@@ -115,9 +135,29 @@ impl Session {
         drop(self.place.take());
     }
 
-    /// Whether it ends after its answer.
-    pub fn is_ending(&self) -> bool {
+    /// Whether this process is known to be the client.
+    pub fn is_own(&self) -> bool {
+        self.own.get() == Some(&true)
+    }
+
+    /// How near it is to its end.
+    pub fn ending(&self) -> Ending {
         self.ending.get()
+    }
+
+    /// Whether it ends after its answer (HTTP/1.1).
+    pub fn is_last_answer(&self) -> bool {
+        self.ending.get() >= Ending::LastAnswer
+    }
+
+    /// Whether it drains, or ends sooner.
+    pub fn is_draining(&self) -> bool {
+        self.ending.get() >= Ending::Draining
+    }
+
+    /// Whether its requests end now, because the drain's time is over.
+    pub fn is_cut(&self) -> bool {
+        self.ending.get() >= Ending::Cut
     }
 
     /// The listener's name and the client's address, for logs.
@@ -128,7 +168,7 @@ impl Session {
     /// Ends an idle connection to make room for another: it is read once more, and closed with care.
     pub fn end_for_room(&self) {
         self.lingers.set(true);
-        self.end();
+        self.end(Ending::Now);
     }
 
     /// Whether it lingers although nothing is unread.
@@ -141,9 +181,17 @@ impl Session {
         self.parting.set(if self.lingers() { Parting::Room } else { Parting::Drain });
     }
 
-    /// Asks it to end: at once if idle, otherwise after its answer.
-    pub fn end(&self) {
-        self.ending.set(true);
+    /// Brings it nearer to its end; a stage that it has passed stays.
+    pub fn end(&self, ending: Ending) {
+        self.ending.set(self.ending.get().max(ending));
         self.deadline.wake();
+        if let Some(task) = self.task.get().filter(|_| ending >= Ending::Cut) {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Sets what wakes the connection's task, once.
+    pub fn set_task(&self, waker: &Waker) {
+        self.task.get_or_init(|| waker.clone());
     }
 }

@@ -182,7 +182,7 @@ listen("127.0.0.1:0", lb.round_robin(both, start="first", max_in_flight=1), http
     x.remove_target(0);
     let begun = std::time::Instant::now();
     let first = first.wait();
-    assert_eq!((first.status, first.body.as_str()), (0, ""), "cut off");
+    assert_eq!(first.status, 502, "cut off");
     assert!(begun.elapsed().as_millis() >= 350, "not before its time");
     b.answer(Mode::Status(200));
     let (second, waits) = (second.wait(), waits.wait());

@@ -8,15 +8,18 @@ use std::path::PathBuf;
 use weir_serve::{HAND_OVER, HandOverError, Options, Predecessor, SetTarget, TargetState};
 
 /// A path of this test's own, removed at the end.
-struct Control(PathBuf);
+pub(crate) struct Control(pub(crate) PathBuf);
 
 impl Control {
-    fn new(name: &str) -> Control {
+    pub(crate) fn new(name: &str) -> Control {
         Control(std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id())))
     }
 
     /// Waits there for a successor of this one; what came of it.
-    fn hands_over(&self, old: &RunningBalancer) -> std::thread::JoinHandle<Result<(), HandOverError>> {
+    pub(crate) fn hands_over(
+        &self,
+        old: &RunningBalancer,
+    ) -> std::thread::JoinHandle<Result<(), HandOverError>> {
         let _ = std::fs::remove_file(&self.0);
         let listener = UnixListener::bind(&self.0).expect("a socket");
         let remote = old.remote();
@@ -36,7 +39,7 @@ impl Drop for Control {
     }
 }
 
-fn successor(file: &str, predecessor: &Predecessor) -> RunningBalancer {
+pub(crate) fn successor(file: &str, predecessor: &Predecessor) -> RunningBalancer {
     let inherited = Some(predecessor.sockets.clone());
     serve_whole(file, Options { inherited, ..two_loops() })
 }

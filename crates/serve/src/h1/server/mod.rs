@@ -11,7 +11,7 @@ use crate::h1::render_alone;
 use crate::message::{Disposition, error_page, heads};
 use crate::metrics::{HeadAnswer, Parting, RequestLimit};
 use crate::transport::linger::linger;
-use crate::transport::session::Session;
+use crate::transport::session::{Ending, Session};
 use crate::transport::write_limit::WriteLimit;
 use std::cell::{OnceCell, RefCell};
 use std::future::{Future, poll_fn};
@@ -22,7 +22,7 @@ use weir_net::io::Core;
 use weir_net::io::deadlines::Deadline;
 use weir_net::transport::wire::Wire;
 use weir_plan::HttpVersion;
-use weir_plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
+use weir_plan::fixed::DRAIN_IDLE_NS;
 
 /// A client's connection.
 pub(crate) struct Conn {
@@ -95,9 +95,9 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> D
     let mut memory = None;
     // The first request has the time limit of a head; later ones that of an idle connection.
     let mut patience_ns = http.head_timeout_ns;
-    let mut new_until_ns = core.now().saturating_add(NEW_NS);
     loop {
-        match read_head(core, conn, patience_ns, new_until_ns).await {
+        let idle_until_ns = core.recent().saturating_add(DRAIN_IDLE_NS);
+        match read_head(core, conn, patience_ns, idle_until_ns).await {
             Reading::Nothing => return Disposition::Close,
             Reading::Ended => return Disposition::Linger,
             Reading::Refused(status, rule) => {
@@ -127,13 +127,12 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> D
             }
         }
         patience_ns = http.idle_timeout_ns;
-        new_until_ns = 0;
     }
 }
 
-/// Reads a complete head. `patience_ns`: the limit until its first byte. `new_until_ns`: until then a drain waits for
-/// it.
-async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until_ns: u64) -> Reading {
+/// Reads a complete head. `patience_ns`: the limit until its first byte. `idle_until_ns`: until then a drain waits
+/// for it.
+async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, idle_until_ns: u64) -> Reading {
     let mut seek = Seek::default();
     let session = &conn.session;
     let http = &session.listener.http;
@@ -169,8 +168,9 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until
         }
         wire.rest();
         // A request that has just arrived is still answered.
-        if session.is_ending() && !begun && !wire.socket.has_input() {
-            match new_until_ns.saturating_sub(core.now()) {
+        if session.is_draining() && !begun && !wire.socket.has_input() {
+            let is_now = session.ending() >= Ending::Now;
+            match if is_now { 0 } else { idle_until_ns.saturating_sub(core.now()) } {
                 0 if session.lingers() => {
                     session.parts_as_told();
                     return Poll::Ready(Reading::Ended);
@@ -179,7 +179,7 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until
                     session.parts_as_told();
                     return Poll::Ready(Reading::Nothing);
                 }
-                left_ns => session.deadline.set(Some(left_ns)),
+                left_ns => session.deadline.set_sooner(left_ns),
             }
         }
         if session.deadline.ended(cx) {

@@ -33,7 +33,7 @@ use weir_net::io::reuse::Memory;
 use weir_net::transport::wire::Wire;
 use weir_plan::Http;
 use weir_plan::fixed::{
-    DRAIN_NEW_CLIENT_NS, H2_CONNECTION_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES,
+    DRAIN_IDLE_NS, H2_CONNECTION_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES,
 };
 
 /// A client's connection.
@@ -144,8 +144,8 @@ async fn handshake(conn: &Rc<Conn>) -> Result<Box<Connection<Io, Data>>, End> {
         Poll::Ready(Err(e)) if e.reason() == Some(Reason::PROTOCOL_ERROR) => Poll::Ready(Err(End::NoPreface)),
         Poll::Ready(Err(_)) => Poll::Ready(Err(End::Broken)),
         Poll::Pending => {
-            if conn.session.is_ending() {
-                conn.session.deadline.set_sooner(DRAIN_NEW_CLIENT_NS);
+            if conn.session.is_draining() {
+                conn.session.deadline.set_sooner(DRAIN_IDLE_NS);
             }
             if conn.session.deadline.ended(cx) { Poll::Ready(Err(End::InOrder)) } else { Poll::Pending }
         }
@@ -232,7 +232,7 @@ impl Driver {
         let http = &session.listener.http;
         let used_up =
             http.max_requests.is_some_and(|most| self.served >= most) || core.recent() >= self.old_ns;
-        if (session.is_ending() || used_up) && !conn.ending.replace(true) {
+        if (session.is_draining() || used_up) && !conn.ending.replace(true) {
             // Twice: the second, after the client's answer to the first, names the last request (RFC 9113 §6.8).
             self.connection.graceful_shutdown();
             match used_up {
@@ -283,7 +283,7 @@ impl Conn {
     fn rests(&self) {
         if self.streams.get() == 0 {
             let limit_ns = match self.ending.get() {
-                true => Some(DRAIN_NEW_CLIENT_NS),
+                true => Some(DRAIN_IDLE_NS),
                 false => self.session.listener.http.idle_timeout_ns,
             };
             self.session.deadline.set(limit_ns);
