@@ -1,7 +1,8 @@
 //! Connections: each is a task of the one thread, under limits; [`crate::route`] answers its requests.
 
 use crate::access::Channel;
-use crate::limits::{HEAD, HEAD_BYTES, LAST_WORDS};
+use crate::limits::{ACCEPTS, HEAD, HEAD_BYTES, LAST_WORDS, PROBES};
+use crate::places::{Activity, Places, Use};
 use crate::route;
 use crate::server::Server;
 use crate::stalls::Stalls;
@@ -18,13 +19,21 @@ use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest};
-use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 use weir_serve::SideListener;
 
 /// The pause after a connection that could not be accepted, for example without a descriptor.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the end is waited for.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// An accepted connection.
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
 
 /// A listening socket.
 pub(crate) enum Socket {
@@ -47,53 +56,69 @@ impl Server {
     /// Answers until the end.
     pub async fn run(self: Arc<Self>, sockets: Vec<(Socket, Channel, usize)>) {
         tokio::spawn(self.watcher.clone().run());
-        let places: Vec<(Arc<Semaphore>, usize)> =
-            sockets.iter().map(|(.., most)| (Arc::new(Semaphore::new(*most)), *most)).collect();
-        for ((socket, via, _), (free, _)) in sockets.into_iter().zip(places.clone()) {
-            tokio::spawn(self.clone().accept(socket, via, free));
+        let mut all = Vec::new();
+        for (socket, via, most) in sockets {
+            let places = Places::new(most, PROBES);
+            all.push(places.clone());
+            tokio::spawn(self.clone().accept(socket, via, places));
         }
         // Its sender has gone, or signals the end.
         let _ = self.ends.clone().wait_for(|ends| *ends).await;
         let all_gone = async {
-            for (free, most) in places {
-                let _ = free.acquire_many(most as u32).await;
+            while all.iter().any(|places| places.count() > 0) {
+                sleep(LOOK).await;
             }
         };
         let _ = timeout(LAST_WORDS, all_gone).await;
     }
 
-    async fn accept(self: Arc<Self>, socket: Socket, via: Channel, free: Arc<Semaphore>) {
+    async fn accept(self: Arc<Self>, socket: Socket, via: Channel, places: Arc<Places>) {
         let mut ends = self.ends.clone();
         let mut ended = pin!(ends.wait_for(|ends| *ends));
         let mut replaced = self.replaced.subscribe();
         let mut gone = pin!(replaced.wait_for(|replaced| *replaced));
+        let mut accepts = 0;
         loop {
-            let Ok(place) = free.clone().acquire_owned().await else { return };
             let accepted = poll_fn(|cx| {
                 if ended.as_mut().poll(cx).is_ready() || gone.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(None);
                 }
                 match &socket {
-                    Socket::Tcp(socket) => socket.poll_accept(cx).map(|accepted| {
-                        Some(accepted.map(|(stream, _)| tokio::spawn(self.clone().serve(stream, via))))
-                    }),
-                    Socket::Unix(socket) => socket.poll_accept(cx).map(|accepted| {
-                        Some(accepted.map(|(stream, _)| tokio::spawn(self.clone().serve_local(stream, via))))
-                    }),
+                    Socket::Tcp(socket) => {
+                        socket.poll_accept(cx).map(|one| Some(one.map(|(stream, _)| Stream::Tcp(stream))))
+                    }
+                    Socket::Unix(socket) => {
+                        socket.poll_accept(cx).map(|one| Some(one.map(|(stream, _)| Stream::Unix(stream))))
+                    }
                 }
             });
             match accepted.await {
                 None => return,
-                Some(Ok(served)) => drop(tokio::spawn(holds(place, served))),
+                Some(Ok(stream)) => {
+                    let place = places.take();
+                    let activity = place.activity.clone();
+                    match stream {
+                        Stream::Tcp(stream) => {
+                            places.spawn(place, self.clone().serve(stream, via, activity));
+                        }
+                        Stream::Unix(stream) => {
+                            places.spawn(place, self.clone().serve_local(stream, via, activity));
+                        }
+                    }
+                }
                 Some(Err(_)) => sleep(PAUSE).await,
+            }
+            accepts += 1;
+            if accepts % ACCEPTS == 0 {
+                tokio::task::yield_now().await;
             }
         }
     }
 
     /// A local client: a request, or a process that wants to take over.
-    async fn serve_local(self: Arc<Self>, stream: UnixStream, via: Channel) {
+    async fn serve_local(self: Arc<Self>, stream: UnixStream, via: Channel, activity: Arc<Activity>) {
         if via != Channel::Control || !wants_place(&stream).await {
-            return self.serve(stream, via).await;
+            return self.serve(stream, via, activity).await;
         }
         let Ok(stream) = stream.into_std() else { return };
         let own = std::mem::take(&mut *self.own.lock().unwrap_or_else(PoisonError::into_inner));
@@ -112,10 +137,15 @@ impl Server {
         drop(asked);
     }
 
-    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self: Arc<Self>, stream: S, via: Channel) {
-        let server = self.clone();
+    async fn serve<S>(self: Arc<Self>, stream: S, via: Channel, activity: Arc<Activity>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (server, asked) = (self.clone(), activity.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let server = server.clone();
+            let is_probe = matches!(request.uri().path(), "/healthz" | "/ready");
+            asked.is_used_for(if is_probe { Use::Probes } else { Use::Asks });
             async move { Ok::<_, Infallible>(route::respond(&server, via, request).await) }
         });
         let mut connection = pin!(
@@ -123,7 +153,7 @@ impl Server {
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD)
                 .max_buf_size(HEAD_BYTES)
-                .serve_connection(TokioIo::new(Stalls::new(stream)), service)
+                .serve_connection(TokioIo::new(Stalls::new(stream, activity)), service)
         );
         let mut ends = self.ends.clone();
         let mut ended = pin!(ends.wait_for(|ends| *ends));
@@ -156,11 +186,4 @@ async fn wants_place(stream: &UnixStream) -> bool {
         }
     };
     matches!(timeout(HEAD, first).await, Ok(Ok(0)))
-}
-
-/// A connection counts until it has ended, in any way.
-async fn holds(place: OwnedSemaphorePermit, served: tokio::task::JoinHandle<()>) {
-    // One that panics has ended too.
-    let _ = served.await;
-    drop(place);
 }

@@ -12,6 +12,7 @@ mod connections;
 mod events;
 mod limits;
 mod page;
+mod places;
 mod post;
 mod route;
 mod served;

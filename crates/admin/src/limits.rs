@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-/// Connections of the admin interface at once; more wait before its socket.
+/// Connections of the admin interface at once; for another the one that has been silent for longest is closed.
 pub(crate) const CONNECTIONS: usize = 64;
 /// Connections of the control socket are counted separately, so that it is free when the other one is not.
 pub(crate) const CONTROL_CONNECTIONS: usize = 16;
+/// Connections whose last request was a probe (`/healthz`, `/ready`), counted separately too.
+pub(crate) const PROBES: usize = 16;
+/// Connections accepted before those accepted earlier are read.
+pub(crate) const ACCEPTS: usize = 8;
 /// Pages that follow by `/events`.
 pub(crate) const FOLLOWERS: usize = 32;
 /// For the whole head of a request, and between two of them.
-pub(crate) const HEAD: Duration = Duration::from_secs(10);
+pub(crate) const HEAD: Duration = Duration::from_secs(1);
 /// The longest head, bytes.
 pub(crate) const HEAD_BYTES: usize = 16 * 1024;
 /// For the whole body of a request.

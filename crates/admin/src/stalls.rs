@@ -1,8 +1,10 @@
 //! A connection whose peer must keep reading: otherwise it ends, and its resources are freed.
 
 use crate::limits::STALL;
+use crate::places::Activity;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -10,19 +12,22 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// The connection.
 pub(crate) struct Stalls<S> {
     stream: S,
+    /// Where its bytes are noted.
+    activity: Arc<Activity>,
     /// Since when the peer accepted nothing; `None`: it accepts everything.
     stalls: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Stalls<S> {
-    pub fn new(stream: S) -> Stalls<S> {
-        Stalls { stream, stalls: None }
+    pub fn new(stream: S, activity: Arc<Activity>) -> Stalls<S> {
+        Stalls { stream, activity, stalls: None }
     }
 
     /// Whether the peer has accepted nothing for too long.
     fn judge<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
             self.stalls = None;
+            self.activity.moves();
             return poll;
         }
         let limit = self.stalls.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + STALL)));
@@ -39,7 +44,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stalls<S> {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, into)
+        let poll = Pin::new(&mut self.stream).poll_read(cx, into);
+        if poll.is_ready() {
+            self.activity.moves();
+        }
+        poll
     }
 }
 

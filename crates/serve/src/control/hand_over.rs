@@ -5,13 +5,14 @@
 //! sockets it names, in messages of a byte with as many descriptors as one may carry; the new one sends
 //! [`ACCEPTING`]. If the connection ends before that, the old one continues unaffected.
 
+use super::leftover;
 use super::remote::Remote;
 use crate::health::snapshot::Snapshot;
 use crate::threads::process::Process;
 use crate::transport::inherit::Inherited;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    SendFlags, getsockname, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -42,6 +43,9 @@ const LONGEST: u64 = 256 << 20;
 struct Offer {
     /// Addresses as written, once for each socket, in their order.
     sockets: Vec<String>,
+    /// Whether the parent keeps each of them open; from an older process nothing.
+    #[serde(default)]
+    kept: Vec<bool>,
     snapshot: Snapshot,
 }
 
@@ -104,19 +108,25 @@ impl Predecessor {
         let offer: Offer = weir_plan::json::from_slice(&line).map_err(|e| gone(io::Error::other(e)))?;
         let sockets = Arc::new(Inherited::default());
         let mut received = receive(&stream, offer.sockets.len()).map_err(gone)?.into_iter();
-        for written in offer.sockets {
+        for (at, written) in offer.sockets.into_iter().enumerate() {
             let Some(socket) = received.next() else { break };
-            sockets.add(socket, Some(written)).map_err(gone)?;
+            match offer.kept.get(at) {
+                Some(true) => sockets.add_kept(socket).map_err(gone)?,
+                _ => sockets.add(socket, Some(written)).map_err(gone)?,
+            }
         }
         Ok(Some(Predecessor { stream, sockets, snapshot: offer.snapshot }))
     }
 
-    /// Reports that the new process accepts: the old one may drain.
+    /// Reports that the new process accepts: the old one may drain. Until that has ended, clients of its sockets that
+    /// no listener has taken are refused in words.
     ///
     /// # Errors
     /// It has ended already, which does not matter.
-    pub fn relieve(mut self) -> io::Result<()> {
-        self.stream.write_all(ACCEPTING)
+    pub fn relieve(mut self, by: &Remote) -> io::Result<()> {
+        let reported = self.stream.write_all(ACCEPTING);
+        leftover::refuse(self.sockets.take_left(), self.stream, by);
+        reported
     }
 }
 
@@ -174,8 +184,12 @@ impl Remote {
         };
         let mut all = listening(self.process());
         all.extend(extra);
-        let (written, sockets): (Vec<String>, Vec<OwnedFd>) = all.into_iter().unzip();
-        let offer = Offer { sockets: written, snapshot: self.snapshot() };
+        let kept = self.reloader.kept_sockets();
+        // Of an address that the parent keeps, its socket alone: those of the loops are copies.
+        all.retain(|(_, socket)| !kept.iter().any(|(_, other)| is_same_address(socket, other)));
+        let are_kept = std::iter::repeat_n(false, all.len()).chain(kept.iter().map(|_| true)).collect();
+        let (written, sockets): (Vec<String>, Vec<OwnedFd>) = all.into_iter().chain(kept).unzip();
+        let offer = Offer { sockets: written, kept: are_kept, snapshot: self.snapshot() };
         let line = serde_json::to_vec(&offer).map_err(|e| failed(e.into()))?;
         stream.set_nonblocking(false).map_err(failed)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
@@ -192,9 +206,16 @@ impl Remote {
         if word != ACCEPTING {
             return Err(failed(io::Error::other("the successor has ended before it accepted")));
         }
+        // Its end tells the successor that this process has drained.
+        let _ = self.process().successor.set(stream);
         self.give_place();
         Ok(())
     }
+}
+
+/// Whether two sockets listen at one address.
+fn is_same_address(one: &OwnedFd, other: &OwnedFd) -> bool {
+    matches!((getsockname(one), getsockname(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// The listening sockets of all loops, with their addresses as written.

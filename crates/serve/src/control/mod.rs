@@ -3,6 +3,7 @@
 mod built_in;
 mod drain;
 pub(crate) mod hand_over;
+mod leftover;
 mod mailbox;
 pub(crate) mod remote;
 mod scrape;

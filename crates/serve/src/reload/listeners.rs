@@ -10,12 +10,12 @@ use crate::threads::certificates::Certificates;
 use crate::threads::clients::{Clients, most_clients};
 use crate::threads::generation::Conf;
 use crate::transport::bind::{self, Bound};
+use crate::transport::inherit::GivenSockets;
 use crate::transport::inner::{Inner, InnerAddress, reached_at};
 use crate::transport::listener::OwnProcessTrust;
 use crate::transport::listening::LoopSocket;
 use crate::transport::socket_file::SocketFiles;
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use weir_http1::Networks;
 use weir_plan::{Http, Listen, LogFormat, Point, Spec, levels, with_inner};
@@ -240,8 +240,8 @@ fn bind(
     options: &Options,
 ) -> Result<(Option<u16>, Option<InnerAddress>), Error> {
     let NewListener { name, listen, level, .. } = new;
-    let given = options.inherited.as_ref().map(|all| all.take(&listen.addr)).unwrap_or_default();
-    if !given.is_empty() {
+    let given = options.inherited.as_ref().map(|all| all.take(&listen.addr)).transpose()?.unwrap_or_default();
+    if !given.sockets.is_empty() {
         return take(opened, new, number, given);
     }
     // In a verification ports are free ones, and each loop has one of its own, so that a request can meet the loop
@@ -273,15 +273,15 @@ fn take(
     opened: &mut BoundListeners,
     new: &NewListener<'_>,
     number: usize,
-    given: Vec<OwnedFd>,
+    mut given: GivenSockets,
 ) -> Result<(Option<u16>, Option<InnerAddress>), Error> {
     let NewListener { name, listen, level, .. } = new;
     let loops = opened.sockets.len().max(1);
-    let mut more = Vec::new();
-    for at in given.len()..loops {
-        more.push(given[at % given.len()].try_clone()?);
+    let count = given.sockets.len();
+    for at in count..loops {
+        given.sockets.push(given.sockets[at % count].try_clone()?);
     }
-    let bound = bind::given(&listen.addr, given.into_iter().chain(more).collect(), *level, &opened.files)
+    let bound = bind::given(&listen.addr, given, *level, &opened.files)
         .map_err(|e| Error::Listen(bind::CannotListen { addr: listen.addr.clone(), why: e.to_string() }))?;
     let (port, addr) = match &bound {
         Bound::Tcp(_, address) => (Some(address.port()), address.to_string()),

@@ -22,6 +22,7 @@ use crate::upstream::names::Following;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -355,6 +356,11 @@ impl Reloader {
     /// Reopens log files.
     pub fn reopen_logs(&self) {
         lock(&self.state).logs.all().for_each(AccessLog::reopen);
+    }
+
+    /// Copies of the sockets that the parent keeps open, with their addresses.
+    pub fn kept_sockets(&self) -> Vec<(String, OwnedFd)> {
+        self.options.inherited.as_ref().map(|all| all.kept()).unwrap_or_default()
     }
 
     /// Writes the last lines.

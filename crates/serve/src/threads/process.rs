@@ -15,10 +15,11 @@ use crate::upstream::names::Audience;
 use crate::verify_run::VerifyRun;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use weir_net::io::clock::Clock;
@@ -61,6 +62,8 @@ pub(crate) struct Process {
     pub drained: Box<[AtomicU32]>,
     /// Whether another process accepts in its place.
     pub replaced: AtomicBool,
+    /// The connection to the process that accepts in its place; it closes when this one ends.
+    pub successor: OnceLock<UnixStream>,
     /// The mailbox of the thread of the built-in servers.
     pub to_built_in: UnboundedSender<ToLoop>,
     /// Mailboxes: of the loops that serve, by their numbers, then of the owner.
@@ -152,6 +155,7 @@ impl Process {
             drain_said: AtomicBool::new(false),
             drained: (0..MOST_LAYERS).map(|_| AtomicU32::new(0)).collect(),
             replaced: AtomicBool::new(false),
+            successor: OnceLock::new(),
             to_built_in: mail.to_built_in,
             mail: mail.threads,
         }

@@ -1,5 +1,6 @@
 //! Listening sockets, one for each loop of a listener, and the errors of binding them.
 
+use crate::transport::inherit::GivenSockets;
 use crate::transport::settings::TCP;
 use crate::transport::socket_file::{SocketFile, SocketFiles};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -7,7 +8,6 @@ use std::fmt;
 use std::fs::{File, Permissions};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -109,13 +109,17 @@ fn tcp(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Uses sockets that already listen at a listener's address; the file of a Unix socket joins `files`.
-pub(crate) fn given(addr: &str, sockets: Vec<OwnedFd>, level: u32, files: &SocketFiles) -> io::Result<Bound> {
+/// Uses sockets that already listen at a listener's address; the file of a Unix socket joins `files`, unless it is
+/// the parent's.
+pub(crate) fn given(addr: &str, given: GivenSockets, level: u32, files: &SocketFiles) -> io::Result<Bound> {
+    let GivenSockets { sockets, are_kept } = given;
     let nonblocking = |socket: &Socket| socket.set_nonblocking(true);
     let sockets: Vec<Socket> = sockets.into_iter().map(Socket::from).collect();
     sockets.iter().try_for_each(nonblocking)?;
     if let Some(path) = addr.strip_prefix("unix:") {
-        files.add(level, SocketFile::from_path(Path::new(path))?);
+        if !are_kept {
+            files.add(level, SocketFile::from_path(Path::new(path))?);
+        }
         return Ok(Bound::Unix(sockets.into_iter().map(Into::into).collect()));
     }
     let Some(first) = sockets.first() else { return Err(io::ErrorKind::NotFound.into()) };

@@ -13,15 +13,27 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The sockets that no listener has taken yet.
+/// The sockets that no listener has taken yet, and those that the parent keeps open.
 #[derive(Default)]
 pub struct Inherited(Mutex<Vec<InheritedSocket>>);
+
+/// The sockets of a listener's address.
+#[derive(Debug, Default)]
+pub(crate) struct GivenSockets {
+    pub sockets: Vec<OwnedFd>,
+    /// Whether the parent keeps them open: the file of a Unix socket is the parent's.
+    pub are_kept: bool,
+}
 
 struct InheritedSocket {
     /// The address as its former owner wrote it, if known.
     written: Option<String>,
     address: ListenAddress,
     socket: OwnedFd,
+    /// Whether the parent of this process, or of its predecessor, keeps it open. It stays here when a listener takes
+    /// it, since nothing could be bound at its address after that listener was removed.
+    is_kept: bool,
+    is_taken: bool,
 }
 
 /// The address of a listening socket.
@@ -47,36 +59,85 @@ impl fmt::Debug for Inherited {
 }
 
 impl Inherited {
-    /// Adds a socket; `written`: the address as its former owner's file has it.
+    /// Adds the socket of a predecessor; `written`: the address as its file has it.
     ///
     /// # Errors
     /// It is not a listening stream socket.
     pub fn add(&self, socket: OwnedFd, written: Option<String>) -> io::Result<()> {
+        self.insert(socket, written, false)
+    }
+
+    /// Adds a socket that the parent keeps open.
+    ///
+    /// # Errors
+    /// It is not a listening stream socket.
+    pub fn add_kept(&self, socket: OwnedFd) -> io::Result<()> {
+        self.insert(socket, None, true)
+    }
+
+    fn insert(&self, socket: OwnedFd, written: Option<String>, is_kept: bool) -> io::Result<()> {
         if socket_type(&socket)? != SocketType::STREAM || !socket_acceptconn(&socket)? {
             return Err(io::Error::other("it is not a listening stream socket"));
         }
         // Children must not inherit it, which its sender may not have set.
         fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
         let address = listen_address(&getsockname(&socket)?)?;
-        self.given().push(InheritedSocket { written, address, socket });
+        self.given().push(InheritedSocket { written, address, socket, is_kept, is_taken: false });
         Ok(())
     }
 
+    /// Adds those of another that have an address of their own.
+    pub fn join(&self, other: &Inherited) {
+        let mut all = self.given();
+        for one in other.given().drain(..) {
+            if !all.iter().any(|here| here.address == one.address) {
+                all.push(one);
+            }
+        }
+    }
+
     /// Takes the sockets of a listener's address; if there are none, it has to bind.
-    pub(crate) fn take(&self, addr: &str) -> Vec<OwnedFd> {
+    ///
+    /// # Errors
+    /// There is no descriptor left for a copy.
+    pub(crate) fn take(&self, addr: &str) -> io::Result<GivenSockets> {
         let wanted = match addr.strip_prefix("unix:") {
             Some(path) => Some(ListenAddress::Unix(path.into())),
             None => resolve(addr).ok().filter(|address| address.port() != 0).map(ListenAddress::Tcp),
         };
-        let fits = |one: &mut InheritedSocket| {
+        let fits = |one: &InheritedSocket| {
             one.written.as_deref() == Some(addr) || Some(&one.address) == wanted.as_ref()
         };
-        self.given().extract_if(.., fits).map(|given| given.socket).collect()
+        let mut given = GivenSockets::default();
+        let mut all = self.given();
+        for one in all.iter_mut().filter(|one| one.is_kept) {
+            if fits(one) {
+                (one.is_taken, given.are_kept) = (true, true);
+                given.sockets.push(one.socket.try_clone()?);
+            }
+        }
+        given.sockets.extend(all.extract_if(.., |one| !one.is_kept && fits(one)).map(|one| one.socket));
+        Ok(given)
     }
 
-    /// The addresses of the sockets that no listener has taken.
+    /// Takes the sockets of a predecessor that no listener has taken, with their addresses.
+    pub(crate) fn take_left(&self) -> Vec<(String, OwnedFd)> {
+        let left = self.given().extract_if(.., |one| !one.is_kept).collect::<Vec<_>>();
+        left.into_iter().map(|one| (one.address.to_string(), one.socket)).collect()
+    }
+
+    /// Copies of the sockets that the parent keeps open, with their addresses.
+    pub(crate) fn kept(&self) -> Vec<(String, OwnedFd)> {
+        let all = self.given();
+        let kept = all.iter().filter(|one| one.is_kept);
+        kept.filter_map(|one| Some((one.address.to_string(), one.socket.try_clone().ok()?))).collect()
+    }
+
+    /// The addresses of the sockets that no listener has ever taken.
     pub fn left(&self) -> Vec<String> {
-        let mut left: Vec<String> = self.given().iter().map(|given| given.address.to_string()).collect();
+        let all = self.given();
+        let left = all.iter().filter(|one| !one.is_taken);
+        let mut left: Vec<String> = left.map(|one| one.address.to_string()).collect();
         left.dedup();
         left
     }
@@ -109,10 +170,26 @@ mod tests {
         let other = TcpListener::bind("127.0.0.1:0").expect("a port");
         all.add(other.into(), Some("127.0.0.1:0".to_owned())).expect("it listens");
         assert!(all.add(UdpSocket::bind("127.0.0.1:0").expect("a port").into(), None).is_err());
-        assert_eq!(all.take("127.0.0.1:1").len(), 0);
-        assert_eq!((all.take(&address).len(), all.take(&address).len()), (1, 0));
+        let take = |addr: &str| all.take(addr).expect("descriptors").sockets.len();
+        assert_eq!(take("127.0.0.1:1"), 0);
+        assert_eq!((take(&address), take(&address)), (1, 0));
         assert_eq!(all.left().len(), 1);
-        assert_eq!(all.take("127.0.0.1:0").len(), 1, "as its former owner wrote it");
+        assert_eq!(take("127.0.0.1:0"), 1, "as its former owner wrote it");
         assert!(all.left().is_empty());
+    }
+
+    #[test]
+    fn a_socket_of_the_parent_can_be_taken_again() {
+        let all = Inherited::default();
+        let one = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = one.local_addr().expect("its address").to_string();
+        all.add_kept(one.into()).expect("it listens");
+        assert_eq!(all.left(), [address.as_str()]);
+        for _ in 0..2 {
+            let given = all.take(&address).expect("descriptors");
+            assert_eq!((given.sockets.len(), given.are_kept), (1, true));
+        }
+        assert!(all.left().is_empty() && all.take_left().is_empty());
+        assert_eq!(all.kept().len(), 1);
     }
 }

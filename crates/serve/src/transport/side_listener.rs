@@ -41,12 +41,13 @@ impl SideListener {
     /// # Errors
     /// Those of [`SideListener::bind`].
     pub fn take_or_bind(addr: &str, given: Option<&Inherited>) -> Result<SideListener, CannotListen> {
-        let Some(socket) = given.map(|all| all.take(addr)).unwrap_or_default().pop() else {
-            return SideListener::bind(addr, false);
-        };
-        let files = SocketFiles::default();
         let why = |e: io::Error| CannotListen { addr: addr.to_owned(), why: e.to_string() };
-        match bind::given(addr, vec![socket], 0, &files).map_err(why)? {
+        let given = given.map(|all| all.take(addr)).transpose().map_err(why)?.unwrap_or_default();
+        if given.sockets.is_empty() {
+            return SideListener::bind(addr, false);
+        }
+        let files = SocketFiles::default();
+        match bind::given(addr, given, 0, &files).map_err(why)? {
             Bound::Tcp(mut sockets, address) => {
                 Ok(SideListener { tcp: sockets.pop(), unix: None, addr: address.to_string(), files })
             }

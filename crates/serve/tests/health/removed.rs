@@ -50,7 +50,7 @@ listen("127.0.0.1:0", lb.first(both, {limit}), http=http(drain_timeout="300ms"))
         for (number, request) in open.into_iter().enumerate() {
             let got = request.wait();
             // Cut off with the drain's end, or served by the other.
-            assert!(got.status == 0 || got.status == 503 || got.body == "b", "{limit}, {number}: {got:?}");
+            assert!(got.status == 502 || got.status == 503 || got.body == "b", "{limit}, {number}: {got:?}");
         }
         assert!(begun.elapsed() < LIMIT / 4, "{limit}: {:?}", begun.elapsed());
         assert_eq!(x.get().body, "b", "{limit}");
@@ -80,8 +80,8 @@ impl Drop for LogFile {
 #[test]
 fn what_is_cut_by_a_removal_is_said_to_be() {
     // Before a head and behind one: what the client saw is its status.
-    for (mode, status) in [(Mode::Hold, 0), (Mode::Half, 200)] {
-        let log = LogFile::new(if status == 0 { "head" } else { "body" });
+    for (mode, status) in [(Mode::Hold, 502), (Mode::Half, 200)] {
+        let log = LogFile::new(if status == 502 { "head" } else { "body" });
         let (a, b) = (Origin::new("a"), Origin::new("b"));
         let x = serve_whole(
             &format!(
@@ -95,7 +95,7 @@ fn what_is_cut_by_a_removal_is_said_to_be() {
         );
         a.answer(mode);
         let request = x.send("");
-        if status == 0 {
+        if status == 502 {
             until("it is inside", || a.inside().0 == 1);
         } else {
             until("a part has come", || request.is_answered());

@@ -75,7 +75,7 @@ fn a_request_on_its_way_is_answered_by_the_old_process_of_a_hand_over() {
     let ended = control.hands_over(&old);
     let predecessor = Predecessor::ask(&control.0).expect("it answers").expect("it is there");
     let new = successor(&text, &predecessor);
-    predecessor.relieve().expect("it listens");
+    predecessor.relieve(&new.remote()).expect("it listens");
     ended.join().expect("no panic").expect("it went well");
     drains_with_patience(clients);
     old.ends();

@@ -72,7 +72,7 @@ fn a_successor_takes_the_sockets_and_what_is_known_of_targets() {
     let new = successor(&of("lb.random"), &predecessor);
     assert_eq!(new.addr(), old.addr(), "the same sockets");
     new.heed(&predecessor);
-    predecessor.relieve().expect("it listens");
+    predecessor.relieve(&new.remote()).expect("it listens");
     ended.join().expect("no panic").expect("it went well");
     old.ends();
     assert_eq!(new.share("c", 30), 30, "a is out for an hour, b as long as it is wanted");
@@ -91,7 +91,7 @@ fn what_is_set_for_a_time_is_taken_back_by_the_successor() {
     let predecessor = Predecessor::ask(&control.0).expect("it answers").expect("it is there");
     let new = successor(&of, &predecessor);
     new.heed(&predecessor);
-    predecessor.relieve().expect("it listens");
+    predecessor.relieve(&new.remote()).expect("it listens");
     ended.join().expect("no panic").expect("it went well");
     old.ends();
     let by_hand = || new.remote().view(false).pools[0].targets[0].admin;
@@ -110,7 +110,7 @@ fn no_request_is_lost() {
             let ended = control.hands_over(&now);
             let predecessor = Predecessor::ask(&control.0).expect("it answers").expect("it is there");
             let new = successor(&text, &predecessor);
-            predecessor.relieve().expect("it listens");
+            predecessor.relieve(&new.remote()).expect("it listens");
             ended.join().expect("no panic").expect("it went well");
             std::mem::replace(&mut now, new).ends();
         }

@@ -26,6 +26,9 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     let NewTopology { point, serving, nodes: chosen, plan } = source.load()?;
     let predecessor = predecessor(args)?;
     let inherited = predecessor.as_ref().map(|p| p.sockets.clone()).or_else(|| given.clone());
+    if let (Some(predecessor), Some(given)) = (&predecessor, &given) {
+        predecessor.sockets.join(given);
+    }
     let admin = administered::bind(args, inherited.clone(), predecessor.is_some())?;
     let loops = args.loops.map(usize::from);
     let is_file = args.file.as_os_str() != "-";
@@ -78,7 +81,7 @@ fn relieve(predecessor: Option<Predecessor>, running: &Running, admin: Option<&w
     }
     supervised::relieves();
     // It may have exited meanwhile.
-    let _ = predecessor.relieve();
+    let _ = predecessor.relieve(&running.remote());
 }
 
 /// The topology file of the command line, read now and whenever a reload is asked for.

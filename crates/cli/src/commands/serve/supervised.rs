@@ -16,7 +16,7 @@ pub(super) fn inherited() -> Result<Option<Arc<Inherited>>, Failure> {
     for at in 0..given.len() {
         let tcp = given.take_tcp_listener(at).ok().flatten().map(Into::into);
         let socket = tcp.or_else(|| given.take_unix_listener(at).ok().flatten().map(Into::into));
-        let added = socket.map(|socket| all.add(socket, None));
+        let added = socket.map(|socket| all.add_kept(socket));
         if !matches!(added, Some(Ok(()))) {
             return Err(Failure::Environment(format!(
                 "socket {} of LISTEN_FDS is not a listening stream socket; weir accepts sockets of ListenStream= only",
