@@ -22,7 +22,7 @@ pub(crate) async fn answer(
     form: Form,
 ) -> Result<Answer, Unanswered> {
     let path = request.uri().path().to_owned();
-    let changes = matches!(&path[..], "/reload" | "/drain") || path.starts_with("/targets/");
+    let changes = matches!(&path[..], "/reload" | "/upgrade" | "/drain") || path.starts_with("/targets/");
     if !changes {
         let known = ["/", "/events", "/healthz", "/ready", "/metrics", "/topology", "/config"];
         return Ok(if known.contains(&&path[..]) { form.only("GET", &path) } else { unknown(form, &path) });
@@ -41,6 +41,10 @@ pub(crate) async fn answer(
         "/reload" => match server.watcher.reload().await? {
             Ok(what) => form.sentence(StatusCode::OK, &what),
             Err(why) => form.sentence(StatusCode::CONFLICT, &why.to_string()),
+        },
+        "/upgrade" => match server.watcher.upgrade().await? {
+            Ok(what) => form.sentence(StatusCode::OK, &what),
+            Err(why) => form.sentence(StatusCode::CONFLICT, &why),
         },
         "/drain" => {
             server.watcher.ask(|served| served.drain()).await?;

@@ -47,7 +47,7 @@ async fn get(server: &Server, request: &Request<Incoming>, form: Form) -> Result
         "/config" => {
             server.watcher.ask(|served| json(&topology::config(&served.file(), &served.config()))).await?
         }
-        path @ ("/reload" | "/drain") => form.only("POST", path),
+        path @ ("/reload" | "/upgrade" | "/drain") => form.only("POST", path),
         path if path.starts_with("/targets/") => form.only("POST", path),
         path => unknown(form, path),
     })

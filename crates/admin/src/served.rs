@@ -24,6 +24,12 @@ pub trait Service: Send + Sync + 'static {
     /// # Errors
     /// Why what is served stays.
     fn reload(&self) -> Result<String, ReloadError>;
+    /// Starts the program anew, which takes over from this process; returns what happened, in a sentence. It may take
+    /// minutes.
+    ///
+    /// # Errors
+    /// Why this process goes on, in a sentence.
+    fn upgrade(&self) -> Result<String, String>;
     /// Ends it, as SIGTERM does.
     fn drain(&self);
     /// Sets a target, or all of a site.

@@ -72,6 +72,11 @@ impl Watcher {
         self.ask_among(&self.reloads, |served| served.reload()).await
     }
 
+    /// Starts the program anew, in place of this process.
+    pub async fn upgrade(&self) -> Result<Result<String, String>, Unanswered> {
+        self.ask_among(&self.reloads, |served| served.upgrade()).await
+    }
+
     /// Asks the served topology, on a thread that may wait.
     pub async fn ask<T: Send + 'static>(
         &self,

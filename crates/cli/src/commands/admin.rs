@@ -52,6 +52,8 @@ pub(crate) enum AdminCommand {
     Targets,
     /// Read the file again, and serve it if nothing is wrong with it
     Reload,
+    /// Start the program anew, which takes over from this process, as SIGUSR2 does
+    Upgrade,
     /// Drain and stop, as SIGTERM does
     Drain,
     /// Set a target's state or weight by hand
@@ -101,6 +103,7 @@ pub(crate) fn run(args: &Admin) -> Result<(), Failure> {
         }
         AdminCommand::Targets => print(&client::targets(&json(&client, "/topology")?)),
         AdminCommand::Reload => changed(post(&client, "/reload", String::new())?, as_json),
+        AdminCommand::Upgrade => changed(post(&client, "/upgrade", String::new())?, as_json),
         AdminCommand::Drain => changed(post(&client, "/drain", String::new())?, as_json),
         AdminCommand::Set(set) => {
             let path = Client::path_of(&set.pool, &set.target);

@@ -366,3 +366,44 @@ fn a_killed_target_is_seen_red_with_the_reason_within_two_events() {
     );
     assert_eq!(browser.value("document.querySelectorAll('svg.graph .is-warn').length > 0"), true);
 }
+
+/// Clients that say nothing, half a request, or read no `/events`, renewed without end: probes, hand-overs and changes
+/// are answered all the while.
+#[test]
+fn silent_clients_keep_nobody_out() {
+    let origin = answering();
+    let (weir, admin, control) = administered(&apps(&[&origin]), &[]);
+    let ends = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for kind in 0..3 {
+            let (admin, ends, control) = (&admin, &ends, control.strip_prefix("unix:").expect("a path"));
+            scope.spawn(move || {
+                let (mut open, mut local) =
+                    (std::collections::VecDeque::new(), std::collections::VecDeque::new());
+                while !ends.load(Ordering::SeqCst) {
+                    if let Ok(mut stream) = TcpStream::connect(admin) {
+                        // What was closed already takes nothing.
+                        let _ = match kind {
+                            0 => Ok(()),
+                            1 => stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: 127.0"),
+                            _ => stream.write_all(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"),
+                        };
+                        open.push_back(stream);
+                    }
+                    local.extend(std::os::unix::net::UnixStream::connect(control));
+                    open.drain(..open.len().saturating_sub(200));
+                    local.drain(..local.len().saturating_sub(200));
+                }
+            });
+        }
+        for _ in 0..20 {
+            assert_eq!(get(&admin, "/healthz").0, 200);
+            assert_eq!(get(&admin, "/ready").0, 200);
+            let by_control =
+                run(&["admin", "status", "--control", control.strip_prefix("unix:").expect("a path")]);
+            by_control.succeeds();
+        }
+        ends.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(weir.get("/").body_text(), "here");
+}

@@ -84,12 +84,67 @@ fn another_process_takes_the_place_of_one() {
     assert!(wrong.is_empty(), "of {asked}: {wrong:?}");
     let new = now.expect("it took over");
     assert_eq!(new.get("/").body_text(), "new");
-    assert_eq!(json(&format!("unix:{control}"), "/config")["generation"], 0, "the path is the new one's");
+    assert_eq!(json(&format!("unix:{control}"), "/config")["generation"], 1, "the path is the new one's");
     run(&["admin", "reload", "--control", &control]).succeeds();
     run(&["admin", "drain", "--control", &control]).succeeds();
     let mut new = new;
     assert_eq!(new.ends(), Some(0), "{}", new.err());
     assert!(!std::path::Path::new(&control).exists(), "it goes with its process");
+}
+
+/// By a signal and by the admin interface: the program starts anew as a child, and takes over.
+#[test]
+fn the_program_starts_anew_in_its_own_place() {
+    let scratch = Scratch::new("upgrade");
+    let control = scratch.path("control");
+    let mut first = Weir::with(&answers("first"), &["--control", &control], 1);
+    let at = first.addr("web").to_owned();
+    let ask = || get(&at, "/").1;
+    let generation = || json(&format!("unix:{control}"), "/config")["generation"].clone();
+    assert_eq!(ask(), "first");
+    // A file that cannot be served ends the new process; the old one goes on and says why.
+    let file = first.scratch.file("topology.star", "nothing at all\n");
+    first.signal(Signal::USR2);
+    assert!(until(|| first.err().contains("this process goes on")), "{}", first.err());
+    run(&["admin", "upgrade", "--control", &control]).fails(1, "before it accepted");
+    assert_eq!((ask().as_str(), generation()), ("first", 0.into()));
+    std::fs::write(&file, answers("second")).expect("it can be written");
+    first.signal(Signal::USR2);
+    assert_eq!(first.ends(), Some(0), "{}", first.err());
+    assert_eq!((ask().as_str(), generation()), ("second", 1.into()));
+    std::fs::write(&file, answers("third")).expect("it can be written");
+    let said = run(&["admin", "upgrade", "--control", &control]);
+    let said = said.succeeds();
+    assert!(said.contains("has taken over"), "{said}");
+    assert!(until(|| ask() == "third"));
+    run(&["admin", "drain", "--control", &control]).succeeds();
+    assert!(until(|| !std::path::Path::new(&control).exists()), "the last one ends too");
+}
+
+#[test]
+fn an_upgrade_without_a_control_socket_is_refused() {
+    let weir = Weir::with(&answers("one"), &[], 1);
+    weir.signal(Signal::USR2);
+    assert!(until(|| weir.err().contains("start weir with --control PATH")), "{}", weir.err());
+    assert_eq!(weir.get("/").body_text(), "one");
+}
+
+/// Signals that are for later do not end a process that starts.
+#[test]
+fn a_signal_during_the_start_is_heeded_after_it() {
+    let scratch = Scratch::new("early");
+    let slow = format!("x = [i * i for i in range(3000000)]\n{}", answers("one"));
+    let file = scratch.file("topology.star", slow);
+    let mut command = weir();
+    command.args(["serve", &file]);
+    let weir = Weir::begin(command, Scratch::new("early-weir"));
+    // Until it handles signals, which is its first deed: the mask says so, and no time.
+    assert!(until(|| weir.catches(Signal::HUP) && weir.catches(Signal::USR1)));
+    weir.signal(Signal::USR1);
+    weir.signal(Signal::HUP);
+    let weir = weir.has_begun(1);
+    assert!(until(|| weir.err().contains("reload: ")), "{}", weir.err());
+    assert_eq!(weir.get("/").body_text(), "one");
 }
 
 #[test]

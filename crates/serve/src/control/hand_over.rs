@@ -46,6 +46,9 @@ struct Offer {
     /// Whether the parent keeps each of them open; from an older process nothing.
     #[serde(default)]
     kept: Vec<bool>,
+    /// The number of its generation.
+    #[serde(default)]
+    generation: u32,
     snapshot: Snapshot,
 }
 
@@ -55,6 +58,8 @@ pub struct Predecessor {
     stream: UnixStream,
     /// Its listening sockets.
     pub sockets: Arc<Inherited>,
+    /// The number of its generation, after which those of its successor are counted.
+    pub generation: u32,
     pub(crate) snapshot: Snapshot,
 }
 
@@ -115,7 +120,7 @@ impl Predecessor {
                 _ => sockets.add(socket, Some(written)).map_err(gone)?,
             }
         }
-        Ok(Some(Predecessor { stream, sockets, snapshot: offer.snapshot }))
+        Ok(Some(Predecessor { stream, sockets, generation: offer.generation, snapshot: offer.snapshot }))
     }
 
     /// Reports that the new process accepts: the old one may drain. Until that has ended, clients of its sockets that
@@ -189,7 +194,8 @@ impl Remote {
         all.retain(|(_, socket)| !kept.iter().any(|(_, other)| is_same_address(socket, other)));
         let are_kept = std::iter::repeat_n(false, all.len()).chain(kept.iter().map(|_| true)).collect();
         let (written, sockets): (Vec<String>, Vec<OwnedFd>) = all.into_iter().chain(kept).unzip();
-        let offer = Offer { sockets: written, kept: are_kept, snapshot: self.snapshot() };
+        let (generation, snapshot) = (self.config().generation, self.snapshot());
+        let offer = Offer { sockets: written, kept: are_kept, generation, snapshot };
         let line = serde_json::to_vec(&offer).map_err(|e| failed(e.into()))?;
         stream.set_nonblocking(false).map_err(failed)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;

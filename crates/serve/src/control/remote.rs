@@ -45,6 +45,11 @@ impl Remote {
         self.draining.load(Ordering::Relaxed)
     }
 
+    /// Whether another process accepts in its place.
+    pub fn is_replaced(&self) -> bool {
+        self.process.replaced.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn process(&self) -> &Process {
         &self.process
     }

@@ -73,8 +73,15 @@ pub fn start(
     let (built_in, servers) =
         built_in_servers(run.as_deref(), mail.handed, &mut bound.inner, &mut mail.inboxes)?;
     let state = Arc::new(ProcessState::new(mail.notices.into()));
-    let mut blueprint =
-        Blueprint::new(0, point.clone(), serving.clone(), sticky_keys, &state, root.clock.now(), draws);
+    let mut blueprint = Blueprint::new(
+        options.generation,
+        point.clone(),
+        serving.clone(),
+        sticky_keys,
+        &state,
+        root.clock.now(),
+        draws,
+    );
     blueprint.inner = bound.inner;
     let audience: Arc<dyn Audience> = Arc::new(mail.mail.clone());
     let following = Following {

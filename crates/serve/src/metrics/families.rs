@@ -68,7 +68,7 @@ macro_rules! families {
 
 families! {
     BuildInfo Info Most "weir_build_info" ["version"] "The version of weir.";
-    ConfigGeneration Gauge Most "weir_config_generation" [] "The generation of the topology that is served: 0 at the start, one more with each reload that was applied.";
+    ConfigGeneration Gauge Most "weir_config_generation" [] "The generation of the topology that is served: 0 at the start, one more with each reload that was applied and each hand-over.";
     ConfigReloads Counter Sum "weir_config_reloads_total" ["result"] "Reloads, by result.";
 
     Requests Counter Sum "weir_requests_total" ["listener", "method", "code", "protocol"] "Finished requests, each once, by the status that the client saw: 499 if its answer was incomplete, none without the head of one, other above 599.";

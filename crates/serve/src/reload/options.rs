@@ -31,6 +31,8 @@ pub struct Options {
     pub source: Option<Arc<dyn Source>>,
     /// Inherited listening sockets.
     pub inherited: Option<Arc<Inherited>>,
+    /// The number of the first generation: 0, or the one after a predecessor's.
+    pub generation: u32,
 }
 
 /// A listener that accepts.

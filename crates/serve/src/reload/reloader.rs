@@ -134,7 +134,7 @@ impl Reloader {
         options: Options,
     ) -> io::Result<Arc<Reloader>> {
         let config = Config {
-            generation: 0,
+            generation: options.generation,
             plan: options.plan.clone(),
             at_unix_ms: now_unix_ms(),
             last_reload: None,
@@ -142,6 +142,7 @@ impl Reloader {
             waits_for_hand_over: Vec::new(),
             warnings: state.current.certificates.warnings.clone(),
         };
+        process.metrics.generation.store(u64::from(options.generation), Ordering::Relaxed);
         process.errors.warn(&config.warnings);
         let reloader = Arc::new(Reloader {
             process,

@@ -1,11 +1,13 @@
 //! Another process (here: another instance in this one) takes the place of a running one under load.
 
-use super::load::{file, server, servers, two_loops, under_load};
-use super::support::{Mode, Origin, RunningBalancer, serve_whole, until};
-use std::io::Read;
+use super::load::{Client, file, server, servers, two_loops, under_load};
+use super::support::{LIMIT, Mode, Origin, RunningBalancer, serve_whole, until};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use weir_serve::{HAND_OVER, HandOverError, Options, Predecessor, SetTarget, TargetState};
+use std::sync::Arc;
+use weir_serve::{HAND_OVER, HandOverError, Inherited, Options, Predecessor, SetTarget, TargetState};
 
 /// A path of this test's own, removed at the end.
 pub(crate) struct Control(pub(crate) PathBuf);
@@ -136,4 +138,63 @@ fn a_successor_that_dies_changes_nothing() {
         assert_eq!(old.bodies(20).len(), 20);
         assert!(old.bodies(20).iter().all(|name| name == "a"));
     }
+}
+
+#[test]
+fn a_socket_without_a_listener_refuses_until_the_old_process_has_ended() {
+    let a = Origin::new("a");
+    let second = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
+    let one = file(&server(&a));
+    let both = format!("{one}listen(\"{second}\", {}, name = \"second\")\n", server(&a));
+    let control = Control::new("left");
+    let old = serve_whole(&both, Options { generation: 3, ..two_loops() });
+    a.answer(Mode::Hold);
+    let held = old.send("");
+    until("it is inside", || a.inside().0 == 1);
+    let ended = control.hands_over(&old);
+    let predecessor = Predecessor::ask(&control.0).expect("it answers").expect("it is there");
+    assert_eq!(predecessor.generation, 3);
+    let new = successor(&one, &predecessor);
+    predecessor.relieve(&new.remote()).expect("it listens");
+    ended.join().expect("no panic").expect("it went well");
+    let mut silent = TcpStream::connect(second).expect("it is accepted");
+    let mut text = String::new();
+    let mut asks = TcpStream::connect(second).expect("it is accepted");
+    asks.set_read_timeout(Some(LIMIT)).expect("a timeout");
+    asks.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("it is sent");
+    asks.read_to_string(&mut text).expect("the whole answer");
+    assert!(text.starts_with("HTTP/1.1 503") && text.contains("Connection: close"), "{text:?}");
+    a.answer(Mode::Status(200));
+    assert_eq!(held.wait().status, 200);
+    old.ends();
+    until("the socket is closed", || TcpStream::connect(second).is_err());
+    silent.set_read_timeout(Some(LIMIT)).expect("a timeout");
+    assert!(!matches!(silent.read(&mut [0]), Ok(1..)), "a client that sends nothing gets nothing");
+    assert_eq!(new.get().status, 200);
+}
+
+#[test]
+fn a_socket_of_the_parent_outlives_its_listener() {
+    let kept = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let addr = kept.local_addr().expect("its address");
+    let inherited = Arc::new(Inherited::default());
+    inherited.add_kept(kept.try_clone().expect("a copy").into()).expect("it listens");
+    let one = file("respond(200, body = \"first\")");
+    let both = format!("{one}listen(\"{addr}\", respond(200, body = \"second\"), name = \"second\")\n");
+    let x = serve_whole(&both, Options { inherited: Some(inherited), ..two_loops() });
+    for _ in 0..3 {
+        assert_eq!(Client::new(addr).get(), Some((200, "second".to_owned())));
+        x.reload(&one).expect("it can be served");
+        x.reload(&both).expect("the socket can be taken again");
+    }
+    let control = Control::new("kept");
+    x.reload(&one).expect("it can be served");
+    let ended = control.hands_over(&x);
+    let predecessor = Predecessor::ask(&control.0).expect("it answers").expect("it is there");
+    let new = successor(&one, &predecessor);
+    predecessor.relieve(&new.remote()).expect("it listens");
+    ended.join().expect("no panic").expect("it went well");
+    x.ends();
+    new.reload(&both).expect("it was handed over, though no listener had it");
+    assert_eq!(Client::new(addr).get(), Some((200, "second".to_owned())));
 }

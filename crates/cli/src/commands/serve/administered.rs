@@ -1,6 +1,7 @@
 //! The admin interface of the served topology: adapts [`weir_serve::Remote`] to [`weir_admin::Served`].
 
 use super::Serve;
+use super::upgrade::Upgrade;
 use crate::failure::Failure;
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -17,6 +18,7 @@ struct Process {
     remote: Remote,
     /// The name of the topology file.
     file: String,
+    upgrade: Arc<Upgrade>,
 }
 
 /// Binds the requested sockets before anything is served, so that errors with them are reported first.
@@ -38,9 +40,14 @@ pub(super) fn bind(
 }
 
 /// Starts to answer.
-pub(super) fn start(bound: Bound, remote: &Remote, file: &Path) -> Result<Admin, Failure> {
+pub(super) fn start(
+    bound: Bound,
+    remote: &Remote,
+    file: &Path,
+    upgrade: Arc<Upgrade>,
+) -> Result<Admin, Failure> {
     let name = file.file_name().unwrap_or(file.as_os_str());
-    let process = Process { remote: remote.clone(), file: name.to_string_lossy().into_owned() };
+    let process = Process { remote: remote.clone(), file: name.to_string_lossy().into_owned(), upgrade };
     bound.start(Arc::new(process)).map_err(not_started)
 }
 
@@ -75,6 +82,10 @@ impl Service for Process {
 
     fn reload(&self) -> Result<String, ReloadError> {
         self.remote.reload()
+    }
+
+    fn upgrade(&self) -> Result<String, String> {
+        self.upgrade.run(&self.remote)
     }
 
     fn drain(&self) {

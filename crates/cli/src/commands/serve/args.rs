@@ -16,7 +16,7 @@ Examples:
 Prints `listening NAME ADDRESS` for each listener once it accepts, then `admin ADDRESS` and
 `control ADDRESS` (on standard error where an access log goes to standard output).
 SIGTERM and SIGINT drain and exit with 0; a second one ends at once. SIGHUP reads the file again,
-SIGUSR1 opens log files anew.
+SIGUSR1 opens log files anew, SIGUSR2 starts the program anew in place of this process (with --control).
 
 Standard error reports target state changes, DNS problems and failed requests (at most ten lines per second
 each); with --quiet only failed requests.")]

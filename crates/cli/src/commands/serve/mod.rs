@@ -4,23 +4,28 @@
 mod administered;
 mod args;
 mod supervised;
+mod upgrade;
 
 pub(crate) use args::Serve;
 
 use crate::args::File;
 use crate::failure::Failure;
 use crate::input;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::sync::Arc;
+use upgrade::Upgrade;
 use weir_plan::Plan;
 use weir_plan::serving::{Serving, serving};
 use weir_plan::{NodeId, Point, Spec, listeners, with_inner};
 use weir_serve::{NewTopology, Predecessor, ReloadError, Remote, Running, Source, explain};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
-    // First: a child would inherit these sockets.
+    // First: a signal that arrives before anything is served is heeded after that.
+    let signals = early_signals()?;
+    let upgrade = Arc::new(Upgrade::new(args));
+    // A child would inherit these sockets.
     let given = supervised::inherited()?;
     let source = FromFile { file: args.file(), inject: args.inject, listeners: args.listeners.clone() };
     let NewTopology { point, serving, nodes: chosen, plan } = source.load()?;
@@ -38,14 +43,16 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
         plan,
         source: is_file.then(|| Arc::new(source.quietly()) as Arc<dyn Source>),
         inherited,
+        generation: predecessor.as_ref().map_or(0, |before| before.generation.saturating_add(1)),
         ..Default::default()
     };
     let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(not_started)?;
     let remote = running.remote();
     supervised::all_taken(given.as_ref()).inspect_err(|_| remote.abandon())?;
-    let admin = admin.map(|bound| administered::start(bound, &remote, &args.file)).transpose()?;
+    let admin =
+        admin.map(|bound| administered::start(bound, &remote, &args.file, upgrade.clone())).transpose()?;
     let abandon = admin.as_ref().map(weir_admin::Admin::abandon);
-    obey_signals(remote.clone(), move || abandon.iter().for_each(|abandon| abandon()))
+    obey_signals(signals, remote.clone(), upgrade, move || abandon.iter().for_each(|abandon| abandon()))
         .and_then(|()| running.check_room().map_err(|e| Failure::Environment(e.to_string())))
         .inspect_err(|_| remote.abandon())?;
     relieve(predecessor, &running, admin.as_ref());
@@ -147,12 +154,25 @@ fn tell_listening(running: &Running, admin: Option<&weir_admin::Admin>, to_stder
     }
 }
 
-/// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs, SIGHUP reads the file again.
-/// `abandon`: what else must not be left behind is removed.
-fn obey_signals(remote: Remote, abandon: impl Fn() + Send + 'static) -> Result<(), Failure> {
-    let failed =
-        |e: std::io::Error| Failure::Environment(format!("cannot wait for signals: {}", explain(&e)));
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP]).map_err(failed)?;
+/// Signals that would end the process if they arrived while it starts, and that are meant for later. SIGTERM and SIGINT
+/// end it: nothing is served yet.
+fn early_signals() -> Result<Signals, Failure> {
+    Signals::new([SIGHUP, SIGUSR1, SIGUSR2]).map_err(no_signals)
+}
+
+fn no_signals(e: std::io::Error) -> Failure {
+    Failure::Environment(format!("cannot wait for signals: {}", explain(&e)))
+}
+
+/// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs, SIGHUP reads the file again, SIGUSR2
+/// starts the program anew. `abandon`: what else must not be left behind is removed.
+fn obey_signals(
+    mut signals: Signals,
+    remote: Remote,
+    upgrade: Arc<Upgrade>,
+    abandon: impl Fn() + Send + 'static,
+) -> Result<(), Failure> {
+    [SIGTERM, SIGINT].into_iter().try_for_each(|signal| signals.add_signal(signal)).map_err(no_signals)?;
     std::thread::Builder::new()
         .name("weir-signals".to_owned())
         .spawn(move || {
@@ -161,6 +181,12 @@ fn obey_signals(remote: Remote, abandon: impl Fn() + Send + 'static) -> Result<(
                 match signal {
                     SIGUSR1 => remote.reopen_logs(),
                     SIGHUP => remote.ask_reload(),
+                    SIGUSR2 => {
+                        // Other signals are obeyed meanwhile; what fails is in the error log.
+                        let (upgrade, remote) = (upgrade.clone(), remote.clone());
+                        let run = move || drop(upgrade.run(&remote));
+                        let _ = std::thread::Builder::new().name("weir-upgrade".to_owned()).spawn(run);
+                    }
                     _ if draining => {
                         remote.abandon();
                         abandon();
@@ -175,7 +201,7 @@ fn obey_signals(remote: Remote, abandon: impl Fn() + Send + 'static) -> Result<(
             }
         })
         .map(drop)
-        .map_err(failed)
+        .map_err(no_signals)
 }
 
 /// The one point of a plan, and what its nodes are when served. Hints go to standard error, unless `quiet`.

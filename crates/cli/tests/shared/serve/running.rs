@@ -74,7 +74,12 @@ impl Weir {
     }
 
     /// Runs a command that ends in `weir serve`, up to the line of its last listener.
-    pub(crate) fn run(mut command: Command, scratch: Scratch, listeners: usize) -> Weir {
+    pub(crate) fn run(command: Command, scratch: Scratch, listeners: usize) -> Weir {
+        Weir::begin(command, scratch).has_begun(listeners)
+    }
+
+    /// Starts a command that ends in `weir serve`.
+    pub(crate) fn begin(mut command: Command, scratch: Scratch) -> Weir {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
         let out = child.stdout.take().expect("piped");
@@ -95,8 +100,13 @@ impl Weir {
                 inside.lock().expect("no panic").push_str(&String::from_utf8_lossy(&bytes[..n]));
             }
         });
-        let mut weir = Weir { child, listening: Vec::new(), lines: Mutex::new(lines), err, scratch };
+        Weir { child, listening: Vec::new(), lines: Mutex::new(lines), err, scratch }
+    }
+
+    /// Waits for the line of its last listener.
+    pub(crate) fn has_begun(mut self, listeners: usize) -> Weir {
         let begun = Instant::now();
+        let weir = &mut self;
         while weir.listening.len() < listeners {
             let told = weir.line(Duration::from_millis(20)).into_iter();
             let told: Vec<String> = told.chain(weir.listening_on_stderr(listeners)).collect();
@@ -112,7 +122,15 @@ impl Weir {
                 weir.listening.push((name.to_owned(), addr.to_owned()));
             }
         }
-        weir
+        self
+    }
+
+    /// Whether it has a handler for a signal.
+    pub(crate) fn catches(&self, signal: Signal) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        mask & 1 << (signal.as_raw() - 1) != 0
     }
 
     /// The lines of `listeners` listeners on standard error, where they are if a log goes to standard output; none until all are.
