@@ -30,6 +30,25 @@ impl Address {
         self.port() == Some(0)
     }
 
+    /// Whether two listeners at these addresses want the same port of this machine: one address, or all addresses and
+    /// any of the same family (`[::]` and `:PORT`: of both).
+    pub fn competes_with(&self, other: &Address) -> bool {
+        let of = |address: &Address| match address {
+            Address::Port(port) => Some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port))),
+            Address::Ip(at) => Some(*at),
+            Address::Name(..) | Address::Unix(_) => None,
+        };
+        let covers = |one: SocketAddr, other: SocketAddr| {
+            one.ip().is_unspecified() && (one.is_ipv6() || other.is_ipv4())
+        };
+        if self == other && !self.is_free_port() {
+            return true;
+        }
+        let (Some(one), Some(other)) = (of(self), of(other)) else { return false };
+        let is_shared = one.port() == other.port() && one.port() != 0;
+        is_shared && (one == other || covers(one, other) || covers(other, one))
+    }
+
     /// Its port; a Unix socket has none.
     pub fn port(&self) -> Option<u16> {
         match self {
@@ -184,5 +203,30 @@ mod tests {
         assert!(
             authority("a.example.com").is_err() && authority("*:443").is_err() && authority("a:0").is_err()
         );
+    }
+
+    #[test]
+    fn a_wildcard_competes_for_its_port() {
+        let competes = |one: &str, other: &str| {
+            let [one, other] = [one, other].map(|text| Address::parse(text).expect("an address"));
+            assert_eq!(one.competes_with(&other), other.competes_with(&one));
+            one.competes_with(&other)
+        };
+        for (one, other, expected) in [
+            ("127.0.0.1:80", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "0.0.0.0:80", true),
+            ("127.0.0.1:80", ":80", true),
+            ("[::1]:80", ":80", true),
+            ("[::1]:80", "[::]:80", true),
+            ("0.0.0.0:80", "[::]:80", true),
+            ("[::1]:80", "0.0.0.0:80", false),
+            ("127.0.0.1:80", "127.0.0.2:80", false),
+            ("127.0.0.1:80", "0.0.0.0:81", false),
+            ("127.0.0.1:0", ":0", false),
+            ("unix:/a", "unix:/a", true),
+            ("unix:/a", "unix:/b", false),
+        ] {
+            assert_eq!(competes(one, other), expected, "{one} {other}");
+        }
     }
 }

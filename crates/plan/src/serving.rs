@@ -6,6 +6,7 @@
 //! hedges, routes, splits, rate limits, rewriting, buffering and fixed answers are never part of one, since weir does them.
 //! A `weight` right behind a balancer is the balancer's, not the built-in server's, so two weights of one server are one.
 
+use crate::address::Address;
 use crate::circles::circles;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::{ClientAuth, Edge, NodeId, Point, Spec, TlsServer, levels, listeners};
@@ -60,6 +61,7 @@ pub fn serving_of(point: &Point, roots: &[NodeId], inject: bool) -> Result<Servi
     let roles = walk.roles;
     let mut wrong = refused(point, &roles, &reached);
     wrong.extend(unreachable(point));
+    wrong.extend(competing(point, roots));
     if !wrong.is_empty() {
         return Err(wrong);
     }
@@ -67,6 +69,26 @@ pub fn serving_of(point: &Point, roots: &[NodeId], inject: bool) -> Result<Servi
     let circles = circles(point).into_iter().map(|(id, finding)| locate(point, id, finding));
     notes.extend(circles.chain(hints(point, &roles)).map(|finding| finding.to_string()));
     Ok(Serving { roles, notes })
+}
+
+/// Listeners that want the port of an earlier one.
+fn competing(point: &Point, roots: &[NodeId]) -> Vec<Diagnostic> {
+    let mut wrong = Vec::new();
+    let mut earlier: Vec<(NodeId, Address, &str)> = Vec::new();
+    for &id in roots {
+        let Some(Spec::Listen(listen)) = spec_of(point, id) else { continue };
+        let Some(address) = Address::parse(&listen.addr) else { continue };
+        if let Some((first, _, addr)) = earlier.iter().find(|(_, other, _)| address.competes_with(other)) {
+            let message = format!("\"{}\" and \"{addr}\" are the same port of this machine", listen.addr);
+            let site = point.nodes.get(*first as usize).and_then(|n| point.sites.get(n.site as usize));
+            let at = site.map_or("an earlier line", |site| site.span.as_str());
+            let help =
+                format!("the first is at {at}; use another port, or one listener that leads to a `route`");
+            wrong.push(locate(point, id, Diagnostic::error(message).help(help)));
+        }
+        earlier.push((id, address, &listen.addr));
+    }
+    wrong
 }
 
 /// The nodes behind a node, itself included, without the models of servers.

@@ -114,3 +114,25 @@ fn simulations_warn_of_what_serving_would_change() {
     // The path is read; the other columns are not.
     assert_eq!(ran.err.matches("warning:").count(), 1, "{}", ran.err);
 }
+
+#[test]
+fn listeners_that_compete_for_a_port_are_refused_with_both_places() {
+    let two = |one: &str, other: &str| {
+        format!(
+            "listen(\"{one}\", respond(200), name = \"a\")\nlisten(\"{other}\", respond(200), name = \"b\")\n"
+        )
+    };
+    for (one, other) in [("127.0.0.1:8080", "0.0.0.0:8080"), (":8080", "[::1]:8080")] {
+        let refused = run_with_input(&["check", "--serve", "-"], &two(one, other));
+        refused.fails(2, "are the same port of this machine");
+        assert!(
+            refused.err.contains(":2:1") && refused.err.contains("the first is at <stdin>:1:1"),
+            "{}",
+            refused.err
+        );
+    }
+    assert_eq!(
+        run_with_input(&["check", "--serve", "-"], &two("127.0.0.1:8080", "127.0.0.2:8080")).code,
+        Some(0)
+    );
+}

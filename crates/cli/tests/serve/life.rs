@@ -42,7 +42,11 @@ fn a_port_in_use_is_said_with_the_remedy() {
     let addr = held.local_addr().expect("bound");
     let file = |loops: u32| format!("listen(\"{addr}\", respond(200), loops = {loops})\n");
     for loops in [1, 2] {
-        serve_fails(&file(loops), 3, &[&addr.to_string(), "listens there already", "choose another"]);
+        serve_fails(
+            &file(loops),
+            3,
+            &[&addr.to_string(), "listens there already", "choose another", "it is held by "],
+        );
     }
     // A check binds nothing.
     assert_eq!(run_with_input(&["check", "--serve", "-"], &file(2)).code, Some(0));
@@ -50,7 +54,11 @@ fn a_port_in_use_is_said_with_the_remedy() {
     // Nor is a port shared with another weir, though both would share it among their own loops.
     for loops in [1, 2] {
         let first = Weir::new(&file(loops));
-        serve_fails(&file(2), 3, &["listens there already"]);
+        serve_fails(
+            &file(2),
+            3,
+            &["listens there already", &format!("held by another weir, pid {}", first.pid())],
+        );
         serve_fails(&file(1), 3, &["listens there already"]);
         assert_eq!(first.get("/").status(), 200);
     }

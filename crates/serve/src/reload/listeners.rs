@@ -9,7 +9,8 @@ use crate::threads::admission::Admission;
 use crate::threads::certificates::Certificates;
 use crate::threads::clients::{Clients, most_clients};
 use crate::threads::generation::Conf;
-use crate::transport::bind::{self, Bound};
+use crate::transport::bind::{self, Bound, CannotListen};
+use crate::transport::holder::Holder;
 use crate::transport::inherit::GivenSockets;
 use crate::transport::inner::{Inner, InnerAddress, reached_at};
 use crate::transport::listener::OwnProcessTrust;
@@ -250,7 +251,8 @@ fn bind(
     let at_once = if options.paired.is_some() && *level == 0 { 1 } else { loops };
     let (mut port, mut there) = (None, None);
     for first in (0..loops).step_by(at_once) {
-        let bound = bind::bind(at, at_once, *level, &opened.files).map_err(Error::Listen)?;
+        let bound = bind::bind(at, at_once, *level, &opened.files);
+        let bound = bound.map_err(|e| Error::Listen(named(e, &opened.listening)))?;
         let addr = match &bound {
             Bound::Tcp(_, address) => address.to_string(),
             Bound::Unix(..) => listen.addr.clone(),
@@ -265,6 +267,16 @@ fn bind(
         opened.listening.push(Listening { name: name.clone(), addr, level: *level });
     }
     Ok((port, there))
+}
+
+/// The same error, with the listener of this file that has the address, if one has.
+fn named(mut error: CannotListen, listening: &[Listening]) -> CannotListen {
+    let port = |addr: &str| addr.rsplit_once(':').map(|(_, port)| port.to_owned());
+    if error.holder == Some(Holder::Own) {
+        let one = listening.iter().find(|one| port(&one.addr) == port(&error.addr));
+        error.holder = Some(one.map_or(Holder::OwnAdmin, |one| Holder::OwnListener(one.name.clone())));
+    }
+    error
 }
 
 /// Sockets that a listener inherits: each loop has one at least, and all of them are accepted from, regardless of
@@ -282,7 +294,7 @@ fn take(
         given.sockets.push(given.sockets[at % count].try_clone()?);
     }
     let bound = bind::given(&listen.addr, given, *level, &opened.files)
-        .map_err(|e| Error::Listen(bind::CannotListen { addr: listen.addr.clone(), why: e.to_string() }))?;
+        .map_err(|e| Error::Listen(CannotListen::new(&listen.addr, e.to_string())))?;
     let (port, addr) = match &bound {
         Bound::Tcp(_, address) => (Some(address.port()), address.to_string()),
         Bound::Unix(..) => (None, listen.addr.clone()),

@@ -1,5 +1,6 @@
 //! Listening sockets, one for each loop of a listener, and the errors of binding them.
 
+use crate::transport::holder::Holder;
 use crate::transport::inherit::GivenSockets;
 use crate::transport::settings::TCP;
 use crate::transport::socket_file::{SocketFile, SocketFiles};
@@ -30,11 +31,20 @@ pub struct CannotListen {
     pub addr: String,
     /// The reason, with the remedy.
     pub why: String,
+    /// What has the address already, if that is the reason and it is known.
+    pub(crate) holder: Option<Holder>,
+}
+
+impl CannotListen {
+    pub(crate) fn new(addr: &str, why: impl Into<String>) -> CannotListen {
+        CannotListen { addr: addr.to_owned(), why: why.into(), holder: None }
+    }
 }
 
 impl fmt::Display for CannotListen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot listen on {}: {}", self.addr, self.why)
+        write!(f, "cannot listen on {}: {}", self.addr, self.why)?;
+        self.holder.as_ref().map_or(Ok(()), |holder| write!(f, "; it is {holder}"))
     }
 }
 
@@ -53,17 +63,19 @@ pub(super) fn bind_as(
     level: u32,
     files: &SocketFiles,
 ) -> Result<Bound, CannotListen> {
-    let explain = |e: io::Error| CannotListen { addr: addr.to_owned(), why: why(&e) };
+    let explain = |e: io::Error| CannotListen::new(addr, why(&e));
     if let Some(path) = addr.strip_prefix("unix:") {
         let path = Path::new(path);
         return unix(path, loops, mode, level, files).map_err(|e| match e.kind() {
-            io::ErrorKind::AddrInUse => {
-                CannotListen { addr: addr.to_owned(), why: in_the_way(path).to_owned() }
-            }
+            io::ErrorKind::AddrInUse => CannotListen::new(addr, in_the_way(path)),
             _ => explain(e),
         });
     }
-    let address = resolve(addr).map_err(|e| CannotListen { addr: addr.to_owned(), why: unresolved(&e) })?;
+    let address = resolve(addr).map_err(|e| CannotListen::new(addr, unresolved(&e)))?;
+    let explain = |e: io::Error| {
+        let is_held = e.kind() == io::ErrorKind::AddrInUse;
+        CannotListen { holder: is_held.then(|| Holder::find(address)).flatten(), ..explain(e) }
+    };
     // First without SO_REUSEPORT: with it, another weir of this user would not be noticed. The probe does not listen,
     // so that no client connects to a socket that closes again.
     let probe = tcp(address, false).map_err(explain)?;

@@ -1,6 +1,7 @@
 //! Connections as streams of bytes: sockets that listen, sockets that are connected.
 
 pub(crate) mod bind;
+pub(crate) mod holder;
 pub(crate) mod inherit;
 pub(crate) mod inner;
 pub(crate) mod linger;

@@ -41,7 +41,7 @@ impl SideListener {
     /// # Errors
     /// Those of [`SideListener::bind`].
     pub fn take_or_bind(addr: &str, given: Option<&Inherited>) -> Result<SideListener, CannotListen> {
-        let why = |e: io::Error| CannotListen { addr: addr.to_owned(), why: e.to_string() };
+        let why = |e: io::Error| CannotListen::new(addr, e.to_string());
         let given = given.map(|all| all.take(addr)).transpose().map_err(why)?.unwrap_or_default();
         if given.sockets.is_empty() {
             return SideListener::bind(addr, false);
