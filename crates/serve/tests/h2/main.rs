@@ -10,3 +10,4 @@ mod origins;
 mod peer;
 mod raw;
 mod rules;
+mod silent;
