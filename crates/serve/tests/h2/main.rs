@@ -11,3 +11,4 @@ mod peer;
 mod raw;
 mod rules;
 mod silent;
+mod tunnels;

@@ -252,6 +252,26 @@ impl Stream {
         self.send.poll_flush(cx)
     }
 
+    /// As a tunnel: begins it.
+    pub fn begin_tunnel(&mut self) {
+        self.send.begin_tunnel();
+    }
+
+    /// As a tunnel: whether the origin has reset it; otherwise wakes the task then.
+    pub fn is_broken(&mut self, cx: &mut Context<'_>) -> bool {
+        self.send.poll_reset(cx).is_ready()
+    }
+
+    /// As a tunnel: whether the connection has written everything that was sent.
+    pub fn has_delivered(&self) -> bool {
+        self.send.is_written()
+    }
+
+    /// As a tunnel: resets the stream.
+    pub fn reset_tunnel(&mut self) {
+        self.send.reset(Reason::CANCEL);
+    }
+
     /// Bytes that were sent to the origin on this stream or are queued.
     pub fn queued(&self) -> u64 {
         self.send.sent() + self.send.unsent() as u64
