@@ -87,6 +87,12 @@ limits! {
     "h2_stream_window" H2_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
     /// The same of all streams of a connection.
     "h2_connection_window" H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+    /// The same of a connection to an origin: as much as HTTP/2 allows. A connection takes no more requests than have room in it, each with
+    /// the window of a stream, so a client that takes nothing of its answer holds up no other.
+    "h2_origin_window" H2_ORIGIN_WINDOW_BYTES: u32 = i32::MAX as u32;
+    /// How long an origin may be silent after a PING, which weir sends after a time-out, before its connection is closed
+    /// (`docs/spec/serving.md#silent-connections`).
+    "h2_ping_ns" H2_PING_NS: u64 = S;
     /// Bytes of one stream that wait for the connection to a peer.
     "h2_send_buffer" H2_SEND_BUFFER_BYTES: usize = 64 * KIB;
     /// The part of the memory (or of the control group's limit) that bytes of HTTP/2 bodies may take while they wait: above it no

@@ -170,3 +170,29 @@ fn idle_origin_connections_make_room_for_descriptors() {
     assert!(opened > 100, "{opened} connections: they never ran out");
     weir.assert_alive();
 }
+
+/// Clients that linger have descriptors, too: of more than may be connected the oldest are closed, and each newcomer is served.
+#[test]
+fn clients_that_linger_count_as_connected() {
+    /// By 160 descriptors.
+    const MOST: usize = 16;
+    let mut weir = Weir::with_descriptors("listen(\"127.0.0.1:0\", respond(200), loops = 1)\n", 160);
+    let none = weir.descriptors();
+    // What follows the last request is never read as one, so the connection lingers.
+    let lingering: Vec<Stream> = (0..4 * MOST)
+        .map(|n| {
+            let mut client = weir.client();
+            client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nmore").expect("it is sent");
+            assert_eq!(
+                client.response("GET").expect("an answer").status(),
+                200,
+                "client {n}: {}",
+                weir.err()
+            );
+            client
+        })
+        .collect();
+    let most = weir.descriptors() - none;
+    assert!(most <= MOST, "{most} connections of {} clients", lingering.len());
+    weir.assert_alive();
+}

@@ -41,6 +41,7 @@ pub struct Core {
     date: Cell<[u8; 29]>,
     draining: Cell<bool>,
     background: Cell<u32>,
+    dropping_late: Cell<bool>,
 }
 
 /// Work that continues without its client; dropping this ends it.
@@ -49,6 +50,15 @@ pub struct Background(Rc<Core>);
 impl Drop for Background {
     fn drop(&mut self) {
         self.0.background.set(self.0.background.get() - 1);
+    }
+}
+
+/// Drops of late work, until this is dropped.
+struct LateDrops<'a>(&'a Cell<bool>);
+
+impl Drop for LateDrops<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
     }
 }
 
@@ -74,6 +84,7 @@ impl Core {
             date: Cell::new(date::now()),
             draining: Cell::new(false),
             background: Cell::new(0),
+            dropping_late: Cell::new(false),
         }))
     }
 
@@ -125,5 +136,18 @@ impl Core {
     /// Whether any such work is running.
     pub fn has_background(&self) -> bool {
         self.background.get() > 0
+    }
+
+    /// Drops work that a time limit has ended. Connections that it shares with other work can tell by
+    /// [`Core::is_dropping_late`].
+    pub fn drop_late<T>(&self, work: T) {
+        self.dropping_late.set(true);
+        let _dropping = LateDrops(&self.dropping_late);
+        drop(work);
+    }
+
+    /// Whether what is dropped now was ended by a time limit.
+    pub fn is_dropping_late(&self) -> bool {
+        self.dropping_late.get()
     }
 }

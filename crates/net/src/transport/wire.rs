@@ -218,6 +218,12 @@ impl Wire {
         self.socket.poll_flush(cx)
     }
 
+    /// Whether the other side's system has all that was queued, as far as this one tells; nothing more can be sent then
+    /// ([`Socket::has_delivered`]).
+    pub fn has_delivered(&self) -> bool {
+        self.unsent() == 0 && self.socket.has_delivered()
+    }
+
     /// Releases what an idle connection does not need.
     pub fn rest(&mut self) {
         if self.out.is_empty() && self.out.capacity() > 0 {

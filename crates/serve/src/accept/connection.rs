@@ -14,8 +14,7 @@ use crate::threads::transit::InTransit;
 use crate::transport::inner::is_own;
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
-use crate::transport::session::{Ending, Session};
-use std::any::Any;
+use crate::transport::session::{ClientPlace, Ending, Session};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -95,7 +94,7 @@ pub(crate) fn begin(
     lp: &Rc<Loop>,
     listener: &Rc<Listener>,
     accepted: Accepted,
-    place: Box<dyn Any>,
+    place: Box<dyn ClientPlace>,
     transit: Option<InTransit>,
 ) {
     let core = &lp.core;

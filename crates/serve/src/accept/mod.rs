@@ -61,8 +61,9 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                     lp.state.metrics.limits.one(admission.limit());
                 }
                 while place.is_none() {
-                    admission.make_room(&lp, number);
-                    if !pauses(&lp, socket.acceptor(), closes.as_mut()).await {
+                    if !admission.make_room(&lp, number)
+                        && !pauses(&lp, socket.acceptor(), closes.as_mut()).await
+                    {
                         break;
                     }
                     place = admission.take_place();
@@ -84,7 +85,7 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                 lp.process.errors.cannot_accept(&e);
                 lp.state.metrics.limits.one(Limit::Descriptors);
                 // Descriptors held by idle connections may be freed.
-                if !lp.targets.close_oldest() {
+                if !room::free_descriptor(&lp) {
                     room::make_room(&lp, IdleScope::Anybody);
                 }
                 if !pauses(&lp, socket.acceptor(), closes.as_mut()).await {

@@ -69,7 +69,9 @@ impl PendingClients {
         self.take_in(lp);
         while !self.waiting.is_empty() {
             let Some(place) = self.admission.take_place() else {
-                self.admission.make_room(lp, self.number);
+                if self.admission.make_room(lp, self.number) {
+                    continue;
+                }
                 return false;
             };
             if let Some(accepted) = self.waiting.pop_front() {

@@ -6,6 +6,7 @@ use crate::threads::admission::Place;
 use crate::threads::event_loop::Loop;
 use crate::transport::proxy_protocol::{self, ProxyError};
 use crate::transport::session::Session;
+use std::any::Any;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use weir_net::transport::wire::Wire;
@@ -35,7 +36,7 @@ pub(crate) async fn learn(lp: &Rc<Loop>, session: &Rc<Session>, wire: &mut Wire)
 
 /// Counts a client among those of its address; one too many waits until another of them leaves.
 async fn wait_for_place(lp: &Rc<Loop>, session: &Session, client: SocketAddr) -> bool {
-    let place = session.take_place().and_then(|place| place.downcast::<Place>().ok());
+    let place = session.take_place().and_then(|place| (place as Box<dyn Any>).downcast::<Place>().ok());
     let Some((Place { mut own, common }, number)) = place.map(|p| *p).zip(session.listener.number()) else {
         return true;
     };

@@ -52,8 +52,8 @@ fn read(lp: &Rc<Loop>, message: ToLoop) {
         }
         ToLoop::Client(client) => loop_assignment::serve(lp, *client),
         ToLoop::CloseIdle { target } => lp.targets.close_idle(target),
-        ToLoop::CloseOldest => drop(lp.targets.close_oldest()),
-        ToLoop::MakeRoom(whose) => drop(room::close_idle(lp, whose)),
+        ToLoop::CloseOldest => drop(room::free_descriptor(lp)),
+        ToLoop::MakeRoom(whose) => room::make_room_here(lp, whose),
         ToLoop::Reload(reload) => adopt::adopt(lp, *reload),
         ToLoop::Ask(ask) => ask(lp),
     }

@@ -3,7 +3,7 @@
 
 use super::{built_in, drain, mailbox};
 use crate::accept;
-use crate::accept::room::make_room;
+use crate::accept::room::{cut_lingering_short, make_room};
 use crate::graph::builder::Thread;
 use crate::graph::state::LocalState;
 use crate::health::monitor::{Callbacks, Monitor};
@@ -221,6 +221,10 @@ impl MakesRoom for Room {
     fn free_descriptor(&self) -> bool {
         let Some(lp) = self.0.upgrade() else { return false };
         lp.state.metrics.limits.one(Limit::Descriptors);
+        // A client that lingers closes when its task runs, so the request waits for that.
+        if cut_lingering_short(&lp) {
+            return false;
+        }
         if lp.targets.close_oldest() {
             return true;
         }

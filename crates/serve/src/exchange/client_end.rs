@@ -193,6 +193,11 @@ impl ClientEnd {
         ask!(self, stream => stream.abort())
     }
 
+    /// As a tunnel: resets the client's connection, or its stream (RFC 9113 §8.5).
+    pub fn reset_tunnel(&self) -> Disposition {
+        ask!(self, _h1 => Disposition::Reset, h2 => h2.reset(Reason::CONNECT_ERROR))
+    }
+
     /// As a tunnel: reads more bytes; `false` is the client's end of stream.
     pub fn poll_tunnel(&self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         ask!(self, stream => stream.poll_tunnel(cx))
@@ -206,5 +211,20 @@ impl ClientEnd {
     /// As a tunnel: ends the stream to the client.
     pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ask!(self, stream => stream.poll_shutdown(cx))
+    }
+
+    /// As a tunnel: whether the client has broken it, even if nothing is read from it any more.
+    pub fn is_broken(&self, cx: &mut Context<'_>) -> bool {
+        ask!(self, h1 => h1.is_broken(), h2 => h2.is_gone(cx))
+    }
+
+    /// As a tunnel: whether more can be read now, though a read may have to wait for the task's turn (HTTP/2: it never has to).
+    pub fn has_more(&self) -> bool {
+        ask!(self, h1 => h1.has_more(), _h2 => false)
+    }
+
+    /// As a tunnel: whether the client has everything that was sent, as far as the system tells. Nothing more can be sent then.
+    pub fn has_delivered(&self) -> bool {
+        ask!(self, stream => stream.has_delivered())
     }
 }

@@ -50,7 +50,12 @@ pub(crate) async fn drain(
             holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
             reply.give_back_drained(&core);
         }
-        failed => holds.finish(failed, None),
+        failed => {
+            holds.finish(failed, None);
+            if failed == Some(Kind::Timeout) {
+                core.drop_late(reply);
+            }
+        }
     }
 }
 

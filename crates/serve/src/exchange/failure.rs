@@ -62,6 +62,8 @@ pub(crate) enum FailureCause {
     Malformed(Reason),
     /// The origin sent too many frames without progress.
     Flooded,
+    /// The origin was silent on a connection on which another request had ended by a time limit.
+    Unanswered,
     /// A limit of the client's side.
     Client(RequestLimit),
     /// The origin does not speak HTTP/2.
@@ -178,6 +180,7 @@ impl FailureCause {
             ResponseBodyError::Cut => (Kind::Reset, FailureCause::BodyCut),
             ResponseBodyError::Reset(reason) => (Kind::Reset, FailureCause::BodyReset(reason)),
             ResponseBodyError::Flooded => (Kind::Reset, FailureCause::Flooded),
+            ResponseBodyError::Unanswered => (Kind::Reset, FailureCause::Unanswered),
         }
     }
 
@@ -220,6 +223,9 @@ impl fmt::Display for FailureCause {
             FailureCause::Flooded => {
                 f.write_str("weir ended the connection: too many frames without progress (HTTP/2)")
             }
+            FailureCause::Unanswered => f.write_str(
+                "weir ended the connection: after a time-out on it the origin was silent for 1s, despite a PING (HTTP/2)",
+            ),
             FailureCause::Client(limit) => write!(f, "{} ended it", limit.name()),
             FailureCause::UpgradeRuledOut => f.write_str(
                 "an upgrade needs HTTP/1.1, which protocol=\"h2\" rules out; protocol=\"auto\" allows both",

@@ -225,7 +225,7 @@ impl Holds {
         let crashed = matches!(self.0.pop(), Some(Hold::Process(_)));
         Holds(around).finish(Some(kind), None);
         if !crashed {
-            self.cancel(ex, reply);
+            self.end(ex, reply, kind == Kind::Timeout);
         }
     }
 
@@ -243,10 +243,17 @@ impl Holds {
     }
 
     /// Handles the loss of the client: what continues without it does so in the background, the rest is cancelled.
-    pub fn cancel(mut self, ex: &Exchange, reply: Box<OriginReply>) {
+    pub fn cancel(self, ex: &Exchange, reply: Box<OriginReply>) {
+        self.end(ex, reply, false);
+    }
+
+    /// The same. `late`: it is not the client but a time limit that ends the response.
+    fn end(mut self, ex: &Exchange, reply: Box<OriginReply>, late: bool) {
         if reply.is_sent_whole() && ex.is_complete() && self.keep_what_goes_on() {
             let core = ex.core.clone();
             ex.core.runtime.spawn(drain::drain(core, reply, self, None));
+        } else if late {
+            ex.core.drop_late(reply);
         }
     }
 

@@ -251,6 +251,39 @@ impl OriginEnd {
         ask!(self, stream => stream.poll_shutdown(cx))
     }
 
+    /// As a tunnel: begins it.
+    pub fn begin_tunnel(&mut self) {
+        if let OriginEnd::H2(stream) = self {
+            stream.begin_tunnel();
+        }
+    }
+
+    /// As a tunnel: whether the origin has broken it, even if nothing is read from it any more.
+    pub fn is_broken(&mut self, cx: &mut Context<'_>) -> bool {
+        match self {
+            OriginEnd::H1(stream) => stream.is_broken(),
+            OriginEnd::H2(stream) => stream.is_broken(cx),
+        }
+    }
+
+    /// As a tunnel: whether more can be read now, though a read may have to wait for the task's turn (HTTP/2: it never has to).
+    pub fn has_more(&mut self) -> bool {
+        match self {
+            OriginEnd::H1(stream) => stream.has_more(),
+            OriginEnd::H2(_) => false,
+        }
+    }
+
+    /// As a tunnel: whether the origin has everything that was sent, as far as the system tells. Nothing more can be sent then.
+    pub fn has_delivered(&self) -> bool {
+        ask!(self, stream => stream.has_delivered())
+    }
+
+    /// As a tunnel: resets the origin's connection, or its stream, in place of an end in order.
+    pub fn reset_tunnel(&mut self) {
+        ask!(self, stream => stream.reset_tunnel());
+    }
+
     /// Bytes that were sent to the origin or are queued.
     pub fn queued(&self) -> u64 {
         ask!(self, stream => stream.queued())

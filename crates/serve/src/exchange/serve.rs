@@ -353,18 +353,22 @@ async fn upgrade(
     let ended = tunnel::tunnel(ex, &mut reply).await;
     ex.body.borrow_mut().received += reply.origin.queued().saturating_sub(up_from);
     line.sent = ex.client.sent();
-    if reply.abort.is_set() || ex.is_cut() {
-        line.give_up();
-    } else {
-        match ended {
-            Ok(tunnel::End::InOrder) => {}
-            Ok(tunnel::End::Idle) => line.limit = Some(RequestLimit::TunnelIdle),
-            Err(_) => match ex.client.ended_by() {
+    let mut after = Disposition::Close;
+    match ended {
+        tunnel::End::InOrder => {}
+        tunnel::End::Idle => line.limit = Some(RequestLimit::TunnelIdle),
+        tunnel::End::Aborted => line.give_up(),
+        tunnel::End::Reset(by) => {
+            match ex.client.ended_by() {
                 Some(limit) => (line.failure, line.limit) = (Some(Kind::Timeout), Some(limit)),
                 None => line.failure = Some(Kind::Reset),
-            },
+            }
+            match by {
+                tunnel::Side::Client => reply.origin.reset_tunnel(),
+                tunnel::Side::Origin => after = ex.client.reset_tunnel(),
+            }
         }
     }
     holds.finish(None, Some(reply.response().status()));
-    Disposition::Close
+    after
 }

@@ -3,7 +3,7 @@
 
 use super::frames::Frames;
 use crate::sync::buffered::BufferedBytes;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     core: Rc<Core>,
     pub wire: RefCell<Wire>,
     pub frames: RefCell<Frames>,
+    /// Whether bytes have arrived since this was reset.
+    pub heard: Cell<bool>,
     /// What the socket has not taken.
     held: RefCell<BufferedBytes>,
 }
@@ -34,6 +36,7 @@ impl Shared {
             core: core.clone(),
             wire: RefCell::new(wire),
             frames: RefCell::new(frames),
+            heard: Cell::new(false),
             held: RefCell::default(),
         })
     }
@@ -60,7 +63,7 @@ impl Shared {
 
 impl AsyncRead for Io {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Shared { core, wire, frames, .. } = &*self.0;
+        let Shared { core, wire, frames, heard, .. } = &*self.0;
         let mut wire = wire.borrow_mut();
         // The task that drives the connection ends it.
         if frames.borrow().is_over() {
@@ -69,6 +72,7 @@ impl AsyncRead for Io {
         if wire.input().is_empty() && ready!(wire.poll_fill(cx))? == 0 {
             return Poll::Ready(Ok(()));
         }
+        heard.set(true);
         let n = into.remaining().min(wire.input().len());
         let bytes = &wire.input()[..n];
         frames.borrow_mut().count_received(bytes, core.recent());

@@ -10,6 +10,7 @@ use h2::{Reason, SendStream};
 use http::HeaderMap;
 use std::collections::VecDeque;
 use std::io;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 /// Pieces below this are put together, up to as much as a frame holds.
@@ -21,16 +22,19 @@ pub(crate) const FRAME: usize = 16 * 1024;
 pub(crate) struct Data {
     bytes: Bytes,
     held: BufferedBytes,
+    /// Of a tunnel: shows by its count that this piece was not written yet.
+    unwritten: Option<Rc<()>>,
 }
 
 impl Data {
     fn new(bytes: Bytes) -> Data {
-        Data { held: BufferedBytes::new(bytes.len()), bytes }
+        Data { held: BufferedBytes::new(bytes.len()), bytes, unwritten: None }
     }
 
     /// Its first `n` bytes.
     fn split_to(&mut self, n: usize) -> Data {
-        Data { bytes: self.bytes.split_to(n), held: self.held.split(n) }
+        let unwritten = self.unwritten.clone();
+        Data { bytes: self.bytes.split_to(n), held: self.held.split(n), unwritten }
     }
 }
 
@@ -67,6 +71,8 @@ pub(crate) struct Outgoing {
     end: Option<Option<HeaderMap>>,
     ended: bool,
     sent: u64,
+    /// Of a tunnel: each piece that the connection has not written yet holds it.
+    unwritten: Option<Rc<()>>,
 }
 
 impl Outgoing {
@@ -86,7 +92,12 @@ impl Outgoing {
             self.gather();
         }
         if bytes.len() >= SMALL {
-            self.waiting.extend(bytes.chunks(FRAME).map(|piece| Data::new(Bytes::copy_from_slice(piece))));
+            let Outgoing { waiting, unwritten, .. } = self;
+            let data = |piece: &[u8]| Data {
+                unwritten: unwritten.clone(),
+                ..Data::new(Bytes::copy_from_slice(piece))
+            };
+            waiting.extend(bytes.chunks(FRAME).map(data));
         }
     }
 
@@ -105,7 +116,8 @@ impl Outgoing {
     /// Joins small pieces.
     fn gather(&mut self) {
         if !self.small.is_empty() {
-            self.waiting.push_back(self.small.split().freeze().into());
+            let data = Data::new(self.small.split().freeze());
+            self.waiting.push_back(Data { unwritten: self.unwritten.clone(), ..data });
         }
     }
 
@@ -156,6 +168,16 @@ impl Outgoing {
             None => stream.send_data(Bytes::new().into(), true),
         };
         sent.map_err(|_| broken())
+    }
+
+    /// Begins a tunnel: from now on [`Outgoing::is_written`] is known.
+    pub fn begin_tunnel(&mut self) {
+        self.unwritten = Some(Rc::default());
+    }
+
+    /// As a tunnel: whether the connection has written everything. A reset would overtake what it has not.
+    pub fn is_written(&self) -> bool {
+        self.unsent == 0 && self.unwritten.as_ref().is_none_or(|own| Rc::strong_count(own) == 1)
     }
 
     /// Bytes that are queued.

@@ -55,6 +55,8 @@ pub(crate) enum HeadError {
     Malformed(Reason),
     /// weir has ended the connection, since the origin floods it (HTTP/2).
     Flooded,
+    /// weir has ended the connection, since the origin answered no PING (HTTP/2).
+    Unanswered,
     /// TLS was refused after the handshake, for example because a client certificate is missing.
     Tls(tls::TlsError),
 }
@@ -72,6 +74,8 @@ pub(crate) enum ResponseBodyError {
     Malformed(Reason),
     /// weir has ended the connection, since the origin floods it (HTTP/2).
     Flooded,
+    /// weir has ended the connection, since the origin answered no PING (HTTP/2).
+    Unanswered,
 }
 
 /// What a connection to an origin holds in this process until it closes.

@@ -21,6 +21,8 @@ values! {
         Spare "spare",
         /// It floods weir with frames.
         Flood "flood",
+        /// It stayed silent after a time-out, despite a PING.
+        Silent "silent",
     }
 }
 

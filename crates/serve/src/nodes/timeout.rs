@@ -44,7 +44,10 @@ impl Timeout {
                 Ok(reply)
             }
             Some(failed) => failed,
-            None => Err(Failure::new(Kind::Timeout).with_cause(FailureCause::Timeout(self.time_ns))),
+            None => {
+                ex.core.drop_late(behind);
+                Err(Failure::new(Kind::Timeout).with_cause(FailureCause::Timeout(self.time_ns)))
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::clients::{ClientGuard, Clients};
 use crate::metrics::Limit;
+use crate::transport::session::ClientPlace;
 
 /// The limits of one listener.
 #[derive(Clone)]
@@ -16,6 +17,24 @@ pub(crate) struct Admission {
 pub(crate) struct Place {
     pub own: ClientGuard,
     pub common: Option<ClientGuard>,
+}
+
+/// A client that lingers counts only where the limit is that of descriptors: a listener's own limits are of clients that it serves.
+struct LingeringPlace {
+    _common: ClientGuard,
+}
+
+impl ClientPlace for Place {
+    fn while_lingering(self: Box<Self>) -> Option<Box<dyn ClientPlace>> {
+        let common = self.common?;
+        Some(Box::new(LingeringPlace { _common: common }))
+    }
+}
+
+impl ClientPlace for LingeringPlace {
+    fn while_lingering(self: Box<Self>) -> Option<Box<dyn ClientPlace>> {
+        Some(self)
+    }
 }
 
 impl Admission {

@@ -409,6 +409,17 @@ impl Loop {
         idle.min_by_key(|s| s.idle_since_ns.get()).cloned()
     }
 
+    /// The connection that has been in its lingering close for longest, among those that `which` accepts.
+    pub fn longest_lingering(&self, which: impl Fn(&Session) -> bool) -> Option<Rc<Session>> {
+        if self.core.lingering.get() == 0 {
+            return None;
+        }
+        let clients = self.clients.borrow();
+        let sessions = clients.iter().map(|(_, client)| &client.session).filter(|session| which(session));
+        let lingering = sessions.filter_map(|session| Some((session.lingering_since_ns()?, session)));
+        lingering.min_by_key(|(since_ns, _)| *since_ns).map(|(_, session)| session.clone())
+    }
+
     /// The number of earlier calls.
     pub fn turn(&self) -> u32 {
         self.turn.replace(self.turn.get().wrapping_add(1))
@@ -533,6 +544,8 @@ mod tests {
             pulses: (0..2).map(|_| Default::default()).collect(),
             drain_said: AtomicBool::new(false),
             drained: [].into(),
+            files: Arc::default(),
+            successor: std::sync::OnceLock::new(),
             replaced: AtomicBool::new(false),
             to_built_in: unbounded_channel().0,
             mail: Mail(mail),

@@ -27,16 +27,18 @@ impl Drop for Lingering<'_> {
     }
 }
 
-/// Ends a connection after its last answer: nothing more is written, and what arrives is discarded.
+/// Ends a connection after its last answer: nothing more is written, and what arrives is discarded. The client counts as connected until
+/// then; where its place is needed the loop cuts this short (`accept/room.rs`).
 pub(crate) async fn linger(core: &Core, session: &Session, wire: &RefCell<Wire>) {
-    session.give_up_place();
     let Some(_lingering) = Lingering::new(&core.lingering) else { return };
-    let end_ns = core.now().saturating_add(IN_ALL_NS);
+    let now_ns = core.now();
+    session.begin_lingering(now_ns);
+    let end_ns = now_ns.saturating_add(IN_ALL_NS);
     let deadline = &session.deadline;
     deadline.set(Some(SILENCE_NS));
     let shut = poll_fn(|cx| match wire.borrow_mut().socket.poll_shutdown(cx) {
         Poll::Ready(done) => Poll::Ready(done.is_ok()),
-        Poll::Pending if deadline.ended(cx) => Poll::Ready(false),
+        Poll::Pending if deadline.ended(cx) || session.is_cut_short() => Poll::Ready(false),
         Poll::Pending => Poll::Pending,
     });
     if !shut.await {
@@ -54,7 +56,8 @@ pub(crate) async fn linger(core: &Core, session: &Session, wire: &RefCell<Wire>)
                 Poll::Pending => break,
             }
         }
-        if deadline.ended(cx) || core.now() >= end_ns { Poll::Ready(()) } else { Poll::Pending }
+        let over = deadline.ended(cx) || session.is_cut_short() || core.now() >= end_ns;
+        if over { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
 }

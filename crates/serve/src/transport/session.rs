@@ -28,6 +28,19 @@ pub(crate) enum Ending {
     Ended,
 }
 
+/// What counts a client, until it is dropped.
+pub(crate) trait ClientPlace: Any {
+    /// What counts it while it lingers: nothing more is served, but it has a descriptor. `None`: nothing.
+    fn while_lingering(self: Box<Self>) -> Option<Box<dyn ClientPlace>>;
+}
+
+/// A client that does not count.
+impl ClientPlace for () {
+    fn while_lingering(self: Box<Self>) -> Option<Box<dyn ClientPlace>> {
+        None
+    }
+}
+
 /// A client's connection, as the code that serves its requests sees it.
 pub(crate) struct Session {
     pub listener: Rc<Listener>,
@@ -44,12 +57,16 @@ pub(crate) struct Session {
     /// Wakes the connection's task.
     task: OnceCell<Waker>,
     lingers: Cell<bool>,
+    /// When its lingering close began, ns; `u64::MAX`: it has not, or was cut short.
+    lingering_since_ns: Cell<u64>,
+    /// Whether its lingering close was cut short.
+    is_cut_short: Cell<bool>,
     /// When the connection became idle, ns; `u64::MAX` while a request is in progress, and before the first.
     pub idle_since_ns: Cell<u64>,
     /// The reason that is counted if it ends now.
     pub parting: Cell<Parting>,
-    /// Counts the client; released as soon as nothing more is served.
-    place: RefCell<Option<Box<dyn Any>>>,
+    /// Counts the client.
+    place: RefCell<Option<Box<dyn ClientPlace>>>,
 }
 
 impl Session {
@@ -60,7 +77,7 @@ impl Session {
         local: Option<SocketAddr>,
         deadline: Deadline,
         ending: Ending,
-        place: Box<dyn Any>,
+        place: Box<dyn ClientPlace>,
     ) -> Session {
         Session {
             listener,
@@ -72,6 +89,8 @@ impl Session {
             ending: Cell::new(ending),
             task: OnceCell::new(),
             lingers: Cell::new(false),
+            lingering_since_ns: Cell::new(u64::MAX),
+            is_cut_short: Cell::new(false),
             idle_since_ns: Cell::new(u64::MAX),
             parting: Cell::new(Parting::Client),
             place: RefCell::new(Some(place)),
@@ -98,12 +117,12 @@ impl Session {
     }
 
     /// Takes what counts the client, to count it differently.
-    pub fn take_place(&self) -> Option<Box<dyn Any>> {
+    pub fn take_place(&self) -> Option<Box<dyn ClientPlace>> {
         self.place.take()
     }
 
     /// Sets what counts the client.
-    pub fn set_place(&self, place: Box<dyn Any>) {
+    pub fn set_place(&self, place: Box<dyn ClientPlace>) {
         self.place.replace(Some(place));
     }
 
@@ -130,7 +149,7 @@ impl Session {
         self.own.get_or_init(own).then_some(inner)
     }
 
-    /// Releases the client's place: nothing more is served.
+    /// Releases the client's place: it needs no descriptor any more, or soon.
     pub fn give_up_place(&self) {
         drop(self.place.take());
     }
@@ -174,6 +193,36 @@ impl Session {
     /// Whether it lingers although nothing is unread.
     pub fn lingers(&self) -> bool {
         self.lingers.get()
+    }
+
+    /// Notes that its lingering close begins, and releases what counts clients that are served.
+    pub fn begin_lingering(&self, now_ns: u64) {
+        let place = self.place.take();
+        self.place.replace(place.and_then(ClientPlace::while_lingering));
+        self.lingering_since_ns.set(now_ns);
+    }
+
+    /// When its lingering close began, ns; `None`: it is not in one.
+    pub fn lingering_since_ns(&self) -> Option<u64> {
+        Some(self.lingering_since_ns.get()).filter(|since_ns| *since_ns != u64::MAX)
+    }
+
+    /// Ends its lingering close now, and releases its place at once: another client needs that.
+    pub fn cut_lingering_short(&self) {
+        self.lingering_since_ns.set(u64::MAX);
+        self.is_cut_short.set(true);
+        self.give_up_place();
+        self.deadline.wake();
+    }
+
+    /// Whether it counts as connected.
+    pub fn has_place(&self) -> bool {
+        self.place.borrow().is_some()
+    }
+
+    /// Whether its lingering close was cut short.
+    pub fn is_cut_short(&self) -> bool {
+        self.is_cut_short.get()
     }
 
     /// Sets the counted reason of a connection that was asked to end.

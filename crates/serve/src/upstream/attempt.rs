@@ -28,6 +28,13 @@ pub(super) enum AttemptError {
     With(Failure),
 }
 
+impl AttemptError {
+    /// Whether `response_timeout` has ended it.
+    pub fn is_late(&self) -> bool {
+        matches!(self, AttemptError::With(Failure { cause: FailureCause::ResponseLimit(_), .. }))
+    }
+}
+
 /// The attempt.
 pub(super) struct Attempt {
     /// The reply that it becomes.
@@ -237,6 +244,7 @@ fn head_error(error: HeadError, reused: bool) -> AttemptError {
         HeadError::Cut => (Kind::Reset, FailureCause::HeadCut),
         HeadError::Reset(reason) => (Kind::Reset, FailureCause::StreamReset(reason)),
         HeadError::Flooded => (Kind::Reset, FailureCause::Flooded),
+        HeadError::Unanswered => (Kind::Reset, FailureCause::Unanswered),
         HeadError::Refused => (Kind::Refused, FailureCause::Refused),
         // On a reused connection this does not mean that TLS was refused.
         HeadError::Tls(why) if reused => (Kind::Reset, FailureCause::Tls(why)),

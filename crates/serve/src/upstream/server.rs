@@ -177,7 +177,10 @@ impl Server {
                     return Ok(Reply { source, holds: Holds::default() });
                 }
                 Err(error) => {
-                    drop(attempt);
+                    match error.is_late() {
+                        true => ex.core.drop_late(attempt),
+                        false => drop(attempt),
+                    }
                     self.recover(ex, ctx, error, ConnectionUse { reused, fresh })?;
                     fresh = true;
                 }

@@ -10,3 +10,5 @@ mod origins;
 mod peer;
 mod raw;
 mod rules;
+mod silent;
+mod tunnels;

@@ -262,6 +262,27 @@ impl Stream {
         self.conn.wire.socket.poll_shutdown(cx)
     }
 
+    /// As a tunnel: whether the origin's connection is broken.
+    pub fn is_broken(&self) -> bool {
+        self.conn.wire.socket.is_broken()
+    }
+
+    /// As a tunnel: whether more can be read now.
+    pub fn has_more(&mut self) -> bool {
+        let wire = &mut self.conn.wire;
+        !wire.input().is_empty() || !wire.has_ended() && wire.socket.has_input()
+    }
+
+    /// As a tunnel: whether the origin has everything that was sent, as far as the system tells. Nothing more can be sent then.
+    pub fn has_delivered(&self) -> bool {
+        self.conn.wire.has_delivered()
+    }
+
+    /// As a tunnel: makes the connection end in a reset.
+    pub fn reset_tunnel(&mut self) {
+        self.conn.wire.socket.end_in_reset(true);
+    }
+
     /// Bytes that were sent to the origin on this connection or are queued.
     pub fn queued(&self) -> u64 {
         self.conn.wire.queued()

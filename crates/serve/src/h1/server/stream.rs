@@ -299,6 +299,22 @@ impl Stream {
     pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.conn.wire.borrow_mut().socket.poll_shutdown(cx)
     }
+
+    /// As a tunnel: whether the client's connection is broken.
+    pub fn is_broken(&self) -> bool {
+        self.conn.wire.borrow().socket.is_broken()
+    }
+
+    /// As a tunnel: whether more can be read now.
+    pub fn has_more(&self) -> bool {
+        let mut wire = self.conn.wire.borrow_mut();
+        !wire.input().is_empty() || !wire.has_ended() && wire.socket.has_input()
+    }
+
+    /// As a tunnel: whether the client has everything that was sent, as far as the system tells. Nothing more can be sent then.
+    pub fn has_delivered(&self) -> bool {
+        self.conn.wire.borrow().has_delivered()
+    }
 }
 
 fn ends_at_half_close(conn: &Conn, wire: &weir_net::transport::wire::Wire) -> bool {

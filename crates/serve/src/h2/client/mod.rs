@@ -2,11 +2,13 @@
 //!
 //! A connection is driven by a task of its own, while its target keeps it or a request is on it.
 
+mod liveness;
 pub(crate) mod probe;
 mod stream;
 
 pub(crate) use stream::Stream;
 
+use self::liveness::Liveness;
 use super::frames::Frames;
 use super::send::Data;
 use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared, is_own_flood};
@@ -24,7 +26,7 @@ use weir_net::transport::socket::Socket;
 use weir_net::transport::tls;
 use weir_net::transport::wire::Wire;
 use weir_plan::fixed::{
-    H2_CONNECTION_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES,
+    H2_ORIGIN_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES,
 };
 
 /// A connection to an origin.
@@ -32,12 +34,14 @@ pub(crate) struct Conn {
     core: Rc<Core>,
     sender: SendRequest<Data>,
     shared: Rc<Shared>,
+    /// Whether the origin answers on it.
+    liveness: Rc<Liveness>,
     /// Requests that are on it.
     streams: Cell<usize>,
     /// Requests that were begun on it.
     requests: Cell<u64>,
-    /// Whether nothing new may begin: it has ended, or the origin has announced its end.
-    ending: Cell<bool>,
+    /// Why nothing new may begin: it has ended, or the origin has announced its end. `None`: something may.
+    ending: Cell<Option<Ending>>,
     /// When it became idle, ns.
     idle_since_ns: Cell<u64>,
     /// When it was made.
@@ -87,13 +91,15 @@ impl Conn {
         })
         .await?;
         held.set_ending(Ending::Spare);
+        let liveness = Rc::new(Liveness::new(core, connection.ping_pong()));
         let conn = Rc::new(Conn {
             core: core.clone(),
             sender,
             shared: shared.clone(),
+            liveness: liveness.clone(),
             streams: Cell::new(0),
             requests: Cell::new(0),
-            ending: Cell::new(false),
+            ending: Cell::new(None),
             idle_since_ns: Cell::new(core.now()),
             opened_ns: core.now(),
             old_ns,
@@ -102,14 +108,14 @@ impl Conn {
             most_requests: most_requests.unwrap_or(u64::MAX),
             held,
         });
-        core.runtime.spawn(drive(Rc::downgrade(&conn), shared, connection));
+        core.runtime.spawn(drive(Rc::downgrade(&conn), shared, liveness, connection));
         Ok(conn)
     }
 
     /// Takes a place for one more request, if there is one.
     pub fn take(self: &Rc<Self>, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<Handle> {
-        let room = self.streams.get() < self.sender.current_max_send_streams();
-        (room && self.is_usable(now_ns, idle_timeout_ns)).then(|| {
+        let room = self.streams.get() < self.sender.current_max_send_streams().min(MAX_STREAMS);
+        (room && self.liveness.is_trusted() && self.is_usable(now_ns, idle_timeout_ns)).then(|| {
             self.streams.set(self.streams.get() + 1);
             Handle { conn: self.clone(), begun: false }
         })
@@ -119,19 +125,20 @@ impl Conn {
     pub fn is_usable(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
         let idle = self.streams.get() == 0
             && idle_timeout_ns.is_some_and(|most| now_ns.saturating_sub(self.idle_since_ns.get()) >= most);
-        let ending = match () {
-            () if self.ending.get() => Ending::Origin,
-            () if idle => Ending::Idle,
-            () if now_ns >= self.old_ns || self.requests.get() >= self.most_requests => Ending::Age,
-            () => return true,
+        let ending = match self.ending.get() {
+            Some(ending) => ending,
+            None if idle => Ending::Idle,
+            None if now_ns >= self.old_ns || self.requests.get() >= self.most_requests => Ending::Age,
+            None => return true,
         };
         self.held.set_ending(ending);
         false
     }
 
-    /// Allows no new requests on it.
-    fn ends(&self) {
-        self.ending.set(true);
+    /// Allows no new requests on it, for this reason.
+    fn ends(&self, ending: Ending) {
+        self.ending.set(Some(ending));
+        self.held.set_ending(ending);
     }
 
     /// When it became idle, ns; `None`: it is not.
@@ -161,14 +168,20 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let Conn { streams, idle_since_ns, core, shared, .. } = &*self.conn;
+        let Conn { streams, idle_since_ns, core, shared, liveness, .. } = &*self.conn;
         streams.set(streams.get() - 1);
         idle_since_ns.set(core.recent());
         if self.begun {
             shared.frames.borrow_mut().end_request();
+            if core.is_dropping_late() {
+                liveness.ask(shared);
+            }
         }
     }
 }
+
+/// Requests at once on a connection: as many as have room in its window.
+const MAX_STREAMS: usize = (H2_ORIGIN_WINDOW_BYTES / H2_STREAM_WINDOW_BYTES) as usize;
 
 /// Streams that weir has reset and whose late frames are expected, for a second each.
 const MAX_RESET_STREAMS: usize = 1000;
@@ -182,7 +195,7 @@ fn settings() -> Builder {
         .enable_push(false)
         .initial_max_send_streams(0)
         .initial_window_size(H2_STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
+        .initial_connection_window_size(H2_ORIGIN_WINDOW_BYTES)
         .max_header_list_size(u32::try_from(MAX_RESPONSE_HEAD_BYTES).unwrap_or(u32::MAX))
         .data_frame_budget(SMALL_DATA_BUDGET)
         // Each request that a client gives up leaves a stream whose frames may still be on their way.
@@ -192,8 +205,13 @@ fn settings() -> Builder {
     builder
 }
 
-/// Drives a connection to its end: when it is dropped everywhere else, or the origin ends or floods it.
-async fn drive(conn: std::rc::Weak<Conn>, shared: Rc<Shared>, mut connection: Connection<Io, Data>) {
+/// Drives a connection to its end: when it is dropped everywhere else, or the origin ends or floods it, or does not answer.
+async fn drive(
+    conn: std::rc::Weak<Conn>,
+    shared: Rc<Shared>,
+    liveness: Rc<Liveness>,
+    mut connection: Connection<Io, Data>,
+) {
     let mut flooded = false;
     poll_fn(|cx| {
         if let Poll::Ready(end) = Pin::new(&mut connection).poll(cx) {
@@ -205,15 +223,19 @@ async fn drive(conn: std::rc::Weak<Conn>, shared: Rc<Shared>, mut connection: Co
             flooded = true;
             return Poll::Ready(());
         }
+        if !liveness.is_trusted() && liveness.poll_dead(cx, &shared) {
+            return Poll::Ready(());
+        }
         shared.wire.borrow_mut().rest();
         Poll::Pending
     })
     .await;
     if let Some(conn) = conn.upgrade() {
-        if flooded {
-            conn.held.set_ending(Ending::Flood);
-        }
-        conn.ends();
+        conn.ends(match () {
+            () if flooded => Ending::Flood,
+            () if liveness.is_dead() => Ending::Silent,
+            () => Ending::Origin,
+        });
     }
     drop(connection);
     shared.wire.borrow_mut().close();

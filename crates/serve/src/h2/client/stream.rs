@@ -7,6 +7,7 @@ use crate::h2::{fields, is_own_flood};
 use crate::message::{
     HeadError, HeadKind, OutgoingRequest, Piece, RESPONSE_LIMITS, ResponseBodyError, heads,
 };
+use crate::metrics::Ending;
 use h2::Reason;
 use h2::client::ResponseFuture;
 use std::future::Future;
@@ -60,7 +61,7 @@ impl Stream {
             answer
         });
         if answer.is_none() {
-            conn.ends();
+            conn.ends(Ending::Origin);
         }
         Stream {
             asked: RequestInfo {
@@ -153,12 +154,13 @@ impl Stream {
         match e.reason() {
             _ if conn.shared.is_flooded() || is_own_flood(e) => HeadError::Flooded,
             _ if e.is_go_away() && e.is_remote() => {
-                conn.ends();
+                conn.ends(Ending::Origin);
                 HeadError::Unprocessed
             }
             Some(Reason::REFUSED_STREAM) if e.is_reset() => HeadError::Refused,
             Some(reason) if e.is_reset() && e.is_remote() => HeadError::Reset(reason),
             Some(reason) if e.is_reset() => HeadError::Malformed(reason),
+            _ if conn.liveness.is_dead() => HeadError::Unanswered,
             _ if self.reads == 0 => HeadError::Silent,
             _ => HeadError::Cut,
         }
@@ -166,7 +168,8 @@ impl Stream {
 
     /// Why the body is incomplete; `None`: it is complete, and only the rest of the request is not wanted.
     fn why_cut(&self, e: &h2::Error, stream: u32, whole: bool) -> Option<ResponseBodyError> {
-        let shared = &self.handle.conn().shared;
+        let conn = self.handle.conn();
+        let shared = &conn.shared;
         match e.reason() {
             _ if shared.is_flooded() || is_own_flood(e) => Some(ResponseBodyError::Flooded),
             // The origin ended the connection after its answer, while the request was still being sent.
@@ -174,6 +177,7 @@ impl Stream {
             _ if !e.is_library() && shared.frames.borrow().has_ended(stream) => None,
             Some(reason) if e.is_reset() && e.is_remote() => Some(ResponseBodyError::Reset(reason)),
             Some(reason) if e.is_reset() => Some(ResponseBodyError::Malformed(reason)),
+            _ if conn.liveness.is_dead() => Some(ResponseBodyError::Unanswered),
             _ => Some(ResponseBodyError::Cut),
         }
     }
@@ -246,6 +250,26 @@ impl Stream {
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.send.finish(None);
         self.send.poll_flush(cx)
+    }
+
+    /// As a tunnel: begins it.
+    pub fn begin_tunnel(&mut self) {
+        self.send.begin_tunnel();
+    }
+
+    /// As a tunnel: whether the origin has reset it; otherwise wakes the task then.
+    pub fn is_broken(&mut self, cx: &mut Context<'_>) -> bool {
+        self.send.poll_reset(cx).is_ready()
+    }
+
+    /// As a tunnel: whether the connection has written everything that was sent.
+    pub fn has_delivered(&self) -> bool {
+        self.send.is_written()
+    }
+
+    /// As a tunnel: resets the stream.
+    pub fn reset_tunnel(&mut self) {
+        self.send.reset(Reason::CANCEL);
     }
 
     /// Bytes that were sent to the origin on this stream or are queued.

@@ -175,6 +175,7 @@ impl Stream {
     pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
         let head = ResponseHead { response, edits, add, close: false, date: [0; 29] };
         self.render(&head, client_traits(false), Framing::None, None, false);
+        self.send.borrow_mut().begin_tunnel();
     }
 
     fn render(&self, head: &ResponseHead<'_>, to: Client, body: Framing, date: Option<&[u8]>, ends: bool) {
@@ -339,6 +340,11 @@ impl Stream {
         let mut send = self.send.borrow_mut();
         send.finish(None);
         send.poll_flush(cx)
+    }
+
+    /// As a tunnel: whether the connection has written everything that was sent.
+    pub fn has_delivered(&self) -> bool {
+        self.send.borrow().is_written()
     }
 }
 
