@@ -223,9 +223,7 @@ impl fmt::Display for FailureCause {
             FailureCause::Flooded => {
                 f.write_str("weir ended the connection: too many frames without progress (HTTP/2)")
             }
-            FailureCause::Unanswered => f.write_str(
-                "weir ended the connection: after a time-out on it the origin was silent for 1s, despite a PING (HTTP/2)",
-            ),
+            FailureCause::Unanswered => f.write_str(UNANSWERED),
             FailureCause::Client(limit) => write!(f, "{} ended it", limit.name()),
             FailureCause::UpgradeRuledOut => f.write_str(
                 "an upgrade needs HTTP/1.1, which protocol=\"h2\" rules out; protocol=\"auto\" allows both",
@@ -256,6 +254,10 @@ impl fmt::Display for FailureCause {
         }
     }
 }
+
+/// The text of a connection that was closed after a PING.
+const UNANSWERED: &str =
+    "weir ended the connection: after a time-out on it the origin was silent for 1s, despite a PING (HTTP/2)";
 
 /// The text of a kind about which nothing more is known.
 fn of_kind(kind: Kind) -> &'static str {

@@ -25,7 +25,7 @@ enum Step {
 
 /// What has come on a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Met {
+struct ObservedConnection {
     requests: usize,
     pings: usize,
     ended: bool,
@@ -34,18 +34,18 @@ struct Met {
 /// An origin by hand.
 struct Origin {
     addr: String,
-    met: Arc<Mutex<Vec<Met>>>,
+    met: Arc<Mutex<Vec<ObservedConnection>>>,
 }
 
 impl Origin {
     fn new(steps: &'static [Step]) -> Origin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let addr = listener.local_addr().expect("an address").to_string();
-        let met = Arc::<Mutex<Vec<Met>>>::default();
+        let met = Arc::<Mutex<Vec<ObservedConnection>>>::default();
         let all = met.clone();
         std::thread::spawn(move || {
             for (at, stream) in listener.incoming().flatten().enumerate() {
-                all.lock().expect("no panic").push(Met::default());
+                all.lock().expect("no panic").push(ObservedConnection::default());
                 let (all, steps) = (all.clone(), if at == 0 { steps } else { &[] });
                 std::thread::spawn(move || {
                     let _ =
@@ -56,7 +56,7 @@ impl Origin {
         Origin { addr, met }
     }
 
-    fn met(&self) -> Vec<Met> {
+    fn met(&self) -> Vec<ObservedConnection> {
         self.met.lock().expect("no panic").clone()
     }
 
@@ -65,7 +65,11 @@ impl Origin {
     }
 }
 
-fn connection(mut weir: TcpStream, steps: &[Step], note: impl Fn(&dyn Fn(&mut Met))) -> std::io::Result<()> {
+fn connection(
+    mut weir: TcpStream,
+    steps: &[Step],
+    note: impl Fn(&dyn Fn(&mut ObservedConnection)),
+) -> std::io::Result<()> {
     weir.read_exact(&mut vec![0; PREFACE.len()])?;
     weir.write_all(&frame(SETTINGS, 0, 0, &[]))?;
     let mut steps = steps.iter();
@@ -95,7 +99,7 @@ fn connection(mut weir: TcpStream, steps: &[Step], note: impl Fn(&dyn Fn(&mut Me
 }
 
 /// Does nothing until weir has closed the connection.
-fn fall(weir: &mut TcpStream, note: impl Fn(&dyn Fn(&mut Met))) -> std::io::Result<()> {
+fn fall(weir: &mut TcpStream, note: impl Fn(&dyn Fn(&mut ObservedConnection))) -> std::io::Result<()> {
     // Only the end is looked for: nothing is answered.
     let _ = weir.read_to_end(&mut Vec::new());
     note(&|met| met.ended = true);
