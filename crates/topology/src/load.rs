@@ -307,7 +307,7 @@ fn unit_alone(text: &str) -> Option<(String, Option<String>)> {
     known.then(|| {
         let help =
             if matches!(unit, "KiB" | "MiB") { "write `64*KiB`" } else { "write `20*ms` or `\"20ms\"`" };
-        (format!("syntax error: `{unit}` follows a number"), Some(help.to_owned()))
+        (format!("syntax error: the unit `{unit}` directly follows a number"), Some(help.to_owned()))
     })
 }
 

@@ -73,7 +73,7 @@ impl Group {
             Group::Balance => "Balancers",
             Group::Health => "Health of targets",
             Group::Key => "Keys",
-            Group::Model => "Models of the world around",
+            Group::Model => "Models of the outside world",
             Group::Dist => "Distributions of durations",
             Group::Ask => "Loads and questions",
             Group::Serve => "For serving only",

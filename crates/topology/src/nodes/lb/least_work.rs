@@ -16,13 +16,13 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
                 lower bound for every policy.",
         simulated: "the work of all requests picked for a target and not yet done, less what has \
                 been served, whichever balancer picked them; work that was not foreseen (a further attempt, \
-                what slows a server down) counts as it begins. A target with a balancer behind it is an \
+                a slowdown of the server) counts once it begins. A target with a balancer behind it is an \
                 error, and one with a `route`, `split`, `fanout` or `hedge` is not built yet",
         served: "refused, except in a `model` or a built-in server",
         draws: "ties",
         example: examples::LEAST_WORK,
     },
-    args: &[need("targets", "a list of nodes", "what is picked from")],
+    args: &[need("targets", "a list of nodes", "the targets to pick from")],
     more: &COMMON,
     make,
 }];
