@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use weir_plan::diagnostic::plainly;
 use weir_plan::diagnostic::{Diagnostic, Location};
 
-/// Calls are nested at most so deep.
+/// The deepest nesting of calls.
 const MOST_FRAMES: usize = 1000;
 /// Steps (calls and rounds of loops) of one file.
 const MOST_STEPS: u64 = 100_000_000;

@@ -75,7 +75,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.named_node(Spec::Server { addr, model, origin }, Edge::None, Some(name))
 }
 
-/// How its origin is spoken to.
+/// The protocol for its origin.
 fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
     let words = [
         ("auto", Some(OriginProtocol::Auto)),

@@ -1,4 +1,4 @@
-//! `slow_start(window, aggression=1.0, min_weight=0.1)`: a target that comes back gets its share little by little.
+//! `slow_start(window, aggression=1.0, min_weight=0.1)`: a target that comes back gets its share gradually.
 
 use super::{Description, Function, Group, examples, may, need};
 use crate::language::call::{Call, Outcome};

@@ -42,7 +42,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     balancer(call, targets, Balance::LeastWork, None)
 }
 
-/// The first balancer behind any of these nodes: its kind, and where it stands.
+/// The first balancer behind any of these nodes: its kind, and its place.
 fn balancer_behind(graph: &Graph, nodes: &[NodeId]) -> Option<(String, String)> {
     let mut open: Vec<NodeId> = nodes.to_vec();
     let mut seen: HashSet<NodeId> = HashSet::new();
