@@ -43,7 +43,7 @@ fn help_finds_what_is_asked_for() {
         ("lb", "lb.maglev"),
         ("ms", "1.5*s"),
         ("timeout", "A kind of error".to_lowercase().as_str()),
-        ("expect", "What a scenario must show"),
+        ("expect", "A requirement on a scenario"),
     ] {
         let ran = run(&["help", name]);
         assert!(ran.succeeds().contains(says), "{name}: {}", ran.out);
