@@ -71,7 +71,7 @@ fn wrong_usage_names_what_is_wrong() {
         (&["admin"], "usage"),
         (&["admin", "set", "apps", "a"], "--state"),
         (&["admin", "set", "apps", "a", "--state", "sideways"], "drain"),
-        (&["admin", "status", "--url", "https://localhost:1"], "no TLS"),
+        (&["admin", "status", "--url", "https://localhost:1"], "does not speak TLS"),
         (&["admin", "status", "--url", "http://localhost:1", "--control", "c"], "--control"),
         (&["sim", "a.star", "--save", "run.xlsx"], ".csv"),
         (&["sim", "a.star", "--save", "run"], ".json"),
