@@ -66,7 +66,8 @@ impl Access {
         }
         let name: String = name.chars().take(80).collect();
         Err(Denial(format!(
-            "the Host {name:?} is not known here; ask by an IP address or localhost, or start weir with --admin-host NAME"
+            "the Host {name:?} is not known here; use an IP address or localhost, or start weir with \
+                --admin-host NAME"
         )))
     }
 
@@ -77,8 +78,8 @@ impl Access {
         }
         let Some(path) = &self.token else {
             return denied(
-                "nothing can be changed here; use the socket of --control, or start weir with --admin-token FILE and send \
-                 Authorization: Bearer with what is in it",
+                "nothing can be changed here; use the socket of --control, or start weir with --admin-token \
+                    FILE and send Authorization: Bearer with its contents",
             );
         };
         let said = headers.get(AUTHORIZATION).and_then(|said| said.as_bytes().split_first_chunk::<7>());
@@ -86,19 +87,19 @@ impl Access {
             said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer ")).map(|(_, rest)| rest)
         else {
             return denied(
-                "what changes something needs the token: send Authorization: Bearer with what is in the file of \
-                 --admin-token",
+                "a change needs the token: send Authorization: Bearer with the contents of the file of \
+                    --admin-token",
             );
         };
         let token = read_token(path).map_err(|e| {
             Denial(format!(
-                "the file of --admin-token cannot be used: {}; nothing can be changed until it can",
+                "the file of --admin-token cannot be used: {}; no change is possible until it can",
                 weir_serve::explain(&e)
             ))
         })?;
         match bool::from(token.as_slice().ct_eq(said.trim_ascii())) {
             true => Ok(()),
-            false => denied("the token is another one; send what is in the file of --admin-token"),
+            false => denied("the token is wrong; send the contents of the file of --admin-token"),
         }
     }
 }

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 /// The stream of events; `all`: of a page with all targets.
 pub(crate) fn answer(server: &Server, all: bool, form: Form) -> Answer {
     if server.watcher.followers() >= FOLLOWERS {
-        let why = format!("{FOLLOWERS} pages follow already; close one, or read /topology");
+        let why = format!("{FOLLOWERS} pages are already following; close one, or read /topology");
         return form.sentence(StatusCode::SERVICE_UNAVAILABLE, &why);
     }
     let (sender, body) = Channel::<Bytes, Infallible>::new(1);

@@ -106,7 +106,7 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Refusa
     };
     let decoded = |name: &str| {
         let name = percent_decode_str(name).decode_utf8();
-        name.map(|name| name.into_owned()).map_err(|_| wrong("the names in the path are no UTF-8".to_owned()))
+        name.map(|name| name.into_owned()).map_err(|_| wrong("a name in the path is not UTF-8".to_owned()))
     };
     let (pool, target) = (decoded(pool)?, decoded(target)?);
     let form = r#"send {"state": "up" | "drain" | "eject" | "file", "weight": 2, "for": "30s"}, of which state or weight"#;
@@ -128,12 +128,10 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Refusa
     let for_ns = said.lasts.as_deref().map(weir_plan::duration::positive_duration_ns).transpose();
     let for_ns = for_ns.map_err(|e| wrong(e.to_string()))?;
     if state.is_none() && said.weight.is_none() {
-        return Err(wrong(format!("nothing is said of the target; {form}")));
+        return Err(wrong(format!("the body sets nothing; {form}")));
     }
     if for_ns.is_some() && state == Some(TargetState::File) {
-        return Err(wrong(
-            "\"file\" takes back what was set by hand, for good; leave \"for\" out".to_owned(),
-        ));
+        return Err(wrong("\"file\" removes what was set by hand, for good; leave \"for\" out".to_owned()));
     }
     Ok((pool, target, SetTarget { state, weight: said.weight, for_ns }))
 }

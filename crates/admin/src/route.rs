@@ -26,7 +26,7 @@ pub(crate) async fn respond(server: &Server, via: Channel, request: Request<Inco
     answered.unwrap_or_else(|Unanswered| {
         form.sentence(
             StatusCode::SERVICE_UNAVAILABLE,
-            "what is served did not answer; ask again, and look at the error log",
+            "the event loops did not answer; try again, and see the error log",
         )
     })
 }
@@ -95,7 +95,7 @@ fn reloads(config: &Config) -> &'static str {
     match config.last_reload {
         _ if config.reload_under_way => "ready; a reload is under way",
         Some(Err(_)) => {
-            "ready; the last reload failed, so what was served before it still is (/config says why)"
+            "ready; the last reload failed, so the topology from before is still served (/config says why)"
         }
         _ => "ready",
     }

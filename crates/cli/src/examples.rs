@@ -28,7 +28,7 @@ macro_rules! example {
     };
 }
 
-/// All of them: first those to begin with.
+/// All of them, those to start from first.
 pub(crate) const ALL: &[Example] = &[
     example!("quickstart"),
     example!("bamboo"),

@@ -9,7 +9,7 @@ pub(crate) enum Failure {
     No(String),
     /// 2: wrong usage or a wrong topology. A sentence, or several with their places; printed after `error: `.
     Usage(String),
-    /// 2: worded from the first to the last character by the topology's diagnostics; empty where clap has spoken.
+    /// 2: the whole text is that of the topology's diagnostics; empty if clap has printed the error.
     Worded(String),
     /// 3: the environment failed.
     Environment(String),

@@ -38,7 +38,7 @@ mod tests {
         });
         panic::set_hook(before);
         let Err(Failure::Fault(said)) = outcome else { panic!("not a fault") };
-        // With RUST_BACKTRACE the usual report is left in place, and says it on standard error.
+        // With RUST_BACKTRACE the usual report stays in place, and prints it on standard error.
         assert!(said.starts_with("a count went below 0 (") || said == "a panic", "{said}");
     }
 }

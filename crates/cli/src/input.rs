@@ -16,8 +16,7 @@ pub(crate) fn child() -> ExitCode {
     child_main()
 }
 
-/// The plan of a topology file, or of a file that is a plan already. What is surely a mistake though it can be run is said
-/// on standard error, unless `quiet`.
+/// The plan of a topology file, or of a file that is a plan already. Warnings go to standard error, unless `quiet`.
 pub(crate) fn load(args: &File) -> Result<Plan, Failure> {
     load_and(args, Printed::Dropped)
 }
@@ -49,7 +48,7 @@ pub(crate) fn load_and(args: &File, printed: Printed) -> Result<Plan, Failure> {
     }
     if !args.settings.params.is_empty() || !args.sweeps.is_empty() {
         return Err(Failure::Usage(format!(
-            "`{}` is a plan: it is evaluated already, so -p and --sweep are refused",
+            "`{}` is a plan: it is already evaluated, so -p and --sweep cannot be used",
             args.file.display()
         )));
     }
@@ -83,7 +82,7 @@ fn evaluate(args: &File, source: Vec<u8>, printed: Printed) -> Result<Plan, Fail
             tell(args, said.map(ToString::to_string));
             Ok(plan)
         }
-        // What it printed may tell why.
+        // Its output may say why.
         Err(wrong @ sandbox::Failure::Wrong(_)) => Err(Failure::Worded(wrong.to_string())),
         Err(sandbox::Failure::Environment(why)) => Err(Failure::Environment(why)),
     }
@@ -96,7 +95,7 @@ fn tell(args: &File, sentences: impl Iterator<Item = String>) {
     }
 }
 
-/// A topology file may be this long; so may not what was given by mistake (a log, a device).
+/// The greatest length of a topology file: what was given by mistake (a log, a device) may be longer.
 const LONGEST_FILE: u64 = 16 << 20;
 /// A plan may be this long: a million nodes take a tenth of it.
 const LONGEST_PLAN: u64 = 2 << 30;

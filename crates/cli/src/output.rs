@@ -1,5 +1,5 @@
-//! Where results go: standard output, where it is not an error that a reader leaves, but a full disk is; and files, which are
-//! tried before the run and replaced only once their content is complete.
+//! Where results go: standard output, where a reader that leaves is not an error, but a full disk is; and files, which
+//! are tried before the run and replaced only once their content is complete.
 
 use crate::failure::Failure;
 use std::fs::{self, File, OpenOptions};
@@ -18,12 +18,12 @@ pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     }
 }
 
-/// How wide text for standard output is to be: a terminal that is narrower than usual is filled, and no wider one.
+/// The width of text for standard output: a terminal that is narrower than usual is filled, a wider one is not.
 pub(crate) fn width() -> usize {
     columns().map_or(weir_report::WIDTH, |n| n.clamp(weir_report::NARROWEST, weir_report::WIDTH))
 }
 
-/// The columns of the terminal that standard output is; `None`: it is none, or does not know.
+/// The columns of the terminal on standard output; `None`: it is not a terminal, or its width is not known.
 #[cfg(unix)]
 fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
@@ -44,14 +44,14 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The same, for a command that reads these files: over none of them.
+    /// The same for a command that reads these files, of which it may overwrite none.
     pub(crate) fn not_over<P: AsRef<Path>>(read: &[P]) -> impl Fn(&Path) -> Result<Target, Failure> {
         let same =
             |a: &Path, b: &Path| fs::canonicalize(a).is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b));
         move |path| {
             if read.iter().any(|read| same(read.as_ref(), path)) {
                 return Err(Failure::Usage(format!(
-                    "`{}` is what this command reads, and would be overwritten; give the result another name",
+                    "`{}` is this command's input and would be overwritten; give the result another name",
                     path.display()
                 )));
             }

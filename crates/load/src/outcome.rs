@@ -11,7 +11,7 @@ pub struct Outcome {
     pub to: String,
     /// The scenario's name.
     pub scenario: String,
-    /// Seed of all draws.
+    /// Seed of all random draws.
     pub seed: u64,
     /// The number of requests.
     pub requests: Requests,

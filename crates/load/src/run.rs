@@ -57,11 +57,11 @@ pub enum Protocol {
 pub struct Options {
     /// Where to.
     pub to: String,
-    /// Seed of all draws: the requests are those of a replication of a simulation with it.
+    /// Seed of all random draws: the requests are those of a replication of a simulation with it.
     pub seed: u64,
     /// The replication, from 0.
     pub replication: u32,
-    /// Requests, instead of what the file says.
+    /// Number of requests, overriding the file.
     pub requests: Option<u64>,
     /// How long requests arrive, ns, instead of what the file says.
     pub duration_ns: Option<u64>,
@@ -200,8 +200,7 @@ fn outcome(
     let tally = g.tally.take();
     let mut warnings = tally.warnings(options.paired.is_none());
     if interrupted {
-        let what =
-            "it was told to stop before its end: these are figures of the requests that had ended by then";
+        let what = "it was stopped before its end: the figures cover the requests that had ended by then";
         warnings.push(what.to_owned());
     }
     if unsent {

@@ -98,7 +98,7 @@ fn parse(text: &str) -> Result<Address, InvalidWord> {
     if let Some(path) = text.strip_prefix("unix:") {
         return match path {
             "" => no("the path of the socket is missing", Some("write \"unix:/run/weir.sock\"".to_owned())),
-            _ if path.len() > MOST_PATH => no(&format!("a path has {MOST_PATH} bytes at most"), None),
+            _ if path.len() > MOST_PATH => no(&format!("a path has at most {MOST_PATH} bytes"), None),
             _ if path.chars().any(char::is_control) => no("a path cannot have control characters", None),
             _ => Ok(Address::Unix(path.to_owned())),
         };

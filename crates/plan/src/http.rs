@@ -79,7 +79,7 @@ pub fn host(text: &str) -> Result<(), InvalidWord> {
     {
         let help = format!("write \"{}\"", short(name));
         return Err(InvalidWord::new(
-            format!("\"{shown}\": hosts are compared without their port"),
+            format!("\"{shown}\" must not have a port: hosts are compared without it"),
             Some(help),
         ));
     }
@@ -135,10 +135,7 @@ pub fn own_field(text: &str) -> Result<(), InvalidWord> {
     // Servers that read `_` as `-` would take the one for the other.
     let plain = text.to_ascii_lowercase().replace('_', "-");
     if FRAMING.contains(&plain.as_str()) {
-        return wrong(format!(
-            "\"{}\" is set by weir alone: it frames messages and connections",
-            short(text)
-        ));
+        return wrong(format!("\"{}\" is set only by weir: it frames messages and connections", short(text)));
     }
     Ok(())
 }
@@ -146,7 +143,7 @@ pub fn own_field(text: &str) -> Result<(), InvalidWord> {
 /// A protocol to upgrade to.
 pub fn upgrade(text: &str) -> Result<(), InvalidWord> {
     if text.eq_ignore_ascii_case("h2c") {
-        return wrong("\"h2c\" is never upgraded to: requests would pass weir unseen");
+        return wrong("\"h2c\" is not allowed: weir could not see the requests of such a connection");
     }
     let fit = text.split('/').count() <= 2 && text.split('/').all(is_token);
     if fit { Ok(()) } else { wrong(format!("\"{}\" is not a protocol, such as \"websocket\"", short(text))) }
@@ -205,7 +202,7 @@ pub fn peers(text: &str) -> Result<(), InvalidWord> {
 pub fn statuses(text: &str) -> Result<Vec<(u16, u16)>, InvalidWord> {
     let no = || {
         InvalidWord::new(
-            format!("\"{}\" are not status numbers", short(text)),
+            format!("\"{}\" is not a set of status numbers", short(text)),
             Some("write them as \"200-399\", \"200\" or \"200-299,404\"".to_owned()),
         )
     };

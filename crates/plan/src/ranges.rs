@@ -102,7 +102,7 @@ pub fn differs(a: &Faulty, b: &Faulty) -> Option<(&'static str, String, String)>
         Some(("mttr", ns(a.mttr_ns), ns(b.mttr_ns)))
     } else if a.up != b.up || a.down != b.down {
         let argument = if a.up != b.up { "mtbf" } else { "mttr" };
-        Some((argument, "of another distribution".to_owned(), "of one distribution".to_owned()))
+        Some((argument, "another".to_owned(), "one distribution".to_owned()))
     } else if a.clock != b.clock {
         Some(("clock", clock(a.clock), clock(b.clock)))
     } else if a.starts_up != b.starts_up {
@@ -117,7 +117,7 @@ pub fn log(text: &str) -> Result<(), InvalidWord> {
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
         let help = "write \"stdout\", \"stderr\" or a path";
         return Err(InvalidWord::new(
-            format!("\"{}\" is not a place for a log", short(&text.escape_debug().to_string())),
+            format!("\"{}\" is not a destination for a log", short(&text.escape_debug().to_string())),
             Some(help.to_owned()),
         ));
     }

@@ -85,7 +85,7 @@ pub fn location(template: &str) -> Result<(), InvalidWord> {
         ));
     }
     if template.bytes().any(|b| !b.is_ascii_graphic()) {
-        let why = "has a character that a URL does not have: write such as %20";
+        let why = "has a character that a URL cannot have: write it as %XX, such as %20";
         return Err(InvalidWord::new(format!("\"{}\" {why}", short(template)), None));
     }
     Ok(())

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::{Difference, Estimate, Side, holm, paired, welch};
 
-/// The chance that a verdict names any difference that is none.
+/// The probability that any verdict claims a difference where there is none.
 const LEVEL: f64 = 0.05;
 
-/// A histogram's bucket is at most this share of its values wide: half of it is what a quantile may be off by.
+/// A histogram's bucket is at most this share of its values wide: a quantile may be off by half of it.
 const BUCKET: f64 = 1.0 / 2048.0;
 
 /// A pair of designs, and whether they had the same requests.
@@ -93,7 +93,7 @@ impl<'a> Comparison<'a> {
 
 fn pair<'a>(of: &Pairing<'a>) -> Pair<'a> {
     let (a, b) = (of.a.1, of.b.1);
-    // What succeeds has a latency of its own only where something fails.
+    // Successes have a latency of their own only if something fails.
     let shown = |s: &Statistic| !s.name.starts_with("ok_") || a.failed || b.failed;
     let both = a.statistics.iter().zip(&b.statistics).filter(|(a, _)| shown(a));
     Pair { of: *of, statistics: both.map(|(a, b)| compared(a, b, of.paired)).collect() }
@@ -194,7 +194,7 @@ fn how(of: &Pairing<'_>) -> String {
     )
 }
 
-/// What the two are called: by their files, scenarios and parameters, as far as these differ.
+/// The names of the two: their files, scenarios and parameters, as far as these differ.
 fn names(of: &Pairing<'_>) -> [String; 2] {
     let ((file_a, a), (file_b, b)) = (of.a, of.b);
     let name = |saved: &SavedResult, design: &Design, other: &Design| {
@@ -255,7 +255,7 @@ fn table(pair: &Pair<'_>) -> Table {
     t
 }
 
-/// With its sign, in units of which there are `per` in one.
+/// With its sign, in units of one `per`-th.
 fn signed(e: &Estimate, per: f64, unit: &str) -> String {
     let times = |x: Option<f64>| x.map(|x| x * per);
     let e = Estimate { value: times(e.value), low: times(e.low), high: times(e.high) };

@@ -56,7 +56,7 @@ fn numbers(e: &Estimate) -> String {
     format!("{},{},{}", number(e.value), number(e.low), number(e.high))
 }
 
-/// Quoted as RFC 4180 wants it, where it must be.
+/// Quoted as RFC 4180 requires, if it must be.
 fn field(s: &str) -> String {
     if s.contains([',', '"', '\n', '\r']) { format!("\"{}\"", s.replace('"', "\"\"")) } else { s.to_owned() }
 }

@@ -17,7 +17,7 @@ fn all(results: &Results) -> impl Iterator<Item = (String, &ScenarioResult, &Exp
         .flat_map(|(label, s)| s.expectations.iter().map(move |e| (label.clone(), s, e)))
 }
 
-/// The figure, as the condition has it. That none of few requests failed promises nothing.
+/// The figure, as the condition has it. If none of a few requests failed, that proves little.
 fn figure(s: &ScenarioResult, e: &ExpectationResult) -> String {
     let few = number::at_least(s.requests.selected).filter(|_| s.requests.failed == 0);
     match e.value.value {
@@ -127,7 +127,7 @@ fn place(span: &str) -> (&str, u32, u32) {
     }
 }
 
-/// Where figures are not known as well as was wanted: one sentence each.
+/// Figures that are less precise than requested: one sentence each.
 pub(crate) fn shortfalls(results: &Results) -> Vec<String> {
     let swept = entry::swept(results);
     let label = |name: &str, params: &[_]| {

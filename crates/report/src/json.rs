@@ -1,5 +1,5 @@
-//! The JSON `weir.sim/1` of `docs/spec/language.md#sim-json`: keys always present and in one order, numbers unrounded, `null`
-//! for what cannot be said.
+//! The JSON `weir.sim/1` of `docs/spec/language.md#sim-json`: keys always present and in one order, numbers unrounded,
+//! `null` for what is not known.
 
 use crate::explained;
 use crate::number::duration;

@@ -45,7 +45,7 @@ use weir_verify::{Calibration, Replay, Verification};
 /// Writes the JSON of `docs/spec/language.md#sim-json` (`weir.sim/1`), ending with a new line.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn json(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     json::write(results, false, out)
 }
@@ -53,7 +53,7 @@ pub fn json(results: &Results, out: &mut dyn Write) -> io::Result<()> {
 /// The same, every estimate with its values by replication.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn json_with_each(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     json::write(results, true, out)
 }
@@ -61,7 +61,7 @@ pub fn json_with_each(results: &Results, out: &mut dyn Write) -> io::Result<()> 
 /// Writes tidy CSV: one row per scenario, node (or none) and metric; see the header in the file.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn csv(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     csv::write(results, out)
 }
@@ -69,7 +69,7 @@ pub fn csv(results: &Results, out: &mut dyn Write) -> io::Result<()> {
 /// Writes the rows of the CSV as Parquet, with typed columns.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn parquet(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     parquet::write(results, out)
 }
@@ -77,7 +77,7 @@ pub fn parquet(results: &Results, out: &mut dyn Write) -> io::Result<()> {
 /// Writes tables of at most this width ([`NARROWEST`] or more), unless names need more.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn text(results: &Results, sites: Sites, width: usize, out: &mut dyn Write) -> io::Result<()> {
     text::write(results, sites, width, out)
 }
@@ -85,7 +85,7 @@ pub fn text(results: &Results, sites: Sites, width: usize, out: &mut dyn Write) 
 /// Writes the histories of requests. `selection`: which they are, as the user wrote it.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn trace(
     results: &Results,
     recordings: &[Recording<'_>],
@@ -99,7 +99,7 @@ pub fn trace(
 /// Writes one self-contained HTML page. `plan`: what was simulated, for the pictures.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn html(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     html::write(results, plan, out)
 }
@@ -107,7 +107,7 @@ pub fn html(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<(
 /// Writes the JSON of a load run (`docs/spec/language.md#load`, `weir.load/1`), ending with a new line.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn load_json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     load::json(outcome, out)
 }
@@ -115,7 +115,7 @@ pub fn load_json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 /// Writes a load run's figures as a table.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn load_text(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io::Result<()> {
     load::table(outcome, width, out)
 }
@@ -123,7 +123,7 @@ pub fn load_text(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io::Re
 /// Writes the JSON of a verification (`docs/spec/language.md#verify`, `weir.verify/1`), ending with a new line.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn verify_json(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
     verify::json(found, out)
 }
@@ -131,7 +131,7 @@ pub fn verify_json(found: &Verification, out: &mut dyn Write) -> io::Result<()> 
 /// Writes a verification as tables: both worlds side by side.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn verify_text(found: &Verification, width: usize, out: &mut dyn Write) -> io::Result<()> {
     verify::tables(found, width, out)
 }
@@ -139,7 +139,7 @@ pub fn verify_text(found: &Verification, width: usize, out: &mut dyn Write) -> i
 /// Writes a verification as one self-contained page.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn verify_html(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
     verify_page::write(found, out)
 }
@@ -147,7 +147,7 @@ pub fn verify_html(found: &Verification, out: &mut dyn Write) -> io::Result<()> 
 /// Writes what a machine adds, in words.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn calibration_text(found: &Calibration, out: &mut dyn Write) -> io::Result<()> {
     verify::calibration_text(found, out)
 }
@@ -155,16 +155,16 @@ pub fn calibration_text(found: &Calibration, out: &mut dyn Write) -> io::Result<
 /// Writes what a machine adds as JSON.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn calibration_json(found: &Calibration, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, &verify::calibration(found))?;
     out.write_all(b"\n")
 }
 
-/// Writes what came of acting a record again: a sentence, or JSON.
+/// Writes the result of a replay: a sentence, or JSON.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn replay(replay: &Replay, as_json: bool, out: &mut dyn Write) -> io::Result<()> {
     verify::replay(replay, as_json, out)
 }
@@ -172,7 +172,7 @@ pub fn replay(replay: &Replay, as_json: bool, out: &mut dyn Write) -> io::Result
 /// Writes each request of a load run as a row of CSV.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn load_rows(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     load::rows(outcome, out)
 }
@@ -180,7 +180,7 @@ pub fn load_rows(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 /// Writes what a plan offers to its queues, for `weir check`.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn offered(plan: &Plan, width: usize, out: &mut dyn Write) -> io::Result<()> {
     offered::write(plan, width, out)
 }
@@ -188,7 +188,7 @@ pub fn offered(plan: &Plan, width: usize, out: &mut dyn Write) -> io::Result<()>
 /// Writes a comparison as the JSON of `docs/spec/language.md#compare` (`weir.compare/1`), ending with a new line.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn compare_json(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Result<()> {
     compare::json(comparison, out)
 }
@@ -196,12 +196,13 @@ pub fn compare_json(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Res
 /// Writes a comparison as tables.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn compare_text(comparison: &Comparison<'_>, width: usize, out: &mut dyn Write) -> io::Result<()> {
     compare::tables(comparison, width, out)
 }
 
-/// Expectations that do not hold or cannot be decided, and figures that are not known as well as was wanted: a sentence each.
+/// Expectations that do not hold or cannot be decided, and figures that are less precise than requested: a sentence
+/// each.
 pub fn unmet(results: &Results) -> Vec<String> {
     expected::unmet(results).into_iter().chain(expected::shortfalls(results)).collect()
 }
@@ -209,7 +210,7 @@ pub fn unmet(results: &Results) -> Vec<String> {
 /// Writes what the file expects as JUnit's XML.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     expected::junit(results, out)
 }
@@ -217,7 +218,7 @@ pub fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
 /// Writes expectations that do not hold as GitHub's annotations.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn annotations(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     expected::annotations(results, out)
 }

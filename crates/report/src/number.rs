@@ -8,7 +8,7 @@ const DIGITS_WITHOUT_INTERVAL: i32 = 4;
 /// Digits of a quantile that comes without one: a histogram tells it to within 0.05 %.
 const DIGITS_OF_A_HISTOGRAM: i32 = 3;
 
-/// An interval that is narrower than this share of its value is the rounding of equal figures, and none.
+/// An interval that is narrower than this share of its value is only the rounding of equal figures.
 const ROUNDING: f64 = 1e-13;
 
 /// The placeholder for an unknown value.

@@ -1,5 +1,5 @@
-//! Results as they were saved, read back for a comparison: what each scenario's statistics are, and what single replications
-//! said of them.
+//! Results as they were saved, read back for a comparison: the statistics of each scenario, and their values in single
+//! replications.
 
 use crate::json;
 use serde_json::Value;

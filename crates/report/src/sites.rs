@@ -52,7 +52,7 @@ pub(crate) const LEGEND: [&str; 4] = [
     "spread: least and most requests of a member",
 ];
 
-/// What sites are called elsewhere than in the table: by the name that was given, where only one place has it, else by the place.
+/// The names of sites outside the table: the given name if only one place has it, otherwise the place.
 #[derive(Debug, Default)]
 pub(crate) struct Names<'a>(BTreeMap<&'a str, &'a str>);
 

@@ -17,7 +17,7 @@ const GAP: usize = 2;
 pub(crate) struct Table {
     headings: Vec<(String, Side)>,
     rows: Vec<Vec<String>>,
-    /// How many of the first columns say what a row is of; all but the first.
+    /// How many columns after the first also say what a row is about.
     further_keys: usize,
 }
 
@@ -147,7 +147,7 @@ impl Table {
     }
 }
 
-/// How wide columns of these widths are together.
+/// The total width of columns of these widths.
 fn span(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }

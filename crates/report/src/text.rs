@@ -1,4 +1,4 @@
-//! Tables for a terminal: first in words what would mislead, then the scenarios side by side, then site by site.
+//! Tables for a terminal: first the warnings, then the scenarios side by side, then site by site.
 
 use crate::number::{self, count, with_interval};
 use crate::table::{Side, Table};
@@ -81,7 +81,7 @@ fn scenario(
 pub(crate) fn summary(s: &ScenarioResult, results: &Results, width: usize) -> Vec<String> {
     let r = &s.requests;
     let times = if results.replications == 1 { "replication" } else { "replications" };
-    // One number would mislead: that none of few failed promises nothing.
+    // One number would mislead: if none of a few failed, that proves little.
     let few = number::at_least(r.selected).filter(|_| r.failed == 0);
     let few = few.map_or(String::new(), |least| format!(" (95 % sure: at least {least})"));
     let mut lines = vec![format!(

@@ -171,7 +171,7 @@ pub(crate) fn beside(s: &ScenarioVerified) -> Vec<String> {
     let ms = |ms: Option<f64>| number::plain(ms);
     let took = format!("to open one to a server took {} ms", ms(*server_takes_ms));
     let late =
-        format!("the servers' timers rang late by {} ms (p90)", ms(s.timers_late_ns.map(|ns| ns / 1e6)));
+        format!("the servers' timers fired late by {} ms (p90)", ms(s.timers_late_ns.map(|ns| ns / 1e6)));
     let ejections = s.ejections.iter().map(|of| both("ejections", of));
     let connections = [both("client connections", client), both("connections to servers", server)];
     ejections.chain(connections).chain([format!("{took}; {late}")]).collect()

@@ -1,8 +1,8 @@
 //! A load at a fixed rate, and an origin: the two ends of `bench/latency`.
 //!
-//! `open_loop origin PORT BYTES` answers every request with so many bytes. `open_loop load PORT RATE SECONDS CONNECTIONS`
-//! sends so many requests a second whatever comes back; latency counts from the instant at which a request was due, so a proxy
-//! that stalls cannot hide it ("coordinated omission").
+//! `open_loop origin PORT BYTES` answers every request with BYTES bytes. `open_loop load PORT RATE SECONDS CONNECTIONS`
+//! sends RATE requests a second regardless of the answers; latency counts from the instant at which a request was due,
+//! so a proxy that stalls cannot hide it ("coordinated omission").
 #![forbid(unsafe_code)]
 
 use rustix::event::Timespec;

@@ -1,4 +1,4 @@
-//! What a scrape costs: CPU of the whole process, with so many targets each of which has answered, on two loops.
+//! The cost of a scrape: CPU of the whole process, with a number of targets each of which has answered, on two loops.
 //!
 //! `cargo run --release --example scrape -- 250 5000`
 
@@ -21,7 +21,7 @@ fn main() {
     counts.for_each(|targets: u32| measure(targets, port));
 }
 
-/// Answers whoever asks, once each.
+/// Answers each connection once.
 fn answer(listener: std::net::TcpListener) {
     listener.set_nonblocking(true).expect("a socket");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -29,7 +29,7 @@ fn answer(listener: std::net::TcpListener) {
         let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
-                // A request fits one read; whoever breaks off needs no answer.
+                // A request fits one read; a client that breaks off needs no answer.
                 if stream.read(&mut [0; 4096]).await.is_ok() {
                     let _ = stream.write_all(ANSWER).await;
                 }

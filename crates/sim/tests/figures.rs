@@ -215,7 +215,7 @@ fn what_is_not_there_is_explained() {
     let r = result("server()", "traffic.constant(every = 10 * s), duration = 5 * s");
     assert!(said(&r, &["nothing selected"])[0].contains("duration ended before the first arrival"));
     let r = result("server()", "traffic.closed(3, think = dist.fixed(10 * s)), duration = 5 * s");
-    assert!(said(&r, &["nothing selected"])[0].contains("no user had thought"));
+    assert!(said(&r, &["nothing selected"])[0].contains("no user finished thinking"));
     let hole = "faulty(1 * us, 1000 * hours, server(), mode = \"blackhole\")";
     let r = result(hole, "traffic.closed(3, think = dist.exponential(1 * s)), requests = 100");
     let early = said(&r, &["ended early"]);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use weir_plan::diagnostic::plainly;
 use weir_plan::diagnostic::{Diagnostic, Location};
 
-/// Calls are nested at most so deep.
+/// The deepest nesting of calls.
 const MOST_FRAMES: usize = 1000;
 /// Steps (calls and rounds of loops) of one file.
 const MOST_STEPS: u64 = 100_000_000;
@@ -307,7 +307,7 @@ fn unit_alone(text: &str) -> Option<(String, Option<String>)> {
     known.then(|| {
         let help =
             if matches!(unit, "KiB" | "MiB") { "write `64*KiB`" } else { "write `20*ms` or `\"20ms\"`" };
-        (format!("syntax error: `{unit}` follows a number"), Some(help.to_owned()))
+        (format!("syntax error: the unit `{unit}` directly follows a number"), Some(help.to_owned()))
     })
 }
 

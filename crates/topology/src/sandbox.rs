@@ -161,7 +161,7 @@ fn child() -> Result<(), Box<dyn Error>> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     limit(Resource::Core, 0)?;
     limit(Resource::As, MEMORY)?;
-    // At both at once the kernel would say nothing but KILL.
+    // If both limits were equal, the kernel would only send KILL.
     let cpu = Rlimit { current: Some(CPU_S), maximum: Some(CPU_S + 1) };
     setrlimit(Resource::Cpu, cpu)?;
     let mut bytes = Vec::new();

@@ -39,7 +39,7 @@ const NODE: usize = 17;
 
 /// A request as bytes.
 pub(crate) fn request(request: &Request) -> Result<Vec<u8>, WireError> {
-    // The source goes beside the JSON: it may be large, and it may be no text.
+    // The source goes beside the JSON: it may be large, and need not be text.
     let head = Request { source: Vec::new(), ..request.clone() };
     let mut out = Vec::new();
     part(&mut out, &serde_json::to_vec(&head).map_err(failed)?);

@@ -278,9 +278,8 @@ fn the_offered_load_of_every_queue_is_known() {
     near(&loads(1), &[(9.0, 1.08), (3.0, 0.36), (12.0, 12.0 * 0.124 / 2.0)]);
     assert_eq!(
         said(&done.warnings),
-        [
-            "scenario \"y\": the offered load of the queue d/queue is 1.08 of its capacity: the run will not settle"
-        ]
+        ["scenario \"y\": the offered load of the queue d/queue is 1.08 times its capacity: the run will \
+                not settle"]
     );
 }
 
@@ -294,8 +293,8 @@ fn a_slow_queue_among_others_of_its_site_is_relieved() {
          scenario(\"full\", lb.least_conn(some), traffic.poisson(rate=920), requests=9)\n");
     let found = said(&done.warnings);
     assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found[0].starts_with("scenario \"blind\"") && found[0].contains("is 5.00 of"), "{found:?}");
-    assert!(found[1].starts_with("scenario \"full\"") && found[1].contains("is 1.01 of"), "{found:?}");
+    assert!(found[0].starts_with("scenario \"blind\"") && found[0].contains("is 5.00 times"), "{found:?}");
+    assert!(found[1].starts_with("scenario \"full\"") && found[1].contains("is 1.01 times"), "{found:?}");
 }
 
 #[test]

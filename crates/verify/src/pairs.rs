@@ -89,7 +89,8 @@ pub(crate) fn too_few(statistics: &[Statistic], selected: u64) -> Option<String>
     let names: Vec<String> = wanted.map(|(name, n)| format!("{name} ({n})")).collect();
     (!names.is_empty() && !statistics.is_empty()).then(|| {
         format!(
-            "not compared, since only {selected} requests of a run count and more are needed: {}; send more (--requests)",
+            "not compared, since only {selected} requests of a run count, and more are needed: {}; send \
+                more (--requests)",
             names.join(", ")
         )
     })

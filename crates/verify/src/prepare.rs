@@ -71,8 +71,8 @@ impl Arrangement {
         let prepared = Arrangement { point, root, listener, against: None, servers, real: others };
         match prepared.addresses().first() {
             Some(addr) if !real => Err(CannotVerify(format!(
-                "scenario \"{}\" leads to a real server ({addr}), which would be loaded; say --real if it may be, or leave \
-                 out its address, so that weir is the server itself",
+                "scenario \"{}\" leads to a real server ({addr}), which would get load; pass --real to \
+                    allow that, or leave out its address, so that weir stands in for it",
                 scenario.name
             ))),
             _ => Ok(prepared),
@@ -133,7 +133,7 @@ impl Arrangement {
 pub(crate) fn listens(addr: &str) -> Result<(), CannotVerify> {
     let failed = |e: std::io::Error| {
         CannotVerify(format!(
-            "nothing listens at the server {addr}: {e}; start it, or take it out of the file"
+            "nothing listens at the server {addr}: {e}; start it, or remove it from the file"
         ))
     };
     match Address::parse(addr) {

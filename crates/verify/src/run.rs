@@ -102,7 +102,7 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<ChosenScenario<'a
     }
     if all.is_empty() {
         return Err(Error::Cannot(CannotVerify(format!(
-            "{} has no scenario: nothing says what load it gets",
+            "{} has no scenario, so its load is not known",
             plan.file
         ))));
     }

@@ -73,14 +73,14 @@ impl RunOutcome {
         let of_cores = |ns: f64| format!("its processes waited {:.2} ms a request for a core", ns / 1e6);
         let taken = || {
             let stolen = self.stolen.filter(|share| *share > MOST_STOLEN)?;
-            Some(format!("the host took {:.0} % of the cores for others", stolen * 100.0))
+            Some(format!("the host gave {:.0} % of the cores to others", stolen * 100.0))
         };
         let (later_ns, share) = MOST_LATE;
         let most_late_ns = late_ns + later_ns.max(share * p50);
         let late = self.late_ns.filter(|ns| *ns > most_late_ns);
         let rang = |ns: f64| {
             format!(
-                "one timer of ten rang more than {:.2} ms late, {:.2} when it was calibrated",
+                "one timer of ten fired more than {:.2} ms late, {:.2} in the calibration",
                 ns / 1e6,
                 late_ns / 1e6
             )

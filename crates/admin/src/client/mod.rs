@@ -71,14 +71,14 @@ impl Endpoint {
             return Ok(Endpoint::Unix(path.into()));
         }
         let uri: Uri =
-            url.parse().map_err(|_| InvalidUrl(format!("`{url}` is no URL; write http://HOST:PORT")))?;
+            url.parse().map_err(|_| InvalidUrl(format!("`{url}` is not a URL; write http://HOST:PORT")))?;
         match (uri.scheme_str(), uri.authority(), uri.path()) {
             (Some("http"), Some(authority), "/" | "") if !authority.as_str().contains('@') => {
                 let port = authority.port_u16().unwrap_or(80);
                 Ok(Endpoint::Tcp(format!("{}:{port}", authority.host())))
             }
             (Some("https"), ..) => Err(InvalidUrl(
-                "the admin interface speaks no TLS; write http://HOST:PORT, or use its Unix socket"
+                "the admin interface does not speak TLS; write http://HOST:PORT, or use its Unix socket"
                     .to_owned(),
             )),
             _ => Err(InvalidUrl(format!(
@@ -190,7 +190,7 @@ impl Client {
             }
         }
         .map_err(|e| {
-            CannotAsk(e.unwrap_or_else(|| format!("{at} broke off; is it the admin interface of a weir?")))
+            CannotAsk(e.unwrap_or_else(|| format!("{at} hung up; is it the admin interface of a weir?")))
         })
     }
 
@@ -198,7 +198,7 @@ impl Client {
         let at = self.at.describe();
         let remedy = match (&self.at, e.kind()) {
             (Endpoint::Unix(_), io::ErrorKind::PermissionDenied) => {
-                "the socket is its user's alone: run this as the user that runs weir".to_owned()
+                "only its owner may use the socket: run this as the user that runs weir".to_owned()
             }
             (_, io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
                 "nothing listens there; start weir with `weir serve FILE --admin ADDRESS` or `--control PATH`, and say \
@@ -207,7 +207,7 @@ impl Client {
             }
             _ => explain(e),
         };
-        CannotAsk(format!("no weir can be asked at {at}: {remedy}"))
+        CannotAsk(format!("cannot reach a weir at {at}: {remedy}"))
     }
 
     /// One request on a connection; `None` instead of a sentence: it broke off.

@@ -29,12 +29,12 @@ impl File {
 /// Parameters that the command line sets.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Settings {
-    /// Set a parameter of the file (also switches its sweep off)
+    /// Set a parameter of the file (also turns its sweep off)
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) params: Vec<(String, String)>,
 }
 
-/// How much is said beside results.
+/// How much is printed besides results.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Verbosity {
     /// Print only results and errors

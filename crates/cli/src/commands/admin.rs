@@ -13,12 +13,12 @@ use weir_admin::client::{self, CannotAsk, Client, DEFAULT_URL, Endpoint, Reply};
 #[command(after_long_help = "\
 Examples:
   weir admin status                                what is running, and any problems
-  weir admin targets --control /run/weir.sock      every target with its state, and why
+  weir admin targets --control /run/weir.sock      every target with its state and the reason
   weir admin set apps 10.0.0.1:80 --state drain --for 10m --control /run/weir.sock
   weir admin reload --url http://127.0.0.1:9901 --token admin.token
 
-POOL is the name of a balancer, TARGET that of a target as `targets` shows it; a site means all its members.
-What is set by hand holds until `--state file` takes it back. Exit code 1: weir said no.")]
+POOL is the name of a balancer, TARGET that of a target, as in `targets`; a site means all its members.
+A setting made by hand holds until `--state file` takes it back. Exit code 1: weir refused.")]
 pub(crate) struct Admin {
     /// What to do
     #[command(subcommand)]
@@ -29,7 +29,7 @@ pub(crate) struct Admin {
     /// The address of `weir serve --admin` [default: http://127.0.0.1:9901]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// File with the token, for changes at an address
+    /// File with the token for changes at a URL
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token: Option<PathBuf>,
     /// Format of the result on standard output
@@ -46,11 +46,11 @@ pub(crate) struct Admin {
 /// What `weir admin` does.
 #[derive(Subcommand, Debug)]
 pub(crate) enum AdminCommand {
-    /// What is running, and any problems
+    /// Show what is running, and any problems
     Status,
-    /// Every target with its state, and why
+    /// List every target with its state and the reason
     Targets,
-    /// Read the file again, and serve it if nothing is wrong with it
+    /// Read the file again, and serve it if it has no errors
     Reload,
     /// Start the program anew, which takes over from this process, as SIGUSR2 does
     Upgrade,
@@ -70,13 +70,13 @@ pub(crate) struct SetTarget {
     /// Its target
     #[arg(value_name = "TARGET")]
     pub(crate) target: String,
-    /// Whether it gets requests; `file`: as the file has it
+    /// Whether it gets requests; `file`: as the file says
     #[arg(long, value_name = "up|drain|eject|file", value_parser = ["up", "drain", "eject", "file"], hide_possible_values = true)]
     pub(crate) state: Option<String>,
-    /// Another weight
+    /// A new weight
     #[arg(long, value_name = "WEIGHT")]
     pub(crate) weight: Option<f64>,
-    /// For how long: 30s, 5m [default: until it is taken back]
+    /// How long the setting holds: 30s, 5m [default: until it is taken back]
     #[arg(long = "for", value_name = "D")]
     pub(crate) lasts: Option<String>,
 }
@@ -139,7 +139,7 @@ fn good(reply: Reply) -> Result<Reply, Failure> {
 fn json(client: &Client, path: &str) -> Result<Value, Failure> {
     let reply = good(get(client, path)?)?;
     serde_json::from_str(&reply.body).map_err(|e| {
-        Failure::Environment(format!("the answer to {path} is not from a weir of this version: {e}"))
+        Failure::Environment(format!("the answer to {path} is not that of a weir of this version: {e}"))
     })
 }
 

@@ -9,9 +9,10 @@ use std::path::PathBuf;
 /// `weir calibrate`.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-Takes five seconds. `weir verify` does the same before it begins, and simulates what was found.")]
+This takes five seconds. `weir verify` does the same before it begins, and adds what it measured to the \
+simulation.")]
 pub(crate) struct Calibrate {
-    /// Write it here, as JSON [default: standard output, in words]
+    /// Write the result here, as JSON [default: as text to standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     })
 }
 
-/// That it can be served, and where it would listen.
+/// Prints that it can be served, and where it would listen.
 fn listens(plan: &Plan) -> String {
     let mut out = String::from("This file can be served. It would listen as\n");
     for point in &plan.points {
@@ -63,7 +63,7 @@ fn listens(plan: &Plan) -> String {
     out
 }
 
-/// Says which certificates could not be served with here: a file may well be simulated where there are none.
+/// Warns of certificates that cannot be served with here: a file may be simulated on a machine that has none.
 fn tell_certificates(plan: &Plan) {
     match plan.points.first().map(weir_serve::check_certificates) {
         Some(Ok(dated)) => warn(&dated),

@@ -29,15 +29,15 @@ use std::io::Write;
     after_help = "Not built yet: fit, profile.",
     after_long_help = "\
 Examples:
-  weir new quickstart -o my.star                   an example to begin with
-  weir help queue                                  what a function means, with its arguments
-  weir check bamboo.star                           what is wrong with a file
+  weir new quickstart -o my.star                   an example to start from
+  weir help queue                                  explain a function and its arguments
+  weir check bamboo.star                           report the errors of a file
   weir sim bamboo.star                             simulate all of its scenarios
   weir sim bamboo.star --sweep routers=1,2,4,8     once for each number of routers
-  weir compare bamboo.star --scenarios a,b         whether two of them differ
+  weir compare bamboo.star --scenarios a,b         say whether two of them differ
   weir serve edge.star                             run it as a load balancer
   weir load bamboo.star --to http://127.0.0.1:8080 send its requests there
-  weir verify bamboo.star                          whether the predictions hold
+  weir verify bamboo.star                          check whether the predictions hold
 
 Exit codes: 0 done; 1 the answer is no; 2 wrong usage or a wrong topology; 3 the environment failed;
 4 weir found a bug in itself; 130 interrupted.
@@ -53,7 +53,7 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Report the errors of a file and what it offers to each pool; starts nothing
+    /// Report a file's errors and the load it offers to each pool; starts nothing
     Check(Check),
     /// Print the plan of a file as JSON
     ///
@@ -61,15 +61,15 @@ pub(crate) enum Command {
     Plan(File),
     /// Simulate the scenarios of a file
     Sim(Sim),
-    /// Draw a topology: SVG, Graphviz or Mermaid
+    /// Draw a topology as SVG, Graphviz or Mermaid
     Graph(Graph),
-    /// What differs between two results, files or scenarios
+    /// Compare two results, files or scenarios
     Compare(Compare),
-    /// Put the parts of `sim --shard` together
+    /// Merge the parts that `sim --shard` saved
     Merge(Merge),
     /// Run a topology as a load balancer
     Serve(Serve),
-    /// Look at a running weir, and change what it serves
+    /// Inspect a running weir, and change what it serves
     Admin(Admin),
     /// Send a scenario's requests to a URL, open loop
     Load(Load),
@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Calibrate(Calibrate),
     /// Explain a function, an argument, a kind of error or a command
     Help(Help),
-    /// Write one of the examples to begin with, or list them
+    /// Write an example to start from, or list the examples
     New(New),
     /// Print a completion script for a shell
     Completions(Completions),
@@ -98,11 +98,11 @@ const FIRST: &str = "\
 weir simulates a load-balancing topology from one file, and serves the same file.
 
 Try first:
-  weir new                            the examples that come with it
+  weir new                            list the examples
   weir new quickstart -o my.star      write one of them
   weir sim my.star                    simulate it: latency and success, with error bars
   weir serve my.star                  run it as a load balancer
-  weir help                           the functions that a file is made of
+  weir help                           list the functions of the language
 
 Usage: weir COMMAND [ARGUMENTS]; weir --help lists the commands.
 ";

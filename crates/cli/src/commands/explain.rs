@@ -1,4 +1,5 @@
-//! What `weir sim` tells beside figures: histories of requests, what typical ones consist of, how the run went over time.
+//! What `weir sim` shows besides figures: histories of requests, what typical ones consist of, how the run went over
+//! time.
 
 use super::sim::Sim;
 use crate::failure::Failure;
@@ -10,7 +11,7 @@ use weir_plan::Plan;
 use weir_report::TraceForm;
 use weir_sim::{Explanation, Options, RecordOptions, Recording, Results};
 
-/// Whether what is asked for can be had.
+/// Checks that the requested outputs are possible.
 pub(crate) fn check(args: &Sim) -> Result<(), Failure> {
     args.laboratory.trace.as_deref().map_or(Ok(()), |path| format_of(path).map(|_| ()))
 }
@@ -21,7 +22,8 @@ fn format_of(path: &Path) -> Result<TraceForm, Failure> {
         Some("jsonl") => Ok(TraceForm::Lines),
         Some("json") => Ok(TraceForm::Events),
         _ => Err(Failure::Usage(format!(
-            "--trace `{}`: the file's ending chooses the format; use .jsonl (a line for each request) or .json (for Perfetto)",
+            "--trace `{}`: the file's extension chooses the format; use .jsonl (a line for each request) or \
+                .json (for Perfetto)",
             path.display()
         ))),
     }
@@ -51,7 +53,7 @@ impl Trace {
     }
 }
 
-/// Runs what was simulated again, as far as anybody asked for what only that tells; what is a part of the result is put into it.
+/// Repeats the replications that the requested outputs need, and adds to the result what is part of it.
 pub(crate) fn recordings<'p>(
     plan: &'p Plan,
     args: &Sim,

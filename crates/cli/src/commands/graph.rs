@@ -17,7 +17,7 @@ Examples:
   weir graph bamboo.star random_ties_16 -o 16.svg  of one of them
   weir graph edge.star -o edge.dot                 for Graphviz; .mmd for Mermaid
 
-Nodes made by one line of the file are one box with their number, and a chain of nodes is one box.
+Nodes made by one line of the file are one box with their number; a chain of nodes is one box too.
 Lines that cross lead to shared nodes.")]
 pub(crate) struct Graph {
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub(crate) struct Graph {
     /// Only these scenarios
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<String>,
-    /// Write it here: .svg, .dot or .mmd [default: SVG to standard output]
+    /// Write the drawing here: .svg, .dot or .mmd [default: SVG to standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -50,13 +50,13 @@ fn format_of(path: &Path) -> Result<Form, Failure> {
         Some("dot") => Ok(Form::Dot),
         Some("mmd") => Ok(Form::Mermaid),
         _ => Err(Failure::Usage(format!(
-            "-o `{}`: the file's ending chooses the format; use .svg, .dot (Graphviz) or .mmd (Mermaid)",
+            "-o `{}`: the file's extension chooses the format; use .svg, .dot (Graphviz) or .mmd (Mermaid)",
             path.display()
         ))),
     }
 }
 
-/// There is something to draw, and scenarios have the names that were given.
+/// Checks that there is something to draw, and that the named scenarios exist.
 fn require(plan: &Plan, wanted: &[String]) -> Result<(), Failure> {
     if plan.points.iter().all(|point| point.nodes.is_empty()) {
         return Err(Failure::Usage(format!("{} has no node to draw", plan.file)));
@@ -70,7 +70,7 @@ fn require(plan: &Plan, wanted: &[String]) -> Result<(), Failure> {
     match wanted.iter().find(|name| !known.contains(&&name[..])) {
         None => Ok(()),
         Some(name) if known.is_empty() => {
-            Err(Failure::Usage(format!("{} has no scenario `{name}`, and no other", plan.file)))
+            Err(Failure::Usage(format!("{} has no scenario `{name}`, and no others", plan.file)))
         }
         Some(name) => Err(Failure::Usage(format!(
             "{} has no scenario `{name}`; it has {}",

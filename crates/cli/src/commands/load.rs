@@ -18,38 +18,38 @@ Examples:
   weir load bamboo.star random --to https://[::1]:8443 --h2 --insecure
   weir load quickstart.star --to http://10.0.0.7 --duration 60s --speed 2 --hgrm run.hgrm
 
-The requests are those of the simulation with the same seed: the same instants, kinds, keys and bodies.
-Each is sent at its instant, whether or not earlier ones were answered; latency counts from there.
+The requests are those of the simulation with the same seed: the same times, kinds, keys and bodies.
+Each is sent at its time, whether or not earlier ones were answered; latency counts from that time.
 A run whose requests were sent too late is void (exit code 1).")]
 pub(crate) struct Load {
     /// Topology file, or its plan (JSON); `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Which of the file's scenarios [default: its only one]
+    /// Which of the file's scenarios to send [default: the only one]
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenario: Option<String>,
-    /// Where to: http://HOST:PORT or https://HOST:PORT
+    /// Destination: http://HOST:PORT or https://HOST:PORT
     #[arg(long, value_name = "URL")]
     pub(crate) to: String,
-    /// Seed of all draws
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Requests, instead of what the file says
+    /// Number of requests, overriding the file
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
-    /// For how long, instead of what the file says: 30s, 5m
+    /// Length of the run, overriding the file: 30s, 5m
     #[arg(long, value_name = "D", value_parser = weir_plan::duration::positive_duration_ns)]
     pub(crate) duration: Option<u64>,
     /// Send this many times as fast
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
     pub(crate) speed: f64,
-    /// Connections at once, at most [default: as many as requests need]
+    /// At most this many connections at once [default: as many as requests need]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
-    /// Speak HTTP/2 (over TLS by ALPN, else at once)
+    /// Use HTTP/2 (over TLS by ALPN, otherwise with prior knowledge)
     #[arg(long)]
     pub(crate) h2: bool,
-    /// Take any certificate
+    /// Accept any certificate
     #[arg(long)]
     pub(crate) insecure: bool,
     /// Format of the result on standard output
@@ -147,7 +147,7 @@ fn failure(args: &Load, error: Error) -> Failure {
     }
 }
 
-/// The scenario that is meant.
+/// The scenario to send.
 fn choose<'a>(plan: &'a Plan, name: Option<&str>) -> Result<(&'a Point, &'a Scenario), Failure> {
     let [point] = plan.points.as_slice() else {
         let n = plan.points.len();
@@ -176,7 +176,7 @@ fn choose<'a>(plan: &'a Plan, name: Option<&str>) -> Result<(&'a Point, &'a Scen
     found.map(|scenario| (point, scenario)).ok_or_else(|| Failure::Usage(unknown()))
 }
 
-/// One line that is drawn anew each second.
+/// One line, redrawn each second.
 fn tell_second(second: &Second) {
     let ms = |ns: Option<f64>| ns.map_or_else(|| "–".to_owned(), |ns| format!("{:.2}", ns / 1e6));
     let [p50, p99] = second.quantiles_ns.map(ms);

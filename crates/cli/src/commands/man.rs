@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// `weir man`.
 #[derive(Args, Debug)]
 pub(crate) struct ManPages {
-    /// The folder, made where it is missing
+    /// The folder, created if it is missing
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
 }

@@ -13,8 +13,8 @@ use weir_sim::{NotWhole, ShardRun};
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  weir sim lb.star --shard 1/2 --save one.json     here
-  weir sim lb.star --shard 2/2 --save two.json     and there
+  weir sim lb.star --shard 1/2 --save one.json     on one machine
+  weir sim lb.star --shard 2/2 --save two.json     on another
   weir merge one.json two.json                     what one run would have printed, byte for byte")]
 pub(crate) struct Merge {
     /// All parts of one run, in any order
@@ -26,7 +26,7 @@ pub(crate) struct Merge {
     /// Format of the result on standard output
     #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
     pub(crate) output: SimFormat,
-    /// In JSON, each estimate's values by replication too
+    /// In JSON, also give each estimate's values by replication
     #[arg(long)]
     pub(crate) each: bool,
     /// Also write the result: .json, .csv or .parquet
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
     let members = parts.iter().any(ShardRun::lists_members);
     if args.nodes == Some(Nodes::All) && !members {
         return Err(Failure::Usage(
-            "these parts have sites only: give --nodes all to `weir sim --shard`".to_owned(),
+            "these parts have only sites: give --nodes all to `weir sim --shard`".to_owned(),
         ));
     }
     let save = args.save.as_deref().map(Target::not_over(&args.parts)).transpose()?;

@@ -1,4 +1,4 @@
-//! `weir new [EXAMPLE] [-o FILE]`: an example to begin with; without a name the list of them.
+//! `weir new [EXAMPLE] [-o FILE]`: an example to start from; without a name the list of them.
 
 use crate::commands::help::wrapped;
 use crate::examples::{ALL, Example};
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 #[command(after_long_help = "\
 Examples:
   weir new                                         the examples, one line each
-  weir new quickstart -o my.star                   a balancer and four servers, to begin with
+  weir new quickstart -o my.star                   a balancer and four servers, to start from
   weir new bamboo | less                           to read one")]
 pub(crate) struct New {
-    /// Which example; without it they are listed
+    /// Which example; without it weir lists them
     #[arg(value_name = "EXAMPLE")]
     pub(crate) example: Option<String>,
-    /// Write it here, unless the file exists [default: standard output]
+    /// Write it to this file, which must not exist [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &New) -> Result<(), Failure> {
             output::to_stdout(|out| out.write_all(example.text.as_bytes()))?;
             if let Some((beside, _)) = example.beside.first() {
                 tell(&format!(
-                    "note: this example needs `{beside}` beside it; `weir new {} -o FILE` writes that too",
+                    "note: this example needs `{beside}` next to it; `weir new {} -o FILE` writes that too",
                     example.name
                 ));
             }
@@ -115,7 +115,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 fn exists(path: &Path) -> Failure {
     Failure::Environment(format!(
-        "`{}` exists already, and `weir new` overwrites nothing; take another name",
+        "`{}` already exists, and `weir new` overwrites nothing; choose another name",
         path.display()
     ))
 }

@@ -85,18 +85,15 @@ fn once(
     Ok((side, plan))
 }
 
-/// Waits until one of the files is another than it was.
+/// Waits until one of the files has changed.
 fn wait(files: &[PathBuf], mut seen: FileStamps) {
-    // What was not looked at before the run counts from now on.
+    // A file that was not watched before the run counts from now on.
     for (path, state) in look(files) {
         seen.entry(path).or_insert(state);
     }
     let paths: Vec<PathBuf> = seen.keys().cloned().collect();
     while look(&paths) == seen {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "nobody tells when a file is saved on every file system"
-        )]
+        #[expect(clippy::disallowed_methods, reason = "not every file system reports when a file is saved")]
         std::thread::sleep(PERIOD);
     }
 }

@@ -43,7 +43,7 @@ fn help_finds_what_is_asked_for() {
         ("lb", "lb.maglev"),
         ("ms", "1.5*s"),
         ("timeout", "A kind of error".to_lowercase().as_str()),
-        ("expect", "What a scenario must show"),
+        ("expect", "A requirement on a scenario"),
     ] {
         let ran = run(&["help", name]);
         assert!(ran.succeeds().contains(says), "{name}: {}", ran.out);
@@ -106,7 +106,7 @@ fn every_example_can_be_written_and_checked() {
 fn nothing_is_overwritten() {
     let scratch = Scratch::new("overwrite");
     let path = scratch.file("mine.star", "precious");
-    run(&["new", "bamboo", "-o", &path]).fails(3, "exists already");
+    run(&["new", "bamboo", "-o", &path]).fails(3, "already exists");
     assert_eq!(std::fs::read_to_string(&path).expect("readable"), "precious");
     // What an example needs beside it is not overwritten either, and then nothing is written.
     scratch.file("dynos.star", "precious");

@@ -14,11 +14,11 @@ const HEAD: &str = "\
 
 Every function of a topology file, every kind of error and every figure of a result. `weir help NAME` says the same.
 This page is made from the table by which weir checks files, and the outputs are what the examples print; a
-[test](../crates/cli/tests/docs/reference.rs) holds it against the program (`UPDATE=1 cargo test --test docs -- reference::` writes it
-anew). [language.md](language.md) is the guide to begin with.
+[test](../crates/cli/tests/docs/reference.rs) compares it with the program (`UPDATE=1 cargo test --test docs -- reference::` rewrites
+it). [language.md](language.md) is the guide to start with.
 
 Durations have a unit: `5*ms`, `1.5*s`, `250*us`, `10*ns`, `2*minutes`, `1*hours`, or a string such as `\"5ms\"`. Where a
-distribution is wanted, a duration is a fixed one. Sizes are whole bytes: `64*KiB`, `2*MiB`. Rates are per second.
+distribution is expected, a duration is a constant. Sizes are whole bytes: `64*KiB`, `2*MiB`. Rates are per second.
 `name=` names a node in results, logs and on the status page.
 
 ";
@@ -54,7 +54,9 @@ fn page() -> String {
         }
     }
     out.push_str("\n## Kinds of error\n\nA request ends `ok`, or as an error of one kind.\n\n");
-    out.push_str("| kind | when | a client of the proxy sees | a `retry` that names it tries again |\n|---|---|---|---|\n");
+    out.push_str(
+        "| kind | when | a client of the proxy sees | a `retry` that names it retries |\n|---|---|---|---|\n",
+    );
     for k in kinds() {
         let _ = writeln!(out, "| `{}` | {} | {} | {} |", k.name, k.meaning, k.client, k.again);
     }

@@ -51,7 +51,7 @@ fn a_request_that_fails_is_told_with_its_reason() {
         says(&weir, &[&format!("weir: {who}"), why, &format!("; {status} to GET {path}")]);
     }
     assert_eq!(weir.get("/slow").status(), 504);
-    let line = says(&weir, &["weir: listener \"web\": a timeout ended (100ms); 504 to GET /slow"]);
+    let line = says(&weir, &["weir: listener \"web\": a timeout expired (100ms); 504 to GET /slow"]);
     assert!(line.ends_with(&format!(", last tried: {}", bad.trim_end_matches(": "))), "{line}");
     for (path, why) in [("/chunk", "chunk-size, RFC 9112"), ("/cut", "ended in the body")] {
         assert!(weir.get(path).cut.is_some());

@@ -201,7 +201,7 @@ fn a_fifo_without_a_reader_is_said_at_start() {
     let path = scratch.path("access.fifo");
     let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
     assert!(made.success());
-    serve_fails(&listen(&path, "json"), 3, &[&path, "nobody reads this FIFO", "start its reader first"]);
+    serve_fails(&listen(&path, "json"), 3, &[&path, "no process reads this FIFO", "start its reader first"]);
     // With one it is a log as any other. Opened both ways first, so that opening does not wait.
     let both = File::options().read(true).write(true).open(&path).expect("it is there");
     let mut reader = File::open(&path).expect("it is there");

@@ -146,7 +146,7 @@ fn what_is_wrong_with_an_origin_is_said() {
         (&right, named.as_str(), "for another name"),
         (&right, an_authority_that_has_not_signed.as_str(), "not signed by a known authority"),
         (&right, "", "not signed by a known authority"),
-        (&asks, mine.as_str(), "requires a certificate of this side"),
+        (&asks, mine.as_str(), "requires a client certificate"),
         (&asks, &format!("{mine}, cert = {own}"), ""),
         (&right, mine.as_str(), ""),
     ] {

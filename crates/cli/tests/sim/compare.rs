@@ -188,7 +188,7 @@ fn what_cannot_be_compared_is_said() {
         run(&["sim", &file, "--output", "json", "--each", "--replications", "2", "--requests", "500", "-q"]);
     std::fs::write(&old, each.succeeds()).unwrap();
     compared(&[&old, &old]);
-    run(&["compare", &old, &old, "-p", "work=3ms"]).fails(2, "as they were simulated");
+    run(&["compare", &old, &old, "-p", "work=3ms"]).fails(2, "cannot be changed");
     let one = scratch.file(
         "c.star",
         "scenario(\"x\", server(), traffic.poisson(rate=9), requests=100)\n\

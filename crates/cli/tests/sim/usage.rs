@@ -71,7 +71,7 @@ fn wrong_usage_names_what_is_wrong() {
         (&["admin"], "usage"),
         (&["admin", "set", "apps", "a"], "--state"),
         (&["admin", "set", "apps", "a", "--state", "sideways"], "drain"),
-        (&["admin", "status", "--url", "https://localhost:1"], "no TLS"),
+        (&["admin", "status", "--url", "https://localhost:1"], "does not speak TLS"),
         (&["admin", "status", "--url", "http://localhost:1", "--control", "c"], "--control"),
         (&["sim", "a.star", "--save", "run.xlsx"], ".csv"),
         (&["sim", "a.star", "--save", "run"], ".json"),
@@ -109,7 +109,7 @@ fn a_device_without_end_is_no_topology() {
 fn a_plan_takes_no_parameters() {
     let scratch = Scratch::new("plan-params");
     let plan = scratch.file("plan.json", "{\"schema\": \"weir.plan/1\"}");
-    run(&["sim", &plan, "-p", "size=4"]).fails(2, "evaluated already");
-    run(&["plan", &plan, "--sweep", "size=4"]).fails(2, "evaluated already");
+    run(&["sim", &plan, "-p", "size=4"]).fails(2, "already evaluated");
+    run(&["plan", &plan, "--sweep", "size=4"]).fails(2, "already evaluated");
     run(&["sim", &plan]).fails(2, "plan.json");
 }

@@ -169,13 +169,14 @@ impl Tally {
         if self.again > 0 {
             let n = self.again;
             warnings.push(format!(
-                "{n} requests were sent again: the server closed their connection as they came"
+                "{n} requests were sent again: the server closed their connection as they arrived"
             ));
         }
         if let Some(status) = self.first_refused.filter(|_| to_url && self.refused * 2 > self.requests.total)
         {
             warnings.push(format!(
-                "{} of {} requests were answered by 4xx, the first by {status}, and count as answered; is the URL right?",
+                "{} of {} requests were answered with 4xx, the first with {status}, and count as answered; \
+                    is the URL right?",
                 self.refused, self.requests.total
             ));
         }

@@ -21,7 +21,7 @@ pub fn pattern(text: &str) -> Result<(), InvalidWord> {
         ));
     }
     if let Some((path, _)) = stem.split_once('?') {
-        let why = format!("\"{shown}\": paths are matched without their query");
+        let why = format!("\"{shown}\" must not have a query: paths are matched without it");
         return Err(InvalidWord::new(why, Some(format!("write \"{}\"", short(path)))));
     }
     if text == "*" {
@@ -31,8 +31,8 @@ pub fn pattern(text: &str) -> Result<(), InvalidWord> {
     if !star.is_empty() && cut(stem) {
         let whole = stem.get(..stem.rfind('%').unwrap_or(0)).unwrap_or_default();
         let why = format!(
-            "\"{shown}\" is not a path to match: its `*` cuts a %XX, and a character matches as a whole \
-                or not at all"
+            "\"{shown}\" is not a path to match: its `*` splits a %XX, but a character matches as a \
+                whole or not at all"
         );
         return Err(InvalidWord::new(
             why,
@@ -47,13 +47,13 @@ pub fn pattern(text: &str) -> Result<(), InvalidWord> {
 pub fn prefix(text: &str) -> Result<(), InvalidWord> {
     if text.contains(['?', '*']) {
         return Err(InvalidWord::new(
-            format!("\"{}\": a prefix of a path has no `?` and no `*`", shown(text)),
+            format!("\"{}\": a path prefix has no `?` and no `*`", shown(text)),
             None,
         ));
     }
     if matches!(text.as_bytes(), [.., b'%'] | [.., b'%', _]) {
         let why = format!(
-            "\"{}\" ends inside a %XX, and a character is replaced as a whole or not at all",
+            "\"{}\" ends inside a %XX, but a character is replaced as a whole or not at all",
             shown(text)
         );
         return Err(InvalidWord::new(why, Some("write both digits, or leave it out".to_owned())));
@@ -73,7 +73,8 @@ fn check(text: &str, star: &str) -> Result<(), InvalidWord> {
     if check_target(text.as_bytes(), Limits::TARGET).is_ok() {
         return Ok(());
     }
-    let why = first_wrong(text).unwrap_or_else(|| format!("a target has {} bytes at most", Limits::TARGET));
+    let why =
+        first_wrong(text).unwrap_or_else(|| format!("a request target has at most {} bytes", Limits::TARGET));
     let encoded = encoded(text);
     let help = (encoded != text).then(|| format!("write \"{}{star}\"", short(&encoded)));
     Err(InvalidWord::new(format!("\"{both}\" is not a path: {why}"), help))
@@ -91,10 +92,10 @@ fn no_dots(text: &str, star: &str, open: bool) -> Result<(), InvalidWord> {
 fn first_wrong(text: &str) -> Option<String> {
     let (_, c, query) = characters(text).find(|(at, c, query)| !stands(text, *at, *c, *query))?;
     Some(match c {
-        '%' => "a percent sign is followed by two hexadecimal digits".to_owned(),
-        ' ' => "no target has a space".to_owned(),
-        c if c.is_control() => "no target has a control character".to_owned(),
-        c => format!("no target has `{c}` in its {}", if query { "query" } else { "path" }),
+        '%' => "a percent sign must be followed by two hexadecimal digits".to_owned(),
+        ' ' => "a request target has no space".to_owned(),
+        c if c.is_control() => "a request target has no control character".to_owned(),
+        c => format!("a request target has no `{c}` in its {}", if query { "query" } else { "path" }),
     })
 }
 

@@ -30,7 +30,7 @@ pub(super) fn check(lb: &Lb) -> Checked {
     lb.eject.as_ref().map_or(Ok(()), |e| eject(e).map_err(|why| format!("eject.{why}")))?;
     lb.outlier.as_ref().map_or(Ok(()), |o| outlier(o).map_err(|why| format!("outlier.{why}")))?;
     if lb.eject.is_some() && lb.outlier.is_some() {
-        return Err("there may be eject or outlier, not both".to_owned());
+        return Err("eject and outlier exclude each other".to_owned());
     }
     lb.slow_start.as_ref().map_or(Ok(()), |s| slow_start(s).map_err(|why| format!("slow_start.{why}")))?;
     share("panic", lb.panic)?;

@@ -56,7 +56,7 @@ fn point(p: &Point) -> Result<(), String> {
     }
     let mut labels = HashSet::new();
     if let Some(twice) = p.sites.iter().find(|s| !labels.insert(s.label.as_str())) {
-        return Err(format!("sites: two have the label \"{}\"", twice.label));
+        return Err(format!("sites: two sites have the label \"{}\"", twice.label));
     }
     for (i, s) in p.specs.iter().enumerate() {
         spec::check(s).map_err(|why| format!("specs[{i}]: {why}"))?;

@@ -104,7 +104,7 @@ fn targets(p: &Point, balance: &Balance, targets: &[NodeId]) -> Result<(), Strin
         _ => 1.0,
     };
     if targets.iter().all(|t| weight(t) == 0.0) {
-        return Err("all targets weigh 0".to_owned());
+        return Err("all targets have weight 0".to_owned());
     }
     match balance {
         Balance::RoundRobin(_) if targets.iter().any(|t| weight(t).fract() != 0.0) => {

@@ -127,7 +127,7 @@ fn too_long(rewrite: &Rewrite, walk: &Walk<'_>, id: NodeId, scenario: &Scenario)
     let long = |s: &RequestShape| path::rewritten(from, to, s.path.as_bytes()) == PathRewrite::TooLong;
     walk.members(id).find(|s| s.weight > 0.0 && long(s))?;
     let message = format!(
-        "requests of scenario \"{}\" would be longer than {} bytes behind this `rewrite`: when served, \
+        "requests of scenario \"{}\" would be longer than {} bytes after this `rewrite`: when served, \
             they are answered with 414; in simulation they keep their path",
         scenario.name,
         Limits::TARGET
@@ -153,7 +153,8 @@ fn unrouted(
         "give the route `otherwise=`, or compare its rules with what `traffic.mix` sends"
     };
     let message = format!(
-        "no request of scenario \"{}\" matches a rule of this `route`: all that reach it end as `no_route`",
+        "no request of scenario \"{}\" matches a rule of this `route`: all requests that reach it end as \
+            `no_route`",
         scenario.name
     );
     Some(warning(message).help(help))

@@ -35,7 +35,7 @@ pub(super) fn outliers(draft: &Draft<'_>, found: &mut Findings) {
         }
         let mut idle = |enforcing: f64, least: u32, does: &str, help: &str| {
             if enforcing > 0.0 && (n as u64) < u64::from(least) {
-                let why = format!("it does so only among at least {least} targets, and here are {n}");
+                let why = format!("that takes at least {least} targets, and there are {n}");
                 found.hint(site, format!("this `outlier` {does}: {why}"), help);
             }
         };
@@ -67,7 +67,7 @@ pub(super) fn slow_starts(draft: &Draft<'_>, found: &mut Findings) {
             found.hint(
                 site,
                 format!("`slow_start` does nothing at this `{}`: {why}", lb.balance.name()),
-                "leave it out, or pick by load or in turn",
+                "leave it out, or use a policy that picks by load or in turn",
             );
         }
     }

@@ -29,7 +29,7 @@ pub fn overloaded(point: &Point) -> Vec<Diagnostic> {
                 n => (format!("the {n} {noun}s of"), "their"),
             };
             let finding = warning(format!(
-                "scenario \"{}\": the offered load of {nodes} {} is {:.2} of {their} capacity: {end}",
+                "scenario \"{}\": the offered load of {nodes} {} is {:.2} times {their} capacity: {end}",
                 scenario.name,
                 site.label,
                 share(&load)

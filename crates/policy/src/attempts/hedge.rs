@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// `hedge(after, node, ...)`, without the node and the budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hedge {
-    /// The next attempt starts so long after the last, ns.
+    /// The delay after the last attempt before the next one starts, ns.
     pub after_ns: u64,
     /// Attempts in all, the first included.
     pub attempts: u32,

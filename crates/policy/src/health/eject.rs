@@ -21,7 +21,7 @@ use std::collections::BinaryHeap;
 pub struct Eject {
     /// Failures in a row that eject.
     pub consecutive: u32,
-    /// The first ejection lasts so long, ns; each in a row twice as long as the one before.
+    /// The length of the first ejection, ns; each in a row is twice as long as the one before.
     pub base_ns: u64,
     /// The longest.
     pub max_ns: u64,

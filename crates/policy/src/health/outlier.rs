@@ -25,7 +25,7 @@ pub struct Outlier {
     pub consecutive_5xx: u32,
     /// Errors of a gateway (502, 503, 504, or no answer) in a row that eject.
     pub consecutive_gateway_failure: u32,
-    /// Failures before there was an answer in a row; only where these are told apart.
+    /// Failures in a row without an answer; only if these are counted separately.
     pub consecutive_local_origin_failure: u32,
     /// Whether failures without an answer are judged apart from answers.
     pub split_external_local_origin_errors: bool,
@@ -33,13 +33,13 @@ pub struct Outlier {
     pub interval_ns: u64,
     /// An ejection lasts this times how many there were lately, ns.
     pub base_ejection_time_ns: u64,
-    /// And at most so long (or the base, if that is longer).
+    /// The longest ejection (or the base, if that is longer).
     pub max_ejection_time_ns: u64,
     /// A uniform draw up to this is added.
     pub max_ejection_time_jitter_ns: u64,
     /// At most this share of the targets is out, percent.
     pub max_ejection_percent: f64,
-    /// One may always go, whatever the share.
+    /// One may always be ejected, regardless of the share.
     pub always_eject_one_host: bool,
     /// Percent of detections that eject, by kind.
     pub enforcing_consecutive_5xx: f64,
@@ -51,7 +51,7 @@ pub struct Outlier {
     pub enforcing_success_rate: f64,
     /// Likewise.
     pub enforcing_failure_percentage: f64,
-    /// Success rates are compared only among so many targets with enough requests.
+    /// Success rates are compared only among at least this number of targets with enough requests.
     pub success_rate_minimum_hosts: u32,
     /// Enough requests of one interval.
     pub success_rate_request_volume: u32,

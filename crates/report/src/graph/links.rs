@@ -22,7 +22,7 @@ const APART: f64 = 11.0;
 const FORK: f64 = 4.0;
 
 impl Link {
-    /// Lines of which the bundle is made: what many share crosses, what each has of its own does not.
+    /// The lines of the bundle: those to shared nodes cross, those to a node's own do not.
     pub fn lanes(&self) -> Vec<(f64, f64)> {
         let three = [-APART, 0.0, APART];
         let all = |from: &[f64]| from.iter().flat_map(|a| three.map(|b| (*a, b))).collect();

@@ -28,7 +28,7 @@ pub(super) struct Ordered {
 
 /// Waypoints at most; beyond, long edges go straight.
 const WAYPOINTS: usize = 20_000;
-/// How often it is looked forth and back.
+/// The number of passes forth and back.
 const SWEEPS: usize = 8;
 
 /// The order of what was layered.

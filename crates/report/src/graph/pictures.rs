@@ -116,7 +116,7 @@ fn next(point: &Point, id: NodeId) -> Vec<NodeId> {
 /// Writes pictures as one file.
 ///
 /// # Errors
-/// What `out` says.
+/// An error of `out`.
 pub fn write(pictures: &[Picture], file: &str, form: Form, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(
         match form {

@@ -6,7 +6,7 @@ use super::order::{Item, Ordered};
 use super::svg::size;
 use super::{Drawing, GAP, MARGIN, PASSING, PlacedBox, STACK, Way};
 
-/// How often heights are looked at again, forth and back.
+/// The number of passes over the heights, forth and back.
 const SWEEPS: usize = 6;
 
 /// The drawing. `between`: two layers, px.

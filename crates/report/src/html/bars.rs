@@ -237,7 +237,8 @@ pub(super) fn spread(results: &Results, shown: &Selection, out: &mut dyn Write) 
     if all.is_empty() {
         return Ok(());
     }
-    let note = "Requests of each member of a site: from the least to the most, dark within a standard deviation of the mean (the line).";
+    let note = "Requests of each member of a site: from the fewest to the most, dark within a standard \
+        deviation of the mean (the line).";
     page::section("How evenly", note, out)?;
     rows(shown, &all, out)?;
     writeln!(out, "</section>")

@@ -26,7 +26,7 @@ pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::
     }
     summary::write(results, &shown, out)?;
     if let Some(expected) = expected::table(results) {
-        page::section("Expectations", "What the file says that its scenarios must show.", out)?;
+        page::section("Expectations", "What the file requires of its scenarios.", out)?;
         writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>\n</section>", expected.html())?;
     }
     topology(results, plan, out)?;

@@ -28,7 +28,7 @@ pub(crate) fn end(signature: &str, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// What would mislead, before all else.
+/// The warnings, before everything else.
 pub(crate) fn warning(text: &str, of: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<p class=\"warning\">{} <span class=\"note\">{}</span></p>", escaped(text), escaped(of))
 }

@@ -208,7 +208,7 @@ impl fmt::Display for FailureCause {
             }
             FailureCause::NoRoom => f.write_str("no connection was free within connect_timeout"),
             FailureCause::Exhausted(no) => {
-                write!(f, "cannot connect: this process has run out: {}", system(no))
+                write!(f, "cannot connect: this process is out of resources: {}", system(no))
             }
             FailureCause::Silent => f.write_str("the connection ended before any byte of an answer"),
             FailureCause::Refused => f.write_str("the origin refused the stream (HTTP/2) before any work"),
@@ -246,9 +246,9 @@ impl fmt::Display for FailureCause {
                 write!(f, "no byte of the answer's body within body_timeout ({:?})", ns(limit))
             }
             FailureCause::BodyCut => f.write_str("the connection ended in the body of the answer"),
-            FailureCause::QueueLimit => f.write_str("the wait for a place in a queue ended"),
-            FailureCause::Timeout(limit) => write!(f, "a timeout ended ({:?})", ns(Some(limit))),
-            FailureCause::Held(Kind::Timeout) => f.write_str("a timeout ended"),
+            FailureCause::QueueLimit => f.write_str("the wait in a queue timed out"),
+            FailureCause::Timeout(limit) => write!(f, "a timeout expired ({:?})", ns(Some(limit))),
+            FailureCause::Held(Kind::Timeout) => f.write_str("a timeout expired"),
             FailureCause::Held(_) => f.write_str("a process crashed"),
             FailureCause::Model(kind) => write!(f, "a model ends in {}", kind.name()),
         }

@@ -102,7 +102,7 @@ fn a_later_graph_goes_on_with_the_state() {
     assert_eq!(old.id, new.id, "it is the same balancer");
     assert!(new.state.flags().has_probation());
     assert_eq!(pick(&new).0, 1 - first.0, "the other has fewer in flight");
-    // Whatever their order in the file, targets are recognised by identity.
+    // Regardless of their order in the file, targets are recognised by identity.
     let (turned, _of_turned) = graph(2, plan([2, 1]));
     assert!(turned.state.flags().has_probation() && Rc::ptr_eq(&turned.state, &new.state));
     assert_eq!(turned.targets.len(), 2);

@@ -92,7 +92,7 @@ pub(crate) struct Frames {
     is_over: bool,
     /// PINGs that were paid for by DATA that was sent.
     pings: u32,
-    /// When the period began that the score is of.
+    /// When the period of the score began.
     since_ns: u64,
     /// Bytes that were read and gave nothing back yet.
     read: usize,

@@ -180,14 +180,14 @@ fn judge(
         also(State::Full, format!("full: {inside} of {most} requests in flight"));
     }
     if known.ramp < 1.0 && known.may_be_picked {
-        also(State::SlowStart, format!("slow start: {:.0} % of its weight yet", known.ramp * 100.0));
+        also(State::SlowStart, format!("slow start: {:.0} % of its weight so far", known.ramp * 100.0));
     }
     if known.admin == Admin::Forced && known.may_be_picked {
-        why.push("held up by hand, whatever its checks say".to_owned());
+        why.push("kept up by hand, regardless of its checks".to_owned());
         states.retain(|state| !matches!(state, State::Ejected | State::Probation | State::Down));
     }
     if is_ignored && !known.against.is_empty() && known.may_be_picked {
-        why.push("picked all the same: too few are left, health is ignored".to_owned());
+        why.push("picked all the same: too few targets are left, so health is ignored".to_owned());
     }
     (states.into_iter().min().unwrap_or(State::Up), why)
 }
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(word(&TargetHealth { inside: Some(2), ..well() }, false, false).0, "full");
         assert_eq!(
             word(&TargetHealth { ramp: 0.25, ..well() }, false, false).1,
-            "slow start: 25 % of its weight yet"
+            "slow start: 25 % of its weight so far"
         );
         let forced = TargetHealth { admin: Admin::Forced, against: vec![Reason::ChecksFailed], ..well() };
         let (state, why) = word(&forced, false, false);

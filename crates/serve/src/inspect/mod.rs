@@ -76,7 +76,8 @@ impl Remote {
             )]);
         }
         let view = self.view(false);
-        let none = view.listeners.is_empty().then(|| "the owner of health does not answer".to_owned());
+        let none = view.listeners.is_empty();
+        let none = none.then(|| "the thread of health checks does not answer".to_owned());
         let no_target = view.listeners.iter().filter(|listener| !listener.has_target);
         let no_target = no_target.map(|listener| format!("listener {} has no target", listener.name));
         let missing: Vec<String> = none.into_iter().chain(no_target).collect();

@@ -6,18 +6,18 @@ use weir_policy::eligibility::Reason;
 /// The sentence for a reason.
 pub(super) fn why(reason: Reason) -> &'static str {
     match reason {
-        Reason::AdminDrain => "drained by hand: nothing new, what is in flight goes on",
+        Reason::AdminDrain => "drained by hand: no new requests, those in flight finish",
         Reason::AdminDown => "taken out by hand",
         Reason::ChecksFailed => "its health checks fail, or have not passed yet",
         Reason::EjectedConsecutive => "ejected: its requests failed too often in a row",
-        Reason::EjectedProbe => "ejected again: the request that tried it failed",
+        Reason::EjectedProbe => "ejected again: the request that probed it failed",
         Reason::EjectedConsecutive5xx => "ejected: too many errors in a row",
         Reason::EjectedGatewayFailure => "ejected: too many gateway errors in a row",
         Reason::EjectedLocalOrigin => "ejected: too many requests in a row without an answer",
-        Reason::EjectedSuccessRate => "ejected: fewer of its requests succeed than of the others'",
-        Reason::EjectedFailurePercentage => "ejected: too great a share of its requests fails",
-        Reason::Probation => "its ejection has ended: one request may try it",
-        Reason::BehindDown => "nobody behind it may be picked",
+        Reason::EjectedSuccessRate => "ejected: its success rate is far below that of the others",
+        Reason::EjectedFailurePercentage => "ejected: too many of its requests fail",
+        Reason::Probation => "its ejection has ended: one request may probe it",
+        Reason::BehindDown => "no target behind it may be picked",
         Reason::Unresolved => "its name has no address",
         Reason::Removed => "removed",
         Reason::Added
@@ -25,7 +25,7 @@ pub(super) fn why(reason: Reason) -> &'static str {
         | Reason::ChecksPassed
         | Reason::Readmitted
         | Reason::BehindUp
-        | Reason::Resolved => "nothing speaks against it",
+        | Reason::Resolved => "it may be picked",
     }
 }
 

@@ -87,7 +87,7 @@ fn standard(fd: BorrowedFd<'_>, path: &str) -> io::Result<File> {
 /// A pipe without a reader cannot be opened: explained in words.
 fn without_reader(e: io::Error) -> io::Error {
     match Errno::from_io_error(&e) {
-        Some(Errno::NXIO) => io::Error::new(e.kind(), "nobody reads this FIFO; start its reader first"),
+        Some(Errno::NXIO) => io::Error::new(e.kind(), "no process reads this FIFO; start its reader first"),
         _ => e,
     }
 }

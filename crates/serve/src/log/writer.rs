@@ -119,7 +119,7 @@ impl<'a> Writer<'a> {
             Err(e) => {
                 let (to, remedy) = (&self.to, "check its folder and permissions, then send SIGUSR1 again");
                 say(&format!(
-                    "cannot open the access log {to} anew: {e}; it goes on in the old file; {remedy}"
+                    "cannot reopen the access log {to}: {e}; it continues in the old file; {remedy}"
                 ));
             }
         }

@@ -71,59 +71,59 @@ families! {
     ConfigGeneration Gauge Most "weir_config_generation" [] "The generation of the topology that is served: 0 at the start, one more with each reload that was applied and each hand-over.";
     ConfigReloads Counter Sum "weir_config_reloads_total" ["result"] "Reloads, by result.";
 
-    Requests Counter Sum "weir_requests_total" ["listener", "method", "code", "protocol"] "Finished requests, each once, by the status that the client saw: 499 if its answer was incomplete, none without the head of one, other above 599.";
+    Requests Counter Sum "weir_requests_total" ["listener", "method", "code", "protocol"] "Finished requests, each once, by the status that the client saw: 499 if its answer was incomplete, none if there was no head of an answer, other above 599.";
     RequestErrors Counter Sum "weir_request_errors_total" ["listener", "kind"] "Finished requests that were not ok, by the kind of error.";
-    RequestDuration Histogram Sum "weir_request_duration_seconds" ["listener"] "From the head of a request to the end of its exchange; 0 where the head alone was answered.";
+    RequestDuration Histogram Sum "weir_request_duration_seconds" ["listener"] "Time from the head of a request to the end of its exchange; 0 if the request was answered for its head alone.";
     RequestsInFlight Gauge Sum "weir_requests_in_flight" ["listener"] "Requests in flight.";
-    Connections Gauge Sum "weir_connections" ["listener", "state"] "Connected clients; idle ones have had their answers and send no request.";
-    ConnectionsAccepted Counter Sum "weir_connections_accepted_total" ["listener"] "Accepted connections of clients.";
-    ConnectionsClosed Counter Sum "weir_connections_closed_total" ["listener", "reason"] "Closed connections of clients, by reason.";
+    Connections Gauge Sum "weir_connections" ["listener", "state"] "Client connections; an idle one has had its answers and sends no request.";
+    ConnectionsAccepted Counter Sum "weir_connections_accepted_total" ["listener"] "Client connections accepted.";
+    ConnectionsClosed Counter Sum "weir_connections_closed_total" ["listener", "reason"] "Client connections closed, by reason.";
     LimitReached Counter Sum "weir_limit_reached_total" ["limit"] "How often a client had to wait or was turned away, or a request ended, at a limit of the process, of a listener or of a server.";
     RequestBytes Counter Sum "weir_request_bytes_total" ["listener"] "Bytes of the bodies of finished requests, as far as they were read.";
     ResponseBytes Counter Sum "weir_response_bytes_total" ["listener"] "Bytes of the bodies of finished answers, as far as clients accepted them.";
-    BadRequests Counter Sum "weir_bad_requests_total" ["listener", "rule"] "Messages of clients that break a rule of HTTP or exceed a limit, by the rule.";
-    TlsHandshakes Counter Sum "weir_tls_handshakes_total" ["listener", "result"] "Finished TLS handshakes of clients, by result.";
-    TlsNotAfter Gauge Least "weir_tls_certificate_not_after_seconds" ["listener", "name"] "Until when a certificate is valid, seconds since 1970; name is the file that it was read from.";
+    BadRequests Counter Sum "weir_bad_requests_total" ["listener", "rule"] "Client messages that broke a rule of HTTP or exceeded a limit, by rule.";
+    TlsHandshakes Counter Sum "weir_tls_handshakes_total" ["listener", "result"] "Finished TLS handshakes with clients, by result.";
+    TlsNotAfter Gauge Least "weir_tls_certificate_not_after_seconds" ["listener", "name"] "When a certificate expires, in seconds since 1970; name is the file that it was read from.";
 
     Attempts Counter Sum "weir_attempts_total" ["pool", "target", "outcome"] "Finished attempts at a target, from the pick to the end of the answer, by outcome.";
-    AttemptDuration Histogram Sum "weir_attempt_duration_seconds" ["pool"] "From the pick of a target to the head of its answer.";
+    AttemptDuration Histogram Sum "weir_attempt_duration_seconds" ["pool"] "Time from the pick of a target to the head of its answer.";
     AttemptsInFlight Gauge Sum "weir_attempts_in_flight" ["pool", "target"] "Attempts in flight at a target.";
-    ConnectDuration Histogram Sum "weir_connect_duration_seconds" ["pool"] "Time to connect to a target, TLS included; failed connections are not in it.";
+    ConnectDuration Histogram Sum "weir_connect_duration_seconds" ["pool"] "Time to connect to a target, TLS included; failed connections are not counted.";
     UpstreamConnections Gauge Sum "weir_upstream_connections" ["pool", "target", "state"] "Connections to a target; idle ones carry no request.";
-    UpstreamOpened Counter Sum "weir_upstream_connections_opened_total" ["pool", "target"] "Connections to a target that were made.";
+    UpstreamOpened Counter Sum "weir_upstream_connections_opened_total" ["pool", "target"] "Connections opened to a target.";
     UpstreamReused Counter Sum "weir_upstream_connections_reused_total" ["pool", "target"] "Attempts on an existing connection.";
-    UpstreamClosed Counter Sum "weir_upstream_connections_closed_total" ["pool", "target", "reason"] "Closed connections to a target, by reason.";
-    Resends Counter Sum "weir_resends_total" ["pool"] "Requests that were sent once more, since their connection ended before any answer.";
+    UpstreamClosed Counter Sum "weir_upstream_connections_closed_total" ["pool", "target", "reason"] "Connections to a target closed, by reason.";
+    Resends Counter Sum "weir_resends_total" ["pool"] "Requests sent again because their connection ended before any answer.";
 
-    Retries Counter Sum "weir_retries_total" ["node", "kind"] "Further attempts of a retry, by the outcome of the one before; ok where a status below 500 is tried again.";
-    RetriesDenied Counter Sum "weir_retries_denied_total" ["node", "reason"] "Failures that allowed a further attempt and got none, by reason.";
-    BudgetTokens Gauge Sum "weir_budget_tokens" ["node"] "Further attempts that the budget allows now.";
-    Hedges Counter Sum "weir_hedges_total" ["node", "won"] "Further attempts of a hedge, by whether one gave the answer.";
+    Retries Counter Sum "weir_retries_total" ["node", "kind"] "Further attempts of a retry, by the outcome of the attempt before; ok if a status below 500 was retried.";
+    RetriesDenied Counter Sum "weir_retries_denied_total" ["node", "reason"] "Failures that qualified for a further attempt but got none, by reason.";
+    BudgetTokens Gauge Sum "weir_budget_tokens" ["node"] "Further attempts that the budget currently allows.";
+    Hedges Counter Sum "weir_hedges_total" ["node", "won"] "Further attempts of a hedge, by whether they gave the answer.";
 
     QueueInside Gauge Sum "weir_queue_inside" ["node"] "Requests inside a queue, or at limited targets.";
-    QueueWaiting Gauge Sum "weir_queue_waiting" ["node"] "Requests that wait there.";
-    QueueWait Histogram Sum "weir_queue_wait_seconds" ["node"] "The wait of requests that entered; 0 if there was room at once.";
+    QueueWaiting Gauge Sum "weir_queue_waiting" ["node"] "Requests waiting there.";
+    QueueWait Histogram Sum "weir_queue_wait_seconds" ["node"] "Time that requests waited before they entered; 0 if there was room at once.";
     QueueRejected Counter Sum "weir_queue_rejected_total" ["node", "reason"] "Requests that did not enter, by reason.";
     Limited Counter Sum "weir_limited_total" ["node"] "Requests that a rate limit rejected.";
 
-    TargetEligible Gauge Least "weir_target_eligible" ["pool", "target"] "Whether health lets the target be picked (1), or not (0).";
+    TargetEligible Gauge Least "weir_target_eligible" ["pool", "target"] "Whether health lets the target be picked (1) or not (0).";
     TargetOut Counter Sum "weir_target_out_seconds_total" ["pool", "target", "reason"] "Time during which the target was not eligible, by reason.";
     Ejections Counter Sum "weir_ejections_total" ["pool", "target", "reason"] "Ejections after failures, by reason.";
     HealthChecks Counter Sum "weir_health_checks_total" ["pool", "target", "result"] "Finished health checks, by result; skipped if weir itself had no descriptor left.";
-    Panic Gauge Most "weir_panic" ["pool"] "Whether so few targets are eligible that health is ignored (1), or not (0).";
+    Panic Gauge Most "weir_panic" ["pool"] "Whether so few targets are eligible that health is ignored (1) or not (0).";
     Targets Gauge Sum "weir_targets" ["pool", "state"] "Targets by state.";
 
-    LoopLag Histogram Sum "weir_loop_lag_seconds" [] "How late the clock of an event loop beat; it beats ten times a second.";
+    LoopLag Histogram Sum "weir_loop_lag_seconds" [] "How late the clock of an event loop ticked; it ticks ten times a second.";
     LoopBusy Gauge Most "weir_loop_busy_ratio" ["loop"] "The share of the last second in which the thread of an event loop ran.";
     LogLinesLost Counter Sum "weir_log_lines_lost_total" [] "Lines of access logs that could not be written.";
 
     ProcessCpu Counter Sum "process_cpu_seconds_total" [] "CPU time of the process, user and system.";
-    ProcessResident Gauge Most "process_resident_memory_bytes" [] "Memory of the process that is in RAM.";
-    ProcessVirtual Gauge Most "process_virtual_memory_bytes" [] "Address space of the process.";
-    ProcessOpenFds Gauge Most "process_open_fds" [] "Descriptors that are open.";
-    ProcessMaxFds Gauge Most "process_max_fds" [] "Descriptors that may be open.";
+    ProcessResident Gauge Most "process_resident_memory_bytes" [] "Resident memory of the process.";
+    ProcessVirtual Gauge Most "process_virtual_memory_bytes" [] "Virtual memory of the process.";
+    ProcessOpenFds Gauge Most "process_open_fds" [] "Open file descriptors.";
+    ProcessMaxFds Gauge Most "process_max_fds" [] "The limit of open file descriptors.";
     ProcessThreads Gauge Most "process_threads" [] "Threads of the process.";
-    ProcessStart Gauge Most "process_start_time_seconds" [] "When the process began, seconds since 1970.";
+    ProcessStart Gauge Most "process_start_time_seconds" [] "Start time of the process, in seconds since 1970.";
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ const MOST_LEFT: usize = 8;
 /// The time that a thread may take to build its graph.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Why nothing is reloaded once the process drains.
-const DRAINING: &str = "weir is draining: nothing is reloaded any more";
+const DRAINING: &str = "weir is draining and no longer reloads";
 
 /// Why a topology is not served in place of the current one, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,7 +259,7 @@ impl Reloader {
             sentence.push_str(&format!("; {wait}: that needs a hand-over"));
         }
         if silent {
-            sentence.push_str("; a thread does not answer, and follows when it does");
+            sentence.push_str("; one thread does not answer, and follows once it does");
         }
         self.process.errors.urgent(|| format!("reload: {sentence}"));
         self.process.errors.warn(&warnings);
@@ -315,7 +315,11 @@ impl Reloader {
             if Instant::now() >= end {
                 let oldest = *oldest;
                 self.process.errors.urgent(|| {
-                    format!("reload: {} generations still have requests: what is left of generation {oldest} is cut", epochs.len())
+                    format!(
+                        "reload: {} generations still have requests: ending the remaining requests of \
+                        generation {oldest}",
+                        epochs.len()
+                    )
                 });
                 self.process.tell_all(|| ToLoop::Ask(Box::new(move |lp| lp.cut(oldest))));
                 self.process.tell(self.process.built_in(), ToLoop::Ask(Box::new(move |lp| lp.cut(oldest))));

@@ -218,13 +218,18 @@ fn unresolved(e: &io::Error) -> String {
 fn why(e: &io::Error) -> String {
     match e.kind() {
         io::ErrorKind::AddrInUse => {
-            "something listens there already; stop it, or choose another address (port 0 takes a free one)".to_owned()
+            "something listens there already; stop it, or choose another address (port 0 takes a free one)"
+                .to_owned()
         }
         io::ErrorKind::PermissionDenied => {
-            "not permitted; ports below 1024 need the capability CAP_NET_BIND_SERVICE, socket files a folder that may be written".to_owned()
+            "not permitted; ports below 1024 need the capability CAP_NET_BIND_SERVICE, socket files need a \
+                writable folder"
+                .to_owned()
         }
         io::ErrorKind::AddrNotAvailable => {
-            "this machine has no such address; `ip address` lists those that it has, \":PORT\" stands for all of them".to_owned()
+            "this machine has no such address; `ip address` lists those that it has, and \":PORT\" means \
+                all of them"
+                .to_owned()
         }
         io::ErrorKind::NotFound => format!("{e}; check the name or the folder"),
         _ => explain(e),

@@ -56,7 +56,7 @@ impl Drop for Budgeted {
     }
 }
 
-/// The preface, windows of this size (the connection's of 2^31 - 1), and so many requests.
+/// The preface, windows of this size (the connection's of 2^31 - 1), and this number of requests.
 fn asks(streams: u32, window: u32) -> Vec<u8> {
     let mut out = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     out.extend(b"\0\0\x06\x04\0\0\0\0\0\0\x04");

@@ -5,7 +5,7 @@ use crate::peer::{Answer, Client, Origin, Reply, post, run};
 use crate::{BUDGET, Budgeted};
 use std::future::Future;
 
-/// So many streams, with windows of 64 KiB, may bring more than the budget.
+/// This number of streams, with windows of 64 KiB, may bring more than the budget.
 const STREAMS: usize = 4 * BUDGET / (64 << 10);
 const BODY: usize = 256 << 10;
 

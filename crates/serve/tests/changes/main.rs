@@ -14,12 +14,12 @@ use support::{Origin, serve_whole};
 use weir_serve::{SetTarget, TargetState};
 use weir_topology::manual::missing_balancers;
 
-/// So many times a thousand changes.
+/// The number of rounds of a thousand changes.
 const ROUNDS: usize = 4;
 
 /// A change, of those that an operator makes.
 enum Change {
-    /// So many of the origins are served, from this one on, the first with this weight.
+    /// This number of the origins is served, from this one on, the first with this weight.
     File { from: usize, targets: usize, weight: u32 },
     /// A target, by its place among the origins.
     Hand(usize, SetTarget),

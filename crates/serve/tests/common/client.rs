@@ -86,7 +86,7 @@ impl Conn {
         Some(response)
     }
 
-    /// So many bytes.
+    /// This number of bytes.
     pub fn take(&mut self, n: usize) -> Option<Vec<u8>> {
         while self.read.len() < n {
             self.more()?;

@@ -42,7 +42,7 @@ pub fn serve(text: &str) -> RunningBalancer {
     serve_with(text, 1, false)
 }
 
-/// Serves a text with so many loops, and with models before real servers or without.
+/// Serves a text with this number of loops, and with models before real servers or without.
 pub fn serve_with(text: &str, loops: usize, inject: bool) -> RunningBalancer {
     let mut point = point(text);
     transport::adapt(&mut point);
@@ -105,7 +105,7 @@ pub fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Sleeps so many milliseconds.
+/// Sleeps for this number of milliseconds.
 #[expect(
     clippy::disallowed_methods,
     reason = "a scripted peer takes its time; nothing but time is waited for"
@@ -120,7 +120,7 @@ pub fn near(ms: f64, want: f64) {
     assert!(ms >= want - 0.2 && ms < want + 400.0, "{ms} ms, want {want}");
 }
 
-/// The least that something takes in so many tries, ms: what a busy machine adds is not always there.
+/// The least that something takes in this number of tries, ms: what a busy machine adds is not always there.
 pub fn least(tries: u32, time: impl FnMut(u32) -> f64) -> f64 {
     (0..tries).map(time).fold(f64::MAX, f64::min)
 }

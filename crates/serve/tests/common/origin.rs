@@ -16,9 +16,9 @@ pub enum Reply {
     Status(u16),
     /// These bytes, unchanged; then the connection goes on.
     Raw(Vec<u8>),
-    /// Waits so many ms, then the other.
+    /// Waits for this number of ms, then does the other.
     After(u64, Box<Reply>),
-    /// These bytes, each piece after so many ms.
+    /// These bytes, each piece after this number of ms.
     Parts(Vec<(u64, Vec<u8>)>),
     /// Closes the connection.
     Close,

@@ -197,7 +197,7 @@ fn silence_of_both_is_the_end() {
     assert!(!counted(&served, "weir_request_errors_total{listener=\"l1\",kind=\"cancelled\"}"));
 }
 
-/// An origin of HTTP/1.1 that answers with so many events, so far apart, once it has received anything.
+/// An origin of HTTP/1.1 that answers with this number of events, this far apart, once it has received anything.
 fn events(many: usize, apart: Duration) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let addr = listener.local_addr().expect("an address").to_string();

@@ -164,7 +164,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// One that does this with the n-th request, so many at once on a connection.
+    /// One that does this with the n-th request, with at most this number at once on a connection.
     pub fn new(most: u32, script: impl Fn(usize, &Got) -> Reply + Send + Sync + 'static) -> Origin {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("a socket");

@@ -306,12 +306,12 @@ impl RunningBalancer {
         remote.serve_instead(NewTopology { point, serving, nodes, plan: String::new() }).expect("a reload");
     }
 
-    /// Which origins answered so many requests.
+    /// The bodies of `n` answers, each the name of an origin.
     pub fn bodies(&self, n: usize) -> Vec<String> {
         (0..n).map(|_| self.get().body).collect()
     }
 
-    /// How many of so many requests an origin answered.
+    /// The number of requests, of `n`, that an origin answered.
     pub fn share(&self, name: &str, n: usize) -> usize {
         self.bodies(n).iter().filter(|b| *b == name).count()
     }

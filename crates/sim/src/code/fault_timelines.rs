@@ -19,7 +19,7 @@ pub(crate) struct DownSite {
     /// Member to [`LineTables::of_node`].
     pub offset: u32,
     pub stage: StageId,
-    /// Where a request goes on that it refuses, or that a crash cuts off.
+    /// Where a request continues if the node refuses it or a crash cuts it off.
     pub skip: u32,
 }
 

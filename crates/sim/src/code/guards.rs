@@ -41,7 +41,7 @@ pub(crate) struct GuardTables {
     pub sites: Vec<GuardSite>,
     /// The names by which each balancer hashes its targets, by number of the balancer on the first loop.
     pub names: BTreeMap<u32, Vec<String>>,
-    /// Where requests go that have no target left, by member and [`GuardSite::spares`].
+    /// Where requests go if no target is left, by member and [`GuardSite::spares`].
     pub spares: Vec<crate::code::Target>,
     pub spare_nodes: Vec<NodeId>,
     /// The balancer of each node that is one.

@@ -29,7 +29,7 @@ pub(crate) struct ChoiceSite {
     /// Member to node.
     pub offset: u32,
     pub stage: StageId,
-    /// Where a request goes on for which there is no node.
+    /// Where a request continues if there is no node for it.
     pub skip: u32,
 }
 

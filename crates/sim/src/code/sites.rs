@@ -54,7 +54,7 @@ pub(crate) struct LbSite {
     /// Member to instance.
     pub offset: u32,
     pub stage: StageId,
-    /// Where a request without target goes on.
+    /// Where a request without a target continues.
     pub skip: u32,
     /// Whether the pick must happen in its turn.
     pub ordered: bool,

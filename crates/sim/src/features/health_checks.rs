@@ -148,7 +148,7 @@ impl Engine<'_> {
                 self.leave_at(slot, (back & !IDLE) | CHECK, MemberId(caller), depth);
             }
             Op::Cold(op) => return self.check_cold_step(slot, op, pc, member, depth, now_ns),
-            // A check has nothing to do there.
+            // A check does nothing there.
             Op::Draw { .. }
             | Op::Wait { .. }
             | Op::WaitDrawn { .. }
@@ -207,7 +207,7 @@ impl Engine<'_> {
                 let skip = code.kinds.choices[choice as usize].skip;
                 self.core.state_mut(slot).pc = skip | CHECK;
             }
-            // A check has nothing to do there.
+            // A check does nothing there.
             ColdOp::EnterRewrite { .. }
             | ColdOp::LeaveRewrite
             | ColdOp::TellGuard { .. }

@@ -15,7 +15,7 @@ use crate::state::scopes::{Limit, WHOLE};
 use weir_model::crossing;
 use weir_policy::Kind;
 
-/// Consecutive events that concern no waiting request, before it is examined whether any request waits for more.
+/// Consecutive events that concern no waiting request, before the engine examines whether any request waits for more.
 const IDLE_EVENTS: u64 = 1024;
 
 impl Engine<'_> {

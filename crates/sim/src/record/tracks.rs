@@ -1,4 +1,4 @@
-//! What is kept of the requests of one replication while it runs.
+//! The data kept of the requests of one replication while it runs.
 
 use super::history::{HistoryStore, Selection};
 use super::series::Samples;

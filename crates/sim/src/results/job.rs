@@ -1,4 +1,4 @@
-//! What there is to run: the selected scenarios, at each point of the sweep.
+//! The work of a run: the selected scenarios, at each point of the sweep.
 
 use crate::results::replicate::{Program, program};
 use crate::results::run::{Error, Options};
@@ -13,7 +13,7 @@ pub(crate) struct Job<'a> {
     compiled: OnceLock<Result<Program, String>>,
 }
 
-/// How many requests were requested.
+/// The requested number of requests.
 #[derive(Clone, Copy)]
 pub(crate) struct JobOptions {
     pub requests: Option<u64>,

@@ -1,4 +1,4 @@
-//! Runs replications until figures are known well enough (Law and Kelton, Simulation Modeling and Analysis, 9.4.1):
+//! Runs replications until figures are precise enough (Law and Kelton, Simulation Modeling and Analysis, 9.4.1):
 //! until half of each interval is at most a given share of its value. All scenarios get as many as the worst of them
 //! needs, so that they can be compared. The next step depends on figures alone, never on time or threads.
 
@@ -7,7 +7,7 @@ use crate::results::result::{Results, ScenarioResult};
 use crate::results::run::{Error, Extras, finish, results_of};
 use weir_plan::{Metric, Plan, Value};
 
-/// How well figures are to be known.
+/// How precise figures must be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Precision {
     /// The figures; at least one.
@@ -16,7 +16,7 @@ pub struct Precision {
     pub most: u32,
 }
 
-/// How well one figure is to be known.
+/// How precise one figure must be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     /// The figure.
@@ -25,7 +25,7 @@ pub struct Goal {
     pub share: f64,
 }
 
-/// A figure that is not known as well as requested.
+/// A figure that is less precise than requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortfall {
     /// The scenario.
@@ -34,7 +34,7 @@ pub struct Shortfall {
     pub params: Vec<(String, Value)>,
     /// What was requested.
     pub goal: Goal,
-    /// How well it is known; `None`: it has no interval.
+    /// Its precision; `None`: it has no interval.
     pub share: Option<f64>,
 }
 

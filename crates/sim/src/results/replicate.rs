@@ -62,7 +62,7 @@ pub(crate) fn none_or_why<T>(name: &str, cut: Cut) -> Result<Option<T>, String> 
     let why = match cut {
         Cut::Stopped => return Ok(None),
         Cut::StandsStill => "users without thinking time get answers that take no time, so they would send requests for ever at \
-             one instant: give `traffic.closed` a `think`, or what answers them some work"
+             one instant: give `traffic.closed` a `think`, or give work to what answers them"
             .to_owned(),
         Cut::TooManyBranches => format!(
             "one request has more than {RANKS} branches at once, fan-outs and hedges within each other: give them fewer targets, \
@@ -72,7 +72,7 @@ pub(crate) fn none_or_why<T>(name: &str, cut: Cut) -> Result<Option<T>, String> 
         Cut::TooMany => {
             return Err(format!(
                 "scenario \"{name}\" is overloaded beyond what can be simulated: more than {MOST_AT_ONCE} requests in flight \
-                 at once; give it fewer requests, or more to serve them"
+                 at once; give it fewer requests, or more servers"
             ));
         }
         Cut::TooLong => {

@@ -30,7 +30,7 @@ pub struct Results {
     pub scenarios: Vec<ScenarioResult>,
     /// Events that the finished scenarios processed, in all replications.
     pub events: u64,
-    /// Figures that are not known as well as requested; empty where no precision was requested.
+    /// Figures that are less precise than requested; empty where no precision was requested.
     pub shortfalls: Vec<Shortfall>,
     /// Whether the run was stopped; then `scenarios` has only those that were finished.
     pub interrupted: bool,
@@ -53,7 +53,7 @@ pub struct ScenarioResult {
     pub request_rate_per_s: Estimate,
     /// Selected requests over last less first end.
     pub response_rate_per_s: Estimate,
-    /// 1, and every attempt beyond the first.
+    /// 1, plus every attempt beyond the first.
     pub attempts_per_request: Estimate,
     /// How often balancers ejected a target, summed over replications, from the start to the last end: the window
     /// does not matter.

@@ -46,7 +46,7 @@ pub enum Error {
 pub struct Extras {
     /// Each estimate's values by replication.
     pub each: bool,
-    /// Run further replications until the figures are known this well.
+    /// Run further replications until the figures are this precise.
     pub precision: Option<Precision>,
 }
 

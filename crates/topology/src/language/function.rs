@@ -73,7 +73,7 @@ impl Group {
             Group::Balance => "Balancers",
             Group::Health => "Health of targets",
             Group::Key => "Keys",
-            Group::Model => "Models of the world around",
+            Group::Model => "Models of the outside world",
             Group::Dist => "Distributions of durations",
             Group::Ask => "Loads and questions",
             Group::Serve => "For serving only",
@@ -128,7 +128,7 @@ pub(crate) const fn may(
     Arg { name, takes, need: Need::Optional(default), meaning }
 }
 
-/// An argument that may be given; what it is otherwise hangs on others, in words.
+/// An argument that may be given; its default depends on other arguments, as these words say.
 pub(crate) const fn maybe(
     name: &'static str,
     takes: &'static str,
@@ -138,7 +138,7 @@ pub(crate) const fn maybe(
     Arg { name, takes, need: Need::Depends(otherwise), meaning }
 }
 
-/// An argument of a later issue.
+/// An argument that is not built yet.
 pub(crate) const fn later(name: &'static str, default: Unbuilt, meaning: &'static str) -> Arg {
     Arg { name, takes: "not built yet", need: Need::Later(default), meaning }
 }

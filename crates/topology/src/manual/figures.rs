@@ -33,11 +33,11 @@ pub const FIGURES: &[Figure] = &[
     figure("requests.ok", S, "requests", "Those that succeeded, however late."),
     figure("requests.failed", S, "requests", "Those that ended with an error."),
     figure("requests.errors", S, "requests", "The failed ones by kind of error."),
-    figure("success", S, "share", "Requests that succeeded, of all."),
+    figure("success", S, "share", "The share of requests that succeeded."),
     figure("goodput_per_s", S, "per second", "Requests that succeeded within the scenario's `deadline`."),
     figure("request_rate_per_s", S, "per second", "Requests that came in."),
     figure("response_rate_per_s", S, "per second", "Requests that ended, with a success or an error."),
-    figure("attempts_per_request", S, "attempts", "1, and every further attempt of a `retry` or `hedge`."),
+    figure("attempts_per_request", S, "attempts", "1, plus every further attempt of a `retry` or `hedge`."),
     figure(
         "latency_ms.all",
         S,
@@ -47,7 +47,7 @@ pub const FIGURES: &[Figure] = &[
     ),
     figure("latency_ms.ok", S, "ms", "Latencies of the successes alone."),
     figure("warnings", S, "sentences", "Warnings about figures that could mislead."),
-    figure("min", L, "ms", "The least, over all replications."),
+    figure("min", L, "ms", "The smallest, over all replications."),
     figure("mean", L, "ms", "The average."),
     figure(
         "p50",
@@ -60,7 +60,7 @@ pub const FIGURES: &[Figure] = &[
     figure("p95", L, "ms", "95 of 100 requests are faster."),
     figure("p99", L, "ms", "99 of 100 requests are faster."),
     figure("p999", L, "ms", "999 of 1,000 requests are faster."),
-    figure("max", L, "ms", "The greatest, over all replications."),
+    figure("max", L, "ms", "The largest, over all replications."),
     figure("count", N, "nodes", "The members of the site: a pool of 250 is one site with 250 members."),
     figure(
         "requests",

@@ -38,14 +38,14 @@ fn meaning(kind: Kind) -> &'static str {
             "A bounded queue or a limit was full: `capacity` of `queue`, `max_waiting` of a balancer, \
                 `limit.rate`."
         }
-        Kind::Timeout => "A `timeout` ended, or a wait in a queue.",
+        Kind::Timeout => "A `timeout` expired, or a wait in a queue took too long.",
         Kind::Reset => "The connection broke after the request was sent.",
         Kind::Status5xx => "The server answered with a status of 500 or above.",
         Kind::NoTarget => "A balancer had no target left: all are down, ejected or drained.",
         Kind::BadResponse => "The origin's answer is not acceptable HTTP.",
         Kind::BadRequest => {
-            "The client's message is malformed, too large or stalls, or asks for an upgrade where the origin speaks \
-             HTTP/2 alone; this never counts against a target."
+            "The client's message is malformed, too large or stalls, or asks for an upgrade where the origin \
+                speaks only HTTP/2; this never counts against a target."
         }
         Kind::NoRoute => "No rule of a `route` matches, and it has no `otherwise`.",
         Kind::Cancelled => "The client went away; in simulation after its `patience`.",

@@ -11,8 +11,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Pass,
         meaning: "Limits further attempts to a share of the requests.",
         simulated: "a request's very first attempt earns `ratio`, which expires after `window`; a \
-                retry or hedge takes 1. Beside that a reserve, at first and at most `min_per_s` · \
-                `window`, refills by `min_per_s`. One bucket for each node that uses it",
+                retry or hedge takes 1. In addition there is a reserve of at most `min_per_s` · `window`, \
+                full at the start, which refills at `min_per_s`. Each node that uses the budget has its own",
         served: "the same in real time, for the whole process",
         draws: "nothing",
         example: examples::RETRY,

@@ -23,8 +23,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "resend",
             "a duration or None",
             "None",
-            "how long until a lost message is sent again; \
-                `None`: never",
+            "how long before a lost message is sent again; `None`: never",
         ),
         NAME,
     ],

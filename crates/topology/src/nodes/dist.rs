@@ -251,7 +251,7 @@ fn hyperexponential<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     }
     let total: f64 = phases.iter().map(|p| p.0).sum();
     if !call.failed() && (total - 1.0).abs() > 1e-9 {
-        call.wrong(format!("the probabilities of `dist.hyperexponential` add up to {total}, not to 1"));
+        call.wrong(format!("the probabilities of `dist.hyperexponential` add up to {total}, not 1"));
     }
     made(call, Some(Dist::Hyperexponential { phases }))
 }

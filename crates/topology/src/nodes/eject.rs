@@ -1,4 +1,5 @@
-//! `eject(consecutive=5, base=30*s, max=300*s, max_percent=50)`: a target that fails so often in a row is left out for a while.
+//! `eject(consecutive=5, base=30*s, max=300*s, max_percent=50)`: a target that fails this often in a row is left out
+//! for a while.
 
 use super::{Description, Function, Group, examples, may};
 use crate::language::call::{Call, Outcome};

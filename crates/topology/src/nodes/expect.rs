@@ -21,15 +21,16 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "expect",
     about: Description {
         group: Group::Ask,
-        meaning: "What a scenario must show: turns a topology file into a test, for example in CI.",
-        simulated: "judged at each point of a sweep, once all replications are done; exit code 1 where \
-            one fails or is undecided",
+        meaning: "A requirement on a scenario's results: turns a topology file into a test, for example in \
+            CI.",
+        simulated: "checked at each point of a sweep, once all replications are done; exit code 1 if one \
+            fails or is undecided",
         served: "nothing",
         draws: "nothing",
         example: examples::EXPECT,
     },
     args: &[
-        need("scenario_name", "a string", "the scenario that it is about"),
+        need("scenario_name", "a string", "the scenario that it applies to"),
         may("mean", TIME, "None", "mean latency of all requests"),
         may("p50", TIME, "None", "its median"),
         may("p90", TIME, "None", "its 90 % quantile"),
@@ -49,11 +50,11 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "errors",
             "a dictionary of kinds of error and conditions",
             "None",
-            "the share of requests that failed so",
+            "for each kind, the share of requests that failed with it",
         ),
-        may("node", "a string", "None", "the name of a queue or concurrent that the conditions are about"),
-        may("utilisation", SHARE, "None", "with node: how much of it is busy"),
-        may("wait_ms", TIME, "None", "with node: how long requests wait there"),
+        may("node", "a string", "None", "the name of a queue or concurrent that the conditions apply to"),
+        may("utilisation", SHARE, "None", "with `node`: its utilisation"),
+        may("wait_ms", TIME, "None", "with `node`: how long requests wait there"),
     ],
     more: &[],
     make,
@@ -84,7 +85,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         conditions.extend(of_errors(call, value));
     }
     if conditions.is_empty() && !call.failed() {
-        call.wrong_but("`expect` expects nothing", "give it a condition, such as `p99=\"<300ms\"`");
+        call.wrong_but("`expect` has no condition", "add one, such as `p99=\"<300ms\"`");
     }
     let (Some(scenario), false) = (scenario, call.failed()) else { return Ok(None) };
     let at = call.span().map(|s| at_of(&s));
@@ -103,7 +104,7 @@ fn misplaced(call: &mut Call<'_, '_, '_, '_>, metric: Metric, of_node: bool) {
         );
     } else {
         call.wrong_but(
-            format!("`{name}` is a figure of a node, but none is named"),
+            format!("`{name}` is a figure of a node, but no node is named"),
             "name it: `node=\"name\"`",
         );
     }
@@ -136,7 +137,7 @@ fn of_errors<'v>(call: &mut Call<'v, '_, '_, '_>, value: Value<'v>) -> Vec<Condi
             let help = suggest::did_you_mean(text, names)
                 .unwrap_or_else(|| format!("there are {}", names.join(", ")));
             let message =
-                format!("`errors` of `expect` is by kind of error, and {} is not one", describe(key));
+                format!("`errors` of `expect` needs kinds of error, and {} is not one", describe(key));
             call.wrong_but(message, help);
             continue;
         };
@@ -206,7 +207,7 @@ fn bound_of(metric: Metric, text: &str) -> Result<f64, String> {
     let number: Option<f64> = digits.parse().ok().filter(|x: &f64| x.is_finite());
     let Some(bound) = number.map(|x| x / per) else { return Err(format!("\"{text}\" is not a number")) };
     if metric.is_share() && !(0.0..=1.0).contains(&bound) {
-        return Err(format!("a share is between 0 and 1 (or 0% and 100%), and \"{text}\" is not"));
+        return Err(format!("a share must be between 0 and 1 (or 0% and 100%), not \"{text}\""));
     }
     Ok(bound)
 }

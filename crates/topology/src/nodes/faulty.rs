@@ -52,7 +52,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 "checks",
                 "\"fail\" | \"pass\"",
                 "\"fail\"",
-                "whether health checks notice; `pass`: they succeed nevertheless",
+                "whether health checks notice; `pass`: they succeed all the same",
             ),
             may("together", "a string", "None", "nodes with the same word share one timeline"),
             NAME,
@@ -100,7 +100,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 "checks",
                 "\"fail\" | \"pass\"",
                 "\"fail\"",
-                "whether health checks notice; `pass`: they succeed nevertheless",
+                "whether health checks notice; `pass`: they succeed all the same",
             ),
             NAME,
         ],
@@ -215,7 +215,7 @@ fn agree(call: &mut Call<'_, '_, '_, '_>, name: &str, law: &Faulty) {
     let Some((argument, theirs, ours)) = differs(&before.law, law) else { return };
     call.wrong_but(
         format!(
-            "the nodes together as \"{name}\" share one timeline, but `{argument}` is {ours} here but \
+            "all nodes with `together=\"{name}\"` share one timeline, but `{argument}` is {ours} here and \
                 {theirs} at {}",
             before.at
         ),

@@ -23,12 +23,17 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             example: examples::HEALTH,
         },
         args: &[
-            need("path", "a path", "the path that is requested"),
+            need("path", "a path", "the path to request"),
             may("interval", "a duration", "2*s", "from the start of a check to the start of the next"),
             may("timeout", "a duration", "1*s", "how long a check may take"),
-            may("rise", "1 or more", "2", "passed checks in a row until a target is up"),
-            may("fall", "1 or more", "3", "failed checks in a row until a target is down"),
-            may("jitter", "0 to 1", "0.1", "each interval is drawn up to this share longer or shorter"),
+            may("rise", "1 or more", "2", "passed checks in a row before a target is up"),
+            may("fall", "1 or more", "3", "failed checks in a row before a target is down"),
+            may(
+                "jitter",
+                "0 to 1",
+                "0.1",
+                "each interval is longer or shorter by a random share, at most this",
+            ),
             may(
                 "fast_interval",
                 "a duration or None",
@@ -72,9 +77,14 @@ pub(super) static FUNCTIONS: [Function; 2] = [
         args: &[
             may("interval", "a duration", "2*s", "from the start of a check to the start of the next"),
             may("timeout", "a duration", "1*s", "how long a check may take"),
-            may("rise", "1 or more", "2", "passed checks in a row until a target is up"),
-            may("fall", "1 or more", "3", "failed checks in a row until a target is down"),
-            may("jitter", "0 to 1", "0.1", "each interval is drawn up to this share longer or shorter"),
+            may("rise", "1 or more", "2", "passed checks in a row before a target is up"),
+            may("fall", "1 or more", "3", "failed checks in a row before a target is down"),
+            may(
+                "jitter",
+                "0 to 1",
+                "0.1",
+                "each interval is longer or shorter by a random share, at most this",
+            ),
             may(
                 "fast_interval",
                 "a duration or None",

@@ -33,8 +33,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "budget",
             "budget(...)",
             "None",
-            "the budget that further attempts are charged to; `None`: no \
-            limit",
+            "the budget to which further attempts are charged; `None`: no limit",
         ),
         may("replay", "a size", "64*KiB", "how much of a request's body is kept for further attempts"),
         NAME,

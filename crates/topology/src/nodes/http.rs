@@ -89,7 +89,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "request_id",
             "a header's name",
             "None",
-            "the field with a request's id: kept from trusted peers, else created",
+            "the field with a request's id: kept from trusted peers, otherwise created",
         ),
         may("trace", "0.0 to 1.0", "0.0", "the share of requests whose stages are written"),
     ],

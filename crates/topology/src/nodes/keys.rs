@@ -25,7 +25,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
         name: "keys.zipf",
         about: Description {
             group: Group::Ask,
-            meaning: "Requests come from n users, some far more often: the k-th as 1/k^s.",
+            meaning: "Requests come from n users, some far more often: the k-th in proportion to 1/k^s.",
             simulated: "each request draws its key",
             served: "nothing; `weir load` sends such requests",
             draws: "one key per request",

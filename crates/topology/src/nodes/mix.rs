@@ -41,7 +41,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         mix.extend(weight.zip(request).map(|(weight, shape)| RequestShape { weight, ..shape }));
     }
     if !call.failed() && mix.iter().all(|s| s.weight == 0.0) {
-        call.wrong_but("no request of `traffic.mix` would ever be sent: all weigh 0", SHAPE);
+        call.wrong_but("no request of `traffic.mix` would ever be sent: all weights are 0", SHAPE);
     }
     let Some(arrivals) = arrivals else { return Ok(None) };
     Ok(Some(call.heap().alloc(TrafficValue { arrivals, mix, recorded: None })))

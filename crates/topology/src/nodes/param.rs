@@ -57,7 +57,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     match asked {
         ParamRequest::Value(value) => Ok(Some(alloc(&value, call.heap()))),
         ParamRequest::Wrong(message) => {
-            // The command line is at fault, and says so itself.
+            // The command line is wrong, and that is reported there.
             call.context.find(weir_plan::Diagnostic::error(message));
             Ok(None)
         }

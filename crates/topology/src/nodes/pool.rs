@@ -21,8 +21,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         need(
             "f",
             "a function",
-            "makes a node; called as `f(i)`, i from 0, where it takes an \
-                argument, else as `f()`",
+            "makes a node; called as `f(i)`, i from 0, if it takes an argument, otherwise as `f()`",
         ),
     ],
     more: &[],
@@ -71,7 +70,7 @@ fn size(call: &mut Call<'_, '_, '_, '_>) -> Option<usize> {
     let n = usize::try_from(n).unwrap_or(usize::MAX);
     if n > MOST_NODES {
         call.wrong(format!(
-            "a pool of {} is too large: a file makes at most {MOST_NODES} nodes",
+            "a pool of {} is too large: a file may make at most {MOST_NODES} nodes",
             value.to_str()
         ));
         return None;

@@ -11,7 +11,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     about: Description {
         group: Group::Pass,
         meaning: "A fixed answer.",
-        simulated: "answers at once; a status of 500 or above is `status_5xx`, else `ok`",
+        simulated: "answers at once; a status of 500 or above is `status_5xx`, any other `ok`",
         served: "this answer, without contacting an origin; `text/plain` unless `headers` set another type",
         draws: "nothing",
         example: examples::ROUTES,

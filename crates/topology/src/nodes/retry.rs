@@ -14,7 +14,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "retry",
     about: Description {
         group: Group::Pass,
-        meaning: "Tries again after certain errors.",
+        meaning: "Retries after certain errors.",
         simulated: "after an error of a kind in `on` the request goes through the node behind it \
                 again, at once or after a backoff; the last error is the answer",
         served: "the same, until the first byte of a response has been sent to the client",
@@ -28,8 +28,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "on",
             "a list of kinds and statuses",
             "[\"connect_failed\", \"refused\", \"reset\"]",
-            "which \
-                errors are tried again: kinds of error, and status numbers such as `503`",
+            "which errors are retried: kinds of error, and status numbers such as `503`",
         ),
         may(
             "exclude",
@@ -42,14 +41,13 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "methods",
             "\"idempotent\" | \"any\"",
             "\"idempotent\"",
-            "whether requests such as POST \
-                are tried again once they may have been worked on",
+            "whether requests such as POST are retried once they may have been processed",
         ),
         may(
             "backoff",
             "a duration",
             "0*s",
-            "before attempt k it waits a uniform draw from 0 to \
+            "before attempt k it waits for a uniform draw from 0 to \
                 `backoff`·2^(k−2), at most `backoff_max`",
         ),
         maybe("backoff_max", "a duration", "10 × backoff", "the longest backoff"),
@@ -57,8 +55,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "budget",
             "budget(...)",
             "None",
-            "the budget that further attempts are charged to; `None`: no \
-            limit",
+            "the budget to which further attempts are charged; `None`: no limit",
         ),
         may(
             "work",
@@ -72,7 +69,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "a size",
             "64*KiB",
             "how much of a request's body is kept for further \
-                attempts; a longer one is not tried again",
+                attempts; a request with a longer one is not retried",
         ),
         NAME,
     ],
@@ -102,7 +99,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (Some(attempts), Some(node)) = (attempts, node) else { return Ok(None) };
     if attempts == 1 && budget.is_some() && !call.failed() {
         call.warn(
-            "`budget` of `retry` has no effect: with one attempt nothing is tried again",
+            "`budget` of `retry` has no effect: with one attempt nothing is retried",
             "use `retry(2, ...)` or more, or leave `budget` out",
         );
     }
@@ -129,7 +126,7 @@ fn backoff(call: &mut Call<'_, '_, '_, '_>) -> (u64, u64) {
         if most.is_some() && !call.failed() {
             call.warn(
                 "`backoff_max` of `retry` has no effect: without `backoff` attempts follow at once",
-                "say how long the first backoff is at most, as in `backoff=10*ms`",
+                "set the longest first backoff, as in `backoff=10*ms`",
             );
         }
         return (0, 0);

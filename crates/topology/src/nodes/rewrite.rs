@@ -30,8 +30,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "path",
             "a pair of prefixes",
             "None",
-            "`(\"/api/\", \"/\")` replaces the first prefix by \
-                the second; other paths stay as they are",
+            "`(\"/api/\", \"/\")` replaces the first prefix with the second; other paths stay as they are",
         ),
         may(
             "set",

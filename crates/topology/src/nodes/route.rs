@@ -87,7 +87,7 @@ pub(super) fn node_of<'v>(
     None
 }
 
-/// Rules that an earlier one leaves nothing for.
+/// Warns of rules that an earlier one leaves nothing to match.
 fn shadowed(call: &mut Call<'_, '_, '_, '_>, rules: &[RouteCondition]) {
     for (i, rule) in rules.iter().enumerate() {
         if let Some(before) = rules[..i].iter().position(|r| r.is_empty() || r == rule) {

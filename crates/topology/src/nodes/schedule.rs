@@ -43,7 +43,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             let (ours, theirs) = (show_ns(i128::from(time)), show_ns(i128::from(*before)));
             call.wrong_but(
                 format!("`points[{i}]` of `traffic.schedule` goes back in time: {ours} comes after {theirs}"),
-                "write them in the order of their times; two at the same time are a jump",
+                "write them in order of time; two at the same time are a jump",
             );
         }
         points.push((time, rate));

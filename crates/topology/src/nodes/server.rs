@@ -14,7 +14,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         meaning: "Where a request ends: an origin server, or weir in its place.",
         simulated: "behaves as its `model`; without one it answers at once",
         served: "with `addr`, the origin at that address; without it weir answers itself, as the model does (a \
-                built-in server: the arguments about connections have no effect). An upgrade, such as to WebSocket, uses HTTP/1.1: under `protocol=\"auto\"` on a connection whose TLS offers nothing else, and \
+                built-in server: the arguments about connections have no effect). An upgrade, such as to \
+                WebSocket, uses HTTP/1.1: under `protocol=\"auto\"` on a connection whose TLS offers nothing \
+                else, and \
                 with `protocol=\"h2\"` it is answered with 501",
         draws: "what its model draws",
         example: examples::ORIGIN,
@@ -40,8 +42,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "protocol",
             "\"auto\" | \"h1\" | \"h2\"",
             "\"auto\"",
-            "HTTP/1.1 or HTTP/2; `auto` lets \
-                TLS agree on one, else HTTP/1.1",
+            "HTTP/1.1 or HTTP/2; `auto` lets TLS agree on one, otherwise HTTP/1.1",
         ),
         may("connect_timeout", "a duration or None", "1*s", "for TCP and for TLS, each"),
         may(
@@ -74,7 +75,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.named_node(Spec::Server { addr, model, origin }, Edge::None, Some(name))
 }
 
-/// How its origin is spoken to.
+/// The protocol for its origin.
 fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
     let words = [
         ("auto", Some(OriginProtocol::Auto)),
@@ -115,8 +116,8 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
     }
     if origin.tls.is_none() && addr.and_then(Address::parse).and_then(|a| a.port()) == Some(443) {
         call.warn(
-            "this `server` has the port of HTTPS (443), but no TLS",
-            "write `tls=tls.client()`, or use its port for plain HTTP, such as 80",
+            "this `server` has the HTTPS port (443), but no TLS",
+            "write `tls=tls.client()`, or use the port for plain HTTP, such as 80",
         );
     }
     origin

@@ -1,4 +1,4 @@
-//! `slow_start(window, aggression=1.0, min_weight=0.1)`: a target that comes back gets its share little by little.
+//! `slow_start(window, aggression=1.0, min_weight=0.1)`: a target that comes back gets its share gradually.
 
 use super::{Description, Function, Group, examples, may, need};
 use crate::language::call::{Call, Outcome};
@@ -10,8 +10,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     about: Description {
         group: Group::Health,
         meaning: "Gives a target that comes back its share gradually.",
-        simulated: "its weight grows over the `window`, in steps of a hundredth; it begins at every \
-                return, never at the start of the run",
+        simulated: "its weight grows over the `window`, in steps of a hundredth; it starts at every return, \
+            never at the start of the run",
         served: "the same in real time, and for targets that are added",
         draws: "nothing",
         example: examples::HEALTH,

@@ -37,7 +37,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     make,
 }];
 
-const SHAPE: &str = "write `split([(9, a), (1, b)])`: nine of ten to a";
+const SHAPE: &str = "write `split([(9, a), (1, b)])`: nine requests of ten to a";
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let found = pairs(call, "shares", "(weight, node)", SHAPE);
@@ -56,7 +56,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         return Ok(None);
     }
     if weights.iter().all(|w| *w == 0.0) {
-        call.wrong_but("`split` can pick none of its nodes: all weigh 0", SHAPE);
+        call.wrong_but("`split` cannot pick any node: all weights are 0", SHAPE);
         return Ok(None);
     }
     let list = call.context.state.borrow_mut().graph.list(nodes);

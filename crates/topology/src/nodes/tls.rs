@@ -17,7 +17,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             meaning: "Certificates of a listener.",
             simulated: "nothing; the files are not read",
             served: "read at start and again at each reload; the first certificate that covers the \
-                client's name is shown, else the first",
+                client's name is shown, otherwise the first",
             draws: "nothing",
             example: examples::TLS,
         },
@@ -68,7 +68,8 @@ pub(super) static FUNCTIONS: [Function; 2] = [
     },
 ];
 
-const SERVER: &str = "write `tls.server(\"cert.pem\", \"key.pem\")`, or a list of such pairs: `tls.server([(\"a.pem\", \"a.key\"), (\"b.pem\", \"b.key\")])`";
+const SERVER: &str = "write `tls.server(\"cert.pem\", \"key.pem\")`, or a list of such pairs: \
+    `tls.server([(\"a.pem\", \"a.key\"), (\"b.pem\", \"b.key\")])`";
 const CLIENT: &str = "write `tls.client(cert=\"cert.pem\", key=\"key.pem\")`, or leave both out";
 
 fn server<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {

@@ -126,10 +126,10 @@ fn rate(call: &mut Call<'_, '_, '_, '_>) -> Option<f64> {
     rate_of(call, &what, value, !MAY_BE_ZERO)
 }
 
-/// Whether a rate of 0 is one.
+/// A rate of 0 is allowed.
 pub(super) const MAY_BE_ZERO: bool = true;
 
-/// Arrivals per second of a value; `what` says in a message what it is.
+/// A value as arrivals per second; `what` names it in a message.
 pub(super) fn rate_of<'v>(
     call: &mut Call<'v, '_, '_, '_>,
     what: &str,

@@ -45,7 +45,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let time_ns = call.limit("time");
     if requests.is_none() && time_ns.is_none() && !call.failed() {
         call.wrong_but(
-            "`warmup` needs `requests` or `time`: over what does the factor fall to 1?",
+            "`warmup` needs `requests` or `time`, over which the factor falls to 1",
             "write `requests=1000` or `time=30*s`; with both, whichever ends first",
         );
     }

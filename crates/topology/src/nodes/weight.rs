@@ -16,7 +16,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         example: examples::POLICIES,
     },
     args: &[
-        need("w", "0 or more", "the weight; targets without one weigh 1"),
+        need("w", "0 or more", "the weight; targets without one have weight 1"),
         need("node", "a node", "the target"),
         NAME,
     ],

@@ -14,7 +14,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Pass,
         meaning: "A condition of `route`. All arguments given must match; each takes one value, or a list \
             of alternatives.",
-        simulated: "looked at for each request that `traffic.mix` describes; a simulated client has \
+        simulated: "checked for each request that `traffic.mix` describes; a simulated client has \
                 no address",
         served: "the same, with the request as it arrived; paths are matched without query, with \
                 unreserved %XX decoded",

@@ -13,13 +13,13 @@ Examples:
   weir compare lb.star --scenarios random,p2c      two scenarios of one file
 
 Where both have the same requests (equal traffic, one seed) their replications are compared in pairs, which
-shows differences up to a hundred times smaller; else by Welch's test. A verdict is `less` or `more` (the
-second against the first), or `no significant difference`; all of them hold together with 95 % (Holm).")]
+shows differences up to a hundred times smaller; otherwise by Welch's test. A verdict is `less` or `more` (the
+second against the first), or `no significant difference`; all of them hold jointly at 95 % (Holm).")]
 pub(crate) struct Compare {
-    /// A saved result, or a topology file, or its plan
+    /// A saved result, a topology file or its plan
     #[arg(value_name = "A")]
     pub(crate) a: PathBuf,
-    /// The same, to compare it with
+    /// Another of these, to compare A with
     #[arg(value_name = "B")]
     pub(crate) b: Option<PathBuf>,
     /// Accepted so that an error can say how scenarios are named.
@@ -28,19 +28,19 @@ pub(crate) struct Compare {
     /// In one file: compare the first of these with the others
     #[arg(long, value_name = "X,Y", value_delimiter = ',', conflicts_with = "b")]
     pub(crate) scenarios: Vec<String>,
-    /// Set a parameter of the files (also switches its sweep off)
+    /// Set a parameter of the files (also turns its sweep off)
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = setting)]
     params: Vec<(String, String)>,
     /// Compare at each of these values
     #[arg(long = "sweep", value_name = "NAME=A,B,...", value_parser = list)]
     sweeps: Vec<(String, Vec<String>)>,
-    /// Seed of all draws
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Independent replications of each scenario
     #[arg(long, value_name = "R", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) replications: u32,
-    /// Requests per replication, instead of what the files say
+    /// Requests per replication, overriding the files
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
     /// Threads to use [default: all cores]
@@ -64,7 +64,7 @@ impl Compare {
         }
     }
 
-    /// Whether anything is said of how to simulate, which saved results have behind them.
+    /// Whether any option about simulating is given; saved results are simulated already.
     pub(crate) fn says_how(&self) -> bool {
         !self.params.is_empty() || !self.sweeps.is_empty() || self.requests.is_some()
     }

@@ -55,8 +55,7 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
     let (a, b) = (known(&args.a)?, args.b.as_deref().map(known).transpose()?);
     if args.says_how() && matches!((&a, &b), (Input::SavedResult(_), None | Some(Input::SavedResult(_)))) {
         return Err(Failure::Usage(
-            "saved results are as they were simulated: -p, --sweep and --requests are for topology files"
-                .to_owned(),
+            "a saved result cannot be changed: -p, --sweep and --requests are for topology files".to_owned(),
         ));
     }
     let stop = interrupt::stop_flag(&at_once);
@@ -144,7 +143,8 @@ impl Side {
     }
 }
 
-/// Whether replication r of both had the same requests. Of a saved result its seed and its replications are all that is known.
+/// Whether replication r of both had the same requests. All that is known of a saved result is its seed and its
+/// replications.
 fn same_requests(a: (&Side, usize), b: (&Side, usize)) -> bool {
     let ((side_a, a), (side_b, b)) = (a, b);
     let (of_a, of_b) = (&side_a.saved, &side_b.saved);
@@ -218,7 +218,7 @@ fn across<'a>(a: &'a Side, b: &'a Side, quiet: bool) -> Result<Vec<Pairing<'a>>,
     alone.dedup();
     if pairings.is_empty() {
         return Err(Failure::Usage(format!(
-            "{} and {} have no scenario in common: {} stand alone",
+            "{} and {} have no scenario in common: {} occur in only one of them",
             a.saved.file,
             b.saved.file,
             alone.join(", ")

@@ -3,7 +3,7 @@
 use super::{WIDTH, wrapped};
 use weir_topology::manual::{Argument, Entry, Fallback, Figure, KindEntry};
 
-/// What is said of any unit.
+/// The help for any unit.
 pub(super) const UNITS: &str = "\
 Units of durations and sizes
 
@@ -79,7 +79,7 @@ pub(super) fn kind(k: &KindEntry) -> String {
         k.name,
         wrapped(k.meaning, WIDTH, 0),
         wrapped(&format!("A client of the proxy sees: {}.", k.client), WIDTH, 0),
-        wrapped(&format!("A `retry` whose `on` names it tries again: {}.", k.again), WIDTH, 0)
+        wrapped(&format!("A `retry` whose `on` names it retries: {}.", k.again), WIDTH, 0)
     )
 }
 

@@ -1,5 +1,5 @@
 //! `weir help [NAME]`: what a function, an argument, a kind of error, a figure, a command or an option means; without a
-//! name the list of functions. What is said of them comes from the table by which files are checked.
+//! name the list of functions. The texts come from the table by which files are checked.
 
 mod entry;
 mod overview;
@@ -17,7 +17,7 @@ pub(super) const WIDTH: usize = 80;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  weir help                                        all functions, by what they are for
+  weir help                                        all functions, by purpose
   weir help lb.p2c                                 one of them: arguments, defaults, an example
   weir help overloaded                             a kind of error
   weir help max_in_flight                          an argument, and which functions take it
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Help) -> Result<(), Failure> {
     output::to_stdout(|out| out.write_all(pages.join("\n").as_bytes()))
 }
 
-/// All that is called so.
+/// Everything with that name.
 fn pages(asked: &str, functions: &[Entry]) -> Vec<String> {
     let mut pages = Vec::new();
     pages.extend(functions.iter().find(|f| f.name == asked).map(entry::function));
@@ -104,7 +104,7 @@ fn unknown(name: &str, functions: &[Entry]) -> Failure {
     known.extend(FIGURES.iter().map(|f| f.name));
     let near = manual::near(name, &known);
     Failure::Usage(match near.as_slice() {
-        [] => format!("nothing is called `{name}`; `weir help` lists what there is"),
+        [] => format!("nothing is called `{name}`; `weir help` lists everything"),
         near => format!("nothing is called `{name}`; did you mean {}?", either(near)),
     })
 }

@@ -6,7 +6,7 @@ use weir_topology::manual::{self, Entry, FIGURES, Group};
 /// Where the meanings begin.
 const COLUMN: usize = 24;
 
-/// All that can be asked for, in groups.
+/// Everything that has help, in groups.
 pub(super) fn page(functions: &[Entry], command: &mut clap::Command) -> String {
     let commands: Vec<&str> =
         command.get_subcommands().filter(|c| !c.is_hide_set()).map(clap::Command::get_name).collect();

@@ -108,7 +108,7 @@ impl Service for Process {
         match said.and_then(|()| self.remote.hand_over(stream, own).map_err(|e| e.to_string())) {
             Ok(()) => true,
             Err(why) => {
-                self.remote.say(&format!("a hand-over was asked for: {why}"));
+                self.remote.say(&format!("a hand-over was requested: {why}"));
                 false
             }
         }

@@ -10,13 +10,13 @@ use std::path::PathBuf;
 Examples:
   weir serve edge.star                             all listeners, on all cores
   weir serve edge.star public --loops 2            one of them, on two event loops
-  weir serve quickstart.star -p apps=8 --inject    models act before real servers too
+  weir serve quickstart.star -p apps=8 --inject    models act in front of real servers too
   weir serve edge.star --admin 127.0.0.1:9901 --control /run/weir.sock
 
 Prints `listening NAME ADDRESS` for each listener once it accepts, then `admin ADDRESS` and
 `control ADDRESS` (on standard error where an access log goes to standard output).
-SIGTERM and SIGINT drain and exit with 0; a second one ends at once. SIGHUP reads the file again,
-SIGUSR1 opens log files anew, SIGUSR2 starts the program anew in place of this process (with --control).
+SIGTERM and SIGINT drain and exit with 0; a second one stops weir at once. SIGHUP reads the file again,
+SIGUSR1 reopens the log files, SIGUSR2 starts the program anew in place of this process (with --control).
 
 Standard error reports target state changes, DNS problems and failed requests (at most ten lines per second
 each); with --quiet only failed requests.")]
@@ -30,7 +30,7 @@ pub(crate) struct Serve {
     /// Event loops [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) loops: Option<u16>,
-    /// Let models (delays, cables, faults) act before real servers
+    /// Let models (delays, cables, faults) act in front of real servers
     #[arg(long)]
     pub(crate) inject: bool,
     #[command(flatten)]
@@ -38,10 +38,10 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
 
-    /// Status page, metrics and health there: 127.0.0.1:9901, unix:/path
+    /// Status page, metrics and health at this address: 127.0.0.1:9901, unix:/path
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<String>,
-    /// Also answer to this host name at the admin address
+    /// Also accept this host name at the admin address
     #[arg(long, value_name = "NAME", requires = "admin")]
     pub(crate) admin_host: Vec<String>,
     /// Allow changes at the admin address with the token in this file
@@ -50,7 +50,7 @@ pub(crate) struct Serve {
     /// Unix socket for this user: status and changes
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
-    /// Take the place of the process at that socket, which drains
+    /// Replace the process at the --control socket, which then drains
     #[arg(long, requires = "control")]
     pub(crate) replace: bool,
 }

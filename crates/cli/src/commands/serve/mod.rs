@@ -210,7 +210,8 @@ pub(crate) fn check(plan: &Plan, inject: bool, quiet: bool) -> Result<(&Point, S
         let swept = swept(plan);
         let example = swept.first().map_or(String::new(), |p| format!(", such as `-p {p}=...`"));
         return Err(Failure::Usage(format!(
-            "the file makes {} topologies ({} is swept), and one can be served: choose it with -p{example}",
+            "the file makes {} topologies ({} is swept), and only one can be served: choose it with \
+                -p{example}",
             plan.points.len(),
             swept.join(", ")
         )));

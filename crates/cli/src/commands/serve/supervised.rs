@@ -32,8 +32,8 @@ pub(super) fn all_taken(given: Option<&Arc<Inherited>>) -> Result<(), Failure> {
     match given.map(|given| given.left()).unwrap_or_default().as_slice() {
         [] => Ok(()),
         left => Err(Failure::Environment(format!(
-            "LISTEN_FDS has a socket at {}, and no listener of the file has that address; leave it out of the socket unit, \
-             or give a listener that address",
+            "LISTEN_FDS has a socket at {}, but no listener of the file has that address; remove it from \
+                the socket unit, or give a listener that address",
             left.join(", ")
         ))),
     }

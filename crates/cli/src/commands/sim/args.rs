@@ -1,4 +1,4 @@
-//! The arguments of `weir sim`: what it simulates, how well figures are to be known, and what becomes of them.
+//! The arguments of `weir sim`: what to simulate, how precise figures must be, and where results go.
 
 use crate::args::{File, InvalidValue, Nodes, SimFormat};
 use clap::Args;
@@ -15,36 +15,36 @@ Examples:
   weir sim bamboo.star --sweep routers=1,2,4,8,16  the product of all sweeps, point by point
   weir sim bamboo.star --output json | jq .        every number with its 95 % interval
   weir sim bamboo.star --save run.csv --html run.html
-  weir sim bamboo.star --precision p99=1%          as many replications as that takes
+  weir sim bamboo.star --precision p99=1%          as many replications as it takes
   weir sim bamboo.star --trace slowest.jsonl       where the slowest requests spent their time
 
 The same file, seed and version give the same bytes for any number of threads.
-Exit code 1: something that the file expects does not hold or cannot be decided, or a --precision is missed.")]
+Exit code 1: what the file expects does not hold or cannot be decided, or a --precision is not reached.")]
 pub(crate) struct Sim {
     #[command(flatten)]
     pub(crate) file: File,
     /// Only these scenarios
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<String>,
-    /// Seed of all draws
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Independent replications of each scenario
     #[arg(long, value_name = "R", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) replications: u32,
-    /// Requests per replication, instead of what the file says
+    /// Requests per replication, overriding the file
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
     /// Threads to use [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// One row per site, or one for every member of it
+    /// One row per site, or one per member of each site
     #[arg(long, value_name = "sites|all", hide_possible_values = true)]
     pub(crate) nodes: Option<Nodes>,
     /// Format of the result on standard output
     #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
     pub(crate) output: SimFormat,
-    /// Also write a page: picture, charts, tables
+    /// Also write an HTML page: drawing, charts, tables
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Also write the result: .json, .csv or .parquet
@@ -55,21 +55,21 @@ pub(crate) struct Sim {
     pub(crate) laboratory: Laboratory,
 }
 
-/// What `weir sim` takes beside what it simulates.
+/// The options of `weir sim` besides what to simulate.
 #[derive(Args, Debug)]
 pub(crate) struct Laboratory {
-    /// In JSON, each estimate's values by replication too
+    /// In JSON, also give each estimate's values by replication
     #[arg(long)]
     pub(crate) each: bool,
     /// Replicate until half-widths are this small
     ///
-    /// `1%` is for mean and p99, `p99=2%` for one of them; can be given several times.
+    /// `1%` applies to mean and p99, `p99=2%` to one of them; can be given several times.
     #[arg(long, value_name = "[NAME=]X%", value_parser = precision)]
     precision: Vec<PrecisionGoals>,
-    /// With --precision: the most replications
+    /// With --precision, at most this many replications
     #[arg(long, value_name = "R", default_value_t = 1000, requires = "precision", value_parser = clap::value_parser!(u32).range(2..))]
     max_replications: u32,
-    /// Save only the k-th of n parts, for `weir merge`
+    /// Simulate and save only part K of N, for `weir merge`
     #[arg(
         long,
         value_name = "K/N",
@@ -78,31 +78,31 @@ pub(crate) struct Laboratory {
         conflicts_with_all = ["precision", "trace", "explain", "html", "junit", "github"]
     )]
     pub(crate) shard: Option<Shard>,
-    /// Run again when the file is saved; say what changed
+    /// Run again whenever the file is saved, and show what changed
     #[arg(long, conflicts_with_all = ["save", "html", "junit", "shard", "trace", "explain", "github"])]
     pub(crate) watch: bool,
-    /// Also write what the file expects, as JUnit does
+    /// Also write the results of the file's `expect`s as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// Annotate what fails for GitHub, on standard error
+    /// Also print failures as GitHub annotations, on standard error
     #[arg(long)]
     pub(crate) github: bool,
-    /// Say what typical requests consist of; in JSON, the run over time
+    /// Show where typical requests spend their time; in JSON, also the run over time
     ///
-    /// Of the first replication, which runs a second time for it. The page of --html has it anyway.
+    /// This describes the first replication, which is run again for it. The --html page always has it.
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Write histories of requests: .jsonl, .json for Perfetto
+    /// Write histories of requests: .jsonl, or .json for Perfetto
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// slowest:N, sample:P, all, or N,M,... [default: slowest:100]
     ///
-    /// The slowest of each scenario, each with a probability, or by number (from 0) of every replication.
+    /// The N slowest of each scenario, each with probability P, or by number (from 0) in every replication.
     #[arg(long, value_name = "WHICH", requires = "trace", value_parser = requests)]
     trace_requests: Option<Requests>,
 }
 
-/// What `--trace-requests` asks for, in the user's words too.
+/// What `--trace-requests` selects, also as the user wrote it.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests {
     pub(crate) selection: Selection,
@@ -124,7 +124,7 @@ impl Laboratory {
         self.trace_requests.clone().unwrap_or_else(default)
     }
 
-    /// How well figures are to be known, if that was asked.
+    /// How precise figures must be, if `--precision` is given.
     pub(crate) fn precision(&self) -> Option<Precision> {
         let goals: Vec<Goal> = self.precision.iter().flat_map(|w| &w.0).copied().collect();
         (!goals.is_empty()).then_some(Precision { goals, most: self.max_replications })

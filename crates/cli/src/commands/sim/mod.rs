@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     verdict(args, &results)
 }
 
-/// Whether all that was expected holds, and all figures are known as well as was wanted.
+/// Whether all expectations hold, and all figures are as precise as requested.
 fn verdict(args: &Sim, results: &Results) -> Result<(), Failure> {
     if args.laboratory.github {
         let _ = weir_report::annotations(results, &mut io::stderr());
@@ -94,7 +94,7 @@ fn part(plan: &Plan, args: &Sim, shard: Shard, save: &Target, stop: &AtomicBool)
         let (Shard { k, n }, own, all) = (shard, part.replications(), args.replications);
         let _ = writeln!(
             io::stderr(),
-            "part {k} of {n}: {own} of {all} replications; `weir merge` puts the parts together"
+            "part {k} of {n}: {own} of {all} replications; `weir merge` merges the parts"
         );
     }
     Ok(())
@@ -120,7 +120,7 @@ pub(crate) fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Res
     run_plan(plan, &options(args), &wants, args.file.verbosity.quiet, stop)
 }
 
-/// Simulates, says how far it is, and what it took.
+/// Simulates; prints the progress, and what the run took.
 pub(crate) fn run_plan(
     plan: &Plan,
     options: &Options,
@@ -189,7 +189,7 @@ pub(crate) fn format_of(path: &Path) -> Result<SimFormat, Failure> {
         Some("csv") => Ok(SimFormat::Csv),
         Some("parquet") => Ok(SimFormat::Parquet),
         _ => Err(Failure::Usage(format!(
-            "--save `{}`: the file's ending chooses the format; use .json, .csv or .parquet",
+            "--save `{}`: the file's extension chooses the format; use .json, .csv or .parquet",
             path.display()
         ))),
     }

@@ -13,8 +13,8 @@ Examples:
   weir verify quickstart.star --quick              within half a minute, for CI
 
 Each run is paired with a replication of the simulation: the same requests, the same work, the same choices.
-Servers of the file run as a process of their own, on loopback. Simulation and reality agree in a statistic if the
-whole 95 % interval of its difference lies within the tolerance. Exit code 0 only if all agree.")]
+The file's servers run as a process of their own, on loopback. Simulation and reality agree in a statistic if
+the whole 95 % interval of its difference lies within the tolerance. Exit code 0 only if all agree.")]
 pub(crate) struct Verify {
     /// Topology file, or its plan (JSON); `-` is standard input
     #[arg(value_name = "FILE", required_unless_present = "replay")]
@@ -24,37 +24,37 @@ pub(crate) struct Verify {
     pub(crate) scenarios: Vec<String>,
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// Seed of all draws
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Runs of each scenario [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(crate) runs: Option<u32>,
-    /// Requests per run, instead of what the file says
+    /// Requests per run, overriding the file
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
-    /// What may differ: mean, p50, p95, p99 or attempts in %, success or share in points
+    /// Allowed difference: mean, p50, p95, p99 or attempts in %, success or share in points
     #[arg(long = "tolerance", value_name = "NAME=X", value_parser = tolerance)]
     pub(crate) tolerances: Vec<(String, f64)>,
-    /// Short runs: all within half a minute
+    /// Short runs: everything within half a minute
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Servers with an address may be loaded
+    /// Allow load on servers that have an address
     #[arg(long)]
     pub(crate) real: bool,
-    /// Each `listen` is a process of its own, so that layers of routers are real hops
+    /// Run each `listen` as a process of its own, so that layers of routers are real hops
     #[arg(long)]
     pub(crate) processes: bool,
-    /// Which load balancer routes in reality
+    /// The load balancer to measure
     #[arg(long, value_name = "weir|haproxy|nginx", default_value = "weir", hide_possible_values = true)]
     pub(crate) against: RouterArg,
     /// Also write a page with both curves, differences and shares
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Also write what happened: requests, picks, ends
+    /// Also record what happened: requests, picks, outcomes
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Replay what was recorded: the picks must be the same
+    /// Replay a record: the picks must be the same
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub(crate) replay: Option<PathBuf>,
     /// Serve this file instead of the one that is simulated, to check that a difference is reported

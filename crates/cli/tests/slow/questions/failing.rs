@@ -300,8 +300,8 @@ fn collapse(got: &[Value]) -> (String, String) {
     let costs: Vec<String> = recover.iter().map(|s| format_cost(s, &whole)).collect();
     let slowly = describe_slow(&slow);
     let verdict = format!(
-        "after a burst the system that tries three times does not recover: of the requests that come {} to {} s later {} are \
-         answered in time, without the burst {}; {} settings bring it back, {} (the burst then costs {} seconds' \
+        "after a burst the system that tries three times does not recover: of the requests that arrive {} to {} s later {} \
+         are answered in time ({} without the burst); {} settings cure it: {} (the burst then costs {} seconds' \
          requests){slowly}, and {} do not.",
         after(1.0),
         after(3.0),
@@ -364,5 +364,5 @@ fn describe_slow(slow: &[&Value]) -> String {
         return String::new();
     }
     let shares: Vec<String> = slow.iter().map(|s| percent(success(s))).collect();
-    format!(", {} does so slowly ({} by then)", names(slow), list(&shares))
+    format!("; {} does so slowly ({} by then)", names(slow), list(&shares))
 }

@@ -151,7 +151,7 @@ fn a_full_socket_is_written_on_when_there_is_room() {
     });
 }
 
-/// A socket that holds something to read whenever it is looked at: whoever reads it fills it again at once.
+/// A socket that holds something to read whenever it is looked at: its reader fills it again at once.
 struct Endless {
     ours: Stream<UnixStream>,
     theirs: UnixStream,
@@ -208,7 +208,8 @@ fn nobody_reads_for_ever() {
     }
 }
 
-/// Who has used up a turn gets no other before the sockets were asked again: whoever has got something meanwhile comes first.
+/// A task that has used up its turn gets no other before the sockets were asked again: a task that has received
+/// something meanwhile comes first.
 #[test]
 fn the_sockets_are_asked_before_anybody_reads_on() {
     const GREEDY: usize = 6;

@@ -103,7 +103,7 @@ impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             TlsError::Expired => f.write_str("its certificate has expired; renew it"),
-            TlsError::NotYet => f.write_str("its certificate is not valid yet; look at both clocks"),
+            TlsError::NotYet => f.write_str("its certificate is not valid yet; check both clocks"),
             TlsError::WrongName => {
                 f.write_str("its certificate is for another name; say which with `tls.client(name=...)`")
             }
@@ -119,7 +119,7 @@ impl fmt::Display for TlsError {
             ),
             TlsError::BadCertificate => f.write_str("its certificate cannot be used"),
             TlsError::WantsCertificate => f.write_str(
-                "it requires a certificate of this side; give one with `tls.client(cert=..., key=...)`",
+                "it requires a client certificate; give one with `tls.client(cert=..., key=...)`",
             ),
             TlsError::Alert(alert) => {
                 write!(f, "it refuses: {:?} (alert {alert})", AlertDescription::from(alert))
@@ -128,7 +128,7 @@ impl fmt::Display for TlsError {
             TlsError::NoTls => f.write_str("it does not speak TLS"),
             TlsError::Broken => f.write_str("the connection ended in the handshake"),
             TlsError::Late => f.write_str("the handshake took too long"),
-            TlsError::Rule => f.write_str("it breaks a rule of TLS"),
+            TlsError::Rule => f.write_str("it violates the TLS protocol"),
         }
     }
 }

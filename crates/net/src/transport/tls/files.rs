@@ -47,7 +47,7 @@ impl CertificateFiles {
         let why = match Validity::from_der(chain.first()?)?.today() {
             Today::Valid => return None,
             Today::Expired => "has expired; renew it",
-            Today::NotYet => "is not valid yet; look at this machine's clock, or wait",
+            Today::NotYet => "is not valid yet; check this machine's clock, or wait",
         };
         Some(format!("the certificate \"{}\" {why}", self.cert))
     }
@@ -58,7 +58,7 @@ pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, C
     let CertificateFiles { cert, key } = files;
     let chain = certificates("certificate", cert)?;
     if chain.first().and_then(|own| Validity::from_der(own)).is_none() {
-        return wrong("certificate", cert, "cannot be understood; is it one of X.509?");
+        return wrong("certificate", cert, "cannot be parsed; is it an X.509 certificate?");
     }
     let secret = private_key(key)?;
     match CertifiedKey::from_der(chain, secret, &provider()) {
@@ -69,7 +69,7 @@ pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, C
             wrong("key", key, why)
         }
         Err(Error::InvalidCertificate(_)) => {
-            wrong("certificate", cert, "cannot be understood; is it one of X.509?")
+            wrong("certificate", cert, "cannot be parsed; is it an X.509 certificate?")
         }
         Err(_) => wrong(
             "key",
@@ -91,7 +91,7 @@ pub(super) fn authorities(path: &str) -> Result<Authorities, CannotUse> {
     let all = certificates("bundle of authorities", path)?;
     for certificate in &all {
         if roots.add(certificate.clone()).is_err() {
-            let why = "has a certificate that cannot be understood; take it out";
+            let why = "has a certificate that cannot be parsed; remove it";
             return wrong("bundle of authorities", path, why);
         }
     }
@@ -130,7 +130,7 @@ fn private_key(path: &str) -> Result<PrivateKeyDer<'static>, CannotUse> {
     match PrivateKeyDer::from_pem_slice(&bytes) {
         Ok(key) => Ok(key),
         Err(PemError::NoItemsFound) if contains(&bytes, b"ENCRYPTED PRIVATE KEY") => {
-            wrong("key", path, "is encrypted; take it out with `openssl pkey -in KEY -out PLAIN`")
+            wrong("key", path, "is encrypted; decrypt it with `openssl pkey -in KEY -out PLAIN`")
         }
         Err(PemError::NoItemsFound) => {
             wrong("key", path, "has no private key; it must be PEM, with `-----BEGIN PRIVATE KEY-----`")
@@ -161,7 +161,8 @@ fn unreadable<T>(what: &str, path: &str, e: &std::io::Error) -> Result<T, Cannot
         std::io::ErrorKind::NotFound => wrong(
             what,
             path,
-            "cannot be read: there is no such file; its path begins in the folder of the file that names it",
+            "cannot be read: there is no such file; its path is relative to the folder of the file that \
+                names it",
         ),
         std::io::ErrorKind::PermissionDenied => {
             wrong(what, path, "cannot be read: permission denied; let the user that weir runs as read it")

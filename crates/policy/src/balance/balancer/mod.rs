@@ -178,7 +178,7 @@ impl Balancer {
 
 /// Target sets that change at run time. None of this is for the path of a request; what is in flight stays counted.
 impl Balancer {
-    /// Who the targets are.
+    /// The identities of the targets.
     pub fn roster(&self) -> &Roster {
         &self.roster
     }

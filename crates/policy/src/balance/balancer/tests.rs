@@ -189,8 +189,8 @@ fn shares(lb: &Balancer, picks: u64, barred: impl Fn(TargetId) -> bool + Copy) -
     seen
 }
 
-/// Relabelling the targets changes nothing in distribution: idle, each of n gets 1/n, and whoever is out, ineligible or
-/// gone, leaves his share to all others alike and not to a neighbour.
+/// Relabelling the targets changes nothing in distribution: idle, each of n gets 1/n, and a target that is out,
+/// ineligible or gone, leaves his share to all others alike and not to a neighbour.
 #[test]
 fn no_target_is_favoured_for_its_place() {
     for config in all() {

@@ -175,7 +175,7 @@ fn a_target_that_was_cancelled_is_tried_now_and_then() {
     let mut busy = two.clone();
     busy.take(TargetId(0));
     assert_eq!(shares(&busy, S)[0], 0.0);
-    // After so long all that was known before has decayed to nothing.
+    // By then all that was known before has decayed to nothing.
     end(&mut two, TargetId(0), 2000 * S, 10, None);
     end(&mut two, TargetId(1), 2000 * S, 10, None);
     assert!((shares(&two, 2000 * S)[0] - 0.5).abs() < 0.011);

@@ -1,6 +1,6 @@
 //! How busy a target of `lb.prequal` is: what a probe of it is answered.
 
-/// How busy a target is: what it would say of itself, as seen by whoever sends it all of its requests.
+/// How busy a target is: what it would report of itself, as seen by the sender of all of its requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
     /// Requests in flight there.

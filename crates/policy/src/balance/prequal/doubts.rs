@@ -30,7 +30,7 @@ pub(super) struct Doubts {
 }
 
 impl Doubts {
-    /// So many targets from now on, at least.
+    /// At least this number of targets from now on.
     pub fn grow(&mut self, targets: usize) {
         self.of.resize(targets.max(self.of.len()), Doubt::default());
     }

@@ -73,7 +73,7 @@ struct Answer {
 const PROBES: u64 = 12;
 /// What the choice of a doubted target is drawn by.
 const DOUBT: u64 = 13;
-/// One in so many draws of a target that was cancelled and has not answered since is heeded.
+/// One in this number of draws of a target that was cancelled and has not answered since is heeded.
 const TRIED: f64 = 64.0;
 
 /// The state of one balancer.

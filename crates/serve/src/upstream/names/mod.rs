@@ -123,7 +123,10 @@ fn follow(names: &[Arc<Name>], following: &Following) -> io::Result<()> {
     }
     for name in waited {
         following.errors.note(|| {
-            format!("warning: the name {} of a server is not resolved yet: it is down until then", name.host)
+            format!(
+                "warning: the name {} of a server is not resolved yet: the server is down until then",
+                name.host
+            )
         });
     }
     Ok(())

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use weir_plan::{Edge, NodeId, Point, Spec};
 use weir_workload::place_key;
 
-/// The most of anything that compiling may produce; beyond it comes an error instead of a wrapped number.
+/// The limit of everything that compiling produces; beyond it there is an error instead of a wrapped number.
 pub(crate) const MOST: usize = u32::MAX as usize / 32;
 
 /// A block before its code is known.

@@ -228,7 +228,7 @@ pub(crate) struct Tables {
     pub lbs: Vec<LbSite>,
     /// The names by which each balancer hashes its targets; empty where it does not hash.
     pub names: Vec<Vec<String>>,
-    /// Where requests go that have no target left, by member and [`LbSite::spares`].
+    /// Where requests go if no target is left, by member and [`LbSite::spares`].
     pub spares: Vec<Target>,
     pub(in crate::reference) spare_nodes: Vec<u32>,
     /// By balancer: the balancers and targets in front of it whose health depends on it.

@@ -20,7 +20,7 @@ pub(crate) struct Finished<'a> {
     pub too_short: Vec<&'static str>,
 }
 
-/// The warnings of a finished scenario, the gravest first: what happened in the run, then what was known before.
+/// The warnings of a finished scenario, the most serious first: what happened in the run, then what was known before.
 pub(crate) fn find(finished: &Finished) -> Vec<String> {
     let Finished { point, scenario, program, runs, .. } = finished;
     let mut warnings = Vec::new();
@@ -55,7 +55,8 @@ fn nothing_selected(finished: &Finished) -> Option<String> {
     let total: u64 = runs.iter().map(|r| r.total).sum();
     let why = match (total, scenario.duration_ns, &scenario.traffic) {
         (0, Some(_), Traffic::Closed { .. }) => {
-            "no user had thought before its duration ended; a longer `duration`, or less `think`, lets some send"
+            "no user finished thinking before its duration ended; a longer `duration`, or less `think`, \
+                lets some send"
         }
         (0, Some(_), _) => {
             "its duration ended before the first arrival; give it a longer `duration`, or `requests`"
@@ -80,7 +81,7 @@ fn ended_early(finished: &Finished) -> Option<String> {
         // The file limits both, and gets what it says.
         (_, Some(_)) if !asked.overridden => return None,
         (_, Some(_)) => "the scenario's `duration` ended first; give it a longer one",
-        (Traffic::Trace { .. }, _) => "its trace has no more",
+        (Traffic::Trace { .. }, _) => "its trace has no more requests",
         _ => "its traffic ends before",
     };
     Some(format!("ended early: of {wanted} requests {fewest} were sent in a replication: {why}"))
@@ -121,8 +122,8 @@ fn listed(names: &[&str]) -> String {
 /// Sums of times too large to be exact.
 fn inexact(runs: &[Replication]) -> Option<String> {
     (!runs.iter().all(Replication::is_exact)).then(|| {
-        "too long to add up: the times of all requests together may be more than 584 years, which is more than is added up \
-         exactly; waits, service and parts of the latency are left out"
+        "too long to add up: the times of all requests together may be more than 584 years, which is more \
+            than can be added exactly; waits, service and parts of the latency are left out"
             .to_string()
     })
 }

@@ -85,7 +85,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         self.wrong_but(message, help);
     }
 
-    /// A duration of a value, ns, either sign; `what` says in a message what it is.
+    /// A value as a duration, ns, of either sign; `what` names it in a message.
     pub(crate) fn signed_ns(&mut self, what: &str, value: Value<'v>) -> Option<i64> {
         if value.downcast_ref::<Poison>().is_some() {
             self.poison();
@@ -118,7 +118,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         None
     }
 
-    /// A duration of a value, ns, not negative.
+    /// A value as a duration, ns, not negative.
     pub(crate) fn ns(&mut self, what: &str, value: Value<'v>) -> Option<u64> {
         let ns = self.signed_ns(what, value)?;
         match u64::try_from(ns) {
@@ -165,7 +165,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         Some(ns)
     }
 
-    /// A distribution of a value; a duration is a fixed one.
+    /// A value as a distribution; a duration is a fixed one.
     pub(crate) fn dist_of(&mut self, what: &str, value: Value<'v>) -> Option<Dist> {
         if let Some(dist) = value.downcast_ref::<DistValue>() {
             return Some(dist.0.clone());
@@ -221,7 +221,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         (!self.failed()).then_some(nodes)
     }
 
-    /// A whole number of a value between two bounds.
+    /// A value as a whole number between two bounds.
     pub(crate) fn whole_of(&mut self, what: &str, value: Value<'v>, least: u64, most: u64) -> Option<u64> {
         let int = value.get_type() == "int";
         match i64::unpack_value(value) {
@@ -261,7 +261,7 @@ impl<'v> Call<'v, '_, '_, '_> {
         self.whole(name, u64::from(least), u64::from(most)).and_then(|n| u32::try_from(n).ok())
     }
 
-    /// A finite number of a value.
+    /// A value as a finite number.
     pub(crate) fn real_of(&mut self, what: &str, value: Value<'v>) -> Option<f64> {
         if value.downcast_ref::<Poison>().is_some() {
             self.poison();

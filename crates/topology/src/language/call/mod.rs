@@ -159,7 +159,7 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
             );
         }
         let id = self.context.state.borrow_mut().graph.add(site, spec, to, name);
-        id.ok_or_else(|| stop(format!("this file makes more than {MOST_NODES} nodes, the limit")))
+        id.ok_or_else(|| stop(format!("this file makes more than {MOST_NODES} nodes, which is the limit")))
     }
 
     /// Which call to look up: the arguments of the function, then those of its family.

@@ -58,7 +58,7 @@ pub(super) fn meant(name: &str) -> impl Iterator<Item = &'static str> + use<> {
 pub(crate) type Check = fn(&str) -> Result<(), InvalidWord>;
 
 impl<'v> Call<'v, '_, '_, '_> {
-    /// A string of a value that passes a check; `what` says in a message what it is.
+    /// A value as a string that passes a check; `what` names it in a message.
     pub(crate) fn word_of(&mut self, what: &str, value: Value<'v>, check: Check) -> Option<String> {
         let Some(text) = value.unpack_str() else {
             if value.downcast_ref::<Poison>().is_some() {

@@ -155,7 +155,7 @@ mod tests {
         for (text, part) in [
             ("arrival_s,method\n0,get\n", "row 2, column `method`"),
             ("arrival_s,path\n0,/\n1,x\n", "row 3, column `path`"),
-            ("arrival_s,host\n0,a:80\n", "without their port"),
+            ("arrival_s,host\n0,a:80\n", "without it"),
             ("arrival_s,body\n0,1.5\n", "whole number of bytes"),
             ("arrival_s,key,key\n0,a,b\n", "several columns `key`"),
             ("arrival_s,path\n0\n", "no column `path` in row 2"),

@@ -14,20 +14,18 @@ pub(super) static COMMON: [Arg; 15] = [
     NAME,
     may("health", "health.http(...) or health.tcp(...)", "None", "active checks of the targets"),
     may("eject", "eject(...) or outlier(...)", "None", "leave out targets that fail"),
-    may("slow_start", "slow_start(...)", "None", "targets that come back get their share little by little"),
+    may("slow_start", "slow_start(...)", "None", "targets that come back get their share gradually"),
     maybe(
         "panic",
         "0 to 1, or None",
         "0.5; 0 for lb.first and with on_empty",
-        "where fewer than this \
-        share of the targets is eligible, health is ignored; 0: never",
+        "if less than this share of the targets is eligible, health is ignored; 0: never",
     ),
     may(
         "pass_over",
         "a duration",
         "1*s",
-        "how long a target is avoided to which a connection failed, as \
-        long as others are left; without `eject` only",
+        "how long a target is avoided after a failed connection, while others are left; only without `eject`",
     ),
     may(
         "on_empty",
@@ -36,7 +34,7 @@ pub(super) static COMMON: [Arg; 15] = [
         "what a request gets when no target is \
         left: the error `no_target`, any target, or this node",
     ),
-    may("sticky", "the name of a cookie", "None", "a cookie keeps a client at its target"),
+    may("sticky", "the name of a cookie", "None", "a cookie that keeps each client at its target"),
     may(
         "sticky_key",
         "a path",
@@ -56,16 +54,14 @@ pub(super) static COMMON: [Arg; 15] = [
         "max_in_flight",
         "1 or more, or None",
         "None",
-        "requests at each target, at most; a full one is \
-        not eligible, and when all are full requests wait",
+        "the most requests at each target; a full one is not eligible, and when all are full requests wait",
     ),
-    may("max_connections", "1 or more, or None", "None", "connections to each target, at most"),
+    may("max_connections", "1 or more, or None", "None", "the most connections to each target"),
     may(
         "max_waiting",
         "0 or more, or None",
         "None",
-        "how many may wait while all targets are full; one \
-        more is `overloaded`",
+        "how many may wait while all targets are full; the next is `overloaded`",
     ),
     may("wait_timeout", "a duration or None", "None", "how long one may wait while all targets are full"),
 ];
@@ -156,7 +152,7 @@ fn sticky_key(call: &mut Call<'_, '_, '_, '_>, cookie: Option<&str>) -> Option<S
     let name = call.word("sticky_key", sticky::path)?;
     let what = call.describe("sticky_key");
     if cookie.is_none() && call.value_or_none("sticky").is_none() {
-        let message = format!("{what} is the key of a cookie, and `sticky` names none");
+        let message = format!("{what} is the key of a cookie, but `sticky` names no cookie");
         call.wrong_but(message, format!("write `sticky=\"srv\", sticky_key=\"{name}\"`, or leave it out"));
         return None;
     }
@@ -211,7 +207,8 @@ fn on_empty(call: &mut Call<'_, '_, '_, '_>) -> (OnEmpty, Option<NodeId>) {
             let help = match list(value) {
                 Some(_) => "put a balancer over several: `on_empty=lb.random([a, b])`",
                 None => {
-                    "take \"fail\" (the error `no_target`), \"any\" (healthy or not), or a node that gets the request"
+                    "use \"fail\" (the error `no_target`), \"any\" (healthy or not), or a node that gets \
+                        the request"
                 }
             };
             call.unfit_but("on_empty", "\"fail\", \"any\" or a node", value, help);
@@ -224,7 +221,7 @@ fn on_empty(call: &mut Call<'_, '_, '_, '_>) -> (OnEmpty, Option<NodeId>) {
 pub(super) fn targets(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<NodeId>> {
     let targets = call.nodes_at("targets")?;
     if targets.iter().all(|t| weight(call, *t) == 0.0) {
-        let message = format!("`{}` can pick none of its targets: all weigh 0", call.name());
+        let message = format!("`{}` cannot pick any target: all weights are 0", call.name());
         call.wrong(message);
         return None;
     }
@@ -243,7 +240,7 @@ pub(super) fn weight(call: &Call<'_, '_, '_, '_>, target: NodeId) -> f64 {
 pub(super) fn hashed(call: &mut Call<'_, '_, '_, '_>) -> (Option<KeySource>, Option<f64>) {
     if call.is_none("key") {
         let message = format!("{} must be a key, not None: it is what is hashed", call.describe("key"));
-        call.wrong_but(message, "write `key.header(\"x-user\")`, or leave `key` out, which means just that");
+        call.wrong_but(message, "write `key.header(\"x-user\")`, or leave `key` out, which means the same");
     }
     let key = call.key("key").unwrap_or_else(|| KeySource::Header("x-user".to_owned()));
     let bound = if call.is_none("bound") { None } else { call.real("bound") };

@@ -15,7 +15,7 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
         draws: "nothing",
         example: examples::POLICIES,
     },
-    args: &[need("targets", "a list of nodes", "what is picked from")],
+    args: &[need("targets", "a list of nodes", "the targets to pick from")],
     more: &COMMON,
     make,
 }];

@@ -11,21 +11,21 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Balance,
         meaning: "Picks the target with the fewest of its own requests in flight (with weights: per \
             weight).",
-        simulated: "a request goes to the target that the policy picks, and the policy is told how \
-            and when it came back. A request counts from the pick until its whole response is back \
+        simulated: "a request goes to the target that the policy picks, and the policy gets its outcome and \
+            duration. A request counts from the pick until its whole response is back \
             or it is cancelled",
         served: "the same objects decide, one per event loop unless `scope=\"process\"`",
         draws: "ties",
         example: examples::POLICIES,
     },
     args: &[
-        need("targets", "a list of nodes", "what is picked from"),
+        need("targets", "a list of nodes", "the targets to pick from"),
         may(
             "ties",
             "\"random\" | \"first\" | \"rotate\"",
             "\"random\"",
-            "who gets it among equals: \
-            any of them, the lowest index, or the next after the last chosen",
+            "which of equal targets is picked: any of them, the lowest index, or the next after the last \
+                pick",
         ),
         may(
             "error_hold",

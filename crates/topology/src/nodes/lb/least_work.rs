@@ -16,13 +16,13 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
                 lower bound for every policy.",
         simulated: "the work of all requests picked for a target and not yet done, less what has \
                 been served, whichever balancer picked them; work that was not foreseen (a further attempt, \
-                what slows a server down) counts as it begins. A target with a balancer behind it is an \
+                a slowdown of the server) counts once it begins. A target with a balancer behind it is an \
                 error, and one with a `route`, `split`, `fanout` or `hedge` is not built yet",
         served: "refused, except in a `model` or a built-in server",
         draws: "ties",
         example: examples::LEAST_WORK,
     },
-    args: &[need("targets", "a list of nodes", "what is picked from")],
+    args: &[need("targets", "a list of nodes", "the targets to pick from")],
     more: &COMMON,
     make,
 }];
@@ -42,7 +42,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     balancer(call, targets, Balance::LeastWork, None)
 }
 
-/// The first balancer behind any of these nodes: its kind, and where it stands.
+/// The first balancer behind any of these nodes: its kind, and its place.
 fn balancer_behind(graph: &Graph, nodes: &[NodeId]) -> Option<(String, String)> {
     let mut open: Vec<NodeId> = nodes.to_vec();
     let mut seen: HashSet<NodeId> = HashSet::new();

@@ -11,14 +11,14 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     about: Description {
         group: Group::Balance,
         meaning: "Sends equal keys to one target, found in Maglev's table: more even than a ring.",
-        simulated: "the target of the request's key, unless it is left out or at its `bound`",
+        simulated: "the target of the request's key, unless that target is excluded or at its `bound`",
         served: "the same; a request without the key is sent at random",
         draws: "nothing where there is a key",
         example: examples::HASHED,
     },
     args: &[
-        need("targets", "a list of nodes", "what is picked from"),
-        may("key", "key.header(...) or the like", "key.header(\"x-user\")", "what is hashed"),
+        need("targets", "a list of nodes", "the targets to pick from"),
+        may("key", "key.header(...) or the like", "key.header(\"x-user\")", "the key to hash"),
         may("table_size", "a prime", "65537", "slots of the table, at least one for each target"),
         may(
             "bound",
@@ -49,7 +49,7 @@ fn table_size(call: &mut Call<'_, '_, '_, '_>, targets: usize) -> u32 {
     let least = u32::try_from(targets).unwrap_or(u32::MAX).max(size);
     let help = match (least..=GREATEST_TABLE).find(|n| is_table_size(*n)) {
         Some(next) => format!("the next prime is {next}"),
-        None => format!("a table has {GREATEST_TABLE} slots at most: put the targets into groups"),
+        None => format!("a table has at most {GREATEST_TABLE} slots: put the targets into groups"),
     };
     let what = call.describe("table_size");
     if !is_table_size(size) {
@@ -58,7 +58,10 @@ fn table_size(call: &mut Call<'_, '_, '_, '_>, targets: usize) -> u32 {
             help,
         );
     } else if size < least {
-        call.wrong_but(format!("{what} is {size}, and there are {targets} targets: each needs a slot"), help);
+        call.wrong_but(
+            format!("{what} is {size}, but there are {targets} targets, and each needs a slot"),
+            help,
+        );
     }
     size
 }

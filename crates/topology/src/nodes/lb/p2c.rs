@@ -11,14 +11,14 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Balance,
         meaning: "Draws two targets and picks the one with fewer of its own requests in flight: the \
             power of two choices.",
-        simulated: "a request goes to the target that the policy picks, and the policy is told how \
-            and when it came back",
+        simulated: "a request goes to the target that the policy picks, and the policy gets its outcome and \
+            duration",
         served: "the same objects decide, one per event loop unless `scope=\"process\"`",
         draws: "the targets of each attempt, and ties",
         example: examples::POLICIES,
     },
     args: &[
-        need("targets", "a list of nodes", "what is picked from"),
+        need("targets", "a list of nodes", "the targets to pick from"),
         may("choices", "1 or more", "2", "how many targets are drawn"),
         may(
             "replacement",
@@ -31,8 +31,7 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
             "ties",
             "\"random\" | \"first\"",
             "\"random\"",
-            "who gets it among equals: any of them, \
-            or the one drawn first",
+            "which of equal targets is picked: any of them, or the one drawn first",
         ),
         may("error_hold", "a duration", "0*s", "a failed request counts for this much longer"),
         may("bias", "0 or more", "1.0", "targets are compared by (in flight + 1)^bias / weight"),

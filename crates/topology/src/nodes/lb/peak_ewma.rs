@@ -9,18 +9,19 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.peak_ewma",
     about: Description {
         group: Group::Balance,
-        meaning: "Draws two targets and picks the cheaper by latency, in an average that rises at \
-                once and falls slowly.",
-        simulated: "the cost of a target comes from the latencies of what came back and from what is \
-                in flight",
+        meaning: "Draws two targets and picks the cheaper by latency, using an average that rises at once \
+            and \
+            falls slowly.",
+        simulated: "the cost of a target comes from the latencies of its answers and from its requests in \
+            flight",
         served: "the same, with measured latencies",
         draws: "the two targets of each attempt",
         example: examples::POLICIES,
     },
     args: &[
-        need("targets", "a list of nodes", "what is picked from"),
+        need("targets", "a list of nodes", "the targets to pick from"),
         may("decay", "a duration", "10*s", "how fast the average falls"),
-        may("default_rtt", "a duration", "30*ms", "what a target is taken to cost before it has answered"),
+        may("default_rtt", "a duration", "30*ms", "the assumed cost of a target before its first answer"),
     ],
     more: &COMMON,
     make,

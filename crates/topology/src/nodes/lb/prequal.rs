@@ -12,21 +12,23 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.prequal",
     about: Description {
         group: Group::Balance,
-        meaning: "Picks by what targets say of themselves: requests in flight and latency, asked by \
-                probes.",
-        simulated: "each request has a few targets probed. A probe crosses the target's cables, tells \
-                what it finds there, and is known when it is back: at once without cables, for later \
-                picks otherwise. With a `probe_cost` it is work: it waits in the target's queues and keeps \
+        meaning: "Picks by what targets report about themselves in answer to probes: requests in flight and \
+            latency.",
+        simulated: "each request sends probes to a few targets. A probe crosses the target's cables and \
+            reports what it finds there, which counts once the probe is back: at once without cables, for \
+            later picks otherwise. A probe with a `probe_cost` is work: it waits in the target's queues and \
+            keeps \
                 its server busy, as a health check does",
-        served: "probes are answered at once, by what this process has in flight at the target and how long \
-                its answers took; no server takes part, so `probe_cost` is left out",
-        draws: "whom to probe, and a pick where too few answers are there",
+        served: "probes are answered at once, with what this process has in flight at the target and how \
+            long \
+            its answers took; no server is involved, so `probe_cost` has no effect",
+        draws: "which targets to probe, and the pick if there are too few answers",
         example: examples::POLICIES,
     },
     args: &[
-        need("targets", "a list of nodes", "what is picked from"),
+        need("targets", "a list of nodes", "the targets to pick from"),
         may("probes", "above 0", "3", "probes per request (a fraction: on average)"),
-        may("pool", "1 to 1000", "16", "answers that are kept"),
+        may("pool", "1 to 1000", "16", "how many answers are kept"),
         may("age", "a duration", "1*s", "how old an answer may be"),
         may(
             "q_rif",
@@ -36,7 +38,7 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
                 counts as hot",
         ),
         may("remove", "0 or more", "1", "answers removed per request (a fraction: on average)"),
-        may("delta", "0 or more", "1.0", "how many more answers come in than are used up"),
+        may("delta", "0 or more", "1.0", "how many more answers come in than are used"),
         may("probe_cost", "a duration", "0*s", "what a probe costs a target's server (simulated)"),
     ],
     more: &COMMON,

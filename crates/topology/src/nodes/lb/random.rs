@@ -10,13 +10,13 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     about: Description {
         group: Group::Balance,
         meaning: "Picks a target at random, by weight.",
-        simulated: "a request goes to the target that the policy picks, and the policy is told how \
-            and when it came back",
+        simulated: "a request goes to the target that the policy picks, and the policy gets its outcome and \
+            duration",
         served: "the same objects decide, one per event loop unless `scope=\"process\"`",
         draws: "each pick",
         example: examples::POLICIES,
     },
-    args: &[need("targets", "a list of nodes", "what is picked from")],
+    args: &[need("targets", "a list of nodes", "the targets to pick from")],
     more: &COMMON,
     make,
 }];

@@ -10,14 +10,14 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     about: Description {
         group: Group::Balance,
         meaning: "Sends equal keys to one target, found on a ring of hashes.",
-        simulated: "the target of the request's key, unless it is left out or at its `bound`",
+        simulated: "the target of the request's key, unless that target is excluded or at its `bound`",
         served: "the same; a request without the key is sent at random",
         draws: "nothing where there is a key",
         example: examples::HASHED,
     },
     args: &[
-        need("targets", "a list of nodes", "what is picked from"),
-        may("key", "key.header(...) or the like", "key.header(\"x-user\")", "what is hashed"),
+        need("targets", "a list of nodes", "the targets to pick from"),
+        may("key", "key.header(...) or the like", "key.header(\"x-user\")", "the key to hash"),
         may(
             "bound",
             "1 or more, or None",

@@ -11,15 +11,15 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     about: Description {
         group: Group::Balance,
         meaning: "Takes the targets in turn; with weights, smoothly as nginx does.",
-        simulated: "a request goes to the target that the policy picks, and the policy is told how \
-            and when it came back",
+        simulated: "a request goes to the target that the policy picks, and the policy gets its outcome and \
+            duration",
         served: "the same objects decide, one per event loop unless `scope=\"process\"`",
         draws: "where it starts",
         example: examples::POLICIES,
     },
     args: &[
-        need("targets", "a list of nodes", "what is picked from"),
-        may("start", "\"random\" | \"first\"", "\"random\"", "where the turn begins"),
+        need("targets", "a list of nodes", "the targets to pick from"),
+        may("start", "\"random\" | \"first\"", "\"random\"", "where the first turn begins"),
     ],
     more: &COMMON,
     make,
@@ -34,7 +34,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         let weights: Vec<f64> = targets.iter().map(|t| weight(call, *t)).collect();
         if let Some(w) = weights.iter().find(|w| w.fract() != 0.0) {
             call.wrong_but(
-                format!("`lb.round_robin` needs whole weights, and one of its targets weighs {w}"),
+                format!("`lb.round_robin` needs whole weights, but one of its targets has weight {w}"),
                 "scale the weights, as in `weight(3, a)` and `weight(2, b)` for 1.5 and 1",
             );
         } else if is_too_long(&weights) {
