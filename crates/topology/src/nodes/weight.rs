@@ -10,7 +10,11 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Pass,
         meaning: "The weight of a target at the balancer above it.",
         simulated: "a target of weight 2 gets twice the share of one of weight 1; one of weight 0 is \
-                never picked",
+                never picked. `lb.random`, `lb.round_robin`, `lb.least_conn`, `lb.p2c` and the hashes take \
+                weights as shares, also of idle targets (`lb.least_conn` with `ties=\"first\"` takes the \
+                lowest index of idle ones). `lb.peak_ewma` and `lb.prequal` take them as speeds: they divide \
+                what a target costs by its weight, so of two that are idle and answer alike the heavier one \
+                gets every request. `lb.first` and `lb.least_work` only look for weight 0",
         served: "the same",
         draws: "nothing",
         example: examples::POLICIES,

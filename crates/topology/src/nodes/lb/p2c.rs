@@ -31,11 +31,11 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
             "ties",
             "\"random\" | \"first\"",
             "\"random\"",
-            "who gets it among equals: any of them, \
-            or the one drawn first",
+            "who gets it among equals: the one drawn first, \
+            or the lowest index",
         ),
         may("error_hold", "a duration", "0*s", "a failed request counts for this much longer"),
-        may("bias", "0 or more", "1.0", "targets are compared by (in flight + 1)^bias / weight"),
+        may("bias", "0 or more", "1.0", "targets are compared by in flight^bias / weight"),
     ],
     more: &COMMON,
     make,
