@@ -2,6 +2,7 @@
 
 use super::{Description, Function, Group, NAME, examples, need};
 use crate::language::call::{Call, Outcome};
+use weir_plan::ranges::wrong_weight;
 use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
@@ -20,7 +21,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         example: examples::POLICIES,
     },
     args: &[
-        need("w", "0 or more", "the weight; targets without one weigh 1"),
+        need("w", "0, or 0.001 to 1,000,000", "the weight; targets without one weigh 1"),
         need("node", "a node", "the target"),
         NAME,
     ],
@@ -29,7 +30,12 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 }];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let (weight, node) = (call.not_negative("w"), call.node_at("node"));
+    let (weight, node) = (call.real("w"), call.node_at("node"));
     let (Some(weight), Some(node)) = (weight, node) else { return Ok(None) };
+    if let Some(why) = wrong_weight(weight) {
+        let what = call.describe("w");
+        call.wrong(format!("{what} {why}"));
+        return Ok(None);
+    }
     call.node(Spec::Weight { weight }, Edge::Node(node))
 }
