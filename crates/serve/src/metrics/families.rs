@@ -73,6 +73,7 @@ families! {
 
     Requests Counter Sum "weir_requests_total" ["listener", "method", "code", "protocol"] "Finished requests, each once, by the status that the client saw: 499 if its answer was incomplete, none without the head of one, other above 599.";
     RequestErrors Counter Sum "weir_request_errors_total" ["listener", "kind"] "Finished requests that were not ok, by the kind of error.";
+    RequestPanics Counter Sum "weir_request_panics_total" ["listener"] "Requests that a defect of weir ended: please report the line of the error log.";
     RequestDuration Histogram Sum "weir_request_duration_seconds" ["listener"] "From the head of a request to the end of its exchange; 0 where the head alone was answered.";
     RequestsInFlight Gauge Sum "weir_requests_in_flight" ["listener"] "Requests in flight.";
     Connections Gauge Sum "weir_connections" ["listener", "state"] "Connected clients; idle ones have had their answers and send no request.";
