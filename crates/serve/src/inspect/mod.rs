@@ -16,6 +16,7 @@ use crate::control::remote::Remote;
 use crate::threads::watchdog;
 use crate::transport::listener::Entry;
 use std::sync::atomic::Ordering::Relaxed;
+use weir_plan::Spec;
 
 /// Whether requests can be sent here.
 #[derive(Clone, Debug, PartialEq, Eq)]

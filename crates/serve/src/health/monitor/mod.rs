@@ -183,13 +183,12 @@ impl Monitor {
     /// Revokes settings whose time is over; returns the time of the next.
     fn take_back(&self) -> Option<u64> {
         let now_ns = self.core.now();
-        let is_over = |by_hand: &ByHand| by_hand.until_ns.is_some_and(|at| at <= now_ns);
-        let mut over = self.by_hand();
-        over.retain(|_, by_hand| is_over(by_hand));
-        if !over.is_empty() {
-            self.set_by_hand(over.into_keys().map(|target| (target, ByHand::default())).collect());
+        let mut left = self.by_hand();
+        left.retain(|_, by_hand| by_hand.at(now_ns) != *by_hand);
+        if !left.is_empty() {
+            self.set_by_hand(left.into_iter().map(|(target, b)| (target, b.at(now_ns))).collect());
         }
-        self.overrides.borrow().values().filter_map(|by_hand| by_hand.until_ns).min()
+        self.overrides.borrow().values().filter_map(ByHand::next_end_ns).min()
     }
 
     fn heed_overrides(&self) {
