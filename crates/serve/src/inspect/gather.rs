@@ -140,11 +140,11 @@ pub(super) fn of_owner(
     monitor: &Monitor,
     all: impl Iterator<Item = (Entry, Rc<Listener>, usize)>,
 ) -> OwnerReport {
-    let plan = &graph.blueprint;
+    let (plan, finds) = (&graph.blueprint, monitor.finds());
     let listener = |(entry, listener, connections): (Entry, Rc<Listener>, usize)| {
         let entered = graph.entry(entry)?;
         let ends = Ends::behind(&plan.point, &plan.serving, false, entered);
-        let has_target = ends.all.is_empty() || ends.all.iter().any(|end| monitor.finds_anyone(*end));
+        let has_target = finds(&ends);
         let is_it = |id: &NodeId| matches!(plan.spec(*id), Spec::Listen(listen) if listen.addr == listener.addr && inside(&plan.point, *id) == entered);
         let node = listeners(&plan.point).into_iter().find(is_it)?;
         Some(ListenerReport {

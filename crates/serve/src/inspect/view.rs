@@ -37,7 +37,7 @@ pub struct ListenerView {
     pub addr: String,
     /// Clients that are connected.
     pub connections: usize,
-    /// Whether a request that enters here may find a target.
+    /// Whether a request that enters here would find a target now.
     pub has_target: bool,
 }
 
