@@ -18,8 +18,8 @@ Examples:
   weir admin reload --url http://127.0.0.1:9901 --token admin.token
 
 POOL is the name of a balancer, TARGET that of a target as `targets` shows it; a site means all its members.
-State and weight are two settings: each holds for its own `--for`, or until `--state file` or `--weight file` takes it
-back. A weight is 0, or from 0.001 to 1000000. Exit code 1: weir said no.")]
+State and weight are two settings: each holds for its own `--for`, or until `--state file` or `--weight file`
+takes it back. A weight is 0, or from 0.001 to 1000000. Exit code 1: weir said no.")]
 pub(crate) struct Admin {
     /// What to do
     #[command(subcommand)]
