@@ -10,9 +10,9 @@ use crate::TargetId;
 /// The greatest weight: plans and operators are held to it. A greater one counts as this, so that no sum overflows.
 pub const GREATEST_WEIGHT: f64 = 1_000_000.0;
 
-/// A weight that no sum minds; what is not a number is 0.
+/// A weight with which no sum overflows; what is not a number is 0.
 fn bounded(weight: f64) -> f64 {
-    weight.max(0.0).min(GREATEST_WEIGHT)
+    if weight.is_nan() { 0.0 } else { weight.clamp(0.0, GREATEST_WEIGHT) }
 }
 
 /// The targets of one balancer.

@@ -96,15 +96,15 @@ fn metric(running: &crate::Running, line: &str) -> bool {
 #[test]
 fn a_panic_in_any_node_is_a_500() {
     for way in WAYS {
-        let node = way.replace('X', "server(\"panics\", addr = \"127.0.0.1:9\")");
-        let rules = format!("[(when(path = \"/b\"), {node})]");
+        let node = way.replace('X', "server(addr = \"127.0.0.1:9\")");
+        let rules = format!("[(when(path = \"/P\"), {node})]");
         let (running, addr) = serve(&format!(
             "listen(\"127.0.0.1:0\", route({rules}, otherwise = respond(200)), name = \"front\", \
              http = http(versions = [\"h1\", \"h2\"]))"
         ));
-        let answer = get(addr, "/b");
+        let answer = get(addr, "/P");
         assert!(answer.starts_with("HTTP/1.1 500 "), "{way}: {answer}");
-        assert_eq!(get_h2(addr, b'b'), (Some(0x8e), false), "{way}");
+        assert_eq!(get_h2(addr, b'P'), (Some(0x8e), false), "{way}");
         // The loop goes on.
         assert!(get(addr, "/a").starts_with("HTTP/1.1 200 "), "{way}");
         assert!(metric(&running, "weir_request_panics_total{listener=\"front\"} 2"), "{way}");

@@ -25,8 +25,6 @@ impl Builder<'_> {
         let name = self.blueprint.point.nodes[id as usize].name.as_deref();
         let key = self.blueprint.keys.nodes[id as usize];
         match self.blueprint.spec(id) {
-            #[cfg(test)]
-            Spec::Server { .. } if name == Some("panics") => Node::Panics,
             Spec::Server { addr: Some(addr), origin, .. } if !self.is_built_in() => {
                 self.server(id, name, origin, || self.place(addr))
             }

@@ -34,8 +34,6 @@ pub(super) async fn run(
         let went = match graph.node(at) {
             Node::Pass(next) => Ok(*next),
             Node::Nowhere => Err(Failure::new(Kind::NoTarget)),
-            #[cfg(test)]
-            Node::Panics => panic!("a defect\nof a node"),
             Node::Lb(lb) if lb.sticky.is_some() => return holds.around(Box::pin(lb.stick(ex, ctx)).await),
             Node::Lb(lb) => lb.pick(&ex, &mut ctx).await.map(|picked| {
                 picked.hold.into_iter().for_each(|hold| holds.push_inside(Hold::Target(hold)));
@@ -109,6 +107,9 @@ impl<'a> AttemptNotes<'a> {
         ctx: &mut RequestContext,
         holds: &mut Holds,
     ) -> AttemptNotes<'a> {
+        // For tests: a defect behind any nodes.
+        #[cfg(test)]
+        assert!(ex.request.target() != b"/P", "a defect\nof a node");
         if let Some(counted) = server.counted(ex, ctx) {
             holds.push_inside(Hold::Target(counted));
         }

@@ -40,8 +40,8 @@ impl ByHand {
         }
     }
 
-    /// What is left of it now.
-    pub fn at(self, now_ns: u64) -> ByHand {
+    /// Keeps what has not ended.
+    pub fn keep_from(self, now_ns: u64) -> ByHand {
         ByHand {
             state: self.state.filter(|state| !state.has_ended(now_ns)),
             weight: self.weight.filter(|weight| !weight.has_ended(now_ns)),
@@ -65,8 +65,8 @@ mod tests {
         let drained = Some(Setting { value: Admin::Drain, until_ns: None });
         let heavy = Some(Setting { value: 5.0, until_ns: Some(70) });
         let both = ByHand { state: drained, weight: heavy };
-        assert_eq!((both.next_end_ns(), both.at(69)), (Some(70), both));
-        assert_eq!(both.at(70), ByHand { state: drained, weight: None });
-        assert_eq!(both.at(70).next_end_ns(), None);
+        assert_eq!((both.next_end_ns(), both.keep_from(69)), (Some(70), both));
+        assert_eq!(both.keep_from(70), ByHand { state: drained, weight: None });
+        assert_eq!(both.keep_from(70).next_end_ns(), None);
     }
 }

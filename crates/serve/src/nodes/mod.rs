@@ -45,9 +45,6 @@ pub(crate) struct Id(pub u32);
 pub(crate) enum Node {
     /// A node that no request reaches on this thread.
     Nowhere,
-    /// A defect, for tests.
-    #[cfg(test)]
-    Panics,
     /// A node without effect: a weight, or a model left out before a real server.
     Pass(NodeId),
     /// A real server, or the way to a built-in one.

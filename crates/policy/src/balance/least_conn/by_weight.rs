@@ -71,7 +71,7 @@ impl LeastConn {
     }
 
     /// A step of the rotation among targets that are not barred. All barred ones are taken out before: one that took part
-    /// and may not be picked would gain turns that it owes to the others.
+    /// and may not be picked would get all the turns that it missed at once, later.
     #[cold]
     pub(super) fn turn_where(&mut self, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let mut aside = std::mem::take(&mut self.aside);

@@ -184,9 +184,9 @@ impl Monitor {
     fn take_back(&self) -> Option<u64> {
         let now_ns = self.core.now();
         let mut left = self.by_hand();
-        left.retain(|_, by_hand| by_hand.at(now_ns) != *by_hand);
+        left.retain(|_, by_hand| by_hand.keep_from(now_ns) != *by_hand);
         if !left.is_empty() {
-            self.set_by_hand(left.into_iter().map(|(target, b)| (target, b.at(now_ns))).collect());
+            self.set_by_hand(left.into_iter().map(|(target, b)| (target, b.keep_from(now_ns))).collect());
         }
         self.overrides.borrow().values().filter_map(ByHand::next_end_ns).min()
     }
