@@ -12,7 +12,8 @@ use hyper::{Method, Request, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use tokio::time::timeout;
-use weir_serve::{SetTarget, TargetState};
+use weir_plan::ranges::wrong_weight;
+use weir_serve::{CannotSet, SetTarget, TargetState, TargetWeight};
 
 /// The answer to a request other than GET.
 pub(crate) async fn answer(
@@ -71,14 +72,22 @@ async fn body(request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// `{"state": "drain", "weight": 2, "for": "30s"}`.
+/// `{"state": "drain", "weight": 2, "for": "30s"}`: two settings, which last as long.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TargetSetting {
     state: Option<String>,
-    weight: Option<f64>,
+    weight: Option<WeightSetting>,
     #[serde(rename = "for")]
     lasts: Option<String>,
+}
+
+/// A number, or `"file"`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WeightSetting {
+    Number(f64),
+    Word(String),
 }
 
 /// Why a request changes nothing.
@@ -120,35 +129,56 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Refusa
             })?,
         ),
     };
-    if let Some(weight) = said.weight
-        && !(weight >= 0.0 && weight.is_finite())
+    let weight = match said.weight {
+        None => None,
+        Some(WeightSetting::Word(word)) if word == "file" => Some(TargetWeight::File),
+        Some(WeightSetting::Word(word)) => {
+            let word: String = word.chars().take(40).collect();
+            return Err(wrong(format!(
+                "the weight is {word:?}; write a number, or \"file\" to take it back"
+            )));
+        }
+        Some(WeightSetting::Number(weight)) => Some(TargetWeight::Number(weight)),
+    };
+    if let Some(TargetWeight::Number(weight)) = weight
+        && let Some(why) = wrong_weight(weight)
     {
-        return Err(wrong(format!("the weight is {weight}; write 0 or a number above")));
+        return Err(wrong(format!("the weight {why}")));
     }
     let for_ns = said.lasts.as_deref().map(weir_plan::duration::positive_duration_ns).transpose();
     let for_ns = for_ns.map_err(|e| wrong(e.to_string()))?;
-    if state.is_none() && said.weight.is_none() {
-        return Err(wrong(format!("the body sets nothing; {form}")));
+    if state.is_none() && weight.is_none() {
+        return Err(wrong(format!("nothing is said of the target; {form}")));
     }
-    if for_ns.is_some() && state == Some(TargetState::File) {
-        return Err(wrong("\"file\" removes what was set by hand, for good; leave \"for\" out".to_owned()));
+    if for_ns.is_some() && (state == Some(TargetState::File) || weight == Some(TargetWeight::File)) {
+        return Err(wrong(
+            "\"file\" takes back what was set by hand, for good; leave \"for\" out, or send the other setting by itself"
+                .to_owned(),
+        ));
     }
-    Ok((pool, target, SetTarget { state, weight: said.weight, for_ns }))
+    Ok((pool, target, SetTarget { state, weight, for_ns }))
 }
 
 fn set_target(served: &dyn Service, form: Form, pool: &str, target: &str, set: SetTarget) -> Answer {
     match served.set_target(pool, target, set) {
         Ok(()) => form.sentence(StatusCode::OK, &format!("{target} of {pool}: {}", said(set))),
-        // Everything else was checked before: the error lists the existing ones.
-        Err(why) => form.sentence(StatusCode::NOT_FOUND, &why.to_string()),
+        Err(why @ CannotSet::Unknown(_)) => form.sentence(StatusCode::NOT_FOUND, &why.to_string()),
+        Err(why @ CannotSet::Refused(_)) => form.sentence(StatusCode::BAD_REQUEST, &why.to_string()),
     }
 }
 
 /// The setting, in words.
 fn said(set: SetTarget) -> String {
     let word = |state| STATES.iter().find(|(_, known)| *known == state).map(|(word, _)| (*word).to_owned());
-    let weight = set.weight.map(|weight| format!("weight {weight}"));
-    let all: Vec<String> = set.state.and_then(word).into_iter().chain(weight).collect();
+    let weight = set.weight.map(|weight| match weight {
+        TargetWeight::Number(weight) => format!("weight {weight}"),
+        TargetWeight::File => "the weight of the file".to_owned(),
+    });
+    let state = set
+        .state
+        .and_then(word)
+        .map(|word| if word == "file" { "the state of the file".to_owned() } else { word });
+    let all: Vec<String> = state.into_iter().chain(weight).collect();
     let lasts = set.for_ns.map(|ns| format!(" for {} s", ns as f64 / 1e9)).unwrap_or_default();
     all.join(", ") + &lasts
 }
@@ -166,13 +196,22 @@ mod tests {
         let drained =
             SetTarget { state: Some(TargetState::Drain), weight: None, for_ns: Some(30_000_000_000) };
         assert_eq!(set(r#"{"state": "drain", "for": "30s"}"#), Ok(drained));
-        assert_eq!(set(r#"{"weight": 0}"#), Ok(SetTarget { weight: Some(0.0), ..SetTarget::default() }));
+        let weight = |weight| Ok(SetTarget { weight: Some(weight), ..SetTarget::default() });
+        assert_eq!(set(r#"{"weight": 0}"#), weight(TargetWeight::Number(0.0)));
+        assert_eq!(set(r#"{"weight": 0.001}"#), weight(TargetWeight::Number(0.001)));
+        assert_eq!(set(r#"{"weight": 1000000}"#), weight(TargetWeight::Number(1e6)));
+        assert_eq!(set(r#"{"weight": "file"}"#), weight(TargetWeight::File));
         for (body, says) in [
             ("", "state or weight"),
             ("{}", "nothing is said"),
             (r#"{"state": "down"}"#, "there are up, drain, eject, file"),
-            (r#"{"weight": -1}"#, "weight is -1"),
-            (r#"{"weight": "2"}"#, "state or weight"),
+            (r#"{"weight": -1}"#, "from 0.001 to 1000000, not -1"),
+            (r#"{"weight": 0.0009}"#, "from 0.001 to 1000000, not 0.0009"),
+            (r#"{"weight": 1000001}"#, "from 0.001 to 1000000, not 1000001"),
+            (r#"{"weight": 1e19}"#, "from 0.001 to 1000000, not 10000000000000000000"),
+            (r#"{"weight": "2"}"#, "write a number, or \"file\""),
+            (r#"{"weight": "file", "for": "30s"}"#, "leave \"for\" out"),
+            (r#"{"state": "drain", "weight": "file", "for": "30s"}"#, "the other setting by itself"),
             (r#"{"state": "up", "for": "soon"}"#, "soon"),
             (r#"{"state": "file", "for": "30s"}"#, "leave \"for\" out"),
             (r#"{"state": "up", "until": 3}"#, "until"),

@@ -65,7 +65,11 @@ async fn ready(server: &Server, form: Form) -> Result<Answer, Unanswered> {
     let not = |why: &str| form.sentence(StatusCode::SERVICE_UNAVAILABLE, why);
     let (readiness, config) = server.watcher.ask(|served| (served.readiness(), served.config())).await?;
     Ok(match readiness {
-        Readiness::Ready => form.sentence(StatusCode::OK, reloads(&config)),
+        Readiness::Ready(notes) => {
+            let all: Vec<&str> =
+                [reloads(&config)].into_iter().chain(notes.iter().map(String::as_str)).collect();
+            form.sentence(StatusCode::OK, &all.join("; "))
+        }
         Readiness::Draining => not("draining"),
         Readiness::NotReady(why) => not(&why.join("; ")),
     })

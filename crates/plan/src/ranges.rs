@@ -5,6 +5,9 @@ use crate::duration::show_ns;
 use crate::http::{InvalidWord, short};
 use crate::{Clock, Faulty};
 use weir_policy::Kind;
+use weir_policy::config::Balance;
+use weir_policy::roster::GREATEST_WEIGHT;
+use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 
 /// No topology has more nodes than this.
 pub const MOST_NODES: usize = 4_000_000;
@@ -51,11 +54,27 @@ pub const MOST_KEPT: u32 = 1000;
 /// Probes of one request at most.
 pub const MOST_PROBES: f64 = 1000.0;
 
+/// The least and the greatest weight above 0, in a file and by hand.
+pub const WEIGHTS: (f64, f64) = (0.001, GREATEST_WEIGHT);
+
 /// Different keys, at most.
 pub const MOST_KEYS: u64 = 1_000_000_000_000;
 
 /// The greatest exponent of `keys.zipf`.
 pub const STEEPEST: f64 = 100.0;
+
+/// What is wrong with the weight of a target, if anything is; the words follow "the weight".
+pub fn wrong_weight(weight: f64) -> Option<String> {
+    let (least, most) = WEIGHTS;
+    let is_right = weight == 0.0 || (least..=most).contains(&weight);
+    (!is_right).then(|| format!("must be 0, or from {least} to {most}, not {weight}"))
+}
+
+/// What is wrong with the weights of a balancer's targets together, if anything is.
+pub fn wrong_weights(balance: &Balance, weights: &[f64]) -> Option<String> {
+    let is_wrong = matches!(balance, Balance::RoundRobin(_)) && is_too_long(weights);
+    is_wrong.then(|| format!("unequal weights of `lb.round_robin` must add up to at most {GREATEST_SUM}"))
+}
 
 /// Whether a node can fail so. The others are not a node's to give: the client's doing, no route, or silence.
 pub fn can_fail_with(kind: Kind) -> bool {

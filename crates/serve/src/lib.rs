@@ -30,7 +30,7 @@ pub use control::start::{Running, start};
 pub use inspect::{ListenerView, LoopView, OnLoop, PoolView, QueueView, Readiness, State, TargetView, View};
 pub use metrics::Exposition;
 pub use reload::options::{Error, Listening, Options};
-pub use reload::overrides::{CannotSet, SetTarget, TargetState};
+pub use reload::overrides::{CannotSet, SetTarget, TargetState, TargetWeight};
 pub use reload::reloader::{Config, NewTopology, ReloadError, Source};
 pub use threads::certificates::check_certificates;
 pub use transport::bind::CannotListen;

@@ -100,12 +100,20 @@ pub fn targets(topology: &Value) -> String {
 const HEADINGS: &[&str] =
     &["balancer", "target", "state", "#in flight", "#estimate ms", "#weight", "by hand", "why"];
 
+/// What is set by hand, with what is left of it: `drain 60 s, weight`.
+fn by_hand(target: &Value) -> String {
+    let left = |of: &str| target[of].as_f64().map(|s| format!(" {:.0} s", s.ceil())).unwrap_or_default();
+    let state = (target["admin"] != "file").then(|| word(&target["admin"]) + &left("admin_left_s"));
+    let weight = (target["weight_by_hand"] == true).then(|| "weight".to_owned() + &left("weight_left_s"));
+    let all: Vec<String> = state.into_iter().chain(weight).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+}
+
 fn rows(topology: &Value, which: impl Fn(&Value) -> bool) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for pool in each(topology, "pools") {
         for target in each(pool, "targets").filter(|target| which(target)) {
             let why: Vec<&str> = each(target, "why").filter_map(Value::as_str).collect();
-            let by_hand = if target["admin"] == "file" { "-".to_owned() } else { word(&target["admin"]) };
             rows.push(vec![
                 word(&pool["name"]),
                 word(&target["name"]),
@@ -113,7 +121,7 @@ fn rows(topology: &Value, which: impl Fn(&Value) -> bool) -> Vec<Vec<String>> {
                 word(&target["in_flight"]),
                 word(&target["estimate_ms"]),
                 word(&target["weight"]),
-                by_hand,
+                by_hand(target),
                 why.join("; "),
             ]);
         }
@@ -125,6 +133,17 @@ fn rows(topology: &Value, which: impl Fn(&Value) -> bool) -> Vec<Vec<String>> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_is_set_by_hand_has_an_end() {
+        let target =
+            json!({"admin": "drain", "admin_left_s": 59.2, "weight_by_hand": true, "weight_left_s": null});
+        assert_eq!(by_hand(&target), "drain 60 s, weight");
+        let target =
+            json!({"admin": "file", "admin_left_s": null, "weight_by_hand": true, "weight_left_s": 3.0});
+        assert_eq!(by_hand(&target), "weight 3 s");
+        assert_eq!(by_hand(&json!({"admin": "file", "weight_by_hand": false})), "-");
+    }
 
     #[test]
     fn people_read_columns() {

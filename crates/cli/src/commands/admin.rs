@@ -18,7 +18,8 @@ Examples:
   weir admin reload --url http://127.0.0.1:9901 --token admin.token
 
 POOL is the name of a balancer, TARGET that of a target, as in `targets`; a site means all its members.
-A setting made by hand holds until `--state file` takes it back. Exit code 1: weir refused.")]
+State and weight are two settings: each holds for its own `--for`, or until `--state file` or `--weight file`
+takes it back. A weight is 0, or from 0.001 to 1000000. Exit code 1: weir refused.")]
 pub(crate) struct Admin {
     /// What to do
     #[command(subcommand)]
@@ -70,15 +71,24 @@ pub(crate) struct SetTarget {
     /// Its target
     #[arg(value_name = "TARGET")]
     pub(crate) target: String,
-    /// Whether it gets requests; `file`: as the file says
+    /// Whether it gets requests; `file`: by its health, as without a setting
     #[arg(long, value_name = "up|drain|eject|file", value_parser = ["up", "drain", "eject", "file"], hide_possible_values = true)]
     pub(crate) state: Option<String>,
-    /// A new weight
-    #[arg(long, value_name = "WEIGHT")]
-    pub(crate) weight: Option<f64>,
-    /// How long the setting holds: 30s, 5m [default: until it is taken back]
+    /// Another weight; `file`: that of the file again
+    #[arg(long, value_name = "WEIGHT|file", value_parser = weight)]
+    pub(crate) weight: Option<Value>,
+    /// For how long: 30s, 5m [default: until it is taken back]
     #[arg(long = "for", value_name = "D")]
     pub(crate) lasts: Option<String>,
+}
+
+/// A number, or the word `file`; the running weir checks the rest.
+fn weight(text: &str) -> Result<Value, String> {
+    match text.parse::<f64>() {
+        _ if text == "file" => Ok(text.into()),
+        Ok(weight) if weight.is_finite() => Ok(weight.into()),
+        _ => Err("write a number, or `file`".to_owned()),
+    }
 }
 
 pub(crate) fn run(args: &Admin) -> Result<(), Failure> {
@@ -115,7 +125,7 @@ pub(crate) fn run(args: &Admin) -> Result<(), Failure> {
 fn wanted(set: &SetTarget) -> Value {
     let mut wanted = serde_json::Map::new();
     wanted.extend(set.state.clone().map(|state| ("state".to_owned(), state.into())));
-    wanted.extend(set.weight.map(|weight| ("weight".to_owned(), weight.into())));
+    wanted.extend(set.weight.clone().map(|weight| ("weight".to_owned(), weight)));
     wanted.extend(set.lasts.clone().map(|lasts| ("for".to_owned(), lasts.into())));
     Value::Object(wanted)
 }

@@ -304,6 +304,14 @@ fn the_command_does_the_same_by_hand() {
     assert_eq!(run(&set).succeeds(), "app-1 of apps: drain\n");
     assert!(until(|| target(&admin, "apps", "app-1")["state"] == "drain"));
     assert!(run(&["admin", "status", "--control", &control]).succeeds().contains("drained by hand"));
+    let set = ["admin", "set", "apps", "app-1", "--weight", "3", "--for", "1h", "--control", &control];
+    assert_eq!(run(&set).succeeds(), "app-1 of apps: weight 3 for 3600 s\n");
+    assert!(run(&["admin", "targets", "--control", &control]).succeeds().contains("drain, weight 3"));
+    let set = ["admin", "set", "apps", "app-1", "--weight", "file", "--control", &control];
+    assert_eq!(run(&set).succeeds(), "app-1 of apps: the weight of the file\n");
+    assert_eq!(target(&admin, "apps", "app-1")["admin"], "drain", "it is another setting");
+    let set = ["admin", "set", "apps", "app-1", "--weight", "1e19", "--control", &control];
+    run(&set).fails(1, "from 0.001 to 1000000");
     run(&["admin", "set", "apps", "app-9", "--state", "up", "--control", &control]).fails(1, "app-0");
     run(&["admin", "set", "apps", "app-1", "--state", "up", "--url", &url]).fails(1, "--admin-token");
     run(&["admin", "status", "--url", &format!("http://{}", closed_port())])

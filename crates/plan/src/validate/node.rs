@@ -1,9 +1,9 @@
 //! Nodes: what each leads to, and what its arguments say of that.
 
 use super::{listening, within};
+use crate::ranges;
 use crate::{Edge, Node, NodeId, Point, Spec};
 use weir_policy::config::{Balance, MaglevArgs};
-use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 
 /// Checks all nodes of a point whose specs and lists are in order.
 pub(super) fn check(p: &Point) -> Result<(), String> {
@@ -110,13 +110,13 @@ fn targets(p: &Point, balance: &Balance, targets: &[NodeId]) -> Result<(), Strin
         Balance::RoundRobin(_) if targets.iter().any(|t| weight(t).fract() != 0.0) => {
             Err("`lb.round_robin` needs whole weights".to_owned())
         }
-        Balance::RoundRobin(_) if is_too_long(&targets.iter().map(weight).collect::<Vec<_>>()) => {
-            Err(format!("unequal weights of `lb.round_robin` must add up to at most {GREATEST_SUM}"))
-        }
         Balance::Maglev(MaglevArgs { table_size, .. }) if (*table_size as usize) < targets.len() => {
             Err(format!("a table of {table_size} slots is too small for {} targets", targets.len()))
         }
-        _ => Ok(()),
+        _ => {
+            let weights: Vec<f64> = targets.iter().map(weight).collect();
+            ranges::wrong_weights(balance, &weights).map_or(Ok(()), Err)
+        }
     }
 }
 

@@ -49,7 +49,9 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
             }
         }
         Spec::Fanout { need } => least_1("need", u64::from(*need)),
-        Spec::Weight { weight } => not_negative("a weight", *weight),
+        Spec::Weight { weight } => {
+            ranges::wrong_weight(*weight).map_or(Ok(()), |why| Err(format!("the weight {why}")))
+        }
         Spec::Retry(retry) => asked::retry(retry),
         Spec::Faulty(law) => faulty(law),
         Spec::Lb(lb) => around::check(lb),

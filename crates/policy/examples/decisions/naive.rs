@@ -46,26 +46,29 @@ impl Naive {
     }
 
     fn load(&self, t: usize, bias: f64) -> f64 {
-        let n = f64::from(self.in_flight[t] + 1);
+        let n = f64::from(self.in_flight[t]);
         (if bias == 1.0 { n } else { weir_stats::math::pow(n, bias) }) / self.weights[t]
     }
 
     fn cost(&self, t: usize, now_ns: u64, decay_ns: u64) -> f64 {
         let (cost, stamp) = self.costs[t];
-        cost * weir_stats::math::exp(-((now_ns - stamp) as f64) / decay_ns as f64) * self.load(t, 1.0)
+        cost * weir_stats::math::exp(-((now_ns - stamp) as f64) / decay_ns as f64)
+            * f64::from(self.in_flight[t] + 1)
+            / self.weights[t]
     }
 
-    /// The least by a scan; ties uniformly, each later one of k equals with probability 1/k.
+    /// The least by a scan; ties by weight, each later one with the share of its weight in those so far.
     fn least(&self, draw: Key, load: impl Fn(usize) -> f64, ties: Ties) -> usize {
-        let (mut best, mut least, mut equals) = (0, f64::INFINITY, 0);
+        let (mut best, mut least, mut equals, mut sum) = (0, f64::INFINITY, 0, 0.0);
         for at in 0..self.weights.len() {
             let t = if ties == Ties::Rotate { (at + self.next) % self.weights.len() } else { at };
             let load = load(t);
             if load < least {
-                (best, least, equals) = (t, load, 1);
+                (best, least, equals, sum) = (t, load, 1, self.weights[t]);
             } else if load == least && ties == Ties::Random {
                 equals += 1;
-                if draw.nth(equals).below(equals) == 0 {
+                sum += self.weights[t];
+                if draw.nth(equals).unit() * sum < self.weights[t] {
                     best = t;
                 }
             }
@@ -79,16 +82,25 @@ impl Naive {
         (i as usize, (j + u64::from(j >= i)) as usize)
     }
 
+    fn one_by_weight(&self, draw: Key) -> usize {
+        let mut left = draw.unit() * self.sum;
+        let at = self.weights.iter().position(|w| {
+            left -= w;
+            left < 0.0
+        });
+        at.unwrap_or(0)
+    }
+
+    /// One after another: the second draw is repeated until it meets another target.
+    fn two_by_weight(&self, draw: Key) -> (usize, usize) {
+        let first = self.one_by_weight(draw);
+        let others = (1..).map(|i| self.one_by_weight(draw.nth(i)));
+        (first, others.into_iter().find(|t| *t != first).unwrap_or(first))
+    }
+
     fn choose(&mut self, draw: Key, now_ns: u64) -> usize {
         match self.balance {
-            Balance::Random => {
-                let mut left = draw.unit() * self.sum;
-                self.weights.iter().position(|w| {
-                    left -= w;
-                    left < 0.0
-                })
-            }
-            .unwrap_or(0),
+            Balance::Random => self.one_by_weight(draw),
             Balance::RoundRobin(_) => {
                 let mut best = 0;
                 for t in 0..self.weights.len() {
@@ -102,7 +114,7 @@ impl Naive {
             }
             Balance::LeastConn(LeastConnArgs { ties, .. }) => self.least(draw, |t| self.load(t, 1.0), ties),
             Balance::P2c(P2cArgs { bias, .. }) => {
-                let (a, b) = self.two(draw);
+                let (a, b) = self.two_by_weight(draw);
                 if self.load(b, bias) < self.load(a, bias) { b } else { a }
             }
             Balance::PeakEwma(PeakEwmaArgs { decay_ns, .. }) => {

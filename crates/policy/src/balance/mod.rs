@@ -1,5 +1,6 @@
 //! Which target a request goes to: a file per policy, and the balancer that holds a policy and its targets.
 
+mod alias;
 pub mod ask;
 pub mod balancer;
 pub mod first;
@@ -41,7 +42,7 @@ pub enum Balance {
     Random,
     /// Each in turn; weighted: smooth, as nginx.
     RoundRobin(RoundRobinArgs),
-    /// The target with the fewest requests in flight (by weight: the least (in flight + 1) / weight).
+    /// The target with the fewest requests in flight (by weight: the least in flight / weight).
     LeastConn(LeastConnArgs),
     /// The least loaded of a few drawn targets.
     P2c(P2cArgs),

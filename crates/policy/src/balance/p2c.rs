@@ -1,11 +1,13 @@
 //! The least loaded of a few drawn targets ("power of two choices").
 //!
-//! - Idea: draw `choices` targets uniformly, take the one with the fewest in flight.
+//! - Idea: draw `choices` targets by weight, one after another, and take the one with the fewest in flight for its weight.
+//!   Idle ones are equally loaded, and the first drawn is taken: they get the shares of their weights.
 //! - Signal: requests in flight from this balancer. State: a count per target.
-//! - Cost of a decision: O(choices).
-//! - Formula: load (in flight + 1)^bias / weight; among many M/M/1 servers at load r the mean time in system is the sum of
+//! - Cost of a decision: O(choices); with unequal weights draws repeat until they meet another target (an alias table), and
+//!   after some trials O(n).
+//! - Formula: load in flight^bias / weight (with bias 0: none, so the first drawn is taken); among many M/M/1 servers at load r the mean time in system is the sum of
 //!   r^(2^i - 2) service times (Vvedenskaya 1996, Mitzenmacher 1996).
-//! - Ties: `random` keeps the first drawn, which is uniform; `first` takes the lowest index.
+//! - Ties: `random` keeps the first drawn, which is by weight; `first` takes the lowest index.
 //! - Pathologies: with replacement and two targets the busier is taken every fourth time; weaker black holes than a full
 //!   scan, yet black holes (`error_hold`).
 //! - Source: Mitzenmacher, "The Power of Two P2cArgs in Randomized Load Balancing" (2001); Envoy, Finagle.
@@ -15,6 +17,7 @@
 
 use crate::TargetId;
 use crate::balance::Ask;
+use crate::balance::alias::Alias;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
 use crate::balance::ties::Ties;
@@ -32,11 +35,11 @@ pub struct P2cArgs {
     pub ties: Ties,
     /// How much longer a failed request keeps counting, ns.
     pub error_hold_ns: u64,
-    /// Exponent of the load: (in flight + 1)^bias / weight.
+    /// Exponent of the load: in flight^bias / weight; 0: not compared.
     pub bias: f64,
 }
 
-/// Draws that may meet a barred target before the rest is enumerated.
+/// Draws that may meet a barred target (by weight: for one choice, or one drawn before) before the rest is enumerated.
 const TRIALS: u64 = 34;
 
 /// The state of one balancer.
@@ -53,6 +56,8 @@ pub struct P2c {
     counts: Vec<u32>,
     /// Loads can be compared as counts.
     plain: bool,
+    /// Two are drawn, of equal weights.
+    pair: bool,
     scratch: Box<Scratch>,
 }
 
@@ -61,8 +66,12 @@ pub struct P2c {
 struct Scratch {
     /// Targets that are not excluded.
     rest: Vec<TargetId>,
-    /// What was drawn, in order of value.
+    /// What was drawn, in order of value (by weight: in order of drawing).
     drawn: Vec<u64>,
+    /// Over the targets of positive weight; here to keep a balancer small.
+    alias: Alias,
+    /// Their weights.
+    weights: Vec<f64>,
 }
 
 impl P2c {
@@ -78,6 +87,7 @@ impl P2c {
             weights: Vec::new(),
             counts: Vec::new(),
             plain: true,
+            pair: false,
             scratch: Box::default(),
         };
         lb.refresh(weights);
@@ -88,7 +98,12 @@ impl P2c {
     pub fn refresh(&mut self, weights: &[f64]) {
         self.open.clear();
         self.open.extend(TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0));
-        let equal = self.open.windows(2).all(|w| weights[w[0].index()] == weights[w[1].index()]);
+        let scratch = &mut *self.scratch;
+        scratch.weights.clear();
+        scratch.weights.extend(self.open.iter().map(|t| weights[t.index()]));
+        scratch.alias = Alias::new(&scratch.weights);
+        let equal = !scratch.alias.is_needed();
+        self.pair = equal && self.choices == 2;
         self.plain = equal && self.bias > 0.0;
         self.weights.clear();
         self.weights.extend_from_slice(weights);
@@ -116,7 +131,7 @@ impl P2c {
         let n = self.open.len() as u64;
         let target = if n == 0 {
             return None;
-        } else if exclude.is_empty() && self.choices == 2 && n > 1 {
+        } else if self.pair && exclude.is_empty() && n > 1 {
             let i = draw.below(n);
             let j = if self.replacement {
                 draw.nth(1).below(n)
@@ -135,16 +150,43 @@ impl P2c {
     /// Chooses and counts a target that is not barred; `None` if there is none.
     #[cold]
     pub fn pick_where(&mut self, draw: Key, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
-        let target = self.try_draws(draw, &barred).or_else(|| {
+        let target = if self.scratch.alias.is_needed() {
+            self.best_by_weight(draw, &barred)
+        } else {
+            self.best_of_even(draw, &barred)
+        }?;
+        self.counts[target.index()] += 1;
+        Some(target)
+    }
+
+    /// As [`P2c::pick_where`], where weights are equal; without counting.
+    fn best_of_even(&mut self, draw: Key, barred: &impl Fn(TargetId) -> bool) -> Option<TargetId> {
+        self.try_draws(draw, barred).or_else(|| {
             let mut rest = std::mem::take(&mut self.scratch.rest);
             rest.clear();
             rest.extend(self.open.iter().copied().filter(|&t| !barred(t)));
             let best = self.best_of(draw, &rest);
             self.scratch.rest = rest;
             best
-        })?;
-        self.counts[target.index()] += 1;
-        Some(target)
+        })
+    }
+
+    /// The best of the choices among those that are not barred, each drawn by weight.
+    fn best_by_weight(&mut self, draw: Key, barred: &impl Fn(TargetId) -> bool) -> Option<TargetId> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.drawn.clear();
+        let mut best = None;
+        for k in 0..u64::from(self.choices) {
+            let Scratch { drawn, alias, weights, .. } = &*scratch;
+            let again = |i: usize| !self.replacement && drawn.contains(&(i as u64));
+            let out = |i: usize| barred(self.open[i]) || again(i);
+            let Some(i) = draw_by_weight(draw.nth(k), alias, weights, out) else { break };
+            scratch.drawn.push(i as u64);
+            let target = self.open[i];
+            best = Some(best.map_or(target, |b| self.better(b, target)));
+        }
+        self.scratch = scratch;
+        best
     }
 
     /// As many draws as are wanted, each repeated until it meets a target that is not barred; `None` where too many do not.
@@ -197,13 +239,23 @@ impl P2c {
     }
 
     fn load(&self, target: TargetId) -> f64 {
-        let n = f64::from(self.counts[target.index()] + 1);
-        let n = if self.bias == 1.0 { n } else { math::pow(n, self.bias) };
-        n / self.weights[target.index()]
+        let n = f64::from(self.counts[target.index()]);
+        let load = if self.bias == 1.0 {
+            n
+        } else if self.bias == 0.0 || n == 0.0 {
+            0.0
+        } else {
+            math::pow(n, self.bias)
+        };
+        load / self.weights[target.index()]
     }
 
     #[inline(never)]
     fn choose_of_many(&mut self, draw: Key, exclude: &[TargetId]) -> TargetId {
+        if self.scratch.alias.is_needed() {
+            let best = self.best_by_weight(draw, &|t| exclude.contains(&t));
+            return best.or_else(|| self.best_by_weight(draw, &|_| false)).unwrap_or(self.open[0]);
+        }
         if exclude.is_empty() {
             let open = std::mem::take(&mut self.open);
             let best = self.best_of(draw, &open);
@@ -246,6 +298,27 @@ impl P2c {
         }
         best
     }
+}
+
+/// A place drawn by weight among those that are not out; `None` if all are.
+fn draw_by_weight(draw: Key, alias: &Alias, weights: &[f64], out: impl Fn(usize) -> bool) -> Option<usize> {
+    for trial in 0..TRIALS {
+        let i = alias.draw(draw.nth(2 + trial), weights.len());
+        if !weights.is_empty() && !out(i) {
+            return Some(i);
+        }
+    }
+    let rest = || (0..weights.len()).filter(|&i| !out(i));
+    let mut left = draw.nth(1).unit() * rest().map(|i| weights[i]).sum::<f64>();
+    let mut last = None;
+    for i in rest() {
+        last = Some(i);
+        left -= weights[i];
+        if left < 0.0 {
+            break;
+        }
+    }
+    last
 }
 
 impl Policy for P2c {
@@ -355,12 +428,43 @@ mod tests {
     #[test]
     fn weight_and_bias_scale_the_load() {
         let mut two = lb(&[1.0, 3.0], 2, false, 1.0);
-        two.counts = vec![0, 1];
+        two.counts = vec![1, 2];
         close(&shares(&two, &[]), &[0.0, 1.0]); // 1/1 against 2/3
-        two.counts = vec![0, 3];
+        two.counts = vec![1, 4];
         close(&shares(&two, &[]), &[1.0, 0.0]); // 1/1 against 4/3
         let mut squared = lb(&[1.0, 3.0], 2, false, 2.0);
-        squared.counts = vec![0, 1];
+        squared.counts = vec![1, 2];
         close(&shares(&squared, &[]), &[1.0, 0.0]); // 1/1 against 4/3
+        let mut blind = lb(&[1.0, 3.0], 2, false, 0.0);
+        blind.counts = vec![9, 0];
+        close(&shares(&blind, &[]), &[0.25, 0.75]); // the first drawn
+    }
+
+    /// Idle targets get the shares of their weights, however many are drawn.
+    #[test]
+    fn idle_targets_get_the_shares_of_their_weights() {
+        for replacement in [false, true] {
+            for (choices, bias) in [(1, 1.0), (2, 1.0), (2, 2.0), (3, 1.0), (9, 0.5)] {
+                let lb = lb(&[2.0, 1.0, 0.0, 5.0], choices, replacement, bias);
+                close(&shares(&lb, &[]), &[0.25, 0.125, 0.0, 0.625]);
+                close(&shares(&lb, &[TargetId(3)]), &[2.0 / 3.0, 1.0 / 3.0, 0.0, 0.0]);
+                close(&shares(&lb, &[0, 1, 3].map(TargetId)), &[0.25, 0.125, 0.0, 0.625]);
+            }
+        }
+        // Far apart: the second draw hardly ever meets the other one, which is chosen where the first is busy.
+        let mut far = lb(&[1e6, 0.001], 2, false, 1.0);
+        close(&shares(&far, &[]), &[1.0, 0.0]);
+        far.counts[0] = 1;
+        close(&shares(&far, &[]), &[0.0, 1.0]);
+    }
+
+    /// One drawn after another by weight: with busier targets to the left of the list, the chance of each pair.
+    #[test]
+    fn distinct_draws_by_weight() {
+        let mut three = lb(&[1.0, 2.0, 5.0], 2, false, 1.0);
+        three.counts = vec![0, 1, 100];
+        // The pair without the idle one, in either order: 2/8 · 5/6 + 5/8 · 2/3.
+        let busy = 2.0 / 8.0 * 5.0 / 6.0 + 5.0 / 8.0 * 2.0 / 3.0;
+        close(&shares(&three, &[]), &[1.0 - busy, busy, 0.0]);
     }
 }

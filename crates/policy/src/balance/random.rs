@@ -11,6 +11,7 @@
 
 use crate::TargetId;
 use crate::balance::Ask;
+use crate::balance::alias::Alias;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
 use weir_stats::Key;
@@ -25,14 +26,14 @@ pub struct Random {
     open: Vec<TargetId>,
     /// Weight of each of `open`.
     weights: Vec<f64>,
-    /// Alias table over `open`: (probability of staying, alias); empty where weights are equal.
-    alias: Vec<(f64, u32)>,
+    /// Over `open`.
+    alias: Alias,
 }
 
 impl Random {
     /// A balancer over targets of these weights.
     pub fn new(weights: &[f64]) -> Random {
-        let mut lb = Random { open: Vec::new(), weights: Vec::new(), alias: Vec::new() };
+        let mut lb = Random { open: Vec::new(), weights: Vec::new(), alias: Alias::default() };
         lb.refresh(weights);
         lb
     }
@@ -43,8 +44,7 @@ impl Random {
         self.open.extend(TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0));
         self.weights.clear();
         self.weights.extend(self.open.iter().map(|&i| weights[i.index()]));
-        let equal = self.weights.windows(2).all(|w| w[0] == w[1]);
-        self.alias = if equal { Vec::new() } else { alias_table(&self.weights) };
+        self.alias = Alias::new(&self.weights);
     }
 
     /// Chooses a target; `None` if there is none. The excluded are left out while others remain.
@@ -58,11 +58,7 @@ impl Random {
 
     #[inline]
     fn choose(&self, draw: Key) -> Option<TargetId> {
-        let i = draw.below(self.open.len() as u64) as usize;
-        let at = match self.alias.get(i) {
-            Some(&(stay, other)) if draw.nth(1).unit() >= stay => other as usize,
-            _ => i,
-        };
+        let at = self.alias.draw(draw, self.open.len());
         self.open.get(at).copied()
     }
 
@@ -88,24 +84,6 @@ impl Random {
         }
         last
     }
-}
-
-fn alias_table(weights: &[f64]) -> Vec<(f64, u32)> {
-    let n = weights.len();
-    let total: f64 = weights.iter().sum();
-    let mut scaled: Vec<f64> = weights.iter().map(|w| w / total * n as f64).collect();
-    let mut table: Vec<(f64, u32)> = (0..n as u32).map(|i| (1.0, i)).collect();
-    let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| scaled[i] < 1.0);
-    while let (Some(&s), Some(&l)) = (small.last(), large.last()) {
-        small.pop();
-        table[s] = (scaled[s], l as u32);
-        scaled[l] -= 1.0 - scaled[s];
-        if scaled[l] < 1.0 {
-            large.pop();
-            small.push(l);
-        }
-    }
-    table
 }
 
 impl Policy for Random {

@@ -7,6 +7,14 @@
 
 use crate::TargetId;
 
+/// The greatest weight: plans and operators are held to it. A greater one counts as this, so that no sum overflows.
+pub const GREATEST_WEIGHT: f64 = 1_000_000.0;
+
+/// A weight with which no sum overflows; what is not a number is 0.
+fn bounded(weight: f64) -> f64 {
+    if weight.is_nan() { 0.0 } else { weight.clamp(0.0, GREATEST_WEIGHT) }
+}
+
 /// The targets of one balancer.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
@@ -23,12 +31,13 @@ pub struct Roster {
 impl Roster {
     /// Targets of these weights, all eligible.
     pub fn new(weights: &[f64]) -> Roster {
+        let weights: Vec<f64> = weights.iter().copied().map(bounded).collect();
         Roster {
-            weights: weights.to_vec(),
-            effective: weights.to_vec(),
+            effective: weights.clone(),
             eligible: vec![true; weights.len()],
             gone: vec![false; weights.len()],
             names: Vec::new(),
+            weights,
         }
     }
 
@@ -92,7 +101,7 @@ impl Roster {
         if !self.exists(target) {
             return false;
         }
-        self.weights[target.index()] = weight.max(0.0);
+        self.weights[target.index()] = bounded(weight);
         self.see(target)
     }
 
@@ -118,7 +127,7 @@ impl Roster {
                 self.names.push("".into());
             }
         }
-        self.weights[i] = weight.max(0.0);
+        self.weights[i] = bounded(weight);
         (self.eligible[i], self.gone[i]) = (true, false);
         if let Some(slot) = self.names.get_mut(i) {
             *slot = name.into();

@@ -304,6 +304,17 @@ impl Levels {
         unreachable!("the level has fewer targets than its size says")
     }
 
+    /// The targets of the least level, in order.
+    pub fn least_members(&self) -> impl Iterator<Item = u32> + '_ {
+        let level = self.bits.get(self.least * self.words..).unwrap_or(&[]);
+        let words = (0..).zip(level.iter().take(self.words));
+        words.flat_map(|(word, &bits): (u32, &u64)| {
+            let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|b| *b != 0);
+            let each = std::iter::successors(Some(bits).filter(|b| *b != 0), rest);
+            each.map(move |bits| word * 64 + bits.trailing_zeros())
+        })
+    }
+
     /// The first target of the least level at or after `from`, cyclically; the level must not be empty.
     pub fn next_from(&self, from: u32) -> u32 {
         let level = &self.bits[self.least * self.words..][..self.words];
@@ -377,6 +388,7 @@ mod tests {
                 let tied: Vec<u32> =
                     (0..n as u32).filter(|&i| present[i as usize] && naive[i as usize] == least).collect();
                 assert_eq!(levels.least(), Some((least, tied.len() as u32)));
+                assert_eq!(levels.least_members().collect::<Vec<_>>(), tied);
                 assert!(tied.contains(&levels.pick_random(draw)));
                 let k = draw.nth(52).below(tied.len() as u64) as usize;
                 assert_eq!(levels.select(k as u32), tied[k]);

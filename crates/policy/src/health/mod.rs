@@ -46,7 +46,7 @@ pub struct HealthConfig {
     pub outlier: Option<Outlier>,
     /// Slow start; `None` for policies that hash.
     pub slow_start: Option<SlowStart>,
-    /// Below this share of eligible targets health is ignored.
+    /// Below this share of eligible targets, among those that are not out by hand, health is ignored.
     pub panic: f64,
     /// What to do without eligible targets.
     pub on_empty: OnEmpty,
@@ -189,12 +189,18 @@ impl Health {
     }
 
     fn judge(&mut self) {
-        let counts = |t: &TargetId| self.exists[t.index()] && self.weights[t.index()] > 0.0;
-        let all = || TargetId::all(self.len()).filter(counts);
-        let targets = all().count() as u32;
-        let eligible = all().filter(|&t| self.eligibility.is_eligible(t)).count() as u32;
-        let pickable = all().any(|t| self.eligibility.may_be_picked(t));
-        self.ignored = is_panic(eligible, targets, self.panic) || !pickable && self.on_empty == OnEmpty::Any;
+        let (mut targets, mut eligible, mut judged, mut pickable) = (0, 0, 0, false);
+        for t in TargetId::all(self.len()) {
+            if !self.exists[t.index()] || self.weights[t.index()] <= 0.0 {
+                continue;
+            }
+            targets += 1;
+            eligible += u32::from(self.eligibility.is_eligible(t));
+            // Maintenance of some targets by hand says nothing about the health of the others.
+            judged += u32::from(self.eligibility.is_up_by_admin(t));
+            pickable |= self.eligibility.may_be_picked(t);
+        }
+        self.ignored = is_panic(eligible, judged, self.panic) || !pickable && self.on_empty == OnEmpty::Any;
         (self.targets, self.eligible) = (targets, eligible);
         self.version += 1;
     }
@@ -332,7 +338,15 @@ impl Health {
     /// Whether a request would find a target here, so that a balancer outside may send one. On probation a target is
     /// not eligible, but only a request can show whether it has recovered.
     pub fn has_anyone(&self) -> bool {
-        self.eligible > 0 || !self.ignored && TargetId::all(self.len()).any(|t| self.view(t).may_be_picked)
+        self.eligible > 0 || !self.ignored && self.pickable().next().is_some()
+    }
+
+    /// The targets that a pick may find now, with health ignored where it is.
+    pub fn pickable(&self) -> impl Iterator<Item = TargetId> + '_ {
+        TargetId::all(self.len()).filter(|&t| {
+            let view = self.view(t);
+            view.may_be_picked && view.weight > 0.0
+        })
     }
 
     /// The trial of a target ended without saying anything about it.

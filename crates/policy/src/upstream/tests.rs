@@ -144,6 +144,49 @@ fn panic_ignores_health_below_its_threshold() {
     }
 }
 
+/// Five of ten are drained or ejected by hand, and one of the others is down: that is one of five, so health is heeded.
+#[test]
+fn targets_out_by_hand_do_not_count_for_panic() {
+    let mut up = upstream(Balance::Random, checked(Initial::Up, panicking(0.5, OnEmpty::Fail)), 10);
+    run_checks(&mut up, 10 * S, |t| t != TargetId(9));
+    for t in 0..5 {
+        up.set_admin(10 * S, TargetId(t), if t % 2 == 0 { Admin::Drain } else { Admin::Down });
+    }
+    assert_eq!((up.health().count(), up.health().is_ignored()), ((10, 4), false));
+    let (seen, _) = drive(&mut up, 1000, 1, |_, _| None);
+    assert_eq!((seen[..5].iter().sum::<u32>(), seen[9]), (0, 0), "{seen:?}");
+    run_checks(&mut up, 20 * S, |t| t < TargetId(7));
+    assert!(up.health().is_ignored(), "two of five");
+    let (seen, _) = drive(&mut up, 1000, 1, |_, _| None);
+    assert!(seen[..5].iter().sum::<u32>() == 0 && seen[9] > 0, "{seen:?}");
+    for t in 0..10 {
+        up.set_admin(30 * S, TargetId(t), Admin::Drain);
+    }
+    assert_eq!((up.health().is_ignored(), up.health().pickable().count()), (false, 0));
+}
+
+/// No weight, however it came about, makes a sum overflow or a pick fail.
+#[test]
+fn no_weight_breaks_a_pick() {
+    for config in variants() {
+        let mut up = upstream(config.clone(), UpstreamConfig::default(), 3);
+        for (step, weight) in (0..).zip([1e19, 3.0, f64::MAX, 0.001, 1e300, 1.5, 7.0, 1e-300]) {
+            up.set_weight(0, TargetId(step % 3), weight);
+            let (seen, _) = drive(&mut up, 200, 1, |_, _| None);
+            assert_eq!(seen.iter().sum::<u32>(), 200, "{config:?} {weight}");
+        }
+        let mut built = Upstream::new(
+            &config,
+            UpstreamConfig::default(),
+            &[1e19, 2.0, 1e300],
+            &["a", "b", "c"],
+            0,
+            Key::new(1),
+        );
+        drive(&mut built, 200, 1, |_, _| None);
+    }
+}
+
 #[test]
 fn nobody_left_is_what_on_empty_says() {
     for (on_empty, empty) in [(OnEmpty::Fail, true), (OnEmpty::Node, true), (OnEmpty::Any, false)] {
@@ -395,7 +438,7 @@ fn slow_start_scales_shares() {
     assert_eq!(least, 0.1, "one that is added later too");
 }
 
-/// Slow start scales the comparison of requests in flight: held at a tenth, a newcomer takes one where others have ten.
+/// Slow start scales the comparison of requests in flight: held at a tenth, a newcomer has two where others have twenty.
 #[test]
 fn slow_start_holds_off_the_stampede() {
     let slow_start = Some(SlowStart { window_ns: 60 * S, aggression: 1.0, min_weight: 0.1 });
@@ -408,8 +451,8 @@ fn slow_start_holds_off_the_stampede() {
     (0..40).for_each(|i| _ = target(up.pick(&ask(i, 0))));
     let new = up.add(0, 1.0, "");
     (0..40).for_each(|i| _ = target(up.pick(&ask(i, 0))));
-    assert_eq!(up.in_flight(new), Some(1));
-    assert_eq!((0..4).map(|t| up.in_flight(TargetId(t)).unwrap()).sum::<u32>(), 79);
+    assert_eq!(up.in_flight(new), Some(2));
+    assert_eq!((0..4).map(|t| up.in_flight(TargetId(t)).unwrap()).sum::<u32>(), 78);
 }
 
 /// Targets are added and removed around everything at once, and the sums are right at every step.

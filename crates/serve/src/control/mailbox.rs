@@ -3,6 +3,7 @@
 use crate::accept::{loop_assignment, room};
 use crate::nodes::lb::ToOwner;
 use crate::reload::adopt;
+use crate::sync::panics::{self, caught};
 use crate::threads::event_loop::Loop;
 use crate::threads::mail::ToLoop;
 use std::rc::Rc;
@@ -15,7 +16,7 @@ const AT_ONCE: u32 = 64;
 pub(crate) async fn run(lp: Rc<Loop>, mut mail: UnboundedReceiver<ToLoop>) {
     let mut read_now = 0;
     while let Some(message) = mail.recv().await {
-        read(&lp, message);
+        guard(&lp, || read(&lp, message));
         read_now += 1;
         if read_now >= AT_ONCE {
             read_now = 0;
@@ -28,12 +29,19 @@ pub(crate) async fn run(lp: Rc<Loop>, mut mail: UnboundedReceiver<ToLoop>) {
 pub(crate) async fn run_owner(lp: Rc<Loop>, mut mail: UnboundedReceiver<ToOwner>) {
     let mut read_now = 0;
     while let Some(message) = mail.recv().await {
-        read_as_owner(&lp, message);
+        guard(&lp, || read_as_owner(&lp, message));
         read_now += 1;
         if read_now >= AT_ONCE {
             read_now = 0;
             lp.core.runtime.next_turn().await;
         }
+    }
+}
+
+/// Reads a message. A panic, a defect of weir, loses the message and is logged; the next ones are read.
+fn guard(lp: &Loop, read: impl FnOnce()) {
+    if caught(read).is_err() {
+        lp.process.errors.urgent(|| format!("a defect of weir, please report it: {}", panics::last()));
     }
 }
 

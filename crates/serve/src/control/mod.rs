@@ -9,3 +9,6 @@ pub(crate) mod remote;
 mod scrape;
 mod spawn;
 pub(crate) mod start;
+
+#[cfg(test)]
+mod panic_tests;

@@ -127,6 +127,9 @@ fn listener(counts: &ListenerCounts, [active, idle]: [u64; 2], out: &mut Samples
     }
     out.add(Of::RequestBytes, [name()], counts.received.get());
     out.add(Of::ResponseBytes, [name()], counts.sent.get());
+    if counts.panics.get() > 0 {
+        out.add(Of::RequestPanics, [name()], counts.panics.get());
+    }
     for (rule, count) in counts.each_rule() {
         out.add(Of::BadRequests, [name(), rule.into()], count);
     }

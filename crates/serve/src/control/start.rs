@@ -13,7 +13,7 @@ use crate::nodes::lb::ToOwner;
 use crate::reload::listeners::{self, ListenerSet};
 use crate::reload::options::{Error, Listening, Options};
 use crate::reload::reloader::{self, Reloader};
-use crate::sync::buffered;
+use crate::sync::{buffered, panics};
 use crate::threads::certificates::Certificates;
 use crate::threads::generation::Generation;
 use crate::threads::mail::ToLoop;
@@ -55,6 +55,7 @@ pub fn start(
     nodes: &[NodeId],
     options: &Options,
 ) -> Result<Running, Error> {
+    panics::keep_quiet();
     let certificates = Arc::new(Certificates::read(point, nodes).map_err(Error::Tls)?);
     let wanted = ListenerSet { point, nodes, certificates: &certificates };
     let mut bound = listeners::open(&wanted, options, None)?;

@@ -92,6 +92,11 @@ impl ClientEnd {
         ask!(self, stream => stream.send_head(head));
     }
 
+    /// Whether the head of the final response was sent.
+    pub fn has_sent_head(&self) -> bool {
+        ask!(self, stream => stream.has_sent_head())
+    }
+
     /// Sends the head after which the connection is a tunnel.
     pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
         ask!(self, stream => stream.send_switch(response, edits, add));

@@ -4,6 +4,7 @@ use super::NodeId;
 use crate::h2::Reason;
 use crate::message::ResponseBodyError;
 use crate::metrics::{LabelValue as _, RequestLimit};
+use crate::sync::panics;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -98,6 +99,8 @@ pub(crate) enum FailureCause {
     Held(Kind),
     /// A model ended in this kind.
     Model(Kind),
+    /// A defect of weir.
+    Panic,
 }
 
 impl Failure {
@@ -126,6 +129,11 @@ impl Failure {
     /// The target was removed, and `drain_timeout` has passed; no target is at fault.
     pub fn aborted() -> Failure {
         Failure::gone().with_cause(FailureCause::Aborted)
+    }
+
+    /// weir has a defect, which ended the request by a panic.
+    pub fn panicked() -> Failure {
+        Failure::new(Kind::Status5xx).with_cause(FailureCause::Panic)
     }
 
     /// The same failure with this cause.
@@ -251,6 +259,7 @@ impl fmt::Display for FailureCause {
             FailureCause::Held(Kind::Timeout) => f.write_str("a timeout expired"),
             FailureCause::Held(_) => f.write_str("a process crashed"),
             FailureCause::Model(kind) => write!(f, "a model ends in {}", kind.name()),
+            FailureCause::Panic => write!(f, "a defect of weir, please report it: {}", panics::last()),
         }
     }
 }

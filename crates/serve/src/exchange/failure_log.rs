@@ -40,6 +40,16 @@ pub(super) fn broke_off(ex: &Exchange, upstream: &dyn Upstream, why: FailureCaus
     });
 }
 
+/// Logs a request whose answer a defect of weir cut short after `sent` bytes of its body.
+#[cold]
+pub(super) fn panicked(ex: &Exchange, sent: u64) {
+    let Some(log) = log(ex.listener()) else { return };
+    log.request_failed(|| {
+        let (at, asked) = (listener(ex.listener()), asked(&ex.request));
+        format!("{at}: {}; the answer to {asked} is cut short after {sent} bytes", FailureCause::Panic)
+    });
+}
+
 /// Logs an answer that a limit of the client's side cut short after `sent` bytes of its body.
 #[cold]
 pub(super) fn cut_off(ex: &Exchange, limit: RequestLimit, sent: u64) {

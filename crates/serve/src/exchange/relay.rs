@@ -53,6 +53,8 @@ pub(super) async fn relay(
         close,
         date: ex.core.date(),
     });
+    #[cfg(test)]
+    assert!(reply.response().status() != 299, "a defect of the relay");
     let relayed = poll_fn(|cx| poll_relay(cx, ex, &mut reply, &mut holds)).await;
     let (status, passed) = (reply.response().status(), reply.passed);
     let after = match relayed {

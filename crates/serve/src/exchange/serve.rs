@@ -15,6 +15,7 @@ use crate::log::{Entry, History, Line};
 use crate::message::{Disposition, Piece, heads};
 use crate::metrics::{ExchangeOutcome, RequestLimit};
 use crate::sync::buffered::BufferedBytes;
+use crate::sync::panics::{Panicked, caught, run_caught};
 use crate::verify_run::{RequestEnded, RunEvent};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -91,7 +92,14 @@ pub(crate) async fn serve<G: Serves>(
         }
         None => {
             let answered = find(&ex, graph, node).await;
-            pass_on(&ex, answered, close, line).await
+            let passed = {
+                let passing = pin!(pass_on(&ex, answered, close, line));
+                run_caught(passing).await
+            };
+            match passed {
+                Ok(after) => after,
+                Err(Panicked) => Box::pin(panicked(&ex, line)).await,
+            }
         }
     };
     unlogged.has_ended = true;
@@ -232,8 +240,10 @@ async fn find<G: Serves>(ex: &Rc<Exchange>, graph: Rc<G>, node: NodeId) -> Answe
     }
     let mut run = pin!(graph.run(ex.clone(), ctx, node));
     poll_fn(|cx| {
-        if let Poll::Ready(answer) = run.as_mut().poll(cx) {
-            return Poll::Ready(answer);
+        match caught(|| run.as_mut().poll(cx)) {
+            Ok(Poll::Pending) => {}
+            Ok(ready) => return ready,
+            Err(Panicked) => return Poll::Ready(Err(Failure::panicked())),
         }
         if ex.is_cut() {
             return Poll::Ready(Err(Failure::aborted()));
@@ -285,6 +295,9 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
         Err(failure) => {
             (line.status, line.failure, line.limit) = (failure.status, Some(failure.kind), failure.limit());
             failure_log::failed(ex, &failure);
+            if failure.cause == FailureCause::Panic {
+                ex.listener().counts.panics.one();
+            }
             if ex.is_built_in() && failure.kind == Kind::Reset {
                 return Disposition::Abort;
             }
@@ -312,6 +325,21 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
             }
         }
     }
+}
+
+/// Ends an exchange that a panic has ended while it was answered: by an answer if none has begun.
+async fn panicked(ex: &Exchange, line: &mut Line) -> Disposition {
+    ex.listener().counts.panics.one();
+    if ex.client.has_sent_head() {
+        line.failure = Some(Kind::Reset);
+        line.sent = ex.client.sent();
+        failure_log::panicked(ex, line.sent);
+        return ex.client.abort();
+    }
+    let failure = Failure::panicked();
+    (line.status, line.failure) = (failure.status, Some(failure.kind));
+    failure_log::failed(ex, &failure);
+    answer::fail(ex, failure, true, line).await
 }
 
 /// Whether a client of gRPC receives its origin's reset as a reset. A server resets a call with CANCEL at the

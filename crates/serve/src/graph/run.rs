@@ -107,6 +107,9 @@ impl<'a> AttemptNotes<'a> {
         ctx: &mut RequestContext,
         holds: &mut Holds,
     ) -> AttemptNotes<'a> {
+        // For tests: a defect behind any nodes.
+        #[cfg(test)]
+        assert!(ex.request.target() != b"/P", "a defect\nof a node");
         if let Some(counted) = server.counted(ex, ctx) {
             holds.push_inside(Hold::Target(counted));
         }

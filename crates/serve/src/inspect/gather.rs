@@ -7,6 +7,7 @@ use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::Ends;
 use crate::graph::identity::inside;
 use crate::health::monitor::Monitor;
+use crate::health::overrides::ByHand;
 use crate::metrics::TargetCounts;
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
@@ -14,7 +15,7 @@ use crate::transport::listener::{Entry, Listener};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use weir_plan::{Scope, Spec, listeners};
+use weir_plan::{Scope, Spec, label, listeners};
 use weir_policy::TargetId;
 use weir_policy::eligibility::{Admin, Reason};
 
@@ -52,6 +53,7 @@ pub(super) struct TargetReport {
 pub(super) struct OwnerReport {
     /// The topology it serves; all numbers of nodes belong to it.
     pub plan: Arc<Blueprint>,
+    pub now_ns: u64,
     pub pools: Vec<PoolHealth>,
     pub queues: Vec<(NodeId, u32, u64)>,
     pub listeners: Vec<ListenerReport>,
@@ -87,6 +89,8 @@ pub(super) struct TargetHealth {
     pub ramp: f64,
     pub may_be_picked: bool,
     pub admin: Admin,
+    /// The settings by hand.
+    pub by_hand: ByHand,
     pub against: Vec<Reason>,
     /// Requests in flight over all loops, if they are limited.
     pub inside: Option<u32>,
@@ -136,11 +140,11 @@ pub(super) fn of_owner(
     monitor: &Monitor,
     all: impl Iterator<Item = (Entry, Rc<Listener>, usize)>,
 ) -> OwnerReport {
-    let plan = &graph.blueprint;
+    let (plan, finds) = (&graph.blueprint, monitor.finds());
     let listener = |(entry, listener, connections): (Entry, Rc<Listener>, usize)| {
         let entered = graph.entry(entry)?;
         let ends = Ends::behind(&plan.point, &plan.serving, false, entered);
-        let has_target = ends.all.is_empty() || ends.all.iter().any(|end| monitor.finds_anyone(*end));
+        let has_target = finds(&ends);
         let is_it = |id: &NodeId| matches!(plan.spec(*id), Spec::Listen(listen) if listen.addr == listener.addr && inside(&plan.point, *id) == entered);
         let node = listeners(&plan.point).into_iter().find(is_it)?;
         Some(ListenerReport {
@@ -162,17 +166,21 @@ pub(super) fn of_owner(
         queues: (0..plan.point.nodes.len() as NodeId).filter_map(queue).collect(),
         listeners: all.filter_map(listener).collect(),
         plan: plan.clone(),
+        now_ns: monitor.core.now(),
     }
 }
 
 fn of_pool(plan: &Blueprint, lb: &Lb, monitor: &Monitor) -> Option<PoolHealth> {
     let at = |index: TargetId| lb.targets.get(index.index()).copied().flatten();
+    let (pool, by_hand) = (label(&plan.point, lb.node), monitor.by_hand());
     monitor.look(lb.id, |health, names, weights| {
         let target = |index: TargetId| {
+            let name = names.get(index.index())?.clone();
             Some(TargetHealth {
+                by_hand: by_hand.get(&(pool.clone(), name.clone())).copied().unwrap_or_default(),
                 index,
                 node: at(index)?,
-                name: names.get(index.index())?.clone(),
+                name,
                 weight: health.whole_weight(index),
                 file_weight: weights.get(index.index()).copied()?,
                 ramp: health.ramp(index),

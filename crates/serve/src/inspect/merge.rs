@@ -1,6 +1,8 @@
 //! The answers of all threads become one view: health from the owner, counts and estimates from the loops.
 
-use super::gather::{ListenerReport, PoolHealth, TargetHealth, TargetReport, ThreadView, concurrency};
+use super::gather::{
+    ListenerReport, OwnerReport, PoolHealth, TargetHealth, TargetReport, ThreadView, concurrency,
+};
 use super::view::{ListenerView, LoopView, OnLoop, PoolView, QueueView, State, TargetView, View};
 use super::words;
 use crate::exchange::NodeId;
@@ -56,7 +58,7 @@ pub(super) fn view(said: Vec<Option<ThreadView>>, carried: &[usize], by_loop: bo
         point: Some(plan.point.clone()),
         generation: plan.epoch,
         listeners: owned.listeners.iter().map(|said| listener(plan, said)).collect(),
-        pools: owned.pools.iter().filter_map(|health| pool(plan, health, &on_loops, by_loop)).collect(),
+        pools: owned.pools.iter().filter_map(|health| pool(owned, health, &on_loops, by_loop)).collect(),
         queues: owned
             .queues
             .iter()
@@ -82,7 +84,8 @@ fn queue(plan: &Blueprint, node: NodeId, inside: u32, waiting: u64) -> QueueView
     QueueView { node, name, inside, concurrency: concurrency(plan, node), waiting }
 }
 
-fn pool(plan: &Blueprint, health: &PoolHealth, on_loops: &OnLoops<'_>, by_loop: bool) -> Option<PoolView> {
+fn pool(owned: &OwnerReport, health: &PoolHealth, on_loops: &OnLoops<'_>, by_loop: bool) -> Option<PoolView> {
+    let plan = &*owned.plan;
     let Spec::Lb(lb) = plan.spec(health.node) else { return None };
     let target = |known: &TargetHealth| {
         let key = (health.id, known.index);
@@ -91,7 +94,7 @@ fn pool(plan: &Blueprint, health: &PoolHealth, on_loops: &OnLoops<'_>, by_loop: 
         TargetView {
             attempts: attempts.map(|(begun, _)| *begun),
             failed: attempts.map(|(_, failed)| *failed),
-            ..target(lb, known, health.is_ignored, of_loops, by_loop)
+            ..target(lb, known, owned.now_ns, health.is_ignored, of_loops, by_loop)
         }
     };
     Some(PoolView {
@@ -110,6 +113,7 @@ fn pool(plan: &Blueprint, health: &PoolHealth, on_loops: &OnLoops<'_>, by_loop: 
 fn target(
     lb: &Lb,
     known: &TargetHealth,
+    now_ns: u64,
     is_ignored: bool,
     of_loops: &[(u32, &TargetReport)],
     by_loop: bool,
@@ -117,7 +121,11 @@ fn target(
     let counted = of_loops.iter().map(|(_, said)| u64::from(said.in_flight)).sum();
     let estimates: Vec<f64> = of_loops.iter().filter_map(|(_, said)| said.estimate_ns).collect();
     let mean = || estimates.iter().sum::<f64>() / estimates.len() as f64 / 1e6;
-    let (state, why) = judge(lb, known, is_ignored, of_loops);
+    let (state, mut why) = judge(lb, known, is_ignored, of_loops);
+    let left_s = |until_ns: Option<u64>| until_ns.map(|at| at.saturating_sub(now_ns) as f64 / 1e9);
+    let admin_left_s = left_s(known.by_hand.state.and_then(|state| state.until_ns));
+    let weight_left_s = left_s(known.by_hand.weight.and_then(|weight| weight.until_ns));
+    why.extend(words::by_hand(known, admin_left_s, weight_left_s));
     let on_loop = |(number, said): &(u32, &TargetReport)| OnLoop {
         number: *number,
         weight: said.weight,
@@ -138,8 +146,11 @@ fn target(
             Admin::Drain => "drain",
             Admin::Down => "eject",
         },
+        admin_left_s,
         weight: known.weight,
         file_weight: known.file_weight,
+        weight_by_hand: known.by_hand.weight.is_some(),
+        weight_left_s,
         in_flight: known.inside.map(u64::from).or_else(|| (!of_loops.is_empty()).then_some(counted)),
         estimate_ms: (!estimates.is_empty()).then(mean),
         attempts: None,
@@ -195,6 +206,7 @@ fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::health::overrides::{ByHand, Setting};
     use weir_policy::config::Balance;
     use weir_policy::eligibility::Reason;
 
@@ -208,6 +220,7 @@ mod tests {
             ramp: 1.0,
             may_be_picked: true,
             admin: Admin::Up,
+            by_hand: ByHand::default(),
             against: Vec::new(),
             inside: None,
         }
@@ -251,16 +264,41 @@ mod tests {
     }
 
     #[test]
+    fn what_is_set_by_hand_is_shown_with_what_is_left_of_it() {
+        let lb = Lb::plain(Balance::Random);
+        let by_hand = ByHand {
+            state: Some(Setting { value: Admin::Drain, until_ns: None }),
+            weight: Some(Setting { value: 5.0, until_ns: Some(62_000_000_000) }),
+        };
+        let known = TargetHealth { admin: Admin::Drain, weight: 5.0, by_hand, ..well() };
+        let view = target(&lb, &known, 2_000_000_000, false, &[], false);
+        assert_eq!((view.admin, view.admin_left_s), ("drain", None));
+        assert_eq!((view.weight_by_hand, view.weight_left_s, view.file_weight), (true, Some(60.0), 1.0));
+        let said = "its weight is set by hand for another 60 s; that of the file is 1";
+        assert_eq!(view.why, [said]);
+        let state = Some(Setting { value: Admin::Drain, until_ns: Some(2_500_000_000) });
+        let known = TargetHealth { by_hand: ByHand { state, weight: None }, ..known };
+        let view = target(&lb, &known, 2_000_000_000, false, &[], false);
+        assert_eq!((view.admin_left_s, &view.why[0][..]), (Some(0.5), "its state by hand ends in 1 s"));
+        let view = target(&lb, &well(), 0, false, &[], false);
+        assert_eq!((view.weight_by_hand, view.why.len()), (false, 0));
+    }
+
+    #[test]
     fn counts_add_up_and_estimates_are_the_mean() {
         let lb = Lb::plain(Balance::Random);
         let (a, b) = (said(false, 2, Some(4e6)), said(false, 3, Some(8e6)));
-        let view = target(&lb, &well(), false, &[(0, &a), (1, &b)], true);
+        let view = target(&lb, &well(), 0, false, &[(0, &a), (1, &b)], true);
         assert_eq!((view.in_flight, view.estimate_ms, view.loops.len()), (Some(5), Some(6.0), 2));
         let unknown = said(false, 0, None);
-        let view = target(&lb, &well(), false, &[(0, &unknown)], false);
+        let view = target(&lb, &well(), 0, false, &[(0, &unknown)], false);
         assert_eq!((view.in_flight, view.estimate_ms, view.loops.len()), (Some(0), None, 0));
-        assert_eq!(target(&lb, &well(), false, &[], false).in_flight, None, "nobody has answered");
+        assert_eq!(target(&lb, &well(), 0, false, &[], false).in_flight, None, "nobody has answered");
         let limited = TargetHealth { inside: Some(7), ..well() };
-        assert_eq!(target(&lb, &limited, false, &[(0, &a)], false).in_flight, Some(7), "permits are exact");
+        assert_eq!(
+            target(&lb, &limited, 0, false, &[(0, &a)], false).in_flight,
+            Some(7),
+            "permits are exact"
+        );
     }
 }

@@ -16,12 +16,13 @@ use crate::control::remote::Remote;
 use crate::threads::watchdog;
 use crate::transport::listener::Entry;
 use std::sync::atomic::Ordering::Relaxed;
+use weir_plan::Spec;
 
 /// Whether requests can be sent here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// All listeners accept and each has a target.
-    Ready,
+    /// All listeners accept, and a request to each would find a target; what is unusual about that, in words.
+    Ready(Vec<String>),
     /// It is draining.
     Draining,
     /// A condition is missing, in words.
@@ -81,6 +82,19 @@ impl Remote {
         let no_target = view.listeners.iter().filter(|listener| !listener.has_target);
         let no_target = no_target.map(|listener| format!("listener {} has no target", listener.name));
         let missing: Vec<String> = none.into_iter().chain(no_target).collect();
-        if missing.is_empty() { Readiness::Ready } else { Readiness::NotReady(missing) }
+        if !missing.is_empty() {
+            return Readiness::NotReady(missing);
+        }
+        let has_spare = |node: u32| {
+            let point = view.point.as_deref()?;
+            let spec = point.specs.get(point.nodes.get(node as usize)?.spec as usize)?;
+            Some(matches!(spec, Spec::Lb(lb) if lb.spare.is_some()))
+        };
+        Readiness::Ready(
+            view.pools
+                .iter()
+                .filter_map(|pool| words::serves(pool, has_spare(pool.node) == Some(true)))
+                .collect(),
+        )
     }
 }

@@ -37,7 +37,7 @@ pub struct ListenerView {
     pub addr: String,
     /// Clients that are connected.
     pub connections: usize,
-    /// Whether a request that enters here may find a target.
+    /// Whether a request that enters here would find a target now.
     pub has_target: bool,
 }
 
@@ -79,12 +79,18 @@ pub struct TargetView {
     pub picked: bool,
     /// Why it is not picked, or not like others: a sentence for each reason.
     pub why: Vec<String>,
-    /// Its setting by hand: `up`, `drain`, `eject`; `file`: none.
+    /// Its state by hand: `up`, `drain`, `eject`; `file`: none.
     pub admin: &'static str,
+    /// What is left of that state, s; `None`: it holds until it is taken back.
+    pub admin_left_s: Option<f64>,
     /// Its weight, without a ramp.
     pub weight: f64,
-    /// Its weight in the file; it differs if it was set by hand.
+    /// Its weight in the file.
     pub file_weight: f64,
+    /// Whether its weight was set by hand.
+    pub weight_by_hand: bool,
+    /// What is left of that weight, s; `None`: it holds until it is taken back.
+    pub weight_left_s: Option<f64>,
     /// Requests in flight; `None`: no loop has answered.
     pub in_flight: Option<u64>,
     /// The estimate of its response time, ms, over all loops; `None`: its policy estimates nothing.

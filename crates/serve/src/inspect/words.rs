@@ -1,6 +1,7 @@
 //! Why a target is not picked, in words; metrics and logs use the names of [`Reason`].
 
-use super::view::State;
+use super::gather::TargetHealth;
+use super::view::{PoolView, State};
 use weir_policy::eligibility::Reason;
 
 /// The sentence for a reason.
@@ -27,6 +28,33 @@ pub(super) fn why(reason: Reason) -> &'static str {
         | Reason::BehindUp
         | Reason::Resolved => "it may be picked",
     }
+}
+
+/// How a balancer serves although too few of its targets are eligible, or none; nothing if all is well, or none serves.
+pub(super) fn serves(pool: &PoolView, has_spare: bool) -> Option<String> {
+    let PoolView { name, eligible, of, .. } = pool;
+    let finds = pool.targets.iter().any(|target| target.picked);
+    match (pool.panic && finds, has_spare && !finds) {
+        (true, _) => {
+            Some(format!("{name} serves in spite of its health: {eligible} of {of} targets are eligible"))
+        }
+        (_, true) => Some(format!("{name} serves by its on_empty: none of its {of} targets may be picked")),
+        _ => None,
+    }
+}
+
+/// What is left of a state by hand, and a weight by hand beside that of the file; the state itself is a reason.
+pub(super) fn by_hand(
+    known: &TargetHealth,
+    state_left_s: Option<f64>,
+    weight_left_s: Option<f64>,
+) -> impl Iterator<Item = String> {
+    let state = state_left_s.map(|s| format!("its state by hand ends in {} s", s.ceil()));
+    let weight = known.by_hand.weight.map(|_| {
+        let ends = weight_left_s.map(|s| format!(" for another {} s", s.ceil())).unwrap_or_default();
+        format!("its weight is set by hand{ends}; that of the file is {}", known.file_weight)
+    });
+    state.into_iter().chain(weight)
 }
 
 /// The one word for a target with this reason against it.

@@ -73,6 +73,7 @@ families! {
 
     Requests Counter Sum "weir_requests_total" ["listener", "method", "code", "protocol"] "Finished requests, each once, by the status that the client saw: 499 if its answer was incomplete, none if there was no head of an answer, other above 599.";
     RequestErrors Counter Sum "weir_request_errors_total" ["listener", "kind"] "Finished requests that were not ok, by the kind of error.";
+    RequestPanics Counter Sum "weir_request_panics_total" ["listener"] "Requests that a defect of weir ended: please report the line of the error log.";
     RequestDuration Histogram Sum "weir_request_duration_seconds" ["listener"] "Time from the head of a request to the end of its exchange; 0 if the request was answered for its head alone.";
     RequestsInFlight Gauge Sum "weir_requests_in_flight" ["listener"] "Requests in flight.";
     Connections Gauge Sum "weir_connections" ["listener", "state"] "Client connections; an idle one has had its answers and sends no request.";

@@ -189,6 +189,8 @@ pub(crate) struct ListenerCounts {
     pub errors: Outcomes,
     pub duration: Histogram,
     pub in_flight: Count,
+    /// Requests that a panic ended.
+    pub panics: Count,
     pub received: Count,
     pub sent: Count,
     pub accepted: Count,

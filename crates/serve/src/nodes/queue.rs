@@ -13,6 +13,7 @@ use crate::exchange::progress::{Detachable, Sending};
 use crate::exchange::reply::{Answer, Reply, ReplySource};
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext, Run, drain};
 use crate::metrics::{NodeCounts, Rejected};
+use crate::sync::panics::{Panicked, caught};
 use crate::sync::process::CrashWatch;
 use crate::sync::{Denied, LocalSemaphore};
 use std::cell::{Cell, RefCell};
@@ -198,8 +199,10 @@ async fn task(
         if rendezvous.gone.get() && crashes.as_mut().is_some_and(|c| c.has_crashed(cx)) {
             return Poll::Ready(None);
         }
-        if let Poll::Ready(answer) = run.as_mut().poll(cx) {
-            return Poll::Ready(Some(answer));
+        match caught(|| run.as_mut().poll(cx)) {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(answer)) => return Poll::Ready(Some(answer)),
+            Err(Panicked) => return Poll::Ready(Some(Err(Failure::panicked()))),
         }
         if rendezvous.gone.get() && inside.get() {
             let limit = in_all.get_or_insert_with(|| core.timers.after(ON_CANCEL_DRAIN_NS));

@@ -4,22 +4,23 @@
 use super::reloader::{Reloader, lock};
 use crate::exchange::NodeId;
 use crate::health::monitor::Monitor;
-use crate::health::overrides::{ByHand, Overrides};
+use crate::health::overrides::{ByHand, Overrides, Setting};
 use crate::health::snapshot::Snapshot;
 use crate::threads::mail::ToLoop;
 use std::collections::BTreeSet;
 use std::fmt;
+use weir_plan::ranges::{wrong_weight, wrong_weights};
 use weir_plan::{Edge, Point, Spec, label, target_labels};
 use weir_policy::eligibility::Admin;
 
-/// The settings of a target by hand.
+/// The settings of a target by hand: two, each of which lasts by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SetTarget {
     /// `None`: unchanged.
     pub state: Option<TargetState>,
     /// Its weight; `None`: unchanged.
-    pub weight: Option<f64>,
-    /// The duration, ns; `None`: until it is revoked.
+    pub weight: Option<TargetWeight>,
+    /// How long what is set here lasts, ns; `None`: until it is revoked.
     pub for_ns: Option<u64>,
 }
 
@@ -32,17 +33,32 @@ pub enum TargetState {
     Drain,
     /// Down.
     Eject,
-    /// As the file and its health have it; its weight too.
+    /// As its health has it.
     File,
 }
 
-/// Why a target cannot be set by hand, in words: what there is instead of an unknown one.
+/// The weight of a target set by hand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TargetWeight {
+    /// This one.
+    Number(f64),
+    /// That of the file.
+    File,
+}
+
+/// Why a target cannot be set by hand, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CannotSet(String);
+pub enum CannotSet {
+    /// There is no such target: what there is instead.
+    Unknown(String),
+    /// It cannot be meant.
+    Refused(String),
+}
 
 impl fmt::Display for CannotSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let (CannotSet::Unknown(why) | CannotSet::Refused(why)) = self;
+        f.write_str(why)
     }
 }
 
@@ -54,27 +70,78 @@ impl Reloader {
     pub fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), CannotSet> {
         let point = lock(&self.state).current.blueprint.point.clone();
         let meant = meant(&point, pool, target)?;
-        if set.weight.is_some_and(|w| !w.is_finite() || w < 0.0) {
-            return Err(CannotSet("a weight is a number, 0 or more".to_owned()));
-        }
+        self.check(&point, &meant, set).map_err(CannotSet::Refused)?;
         meant.iter().for_each(|at| self.override_target(&at.0, &at.1, set));
         // The owner has sent it to the loops before it answered; theirs come after they have read that.
         (0..2).for_each(|_| drop(self.process.ask_all(|_| ())));
         Ok(())
     }
 
+    /// The weights that these targets would have with the others of their balancers are held to what the file is.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    fn check(&self, point: &Point, meant: &BTreeSet<(String, String)>, set: SetTarget) -> Result<(), String> {
+        let number = match set.weight {
+            None => return Ok(()),
+            Some(TargetWeight::Number(weight)) => Some(weight),
+            Some(TargetWeight::File) => None,
+        };
+        if let Some(why) = number.and_then(wrong_weight) {
+            return Err(format!("the weight {why}"));
+        }
+        if number == Some(0.0) && set.state == Some(TargetState::Up) {
+            return Err("a target of weight 0 gets no request, so it cannot be set up as well".to_owned());
+        }
+        let pools: BTreeSet<&String> = meant.iter().map(|(pool, _)| pool).collect();
+        let by_hand = self.by_hand();
+        for id in 0..point.nodes.len() as NodeId {
+            let node = &point.nodes[id as usize];
+            let (Spec::Lb(lb), Edge::List(list)) = (&point.specs[node.spec as usize], &node.to) else {
+                continue;
+            };
+            let pool = label(point, id);
+            if !pools.contains(&pool) {
+                continue;
+            }
+            let weight = |(target, name): (&NodeId, String)| {
+                let of_file = match point.specs[point.nodes[*target as usize].spec as usize] {
+                    Spec::Weight { weight } => weight,
+                    _ => 1.0,
+                };
+                let at = (pool.clone(), name);
+                let known = by_hand.get(&at).and_then(|b| b.weight).map(|setting| setting.value);
+                if meant.contains(&at) { number.unwrap_or(of_file) } else { known.unwrap_or(of_file) }
+            };
+            let targets = point.lists[*list as usize].iter().zip(target_labels(point, id));
+            let weights: Vec<f64> = targets.map(weight).collect();
+            if let Some(why) = wrong_weights(&lb.balance, &weights) {
+                return Err(format!("{pool:?}: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is set by hand now; nothing if the owner does not answer.
+    fn by_hand(&self) -> Overrides {
+        let known = self.process.ask_all(|lp| lp.monitor().map(|monitor| monitor.by_hand()));
+        known.into_iter().flatten().flatten().next().unwrap_or_default()
+    }
+
     fn override_target(&self, pool: &str, target: &str, set: SetTarget) {
         let at = (pool.to_owned(), target.to_owned());
-        // The last setting holds, and its duration.
         let set_by_hand = move |monitor: &Monitor| {
             let until_ns = set.for_ns.map(|ns| monitor.core.now().saturating_add(ns));
             let before = monitor.by_hand().get(&at).copied().unwrap_or_default();
-            let by_hand = match set.state {
-                Some(TargetState::File) => ByHand::default(),
-                state => ByHand {
-                    state: state.map(admin).or(before.state),
-                    weight: set.weight.or(before.weight),
-                    until_ns,
+            let by_hand = ByHand {
+                state: match set.state {
+                    None => before.state,
+                    Some(state) => admin(state).map(|value| Setting { value, until_ns }),
+                },
+                weight: match set.weight {
+                    None => before.weight,
+                    Some(TargetWeight::Number(value)) => Some(Setting { value, until_ns }),
+                    Some(TargetWeight::File) => None,
                 },
             };
             monitor.set_by_hand(Overrides::from([(at.clone(), by_hand)]));
@@ -105,12 +172,12 @@ impl Reloader {
     }
 }
 
-fn admin(state: TargetState) -> Admin {
+fn admin(state: TargetState) -> Option<Admin> {
     match state {
-        TargetState::Up => Admin::Forced,
-        TargetState::Drain => Admin::Drain,
-        TargetState::Eject => Admin::Down,
-        TargetState::File => Admin::Up,
+        TargetState::Up => Some(Admin::Forced),
+        TargetState::Drain => Some(Admin::Drain),
+        TargetState::Eject => Some(Admin::Down),
+        TargetState::File => None,
     }
 }
 
@@ -125,7 +192,10 @@ fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, St
         lbs.iter().copied().filter(|id| label(point, *id) == pool || site(*id) == Some(pool)).collect();
     if of_pool.is_empty() {
         let known: BTreeSet<String> = lbs.iter().map(|id| label(point, *id)).collect();
-        return Err(CannotSet(format!("no balancer is called {pool:?}; there are {}", listed(known))));
+        return Err(CannotSet::Unknown(format!(
+            "no balancer is called {pool:?}; there are {}",
+            listed(known)
+        )));
     }
     let (mut meant, mut known) = (BTreeSet::new(), BTreeSet::new());
     for id in of_pool {
@@ -140,7 +210,10 @@ fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, St
     if !meant.is_empty() {
         return Ok(meant);
     }
-    Err(CannotSet(format!("no target of {pool:?} is called {target:?}; there are {}", listed(known))))
+    Err(CannotSet::Unknown(format!(
+        "no target of {pool:?} is called {target:?}; there are {}",
+        listed(known)
+    )))
 }
 
 /// Some names, and the number of others.

@@ -11,7 +11,7 @@ mod support;
 use load::{file, servers, two_loops, under_load};
 use std::sync::atomic::Ordering::SeqCst;
 use support::{Origin, serve_whole};
-use weir_serve::{SetTarget, TargetState};
+use weir_serve::{SetTarget, TargetState, TargetWeight};
 use weir_topology::manual::missing_balancers;
 
 /// The number of rounds of a thousand changes.
@@ -31,8 +31,14 @@ fn change(n: usize) -> Change {
     match n % 6 {
         1 => Change::Hand(n / 6 % 2, state(TargetState::Drain)),
         2 => Change::Hand((n - 1) / 6 % 2, state(TargetState::File)),
-        4 => Change::Hand(n / 6 % 2, SetTarget { weight: Some(3.5), ..SetTarget::default() }),
-        5 => Change::Hand((n - 1) / 6 % 2, state(TargetState::File)),
+        4 => Change::Hand(
+            n / 6 % 2,
+            SetTarget { weight: Some(TargetWeight::Number(3.5)), ..SetTarget::default() },
+        ),
+        5 => Change::Hand(
+            (n - 1) / 6 % 2,
+            SetTarget { weight: Some(TargetWeight::File), ..SetTarget::default() },
+        ),
         _ => Change::File { from: 0, targets: 2 + n / 3 % 4, weight: 1 + (n / 12 % 3) as u32 },
     }
 }

@@ -53,6 +53,15 @@ pub fn p2c_is_even_when_idle() {
     even(&format!("lb.p2c({THREE})"));
     let served = serve_node(&format!("lb.p2c({THREE}, choices=3, ties=\"first\")"));
     assert!(ask(&served.addr, 5).iter().all(|name| name == "a"));
+    idle_by_weight("lb.p2c(LIST)");
+}
+
+/// Idle targets of the weights 2 and 1 get these shares.
+fn idle_by_weight(policy: &str) {
+    let list = "[weight(2, server(\"a\")), weight(1, server(\"b\"))]";
+    let served = serve_node(&policy.replace("LIST", list));
+    let shares = shares(&served.addr, 900);
+    assert!((shares["a"] - 2.0 / 3.0).abs() < 0.08, "{policy}: {shares:?}");
 }
 
 fn busy(n: usize) -> (Vec<Origin>, String) {
@@ -87,6 +96,8 @@ pub fn least_conn_takes_the_least_busy() {
     drop((first, second));
     until(|| get(&served.addr, "/").body == "0");
     even(&format!("lb.least_conn({THREE})"));
+    idle_by_weight("lb.least_conn(LIST)");
+    idle_by_weight("lb.least_conn(LIST, ties=\"rotate\")");
     let served = serve_node(&format!("lb.least_conn({THREE}, ties=\"rotate\")"));
     let seen = ask(&served.addr, 6);
     assert!(seen[..3] == seen[3..] && seen[0] != seen[1] && seen[1] != seen[2]);

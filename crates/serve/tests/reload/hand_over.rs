@@ -7,7 +7,9 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use weir_serve::{HAND_OVER, HandOverError, Inherited, Options, Predecessor, SetTarget, TargetState};
+use weir_serve::{
+    HAND_OVER, HandOverError, Inherited, Options, Predecessor, SetTarget, TargetState, TargetWeight,
+};
 
 /// A path of this test's own, removed at the end.
 pub(crate) struct Control(pub(crate) PathBuf);
@@ -88,7 +90,10 @@ fn what_is_set_for_a_time_is_taken_back_by_the_successor() {
     let old = serve_whole(&of, two_loops());
     let drained =
         SetTarget { state: Some(TargetState::Drain), for_ns: Some(2_000_000_000), ..SetTarget::default() };
-    old.remote().set_target("apps", &a.addr.to_string(), drained).expect("it is there");
+    let heavy = SetTarget { weight: Some(TargetWeight::Number(3.0)), ..SetTarget::default() };
+    for set in [drained, heavy] {
+        old.remote().set_target("apps", &a.addr.to_string(), set).expect("it is there");
+    }
     let ended = control.hands_over(&old);
     let predecessor = Predecessor::ask(&control.0).expect("it answers").expect("it is there");
     let new = successor(&of, &predecessor);
@@ -98,6 +103,8 @@ fn what_is_set_for_a_time_is_taken_back_by_the_successor() {
     old.ends();
     let by_hand = || new.remote().view(false).pools[0].targets[0].admin;
     until("its time is over", || by_hand() == "file" && new.share("a", 10) > 0);
+    let left = &new.remote().view(false).pools[0].targets[0];
+    assert_eq!((left.weight, left.weight_left_s), (3.0, None), "the weight holds until it is taken back");
 }
 
 #[test]

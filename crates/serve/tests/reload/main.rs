@@ -4,6 +4,7 @@
 #[allow(dead_code, reason = "other tests need more of it")]
 mod support;
 
+mod by_hand;
 mod drains;
 mod hand_over;
 mod keys;

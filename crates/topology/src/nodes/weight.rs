@@ -2,6 +2,7 @@
 
 use super::{Description, Function, Group, NAME, examples, need};
 use crate::language::call::{Call, Outcome};
+use weir_plan::ranges::wrong_weight;
 use weir_plan::{Edge, Spec};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
@@ -10,13 +11,17 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Pass,
         meaning: "The weight of a target at the balancer above it.",
         simulated: "a target of weight 2 gets twice the share of one of weight 1; one of weight 0 is \
-                never picked",
+                never picked. `lb.random`, `lb.round_robin`, `lb.least_conn`, `lb.p2c` and the hashes take \
+                weights as shares, also of idle targets (`lb.least_conn` with `ties=\"first\"` takes the \
+                lowest index of idle ones). `lb.peak_ewma` and `lb.prequal` take them as speeds: they divide \
+                what a target costs by its weight, so of two that are idle and answer alike the heavier one \
+                gets every request. `lb.first` and `lb.least_work` only look for weight 0",
         served: "the same",
         draws: "nothing",
         example: examples::POLICIES,
     },
     args: &[
-        need("w", "0 or more", "the weight; targets without one have weight 1"),
+        need("w", "0, or 0.001 to 1,000,000", "the weight; targets without one have weight 1"),
         need("node", "a node", "the target"),
         NAME,
     ],
@@ -25,7 +30,12 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 }];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let (weight, node) = (call.not_negative("w"), call.node_at("node"));
+    let (weight, node) = (call.real("w"), call.node_at("node"));
     let (Some(weight), Some(node)) = (weight, node) else { return Ok(None) };
+    if let Some(why) = wrong_weight(weight) {
+        let what = call.describe("w");
+        call.wrong(format!("{what} {why}"));
+        return Ok(None);
+    }
     call.node(Spec::Weight { weight }, Edge::Node(node))
 }

@@ -1,19 +1,24 @@
 //! Least connections over all targets.
 //!
-//! - Idea: send the request where the fewest are in flight; by weight, where (in flight + 1) / weight is least.
+//! - Idea: send the request where the fewest are in flight; by weight, where in flight / weight is least. Idle targets are
+//!   equally loaded, so they get the shares of their weights from the rule for ties.
 //! - Signal: requests in flight from this balancer, counted from the pick until the whole response is back.
 //! - State: a count per target, bitmaps per level ([`Levels`]), one set of them per distinct weight.
 //! - Cost of a decision: O(distinct weights) for random ties, for any number of targets; a scan of n/64 words at most
-//!   for the others. A change of one target's weight is O(distinct weights), or O(n) if the weight is new to it.
-//! - Ties: `random` uniformly, `first` the lowest index, `rotate` the next after the last chosen.
+//!   for the others, and O(equally loaded) for `rotate` with unequal weights. A change of one target's weight is O(distinct
+//!   weights), or O(n) if the weight is new to it.
+//! - Ties: `random` uniformly, or by weight where weights differ; `first` the lowest index; `rotate` the next after the last
+//!   chosen, or the next of a smooth weighted rotation among the equally loaded (nginx).
 //! - Pathologies: a target that fails fast has the fewest in flight and draws all traffic (`error_hold` keeps a failed
 //!   request counted); several balancers over the same targets with `first` pile onto the same few (the Timelike posts'
 //!   "linear growth"); a new, empty target gets a burst.
-//! - Decided in: `choose`, with unequal weights `choose_by_weight`.
+//! - Decided in: `choose`, with unequal weights `choose_by_weight` (`by_weight.rs`).
 //! - Source: HAProxy `leastconn`, nginx `least_conn`; Kingsbury, Timelike `lb-min-conn` (`ties="first"`).
 //! - In the language: `lb.least_conn(targets, ties="random", error_hold=0*s)`.
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/least_conn.rs`; checks of a plan in
 //!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.
+
+mod by_weight;
 
 use crate::TargetId;
 use crate::balance::Ask;
@@ -41,6 +46,16 @@ struct Class {
     members: Vec<TargetId>,
 }
 
+/// A target among the classes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Position {
+    class: u32,
+    /// Its index in the class.
+    at: u32,
+    /// Its value in the smooth rotation; only for `rotate`.
+    turn: f64,
+}
+
 /// The state of one balancer.
 #[derive(Clone, Debug)]
 pub struct LeastConn {
@@ -52,8 +67,8 @@ pub struct LeastConn {
     weight: f64,
     /// The targets of each weight, if some differ; otherwise empty.
     classes: Vec<Class>,
-    /// Class of each target and its index there; empty if none differ.
-    position: Vec<(u32, u32)>,
+    /// Of each target; empty if none differ.
+    position: Vec<Position>,
     error_hold_ns: u64,
     /// Barred targets that a pick met; empty between picks.
     aside: Vec<(usize, u32)>,
@@ -80,6 +95,7 @@ impl LeastConn {
         };
         if distinct.len() > 1 {
             lb.divide(weights, &distinct);
+            lb.start_turns(weights);
         }
         lb
     }
@@ -87,14 +103,14 @@ impl LeastConn {
     /// A class for each weight.
     fn divide(&mut self, weights: &[f64], distinct: &[f64]) {
         self.alike = Levels::new(Vec::new());
-        self.position = vec![(0, 0); weights.len()];
+        self.position = vec![Position::default(); weights.len()];
         for (c, &weight) in distinct.iter().enumerate() {
             // Targets of weight 0 are in the first class, absent, so that they can be counted.
             let members: Vec<TargetId> = TargetId::all(self.n)
                 .filter(|i| weights[i.index()] == weight || c == 0 && weights[i.index()] == 0.0)
                 .collect();
             for (at, &i) in members.iter().enumerate() {
-                self.position[i.index()] = (c as u32, at as u32);
+                self.position[i.index()] = Position { class: c as u32, at: at as u32, turn: 0.0 };
             }
             let levels = Levels::new(members.iter().map(|&i| weights[i.index()] > 0.0).collect());
             self.classes.push(Class { weight, levels, members });
@@ -110,19 +126,25 @@ impl LeastConn {
             }
             return;
         }
+        let divides = self.classes.is_empty();
         self.name_members();
         if n > self.n {
             let (class, from) = (&mut self.classes[0], self.n);
             class.members.extend((from..n).map(TargetId));
             class.levels.grow(class.members.len() as u32);
             let at = |t: u32| class.members.len() as u32 - (n - t);
-            self.position.extend((from..n).map(|t| (0, at(t))));
+            self.position.extend((from..n).map(|t| Position { class: 0, at: at(t), turn: 0.0 }));
             self.n = n;
         }
         for (target, &weight) in (0..).map(TargetId).zip(weights) {
             self.reweigh(target, weight);
         }
         self.tidy();
+        if divides {
+            self.start_turns(weights);
+        } else {
+            self.bound_turns(weights);
+        }
     }
 
     /// Whether targets that did not differ still do not, except for those that may be picked no more or may be again:
@@ -151,7 +173,8 @@ impl LeastConn {
             }
         };
         let slot = self.slot(to, target);
-        self.position[target.index()] = (to as u32, slot);
+        let position = &mut self.position[target.index()];
+        (position.class, position.at) = (to as u32, slot);
         self.classes[to].levels.assign(slot, count);
         self.classes[to].levels.set_present(slot, true);
     }
@@ -172,8 +195,8 @@ impl LeastConn {
         for (i, (&member, &count)) in of.members.iter().zip(&counts).enumerate() {
             of.levels.assign(i as u32, count);
             let place = &mut self.position[member.index()];
-            if place.0 == class as u32 {
-                place.1 = i as u32;
+            if place.class == class as u32 {
+                place.at = i as u32;
             }
         }
         at as u32
@@ -182,7 +205,7 @@ impl LeastConn {
     /// Stores the positions, which targets that do not differ do without.
     fn name_members(&mut self) {
         if self.classes.is_empty() {
-            self.position = (0..self.n).map(|t| (0, t)).collect();
+            self.position = (0..self.n).map(|t| Position { class: 0, at: t, turn: 0.0 }).collect();
             let (levels, members) = (std::mem::take(&mut self.alike), TargetId::all(self.n).collect());
             self.classes.push(Class { weight: self.weight, levels, members });
         }
@@ -191,7 +214,7 @@ impl LeastConn {
     /// Drops classes without targets, and the tables that a single class does without.
     fn tidy(&mut self) {
         let mut used = vec![false; self.classes.len()];
-        self.position.iter().for_each(|&(class, _)| used[class as usize] = true);
+        self.position.iter().for_each(|p| used[p.class as usize] = true);
         if used.contains(&true) && used.contains(&false) {
             let moved: Vec<u32> = used
                 .iter()
@@ -201,7 +224,7 @@ impl LeastConn {
                     Some(at)
                 })
                 .collect();
-            self.position.iter_mut().for_each(|p| p.0 = moved[p.0 as usize]);
+            self.position.iter_mut().for_each(|p| p.class = moved[p.class as usize]);
             let mut used = used.into_iter();
             self.classes.retain(|_| used.next() == Some(true));
         }
@@ -234,7 +257,7 @@ impl LeastConn {
 
     /// Class and index there of a target.
     fn locate(&self, target: TargetId) -> (usize, u32) {
-        let (class, at) = self.position[target.index()];
+        let Position { class, at, .. } = self.position[target.index()];
         (class as usize, at)
     }
 
@@ -270,6 +293,9 @@ impl LeastConn {
     /// much in flight, so that few come up.
     #[cold]
     pub fn pick_where(&mut self, draw: Key, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
+        if self.ties == Ties::Rotate && !self.classes.is_empty() {
+            return self.turn_where(barred);
+        }
         let mut aside = std::mem::take(&mut self.aside);
         let mut chosen = self.choose_again(draw);
         while let Some(target) = chosen.filter(|&t| barred(t)) {
@@ -325,12 +351,12 @@ impl LeastConn {
 
     /// As `choose`, for rare cases: `choose` must be inlined, and is only if this is not.
     #[inline(never)]
-    fn choose_again(&self, draw: Key) -> Option<TargetId> {
+    fn choose_again(&mut self, draw: Key) -> Option<TargetId> {
         self.choose(draw)
     }
 
     #[inline(always)]
-    fn choose(&self, draw: Key) -> Option<TargetId> {
+    fn choose(&mut self, draw: Key) -> Option<TargetId> {
         if !self.classes.is_empty() {
             return self.choose_by_weight(draw);
         }
@@ -342,37 +368,6 @@ impl LeastConn {
             Ties::First => TargetId(self.alike.next_from(0)),
             Ties::Rotate => TargetId(self.alike.next_from(self.cursor)),
         })
-    }
-
-    #[inline(never)]
-    fn choose_by_weight(&self, draw: Key) -> Option<TargetId> {
-        let load = |c: &Class| c.levels.least().map(|(level, _)| f64::from(level + 1) / c.weight);
-        let best = self.classes.iter().filter_map(load).min_by(f64::total_cmp)?;
-        let tied = || self.classes.iter().filter(move |c| load(c) == Some(best));
-        match self.ties {
-            Ties::Random => {
-                let total: u64 =
-                    tied().filter_map(|c| c.levels.least()).map(|(_, size)| u64::from(size)).sum();
-                let mut k = draw.below(total) as u32;
-                for c in tied() {
-                    let size = c.levels.least().map_or(0, |(_, size)| size);
-                    if k < size {
-                        return Some(c.members[c.levels.select(k) as usize]);
-                    }
-                    k -= size;
-                }
-                None
-            }
-            Ties::First => tied().map(|c| c.members[c.levels.next_from(0) as usize]).min(),
-            Ties::Rotate => {
-                let after = |c: &Class| {
-                    let from = c.members.partition_point(|&m| m.0 < self.cursor);
-                    let from = if from == c.members.len() { 0 } else { from };
-                    c.members[c.levels.next_from(from as u32) as usize]
-                };
-                tied().map(after).min_by_key(|&t| (t.0 + self.n - self.cursor) % self.n)
-            }
-        }
     }
 
     /// As `choose`, without the excluded, which are few: they are taken out and put back.

@@ -6,6 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
+/// Below this a class is written down anew, long before a value would overflow.
+const FLOOR: i64 = i64::MIN / 2;
+
 /// The classes of one balancer, in order of weight. Targets are named by their place among the open ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classes {
@@ -83,6 +86,17 @@ impl Classes {
             at -= 1;
         }
         self.values[best] = most - value + queue[0].0;
+        if value < FLOOR {
+            self.rebase(best);
+        }
         target
+    }
+
+    /// Writes the values of a class down as they are now: what it has been raised by has grown with every pick.
+    #[cold]
+    fn rebase(&mut self, class: usize) {
+        let queue = &mut self.queues[class];
+        let raised = self.values[class] - queue[0].0;
+        queue.iter_mut().for_each(|(value, _)| *value += raised);
     }
 }

@@ -77,13 +77,15 @@ const CALM: u32 = 8;
 /// Greatest sum of unequal weights (divided by what they have in common): a start is drawn by walking there.
 pub const GREATEST_SUM: f64 = 1_000_000.0;
 
-/// Whether these whole weights make a sequence longer than [`GREATEST_SUM`].
+/// Whether these weights make a sequence longer than [`GREATEST_SUM`]. Fractions are kept to a thousandth.
 pub fn is_too_long(weights: &[f64]) -> bool {
     let open = || weights.iter().copied().filter(|w| *w > 0.0);
     let Some(first) = open().next() else { return false };
     if open().all(|w| w == first) {
         return false;
     }
+    let scale = if open().any(|w| w.fract() != 0.0) { 1000.0 } else { 1.0 };
+    let open = || open().map(|w| (w * scale).round());
     // Beyond 2^53 whole numbers are no longer exact, and far too many anyway.
     let common =
         if open().all(|w| w < (1u64 << 53) as f64) { open().map(|w| w as i64).fold(0, gcd) } else { 1 };
@@ -102,7 +104,7 @@ impl RoundRobin {
         lb.write_track();
         let length = lb.length();
         if start == Start::Random && length > 0 {
-            let steps = draw.below(length as u64);
+            let steps = draw.below(length.min(GREATEST_SUM as i64) as u64);
             if lb.track == Track::Classes {
                 (0..steps).for_each(|_| _ = lb.classes.step());
             } else {
@@ -122,7 +124,8 @@ impl RoundRobin {
         self.cycle.clear();
         *self.classes = Classes::new(&self.smooth);
         self.sum = self.smooth.iter().map(|(_, weight)| weight).sum();
-        let short = self.sum <= LONGEST_CYCLE && self.sum * self.classes.len() as i64 <= MOST_WORK;
+        let work = self.sum.saturating_mul(self.classes.len() as i64);
+        let short = self.sum <= LONGEST_CYCLE && work <= MOST_WORK;
         self.track = if short { Track::Cycle } else { Track::Classes };
         if short {
             self.cycle = (0..self.sum).map(|_| self.open[self.classes.step() as usize]).collect();
@@ -158,7 +161,9 @@ impl RoundRobin {
         } else if self.track == Track::Cycle {
             self.cursor = ((progress * self.cycle.len() as f64) as usize).min(self.cycle.len() - 1);
         } else {
-            self.smooth.iter_mut().zip(values).for_each(|(slot, value)| slot.0 = value);
+            // No target is more than a round ahead or behind, even if a far greater weight was there before.
+            let bounded = values.into_iter().map(|value| value.clamp(-self.sum, self.sum));
+            self.smooth.iter_mut().zip(bounded).for_each(|(slot, value)| slot.0 = value);
             self.classes.load(&self.smooth);
         }
     }
@@ -273,11 +278,14 @@ impl RoundRobin {
 
 /// (0, weight) of each open target, divided by what the weights have in common; nothing where they are equal.
 ///
-/// Weights are whole in the file. Those that slow start or a change at run time makes are kept to a thousandth.
+/// Weights are whole in the file. Those that slow start or a change at run time makes are kept to a thousandth. A weight
+/// beyond all bounds counts as the greatest with which no sum overflows.
 fn values(weights: &[f64], open: &[TargetId]) -> Vec<(i64, i64)> {
     let fraction = open.iter().any(|&i| weights[i.index()].fract() != 0.0);
     let scale = if fraction { 1000.0 } else { 1.0 };
-    let whole = |t: &TargetId| ((weights[t.index()] * scale + 0.5 * f64::from(fraction)) as i64).max(1);
+    let most = i64::MAX / 8 / (open.len().max(1) as i64);
+    let whole =
+        |t: &TargetId| ((weights[t.index()] * scale + 0.5 * f64::from(fraction)) as i64).clamp(1, most);
     let first = open.first().map(whole);
     if open.iter().map(whole).all(|w| Some(w) == first) {
         return Vec::new();

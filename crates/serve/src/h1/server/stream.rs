@@ -148,6 +148,11 @@ impl Stream {
         }
     }
 
+    /// Whether the head of the answer was queued.
+    pub fn has_sent_head(&self) -> bool {
+        self.body_from.get() > 0
+    }
+
     /// Queues the head after which the connection is a tunnel.
     pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
         let head = ResponseHead { response, edits, add, close: false, date: [0; 29] };

@@ -171,6 +171,11 @@ impl Stream {
         self.render(head, to, body, Some(&head.date), matches!(body, Framing::None | Framing::Length(0)));
     }
 
+    /// Whether the final head was sent.
+    pub fn has_sent_head(&self) -> bool {
+        self.respond.borrow().is_none()
+    }
+
     /// Sends the head after which the stream is a tunnel (CONNECT).
     pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
         let head = ResponseHead { response, edits, add, close: false, date: [0; 29] };

@@ -183,13 +183,12 @@ impl Monitor {
     /// Revokes settings whose time is over; returns the time of the next.
     fn take_back(&self) -> Option<u64> {
         let now_ns = self.core.now();
-        let is_over = |by_hand: &ByHand| by_hand.until_ns.is_some_and(|at| at <= now_ns);
-        let mut over = self.by_hand();
-        over.retain(|_, by_hand| is_over(by_hand));
-        if !over.is_empty() {
-            self.set_by_hand(over.into_keys().map(|target| (target, ByHand::default())).collect());
+        let mut left = self.by_hand();
+        left.retain(|_, by_hand| by_hand.keep_from(now_ns) != *by_hand);
+        if !left.is_empty() {
+            self.set_by_hand(left.into_iter().map(|(target, b)| (target, b.keep_from(now_ns))).collect());
         }
-        self.overrides.borrow().values().filter_map(|by_hand| by_hand.until_ns).min()
+        self.overrides.borrow().values().filter_map(ByHand::next_end_ns).min()
     }
 
     fn heed_overrides(&self) {
@@ -304,9 +303,17 @@ impl Monitor {
         self.with(lb, |lb| at(&lb.health, &lb.labels, &lb.weights))
     }
 
-    /// Whether a request would find a target at the end of a way.
-    pub fn finds_anyone(&self, end: End) -> bool {
-        is_up(end, &self.graph.borrow(), &self.lbs.borrow())
+    /// The ends of ways at which a pick would find a target now: with health ignored where it is, and with the nodes
+    /// of `on_empty`.
+    pub fn finds(&self) -> impl Fn(&Ends) -> bool {
+        let (graph, lbs) = (self.graph.borrow().clone(), self.lbs.borrow());
+        // Balancers come after those behind them.
+        let mut finding = BTreeMap::new();
+        for lb in lbs.iter() {
+            let finds = lb.finds(&graph, &finding);
+            finding.insert(lb.node, finds);
+        }
+        move |ends| finds(ends, &graph, &finding)
     }
 
     /// Names have other addresses: a name without any is down.
@@ -507,10 +514,32 @@ impl Monitored {
         true
     }
 
-    /// Whether a request would find a target here.
+    /// Whether a pick would find a target here, or a node takes its place that does. `inside`: those behind it.
+    fn finds(&self, graph: &Graph, inside: &BTreeMap<NodeId, bool>) -> bool {
+        let ends_of = |target: TargetId| self.ends.get(target.index());
+        let mut ends = self.health.pickable().filter_map(ends_of);
+        ends.any(|ends| finds(ends, graph, inside)) || self.spare_finds(graph, inside)
+    }
+
+    fn spare_finds(&self, graph: &Graph, inside: &BTreeMap<NodeId, bool>) -> bool {
+        let plan = &graph.blueprint;
+        let Spec::Lb(Lb { spare: Some(spare), .. }) = plan.spec(self.node) else { return false };
+        finds(&Ends::behind(&plan.point, &plan.serving, false, *spare), graph, inside)
+    }
+
+    /// Whether a balancer in front may send a request here.
     fn is_alive(&self) -> bool {
         self.has_spare || self.health.has_anyone()
     }
+}
+
+/// Whether one of these ends takes a request. `inside`: whether each balancer would find a target.
+fn finds(ends: &Ends, graph: &Graph, inside: &BTreeMap<NodeId, bool>) -> bool {
+    let takes = |end: &End| match end {
+        End::Lb(id) => inside.get(id).copied().unwrap_or(true),
+        other => is_up(*other, graph, &[]),
+    };
+    ends.all.is_empty() || ends.all.iter().any(takes)
 }
 
 fn is_up(end: End, graph: &Graph, inside: &[Monitored]) -> bool {

@@ -14,6 +14,7 @@ use crate::exchange::{Exchange, Failure, RequestContext};
 use crate::metrics::Rejected;
 use crate::nodes::Id;
 use crate::sync::Permit;
+use crate::sync::panics::caught;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -65,7 +66,7 @@ pub(crate) struct PickRequest {
     sticky: Option<TargetId>,
     /// Whether it is the first question, not one after waiting.
     first: bool,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<Result<Answer, Failure>>,
 }
 
 /// The owner's answer; a ticket that is not taken goes back when this is dropped.
@@ -98,7 +99,7 @@ impl Answer {
 
 /// A question without an answer yet.
 struct PendingPick {
-    answer: oneshot::Receiver<Answer>,
+    answer: oneshot::Receiver<Result<Answer, Failure>>,
     limit: Sleep,
 }
 
@@ -106,7 +107,8 @@ impl PendingPick {
     /// The answer; `None`: the owner has ended, and the process is about to.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Answer>, Failure>> {
         match std::pin::Pin::new(&mut self.answer).poll(cx) {
-            Poll::Ready(answer) => Poll::Ready(Ok(answer.ok())),
+            Poll::Ready(Ok(answer)) => Poll::Ready(answer.map(Some)),
+            Poll::Ready(Err(_)) => Poll::Ready(Ok(None)),
             Poll::Pending if self.limit.poll_ended(cx).is_ready() => {
                 Poll::Ready(Err(Failure::new(Kind::Overloaded).with_cause(FailureCause::OwnerSilent)))
             }
@@ -120,12 +122,19 @@ impl PickRequest {
     pub fn answer(self, lb: &Rc<Lb>) {
         let PickRequest { draw, key, exclude, sticky, first, answer, .. } = self;
         let ask = Ask { draw, key, now_ns: lb.core.now(), exclude: &exclude, sticky };
-        let (choice, permit) = lb.question(&ask, first);
-        lb.lend(choice, permit);
+        let picked = caught(|| {
+            let (choice, permit) = lb.question(&ask, first);
+            lb.lend(choice, permit);
+            choice
+        });
+        let Ok(choice) = picked else {
+            let _ = answer.send(Err(Failure::panicked()));
+            return;
+        };
         // If the request is gone, dropping the answer returns the ticket.
         let due_ns = lb.state.due_ns.get();
         let (id, epoch, owner) = (lb.id, lb.epoch, lb.owner.clone());
-        let _ = answer.send(Answer { choice, due_ns, epoch, lb: id, owner, taken: false });
+        let _ = answer.send(Ok(Answer { choice, due_ns, epoch, lb: id, owner, taken: false }));
     }
 }
 
