@@ -61,6 +61,7 @@ fn seen(targets: Vec<TargetView>) -> TimedView {
         plan: "0123456789abcdef".to_owned(),
         at_unix_ms: 0,
         last_reload: None,
+        last_reload_unix_ms: None,
         reload_under_way: false,
         waits_for_hand_over: Vec::new(),
         warnings: Vec::new(),

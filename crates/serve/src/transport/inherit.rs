@@ -31,6 +31,16 @@ enum ListenAddress {
     Unix(PathBuf),
 }
 
+impl ListenAddress {
+    /// The port, if it is one of all addresses.
+    fn wildcard_port(&self) -> Option<u16> {
+        match self {
+            ListenAddress::Tcp(address) if address.ip().is_unspecified() => Some(address.port()),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -68,8 +78,12 @@ impl Inherited {
             Some(path) => Some(ListenAddress::Unix(path.into())),
             None => resolve(addr).ok().filter(|address| address.port() != 0).map(ListenAddress::Tcp),
         };
+        // `:80` says no version of IP: a parent's socket of either wildcard address is meant.
+        let any = wanted.as_ref().and_then(ListenAddress::wildcard_port).filter(|_| addr.starts_with(':'));
         let fits = |one: &mut InheritedSocket| {
-            one.written.as_deref() == Some(addr) || Some(&one.address) == wanted.as_ref()
+            one.written.as_deref() == Some(addr)
+                || Some(&one.address) == wanted.as_ref()
+                || (any.is_some() && one.address.wildcard_port() == any)
         };
         self.given().extract_if(.., fits).map(|given| given.socket).collect()
     }
@@ -114,5 +128,15 @@ mod tests {
         assert_eq!(all.left().len(), 1);
         assert_eq!(all.take("127.0.0.1:0").len(), 1, "as its former owner wrote it");
         assert!(all.left().is_empty());
+    }
+
+    #[test]
+    fn a_port_alone_takes_either_wildcard() {
+        let all = Inherited::default();
+        let one = TcpListener::bind("0.0.0.0:0").expect("a port");
+        let port = one.local_addr().expect("its address").port();
+        all.add(one.into(), None).expect("it listens");
+        assert_eq!(all.take(&format!("[::]:{port}")).len(), 0, "the file names the other version");
+        assert_eq!(all.take(&format!(":{port}")).len(), 1);
     }
 }
