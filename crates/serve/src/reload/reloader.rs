@@ -12,7 +12,7 @@ use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
 use crate::graph::draws::Draws;
 use crate::log::AccessLog;
-use crate::metrics::Reload as ReloadResult;
+use crate::metrics::{Reload as ReloadResult, now_unix_ms};
 use crate::threads::certificates::Certificates;
 use crate::threads::generation::{Conf, Generation, Reload};
 use crate::threads::mail::ToLoop;
@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use weir_plan::serving::Serving;
 use weir_plan::sticky;
 use weir_plan::{Point, Spec};
@@ -416,10 +416,6 @@ fn failed(wrong: impl fmt::Display) -> ReloadError {
 
 fn all_failed(wrong: &[impl fmt::Display]) -> ReloadError {
     ReloadError(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-}
-
-fn now_unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
