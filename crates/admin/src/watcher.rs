@@ -6,7 +6,7 @@ use crate::page::{Rendered, TimedView};
 use crate::served::Service;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -111,7 +111,9 @@ impl Watcher {
         let mut last = locked(&self.last);
         let rates = last.as_ref().map_or_else(BTreeMap::new, |before| rates(before, &view, at));
         let rendered = Rendered::default();
-        let seen = Arc::new(TimedView { at, view, file, config, stalled, drawing, rates, ends, rendered });
+        let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+        let seen =
+            Arc::new(TimedView { at, unix_ms, view, file, config, stalled, drawing, rates, ends, rendered });
         *last = Some(seen.clone());
         seen
     }

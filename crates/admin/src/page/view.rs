@@ -10,6 +10,8 @@ use weir_serve::{Config, View};
 /// A view at one moment.
 pub(crate) struct TimedView {
     pub at: Instant,
+    /// The same, ms since 1970.
+    pub unix_ms: u64,
     pub view: View,
     pub file: String,
     pub config: Config,
@@ -50,7 +52,7 @@ impl TimedView {
         rates: BTreeMap<(u32, u32), f64>,
     ) -> TimedView {
         let (at, drawing, stalled, ends) = (Instant::now(), Arc::new(drawing), Vec::new(), [].into());
-        let rendered = Rendered::default();
-        TimedView { at, view, file, config, stalled, drawing, rates, ends, rendered }
+        let (rendered, unix_ms) = (Rendered::default(), 1_795_662_724_000);
+        TimedView { at, unix_ms, view, file, config, stalled, drawing, rates, ends, rendered }
     }
 }
