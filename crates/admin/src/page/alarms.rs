@@ -17,12 +17,21 @@ fn all(seen: &TimedView) -> Vec<(&'static str, String)> {
     let silent = view.silent.iter().filter(|_| seen.stalled.is_empty());
     all.extend(silent.map(|what| ("bad", what.clone())));
     let lost = view.listeners.iter().filter(|listener| !listener.has_target);
-    all.extend(lost.map(|listener| ("bad", format!("listener {} has no target: its requests fail", listener.name))));
+    all.extend(
+        lost.map(|listener| ("bad", format!("listener {} has no target: its requests fail", listener.name))),
+    );
     for listener in &view.listeners {
         let Some(now) = listener.recent.first() else { continue };
         let (class, share) = (users::class(now), now.share_5xx.unwrap_or_default());
         if !class.is_empty() {
-            all.push((class, format!("listener {}: {} of the requests of the last 10 s failed", listener.name, users::percent(share))));
+            all.push((
+                class,
+                format!(
+                    "listener {}: {} of the requests of the last 10 s failed",
+                    listener.name,
+                    users::percent(share)
+                ),
+            ));
         }
     }
     for pool in &view.pools {
@@ -41,7 +50,10 @@ fn all(seen: &TimedView) -> Vec<(&'static str, String)> {
     let near = view.limits.iter().filter(|limit| !limits::class(limit).is_empty());
     all.extend(near.map(|limit| (limits::class(limit), limits::words(limit))));
     if view.draining {
-        all.push(("warn", "weir was told to end: nothing new is accepted, what is in progress goes on".to_owned()));
+        all.push((
+            "warn",
+            "weir was told to end: nothing new is accepted, what is in progress goes on".to_owned(),
+        ));
     }
     if let Some(Err(why)) = &seen.config.last_reload {
         all.push(("warn", format!("the last reload changed nothing: {why}")));
@@ -62,7 +74,10 @@ pub(super) fn alarms(seen: &TimedView) -> String {
     };
     let mut html: String = all.iter().take(MOST).map(paragraph).collect();
     if all.len() > MOST {
-        html.push_str(&format!("<p class=\"quiet\">and {} more problems</p>", count((all.len() - MOST) as u64)));
+        html.push_str(&format!(
+            "<p class=\"quiet\">and {} more problems</p>",
+            count((all.len() - MOST) as u64)
+        ));
     }
     html
 }
@@ -89,7 +104,9 @@ pub(super) fn title(seen: &TimedView) -> String {
     let (up, of) = targets(&seen.view);
     let file = escaped(&seen.file);
     match tone(seen) {
-        "bad" | "warn" if up < of => format!("{} {} down · {file} · weir", pools::sign_of(tone(seen)), count(of - up)),
+        "bad" | "warn" if up < of => {
+            format!("{} {} down · {file} · weir", pools::sign_of(tone(seen)), count(of - up))
+        }
         class @ ("bad" | "warn") => format!("{} {file} · weir", pools::sign_of(class)),
         _ => format!("{file} · weir"),
     }
@@ -115,7 +132,8 @@ pub(super) fn status(view: &View) -> String {
             )
         }
     };
-    let rate: f64 = view.listeners.iter().filter_map(|listener| Some(listener.recent.first()?.rate_per_s)).sum();
+    let rate: f64 =
+        view.listeners.iter().filter_map(|listener| Some(listener.recent.first()?.rate_per_s)).sum();
     let rate = format!(" · {}\u{a0}requests/s", super::rows::number(rate));
     let users = match users::worst(view) {
         "" => String::new(),

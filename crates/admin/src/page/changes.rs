@@ -14,7 +14,8 @@ const NAMED: usize = 3;
 /// The newest changes.
 pub(super) fn first(events: &[EventView], now_unix_ms: u64) -> String {
     if events.is_empty() {
-        return "<tr><td class=\"quiet\" colspan=\"2\">no target has changed since the start</td></tr>\n".to_owned();
+        return "<tr><td class=\"quiet\" colspan=\"2\">no target has changed since the start</td></tr>\n"
+            .to_owned();
     }
     rows(events.iter().take(FIRST), now_unix_ms)
 }
@@ -27,7 +28,7 @@ pub(super) fn more(events: &[EventView], now_unix_ms: u64) -> String {
 /// That there are changes before the newest, and how many.
 pub(super) fn label(events: &[EventView]) -> String {
     match events.len().min(SHOWN).saturating_sub(FIRST) {
-        0 => "no earlier changes".to_owned(),
+        0 => String::new(),
         n if events.len() > SHOWN => format!("{n} earlier changes; the last 100 are in /topology"),
         1 => "1 earlier change".to_owned(),
         n => format!("{n} earlier changes"),
@@ -41,7 +42,8 @@ fn rows<'a>(events: impl Iterator<Item = &'a EventView>, now_unix_ms: u64) -> St
             "up" => ("good", '●'),
             _ => ("bad", '✖'),
         };
-        let named: Vec<String> = event.targets.iter().take(NAMED).map(|name| escaped(name).to_string()).collect();
+        let named: Vec<String> =
+            event.targets.iter().take(NAMED).map(|name| escaped(name).to_string()).collect();
         let others = (event.count as usize).saturating_sub(named.len());
         let others = if others > 0 { format!(" and {others} more") } else { String::new() };
         let check = event.check.as_deref().map(|check| format!(": {}", escaped(check))).unwrap_or_default();

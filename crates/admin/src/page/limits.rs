@@ -58,7 +58,7 @@ pub(super) fn rows(view: &View) -> String {
             "budget" => String::new(),
             _ => format!("<span class=\"bar\"><i style=\"width:{used:.0}%\"></i></span>"),
         };
-        let of = if limit.limit == "budget" { "reserve\u{a0}" } else { "of\u{a0}" };
+        let of = if limit.limit == "budget" { "· reserve\u{a0}" } else { "of\u{a0}" };
         let _ = writeln!(
             html,
             "<tr><td class=\"target\">{name}</td><td class=\"n {}\">{} {of}{}{bar}</td></tr>",
@@ -68,7 +68,11 @@ pub(super) fn rows(view: &View) -> String {
         );
     }
     if all.len() > MOST {
-        let _ = writeln!(html, "<tr><td colspan=\"2\">and {} more, in /topology</td></tr>", count((all.len() - MOST) as u64));
+        let _ = writeln!(
+            html,
+            "<tr><td colspan=\"2\">and {} more, in /topology</td></tr>",
+            count((all.len() - MOST) as u64)
+        );
     }
     html
 }
@@ -94,7 +98,11 @@ pub(super) fn certificates(view: &View, now_unix_ms: u64) -> String {
     }
     let more = view.certificates.len().saturating_sub(MOST);
     if more > 0 {
-        let _ = writeln!(html, "<tr><td colspan=\"2\">and {} more, which end later</td></tr>", count(more as u64));
+        let _ = writeln!(
+            html,
+            "<tr><td colspan=\"2\">and {} more, which end later</td></tr>",
+            count(more as u64)
+        );
     }
     html
 }

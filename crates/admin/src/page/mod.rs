@@ -62,7 +62,7 @@ impl Parts {
         part("loops", rows::loops(view));
         for (number, pool) in view.pools.iter().enumerate() {
             part(&format!("pool-{number}-head"), pools::head(pool));
-            part(&format!("pool-{number}-rows"), pools::rows(pool, &seen.rates, now, all));
+            part(&format!("pool-{number}-rows"), pools::rows(pool, now, all));
             part(&format!("pool-{number}-more"), pools::more(pool, all));
         }
         part("shape", shape(seen));

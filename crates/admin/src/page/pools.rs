@@ -2,6 +2,7 @@
 
 use super::rows::{count, ms, number, optional};
 use super::times::{ago, clock, stretch};
+use super::users;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weir_report::escaped;
@@ -54,7 +55,7 @@ pub(super) fn section<'a>(page: &mut String, number: usize, open: bool, part: im
         "<details{open} id=\"pool-{number}\">\n<summary id=\"pool-{number}-head\">{}</summary>\n\
          <p class=\"quiet\" id=\"pool-{number}-more\">{}</p>\n<table class=\"cards targets\">\n\
          <thead><tr><th>Target</th><th>State</th><th>Last check</th><th class=\"n\">In flight</th>\
-         <th class=\"n\">Estimate</th><th class=\"n\">Attempts</th><th class=\"n\">Weight</th></tr></thead>\n\
+         <th class=\"n\">Rate</th><th class=\"n\">5xx</th><th class=\"n\">Mean</th><th class=\"n\">Weight</th></tr></thead>\n\
          <tbody id=\"pool-{number}-rows\">{}</tbody>\n</table>\n</details>\n",
         part("head"),
         part("more"),
@@ -76,7 +77,10 @@ pub(super) fn head(pool: &PoolView) -> String {
                 class => class,
             };
             let (n, sign) = (count(*n as u64), sign(*state));
-            format!("<span class=\"{class}\">{sign}\u{a0}{n}\u{a0}{}</span>", state.word().replace(' ', "\u{a0}"))
+            format!(
+                "<span class=\"{class}\">{sign}\u{a0}{n}\u{a0}{}</span>",
+                state.word().replace(' ', "\u{a0}")
+            )
         })
         .collect();
     format!("<h3>{}</h3> {}", escaped(&pool.name), words.join(" · "))
@@ -96,7 +100,7 @@ fn shown(pool: &PoolView, all: bool) -> Vec<&TargetView> {
 }
 
 /// A row for each target that is shown.
-pub(super) fn rows(pool: &PoolView, rates: &BTreeMap<(u32, u32), f64>, now_unix_ms: u64, all: bool) -> String {
+pub(super) fn rows(pool: &PoolView, now_unix_ms: u64, all: bool) -> String {
     let mut html = String::new();
     for target in shown(pool, all) {
         let addr = target.addr.as_ref().filter(|addr| **addr != target.name);
@@ -107,14 +111,18 @@ pub(super) fn rows(pool: &PoolView, rates: &BTreeMap<(u32, u32), f64>, now_unix_
             ("file", false) => "<small>weight set by hand</small>",
             _ => "<small>set by hand</small>",
         };
-        let rate = rates.get(&(pool.node, target.index)).map(|rate| format!("{}\u{a0}/s", number(*rate)));
         let failed = target.failed.filter(|n| *n > 0);
-        let failed = failed.map(|n| format!("<small>{} failed</small>", count(n))).unwrap_or_default();
+        let failed = failed.map(|n| format!("<small>{} in all</small>", count(n))).unwrap_or_default();
+        let share = target.share_5xx.map(|share| match users::class_of(Some(share)) {
+            "" => users::percent(share),
+            class => format!("<span class=\"{class}\">{}</span>", users::percent(share)),
+        });
+        let estimate = target.estimate_ms.map(|of| format!("<small>estimate {}</small>", ms(of)));
         let _ = writeln!(
             html,
             "<tr><td class=\"target\">{}{addr}{why}{by_hand}</td><td data-l=\"State\"><span class=\"{}\">{}\u{a0}{}</span>{}</td>\
-             <td data-l=\"Last check\">{}</td><td class=\"n\" data-l=\"In flight\">{}</td><td class=\"n\" data-l=\"Estimate\">{}</td>\
-             <td class=\"n\" data-l=\"Attempts\">{}{failed}</td><td class=\"n\" data-l=\"Weight\">{}</td></tr>",
+             <td data-l=\"Last check\">{}</td><td class=\"n\" data-l=\"In flight\">{}</td><td class=\"n\" data-l=\"Rate\">{}</td>\
+             <td class=\"n\" data-l=\"5xx\">{}{failed}</td><td class=\"n\" data-l=\"Mean\">{}{}</td><td class=\"n\" data-l=\"Weight\">{}</td></tr>",
             escaped(&target.name),
             class(target.state),
             sign(target.state),
@@ -122,8 +130,10 @@ pub(super) fn rows(pool: &PoolView, rates: &BTreeMap<(u32, u32), f64>, now_unix_
             since(target, now_unix_ms),
             last_check(target, now_unix_ms),
             optional(target.in_flight.map(count)),
-            optional(target.estimate_ms.map(ms)),
-            optional(rate),
+            optional(target.rate_per_s.map(|rate| format!("{}\u{a0}/s", number(rate)))),
+            optional(share),
+            optional(target.mean_ms.map(ms)),
+            estimate.unwrap_or_default(),
             number(target.weight),
         );
     }

@@ -16,9 +16,9 @@ pub(super) fn count(n: u64) -> String {
 /// A time in ms, with three digits.
 pub(super) fn ms(ms: f64) -> String {
     match ms {
-        ms if ms >= 100.0 => format!("{}\u{a0}ms", count(ms.round() as u64)),
-        ms if ms >= 10.0 => format!("{ms:.1}\u{a0}ms"),
-        ms => format!("{ms:.2}\u{a0}ms"),
+        ms if ms >= 100.0 => format!("{} ms", count(ms.round() as u64)),
+        ms if ms >= 10.0 => format!("{ms:.1} ms"),
+        ms => format!("{ms:.2} ms"),
     }
 }
 

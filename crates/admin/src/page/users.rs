@@ -21,7 +21,12 @@ pub(super) fn percent(share: f64) -> String {
 
 /// The class of a share of failures.
 pub(super) fn class(recent: &RecentView) -> &'static str {
-    match recent.share_5xx {
+    class_of(recent.share_5xx)
+}
+
+/// The same of a share alone.
+pub(super) fn class_of(share: Option<f64>) -> &'static str {
+    match share {
         Some(share) if share >= BAD_SHARE => "bad",
         Some(share) if share >= WARN_SHARE => "warn",
         _ => "",
@@ -128,6 +133,9 @@ mod tests {
     fn shares_are_short_and_coloured() {
         assert_eq!([0.0, 0.0005, 0.003, 0.125].map(percent), ["0 %", "< 0.1 %", "0.3 %", "12 %"]);
         let of = |share_5xx| RecentView { share_5xx, ..RecentView::default() };
-        assert_eq!([None, Some(0.0), Some(0.002), Some(0.5)].map(|share| class(&of(share))), ["", "", "warn", "bad"]);
+        assert_eq!(
+            [None, Some(0.0), Some(0.002), Some(0.5)].map(|share| class(&of(share))),
+            ["", "", "warn", "bad"]
+        );
     }
 }

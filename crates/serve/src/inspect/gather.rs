@@ -7,7 +7,7 @@ use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::Ends;
 use crate::graph::identity::inside;
 use crate::health::monitor::{Event, Monitor, TargetPast};
-use crate::metrics::{RecentCounts, TargetCounts};
+use crate::metrics::{BriefCounts, RecentCounts, TargetCounts};
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
 use crate::transport::listener::{Entry, Listener};
@@ -40,6 +40,7 @@ pub(super) struct Attempts {
     pub target: TargetId,
     pub begun: u64,
     pub failed: u64,
+    pub brief: BriefCounts,
 }
 
 /// A target as the thread sees it.
@@ -115,7 +116,7 @@ pub(super) fn of_loop(graph: &Graph, now_ns: u64) -> ThreadView {
         let counted = (0..).map(TargetId).zip(&lb.counts.targets);
         let of_target = |(index, counts): (TargetId, &Rc<TargetCounts>)| {
             let (begun, failed) = counts.attempts();
-            Attempts { target: index, begun, failed }
+            Attempts { target: index, begun, failed, brief: counts.brief.counts(now_ns) }
         };
         (lb.id, counted.map(of_target).collect())
     };

@@ -20,7 +20,8 @@ pub(super) fn limits(process: &Process, generation: &Generation) -> Vec<LimitVie
     all.extend(of_all.map(|(now, most)| limit("clients", "", now as f64, most as f64)));
     for conf in generation.confs.values() {
         let clients = &conf.admission.clients;
-        let own = clients.most().map(|most| limit("clients", &conf.name, clients.connected() as f64, most as f64));
+        let own =
+            clients.most().map(|most| limit("clients", &conf.name, clients.connected() as f64, most as f64));
         all.extend(own);
     }
     let budgets = budgets(process, generation).into_iter();

@@ -23,7 +23,7 @@ use weir_policy::eligibility::Admin;
 struct OnLoops<'a> {
     targets: BTreeMap<(Id, TargetId), Vec<(u32, &'a TargetReport)>>,
     /// Attempts so far, and failed ones, over all threads.
-    attempts: BTreeMap<(Id, TargetId), (u64, u64)>,
+    attempts: BTreeMap<(Id, TargetId), (u64, u64, BriefCounts)>,
     /// The last minutes, by balancer and by listener.
     pools: BTreeMap<Id, [RecentCounts; 2]>,
     listeners: BTreeMap<&'a str, [RecentCounts; 2]>,
@@ -79,7 +79,8 @@ pub(super) fn view(said: Vec<Option<ThreadView>>, carried: &[usize], by_loop: bo
         for (id, targets) in said.iter().flat_map(|said| &said.attempts) {
             for of_thread in targets {
                 let all = on_loops.attempts.entry((*id, of_thread.target)).or_default();
-                *all = (all.0 + of_thread.begun, all.1 + of_thread.failed);
+                (all.0, all.1) = (all.0 + of_thread.begun, all.1 + of_thread.failed);
+                all.2.add(&of_thread.brief);
             }
         }
         for (id, counts) in said.iter().flat_map(|said| &said.recent) {
@@ -172,8 +173,11 @@ fn pool(
         let of_loops = on_loops.targets.get(&key).map(Vec::as_slice).unwrap_or_default();
         let attempts = on_loops.attempts.get(&key);
         TargetView {
-            attempts: attempts.map(|(begun, _)| *begun),
-            failed: attempts.map(|(_, failed)| *failed),
+            attempts: attempts.map(|(begun, ..)| *begun),
+            failed: attempts.map(|(_, failed, _)| *failed),
+            rate_per_s: attempts.map(|(.., brief)| brief.per_s()),
+            share_5xx: attempts.and_then(|(.., brief)| brief.failed_share()),
+            mean_ms: attempts.and_then(|(.., brief)| brief.mean_ms()),
             since_unix_ms: known.past.since_unix_ms,
             last_check: checked(&known.past, instants),
             ..target(lb, known, health.is_ignored, of_loops, by_loop)
@@ -233,6 +237,9 @@ fn target(
         estimate_ms: (!estimates.is_empty()).then(mean),
         attempts: None,
         failed: None,
+        rate_per_s: None,
+        share_5xx: None,
+        mean_ms: None,
         loops: if by_loop { of_loops.iter().map(on_loop).collect() } else { Vec::new() },
     }
 }

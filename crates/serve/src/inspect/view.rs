@@ -178,6 +178,12 @@ pub struct TargetView {
     pub attempts: Option<u64>,
     /// Failed attempts.
     pub failed: Option<u64>,
+    /// Attempts that ended, each second, over the last 10 s.
+    pub rate_per_s: Option<f64>,
+    /// The share of them that failed with a 5xx or broke off; `None`: there were none.
+    pub share_5xx: Option<f64>,
+    /// Their mean time to the head of the answer, ms.
+    pub mean_ms: Option<f64>,
     /// The same by loop, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub loops: Vec<OnLoop>,

@@ -65,7 +65,10 @@ impl Sums {
     pub fn add(&mut self, change: &TargetChange<'_>, now: Instant) {
         self.since.get_or_insert(now);
         let TargetChange { pool, target, state, reason, eligible, of, .. } = *change;
-        let same = self.all.iter_mut().find(|sum| (sum.pool.as_str(), sum.state, sum.reason) == (pool, state, reason));
+        let same = self
+            .all
+            .iter_mut()
+            .find(|sum| (sum.pool.as_str(), sum.state, sum.reason) == (pool, state, reason));
         if let Some(sum) = same {
             sum.count += 1;
             (sum.eligible, sum.of) = (eligible, of);
@@ -98,7 +101,9 @@ impl Sum {
         let Sum { pool, state, reason, count, names, unnamed, eligible, of } = self;
         let are = if *count == 1 { "target is" } else { "targets are" };
         let more = if *unnamed > 0 { format!(" and {unnamed} more") } else { String::new() };
-        format!("{pool}: {count} {are} {state} ({reason}): {names}{more}; {eligible} of {of} targets are left")
+        format!(
+            "{pool}: {count} {are} {state} ({reason}): {names}{more}; {eligible} of {of} targets are left"
+        )
     }
 }
 
@@ -130,7 +135,10 @@ mod tests {
         sums.add(&change("t3", "up", 2), now);
         assert_eq!(sums.due_in(now), Some(GATHERED));
         let lines = sums.take();
-        assert!(lines[0].starts_with("apps: 280 targets are down (checks_failed): t0, t1, t2, "), "{lines:?}");
+        assert!(
+            lines[0].starts_with("apps: 280 targets are down (checks_failed): t0, t1, t2, "),
+            "{lines:?}"
+        );
         assert!(lines[0].ends_with("; 1 of 300 targets are left"), "{lines:?}");
         assert_eq!(lines[1], "apps: 1 target is up (checks_failed): t3; 2 of 300 targets are left");
         assert!(sums.is_empty() && sums.due_in(now).is_none());
@@ -150,6 +158,9 @@ mod tests {
     #[test]
     fn one_alone_says_what_its_check_saw() {
         let line = change("server \"a\" (127.0.0.1:9)", "down", 0).line();
-        assert_eq!(line, "server \"a\" (127.0.0.1:9), a target of apps, is down (checks_failed: connect refused)");
+        assert_eq!(
+            line,
+            "server \"a\" (127.0.0.1:9), a target of apps, is down (checks_failed: connect refused)"
+        );
     }
 }

@@ -32,7 +32,7 @@ pub(crate) use pool::{LbCounts, PoolCounts, TargetCounts};
 pub(crate) use process::ProcessMetrics;
 pub(crate) use process::Reload;
 pub(crate) use process::{descriptors, now_unix_ms};
-pub(crate) use recent::RecentCounts;
+pub(crate) use recent::{BriefCounts, RecentCounts};
 pub(crate) use sample::Samples;
 pub use text::Exposition;
 pub(crate) use upstream::{ConnectionCounts, Ending, OpenConnection};

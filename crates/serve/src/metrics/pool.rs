@@ -5,7 +5,7 @@
 
 use super::counts::{Count, OutcomeLabel, Outcomes};
 use super::histogram::Histogram;
-use super::recent::{Recent, is_failure};
+use super::recent::{Brief, Recent, is_failure};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub(crate) struct TargetCounts {
     pub label: Arc<str>,
     begun: Count,
     pub ended: Outcomes,
+    /// The last 10 s.
+    pub brief: Brief,
     seen: ScrapeRound,
 }
 
@@ -93,16 +95,21 @@ impl LbCounts {
 
     /// The head of its answer came after this time.
     #[inline]
-    pub fn headed(&self, now_ns: u64, ns: u64) {
+    pub fn headed(&self, now_ns: u64, target: TargetId, ns: u64) {
         self.pool.duration.observe(ns);
         self.pool.recent.took(now_ns, ns);
+        if let Some(target) = self.targets.get(target.index()) {
+            target.brief.took(now_ns, ns);
+        }
     }
 
     /// The attempt is over.
     #[inline]
     pub fn ended(&self, now_ns: u64, target: TargetId, outcome: Outcome) {
-        self.pool.recent.ended(now_ns, is_failure(0, outcome));
+        let failed = is_failure(0, outcome);
+        self.pool.recent.ended(now_ns, failed);
         if let Some(target) = self.targets.get(target.index()) {
+            target.brief.ended(now_ns, failed);
             target.ended.one(OutcomeLabel(outcome));
         }
     }

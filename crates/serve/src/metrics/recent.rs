@@ -5,7 +5,7 @@
 //! time is found by a division, and is emptied by the first observation in it, so that nothing runs at rest. A ring
 //! is allocated by its first observation: what has no traffic costs nothing.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use weir_policy::{Kind, Outcome};
 
 /// A quarter of a power of two to each bucket: from 8 us to two hours.
@@ -158,6 +158,102 @@ impl RecentCounts {
     }
 }
 
+/// The slots of a [`Brief`], and the length of each: 10 s and the part of a slot that is being filled.
+const BRIEF_SLOTS: u64 = 3;
+const BRIEF_SLOT_NS: u64 = 5_000_000_000;
+
+/// The last 10 s of one target: few words, since there may be thousands.
+#[derive(Default)]
+pub(crate) struct Brief([Cell<BriefSlot>; BRIEF_SLOTS as usize]);
+
+#[derive(Clone, Copy, Default)]
+struct BriefSlot {
+    /// The number of its stretch of time, and one: 0 is none.
+    number: u64,
+    counts: BriefCounts,
+}
+
+/// What a target's attempts of the last 10 s were.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct BriefCounts {
+    pub count: u32,
+    pub failed: u32,
+    /// Attempts that had a head, and the sum of their times until it.
+    timed: u32,
+    sum_ns: u64,
+    /// The present length of the stretch.
+    length_ns: u64,
+}
+
+impl Brief {
+    /// Counts an attempt that ended.
+    #[inline]
+    pub fn ended(&self, now_ns: u64, failed: bool) {
+        self.at(now_ns, |counts| {
+            counts.count = counts.count.saturating_add(1);
+            counts.failed = counts.failed.saturating_add(u32::from(failed));
+        });
+    }
+
+    /// Notes the time until a head.
+    #[inline]
+    pub fn took(&self, now_ns: u64, ns: u64) {
+        self.at(now_ns, |counts| {
+            counts.timed = counts.timed.saturating_add(1);
+            counts.sum_ns = counts.sum_ns.saturating_add(ns);
+        });
+    }
+
+    #[inline]
+    fn at(&self, now_ns: u64, act: impl FnOnce(&mut BriefCounts)) {
+        let number = now_ns / BRIEF_SLOT_NS;
+        let place = &self.0[(number % BRIEF_SLOTS) as usize];
+        let mut slot = place.get();
+        if slot.number != number + 1 {
+            slot = BriefSlot { number: number + 1, counts: BriefCounts::default() };
+        }
+        act(&mut slot.counts);
+        place.set(slot);
+    }
+
+    /// The last 10 s.
+    pub fn counts(&self, now_ns: u64) -> BriefCounts {
+        let number = now_ns / BRIEF_SLOT_NS;
+        let oldest = number.saturating_sub(BRIEF_SLOTS - 1);
+        let mut all = BriefCounts { length_ns: now_ns - oldest * BRIEF_SLOT_NS, ..BriefCounts::default() };
+        let valid =
+            self.0.iter().map(Cell::get).filter(|slot| (oldest + 1..=number + 1).contains(&slot.number));
+        valid.for_each(|slot| all.add(&slot.counts));
+        all
+    }
+}
+
+impl BriefCounts {
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: &BriefCounts) {
+        self.count = self.count.saturating_add(other.count);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.timed = self.timed.saturating_add(other.timed);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.length_ns = self.length_ns.max(other.length_ns);
+    }
+
+    /// How many there were each second.
+    pub fn per_s(&self) -> f64 {
+        f64::from(self.count) / (self.length_ns as f64 / 1e9).max(1e-3)
+    }
+
+    /// The share that failed; `None`: there was none.
+    pub fn failed_share(&self) -> Option<f64> {
+        (self.count > 0).then(|| f64::from(self.failed) / f64::from(self.count))
+    }
+
+    /// The mean time until a head, ms; `None`: there was none.
+    pub fn mean_ms(&self) -> Option<f64> {
+        (self.timed > 0).then(|| self.sum_ns as f64 / f64::from(self.timed) / 1e6)
+    }
+}
+
 /// Whether a request failed by the fault of weir or an origin, so that it counts as one of the 5xx: also if its answer
 /// broke off behind another status. A client's fault, its leaving, and a rate limit's 429 do not.
 pub(crate) fn is_failure(status: u16, outcome: Outcome) -> bool {
@@ -218,6 +314,20 @@ mod tests {
     }
 
     #[test]
+    fn a_target_has_its_last_ten_seconds() {
+        let brief = Brief::default();
+        for second in 0..20 {
+            brief.ended(second * S, second % 2 == 0);
+            brief.took(second * S, 4_000_000);
+        }
+        let now = brief.counts(20 * S - 1);
+        assert_eq!((now.count, now.failed, now.mean_ms()), (10 + 5 - 1 + 1, 7, Some(4.0)));
+        assert!((now.per_s() - 1.0).abs() < 1e-6, "{}", now.per_s());
+        let later = brief.counts(60 * S);
+        assert_eq!((later.count, later.failed_share(), later.mean_ms()), (0, None, None));
+    }
+
+    #[test]
     fn threads_add_up() {
         let (one, other) = (Recent::default(), Recent::default());
         one.ended(S, true);
@@ -231,9 +341,12 @@ mod tests {
     fn a_clients_fault_is_no_failure() {
         assert!(is_failure(503, Some(Kind::Overloaded)) && is_failure(499, Some(Kind::Reset)));
         assert!(is_failure(200, Some(Kind::Timeout)) && is_failure(0, Some(Kind::ConnectFailed)));
-        for (status, outcome) in
-            [(200, None), (404, Some(Kind::NoRoute)), (429, Some(Kind::Overloaded)), (499, Some(Kind::Cancelled))]
-        {
+        for (status, outcome) in [
+            (200, None),
+            (404, Some(Kind::NoRoute)),
+            (429, Some(Kind::Overloaded)),
+            (499, Some(Kind::Cancelled)),
+        ] {
             assert!(!is_failure(status, outcome), "{status}");
         }
     }

@@ -35,7 +35,7 @@ impl Server {
 impl InFlightCounter for SoleTarget {
     fn on_head(&self, ticket: Ticket) {
         let now_ns = self.core.recent();
-        self.counts.headed(now_ns, now_ns.saturating_sub(ticket.at_ns));
+        self.counts.headed(now_ns, ticket.target, now_ns.saturating_sub(ticket.at_ns));
     }
 
     fn on_completed(self: Rc<Self>, ticket: Ticket, end: Completion) {

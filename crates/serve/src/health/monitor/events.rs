@@ -87,8 +87,7 @@ impl Events {
 
 /// The pasts of targets of which nothing is known yet.
 pub(super) fn pasts(health: &Health) -> Vec<TargetPast> {
-    let past =
-        |target| TargetPast { was_eligible: health.is_eligible(target), ..TargetPast::default() };
+    let past = |target| TargetPast { was_eligible: health.is_eligible(target), ..TargetPast::default() };
     TargetId::all(health.len()).map(past).collect()
 }
 
@@ -110,7 +109,11 @@ impl Monitored {
             }
             past.since_unix_ms = Some(now_unix_ms());
             // More targets may change at once than reasons are kept.
-            let reason = reasons.get(&target).copied().or_else(|| self.health.against(target).next()).unwrap_or(Reason::ChecksPassed);
+            let reason = reasons
+                .get(&target)
+                .copied()
+                .or_else(|| self.health.against(target).next())
+                .unwrap_or(Reason::ChecksPassed);
             let check = match (&past.last_check, reason) {
                 (Some((_, Err(why))), Reason::ChecksFailed) => Some(why.to_string()),
                 _ => None,

@@ -18,7 +18,7 @@ pub(crate) struct HealthUpdate {
 impl InFlightCounter for Lb {
     fn on_head(&self, ticket: Ticket) {
         let now_ns = self.core.recent();
-        self.counts.headed(now_ns, now_ns.saturating_sub(ticket.at_ns));
+        self.counts.headed(now_ns, ticket.target, now_ns.saturating_sub(ticket.at_ns));
     }
 
     fn on_completed(self: Rc<Self>, ticket: Ticket, end: Completion) {
