@@ -105,7 +105,10 @@ pub(super) fn rows(pool: &PoolView, now_unix_ms: u64, all: bool) -> String {
     for target in shown(pool, all) {
         let addr = target.addr.as_ref().filter(|addr| **addr != target.name);
         let addr = addr.map(|addr| format!("<small>{}</small>", escaped(addr))).unwrap_or_default();
-        let why: String = target.why.iter().map(|why| format!("<small>{}</small>", escaped(why))).collect();
+        // What the check saw is beside it.
+        let is_shown = |why: &&String| !(why.starts_with("its health checks fail") && is_failing(target));
+        let why = target.why.iter().filter(is_shown).map(|why| format!("<small>{}</small>", escaped(why)));
+        let why: String = why.collect();
         let by_hand = match (target.admin, target.weight == target.file_weight) {
             ("file", true) => "",
             ("file", false) => "<small>weight set by hand</small>",
@@ -140,13 +143,18 @@ pub(super) fn rows(pool: &PoolView, now_unix_ms: u64, all: bool) -> String {
     html
 }
 
+/// Whether its last check has failed.
+fn is_failing(target: &TargetView) -> bool {
+    target.last_check.as_ref().is_some_and(|check| !matches!(check.result, "passed" | "skipped"))
+}
+
 /// Since when it is up or down.
 fn since(target: &TargetView, now_unix_ms: u64) -> String {
     match target.since_unix_ms {
         Some(at) => format!(
             "<small>since {} ({})</small>",
             clock(now_unix_ms, at),
-            stretch(now_unix_ms.saturating_sub(at))
+            stretch(now_unix_ms.saturating_sub(at)).replace(' ', "\u{a0}")
         ),
         None if target.picked => String::new(),
         None => "<small>since the start</small>".to_owned(),
@@ -159,7 +167,7 @@ fn last_check(target: &TargetView, now_unix_ms: u64) -> String {
     let words = match check.result {
         "passed" => escaped(&check.words).to_string(),
         "skipped" => format!("<span class=\"warn\">{}</span>", escaped(&check.words)),
-        _ => format!("<span class=\"bad\">{}</span>", escaped(&check.words)),
+        _ => format!("<span class=\"saw\">{}</span>", escaped(&check.words)),
     };
     format!("{words}, {}", ago(now_unix_ms, check.at_unix_ms).replace(' ', "\u{a0}"))
 }

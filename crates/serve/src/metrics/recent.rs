@@ -42,7 +42,7 @@ struct Slot {
 }
 
 impl Slot {
-    fn at(number: u64) -> Slot {
+    fn new(number: u64) -> Slot {
         Slot { number, count: 0, failed: 0, took: [0; BUCKETS] }
     }
 }
@@ -63,7 +63,7 @@ impl Recent {
     /// Counts something that ended; `failed`: by the fault of weir or an origin.
     #[inline]
     pub fn ended(&self, now_ns: u64, failed: bool) {
-        self.at(now_ns, |slot| {
+        self.update(now_ns, |slot| {
             slot.count = slot.count.saturating_add(1);
             slot.failed = slot.failed.saturating_add(u32::from(failed));
         });
@@ -73,7 +73,7 @@ impl Recent {
     #[inline]
     pub fn took(&self, now_ns: u64, ns: u64) {
         let bucket = super::native::place(ns).div_ceil(2).min(BUCKETS - 1);
-        self.at(now_ns, |slot| {
+        self.update(now_ns, |slot| {
             if let Some(count) = slot.took.get_mut(bucket) {
                 *count = count.saturating_add(1);
             }
@@ -81,17 +81,17 @@ impl Recent {
     }
 
     #[inline]
-    fn at(&self, now_ns: u64, act: impl Fn(&mut Slot)) {
+    fn update(&self, now_ns: u64, act: impl Fn(&mut Slot)) {
         let mut rings = self.0.borrow_mut();
         for (span, ring) in SPANS.iter().zip(rings.iter_mut()) {
             let number = now_ns / span.slot_ns;
             if ring.is_empty() {
-                ring.extend((0..span.slots()).map(|_| Slot::at(u64::MAX)));
+                ring.extend((0..span.slots()).map(|_| Slot::new(u64::MAX)));
             }
             let at = (number % span.slots()) as usize;
             let Some(slot) = ring.get_mut(at) else { continue };
             if slot.number != number {
-                *slot = Slot::at(number);
+                *slot = Slot::new(number);
             }
             act(slot);
         }
@@ -189,7 +189,7 @@ impl Brief {
     /// Counts an attempt that ended.
     #[inline]
     pub fn ended(&self, now_ns: u64, failed: bool) {
-        self.at(now_ns, |counts| {
+        self.update(now_ns, |counts| {
             counts.count = counts.count.saturating_add(1);
             counts.failed = counts.failed.saturating_add(u32::from(failed));
         });
@@ -198,14 +198,14 @@ impl Brief {
     /// Notes the time until a head.
     #[inline]
     pub fn took(&self, now_ns: u64, ns: u64) {
-        self.at(now_ns, |counts| {
+        self.update(now_ns, |counts| {
             counts.timed = counts.timed.saturating_add(1);
             counts.sum_ns = counts.sum_ns.saturating_add(ns);
         });
     }
 
     #[inline]
-    fn at(&self, now_ns: u64, act: impl FnOnce(&mut BriefCounts)) {
+    fn update(&self, now_ns: u64, act: impl FnOnce(&mut BriefCounts)) {
         let number = now_ns / BRIEF_SLOT_NS;
         let place = &self.0[(number % BRIEF_SLOTS) as usize];
         let mut slot = place.get();

@@ -78,6 +78,13 @@ fn weights(before: &Generation, now: &Generation) -> usize {
     now.iter().map(differ).sum()
 }
 
+/// A node of one generation.
+#[derive(Clone, Copy)]
+struct PlannedNode<'a> {
+    blueprint: &'a Blueprint,
+    id: NodeId,
+}
+
 /// The names of changed nodes by the word for the change.
 #[derive(Default)]
 struct NodeChanges {
@@ -93,7 +100,10 @@ impl NodeChanges {
         let (mut was, targets) = (by_identity(before), nodes_of_targets(now));
         for id in 0..now.point.nodes.len() as NodeId {
             match was.remove(&now.id(id).0) {
-                Some(old) => changes.compare((before, old), (now, id), targets.contains(&id)),
+                Some(old) => {
+                    let was = PlannedNode { blueprint: before, id: old };
+                    changes.compare(was, PlannedNode { blueprint: now, id }, targets.contains(&id));
+                }
                 None if is_structure(now, id) && !targets.contains(&id) => changes.added += 1,
                 None => {}
             }
@@ -104,14 +114,10 @@ impl NodeChanges {
         changes
     }
 
-    fn compare(
-        &mut self,
-        (before, old): (&Blueprint, NodeId),
-        (now, new): (&Blueprint, NodeId),
-        is_of_target: bool,
-    ) {
-        let name = label(&now.point, new);
-        let (was, is) = (before.spec(old), now.spec(new));
+    /// Notes what differs between a node and the same one before.
+    fn compare(&mut self, before: PlannedNode<'_>, now: PlannedNode<'_>, is_of_target: bool) {
+        let name = label(&now.blueprint.point, now.id);
+        let (was, is) = (before.blueprint.spec(before.id), now.blueprint.spec(now.id));
         match (was, is) {
             (Spec::Route { .. }, Spec::Route { .. }) => self.routes |= was != is,
             (Spec::Split { weights: was, key: by }, Spec::Split { weights: is, key }) => {
@@ -130,7 +136,7 @@ impl NodeChanges {
         if is_of_target {
             return;
         }
-        let (led, leads) = (ways(before, old), ways(now, new));
+        let (led, leads) = (ways(before.blueprint, before.id), ways(now.blueprint, now.id));
         match is {
             Spec::Route { .. } => self.routes |= led != leads,
             Spec::Lb(_) => {
