@@ -119,6 +119,7 @@ pub(super) fn status(view: &View) -> String {
     let bad = states().filter(|state| pools::class(*state) == "bad").count();
     let class = if bad > 0 { pools::share_class((of - bad) as u64, of as u64) } else { "warn" };
     let targets = match of - up {
+        0 if of == 0 && !view.silent.is_empty() => "targets are not known".to_owned(),
         0 if of == 0 => "no balancer".to_owned(),
         0 if of == 1 => "its target is up".to_owned(),
         0 => format!("<span class=\"good\">●</span> all {} targets are up", count(of as u64)),
@@ -134,7 +135,7 @@ pub(super) fn status(view: &View) -> String {
     };
     let rate: f64 =
         view.listeners.iter().filter_map(|listener| Some(listener.recent.first()?.rate_per_s)).sum();
-    let rate = format!(" · {}\u{a0}requests/s", super::rows::number(rate));
+    let rate = format!(" · {}\u{a0}requests/s", super::rows::number(rate.max(0.0)));
     let users = match users::worst(view) {
         "" => String::new(),
         class => format!(" · <span class=\"{class}\">users see failures</span>"),

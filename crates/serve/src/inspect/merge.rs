@@ -9,7 +9,7 @@ use super::words;
 use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
 use crate::health::monitor::{Event, TargetPast};
-use crate::metrics::{CheckResult, LabelValue, RecentCounts, now_unix_ms};
+use crate::metrics::{BriefCounts, CheckResult, LabelValue, RecentCounts, now_unix_ms};
 use crate::nodes::Id;
 use crate::threads::watchdog;
 use std::collections::BTreeMap;

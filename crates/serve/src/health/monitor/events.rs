@@ -13,6 +13,8 @@ use weir_policy::health::Health;
 const MOST: usize = 100;
 /// The most names of an event.
 const NAMES: usize = 20;
+/// From this number of reasons on some may be missing.
+const REASONS: usize = 4000;
 /// Changes of one sort within this time are one event, ns.
 const TOGETHER_NS: u64 = 2_000_000_000;
 
@@ -101,14 +103,21 @@ impl Monitored {
         events: &mut Events,
     ) {
         let (of, eligible) = self.health.count();
-        let all = TargetId::all(self.health.len()).zip(self.pasts.iter_mut());
-        for ((target, past), (exists, counted)) in all.zip(self.exists.iter().zip(&self.counts)) {
-            let is_eligible = self.health.is_eligible(target);
-            if std::mem::replace(&mut past.was_eligible, is_eligible) == is_eligible || !exists {
+        // More targets may change at once than reasons are kept: then each is looked at.
+        let changed: Vec<TargetId> = match reasons.len() {
+            0..REASONS => reasons.keys().copied().collect(),
+            _ => TargetId::all(self.health.len()).collect(),
+        };
+        for target in changed {
+            let at = target.index();
+            let (Some(past), Some(true)) = (self.pasts.get_mut(at), self.exists.get(at)) else { continue };
+            let (is_eligible, Some(counted)) = (self.health.is_eligible(target), self.counts.get(at)) else {
+                continue;
+            };
+            if std::mem::replace(&mut past.was_eligible, is_eligible) == is_eligible {
                 continue;
             }
             past.since_unix_ms = Some(now_unix_ms());
-            // More targets may change at once than reasons are kept.
             let reason = reasons
                 .get(&target)
                 .copied()
@@ -122,7 +131,7 @@ impl Monitored {
                 pool: &self.label,
                 pool_name: &self.name,
                 target: &counted.label,
-                described: self.names.get(target.index()).map_or("", |name| name),
+                described: self.names.get(at).map_or("", |name| name),
                 state: match is_eligible {
                     true => "up",
                     false if reason.is_ejection() => "ejected",
