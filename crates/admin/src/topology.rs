@@ -74,9 +74,13 @@ fn node(point: &Point, id: NodeId) -> NodeView<'_> {
 
 /// The configuration that is served, and the result of the last reload.
 pub(crate) fn config(file: &str, config: &Config) -> serde_json::Value {
-    let named = |result: &Result<String, ReloadError>| match result {
-        Ok(what) => json!({"applied": what}),
-        Err(why) => json!({"failed": why.to_string()}),
+    let named = |result: &Result<String, ReloadError>| {
+        let (word, says) = match result {
+            Ok(what) => ("applied", what.clone()),
+            Err(why) => ("failed", why.to_string()),
+        };
+        let at_unix_ms = config.last_reload_unix_ms;
+        json!({word: says, "at": at_unix_ms.map(format_time), "at_unix_ms": at_unix_ms})
     };
     json!({
         "schema": "weir.config/1",

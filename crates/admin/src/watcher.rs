@@ -4,9 +4,8 @@
 use crate::limits::{EVERY, FRESH, QUESTIONS, RELOADS};
 use crate::page::{Rendered, TimedView};
 use crate::served::Service;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -114,9 +113,10 @@ impl Watcher {
         let (file, Layout { drawing, ends }) = (served.file(), self.drawn(&view));
         let at = Instant::now();
         let mut last = locked(&self.last);
-        let rates = last.as_ref().map_or_else(BTreeMap::new, |before| rates(before, &view, at));
         let rendered = Rendered::default();
-        let seen = Arc::new(TimedView { at, view, file, config, stalled, drawing, rates, ends, rendered });
+        let unix_ms =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+        let seen = Arc::new(TimedView { at, unix_ms, view, file, config, stalled, drawing, ends, rendered });
         *last = Some(seen.clone());
         seen
     }
@@ -178,21 +178,4 @@ impl Watcher {
             sleep(EVERY).await;
         }
     }
-}
-
-/// Attempts a second since the last view.
-fn rates(before: &TimedView, view: &View, at: Instant) -> BTreeMap<(u32, u32), f64> {
-    let s = at.duration_since(before.at).as_secs_f64();
-    if before.view.generation != view.generation || s <= 0.0 {
-        return BTreeMap::new();
-    }
-    let attempts = |view: &View| -> Vec<((u32, u32), u64)> {
-        let each =
-            view.pools.iter().flat_map(|pool| pool.targets.iter().map(move |target| (pool.node, target)));
-        each.filter_map(|(pool, target)| Some(((pool, target.index), target.attempts?))).collect()
-    };
-    let earlier: BTreeMap<_, _> = attempts(&before.view).into_iter().collect();
-    let rate =
-        |((key, now), earlier): (((u32, u32), u64), u64)| (key, now.saturating_sub(earlier) as f64 / s);
-    attempts(view).into_iter().filter_map(|one| Some((one, *earlier.get(&one.0)?))).map(rate).collect()
 }

@@ -51,6 +51,8 @@ impl Failure {
     /// Prints the message on standard error; a closed one is ignored.
     pub(crate) fn tell(&self) {
         let text = match self {
+            // A running weir's own sentence begins with the word already.
+            Failure::No(text) if text.starts_with("error: ") => text.clone(),
             Failure::No(text) | Failure::Usage(text) | Failure::Environment(text) => {
                 format!("error: {text}\n")
             }

@@ -3,6 +3,7 @@
 use crate::args::File;
 use crate::failure::{Failure, reason};
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use weir_plan::{Plan, Severity};
 use weir_topology::sandbox::{self, child_main, evaluate_in_child};
@@ -32,6 +33,16 @@ pub(crate) enum Printed {
 
 /// The same; prints what the file prints, or discards it.
 pub(crate) fn load_and(args: &File, printed: Printed) -> Result<Plan, Failure> {
+    plan(args, read(&args.file)?, printed, &mut |sentence| tell(args, &sentence))
+}
+
+/// The plan of these bytes of the file; what is surely a mistake though it can be run is given to `note`.
+pub(crate) fn plan(
+    args: &File,
+    source: Vec<u8>,
+    printed: Printed,
+    note: &mut dyn FnMut(String),
+) -> Result<Plan, Failure> {
     for (i, (name, _)) in args.sweeps.iter().enumerate() {
         if args.settings.params.iter().any(|(n, _)| n == name) {
             return Err(Failure::Usage(format!(
@@ -42,9 +53,8 @@ pub(crate) fn load_and(args: &File, printed: Printed) -> Result<Plan, Failure> {
             return Err(Failure::Usage(format!("--sweep names `{name}` twice")));
         }
     }
-    let source = read(args)?;
     if !Plan::is_json(&source) {
-        return evaluate(args, source, printed);
+        return evaluate(args, source, printed, note);
     }
     if !args.settings.params.is_empty() || !args.sweeps.is_empty() {
         return Err(Failure::Usage(format!(
@@ -60,11 +70,16 @@ pub(crate) fn load_and(args: &File, printed: Printed) -> Result<Plan, Failure> {
             said.push(warning);
         }
     }
-    tell(args, said.iter().map(|w| format!("warning: {w}")));
+    said.iter().for_each(|w| note(format!("warning: {w}")));
     Ok(plan)
 }
 
-fn evaluate(args: &File, source: Vec<u8>, printed: Printed) -> Result<Plan, Failure> {
+fn evaluate(
+    args: &File,
+    source: Vec<u8>,
+    printed: Printed,
+    note: &mut dyn FnMut(String),
+) -> Result<Plan, Failure> {
     let piped = args.file.as_os_str() == "-";
     let request = Request {
         name: if piped { "<stdin>".into() } else { args.file.display().to_string() },
@@ -79,7 +94,7 @@ fn evaluate(args: &File, source: Vec<u8>, printed: Printed) -> Result<Plan, Fail
         Ok(Evaluated { plan, warnings }) => {
             let said =
                 warnings.iter().filter(|w| printed == Printed::Told || w.severity != Severity::Printed);
-            tell(args, said.map(ToString::to_string));
+            said.for_each(|w| note(w.to_string()));
             Ok(plan)
         }
         // Its output may say why.
@@ -88,10 +103,10 @@ fn evaluate(args: &File, source: Vec<u8>, printed: Printed) -> Result<Plan, Fail
     }
 }
 
-fn tell(args: &File, sentences: impl Iterator<Item = String>) {
-    let mut err = std::io::stderr().lock();
-    for sentence in sentences.filter(|_| !args.verbosity.quiet) {
-        let _ = writeln!(err, "{sentence}");
+/// Prints a hint or a warning on standard error, unless told to be quiet.
+pub(crate) fn tell(args: &File, sentence: &str) {
+    if !args.verbosity.quiet {
+        let _ = writeln!(std::io::stderr(), "{sentence}");
     }
 }
 
@@ -100,13 +115,14 @@ const LONGEST_FILE: u64 = 16 << 20;
 /// A plan may be this long: a million nodes take a tenth of it.
 const LONGEST_PLAN: u64 = 2 << 30;
 
-fn read(args: &File) -> Result<Vec<u8>, Failure> {
+/// The bytes of the file, or of standard input.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let cannot =
-        |e: &std::io::Error| Failure::Usage(format!("cannot read `{}`: {}", args.file.display(), reason(e)));
-    let mut from: Box<dyn Read> = if args.file.as_os_str() == "-" {
+        |e: &std::io::Error| Failure::Usage(format!("cannot read `{}`: {}", path.display(), reason(e)));
+    let mut from: Box<dyn Read> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
-        Box::new(std::fs::File::open(&args.file).map_err(|e| cannot(&e))?)
+        Box::new(std::fs::File::open(path).map_err(|e| cannot(&e))?)
     };
     let mut bytes = Vec::new();
     let mut up_to = |limit: u64, bytes: &mut Vec<u8>| {
@@ -122,6 +138,6 @@ fn read(args: &File) -> Result<Vec<u8>, Failure> {
     if whole {
         Ok(bytes)
     } else {
-        Err(Failure::Usage(format!("`{}` is too long for a topology", args.file.display())))
+        Err(Failure::Usage(format!("`{}` is too long for a topology", path.display())))
     }
 }

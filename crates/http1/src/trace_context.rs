@@ -26,8 +26,14 @@ pub(crate) fn read(block: &Block) -> (Option<Trace>, Names) {
         return (None, CONTEXT);
     };
     let members = || block.known(Name::TraceState).flat_map(elements);
-    let valid = members().count() <= MOST_MEMBERS && members().all(is_member);
+    let valid = members().count() <= MOST_MEMBERS && members().all(is_member) && has_distinct_keys(members);
     (Some(trace), if valid { Names::default() } else { Names::new(&[Name::TraceState]) })
+}
+
+/// Whether each key occurs once (§3.3.1.3.1); of [`MOST_MEMBERS`] at most, so comparing all pairs is cheap.
+fn has_distinct_keys<'a, I: Iterator<Item = &'a [u8]>>(members: impl Fn() -> I) -> bool {
+    let key = |member: &'a [u8]| member.split(|b| *b == b'=').next();
+    members().enumerate().all(|(at, member)| members().take(at).all(|before| key(before) != key(member)))
 }
 
 /// `version-traceid-parentid-flags` in lower-case hexadecimal; later versions may go on behind it (§3.2.4).
@@ -128,6 +134,8 @@ mod tests {
         let long = (0..33).map(|n| format!("k{n}=v")).collect::<Vec<_>>().join(",");
         for (state, goes_on) in [
             ("rojo=00f067aa0ba902b7, congo=t61rcWkgMzE", true),
+            ("a=1,b=1,a=2", false),
+            ("a=1,a@b=1", true),
             ("a=1,,b=2", true),
             ("1t@sys=x", true),
             ("", true),

@@ -13,6 +13,9 @@ pub const UNITS: [(&str, i64); 6] = [
     ("ns", 1),
 ];
 
+/// Units that a text may abbreviate, as operators write them: `10m`, `1h`.
+const SHORT_UNITS: [(&str, &str); 2] = [("h", "hours"), ("m", "minutes")];
+
 /// A duration in words: the greatest unit in which it is whole up to three digits after the point.
 pub fn show_ns(ns: i128) -> String {
     if ns == 0 {
@@ -46,7 +49,7 @@ impl fmt::Display for InvalidDuration {
 
 impl std::error::Error for InvalidDuration {}
 
-/// The ns of a text such as `5ms`, `1.5 s` or `2 minutes`.
+/// The ns of a text such as `5ms`, `1.5 s`, `2 minutes` or `10m`.
 ///
 /// # Errors
 /// A sentence: no number, no unit, an unknown unit, or out of range.
@@ -64,6 +67,7 @@ pub fn parse_duration(text: &str) -> Result<i64, InvalidDuration> {
         return Err(wrong(format!("it has no unit; write \"{number}ms\" or \"{number}s\"")));
     }
     let unit = if unit == "µs" || unit == "μs" { "us" } else { unit };
+    let unit = SHORT_UNITS.iter().find(|(short, _)| *short == unit).map_or(unit, |(_, long)| long);
     let Some((_, each)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         let names: Vec<&str> = UNITS.iter().rev().map(|u| u.0).collect();
         return Err(wrong(format!("`{unit}` is not a unit; use {}", suggest::either(&names))));
@@ -107,6 +111,11 @@ mod tests {
         assert_eq!(parse_duration(" 1.5 s"), Ok(1_500_000_000));
         assert_eq!(parse_duration("-2minutes"), Ok(-120_000_000_000));
         assert_eq!(parse_duration("9µs"), Ok(9_000));
+        assert_eq!(parse_duration("10m"), parse_duration("10minutes"));
+        assert_eq!(
+            (parse_duration("1h"), parse_duration("1.5h")),
+            (parse_duration("1hours"), Ok(5_400_000_000_000))
+        );
         for bad in ["", "5", "ms", "5 parsecs", "1e400s", "999999999999 hours", "1.2.3s", "nan s"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }

@@ -27,7 +27,10 @@ mod verify_run;
 pub use control::hand_over::{HandOverError, MAGIC as HAND_OVER, Predecessor};
 pub use control::remote::Remote;
 pub use control::start::{Running, start};
-pub use inspect::{ListenerView, LoopView, OnLoop, PoolView, QueueView, Readiness, State, TargetView, View};
+pub use inspect::{
+    CertificateView, CheckView, EventView, LimitView, ListenerView, LoopView, OnLoop, PoolView, QueueView,
+    Readiness, RecentView, State, TargetView, View,
+};
 pub use metrics::Exposition;
 pub use reload::options::{Error, Listening, Options};
 pub use reload::overrides::{CannotSet, SetTarget, TargetState, TargetWeight};

@@ -3,9 +3,14 @@
 //! It consists of named parts, each the content of an element. The page has them as they are; an event those that
 //! have changed, so the first and the later contents are written once.
 
+mod alarms;
+mod changes;
+mod limits;
 mod notes;
 mod pools;
 mod rows;
+mod times;
+mod users;
 mod view;
 
 pub(crate) use notes::Live;
@@ -21,6 +26,11 @@ use weir_report::escaped;
 use weir_report::graph::STYLE as GRAPH_STYLE;
 use weir_serve::{PoolView, State, View};
 
+/// The icon: water over a weir. The colour of the drop is that of the worst news.
+const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http:%2f%2fwww.w3.org/2000/svg' viewBox='0 0 16 16'%3E\
+    %3Crect width='16' height='16' rx='3' fill='%23COLOUR'/%3E\
+    %3Cpath d='M2 6h6c2 0 2 7 6 7' fill='none' stroke='white' stroke-width='2.5'/%3E%3C/svg%3E";
+
 /// The parts of a page, by the names of their elements.
 #[derive(Debug, Default)]
 pub(crate) struct Parts(BTreeMap<String, String>);
@@ -33,15 +43,26 @@ impl Parts {
         let mut part = |name: &str, html: String| {
             parts.insert(name.to_owned(), html);
         };
-        part("status", status(view));
-        part("alarms", alarms(seen));
-        part("listeners", rows::listeners(view));
+        let now = seen.unix_ms;
+        let tone = alarms::tone(seen);
+        part("tone", tone.to_owned());
+        part("title", alarms::title(seen));
+        part("status", alarms::status(view));
+        part("time", format!("{} UTC", times::clock(now, now)));
+        part("alarms", alarms::alarms(seen));
+        part("listeners", users::listeners(view));
+        part("pools", users::pools(view));
+        part("changes", changes::first(&view.events, now));
+        part("changes-label", changes::label(&view.events));
+        part("changes-more", changes::more(&view.events, now));
+        part("limits", limits::rows(view));
+        part("certificates", limits::certificates(view, now));
         part("drawing", seen.drawing.svg(|nodes| notes::note(seen, nodes)));
         part("queues", rows::queues(view));
         part("loops", rows::loops(view));
         for (number, pool) in view.pools.iter().enumerate() {
             part(&format!("pool-{number}-head"), pools::head(pool));
-            part(&format!("pool-{number}-rows"), pools::rows(pool, &seen.rates, all));
+            part(&format!("pool-{number}-rows"), pools::rows(pool, now, all));
             part(&format!("pool-{number}-more"), pools::more(pool, all));
         }
         part("shape", shape(seen));
@@ -69,7 +90,7 @@ pub(crate) fn answer(seen: &TimedView, all: bool) -> Answer {
     let nonce = getrandom::u64().unwrap_or_default();
     let mut page = answered(StatusCode::OK, "text/html; charset=utf-8", html(seen, all, nonce));
     let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce:016x}'; connect-src 'self'; \
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'nonce-{nonce:016x}'; connect-src 'self'; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
     if let Ok(policy) = HeaderValue::from_str(&policy) {
@@ -78,113 +99,134 @@ pub(crate) fn answer(seen: &TimedView, all: bool) -> Answer {
     page
 }
 
+/// The icon in the colour of a tone.
+fn icon(tone: &str) -> String {
+    let colour = match tone {
+        "bad" => "c02a2a",
+        "warn" => "b8790f",
+        _ => "1f7a43",
+    };
+    ICON.replace("COLOUR", colour)
+}
+
 fn html(seen: &TimedView, all: bool, nonce: u64) -> String {
     let (parts, view) = (seen.parts(all), &seen.view);
-    let file = escaped(&seen.file);
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n<title>{file} · weir</title>\n\
-         <noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n\
-         <style>\n{}{GRAPH_STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{file}</h1>\n\
-         <p id=\"status\" role=\"status\">{}</p>\n<p id=\"live\" class=\"quiet\"></p>\n</header>\n<div id=\"alarms\">{}</div>\n",
-        include_str!("style.css"),
-        parts.get("status"),
-        parts.get("alarms")
-    );
-    let _ = write!(
-        page,
-        "<section>\n<h2>Topology</h2>\n<div class=\"wide\" id=\"drawing\" tabindex=\"0\">{}</div>\n</section>\n",
-        parts.get("drawing")
-    );
-    section(&mut page, "Listeners", "listeners", &["Listener", "Address", "#Clients", "Targets"], parts);
-    for (number, pool) in view.pools.iter().enumerate() {
-        pools::section(&mut page, number, is_open(view, pool), |what| {
-            parts.get(&format!("pool-{number}-{what}"))
-        });
+    let mut page = head(seen, parts);
+    if !view.listeners.is_empty() {
+        page.push_str("<section>\n<h2>Listeners</h2>\n<p class=\"quiet\">The last 10 s, and below them the last 5 min.</p>\n");
+        table(&mut page, "listeners", &["Listener", "#Rate", "#5xx", "#p50", "#p99", "#Clients"], parts);
+        page.push_str("</section>\n");
+    }
+    if !view.pools.is_empty() {
+        page.push_str("<section>\n<h2>Balancers</h2>\n<p class=\"quiet\">Attempts at their targets, timed to the head of the answer.</p>\n");
+        table(&mut page, "pools", &["Balancer", "Targets up", "#Rate", "#5xx", "#p50", "#p99"], parts);
+        page.push_str("</section>\n");
+    }
+    changes(&mut page, parts);
+    if !view.pools.is_empty() {
+        page.push_str("<section>\n<h2>Targets</h2>\n");
+        for (number, pool) in view.pools.iter().enumerate() {
+            pools::section(&mut page, number, is_open(view, pool), |what| {
+                parts.get(&format!("pool-{number}-{what}"))
+            });
+        }
+        page.push_str("</section>\n");
+    }
+    page.push_str("<div class=\"pair\">\n");
+    section(&mut page, "Limits", "limits", &["Limit", "#Used"], parts);
+    if !view.certificates.is_empty() {
+        section(&mut page, "Certificates", "certificates", &["Listener", "#Ends"], parts);
     }
     if !view.queues.is_empty() {
         section(&mut page, "Queues", "queues", &["Queue", "#Inside", "#Waiting"], parts);
     }
     section(&mut page, "Event loops", "loops", &["Loop", "#Clients", "#Requests"], parts);
+    let _ = write!(
+        page,
+        "</div>\n<section>\n<h2>Topology</h2>\n<div class=\"wide\" id=\"drawing\" tabindex=\"0\">{}</div>\n</section>\n",
+        parts.get("drawing")
+    );
+    foot(&mut page, seen, parts, nonce);
+    page
+}
+
+/// From the first byte to the alarms.
+fn head(seen: &TimedView, parts: &Parts) -> String {
+    let file = escaped(&seen.file);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <link rel=\"icon\" id=\"icon\" href=\"{}\">\n<title>{}</title>\n\
+         <noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n\
+         <style>\n{}{GRAPH_STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{file}</h1>\n\
+         <p id=\"status\" role=\"status\">{}</p>\n<p class=\"quiet\"><span id=\"time\">{}</span> <span id=\"live\"></span></p>\n\
+         </header>\n<div id=\"alarms\">{}</div>\n",
+        icon(parts.get("tone")),
+        parts.get("title"),
+        include_str!("style.css"),
+        parts.get("status"),
+        parts.get("time"),
+        parts.get("alarms")
+    )
+}
+
+/// The last changes; those before the newest are folded.
+fn changes(page: &mut String, parts: &Parts) {
+    let _ = write!(
+        page,
+        "<section>\n<h2>Changes</h2>\n<table class=\"changes\"><tbody id=\"changes\">{}</tbody></table>\n\
+         <details class=\"more\"><summary class=\"quiet\" id=\"changes-label\">{}</summary>\n\
+         <table class=\"changes\"><tbody id=\"changes-more\">{}</tbody></table>\n</details>\n</section>\n",
+        parts.get("changes"),
+        parts.get("changes-label"),
+        parts.get("changes-more")
+    );
+}
+
+/// From the footer to the last byte.
+fn foot(page: &mut String, seen: &TimedView, parts: &Parts, nonce: u64) {
     let (version, plan) =
         (env!("CARGO_PKG_VERSION"), seen.config.plan.get(..12).unwrap_or(&seen.config.plan));
     let _ = write!(
         page,
         "<footer>weir {version} · generation {} · plan {} · since {} · \
          <a href=\"topology\">topology</a> <a href=\"config\">config</a> <a href=\"metrics\">metrics</a></footer>\n\
-         <span id=\"shape\" hidden>{}</span>\n<script nonce=\"{nonce:016x}\">\n{}</script>\n</body>\n</html>\n",
-        view.generation,
+         <span id=\"tone\" hidden>{}</span><span id=\"title\" hidden>{}</span><span id=\"shape\" hidden>{}</span>\n\
+         <script nonce=\"{nonce:016x}\">\n{}</script>\n</body>\n</html>\n",
+        seen.view.generation,
         escaped(plan),
         topology::format_time(seen.config.at_unix_ms),
+        parts.get("tone"),
+        parts.get("title"),
         parts.get("shape"),
         include_str!("page.js")
     );
-    page
 }
 
-/// A table with these headings; one that begins with `#` is numeric.
 fn section(page: &mut String, title: &str, part: &str, headings: &[&str], parts: &Parts) {
+    let _ = write!(page, "<section>\n<h2>{title}</h2>\n");
+    table(page, part, headings, parts);
+    page.push_str("</section>\n");
+}
+
+/// A table with these headings; one that begins with `#` is numeric. On narrow screens a wide one becomes a list.
+fn table(page: &mut String, part: &str, headings: &[&str], parts: &Parts) {
     let heading = |heading: &&str| match heading.strip_prefix('#') {
         Some(number) => format!("<th class=\"n\">{number}</th>"),
         None => format!("<th>{heading}</th>"),
     };
+    let class = if headings.len() > 3 { "cards" } else { "few" };
     let headings: String = headings.iter().map(heading).collect();
     let rows = parts.get(part);
     let _ = write!(
         page,
-        "<section>\n<h2>{title}</h2>\n<div class=\"wide\"><table>\n<thead><tr>{headings}</tr></thead>\n\
-         <tbody id=\"{part}\">{rows}</tbody>\n</table></div>\n</section>\n"
+        "<table class=\"{class}\">\n<thead><tr>{headings}</tr></thead>\n<tbody id=\"{part}\">{rows}</tbody>\n</table>\n"
     );
 }
 
 /// A long list of healthy balancers is collapsed.
 fn is_open(view: &View, pool: &PoolView) -> bool {
     view.pools.len() <= 12 || pool.targets.iter().any(|target| target.state != State::Up)
-}
-
-/// The state in a sentence.
-fn status(view: &View) -> String {
-    let states = || view.pools.iter().flat_map(|pool| &pool.targets).map(|target| target.state);
-    let (of, up) = (states().count(), states().filter(|state| *state == State::Up).count());
-    let class = if states().any(|state| pools::class(state) == "bad") { "bad" } else { "warn" };
-    let targets = match of - up {
-        0 if of == 0 => "no balancer".to_owned(),
-        0 if of == 1 => "its target is up".to_owned(),
-        0 => format!("all {} targets are up", rows::count(of as u64)),
-        out => {
-            let are = if out == 1 { "is" } else { "are" };
-            format!(
-                "<span class=\"{class}\">{} of {} targets {are} not up</span>",
-                rows::count(out as u64),
-                rows::count(of as u64)
-            )
-        }
-    };
-    let serving = if view.draining { "<span class=\"warn\">draining</span>" } else { "serving" };
-    format!("{serving} · {targets}")
-}
-
-/// The problems.
-fn alarms(seen: &TimedView) -> String {
-    let view = &seen.view;
-    let mut all: Vec<String> = seen.stalled.clone();
-    all.extend(view.silent.iter().filter(|_| seen.stalled.is_empty()).cloned());
-    if view.draining {
-        all.push("weir was told to end: nothing new is accepted, what is in progress goes on".to_owned());
-    }
-    let lost = view.listeners.iter().filter(|listener| !listener.has_target);
-    all.extend(lost.map(|listener| format!("listener {} has no target: its requests fail", listener.name)));
-    let panic = view.pools.iter().filter(|pool| pool.panic);
-    all.extend(
-        panic.map(|pool| format!("{}: so few targets are left that their health is ignored", pool.name)),
-    );
-    if let Some(Err(why)) = &seen.config.last_reload {
-        all.push(format!("the last reload changed nothing: {why}"));
-    }
-    all.extend(seen.config.waits_for_hand_over.iter().map(|what| format!("waits for a hand-over: {what}")));
-    all.extend(seen.config.warnings.iter().cloned());
-    all.iter().map(|alarm| format!("<p class=\"alarm\">{}</p>", escaped(alarm))).collect()
 }
 
 #[cfg(test)]

@@ -27,22 +27,14 @@ pub(super) fn optional(text: Option<String>) -> String {
     text.unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
-pub(super) fn listeners(view: &View) -> String {
-    let mut html = String::new();
-    for listener in &view.listeners {
-        let targets = match listener.has_target {
-            true => "<span class=\"good\">●&nbsp;there</span>",
-            false => "<span class=\"bad\">✖&nbsp;none</span>",
-        };
-        let _ = writeln!(
-            html,
-            "<tr><td class=\"target\">{}</td><td>{}</td><td class=\"n\">{}</td><td>{targets}</td></tr>",
-            escaped(&listener.name),
-            escaped(&listener.addr),
-            count(listener.connections as u64)
-        );
+/// A number with at most three significant digits.
+pub(super) fn number(x: f64) -> String {
+    match x {
+        x if x >= 100.0 => count(x.round() as u64),
+        x if x == x.trunc() => format!("{x:.0}"),
+        x if x >= 10.0 => format!("{x:.1}"),
+        x => format!("{x:.2}"),
     }
-    html
 }
 
 /// Queues of one name are one row.
@@ -58,7 +50,7 @@ pub(super) fn queues(view: &View) -> String {
         let class = if waiting > 0 { "n warn" } else { "n" };
         let _ = writeln!(
             html,
-            "<tr><td class=\"target\">{}{many}</td><td class=\"n\">{} of {}</td><td class=\"{class}\">{}</td></tr>",
+            "<tr><td class=\"target\">{}{many}</td><td class=\"n\" data-l=\"Inside\">{} of {}</td><td class=\"{class}\" data-l=\"Waiting\">{}</td></tr>",
             escaped(name),
             count(inside),
             count(most),
@@ -77,7 +69,7 @@ pub(super) fn loops(view: &View) -> String {
         };
         let _ = writeln!(
             html,
-            "<tr><td>{}</td><td class=\"n\">{clients}</td><td class=\"n\">{}</td></tr>",
+            "<tr><td>loop {}</td><td class=\"n\" data-l=\"Clients\">{clients}</td><td class=\"n\" data-l=\"Requests\">{}</td></tr>",
             one.number,
             count(one.carries as u64)
         );

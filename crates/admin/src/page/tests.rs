@@ -2,10 +2,12 @@
 
 use super::html;
 use crate::page::TimedView;
-use std::collections::BTreeMap;
 use weir_plan::{Point, listeners};
 use weir_report::graph::Drawing;
-use weir_serve::{Config, ListenerView, PoolView, State, TargetView, View};
+use weir_serve::{
+    CertificateView, CheckView, Config, EventView, LimitView, ListenerView, PoolView, RecentView, State,
+    TargetView, View,
+};
 use weir_topology::{Request, evaluate};
 
 fn point() -> Point {
@@ -20,6 +22,13 @@ fn target(index: u32, state: State) -> TargetView {
         index,
         node: 0,
         name: format!("a<b>{index}"),
+        addr: Some("10.0.0.1:80".to_owned()),
+        since_unix_ms: (state != State::Up).then_some(1_795_662_604_000),
+        last_check: (state != State::Up).then(|| CheckView {
+            at_unix_ms: 1_795_662_722_000,
+            result: "refused",
+            words: "connect <refused>".to_owned(),
+        }),
         state,
         picked: state == State::Up,
         why: if state == State::Up { Vec::new() } else { vec!["its <checks> fail".to_owned()] },
@@ -33,8 +42,23 @@ fn target(index: u32, state: State) -> TargetView {
         estimate_ms: Some(4.5),
         attempts: Some(10),
         failed: None,
+        rate_per_s: Some(12.5),
+        share_5xx: Some(0.0),
+        mean_ms: Some(7.25),
         loops: Vec::new(),
     }
+}
+
+/// 12.5 requests each second, of which 2 % fail; over five minutes none.
+fn recent() -> Vec<RecentView> {
+    let now = RecentView {
+        seconds: 10,
+        rate_per_s: 12.5,
+        share_5xx: Some(0.02),
+        p50_ms: Some(4.0),
+        p99_ms: Some(87.6),
+    };
+    vec![now, RecentView { seconds: 300, share_5xx: Some(0.0), p99_ms: Some(33.0), ..now }]
 }
 
 fn seen(targets: Vec<TargetView>) -> TimedView {
@@ -49,6 +73,7 @@ fn seen(targets: Vec<TargetView>) -> TimedView {
         of: targets.len() as u32,
         panic: false,
         waiting: None,
+        recent: recent(),
         targets,
     };
     let listener = ListenerView {
@@ -57,6 +82,7 @@ fn seen(targets: Vec<TargetView>) -> TimedView {
         addr: ":80".to_owned(),
         connections: 1,
         has_target: true,
+        recent: recent(),
     };
     let view = View { pools: vec![pool], listeners: vec![listener], ..View::default() };
     let config = Config {
@@ -64,11 +90,12 @@ fn seen(targets: Vec<TargetView>) -> TimedView {
         plan: "0123456789abcdef".to_owned(),
         at_unix_ms: 0,
         last_reload: None,
+        last_reload_unix_ms: None,
         reload_under_way: false,
         waits_for_hand_over: Vec::new(),
         warnings: Vec::new(),
     };
-    TimedView::made(view, "<t>.star".to_owned(), config, drawing, BTreeMap::from([((1, 0), 12.5)]))
+    TimedView::made(view, "<t>.star".to_owned(), config, drawing)
 }
 
 #[test]
@@ -80,7 +107,7 @@ fn the_page_is_one_file_and_names_stay_text() {
         "p&amp;q",
         "its &lt;checks&gt; fail",
         "1 of 2 targets is not up",
-        "12.5 /s",
+        "12.5\u{a0}/s",
         "4.50 ms",
         "1 client",
     ] {
@@ -90,7 +117,7 @@ fn the_page_is_one_file_and_names_stay_text() {
         assert!(!page.contains(text), "{text} is in {page}");
     }
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not in {page}"));
-    assert!(at("a&lt;b&gt;1<small>") < at("a&lt;b&gt;0</td>"), "trouble stands first");
+    assert!(at("a&lt;b&gt;1<small>") < at("a&lt;b&gt;0<small>"), "trouble stands first");
 }
 
 #[test]
@@ -100,7 +127,81 @@ fn many_targets_are_folded_and_all_can_be_had() {
     let seen = seen(targets);
     let page = html(&seen, false, 7);
     assert_eq!(page.matches("<td class=\"target\">a").count(), 21);
-    assert!(page.contains("a&lt;b&gt;4321<small>") && page.contains("and 4,979 more"), "{page}");
-    assert!(page.len() < 40_000, "{}", page.len());
+    assert!(page.contains("a&lt;b&gt;4321<small>") && page.contains("4,979 more"), "{page}");
+    assert!(page.len() < 60_000, "{}", page.len());
     assert_eq!(html(&seen, true, 7).matches("<td class=\"target\">a").count(), 5000);
+}
+
+#[test]
+fn the_page_says_how_bad_since_when_and_why() {
+    let mut seen = seen(vec![target(0, State::Up), target(1, State::Down)]);
+    seen.view.events = vec![EventView {
+        at_unix_ms: 1_795_662_604_000,
+        pool: "p&q".to_owned(),
+        state: "down",
+        reason: "checks_failed",
+        count: 280,
+        targets: vec!["a<1>".to_owned(), "b".to_owned(), "c".to_owned(), "d".to_owned()],
+        check: Some("connect refused".to_owned()),
+    }];
+    let limit = |limit, of: &str, now, most| LimitView { limit, of: of.to_owned(), now, most };
+    seen.view.limits = vec![
+        limit("descriptors", "", 970.0, 1000.0),
+        limit("clients", "<web>", 10.0, 1000.0),
+        limit("budget", "r", 0.2, 100.0),
+    ];
+    seen.view.certificates = vec![CertificateView {
+        listener: "<web>".to_owned(),
+        file: "edge.pem".to_owned(),
+        not_after_s: 1_795_662_724 + 2 * 86_400,
+    }];
+    let page = html(&seen, false, 7).replace('\u{a0}', " ");
+    for text in [
+        // How bad.
+        "<td class=\"n\" data-l=\"5xx\"><span class=\"bad\">2.0 %</span><small>0 %</small></td>",
+        "87.6 ms<small>33.0 ms</small>",
+        "listener &lt;web&gt;: 2.0 % of the requests of the last 10 s failed",
+        // Since when.
+        "03:10:04<small>2 min ago</small>",
+        "✖ down</span> a&lt;1&gt;, b, c and 277 more of p&amp;q<small>checks failed: connect refused</small>",
+        "since 03:10:04 (2 min)",
+        // Why.
+        "<small>10.0.0.1:80</small>",
+        "connect &lt;refused&gt;</span>, 2 s ago",
+        // What limits, and which certificates end.
+        "970 of 1,000 descriptors are in use",
+        "further attempts<small>left in the budget of r</small>",
+        "in 2 days</span><small>28 Nov 2026</small>",
+        "<title>✖ 1 down · &lt;t&gt;.star · weir</title>",
+    ] {
+        assert!(page.contains(text), "{text} is not in {page}");
+    }
+    assert!(page.find("descriptors are in use") < page.find("budget allows no"), "the worst first");
+}
+
+/// A few of many targets that are down are a warning; half of them are an outage.
+#[test]
+fn eight_of_three_hundred_are_not_as_red_as_all() {
+    let of = |down: usize| {
+        let mut seen = seen(
+            (0..300).map(|n| target(n, if (n as usize) < down { State::Down } else { State::Up })).collect(),
+        );
+        seen.view.listeners[0].recent.clear();
+        html(&seen, false, 7).replace('\u{a0}', " ")
+    };
+    let (few, all) = (of(8), of(300));
+    assert!(few.contains("<span class=\"warn\">▲ 8 of 300 targets are not up</span>"), "{few}");
+    assert!(
+        few.contains("<p class=\"alarm warn\"><strong>▲</strong> p&amp;q: 8 of 300 targets are down</p>"),
+        "{few}"
+    );
+    assert!(
+        few.contains("%23b8790f") && all.contains("%23c02a2a"),
+        "the icon has the colour of the worst news"
+    );
+    assert!(all.contains("<span class=\"bad\">✖ 300 of 300 targets are not up</span>"), "{all}");
+    assert!(
+        all.contains("100 of 300 targets, the worst first; 200 more"),
+        "no table hides that there are more"
+    );
 }

@@ -1,7 +1,6 @@
 //! What a page shows: a view at one moment, and what is made of it once for all clients.
 
 use super::{Live, Parts};
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use weir_report::graph::Drawing;
@@ -10,13 +9,13 @@ use weir_serve::{Config, View};
 /// A view at one moment.
 pub(crate) struct TimedView {
     pub at: Instant,
+    /// The same, ms since 1970.
+    pub unix_ms: u64,
     pub view: View,
     pub file: String,
     pub config: Config,
     pub stalled: Vec<String>,
     pub drawing: Arc<Drawing>,
-    /// Attempts a second, by the balancer's node and the target's index, if there is an earlier view.
-    pub rates: BTreeMap<(u32, u32), f64>,
     /// By node the server that its only way leads to.
     pub ends: Arc<[u32]>,
     pub rendered: Rendered,
@@ -42,15 +41,9 @@ impl TimedView {
     }
 
     #[cfg(test)]
-    pub fn made(
-        view: View,
-        file: String,
-        config: Config,
-        drawing: Drawing,
-        rates: BTreeMap<(u32, u32), f64>,
-    ) -> TimedView {
+    pub fn made(view: View, file: String, config: Config, drawing: Drawing) -> TimedView {
         let (at, drawing, stalled, ends) = (Instant::now(), Arc::new(drawing), Vec::new(), [].into());
-        let rendered = Rendered::default();
-        TimedView { at, view, file, config, stalled, drawing, rates, ends, rendered }
+        let (rendered, unix_ms) = (Rendered::default(), 1_795_662_724_000);
+        TimedView { at, unix_ms, view, file, config, stalled, drawing, ends, rendered }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     interrupt::at_once();
     let plan = input::load_and(&args.file, Printed::Told)?;
     if args.serve {
-        let (point, _) = serve::check(&plan, false, args.file.verbosity.quiet)?;
+        let (point, _) = serve::check(&plan, false, &mut |hint| input::tell(&args.file, &hint))?;
         let dated = weir_serve::check_certificates(point).map_err(|wrong| Failure::Usage(lines(&wrong)))?;
         if !args.file.verbosity.quiet {
             warn(&dated);

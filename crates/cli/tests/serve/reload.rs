@@ -48,7 +48,7 @@ fn sighup_reads_the_file_again() {
     weir.signal(Signal::HUP);
     assert!(until(|| weir.get("/").body_text() == "two"), "{}", weir.err());
     // It is said once all threads have taken it over.
-    let said = || weir.err().contains("reload: generation 1: the same targets and listeners");
+    let said = || weir.err().contains("reload: generation 1: settings of respond");
     assert!(until(said), "{}", weir.err());
     weir.scratch.file("topology.star", "listen(\"127.0.0.1:0\", respond(20, \"three\"))\n");
     weir.signal(Signal::HUP);
@@ -283,4 +283,34 @@ fn a_predecessor_that_is_stopped_is_said() {
     old.ends();
     let new = Weir::with(&answers("new"), &["--control", &control, "--replace"], 1);
     assert_eq!(new.get("/").body_text(), "new");
+}
+
+/// A start prints what `weir check --serve` says of a file, and so does a reload.
+#[test]
+fn a_reload_prints_hints_as_a_start_does() {
+    let weir = Weir::new(&answers("one"));
+    let idle = "a = server(\"a\", addr = \"127.0.0.1:9\")\nlisten(\"127.0.0.1:0\", delay(5*ms, a), name = \"web\")\n";
+    let said = run(&["check", "--serve", &weir.scratch.file("other.star", idle)]);
+    let hint = said.err.lines().next().unwrap_or_default().to_owned();
+    assert!(!hint.is_empty(), "the file has a hint: {}", said.err);
+    weir.scratch.file("topology.star", idle);
+    weir.signal(Signal::HUP);
+    let hint = hint.replace("other.star", "topology.star");
+    let tail = hint.rsplit('/').next().unwrap_or_default().to_owned();
+    assert!(until(|| weir.err().contains(&tail)), "{tail}: {}", weir.err());
+}
+
+/// A pipe in the place of the file ends a reload at once, and the next one is served.
+#[test]
+fn a_pipe_in_place_of_the_file_holds_up_no_reload() {
+    let weir = Weir::new(&answers("one"));
+    let path = weir.scratch.path("topology.star");
+    std::fs::remove_file(&path).expect("it is there");
+    assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
+    weir.signal(Signal::HUP);
+    assert!(until(|| weir.err().contains("is not a regular file")), "{}", weir.err());
+    std::fs::remove_file(&path).expect("it is there");
+    weir.scratch.file("topology.star", answers("two"));
+    weir.signal(Signal::HUP);
+    assert!(until(|| weir.get("/").body_text() == "two"), "{}", weir.err());
 }

@@ -6,6 +6,7 @@ use crate::health::snapshot::Snapshot;
 use crate::metrics::Exposition;
 use crate::reload::overrides::{CannotSet, SetTarget};
 use crate::reload::reloader::{Config, NewTopology, ReloadError, Reloader};
+use crate::threads::generation::Generation;
 use crate::threads::process::Process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,6 +55,11 @@ impl Remote {
         &self.process
     }
 
+    /// The generation that is served.
+    pub(crate) fn current(&self) -> (Arc<Generation>, u64) {
+        self.reloader.current()
+    }
+
     /// The health of targets, for a successor.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.reloader.snapshot()
@@ -78,7 +84,7 @@ impl Remote {
     /// uses the last counts.
     pub fn scrape(&self, format: Exposition) -> Vec<u8> {
         let (current, lost) = self.reloader.current();
-        scrape::scrape(&self.process, &current, lost, format)
+        scrape::scrape(&self.process, &current, self.is_ready(), lost, format)
     }
 
     /// Reopens log files.

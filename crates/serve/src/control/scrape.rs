@@ -21,8 +21,14 @@ use weir_plan as plan;
 use weir_plan::serving::Role;
 use weir_policy::TargetId;
 
-/// All metrics. `lost`: lines of logs.
-pub(super) fn scrape(process: &Process, generation: &Generation, lost: u64, format: Exposition) -> Vec<u8> {
+/// All metrics. `ready`: what `/ready` says; `lost`: lines of logs.
+pub(super) fn scrape(
+    process: &Process,
+    generation: &Generation,
+    ready: bool,
+    lost: u64,
+    format: Exposition,
+) -> Vec<u8> {
     // Its content is valid after every step.
     let mut said = process.metrics.said.lock().unwrap_or_else(PoisonError::into_inner);
     let answers = process.ask_all(|lp| Arc::new(gather(lp)));
@@ -33,7 +39,12 @@ pub(super) fn scrape(process: &Process, generation: &Generation, lost: u64, form
     let mut own = Samples::default();
     process.metrics.gather(&mut own);
     own.add(Of::LogLinesLost, [], lost);
+    own.add(Of::Ready, [], u64::from(ready));
     for conf in generation.confs.values() {
+        if let Some(most) = conf.admission.most() {
+            let listener: Arc<str> = conf.name.as_str().into();
+            own.add(Of::ConnectionsLimit, [(&listener).into()], most as u64);
+        }
         for (file, not_after_s) in conf.tls.iter().flat_map(|server| server.not_after()) {
             let [listener, file]: [Arc<str>; 2] = [conf.name.as_str().into(), file.into()];
             own.add(Of::TlsNotAfter, [(&listener).into(), (&file).into()], not_after_s);

@@ -21,7 +21,7 @@ pub(super) async fn refuse(core: &Core, client: &ClientEnd, request: &Request, s
     let text = error_page(status, None);
     let listener = &client.session().listener;
     let answer = HeadAnswer { status, limit: None, sent: text.len() };
-    listener.counts.refused(Some(request.method()), request.version(), &answer);
+    listener.counts.refused(Some(request.method()), request.version(), &answer, core.recent());
     if let Some(log) = &listener.log {
         log.refused(client.session().client(), request, &answer);
     }

@@ -138,7 +138,7 @@ fn log(ex: &Exchange, line: &Line) {
     }
     let (received, took_ns) = (ex.body.borrow().received, now_ns.saturating_sub(ex.begun_ns));
     let Line { status, failure, limit, sent, .. } = *line;
-    let ended = ExchangeOutcome { status, failure, limit, received, sent, took_ns };
+    let ended = ExchangeOutcome { status, failure, limit, received, sent, took_ns, now_ns };
     ex.listener().counts.exchanged(ex.request.method(), ex.version(), &ended);
     // Health checks and foreign requests do not belong to a run.
     if let (Some(run), RunRequest { ordinal, selected, sender: Some(_) }) =

@@ -190,6 +190,18 @@ impl Blueprint {
         }
     }
 
+    /// The address of the server or listener that a node's only way leads to; `None`: it is built in, or ways part.
+    pub fn address(&self, mut id: NodeId) -> Option<String> {
+        loop {
+            match (self.spec(id), self.point.nodes[id as usize].to) {
+                (Spec::Server { addr, .. }, _) => return addr.clone(),
+                (Spec::Listen(listen), _) => return Some(listen.addr.clone()),
+                (_, Edge::Node(next)) => id = next,
+                _ => return None,
+            }
+        }
+    }
+
     /// The name by which a target is hashed: the address of the first server or listener on its way, otherwise that
     /// server's name.
     pub fn hash_name(&self, mut id: NodeId) -> String {

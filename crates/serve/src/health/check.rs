@@ -8,18 +8,81 @@ use crate::graph::Graph;
 use crate::graph::ends::{Checked, Ends};
 use crate::h1::client::probe;
 use crate::h2;
+use crate::metrics::CheckResult;
 use crate::nodes::{Node, cable};
 use crate::upstream::server::Server;
+use std::fmt;
 use std::future::poll_fn;
+use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::io::system::is_exhausted;
 use weir_net::io::timers::has_ended;
+use weir_plan::duration::show_ns;
 use weir_plan::{HealthCheck, OriginProtocol, TlsClient};
 
-/// This process has no descriptor or port left for a check: that says nothing about the target.
-pub(crate) struct NothingLeft;
+/// Why a check has not passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CheckFailure {
+    /// The target's machine refused the connection.
+    Refused,
+    /// There was no answer in time, ns.
+    Timeout(u64),
+    /// An answer with a status that does not pass.
+    Status(u16),
+    /// No connection for another reason, in the system's words.
+    NoConnection(String),
+    /// No TLS.
+    NoTls,
+    /// The connection ended without an answer, or with one that is no HTTP.
+    NoAnswer,
+    /// A queue before the target is full, or a modelled fault lies there.
+    NotReached,
+    /// This process has no descriptor or port left for a check: that says nothing about the target.
+    NothingLeft,
+}
+
+impl CheckFailure {
+    fn from_connect(e: &io::Error, timeout_ns: u64) -> CheckFailure {
+        match e.kind() {
+            _ if is_exhausted(e) => CheckFailure::NothingLeft,
+            io::ErrorKind::ConnectionRefused => CheckFailure::Refused,
+            io::ErrorKind::TimedOut => CheckFailure::Timeout(timeout_ns),
+            _ => {
+                let text = e.to_string();
+                let words = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
+                CheckFailure::NoConnection(words)
+            }
+        }
+    }
+
+    /// The value of the metric's label.
+    pub fn result(&self) -> CheckResult {
+        match self {
+            CheckFailure::Refused => CheckResult::Refused,
+            CheckFailure::Timeout(_) => CheckResult::Timeout,
+            CheckFailure::Status(_) => CheckResult::Status,
+            CheckFailure::NothingLeft => CheckResult::Skipped,
+            _ => CheckResult::Failed,
+        }
+    }
+}
+
+impl fmt::Display for CheckFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CheckFailure::Refused => f.write_str("connect refused"),
+            CheckFailure::Timeout(ns) => write!(f, "no answer within {}", show_ns(i128::from(*ns))),
+            CheckFailure::Status(status) => write!(f, "status {status}"),
+            CheckFailure::NoConnection(why) => write!(f, "cannot connect: {why}"),
+            CheckFailure::NoTls => f.write_str("no TLS"),
+            CheckFailure::NoAnswer => f.write_str("the connection ended without an answer"),
+            CheckFailure::NotReached => f.write_str("not reached: a queue or a fault before it"),
+            CheckFailure::NothingLeft => f.write_str("skipped: weir has no descriptor left"),
+        }
+    }
+}
 
 /// The check of one target.
 pub(crate) struct Question {
@@ -64,25 +127,34 @@ impl Question {
         }
     }
 
-    /// Whether the end behind a target passes, within its time.
-    pub async fn ask(&self, core: &Rc<Core>, graph: &Graph, ends: &Ends) -> Result<bool, NothingLeft> {
+    /// Checks the end behind a target, within its time.
+    pub async fn ask(&self, core: &Rc<Core>, graph: &Graph, ends: &Ends) -> Result<(), CheckFailure> {
         let mut limit = Some(core.timers.after(self.timeout_ns));
         let mut asking = std::pin::pin!(self.go(core, graph, ends));
         poll_fn(|cx| match asking.as_mut().poll(cx) {
-            Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Ok(false)),
+            Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(self.late())),
             polled => polled,
         })
         .await
     }
 
+    fn late(&self) -> CheckFailure {
+        CheckFailure::Timeout(self.timeout_ns)
+    }
+
+    /// The result of an answer with this status.
+    fn judge(&self, status: u16) -> Result<(), CheckFailure> {
+        if self.fits(status) { Ok(()) } else { Err(CheckFailure::Status(status)) }
+    }
+
     /// There and back: through links, queues and faults, as a request.
-    async fn go(&self, core: &Rc<Core>, graph: &Graph, ends: &Ends) -> Result<bool, NothingLeft> {
+    async fn go(&self, core: &Rc<Core>, graph: &Graph, ends: &Ends) -> Result<(), CheckFailure> {
         let (mut ctx, mut permits, mut cables) = (RequestContext::new(core.draw()), Vec::new(), Vec::new());
         for node in ends.way.iter().map(|id: &NodeId| graph.node(*id)) {
             match node {
                 Node::Queue(queue) => match queue.enter(core, |_| {}).await {
                     Ok(permit) => permits.push(permit),
-                    Err(_) => return Ok(false),
+                    Err(_) => return Err(CheckFailure::NotReached),
                 },
                 Node::Cable(cable) => {
                     cable::cross(core, cable.out(&mut ctx)).await;
@@ -90,48 +162,53 @@ impl Question {
                 }
                 Node::Faulty(faulty) => match faulty.check(core, &mut ctx).await {
                     Ok(true) => {}
-                    lies => return Ok(lies.is_ok()),
+                    Ok(false) => return Ok(()),
+                    Err(_) => return Err(CheckFailure::NotReached),
                 },
                 _ => {}
             }
         }
-        let passed = match ends.checked {
-            Checked::Alive => true,
-            Checked::Status(status) => status < 500 && self.fits(status),
+        let result = match ends.checked {
+            Checked::Alive => Ok(()),
+            Checked::Status(status) if status >= 500 => Err(CheckFailure::Status(status)),
+            Checked::Status(status) => self.judge(status),
             Checked::Server(id) => match graph.node(id) {
-                Node::Server(server) => self.connect_and_ask(core, server).await?,
-                _ => true,
+                Node::Server(server) => self.connect_and_ask(core, server).await,
+                _ => Ok(()),
             },
         };
+        if result == Err(CheckFailure::NothingLeft) {
+            return result;
+        }
         for cable in cables.into_iter().rev() {
             cable::cross(core, cable.back(&mut ctx)).await;
         }
-        Ok(passed)
+        result
     }
 
-    async fn connect_and_ask(&self, core: &Rc<Core>, server: &Server) -> Result<bool, NothingLeft> {
-        let socket = match server.connect_to_check(core, self.port).await {
-            Ok(socket) => socket,
-            Err(e) if is_exhausted(&e) => return Err(NothingLeft),
-            Err(_) => return Ok(false),
-        };
+    async fn connect_and_ask(&self, core: &Rc<Core>, server: &Server) -> Result<(), CheckFailure> {
+        let connected = server.connect_to_check(core, self.port).await;
+        let socket = connected.map_err(|e| CheckFailure::from_connect(&e, self.timeout_ns))?;
         // A service on another port may speak another version.
         let by_h2 = server.origin.protocol == OriginProtocol::H2 && self.port.is_none();
         let offers = if by_h2 { ["h2"] } else { ["http/1.1"] };
         let socket = match &server.tls {
-            Some(tls) => match tls.handshake(core, socket, &offers, Some(self.timeout_ns)).await {
-                Ok(socket) => socket,
-                Err(_) => return Ok(false),
-            },
+            Some(tls) => {
+                let shaken = tls.handshake(core, socket, &offers, Some(self.timeout_ns)).await;
+                shaken.map_err(|_| CheckFailure::NoTls)?
+            }
             None => socket,
         };
-        let Some(head) = &self.head else { return Ok(true) };
+        let Some(head) = &self.head else { return Ok(()) };
         if by_h2 {
             let status = h2::client::probe::ask(core, socket, head).await;
-            return Ok(status.is_some_and(|status| self.fits(status)));
+            return self.judge(status.ok_or(CheckFailure::NoAnswer)?);
         }
-        let answer = probe::ask(core, socket, head, self.is_head).await;
-        Ok(answer.is_some_and(|a| a.field(built_in::KIND).is_none() && self.fits(a.status())))
+        let answer = probe::ask(core, socket, head, self.is_head).await.ok_or(CheckFailure::NoAnswer)?;
+        if answer.field(built_in::KIND).is_some() {
+            return Err(CheckFailure::Status(answer.status()));
+        }
+        self.judge(answer.status())
     }
 }
 

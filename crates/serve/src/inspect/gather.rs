@@ -6,9 +6,9 @@ use crate::graph::Graph;
 use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::Ends;
 use crate::graph::identity::inside;
-use crate::health::monitor::Monitor;
+use crate::health::monitor::{Event, Monitor, TargetPast};
 use crate::health::overrides::ByHand;
-use crate::metrics::TargetCounts;
+use crate::metrics::{BriefCounts, RecentCounts, TargetCounts};
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
 use crate::transport::listener::{Entry, Listener};
@@ -28,6 +28,9 @@ pub(super) struct ThreadView {
     pub attempts: Vec<(Id, Vec<Attempts>)>,
     /// Clients that it serves.
     pub clients: usize,
+    /// The last minutes, by the listener's name and by balancer.
+    pub listeners: Vec<(Arc<str>, [RecentCounts; 2])>,
+    pub recent: Vec<(Id, [RecentCounts; 2])>,
     /// The part that only the owner knows.
     pub of_owner: Option<OwnerReport>,
 }
@@ -38,6 +41,7 @@ pub(super) struct Attempts {
     pub target: TargetId,
     pub begun: u64,
     pub failed: u64,
+    pub brief: BriefCounts,
 }
 
 /// A target as the thread sees it.
@@ -53,9 +57,12 @@ pub(super) struct TargetReport {
 pub(super) struct OwnerReport {
     /// The topology it serves; all numbers of nodes belong to it.
     pub plan: Arc<Blueprint>,
-    pub now_ns: u64,
     pub pools: Vec<PoolHealth>,
     pub queues: Vec<(NodeId, u32, u64)>,
+    /// The last changes of targets.
+    pub events: Vec<Event>,
+    /// The time of all of it, ns.
+    pub now_ns: u64,
     pub listeners: Vec<ListenerReport>,
 }
 
@@ -94,6 +101,9 @@ pub(super) struct TargetHealth {
     pub against: Vec<Reason>,
     /// Requests in flight over all loops, if they are limited.
     pub inside: Option<u32>,
+    /// The address at the end of its only way.
+    pub addr: Option<String>,
+    pub past: TargetPast,
 }
 
 fn balancers(graph: &Graph) -> impl Iterator<Item = &Rc<Lb>> {
@@ -109,13 +119,14 @@ pub(super) fn of_loop(graph: &Graph, now_ns: u64) -> ThreadView {
         let counted = (0..).map(TargetId).zip(&lb.counts.targets);
         let of_target = |(index, counts): (TargetId, &Rc<TargetCounts>)| {
             let (begun, failed) = counts.attempts();
-            Attempts { target: index, begun, failed }
+            Attempts { target: index, begun, failed, brief: counts.brief.counts(now_ns) }
         };
         (lb.id, counted.map(of_target).collect())
     };
     ThreadView {
         pools: mine.map(|lb| (lb.id, targets(lb, now_ns))).collect(),
         attempts: balancers(graph).map(attempts).collect(),
+        recent: balancers(graph).map(|lb| (lb.id, lb.counts.pool.recent.counts(now_ns))).collect(),
         ..ThreadView::default()
     }
 }
@@ -165,15 +176,16 @@ pub(super) fn of_owner(
         pools,
         queues: (0..plan.point.nodes.len() as NodeId).filter_map(queue).collect(),
         listeners: all.filter_map(listener).collect(),
-        plan: plan.clone(),
+        events: monitor.events(),
         now_ns: monitor.core.now(),
+        plan: plan.clone(),
     }
 }
 
 fn of_pool(plan: &Blueprint, lb: &Lb, monitor: &Monitor) -> Option<PoolHealth> {
     let at = |index: TargetId| lb.targets.get(index.index()).copied().flatten();
     let (pool, by_hand) = (label(&plan.point, lb.node), monitor.by_hand());
-    monitor.look(lb.id, |health, names, weights| {
+    monitor.look(lb.id, |health, names, weights, pasts| {
         let target = |index: TargetId| {
             let name = names.get(index.index())?.clone();
             Some(TargetHealth {
@@ -188,6 +200,8 @@ fn of_pool(plan: &Blueprint, lb: &Lb, monitor: &Monitor) -> Option<PoolHealth> {
                 admin: health.admin(index),
                 against: health.against(index).collect(),
                 inside: lb.semaphore.as_ref().map(|semaphore| semaphore.inside(index.0)),
+                addr: plan.address(at(index)?),
+                past: pasts.get(index.index()).cloned().unwrap_or_default(),
             })
         };
         let (of, eligible) = health.count();

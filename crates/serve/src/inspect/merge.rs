@@ -3,13 +3,19 @@
 use super::gather::{
     ListenerReport, OwnerReport, PoolHealth, TargetHealth, TargetReport, ThreadView, concurrency,
 };
-use super::view::{ListenerView, LoopView, OnLoop, PoolView, QueueView, State, TargetView, View};
+use super::view::{
+    CheckView, EventView, ListenerView, LoopView, OnLoop, PoolView, QueueView, RecentView, State, TargetView,
+    View,
+};
 use super::words;
 use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
+use crate::health::monitor::{Event, TargetPast};
+use crate::metrics::{BriefCounts, CheckResult, LabelValue, RecentCounts, now_unix_ms};
 use crate::nodes::Id;
 use crate::threads::watchdog;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use weir_plan::{Lb, Scope, Spec, label};
 use weir_policy::TargetId;
 use weir_policy::eligibility::Admin;
@@ -19,7 +25,33 @@ use weir_policy::eligibility::Admin;
 struct OnLoops<'a> {
     targets: BTreeMap<(Id, TargetId), Vec<(u32, &'a TargetReport)>>,
     /// Attempts so far, and failed ones, over all threads.
-    attempts: BTreeMap<(Id, TargetId), (u64, u64)>,
+    attempts: BTreeMap<(Id, TargetId), (u64, u64, BriefCounts)>,
+    /// The last minutes, by balancer and by listener.
+    pools: BTreeMap<Id, [RecentCounts; 2]>,
+    listeners: BTreeMap<&'a str, [RecentCounts; 2]>,
+}
+
+/// Adds what a thread has counted.
+fn add<K: Ord>(all: &mut BTreeMap<K, [RecentCounts; 2]>, key: K, more: &[RecentCounts; 2]) {
+    match all.entry(key) {
+        Entry::Vacant(place) => {
+            place.insert(more.clone());
+        }
+        Entry::Occupied(mut place) => {
+            place.get_mut().iter_mut().zip(more).for_each(|(sum, more)| sum.add(more));
+        }
+    }
+}
+
+fn recent(counts: Option<&[RecentCounts; 2]>) -> Vec<RecentView> {
+    let view = |counts: &RecentCounts| RecentView {
+        seconds: counts.over_s,
+        rate_per_s: counts.per_s(),
+        share_5xx: counts.failed_share(),
+        p50_ms: counts.quantile_s(0.5).map(|s| s * 1e3),
+        p99_ms: counts.quantile_s(0.99).map(|s| s * 1e3),
+    };
+    counts.into_iter().flatten().map(view).collect()
 }
 
 /// The view; the owner's answer is the last. `carried`: the load of each loop.
@@ -49,16 +81,29 @@ pub(super) fn view(said: Vec<Option<ThreadView>>, carried: &[usize], by_loop: bo
         for (id, targets) in said.iter().flat_map(|said| &said.attempts) {
             for of_thread in targets {
                 let all = on_loops.attempts.entry((*id, of_thread.target)).or_default();
-                *all = (all.0 + of_thread.begun, all.1 + of_thread.failed);
+                (all.0, all.1) = (all.0 + of_thread.begun, all.1 + of_thread.failed);
+                all.2.add(&of_thread.brief);
             }
         }
+        for (id, counts) in said.iter().flat_map(|said| &said.recent) {
+            add(&mut on_loops.pools, *id, counts);
+        }
+        for (name, counts) in said.iter().flat_map(|said| &said.listeners) {
+            add(&mut on_loops.listeners, &**name, counts);
+        }
     }
+    let instants = Instants::new(owned.now_ns);
     let plan = &*owned.plan;
     View {
         point: Some(plan.point.clone()),
         generation: plan.epoch,
-        listeners: owned.listeners.iter().map(|said| listener(plan, said)).collect(),
-        pools: owned.pools.iter().filter_map(|health| pool(owned, health, &on_loops, by_loop)).collect(),
+        listeners: owned.listeners.iter().map(|said| listener(plan, said, &on_loops)).collect(),
+        pools: owned
+            .pools
+            .iter()
+            .filter_map(|health| pool(owned, health, &on_loops, instants, by_loop))
+            .collect(),
+        events: owned.events.iter().rev().map(|one| event(one, instants)).collect(),
         queues: owned
             .queues
             .iter()
@@ -68,11 +113,44 @@ pub(super) fn view(said: Vec<Option<ThreadView>>, carried: &[usize], by_loop: bo
     }
 }
 
-fn listener(plan: &Blueprint, said: &ListenerReport) -> ListenerView {
+/// The instants of what threads say, ms since 1970.
+#[derive(Clone, Copy)]
+struct Instants {
+    now_ns: u64,
+    now_unix_ms: u64,
+}
+
+impl Instants {
+    fn new(now_ns: u64) -> Instants {
+        Instants { now_ns, now_unix_ms: now_unix_ms() }
+    }
+
+    fn unix_ms(self, at_ns: u64) -> u64 {
+        self.now_unix_ms.saturating_sub(self.now_ns.saturating_sub(at_ns) / 1_000_000)
+    }
+}
+
+fn event(of: &Event, instants: Instants) -> EventView {
+    let Event { at_ns, pool, state, reason, count, targets, check } = of.clone();
+    EventView { at_unix_ms: instants.unix_ms(at_ns), pool, state, reason, count, targets, check }
+}
+
+fn checked(past: &TargetPast, instants: Instants) -> Option<CheckView> {
+    let (at_ns, result) = past.last_check.as_ref()?;
+    Some(CheckView {
+        at_unix_ms: instants.unix_ms(*at_ns),
+        result: result.as_ref().map_or_else(|why| why.result(), |()| CheckResult::Passed).name(),
+        words: result.as_ref().map_or_else(ToString::to_string, |()| "passed".to_owned()),
+    })
+}
+
+fn listener(plan: &Blueprint, said: &ListenerReport, on_loops: &OnLoops<'_>) -> ListenerView {
+    let name = label(&plan.point, said.node);
     let free = said.port.and_then(|port| Some(format!("{}:{port}", said.addr.strip_suffix(":0")?)));
     ListenerView {
         node: said.node,
-        name: label(&plan.point, said.node),
+        recent: recent(on_loops.listeners.get(name.as_str())),
+        name,
         addr: free.unwrap_or_else(|| said.addr.clone()),
         connections: said.connections,
         has_target: said.has_target,
@@ -84,7 +162,13 @@ fn queue(plan: &Blueprint, node: NodeId, inside: u32, waiting: u64) -> QueueView
     QueueView { node, name, inside, concurrency: concurrency(plan, node), waiting }
 }
 
-fn pool(owned: &OwnerReport, health: &PoolHealth, on_loops: &OnLoops<'_>, by_loop: bool) -> Option<PoolView> {
+fn pool(
+    owned: &OwnerReport,
+    health: &PoolHealth,
+    on_loops: &OnLoops<'_>,
+    instants: Instants,
+    by_loop: bool,
+) -> Option<PoolView> {
     let plan = &*owned.plan;
     let Spec::Lb(lb) = plan.spec(health.node) else { return None };
     let target = |known: &TargetHealth| {
@@ -92,8 +176,13 @@ fn pool(owned: &OwnerReport, health: &PoolHealth, on_loops: &OnLoops<'_>, by_loo
         let of_loops = on_loops.targets.get(&key).map(Vec::as_slice).unwrap_or_default();
         let attempts = on_loops.attempts.get(&key);
         TargetView {
-            attempts: attempts.map(|(begun, _)| *begun),
-            failed: attempts.map(|(_, failed)| *failed),
+            attempts: attempts.map(|(begun, ..)| *begun),
+            failed: attempts.map(|(_, failed, _)| *failed),
+            rate_per_s: attempts.map(|(.., brief)| brief.per_s()),
+            share_5xx: attempts.and_then(|(.., brief)| brief.failed_share()),
+            mean_ms: attempts.and_then(|(.., brief)| brief.mean_ms()),
+            since_unix_ms: known.past.since_unix_ms,
+            last_check: checked(&known.past, instants),
             ..target(lb, known, owned.now_ns, health.is_ignored, of_loops, by_loop)
         }
     };
@@ -106,6 +195,7 @@ fn pool(owned: &OwnerReport, health: &PoolHealth, on_loops: &OnLoops<'_>, by_loo
         of: health.of,
         panic: health.is_ignored,
         waiting: health.waiting,
+        recent: recent(on_loops.pools.get(&health.id)),
         targets: health.targets.iter().map(target).collect(),
     })
 }
@@ -137,6 +227,9 @@ fn target(
         index: known.index.0,
         node: known.node,
         name: known.name.clone(),
+        addr: known.addr.clone(),
+        since_unix_ms: None,
+        last_check: None,
         state,
         picked: known.may_be_picked && known.weight > 0.0,
         why,
@@ -155,6 +248,9 @@ fn target(
         estimate_ms: (!estimates.is_empty()).then(mean),
         attempts: None,
         failed: None,
+        rate_per_s: None,
+        share_5xx: None,
+        mean_ms: None,
         loops: if by_loop { of_loops.iter().map(on_loop).collect() } else { Vec::new() },
     }
 }
@@ -223,6 +319,8 @@ mod tests {
             by_hand: ByHand::default(),
             against: Vec::new(),
             inside: None,
+            addr: None,
+            past: TargetPast::default(),
         }
     }
 

@@ -6,11 +6,15 @@
 //! threads that serve no client.
 
 mod gather;
+mod limits;
 mod merge;
 mod view;
 mod words;
 
-pub use view::{ListenerView, LoopView, OnLoop, PoolView, QueueView, State, TargetView, View};
+pub use view::{
+    CertificateView, CheckView, EventView, LimitView, ListenerView, LoopView, OnLoop, PoolView, QueueView,
+    RecentView, State, TargetView, View,
+};
 
 use crate::control::remote::Remote;
 use crate::threads::watchdog;
@@ -45,10 +49,20 @@ impl Remote {
                 said.of_owner = Some(gather::of_owner(&graph, monitor, listeners));
             }
             said.clients = lp.clients();
+            let now_ns = lp.core.now();
+            lp.state.metrics.each_listener(|counts| {
+                said.listeners.push((counts.name.clone(), counts.recent.counts(now_ns)));
+            });
             said
         });
         let carried: Vec<usize> = (0..process.loops() as usize).map(|n| process.carries(n)).collect();
-        View { draining: self.is_draining(), ..merge::view(said, &carried, by_loop) }
+        let (generation, _) = self.current();
+        View {
+            draining: self.is_draining(),
+            limits: limits::limits(process, &generation),
+            certificates: limits::certificates(&generation),
+            ..merge::view(said, &carried, by_loop)
+        }
     }
 
     /// Threads that have been stuck for more than a second, each in words; empty: healthy.
@@ -61,6 +75,11 @@ impl Remote {
             Some(format!("{name} has stood still for {:.1} s", for_ns as f64 / 1e9))
         };
         (0..=owner).filter_map(stands).collect()
+    }
+
+    /// The same as yes or no.
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.readiness(), Readiness::Ready(_))
     }
 
     /// Whether requests can be sent here.

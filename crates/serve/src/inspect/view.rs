@@ -24,6 +24,81 @@ pub struct View {
     pub queues: Vec<QueueView>,
     /// Event loops, by number.
     pub loops: Vec<LoopView>,
+    /// The last changes of targets, the newest first; many at once are one.
+    pub events: Vec<EventView>,
+    /// Limits, with what is used of them.
+    pub limits: Vec<LimitView>,
+    /// Certificates that listeners show, and when they end.
+    pub certificates: Vec<CertificateView>,
+}
+
+/// What happened over the last seconds or minutes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RecentView {
+    /// The stretch of time, s: 10 or 300; right after the start what there is of it.
+    pub seconds: u32,
+    /// Requests (of a balancer: attempts) that ended each second.
+    pub rate_per_s: f64,
+    /// The share of them that failed with a 5xx, or broke off by the fault of weir or an origin; `None`: there were none.
+    pub share_5xx: Option<f64>,
+    /// The time that half of them took at most, ms (of attempts: until the head of the answer).
+    pub p50_ms: Option<f64>,
+    /// The same for 99 of 100.
+    pub p99_ms: Option<f64>,
+}
+
+/// Targets of a balancer that came or went, alike and at about the same time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EventView {
+    /// When the first did, ms since 1970.
+    pub at_unix_ms: u64,
+    /// The balancer.
+    pub pool: String,
+    /// In a word: up, down, ejected.
+    pub state: &'static str,
+    /// Why, as metrics name it.
+    pub reason: &'static str,
+    /// The number of targets.
+    pub count: u32,
+    /// The first twenty of them.
+    pub targets: Vec<String>,
+    /// What the last check of the first saw, if that is why.
+    pub check: Option<String>,
+}
+
+/// A limit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LimitView {
+    /// What is limited: `clients`, `descriptors`, `budget`.
+    pub limit: &'static str,
+    /// Whose limit it is: a listener, a node; empty: the process's.
+    pub of: String,
+    /// How much is used; of a budget how much is left.
+    pub now: f64,
+    /// The limit; of a budget its reserve, beside what requests earn.
+    pub most: f64,
+}
+
+/// A certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CertificateView {
+    /// The listener that shows it.
+    pub listener: String,
+    /// The file that it was read from.
+    pub file: String,
+    /// Until when it is valid, s since 1970.
+    pub not_after_s: u64,
+}
+
+/// The last check of a target.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CheckView {
+    /// When it ended, ms since 1970.
+    pub at_unix_ms: u64,
+    /// As `weir_health_checks_total` names it: passed, refused, timeout, status, failed, skipped.
+    pub result: &'static str,
+    /// The same in words: `connect refused`.
+    pub words: String,
 }
 
 /// A listener.
@@ -39,6 +114,8 @@ pub struct ListenerView {
     pub connections: usize,
     /// Whether a request that enters here would find a target now.
     pub has_target: bool,
+    /// The last 10 s and the last 5 min.
+    pub recent: Vec<RecentView>,
 }
 
 /// A balancer.
@@ -60,6 +137,8 @@ pub struct PoolView {
     pub panic: bool,
     /// Requests that wait while all targets are full; `None`: they are not limited.
     pub waiting: Option<u64>,
+    /// The last 10 s and the last 5 min, of attempts at its targets.
+    pub recent: Vec<RecentView>,
     /// Its targets.
     pub targets: Vec<TargetView>,
 }
@@ -73,12 +152,18 @@ pub struct TargetView {
     pub node: u32,
     /// Its display name.
     pub name: String,
+    /// The address of the server at the end of its only way; `None`: a built-in one, or several.
+    pub addr: Option<String>,
     /// In one word.
     pub state: State,
     /// Whether new requests may be sent to it.
     pub picked: bool,
     /// Why it is not picked, or not like others: a sentence for each reason.
     pub why: Vec<String>,
+    /// Since when it may be picked, or may not, ms since 1970; `None`: since the start.
+    pub since_unix_ms: Option<u64>,
+    /// Its last check; `None`: it has none.
+    pub last_check: Option<CheckView>,
     /// Its state by hand: `up`, `drain`, `eject`; `file`: none.
     pub admin: &'static str,
     /// What is left of that state, s; `None`: it holds until it is taken back.
@@ -99,6 +184,12 @@ pub struct TargetView {
     pub attempts: Option<u64>,
     /// Failed attempts.
     pub failed: Option<u64>,
+    /// Attempts that ended, each second, over the last 10 s.
+    pub rate_per_s: Option<f64>,
+    /// The share of them that failed with a 5xx or broke off; `None`: there were none.
+    pub share_5xx: Option<f64>,
+    /// Their mean time to the head of the answer, ms.
+    pub mean_ms: Option<f64>,
     /// The same by loop, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub loops: Vec<OnLoop>,

@@ -1,14 +1,16 @@
 //! The lines on standard error: targets that go up and down, names that do not resolve, requests that failed.
 //!
 //! At most ten lines a second of each sort: however many requests fail, a target that went down is reported. The
-//! number of omitted lines comes with the next line, or after a second. That no client can be accepted is reported
+//! number of omitted lines comes with the next line, or after a second; changes of targets are summed instead
+//! ([`super::changes`]). That no client can be accepted is reported
 //! once in ten seconds, as long as it lasts. A thread of its own writes, so that no loop ever waits for a reader.
 
+use super::changes::{Sums, TargetChange};
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use weir_net::io::clock::Clock;
 use weir_net::io::system::{explain, remedy};
 use weir_plan::fixed::{ACCEPT_LOG_PAUSE_NS, ERROR_LOG_FINISH_NS, ERROR_LOG_QUEUE, ERROR_LOG_RATE_PER_S};
@@ -22,6 +24,8 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// A command to the writer.
 enum LogCommand {
     Line(String),
+    /// Changes of targets wait to be summed.
+    Sum,
     /// To be answered once everything before it is written.
     All(Sender<()>),
 }
@@ -34,6 +38,10 @@ pub(crate) struct ErrorLog {
     quiet: bool,
     news: Arc<Rate>,
     failures: Arc<Rate>,
+    /// Changes of targets that are reported one by one, and those that are to be summed. Only the owner of health and
+    /// the writer lock it, never a request.
+    changes: Rate,
+    sums: Arc<Mutex<Sums>>,
     /// When a failure to accept clients may be reported again.
     full_ns: AtomicU64,
 }
@@ -44,10 +52,32 @@ impl ErrorLog {
         let (out, said) = sync_channel(ERROR_LOG_QUEUE);
         let (news, failures) = (Arc::new(Rate::default()), Arc::new(Rate::default()));
         let rates = [news.clone(), failures.clone()];
+        let sums = Arc::<Mutex<Sums>>::default();
+        let summed = sums.clone();
         std::thread::Builder::new()
             .name("weir-errors".to_owned())
-            .spawn(move || write(&mut io::stderr(), &said, &rates))?;
-        Ok(ErrorLog { clock, out, quiet, news, failures, full_ns: AtomicU64::new(0) })
+            .spawn(move || write(&mut io::stderr(), &said, &rates, &summed))?;
+        let (changes, full_ns) = (Rate::default(), AtomicU64::new(0));
+        Ok(ErrorLog { clock, out, quiet, news, failures, changes, sums, full_ns })
+    }
+
+    /// Reports that a target is up or down: at once as long as these are few, otherwise in a sum.
+    pub fn target_changed(&self, change: &TargetChange<'_>) {
+        if self.quiet {
+            return;
+        }
+        let mut sums = locked(&self.sums);
+        // Behind a sum that waits, so that the last word of a target is the last line.
+        if sums.is_empty() && self.changes.admits(self.clock.now()).is_some() {
+            drop(sums);
+            if self.out.try_send(LogCommand::Line(change.line())).is_ok() {
+                return;
+            }
+            sums = locked(&self.sums);
+        }
+        sums.add(change, Instant::now());
+        // Without room for it the writer has lines left, and looks behind each of them.
+        let _ = self.out.try_send(LogCommand::Sum);
     }
 
     /// Reports a target or name, within the limit of lines.
@@ -121,28 +151,55 @@ fn lines(count: u64) -> String {
     format!("{count} line{}", if count == 1 { "" } else { "s" })
 }
 
+fn locked(sums: &Mutex<Sums>) -> MutexGuard<'_, Sums> {
+    // Its content is valid after every step.
+    sums.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Writes until all senders are gone. Without a reader the lines are lost.
-fn write(out: &mut impl Write, said: &Receiver<LogCommand>, rates: &[Arc<Rate>]) {
+fn write(out: &mut impl Write, said: &Receiver<LogCommand>, rates: &[Arc<Rate>], sums: &Mutex<Sums>) {
     let mut settled = true;
     loop {
-        let next = if settled {
-            said.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            said.recv_timeout(SETTLED)
+        let due = locked(sums).due_in(Instant::now());
+        let wait = if settled { due } else { Some(due.map_or(SETTLED, |due| due.min(SETTLED))) };
+        let next = match wait {
+            None => said.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(Duration::ZERO) => Err(RecvTimeoutError::Timeout),
+            Some(wait) => said.recv_timeout(wait),
         };
-        settled = true;
         match next {
             Ok(LogCommand::Line(line)) => {
                 settled = false;
                 let _ = writeln!(out, "weir: {line}");
             }
+            Ok(LogCommand::Sum) => {}
             Ok(LogCommand::All(tell)) => {
+                write_sums(out, sums);
                 say_left_out(out, rates);
                 let _ = tell.send(());
             }
-            Err(RecvTimeoutError::Timeout) => say_left_out(out, rates),
-            Err(RecvTimeoutError::Disconnected) => return say_left_out(out, rates),
+            Err(RecvTimeoutError::Timeout) => {
+                let is_due = locked(sums).due_in(Instant::now()).is_some_and(|due| due.is_zero());
+                if is_due {
+                    write_sums(out, sums);
+                } else {
+                    settled = true;
+                    say_left_out(out, rates);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                write_sums(out, sums);
+                return say_left_out(out, rates);
+            }
         }
+    }
+}
+
+fn write_sums(out: &mut impl Write, sums: &Mutex<Sums>) {
+    // Written without the lock: a reader may take its time.
+    let lines = locked(sums).take();
+    for line in lines {
+        let _ = writeln!(out, "weir: {line}");
     }
 }
 
@@ -203,7 +260,7 @@ mod tests {
         }
         drop(out);
         let mut text = Vec::new();
-        write(&mut text, &said, &[rate]);
+        write(&mut text, &said, &[rate], &Mutex::default());
         assert_eq!(String::from_utf8_lossy(&text), "weir: a\nweir: 1 line left out\nweir: b\n");
         assert_eq!(told.recv(), Ok(()));
     }

@@ -6,6 +6,7 @@
 //! room. `SIGUSR1` reopens files, so that they can be rotated. For whole lines and the count of lost ones see
 //! `out.rs`.
 
+mod changes;
 mod error_log;
 mod format;
 mod gather;
@@ -15,6 +16,7 @@ mod out;
 mod stamp;
 mod writer;
 
+pub(crate) use changes::TargetChange;
 pub(crate) use error_log::ErrorLog;
 pub(crate) use format::{Entry, escape};
 pub(crate) use history::History;

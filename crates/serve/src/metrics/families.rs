@@ -69,6 +69,7 @@ macro_rules! families {
 families! {
     BuildInfo Info Most "weir_build_info" ["version"] "The version of weir.";
     ConfigGeneration Gauge Most "weir_config_generation" [] "The generation of the topology that is served: 0 at the start, one more with each reload that was applied and each hand-over.";
+    Ready Gauge Least "weir_ready" [] "Whether /ready says that requests can be sent here (1), or not (0).";
     ConfigReloads Counter Sum "weir_config_reloads_total" ["result"] "Reloads, by result.";
 
     Requests Counter Sum "weir_requests_total" ["listener", "method", "code", "protocol"] "Finished requests, each once, by the status that the client saw: 499 if its answer was incomplete, none if there was no head of an answer, other above 599.";
@@ -77,6 +78,7 @@ families! {
     RequestDuration Histogram Sum "weir_request_duration_seconds" ["listener"] "Time from the head of a request to the end of its exchange; 0 if the request was answered for its head alone.";
     RequestsInFlight Gauge Sum "weir_requests_in_flight" ["listener"] "Requests in flight.";
     Connections Gauge Sum "weir_connections" ["listener", "state"] "Client connections; an idle one has had its answers and sends no request.";
+    ConnectionsLimit Gauge Least "weir_connections_limit" ["listener"] "How many clients may be connected: max_clients of the listener, or what all listeners without it have in common.";
     ConnectionsAccepted Counter Sum "weir_connections_accepted_total" ["listener"] "Client connections accepted.";
     ConnectionsClosed Counter Sum "weir_connections_closed_total" ["listener", "reason"] "Client connections closed, by reason.";
     LimitReached Counter Sum "weir_limit_reached_total" ["limit"] "How often a client had to wait or was turned away, or a request ended, at a limit of the process, of a listener or of a server.";
@@ -108,9 +110,10 @@ families! {
     Limited Counter Sum "weir_limited_total" ["node"] "Requests that a rate limit rejected.";
 
     TargetEligible Gauge Least "weir_target_eligible" ["pool", "target"] "Whether health lets the target be picked (1) or not (0).";
+    TargetChanged Gauge Most "weir_target_changed_seconds" ["pool", "target"] "When the target last came or went, seconds since 1970; without a value it is as it was at the start.";
     TargetOut Counter Sum "weir_target_out_seconds_total" ["pool", "target", "reason"] "Time during which the target was not eligible, by reason.";
     Ejections Counter Sum "weir_ejections_total" ["pool", "target", "reason"] "Ejections after failures, by reason.";
-    HealthChecks Counter Sum "weir_health_checks_total" ["pool", "target", "result"] "Finished health checks, by result; skipped if weir itself had no descriptor left.";
+    HealthChecks Counter Sum "weir_health_checks_total" ["pool", "target", "result"] "Finished health checks, by result: passed, refused (no connection), timeout, status (one that does not pass), failed (otherwise); skipped if weir itself had no descriptor left.";
     Panic Gauge Most "weir_panic" ["pool"] "Whether so few targets are eligible that health is ignored (1) or not (0).";
     Targets Gauge Sum "weir_targets" ["pool", "state"] "Targets by state.";
 

@@ -11,6 +11,13 @@ values! {
     /// The result of a health check.
     CheckResult {
         Passed "passed",
+        /// The connection was refused.
+        Refused "refused",
+        /// There was no answer in time.
+        Timeout "timeout",
+        /// The answer's status does not pass.
+        Status "status",
+        /// It failed in another way: no TLS, no way to the target, no valid answer.
         Failed "failed",
         /// This process had no descriptor left for it.
         Skipped "skipped",

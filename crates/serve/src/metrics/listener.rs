@@ -2,6 +2,7 @@
 
 use super::counts::{Count, CountsBy, OutcomeLabel, Outcomes, Value, values};
 use super::histogram::Histogram;
+use super::recent::{Recent, is_failure};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -168,6 +169,8 @@ pub(crate) struct ExchangeOutcome {
     pub received: u64,
     pub sent: u64,
     pub took_ns: u64,
+    /// When it ended.
+    pub now_ns: u64,
 }
 
 /// An answer of weir to a request's head alone.
@@ -188,6 +191,8 @@ pub(crate) struct ListenerCounts {
     requests: [OnceCell<Box<Codes>>; Method::COUNT * Protocol::COUNT],
     pub errors: Outcomes,
     pub duration: Histogram,
+    /// The last minutes.
+    pub recent: Recent,
     pub in_flight: Count,
     /// Requests that a panic ended.
     pub panics: Count,
@@ -215,10 +220,11 @@ impl ListenerCounts {
     }
 
     /// Counts a request that was answered for its head alone: it was never in flight.
-    pub fn refused(&self, request: Option<&[u8]>, version: Version, answer: &HeadAnswer) {
+    pub fn refused(&self, request: Option<&[u8]>, version: Version, answer: &HeadAnswer, now_ns: u64) {
         let HeadAnswer { status, limit, sent } = *answer;
         let failure = Some(Kind::BadRequest);
-        let ended = ExchangeOutcome { status, failure, limit, received: 0, sent: sent as u64, took_ns: 0 };
+        let sent = sent as u64;
+        let ended = ExchangeOutcome { status, failure, limit, received: 0, sent, took_ns: 0, now_ns };
         self.count(
             request.map_or(Method::Other, Method::from_bytes),
             Protocol::from_version(version),
@@ -238,6 +244,8 @@ impl ListenerCounts {
             self.limits.one(limit);
         }
         self.duration.observe(ended.took_ns);
+        self.recent.ended(ended.now_ns, is_failure(ended.status, ended.failure));
+        self.recent.took(ended.now_ns, ended.took_ns);
         self.received.add(ended.received);
         self.sent.add(ended.sent);
     }
@@ -284,12 +292,13 @@ mod tests {
             received: 1,
             sent: 2,
             took_ns: 5,
+            now_ns: 9,
         };
         counts.in_flight.add(3);
         counts.exchanged(b"GET", Version::H11, &of(200, None));
         counts.exchanged(b"BREW", Version::H2, &of(0, Some(Kind::Reset)));
         counts.exchanged(b"GET", Version::H11, &of(999, None));
-        counts.refused(None, Version::H11, &HeadAnswer { status: 400, limit: None, sent: 7 });
+        counts.refused(None, Version::H11, &HeadAnswer { status: 400, limit: None, sent: 7 }, 9);
         let all: Vec<_> = counts.each_request().collect();
         assert_eq!(
             all,

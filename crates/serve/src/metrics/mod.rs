@@ -17,6 +17,7 @@ mod node;
 mod pool;
 mod process;
 mod protobuf;
+mod recent;
 pub(crate) mod sample;
 pub(crate) mod text;
 mod upstream;
@@ -30,6 +31,8 @@ pub(crate) use node::{Counting, Denied, NodeCounts, Rejected, Won};
 pub(crate) use pool::{LbCounts, PoolCounts, TargetCounts};
 pub(crate) use process::ProcessMetrics;
 pub(crate) use process::Reload;
+pub(crate) use process::{descriptors, now_unix_ms};
+pub(crate) use recent::{BriefCounts, RecentCounts};
 pub(crate) use sample::Samples;
 pub use text::Exposition;
 pub(crate) use upstream::{ConnectionCounts, Ending, OpenConnection};
@@ -161,7 +164,7 @@ mod tests {
         let (one, other) = (metrics.pool("p", &["a".into(), "b".into()]), metrics.pool("p", &["b".into()]));
         one.begins(TargetId(1));
         other.begins(TargetId(0));
-        other.ended(TargetId(0), None);
+        other.ended(0, TargetId(0), None);
         assert_eq!((one.targets[1].in_flight(), one.targets[1].ended.sum()), (1, 1));
         // No target is counted twice, and a number without a target counts nowhere.
         one.begins(TargetId(7));

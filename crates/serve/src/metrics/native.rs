@@ -58,7 +58,7 @@ impl Native {
 
 /// The bucket of a time; times above all are in the last.
 #[inline]
-fn place(ns: u64) -> usize {
+pub(super) fn place(ns: u64) -> usize {
     let units = ((u128::from(ns) * UNIT) >> 64) as u64;
     let zeros = units.leading_zeros() as usize;
     if zeros >= u64::BITS as usize - FIRST {

@@ -5,6 +5,7 @@
 
 use super::counts::{Count, OutcomeLabel, Outcomes};
 use super::histogram::Histogram;
+use super::recent::{Brief, Recent, is_failure};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub(crate) struct PoolCounts {
     pub label: Arc<str>,
     /// From the pick to the head of the answer.
     pub duration: Histogram,
+    /// The last minutes.
+    pub recent: Recent,
     seen: ScrapeRound,
 }
 
@@ -25,6 +28,8 @@ pub(crate) struct TargetCounts {
     pub label: Arc<str>,
     begun: Count,
     pub ended: Outcomes,
+    /// The last 10 s.
+    pub brief: Brief,
     seen: ScrapeRound,
 }
 
@@ -90,14 +95,21 @@ impl LbCounts {
 
     /// The head of its answer came after this time.
     #[inline]
-    pub fn headed(&self, ns: u64) {
+    pub fn headed(&self, now_ns: u64, target: TargetId, ns: u64) {
         self.pool.duration.observe(ns);
+        self.pool.recent.took(now_ns, ns);
+        if let Some(target) = self.targets.get(target.index()) {
+            target.brief.took(now_ns, ns);
+        }
     }
 
     /// The attempt is over.
     #[inline]
-    pub fn ended(&self, target: TargetId, outcome: Outcome) {
+    pub fn ended(&self, now_ns: u64, target: TargetId, outcome: Outcome) {
+        let failed = is_failure(0, outcome);
+        self.pool.recent.ended(now_ns, failed);
         if let Some(target) = self.targets.get(target.index()) {
+            target.brief.ended(now_ns, failed);
             target.ended.one(OutcomeLabel(outcome));
         }
     }

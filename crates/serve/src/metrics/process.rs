@@ -4,6 +4,7 @@ use super::families::Id;
 use super::sample::{Samples, Value};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The result of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,19 @@ impl ProcessMetrics {
             out.add(family, [], value);
         }
     }
+}
+
+/// The time, ms since 1970.
+pub(crate) fn now_unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// Descriptors that are open, and that may be; `None`: the system does not say.
+pub(crate) fn descriptors() -> Option<(u64, u64)> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current?;
+    // The folder that is being read is one of them.
+    let open = std::fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as u64;
+    Some((open, limit))
 }
 
 /// Reads `/proc`; missing figures are left out.

@@ -12,7 +12,7 @@ use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
 use crate::graph::draws::Draws;
 use crate::log::AccessLog;
-use crate::metrics::Reload as ReloadResult;
+use crate::metrics::{Reload as ReloadResult, now_unix_ms};
 use crate::threads::certificates::Certificates;
 use crate::threads::generation::{Conf, Generation, Reload};
 use crate::threads::mail::ToLoop;
@@ -26,7 +26,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use weir_plan::serving::Serving;
 use weir_plan::sticky;
 use weir_plan::{Point, Spec};
@@ -71,6 +71,8 @@ pub struct NewTopology {
     pub nodes: Vec<NodeId>,
     /// The plan's hash.
     pub plan: String,
+    /// Its hints and warnings, as `weir check --serve` words them; none where they are not wanted.
+    pub notes: Vec<String>,
 }
 
 /// The configuration that is served.
@@ -84,6 +86,8 @@ pub struct Config {
     pub at_unix_ms: u64,
     /// The result of the last reload: the changes, or the error.
     pub last_reload: Option<Result<String, ReloadError>>,
+    /// When the last reload ended, in ms since 1970.
+    pub last_reload_unix_ms: Option<u64>,
     /// Whether one was requested and is not done.
     pub reload_under_way: bool,
     /// Changes that only a new process can make, in words.
@@ -138,6 +142,7 @@ impl Reloader {
             plan: options.plan.clone(),
             at_unix_ms: now_unix_ms(),
             last_reload: None,
+            last_reload_unix_ms: None,
             reload_under_way: false,
             waits_for_hand_over: Vec::new(),
             warnings: state.current.certificates.warnings.clone(),
@@ -204,7 +209,9 @@ impl Reloader {
             });
             if let Err(wrong) = &result {
                 self.process.errors.urgent(|| format!("reload: {wrong}\nweir serves as before"));
-                lock(&self.config).last_reload = Some(Err(wrong.clone()));
+                let mut config = lock(&self.config);
+                config.last_reload = Some(Err(wrong.clone()));
+                config.last_reload_unix_ms = Some(now_unix_ms());
             }
             if let Some(source) = &self.options.source {
                 source.done(&result);
@@ -237,7 +244,7 @@ impl Reloader {
             (state.current.clone(), state.logs.clone(), state.next)
         };
         self.wait_for_room(&before)?;
-        let plan = next.plan.clone();
+        let (plan, notes) = (next.plan.clone(), next.notes.clone());
         let previous = PreviousListeners {
             confs: &before.confs,
             inner: &before.blueprint.inner,
@@ -250,7 +257,9 @@ impl Reloader {
         listeners::limit(&generation.confs);
         self.process.files.take(&bound.files);
         let epoch = generation.blueprint.epoch;
-        let mut sentence = format!("generation {epoch}: {}", changes::sentence(&before, &generation));
+        let is_same = lock(&self.config).plan == plan;
+        let mut sentence =
+            format!("generation {epoch}: {}", changes::sentence(&before, &generation, is_same));
         let silent = self.hand_out(&generation, bound.sockets);
         let warnings = generation.certificates.warnings.clone();
         *lock(&self.state) = State { current: generation, logs: bound.logs, next: bound.next };
@@ -262,12 +271,15 @@ impl Reloader {
             sentence.push_str("; one thread does not answer, and follows once it does");
         }
         self.process.errors.urgent(|| format!("reload: {sentence}"));
+        notes.iter().for_each(|note| self.process.errors.urgent(|| note.clone()));
         self.process.errors.warn(&warnings);
+        let at_unix_ms = now_unix_ms();
         *lock(&self.config) = Config {
             generation: epoch,
             plan,
-            at_unix_ms: now_unix_ms(),
+            at_unix_ms,
             last_reload: Some(Ok(sentence.clone())),
+            last_reload_unix_ms: Some(at_unix_ms),
             reload_under_way: false,
             waits_for_hand_over: bound.waits,
             warnings,
@@ -282,7 +294,7 @@ impl Reloader {
         previous: &PreviousListeners<'_>,
         next: NewTopology,
     ) -> Result<(Arc<Generation>, BoundListeners), ReloadError> {
-        let NewTopology { point, serving, nodes, plan: _ } = next;
+        let NewTopology { point, serving, nodes, plan: _, notes: _ } = next;
         let certificates = certificates(before, &point, &nodes)?;
         let wanted = ListenerSet { point: &point, nodes: &nodes, certificates: &certificates };
         let mut bound = listeners::open(&wanted, &self.options, Some(previous)).map_err(failed)?;
@@ -405,10 +417,6 @@ fn failed(wrong: impl fmt::Display) -> ReloadError {
 
 fn all_failed(wrong: &[impl fmt::Display]) -> ReloadError {
     ReloadError(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-}
-
-fn now_unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

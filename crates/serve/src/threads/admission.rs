@@ -47,6 +47,11 @@ impl Admission {
         Some(Place { own: self.clients.take_place()?, common })
     }
 
+    /// The number of clients that may be connected; `None`: it has no limit.
+    pub fn most(&self) -> Option<usize> {
+        self.clients.most().or_else(|| self.common.as_ref()?.most())
+    }
+
     /// The limit at which there is no room.
     pub fn limit(&self) -> Limit {
         match &self.common {

@@ -99,6 +99,11 @@ impl Clients {
         !self.0.said[usize::from(each)].swap(true, Ordering::Relaxed)
     }
 
+    /// The limit of clients; `None`: there is none.
+    pub fn most(&self) -> Option<usize> {
+        Some(self.0.most.load(Ordering::Relaxed)).filter(|most| *most != NOT_LIMITED)
+    }
+
     /// The number of connected clients.
     pub fn connected(&self) -> usize {
         self.0.connected.load(Ordering::Relaxed)

@@ -43,6 +43,16 @@ enum ListenAddress {
     Unix(PathBuf),
 }
 
+impl ListenAddress {
+    /// The port, if it is one of all addresses.
+    fn wildcard_port(&self) -> Option<u16> {
+        match self {
+            ListenAddress::Tcp(address) if address.ip().is_unspecified() => Some(address.port()),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -105,8 +115,12 @@ impl Inherited {
             Some(path) => Some(ListenAddress::Unix(path.into())),
             None => resolve(addr).ok().filter(|address| address.port() != 0).map(ListenAddress::Tcp),
         };
+        // `:80` says no version of IP: a parent's socket of either wildcard address is meant.
+        let any = wanted.as_ref().and_then(ListenAddress::wildcard_port).filter(|_| addr.starts_with(':'));
         let fits = |one: &InheritedSocket| {
-            one.written.as_deref() == Some(addr) || Some(&one.address) == wanted.as_ref()
+            one.written.as_deref() == Some(addr)
+                || Some(&one.address) == wanted.as_ref()
+                || (any.is_some() && one.address.wildcard_port() == any)
         };
         let mut given = GivenSockets::default();
         let mut all = self.given();
@@ -191,5 +205,16 @@ mod tests {
         }
         assert!(all.left().is_empty() && all.take_left().is_empty());
         assert_eq!(all.kept().len(), 1);
+    }
+
+    #[test]
+    fn a_port_alone_takes_either_wildcard() {
+        let all = Inherited::default();
+        let one = TcpListener::bind("0.0.0.0:0").expect("a port");
+        let port = one.local_addr().expect("its address").port();
+        all.add(one.into(), None).expect("it listens");
+        let take = |addr: &str| all.take(addr).expect("descriptors").sockets.len();
+        assert_eq!(take(&format!("[::]:{port}")), 0, "the file names the other version");
+        assert_eq!(take(&format!(":{port}")), 1);
     }
 }

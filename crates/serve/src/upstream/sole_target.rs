@@ -34,14 +34,15 @@ impl Server {
 
 impl InFlightCounter for SoleTarget {
     fn on_head(&self, ticket: Ticket) {
-        self.counts.headed(self.core.recent().saturating_sub(ticket.at_ns));
+        let now_ns = self.core.recent();
+        self.counts.headed(now_ns, ticket.target, now_ns.saturating_sub(ticket.at_ns));
     }
 
     fn on_completed(self: Rc<Self>, ticket: Ticket, end: Completion) {
-        self.counts.ended(ticket.target, end.outcome);
+        self.counts.ended(self.core.recent(), ticket.target, end.outcome);
     }
 
     fn on_cancelled(self: Rc<Self>, ticket: Ticket) {
-        self.counts.ended(ticket.target, Some(Kind::Cancelled));
+        self.counts.ended(self.core.recent(), ticket.target, Some(Kind::Cancelled));
     }
 }

@@ -11,6 +11,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 use support::{Mode, Origin, nobody, pause, serve, until};
+use weir_serve::Exposition;
 
 /// Requests on connections of their own until both loops have surely had some.
 const MANY: usize = 40;
@@ -68,6 +69,78 @@ fn checks_of_tcp_want_a_connection_and_no_target_is_503() {
     let a = Origin::listen("a", &dead.to_string());
     until("up", || x.bodies(MANY).iter().all(|b| b == "a"));
     drop(a);
+}
+
+/// Refused, timeout and status apart, in the view and in the metrics, with the time since when.
+#[test]
+fn what_the_last_check_saw_is_shown_and_counted() {
+    let (dead, late, wrong) = (nobody(), Origin::new("late"), Origin::new("wrong"));
+    late.answer_checks(Mode::Hold);
+    wrong.answer_checks(Mode::Status(418));
+    let x = serve(
+        &format!(
+            r#"x = lb.random([server("dead", addr="{dead}"), server("late", addr="{}"), server("wrong", addr="{}")], name="x", panic=0.0,
+                   health=health.http("/", interval="30ms", timeout="60ms", fall=1, expect="200"))"#,
+            late.addr, wrong.addr
+        ),
+        2,
+    );
+    until("all are down", || x.remote().view(false).pools[0].eligible == 0);
+    let view = x.remote().view(false);
+    let seen: Vec<(&str, &str, bool)> = view.pools[0]
+        .targets
+        .iter()
+        .map(|target| {
+            let check = target.last_check.as_ref().expect("it was checked");
+            (
+                check.result,
+                check.words.as_str(),
+                target.since_unix_ms.is_some_and(|at| at <= check.at_unix_ms + 1000),
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("refused", "connect refused", true),
+            ("timeout", "no answer within 60ms", true),
+            ("status", "status 418", true)
+        ]
+    );
+    assert_eq!(view.pools[0].targets[0].addr, Some(dead.to_string()));
+    assert_eq!(view.events.iter().map(|event| event.count).sum::<u32>(), 3, "{:?}", view.events);
+    assert!(view.events.iter().all(|event| event.pool == "x" && event.state == "down"), "{:?}", view.events);
+    let text = String::from_utf8_lossy(&x.remote().scrape(Exposition::Prometheus)).into_owned();
+    for line in [
+        "weir_ready 0",
+        "weir_health_checks_total{pool=\"x\",target=\"dead\",result=\"refused\"}",
+        "weir_health_checks_total{pool=\"x\",target=\"late\",result=\"timeout\"}",
+        "weir_health_checks_total{pool=\"x\",target=\"wrong\",result=\"status\"}",
+        "weir_target_changed_seconds{pool=\"x\",target=\"dead\"}",
+        "weir_connections_limit{listener=",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+}
+
+/// Requests of the last seconds are in the view of listener, balancer and target.
+#[test]
+fn the_last_seconds_are_in_the_view() {
+    let a = Origin::new("a");
+    let x = serve(&format!(r#"x = lb.random([server("a", addr="{}")], name="x")"#, a.addr), 2);
+    assert!((0..10).all(|_| x.get().status == 200));
+    a.answer(Mode::Status(503));
+    assert!((0..10).all(|_| x.get().status == 503));
+    until("all are counted", || x.remote().view(false).pools[0].targets[0].share_5xx == Some(0.5));
+    let view = x.remote().view(false);
+    for recent in [&view.listeners[0].recent, &view.pools[0].recent] {
+        assert_eq!(recent.iter().map(|one| one.seconds).collect::<Vec<_>>(), [10, 300]);
+        for one in recent {
+            assert!(one.rate_per_s > 0.0 && one.share_5xx == Some(0.5), "{one:?}");
+            assert!(one.p50_ms.is_some_and(|ms| ms > 0.0) && one.p99_ms >= one.p50_ms, "{one:?}");
+        }
+    }
+    assert!(view.pools[0].targets[0].mean_ms.is_some_and(|ms| ms > 0.0));
 }
 
 #[test]

@@ -263,7 +263,8 @@ impl RunningBalancer {
         let point = Arc::new(plan.points[0].clone());
         let serving = weir_plan::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
         let nodes = weir_plan::listeners(&point);
-        let next = NewTopology { point, serving: Arc::new(serving), nodes, plan: plan.hash };
+        let next =
+            NewTopology { point, serving: Arc::new(serving), nodes, plan: plan.hash, notes: Vec::new() };
         self.running.as_ref().expect("it runs").remote().serve_instead(next)
     }
 
@@ -303,7 +304,9 @@ impl RunningBalancer {
         point.lists[list as usize].retain(|_| !removed.contains(&at.next().expect("a number")));
         let serving = Arc::new(weir_plan::serving::serving(&point, false).expect("it can be served"));
         let (point, nodes) = (Arc::new(point), self.nodes.clone());
-        remote.serve_instead(NewTopology { point, serving, nodes, plan: String::new() }).expect("a reload");
+        remote
+            .serve_instead(NewTopology { point, serving, nodes, plan: String::new(), notes: Vec::new() })
+            .expect("a reload");
     }
 
     /// The bodies of `n` answers, each the name of an origin.

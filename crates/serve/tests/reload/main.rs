@@ -10,6 +10,7 @@ mod hand_over;
 mod keys;
 mod load;
 mod replaced;
+mod words;
 
 use load::{Client, file, server, servers, two_loops, under_load};
 use std::net::{TcpListener, TcpStream};

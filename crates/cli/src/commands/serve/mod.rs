@@ -3,14 +3,14 @@
 
 mod administered;
 mod args;
+mod file;
 mod supervised;
 mod upgrade;
 
 pub(crate) use args::Serve;
 
-use crate::args::File;
 use crate::failure::Failure;
-use crate::input;
+use file::FromFile;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::io::Write;
@@ -19,7 +19,7 @@ use upgrade::Upgrade;
 use weir_plan::Plan;
 use weir_plan::serving::{Serving, serving};
 use weir_plan::{NodeId, Point, Spec, listeners, with_inner};
-use weir_serve::{NewTopology, Predecessor, ReloadError, Remote, Running, Source, explain};
+use weir_serve::{NewTopology, Predecessor, Remote, Running, Source, explain};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     // First: a signal that arrives before anything is served is heeded after that.
@@ -27,8 +27,8 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     let upgrade = Arc::new(Upgrade::new(args));
     // A child would inherit these sockets.
     let given = supervised::inherited()?;
-    let source = FromFile { file: args.file(), inject: args.inject, listeners: args.listeners.clone() };
-    let NewTopology { point, serving, nodes: chosen, plan } = source.load()?;
+    let source = FromFile::new(args.file(), args.inject, args.listeners.clone());
+    let NewTopology { point, serving, nodes: chosen, plan, notes: _ } = source.load()?;
     let predecessor = predecessor(args)?;
     let inherited = predecessor.as_ref().map(|p| p.sockets.clone()).or_else(|| given.clone());
     if let (Some(predecessor), Some(given)) = (&predecessor, &given) {
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
         loops,
         quiet: args.verbosity.quiet,
         plan,
-        source: is_file.then(|| Arc::new(source.quietly()) as Arc<dyn Source>),
+        source: is_file.then(|| Arc::new(source) as Arc<dyn Source>),
         inherited,
         generation: predecessor.as_ref().map_or(0, |before| before.generation.saturating_add(1)),
         ..Default::default()
@@ -89,41 +89,6 @@ fn relieve(predecessor: Option<Predecessor>, running: &Running, admin: Option<&w
     supervised::relieves();
     // It may have exited meanwhile.
     let _ = predecessor.relieve(&running.remote());
-}
-
-/// The topology file of the command line, read now and whenever a reload is asked for.
-#[derive(Debug)]
-struct FromFile {
-    file: File,
-    inject: bool,
-    listeners: Vec<String>,
-}
-
-impl FromFile {
-    fn load(&self) -> Result<NewTopology, Failure> {
-        let plan = input::load(&self.file)?;
-        let (point, serving) = check(&plan, self.inject, self.file.verbosity.quiet)?;
-        let nodes = choose(point, &self.listeners)?;
-        let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
-        Ok(NewTopology { point, serving, nodes, plan: plan.hash.clone() })
-    }
-
-    /// The same without hints, which were given at the start.
-    fn quietly(mut self) -> FromFile {
-        self.file.verbosity.quiet = true;
-        self
-    }
-}
-
-impl Source for FromFile {
-    fn read(&self) -> Result<NewTopology, ReloadError> {
-        supervised::reloading();
-        self.load().map_err(|failure| ReloadError(failure.words()))
-    }
-
-    fn done(&self, result: &Result<String, ReloadError>) {
-        supervised::reloaded(result);
-    }
 }
 
 /// Why nothing is served: what the file names cannot be used, or the environment has failed.
@@ -204,8 +169,12 @@ fn obey_signals(
         .map_err(no_signals)
 }
 
-/// The one point of a plan, and what its nodes are when served. Hints go to standard error, unless `quiet`.
-pub(crate) fn check(plan: &Plan, inject: bool, quiet: bool) -> Result<(&Point, Serving), Failure> {
+/// The one point of a plan, and what its nodes are when served. Hints are given to `note`.
+pub(crate) fn check<'a>(
+    plan: &'a Plan,
+    inject: bool,
+    note: &mut dyn FnMut(String),
+) -> Result<(&'a Point, Serving), Failure> {
     let [point] = plan.points.as_slice() else {
         let swept = swept(plan);
         let example = swept.first().map_or(String::new(), |p| format!(", such as `-p {p}=...`"));
@@ -218,10 +187,7 @@ pub(crate) fn check(plan: &Plan, inject: bool, quiet: bool) -> Result<(&Point, S
     };
     match serving(point, inject) {
         Ok(serving) => {
-            let mut err = std::io::stderr().lock();
-            for note in serving.notes.iter().filter(|_| !quiet) {
-                let _ = writeln!(err, "{note}");
-            }
+            serving.notes.iter().for_each(|hint| note(hint.to_string()));
             Ok((point, serving))
         }
         Err(wrong) => {

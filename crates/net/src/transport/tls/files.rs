@@ -127,16 +127,22 @@ fn certificates(what: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, 
 
 fn private_key(path: &str) -> Result<PrivateKeyDer<'static>, CannotUse> {
     let bytes = read("key", path)?;
+    // The older form (RFC 1421) has the same labels as a plain key, and says so in a field.
+    if contains(&bytes, b"Proc-Type: 4,ENCRYPTED") {
+        return encrypted(path);
+    }
     match PrivateKeyDer::from_pem_slice(&bytes) {
         Ok(key) => Ok(key),
-        Err(PemError::NoItemsFound) if contains(&bytes, b"ENCRYPTED PRIVATE KEY") => {
-            wrong("key", path, "is encrypted; decrypt it with `openssl pkey -in KEY -out PLAIN`")
-        }
+        Err(PemError::NoItemsFound) if contains(&bytes, b"ENCRYPTED PRIVATE KEY") => encrypted(path),
         Err(PemError::NoItemsFound) => {
             wrong("key", path, "has no private key; it must be PEM, with `-----BEGIN PRIVATE KEY-----`")
         }
         Err(_) => wrong("key", path, "is damaged: its PEM cannot be read"),
     }
+}
+
+fn encrypted(path: &str) -> Result<PrivateKeyDer<'static>, CannotUse> {
+    wrong("key", path, "is encrypted; take it out with `openssl pkey -in KEY -out PLAIN`")
 }
 
 fn contains(bytes: &[u8], word: &[u8]) -> bool {
@@ -168,5 +174,24 @@ fn unreadable<T>(what: &str, path: &str, e: &std::io::Error) -> Result<T, Cannot
             wrong(what, path, "cannot be read: permission denied; let the user that weir runs as read it")
         }
         _ => wrong(what, path, format_args!("cannot be read: {e}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encrypted_key_is_called_encrypted() {
+        let path = std::env::temp_dir().join(format!("weir-encrypted-{}.pem", std::process::id()));
+        for text in [
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMA==\n-----END ENCRYPTED PRIVATE KEY-----\n",
+            "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A\n\nMA==\n-----END EC PRIVATE KEY-----\n",
+        ] {
+            std::fs::write(&path, text).expect("a temporary folder");
+            let why = private_key(&path.to_string_lossy()).expect_err("it cannot be read").to_string();
+            assert!(why.contains("is encrypted; take it out with"), "{why}");
+        }
+        std::fs::remove_file(&path).expect("it is there");
     }
 }

@@ -234,7 +234,7 @@ const TLS_ALERT: [u8; 7] = [0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x28];
 async fn refuse(core: &Core, conn: &Conn, status: u16, limit: Option<RequestLimit>) -> Disposition {
     let text = error_page(status, limit);
     let answer = HeadAnswer { status, limit, sent: text.len() };
-    conn.session.listener.counts.refused(None, Version::H11, &answer);
+    conn.session.listener.counts.refused(None, Version::H11, &answer, core.recent());
     if let Some(log) = &conn.session.listener.log {
         log.unreadable(conn.session.client(), conn.wire.borrow().input(), &answer);
     }

@@ -356,7 +356,7 @@ fn refuse(conn: &Conn, head: &[u8], refusal: Refusal, mut respond: SendResponse<
     let answer = HeadAnswer { status: refusal.status(), limit: None, sent: text.len() };
     let counts = &conn.session.listener.counts;
     counts.broke(refusal.0.name);
-    counts.refused(None, Version::H2, &answer);
+    counts.refused(None, Version::H2, &answer, conn.core.recent());
     if let Some(log) = &conn.session.listener.log {
         log.unreadable(conn.session.client(), head, &answer);
     }

@@ -1,5 +1,6 @@
 //! Counts of health, and how a scrape gets them.
 
+use super::super::check::CheckFailure;
 use super::{Monitor, Monitored};
 use crate::metrics::families::Id as Of;
 use crate::metrics::{CheckResult, Metrics, Samples, TargetHealth};
@@ -31,13 +32,12 @@ pub(super) fn settle(counts: &[TargetHealth], health: &Health, now_ns: u64, reas
 }
 
 impl Monitored {
-    /// A check has ended; `None`: without a result.
-    pub(super) fn checked(&self, target: TargetId, passed: Option<bool>) {
-        let result = match passed {
-            Some(true) => CheckResult::Passed,
-            Some(false) => CheckResult::Failed,
-            None => CheckResult::Skipped,
-        };
+    /// A check has ended.
+    pub(super) fn checked(&mut self, now_ns: u64, target: TargetId, result: &Result<(), CheckFailure>) {
+        if let Some(past) = self.pasts.get_mut(target.index()) {
+            past.last_check = Some((now_ns, result.clone()));
+        }
+        let result = result.as_ref().map_or_else(CheckFailure::result, |()| CheckResult::Passed);
         if let Some(target) = self.counts.get(target.index()) {
             target.counts.checks.one(result);
         }
@@ -54,10 +54,14 @@ impl Monitor {
             let pool = &own.counts.pool.label;
             settle(&lb.counts, &lb.health, now_ns, "unknown");
             let mut standing = BTreeMap::from(Health::STANDINGS.map(|state| (state, 0)));
-            for (target, counts) in TargetId::all(lb.health.len()).zip(&lb.counts) {
+            for ((target, counts), past) in TargetId::all(lb.health.len()).zip(&lb.counts).zip(&lb.pasts) {
                 if own.has_target(target) {
                     *standing.entry(lb.health.standing(target)).or_default() += 1;
                     counts.gather(lb.health.is_eligible(target), now_ns, round, out);
+                    if let Some(since_ms) = past.since_unix_ms {
+                        let of = [(&counts.pool).into(), (&counts.label).into()];
+                        out.add(Of::TargetChanged, of, since_ms as f64 / 1e3);
+                    }
                 }
             }
             for (state, count) in standing {

@@ -4,10 +4,13 @@
 //! publishes changes to all loops. Inner balancers report to outer ones whether any target is left; a plan's nodes
 //! come after all nodes behind them, so one pass in their order is enough.
 
+mod events;
 mod gather;
 
-use super::check::{NothingLeft, Question};
+use super::check::{CheckFailure, Question};
 use super::overrides::{ByHand, Overrides};
+pub(crate) use events::{Event, TargetPast};
+
 use crate::exchange::NodeId;
 use crate::graph::Graph;
 use crate::graph::blueprint::Blueprint;
@@ -16,6 +19,7 @@ use crate::log::ErrorLog;
 use crate::metrics::{Metrics, TargetHealth};
 use crate::nodes::lb::{HealthUpdate, Lb as Balancer, TargetFlags};
 use crate::nodes::{Id, Node};
+use events::Events;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -49,6 +53,8 @@ pub(crate) struct Monitor {
     token: u64,
     /// The settings by hand, by balancer and target, until they are revoked.
     overrides: RefCell<Overrides>,
+    /// The last changes of targets.
+    events: RefCell<Events>,
     notified: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -79,6 +85,8 @@ struct Monitored {
     weights: Vec<f64>,
     /// Their counters.
     counts: Vec<TargetHealth>,
+    /// Their pasts.
+    pasts: Vec<TargetPast>,
 }
 
 /// The state last published to the loops, and to the balancers outside.
@@ -109,6 +117,7 @@ impl Monitor {
             hears,
             token,
             overrides: RefCell::default(),
+            events: RefCell::default(),
             notified: Cell::new(false),
             waker: RefCell::default(),
         })
@@ -258,12 +267,12 @@ impl Monitor {
         self.core.runtime.spawn(async move {
             let Some(ends) = ends.get(target.index()) else { return };
             let graph = monitor.graph.borrow().clone();
-            let passed = question.ask(&monitor.core, &graph, ends).await;
+            let result = question.ask(&monitor.core, &graph, ends).await;
             monitor.change_one(lb, |now_ns, lb| {
-                lb.checked(target, passed.as_ref().ok().copied());
-                match passed {
-                    Ok(passed) => drop(lb.health.check_result(now_ns, target, passed)),
-                    Err(NothingLeft) => lb.health.check_said_nothing(now_ns, target),
+                lb.checked(now_ns, target, &result);
+                match result {
+                    Err(CheckFailure::NothingLeft) => lb.health.check_said_nothing(now_ns, target),
+                    result => drop(lb.health.check_result(now_ns, target, result.is_ok())),
                 }
             });
             monitor.notify();
@@ -298,9 +307,18 @@ impl Monitor {
         }
     }
 
-    /// Reads the health of a balancer's targets, their names, and their weights in the file.
-    pub fn look<T>(&self, lb: Id, at: impl FnOnce(&Health, &[String], &[f64]) -> T) -> Option<T> {
-        self.with(lb, |lb| at(&lb.health, &lb.labels, &lb.weights))
+    /// Reads the health of a balancer's targets, their names, their weights in the file, and their pasts.
+    pub fn look<T>(
+        &self,
+        lb: Id,
+        at: impl FnOnce(&Health, &[String], &[f64], &[TargetPast]) -> T,
+    ) -> Option<T> {
+        self.with(lb, |lb| at(&lb.health, &lb.labels, &lb.weights, &lb.pasts))
+    }
+
+    /// The last changes of targets, the newest last.
+    pub fn events(&self) -> Vec<Event> {
+        self.events.borrow().all()
     }
 
     /// The ends of ways at which a pick would find a target now: with health ignored where it is, and with the nodes
@@ -374,7 +392,7 @@ impl Monitor {
                 if behind {
                     lb.look_behind(now_ns, &graph, inside);
                 }
-                if lb.has_changed(now_ns, &self.errors) {
+                if lb.has_changed(now_ns, &self.errors, &mut self.events.borrow_mut()) {
                     self.tell_ejections(lb);
                     news.push((lb.id, Snapshot::new(&lb.health)));
                     let is_alive = lb.is_alive();
@@ -435,9 +453,16 @@ impl Monitored {
                 .unwrap_or_else(|| "a balancer".to_owned()),
             names: targets.iter().map(|t| t.map_or_else(String::new, |t| blueprint.described(t))).collect(),
             counts: gather::counts(&label(&blueprint.point, node), &labels, metrics),
+            pasts: Vec::new(),
             label: label(&blueprint.point, node),
             labels,
         }
+        .with_pasts()
+    }
+
+    fn with_pasts(mut self) -> Monitored {
+        self.pasts = events::pasts(&self.health);
+        self
     }
 
     /// Replaces an old one, and keeps its health.
@@ -460,13 +485,17 @@ impl Monitored {
         health.take_transitions().for_each(drop);
         let told = Published { version: None, ..old.told };
         // Ejected targets stay out for their remaining time.
-        let mut counts = self.counts;
-        for ((new, was), label) in counts.iter_mut().zip(old.counts).zip(&self.labels) {
+        let (mut counts, mut pasts) = (self.counts, events::pasts(&health));
+        for (((new, was), (past, before)), label) in
+            counts.iter_mut().zip(old.counts).zip(pasts.iter_mut().zip(old.pasts)).zip(&self.labels)
+        {
             if *was.label == **label {
-                *new = was;
+                (*new, *past) = (was, before);
             }
         }
-        Monitored { health, told, counts, ..self }
+        let mut after = Monitored { health, told, counts, pasts, ..self };
+        after.know_all();
+        after
     }
 
     /// Checks whether the node behind each target is usable. `inside`: the balancers that may be behind it.
@@ -484,23 +513,20 @@ impl Monitored {
 
     /// Whether any view has changed since the last call; trials are set in the atomics before any request may pick
     /// the target.
-    fn has_changed(&mut self, now_ns: u64, errors: &ErrorLog) -> bool {
+    fn has_changed(&mut self, now_ns: u64, errors: &ErrorLog, events: &mut Events) -> bool {
         let version = Some(self.health.version());
         if self.told.version == version {
             return false;
         }
         self.told.version = version;
-        let counts = &self.counts;
-        let told = self.health.take_transitions().inspect(|one| gather::changed(counts, one, now_ns));
-        for one in told.filter(|t| t.was_eligible != t.is_eligible) {
-            let now = match one.is_eligible {
-                true => "up",
-                false if one.reason.is_ejection() => "ejected",
-                false => "down",
-            };
-            let Some(target) = self.names.get(one.target.index()) else { continue };
-            errors.note(|| format!("{target}, a target of {}, is {now} ({})", self.name, one.reason.name()));
+        let mut reasons = BTreeMap::new();
+        for one in self.health.take_transitions() {
+            gather::changed(&self.counts, &one, now_ns);
+            if one.was_eligible != one.is_eligible {
+                reasons.insert(one.target, one.reason);
+            }
         }
+        self.note_changes(now_ns, &reasons, errors, events);
         if self.told.half_open.is_empty() {
             gather::settle(&self.counts, &self.health, now_ns, "checks_failed");
         }
