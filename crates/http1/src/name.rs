@@ -56,6 +56,11 @@ impl Names {
         self.0 >> name as u64 & 1 != 0
     }
 
+    /// Whether they have a name in common.
+    pub(crate) fn meets(self, others: Names) -> bool {
+        self.0 & others.0 != 0
+    }
+
     pub(crate) fn add(&mut self, name: Name) {
         self.0 |= 1 << name as u64;
     }

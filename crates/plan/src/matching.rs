@@ -100,6 +100,9 @@ impl MatchInput for RequestParts<'_> {
     }
 
     fn has(&self, name: &str, fits: &dyn Fn(&[u8]) -> bool) -> bool {
+        if let ("host", Some(host)) = (name, self.host) {
+            return fits(host.as_bytes());
+        }
         self.headers.iter().any(|(n, v)| n == name && fits(v.as_bytes()))
     }
 

@@ -49,10 +49,10 @@ pub(crate) async fn serve<G: Serves>(
     node: NodeId,
     client: ClientEnd,
     pinned: Rc<PinnedConnection>,
-    request: Box<Request>,
+    mut request: Box<Request>,
     last: bool,
 ) -> Disposition {
-    let checked = match weir_http1::check_request(&request, &hop(&client)) {
+    let checked = match weir_http1::check_request(&mut request, &hop(&client)) {
         Ok(checked) => checked,
         Err(refusal) => {
             failure_log::refused(&client, &request, refusal);

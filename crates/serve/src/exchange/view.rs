@@ -139,10 +139,7 @@ impl MatchInput for ToMatch<'_> {
     fn has(&self, name: &str, fits: &dyn Fn(&[u8]) -> bool) -> bool {
         match self.view.edits {
             Some(edits) if drops(edits, name.as_bytes()) => value(edits, name.as_bytes()).is_some_and(fits),
-            _ => {
-                let mut fields = self.view.ex.request.fields();
-                fields.any(|(n, v)| n.eq_ignore_ascii_case(name.as_bytes()) && fits(v))
-            }
+            _ => self.view.ex.request.values(name).any(fits),
         }
     }
 
