@@ -6,6 +6,7 @@ mod files;
 mod parameters;
 mod pinned;
 mod server;
+mod sessions;
 mod stream;
 mod validity;
 mod verify;
