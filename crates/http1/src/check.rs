@@ -3,7 +3,7 @@
 use crate::byte::{decimal, elements};
 use crate::forwarded;
 use crate::framing::Version;
-use crate::name::{FORWARDED, Name, Names};
+use crate::name::{ENDS_HERE, FORWARDED, Name, Names};
 use crate::networks::Networks;
 use crate::request::Request;
 use crate::response::Response;
@@ -60,15 +60,6 @@ pub enum OwnAnswer {
     /// TRACE is never passed on: 405, it would show what the hops add (RFC 9110 §9.3.8).
     Trace,
 }
-
-/// Fields of the client's hop of which nothing is passed on as it came.
-const ENDS_HERE: Names = Names::new(&[
-    Name::Connection,
-    Name::KeepAlive,
-    Name::ProxyConnection,
-    Name::TransferEncoding,
-    Name::Http2Settings,
-]);
 
 const MOST_HOPS: usize = crate::limits::Limits::OWN_HOPS;
 

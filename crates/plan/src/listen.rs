@@ -1,8 +1,11 @@
 //! The parts of a plan for serving: listeners with their HTTP settings, how weir connects to a server's origin, fixed answers,
 //! redirects and rewriting. Durations are ns, sizes bytes; `None` means no limit unless stated otherwise.
 
+use crate::address::Address;
+use crate::http::InvalidWord;
 use crate::{TlsClient, TlsServer};
 use serde::{Deserialize, Serialize};
+use weir_http1::Networks;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -23,6 +26,36 @@ pub struct Listen {
 }
 
 impl Listen {
+    /// Which of `trusted` and `proxy_from` names no peer that this listener can have, with the remedy.
+    ///
+    /// # Errors
+    /// All entries of one are networks on a Unix socket, whose peers have no address, or all are `unix:` elsewhere.
+    pub fn check_peers(&self) -> Result<(), InvalidWord> {
+        let is_unix = matches!(Address::parse(&self.addr), Some(Address::Unix(_)));
+        let Http { trusted, proxy_from, .. } = &self.http;
+        // Behind `proxy_from` peers have the addresses that the PROXY protocol gives them.
+        let (name, peers) =
+            if proxy_from.is_empty() { ("trusted", trusted) } else { ("proxy_from", proxy_from) };
+        if !peers.is_empty() && !peers.iter().any(|peer| (peer == Networks::UNIX) == is_unix) {
+            let (problem, remedy) = if is_unix {
+                (
+                    "no peer of a Unix socket has an address",
+                    "add \"unix:\": it means all peers of a Unix socket",
+                )
+            } else {
+                (
+                    "\"unix:\" means peers of a Unix socket, and this listener has none",
+                    "name addresses or networks",
+                )
+            };
+            return Err(InvalidWord::new(
+                format!("`{name}` matches no peer: {problem}"),
+                Some(remedy.to_owned()),
+            ));
+        }
+        Ok(())
+    }
+
     /// HTTP in cleartext at this address, with default settings.
     pub fn with_addr(addr: &str) -> Listen {
         let (protocol, http) = (ListenProtocol::Http, Http::default());

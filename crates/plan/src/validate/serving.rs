@@ -38,7 +38,8 @@ pub(super) fn listen(listen: &Listen) -> Checked {
     word("addr", &listen.addr, address::listener)?;
     listen.loops.map_or(Ok(()), |n| between("loops", u64::from(n), 1, u64::from(MOST_LOOPS)))?;
     listen.tls.as_ref().map_or(Ok(()), tls_server).map_err(|why| format!("tls.{why}"))?;
-    settings(&listen.http).map_err(|why| format!("http.{why}"))
+    settings(&listen.http).map_err(|why| format!("http.{why}"))?;
+    listen.check_peers().map_err(|why| format!("http: {why}"))
 }
 
 /// TLS on a listener.

@@ -40,7 +40,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let path = call.words("path", path::written::pattern).iter().map(|p| path::normal(p)).collect();
-    let method = call.words("method", http::method);
+    let method = call.words("method", http::routed_method);
     let host = call.words("host", http::host_pattern);
     let header = headers(call);
     let client = call.words("client", |text| http::network(text).map(|_| ()));
@@ -75,8 +75,8 @@ fn header<'v>(call: &mut Call<'v, '_, '_, '_>, pair: Value<'v>) -> Option<(Strin
         return None;
     };
     let what = call.describe("header");
-    let name = call.word_of(&what, name, http::field_name)?;
-    let value = call.word_of(&what, value, http::field_value)?;
+    let name = call.word_of(&what, name, http::seen_field)?;
+    let value = call.word_of(&what, value, http::value_pattern)?;
     Some((name.to_ascii_lowercase(), value))
 }
 
