@@ -241,6 +241,24 @@ pub fn network(text: &str) -> Result<(IpAddr, u32), InvalidWord> {
     Ok((address, bits))
 }
 
+/// A name of a client's certificate to match: exact, or up to a `*` at its end.
+pub fn client_name(text: &str) -> Result<(), InvalidWord> {
+    let stem = text.strip_suffix('*').unwrap_or(text);
+    let is_name = !text.is_empty()
+        && text.len() <= MOST_BYTES
+        && stem.bytes().all(|b| b.is_ascii_graphic() && b != b'*');
+    if is_name {
+        return Ok(());
+    }
+    let shown = short(&text.escape_debug().to_string());
+    Err(InvalidWord::new(
+        format!(
+            "\"{shown}\" is not a name of a certificate to match: it is ASCII without blanks, and a `*` can only be at its end"
+        ),
+        Some("write such as \"spiffe://prod/*\" or \"app.example.com\"".to_owned()),
+    ))
+}
+
 /// Peers of a listener: an address, a network, or `unix:` for the peers of a Unix socket.
 pub fn peers(text: &str) -> Result<(), InvalidWord> {
     const UNIX: &str = Networks::UNIX;

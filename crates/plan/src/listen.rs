@@ -166,6 +166,12 @@ pub struct Http {
     pub access_log: Option<String>,
     /// Its form.
     pub log_format: LogFormat,
+    /// Fields of messages that each JSON line has: `header:NAME` and `response:NAME`, see [`crate::log_field`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log_fields: Vec<String>,
+    /// The share of lines of requests that ended well that is written; 0 to 1.
+    #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    pub log_sample: f64,
     /// The field that names a request, from here to the origin and back; `None`: requests have no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -175,11 +181,40 @@ pub struct Http {
     pub trace: f64,
 }
 
+fn whole() -> f64 {
+    1.0
+}
+
+fn is_whole(share: &f64) -> bool {
+    *share == 1.0
+}
+
 fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
 
 impl Http {
+    /// Checks that what is set for the access log can act.
+    ///
+    /// # Errors
+    /// There is no log, or it has no room for fields.
+    pub fn check_log(&self) -> Result<(), InvalidWord> {
+        let no = |problem: &str, remedy: &str| Err(InvalidWord::new(problem, Some(remedy.to_owned())));
+        if self.access_log.is_none() && !self.log_fields.is_empty() {
+            return no("`log_fields` has no effect without `access_log`", "add `access_log=\"stdout\"`");
+        }
+        if self.access_log.is_none() && self.log_sample < 1.0 {
+            return no("`log_sample` has no effect without `access_log`", "add `access_log=\"stdout\"`");
+        }
+        if self.log_format == LogFormat::Combined && !self.log_fields.is_empty() {
+            return no(
+                "lines of `log_format=\"combined\"` have no room for `log_fields`",
+                "use `log_format=\"json\"`",
+            );
+        }
+        Ok(())
+    }
+
     /// Where histories of requests go: to the access log, or standard output where there is none; `None`: none are written.
     pub fn traces(&self) -> Option<&str> {
         (self.trace > 0.0).then(|| self.access_log.as_deref().unwrap_or("stdout"))
@@ -218,6 +253,8 @@ impl Default for Http {
             drain_timeout_ns: 10 * SECOND_NS,
             access_log: None,
             log_format: LogFormat::Json,
+            log_fields: Vec::new(),
+            log_sample: 1.0,
             request_id: None,
             trace: 0.0,
         }

@@ -50,6 +50,7 @@ fn rule(rule: &RouteCondition) -> Checked {
         lower("header", name, http::seen_field)?;
         word("header", value, http::value_pattern)?;
     }
+    rule.client_name.iter().try_for_each(|name| word("client_name", name, http::client_name))?;
     rule.client.iter().try_for_each(|c| word("client", c, |text| http::network(text).map(|_| ())))
 }
 

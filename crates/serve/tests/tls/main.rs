@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod hello;
+mod identity;
 mod inner;
 mod upgrades;
 

@@ -1,6 +1,7 @@
 //! TLS as a transport: certificates and keys, a connection's two directions, the handshakes of both ends.
 
 mod client;
+mod client_certificate;
 mod error;
 mod files;
 mod parameters;
@@ -12,6 +13,7 @@ mod validity;
 mod verify;
 
 pub use client::{Client, ClientFiles, Clients};
+pub use client_certificate::ClientCertificate;
 pub use error::TlsError;
 pub use files::{CannotUse, CertificateFiles};
 pub use parameters::TlsParameters;
