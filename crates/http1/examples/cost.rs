@@ -67,9 +67,9 @@ fn request(name: &str, raw: &[u8]) {
     });
     let parse = least(|| request.parse(black_box(raw), &limits).expect("valid"));
     let check = least(|| {
-        black_box(check_request(black_box(&request), &hop).expect("valid"));
+        black_box(check_request(black_box(&mut request), &hop).expect("valid"));
     });
-    let checked = check_request(&request, &hop).expect("valid");
+    let checked = check_request(&mut request, &hop).expect("valid");
     let render = least(|| {
         out.clear();
         render_request(black_box(&request), &checked, &hop, &edits, BodyOut::None, &mut out);
@@ -77,7 +77,7 @@ fn request(name: &str, raw: &[u8]) {
     let all = least(|| {
         out.clear();
         request.parse(black_box(raw), &limits).expect("valid");
-        let checked = check_request(&request, &hop).expect("valid");
+        let checked = check_request(&mut request, &hop).expect("valid");
         render_request(&request, &checked, &hop, &edits, BodyOut::None, &mut out);
         black_box(&out);
     });

@@ -17,8 +17,8 @@ pub(crate) struct Line {
     pub(crate) known: Name,
     /// `Name: value` with one space and nothing behind: may be copied unchanged.
     pub(crate) canonical: bool,
-    /// Connection names it: it ends here.
-    pub(crate) named: bool,
+    /// It ends here: Connection names it, or [`crate::check_request`] has taken it out.
+    pub(crate) ends_here: bool,
 }
 
 /// A head's bytes and its field lines.
@@ -63,6 +63,19 @@ impl Block {
     pub(crate) fn known(&self, name: Name) -> impl DoubleEndedIterator<Item = &[u8]> {
         let lines = if self.seen.has(name) { &self.lines[..] } else { &[] };
         lines.iter().filter(move |l| l.known == name).map(|l| self.value(l))
+    }
+
+    /// All values of a known name that go on, in order.
+    pub(crate) fn passing(&self, name: Name) -> impl DoubleEndedIterator<Item = &[u8]> {
+        let lines = if self.seen.has(name) { &self.lines[..] } else { &[] };
+        lines.iter().filter(move |l| l.known == name && !l.ends_here).map(|l| self.value(l))
+    }
+
+    /// Takes the lines with these names out of the message; they can still be read by [`Block::known`].
+    pub(crate) fn end(&mut self, names: Names) {
+        if self.seen.meets(names) {
+            self.lines.iter_mut().filter(|l| names.has(l.known)).for_each(|l| l.ends_here = true);
+        }
     }
 
     /// Whether any value of this name has the token in its list.

@@ -3,7 +3,7 @@
 use crate::byte::{decimal, elements};
 use crate::forwarded;
 use crate::framing::Version;
-use crate::name::{Name, Names};
+use crate::name::{ENDS_HERE, FORWARDED, Name, Names};
 use crate::networks::Networks;
 use crate::request::Request;
 use crate::response::Response;
@@ -50,8 +50,6 @@ pub struct Checked {
     pub trusted: bool,
     /// The trace that it belongs to.
     pub trace: Option<Trace>,
-    /// Fields that are invalid and go no further.
-    pub(crate) invalid: Names,
 }
 
 /// An answer that weir gives itself.
@@ -66,7 +64,10 @@ pub enum OwnAnswer {
 const MOST_HOPS: usize = crate::limits::Limits::OWN_HOPS;
 
 /// The intermediary's rules of a request: paths, CONNECT, Expect, Via, Upgrade, Max-Forwards, the client's address.
-pub fn check_request(request: &Request, hop: &Hop<'_>) -> Result<Checked, Refusal> {
+///
+/// What may go no further is taken out of the request here, before anything is decided by it: what decides and what is
+/// passed on are one message (`docs/spec/serving.md#one-message`).
+pub fn check_request(request: &mut Request, hop: &Hop<'_>) -> Result<Checked, Refusal> {
     let block = &request.block;
     let seen = block.seen;
     if !hop.raw_paths && has_encoded_control(request.path()) {
@@ -93,15 +94,22 @@ pub fn check_request(request: &Request, hop: &Hop<'_>) -> Result<Checked, Refusa
     let trusted = hop.trusted.trusts(hop.peer);
     let traced = seen.has(Name::TraceParent) || seen.has(Name::TraceState);
     let (trace, invalid) = if traced { trace_context::read(block) } else { Default::default() };
+    let switch = seen.has(Name::Upgrade) && upgrades(request, hop).next().is_some();
+    let expect = request.expects_continue();
+    let mut gone = ENDS_HERE.with(invalid);
+    gone = if trusted { gone } else { gone.with(FORWARDED) };
+    gone = if switch { gone } else { gone.with(Names::new(&[Name::Upgrade])) };
+    gone = if expect { gone } else { gone.with(Names::new(&[Name::Expect])) };
+    gone = if request.te_trailers() { gone } else { gone.with(Names::new(&[Name::Te])) };
+    request.block.end(gone);
     Ok(Checked {
         client: forwarded::client(request, hop.peer, hop.trusted),
-        upgrade: connect || seen.has(Name::Upgrade) && upgrades(request, hop).next().is_some(),
-        expect: request.expects_continue(),
+        upgrade: connect || switch,
+        expect,
         close: !request.keep_alive(),
         here,
         trusted,
         trace,
-        invalid,
     })
 }
 

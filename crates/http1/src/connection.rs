@@ -53,7 +53,7 @@ pub(crate) fn options(block: &mut Block) -> Result<Options, Refusal> {
             } else if !PROTECTED.has(classify(option).0) {
                 for line in lines.iter_mut() {
                     let name = bytes.get(line.name as usize..line.colon as usize).unwrap_or_default();
-                    line.named |= name.eq_ignore_ascii_case(option);
+                    line.ends_here |= name.eq_ignore_ascii_case(option);
                 }
             }
         }

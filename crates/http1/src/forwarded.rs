@@ -13,7 +13,7 @@ pub(crate) fn client(request: &Request, peer: Option<IpAddr>, trusted: &Networks
     if !trusted.trusts(peer) {
         return client;
     }
-    for element in request.block.known(Name::ForwardedFor).rev().flat_map(|v| elements(v).rev()) {
+    for element in request.block.passing(Name::ForwardedFor).rev().flat_map(|v| elements(v).rev()) {
         let Some(address) = address(element) else { break };
         client = Some(address);
         if !trusted.contains(address) {

@@ -56,6 +56,11 @@ impl Names {
         self.0 >> name as u64 & 1 != 0
     }
 
+    /// Whether they have a name in common.
+    pub(crate) fn meets(self, others: Names) -> bool {
+        self.0 & others.0 != 0
+    }
+
     pub(crate) fn add(&mut self, name: Name) {
         self.0 |= 1 << name as u64;
     }
@@ -73,6 +78,15 @@ pub(crate) const HOP: Names = Names::new(&[
     Name::Te,
     Name::TransferEncoding,
     Name::Upgrade,
+    Name::Http2Settings,
+]);
+
+/// Fields of the client's hop of which nothing is passed on as it came.
+pub(crate) const ENDS_HERE: Names = Names::new(&[
+    Name::Connection,
+    Name::KeepAlive,
+    Name::ProxyConnection,
+    Name::TransferEncoding,
     Name::Http2Settings,
 ]);
 
@@ -144,6 +158,16 @@ pub(crate) fn classify(name: &[u8]) -> (Name, bool) {
         return (known, false);
     }
     if same(name, canonical) { (known, name.contains(&b'_')) } else { (Name::Other, false) }
+}
+
+/// Why no request has a field of this name when something is decided by it: it ends at weir, or is refused. `None`: some
+/// may have one.
+pub fn why_unseen(name: &[u8]) -> Option<&'static str> {
+    match classify(name) {
+        (_, true) => Some("a request that writes that name with `_` is refused (400)"),
+        (known, false) if ENDS_HERE.has(known) => Some("it belongs to one connection and ends at weir"),
+        _ => None,
+    }
 }
 
 /// `X-Forwarded-*`.

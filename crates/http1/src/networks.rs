@@ -43,7 +43,7 @@ impl Networks {
                     "{text:?} is not a network; write an address, or address/bits, as in 10.0.0.0/8"
                 ))
             };
-            networks.nets.push(network(text).ok_or_else(wrong)?);
+            networks.nets.push(parse_network(text).ok_or_else(wrong)?);
         }
         Ok(networks)
     }
@@ -68,13 +68,21 @@ impl Networks {
     }
 }
 
-/// An address with the bits that count, by default all.
-fn network(text: &str) -> Option<(IpAddr, u32)> {
+/// The bits before the IPv4 address in a mapped one (`::ffff:1.2.3.4`, RFC 4291 §2.5.5.2).
+const MAPPED_BITS: u32 = 96;
+
+/// Reads an address with the bits that count, by default all. A network of mapped addresses is the IPv4 network that
+/// it writes, since clients' addresses are compared as IPv4.
+pub fn parse_network(text: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
     let address: IpAddr = address.parse().ok()?;
     let most = if address.is_ipv4() { 32 } else { 128 };
     let bits = bits.map_or(Some(most), |bits| bits.parse().ok())?;
-    (bits <= most).then_some((address, bits))
+    match (address, address.to_canonical()) {
+        _ if bits > most => None,
+        (IpAddr::V6(_), mapped @ IpAddr::V4(_)) if bits >= MAPPED_BITS => Some((mapped, bits - MAPPED_BITS)),
+        _ => Some((address, bits)),
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +108,17 @@ mod tests {
             ("::", false),
         ] {
             assert_eq!(n.contains(address.parse().unwrap()), inside, "{address}");
+        }
+        let mapped = networks(&["::ffff:127.0.0.0/104", "::ffff:10.0.0.1"]).unwrap();
+        for (address, inside) in [
+            ("127.1.2.3", true),
+            ("::ffff:127.1.2.3", true),
+            ("128.0.0.1", false),
+            ("10.0.0.1", true),
+            ("10.0.0.2", false),
+            ("::1", false),
+        ] {
+            assert_eq!(mapped.contains(address.parse().unwrap()), inside, "{address}");
         }
         assert!(n.trusts(None) && !Networks::default().trusts(None));
         assert!(networks(&["0.0.0.0/0"]).unwrap().contains("1.2.3.4".parse().unwrap()));

@@ -32,7 +32,7 @@ pub fn render_request(
     out.extend_from_slice(edits.value(b"host").unwrap_or(request.host()));
     out.extend_from_slice(b"\r\n");
 
-    let mut drop = ANEW.with(checked.invalid);
+    let mut drop = ANEW;
     if !checked.expect {
         drop.add(Name::Expect);
     }
@@ -98,14 +98,14 @@ fn own(request: &Request, hop: &Hop<'_>, trusted: bool, edits: &Edits, out: &mut
         });
     }
     // Fields of a trusted peer stay; fields named by Connection are removed.
-    let said = |name: Name| trusted && request.lines().iter().any(|l| l.known == name && !l.named);
+    let said = |name: Name| trusted && request.lines().iter().any(|l| l.known == name && !l.ends_here);
     if may(b"x-forwarded-for") {
         let chain = said(Name::ForwardedFor);
         if chain || hop.peer.is_some() {
             out.extend_from_slice(b"X-Forwarded-For: ");
             let mut first = true;
             if chain {
-                let lines = request.lines().iter().filter(|l| l.known == Name::ForwardedFor && !l.named);
+                let lines = request.lines().iter().filter(|l| l.known == Name::ForwardedFor && !l.ends_here);
                 for value in lines.map(|l| request.block.value(l)).filter(|v| !v.is_empty()) {
                     out.extend_from_slice(if first { b"" } else { b", " });
                     out.extend_from_slice(value);

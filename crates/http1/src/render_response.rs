@@ -109,7 +109,7 @@ pub fn render_response(
 
 fn has_date(response: &Response, edits: &Edits) -> bool {
     let lines = &response.block.lines;
-    response.block.seen.has(Name::Date) && lines.iter().any(|l| l.known == Name::Date && !l.named)
+    response.block.seen.has(Name::Date) && lines.iter().any(|l| l.known == Name::Date && !l.ends_here)
         || edits.value(b"date").is_some()
 }
 

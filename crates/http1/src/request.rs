@@ -178,19 +178,29 @@ impl Request {
         matches!(self.method(), b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
     }
 
-    /// All fields in order: the name as sent, the value trimmed.
+    /// All fields in order, as they came, those that go no further included: the name as sent, the value trimmed.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.block.fields()
     }
 
-    /// The first value of the field with this name, in any case.
-    pub fn field(&self, lower_name: &str) -> Option<&[u8]> {
-        self.block.field(lower_name)
+    /// The values of the field with this name (lower case) that go on. Host is what [`Request::host`] says.
+    pub fn values(&self, lower_name: &str) -> impl Iterator<Item = &[u8]> {
+        let is_host = lower_name == "host";
+        let host = Some(self.host()).filter(|host| is_host && !host.is_empty());
+        let lines = if is_host { &[] } else { &self.block.lines[..] };
+        let named = move |l: &&Line| self.block.name(l).eq_ignore_ascii_case(lower_name.as_bytes());
+        let lines = lines.iter().filter(|l| !l.ends_here).filter(named);
+        host.into_iter().chain(lines.map(|l| self.block.value(l)))
     }
 
-    /// The value of the first cookie of this name (RFC 6265 §4.2).
+    /// The first value of the field with this name (lower case) that goes on.
+    pub fn field(&self, lower_name: &str) -> Option<&[u8]> {
+        self.values(lower_name).next()
+    }
+
+    /// The value of the first cookie of this name that goes on (RFC 6265 §4.2).
     pub fn cookie(&self, name: &str) -> Option<&[u8]> {
-        self.block.known(Name::Cookie).flat_map(|v| v.split(|&b| b == b';')).find_map(|pair| {
+        self.block.passing(Name::Cookie).flat_map(|v| v.split(|&b| b == b';')).find_map(|pair| {
             let pair = trim(pair);
             let rest = pair.strip_prefix(name.as_bytes())?;
             rest.strip_prefix(b"=")

@@ -218,7 +218,7 @@ fn take_line(head: &[u8], name: usize) -> Option<(Line, bool)> {
         end: end as u32,
         known,
         canonical,
-        named: false,
+        ends_here: false,
     };
     Some((line, alias))
 }

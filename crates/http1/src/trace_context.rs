@@ -21,11 +21,11 @@ const MOST_MEMBERS: usize = 32;
 
 /// The trace of a head, and those of its fields that go no further: without one valid `traceparent` neither does (§3.2, §3.3).
 pub(crate) fn read(block: &Block) -> (Option<Trace>, Names) {
-    let mut parents = block.known(Name::TraceParent);
+    let mut parents = block.passing(Name::TraceParent);
     let Some(trace) = parents.next().and_then(parent).filter(|_| parents.next().is_none()) else {
         return (None, CONTEXT);
     };
-    let members = || block.known(Name::TraceState).flat_map(elements);
+    let members = || block.passing(Name::TraceState).flat_map(elements);
     let valid = members().count() <= MOST_MEMBERS && members().all(is_member) && has_distinct_keys(members);
     (Some(trace), if valid { Names::default() } else { Names::new(&[Name::TraceState]) })
 }

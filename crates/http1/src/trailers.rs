@@ -67,7 +67,7 @@ impl Trailers {
             end,
             known,
             canonical: true,
-            named: false,
+            ends_here: false,
         };
         self.block.lines.push(line);
     }

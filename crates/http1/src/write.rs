@@ -14,14 +14,14 @@ pub(crate) fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the lines of a block that are neither dropped by name nor named by Connection nor edited away. Neighbours in
+/// Appends the lines of a block that are neither dropped by name nor taken out nor edited away. Neighbours in
 /// canonical form are copied in one piece.
 pub(crate) fn kept(block: &Block, drop: Names, edits: &Edits, out: &mut Vec<u8>) {
     let edited = edits.any();
     let mut from = 0;
     let mut to = 0;
     for line in &block.lines {
-        let gone = drop.has(line.known) || line.named || edited && edits.drops(block.name(line));
+        let gone = drop.has(line.known) || line.ends_here || edited && edits.drops(block.name(line));
         if !gone && line.canonical {
             if to != line.name {
                 out.extend_from_slice(block.slice(from, to));

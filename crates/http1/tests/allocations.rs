@@ -51,7 +51,7 @@ fn none_for_the_second_message() {
         let end = Seek::default().request(raw, &limits).unwrap().unwrap();
         request.parse(&raw[..end], &limits).unwrap();
         assert_eq!(request.cookie("b"), Some(&b"2"[..]));
-        let checked = check_request(&request, &hop).unwrap();
+        let checked = check_request(&mut request, &hop).unwrap();
         render_request(&request, &checked, &hop, &Edits::default(), BodyOut::Chunked, &mut out);
         let (mut decoder, encoder, mut at) =
             (Decoder::new(request.framing(), &limits), Encoder::Chunked, end);

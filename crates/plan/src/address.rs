@@ -71,11 +71,17 @@ pub fn server(text: &str) -> Result<(), InvalidWord> {
     };
     match parse(text)? {
         address if address.is_free_port() => no("there is no port 0", None),
+        Address::Ip(at) if is_many(at.ip()) => no("it is the address of many machines at once", None),
         Address::Port(port) => {
             no("it has no host", Some(format!("write \"127.0.0.1:{port}\" for this machine")))
         }
         _ => Ok(()),
     }
+}
+
+/// Whether it is a multicast or broadcast address, to which no connection is made.
+fn is_many(ip: IpAddr) -> bool {
+    ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
 /// An authority that CONNECT may name: a host, or `*.example.com`, and its port.

@@ -91,12 +91,17 @@ pub fn rounded(ns: f64) -> Option<i64> {
     (ns.abs() < 9.2e18).then_some(ns as i64)
 }
 
-/// A duration as the language writes it, `30s` or `1.5 ms`, ns.
+/// A duration of an option or of the admin interface, ns: as the language writes it (`30s`, `1.5 ms`), or `10m`, `1h`
+/// (`docs/spec/operating.md#changes-of-state`).
 ///
 /// # Errors
 /// If it is not a duration, or not above 0.
 pub fn positive_duration_ns(text: &str) -> Result<u64, InvalidDuration> {
-    let ns = parse_duration(text)?;
+    let long = [("m", "minutes"), ("h", "hours")].into_iter().find_map(|(short, unit)| {
+        let number = text.trim_end().strip_suffix(short)?;
+        number.trim_end().ends_with(|c: char| c.is_ascii_digit()).then(|| format!("{number}{unit}"))
+    });
+    let ns = parse_duration(long.as_deref().unwrap_or(text))?;
     let positive = u64::try_from(ns).ok().filter(|ns| *ns > 0);
     positive.ok_or_else(|| InvalidDuration("write a time above 0, such as 30s".to_owned()))
 }
@@ -118,6 +123,17 @@ mod tests {
         );
         for bad in ["", "5", "ms", "5 parsecs", "1e400s", "999999999999 hours", "1.2.3s", "nan s"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn options_take_minutes_and_hours_in_a_letter() {
+        for (text, s) in [("10m", 600), ("1h", 3600), ("1.5 h", 5400), ("2minutes", 120), ("30s", 30)] {
+            assert_eq!(positive_duration_ns(text), Ok(s * 1_000_000_000), "{text}");
+        }
+        assert_eq!(positive_duration_ns("5ms"), Ok(5_000_000));
+        for bad in ["0m", "-1h", "m", "5 hm", "5"] {
+            assert!(positive_duration_ns(bad).is_err(), "{bad}");
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use weir_http1::Networks;
+use weir_http1::{Limits, Networks, parse_network, why_unseen};
 
 /// Why a word cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +57,12 @@ pub fn method(text: &str) -> Result<(), InvalidWord> {
     let upper = text.to_ascii_uppercase();
     if METHODS.contains(&text) {
         Ok(())
+    } else if text.len() > Limits::METHOD {
+        wrong(format!(
+            "\"{}\" is not a method: weir refuses those of more than {} bytes",
+            short(text),
+            Limits::METHOD
+        ))
     } else if METHODS.contains(&upper.as_str()) {
         Err(InvalidWord::new(
             format!("\"{text}\" is not a method: methods are written in capitals"),
@@ -66,6 +72,27 @@ pub fn method(text: &str) -> Result<(), InvalidWord> {
         Ok(())
     } else {
         wrong(format!("\"{}\" is not a method: write a word such as \"GET\"", short(text)))
+    }
+}
+
+/// A method that a request may have when a route looks at it.
+pub fn routed_method(text: &str) -> Result<(), InvalidWord> {
+    method(text)?;
+    match text {
+        "TRACE" => wrong("no node sees a request with TRACE: weir answers it with 405"),
+        _ => Ok(()),
+    }
+}
+
+/// A method that a health check may have.
+pub fn check_method(text: &str) -> Result<(), InvalidWord> {
+    method(text)?;
+    match text {
+        "CONNECT" => Err(InvalidWord::new(
+            "no check passes with CONNECT: it asks for a tunnel, not for an answer",
+            Some("write \"GET\" or \"HEAD\"".to_owned()),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -114,6 +141,28 @@ pub fn field_name(text: &str) -> Result<(), InvalidWord> {
     }
 }
 
+/// The name of a field by which something is decided: requests can have it then.
+pub fn seen_field(text: &str) -> Result<(), InvalidWord> {
+    field_name(text)?;
+    match why_unseen(text.as_bytes()) {
+        Some(why) => wrong(format!("\"{}\" is in no request that a node sees: {why}", short(text))),
+        None => Ok(()),
+    }
+}
+
+/// A value to match: exact, or up to a `*` at its end. Values have no blanks around them.
+pub fn value_pattern(text: &str) -> Result<(), InvalidWord> {
+    field_value(text)?;
+    let trimmed = text.trim_matches([' ', '\t']);
+    if trimmed == text {
+        return Ok(());
+    }
+    Err(InvalidWord::new(
+        format!("\"{}\" matches no value: blanks around a value do not belong to it", short(text)),
+        Some(format!("write \"{}\"", short(trimmed))),
+    ))
+}
+
 /// Fields by which weir frames messages and keeps connections: no file sets or removes them.
 const FRAMING: [&str; 11] = [
     "connection",
@@ -142,8 +191,12 @@ pub fn own_field(text: &str) -> Result<(), InvalidWord> {
 
 /// A protocol to upgrade to.
 pub fn upgrade(text: &str) -> Result<(), InvalidWord> {
-    if text.eq_ignore_ascii_case("h2c") {
-        return wrong("\"h2c\" is not allowed: weir could not see the requests of such a connection");
+    let name = text.split('/').next().unwrap_or_default().to_ascii_lowercase();
+    if matches!(&*name, "h2c" | "h2" | "http") {
+        return wrong(format!(
+            "\"{}\" is not allowed: weir could not see the requests of such a connection",
+            short(text)
+        ));
     }
     let fit = text.split('/').count() <= 2 && text.split('/').all(is_token);
     if fit { Ok(()) } else { wrong(format!("\"{}\" is not a protocol, such as \"websocket\"", short(text))) }
@@ -162,32 +215,58 @@ pub fn field_value(text: &str) -> Result<(), InvalidWord> {
     }
 }
 
-/// An address, or a network as `10.0.0.0/8`.
+/// An address, or a network as `10.0.0.0/8`, in which a client may be.
 pub fn network(text: &str) -> Result<(IpAddr, u32), InvalidWord> {
-    let (address, bits) = match text.split_once('/') {
-        Some((address, bits)) => (address, Some(bits)),
-        None => (text, None),
+    let Some((address, bits)) = parse_network(text) else {
+        return wrong(format!(
+            "\"{}\" is neither an address nor a network such as \"10.0.0.0/8\"",
+            short(text)
+        ));
     };
-    let no = || {
-        InvalidWord::new(
-            format!("\"{}\" is neither an address nor a network such as \"10.0.0.0/8\"", short(text)),
-            None,
-        )
+    let is_empty = match address {
+        // RFC 1122, 3.2.1.3; RFC 1112.
+        IpAddr::V4(ip) => {
+            let first = ip.octets()[0];
+            bits >= 8 && first == 0 || bits >= 4 && first >> 4 == 14 || bits == 32 && ip.is_broadcast()
+        }
+        IpAddr::V6(ip) => bits == 128 && ip.is_unspecified() || bits >= 8 && ip.is_multicast(),
     };
-    let address: IpAddr = address.parse().map_err(|_| no())?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    match bits.map(str::parse::<u32>) {
-        None => Ok((address, most)),
-        Some(Ok(bits)) if bits <= most => Ok((address, bits)),
-        Some(_) => Err(no()),
+    if is_empty {
+        let all = if address.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
+        return Err(InvalidWord::new(
+            format!("\"{}\" matches nothing: no client has such an address", short(text)),
+            address.is_unspecified().then(|| format!("write \"{all}\" for all addresses")),
+        ));
     }
+    Ok((address, bits))
+}
+
+/// A name of a client's certificate to match: exact, or up to a `*` at its end.
+pub fn client_name(text: &str) -> Result<(), InvalidWord> {
+    let stem = text.strip_suffix('*').unwrap_or(text);
+    let is_name = !text.is_empty()
+        && text.len() <= MOST_BYTES
+        && stem.bytes().all(|b| b.is_ascii_graphic() && b != b'*');
+    if is_name {
+        return Ok(());
+    }
+    let shown = short(&text.escape_debug().to_string());
+    Err(InvalidWord::new(
+        format!(
+            "\"{shown}\" is not a name of a certificate to match: it is ASCII without blanks, and a `*` can only be at its end"
+        ),
+        Some("write such as \"spiffe://prod/*\" or \"app.example.com\"".to_owned()),
+    ))
 }
 
 /// Peers of a listener: an address, a network, or `unix:` for the peers of a Unix socket.
 pub fn peers(text: &str) -> Result<(), InvalidWord> {
     const UNIX: &str = Networks::UNIX;
-    if text == UNIX || network(text).is_ok() {
+    if text == UNIX {
         return Ok(());
+    }
+    if parse_network(text).is_some() {
+        return network(text).map(|_| ());
     }
     let message =
         format!("\"{}\" is not an address, a network such as \"10.0.0.0/8\" or \"{UNIX}\"", short(text));
@@ -211,6 +290,11 @@ pub fn statuses(text: &str) -> Result<Vec<(u16, u16)>, InvalidWord> {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         let number = |t: &str| t.trim().parse::<u16>().ok().filter(|n| (100..=599).contains(n));
         match (number(low), number(high)) {
+            (Some(low), Some(high)) if low <= high && high < 200 => {
+                let message =
+                    format!("\"{}\" are no statuses of an answer: those below 200 are interim", short(part));
+                return Err(InvalidWord::new(message, Some("write such as \"200-399\"".to_owned())));
+            }
             (Some(low), Some(high)) if low <= high => ranges.push((low, high)),
             _ => return Err(no()),
         }

@@ -20,6 +20,7 @@ pub mod json;
 mod labels;
 mod layers;
 mod listen;
+pub mod log_field;
 mod matching;
 mod offered;
 pub mod path;
@@ -51,4 +52,4 @@ pub use listen::{
 pub use matching::{MatchInput, RequestParts};
 pub use offered::{Effort, SiteLoad, bounded_sites, effort, offered_load};
 pub use plan_json::PlanError;
-pub use tls::{CertificateFiles, ClientAuth, TlsClient, TlsServer};
+pub use tls::{CertificateFiles, ClientAuth, MinVersion, TlsClient, TlsServer};

@@ -1,8 +1,11 @@
 //! The parts of a plan for serving: listeners with their HTTP settings, how weir connects to a server's origin, fixed answers,
 //! redirects and rewriting. Durations are ns, sizes bytes; `None` means no limit unless stated otherwise.
 
+use crate::address::Address;
+use crate::http::InvalidWord;
 use crate::{TlsClient, TlsServer};
 use serde::{Deserialize, Serialize};
+use weir_http1::Networks;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -23,6 +26,36 @@ pub struct Listen {
 }
 
 impl Listen {
+    /// Which of `trusted` and `proxy_from` names no peer that this listener can have, with the remedy.
+    ///
+    /// # Errors
+    /// All entries of one are networks on a Unix socket, whose peers have no address, or all are `unix:` elsewhere.
+    pub fn check_peers(&self) -> Result<(), InvalidWord> {
+        let is_unix = matches!(Address::parse(&self.addr), Some(Address::Unix(_)));
+        let Http { trusted, proxy_from, .. } = &self.http;
+        // Behind `proxy_from` peers have the addresses that the PROXY protocol gives them.
+        let (name, peers) =
+            if proxy_from.is_empty() { ("trusted", trusted) } else { ("proxy_from", proxy_from) };
+        if !peers.is_empty() && !peers.iter().any(|peer| (peer == Networks::UNIX) == is_unix) {
+            let (problem, remedy) = if is_unix {
+                (
+                    "no peer of a Unix socket has an address",
+                    "add \"unix:\": it means all peers of a Unix socket",
+                )
+            } else {
+                (
+                    "\"unix:\" means peers of a Unix socket, and this listener has none",
+                    "name addresses or networks",
+                )
+            };
+            return Err(InvalidWord::new(
+                format!("`{name}` matches no peer: {problem}"),
+                Some(remedy.to_owned()),
+            ));
+        }
+        Ok(())
+    }
+
     /// HTTP in cleartext at this address, with default settings.
     pub fn with_addr(addr: &str) -> Listen {
         let (protocol, http) = (ListenProtocol::Http, Http::default());
@@ -133,6 +166,12 @@ pub struct Http {
     pub access_log: Option<String>,
     /// Its form.
     pub log_format: LogFormat,
+    /// Fields of messages that each JSON line has: `header:NAME` and `response:NAME`, see [`crate::log_field`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log_fields: Vec<String>,
+    /// The share of lines of requests that ended well that is written; 0 to 1.
+    #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    pub log_sample: f64,
     /// The field that names a request, from here to the origin and back; `None`: requests have no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -142,11 +181,40 @@ pub struct Http {
     pub trace: f64,
 }
 
+fn whole() -> f64 {
+    1.0
+}
+
+fn is_whole(share: &f64) -> bool {
+    *share == 1.0
+}
+
 fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
 
 impl Http {
+    /// Checks that what is set for the access log can act.
+    ///
+    /// # Errors
+    /// There is no log, or it has no room for fields.
+    pub fn check_log(&self) -> Result<(), InvalidWord> {
+        let no = |problem: &str, remedy: &str| Err(InvalidWord::new(problem, Some(remedy.to_owned())));
+        if self.access_log.is_none() && !self.log_fields.is_empty() {
+            return no("`log_fields` has no effect without `access_log`", "add `access_log=\"stdout\"`");
+        }
+        if self.access_log.is_none() && self.log_sample < 1.0 {
+            return no("`log_sample` has no effect without `access_log`", "add `access_log=\"stdout\"`");
+        }
+        if self.log_format == LogFormat::Combined && !self.log_fields.is_empty() {
+            return no(
+                "lines of `log_format=\"combined\"` have no room for `log_fields`",
+                "use `log_format=\"json\"`",
+            );
+        }
+        Ok(())
+    }
+
     /// Where histories of requests go: to the access log, or standard output where there is none; `None`: none are written.
     pub fn traces(&self) -> Option<&str> {
         (self.trace > 0.0).then(|| self.access_log.as_deref().unwrap_or("stdout"))
@@ -185,6 +253,8 @@ impl Default for Http {
             drain_timeout_ns: 10 * SECOND_NS,
             access_log: None,
             log_format: LogFormat::Json,
+            log_fields: Vec::new(),
+            log_sample: 1.0,
             request_id: None,
             trace: 0.0,
         }

@@ -84,6 +84,8 @@ pub trait MatchInput {
     fn has(&self, name: &str, fits: &dyn Fn(&[u8]) -> bool) -> bool;
     /// Where it comes from.
     fn client(&self) -> Option<IpAddr>;
+    /// Whether some name of the client's verified certificate fits.
+    fn has_client_name(&self, fits: &dyn Fn(&[u8]) -> bool) -> bool;
 }
 
 impl MatchInput for RequestParts<'_> {
@@ -100,11 +102,18 @@ impl MatchInput for RequestParts<'_> {
     }
 
     fn has(&self, name: &str, fits: &dyn Fn(&[u8]) -> bool) -> bool {
+        if let ("host", Some(host)) = (name, self.host) {
+            return fits(host.as_bytes());
+        }
         self.headers.iter().any(|(n, v)| n == name && fits(v.as_bytes()))
     }
 
     fn client(&self) -> Option<IpAddr> {
         self.client
+    }
+
+    fn has_client_name(&self, _: &dyn Fn(&[u8]) -> bool) -> bool {
+        false
     }
 }
 
@@ -116,6 +125,7 @@ impl RouteCondition {
             && any(&self.host, |h| asked.host().is_some_and(|host| same_host(h, host)))
             && any(&self.header, |(name, value)| asked.has(name, &|v| ends_open(value, v)))
             && any(&self.client, |c| asked.client().is_some_and(|address| lies_in(c, address)))
+            && any(&self.client_name, |name| asked.has_client_name(&|v| ends_open(name, v)))
     }
 
     /// Whether it says nothing, and so matches all.

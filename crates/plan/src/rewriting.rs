@@ -125,14 +125,15 @@ fn rewritten(rewrite: &Rewrite, shape: &RequestShape) -> RequestShape {
     made
 }
 
-/// A template filled in; `None` where it asks for the client's address, which a simulated client lacks.
+/// A template filled in; `None` where it asks for the client's address or certificate, which a simulated client
+/// lacks.
 fn filled(template: &str, shape: &RequestShape) -> Option<String> {
     pieces(template).into_iter().try_fold(String::new(), |text, piece| {
         Some(match piece {
             Piece::Text(plain) => text + plain,
             Piece::Host => text + shape.host.as_deref().unwrap_or_default(),
             Piece::Uri => text + &shape.path,
-            Piece::Client => return None,
+            Piece::Client | Piece::ClientSubject | Piece::ClientName | Piece::ClientSha256 => return None,
         })
     })
 }

@@ -1,5 +1,5 @@
-//! Texts with `{host}`, `{uri}` and `{client}` in them: where `redirect` leads, what `rewrite` sets. `{{` and `}}` are
-//! literal braces.
+//! Texts with `{host}`, `{uri}`, `{client}` and the parts of a client's certificate in them: where `redirect` leads, what
+//! `rewrite` sets. `{{` and `}}` are literal braces.
 
 use crate::http::{self, InvalidWord, short};
 
@@ -14,11 +14,30 @@ pub enum Piece<'a> {
     Uri,
     /// The client's address.
     Client,
+    /// The subject of the client's certificate, empty without one; so are the next two.
+    ClientSubject,
+    /// The first DNS, URI or mail name of that certificate.
+    ClientName,
+    /// Its SHA-256, in hexadecimal.
+    ClientSha256,
 }
 
 /// The names that a template knows.
-const NAMES: [(&str, Piece<'static>); 3] =
-    [("{host}", Piece::Host), ("{uri}", Piece::Uri), ("{client}", Piece::Client)];
+const NAMES: [(&str, Piece<'static>); 6] = [
+    ("{host}", Piece::Host),
+    ("{uri}", Piece::Uri),
+    ("{client}", Piece::Client),
+    ("{client_subject}", Piece::ClientSubject),
+    ("{client_name}", Piece::ClientName),
+    ("{client_sha256}", Piece::ClientSha256),
+];
+
+/// Whether a template has a part of the client's certificate.
+pub fn asks_for_certificate(template: &str) -> bool {
+    let is_certificate =
+        |piece| matches!(piece, Piece::ClientSubject | Piece::ClientName | Piece::ClientSha256);
+    pieces(template).into_iter().any(is_certificate)
+}
 
 /// The parts of a template; a plan's templates have been checked, so an unknown brace is literal text.
 pub fn pieces(template: &str) -> Vec<Piece<'_>> {
@@ -53,8 +72,9 @@ pub fn check(template: &str) -> Result<(), InvalidWord> {
         let known = NAMES.iter().any(|(name, _)| rest.starts_with(name));
         if !known && !rest.starts_with("{{") && !rest.starts_with("}}") {
             let shown = short(rest.split_inclusive('}').next().unwrap_or(rest));
-            let message =
-                format!("`{shown}` has no meaning here: there are {{host}}, {{uri}} and {{client}}");
+            let message = format!(
+                "`{shown}` has no meaning here: there are {{host}}, {{uri}}, {{client}}, {{client_subject}}, {{client_name}} and {{client_sha256}}"
+            );
             return Err(InvalidWord::new(
                 message,
                 Some("write a literal brace twice: `{{` or `}}`".to_owned()),

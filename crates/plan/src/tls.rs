@@ -23,6 +23,24 @@ pub enum ClientAuth {
     Request,
 }
 
+/// The least version of TLS that clients may speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum MinVersion {
+    /// TLS 1.2.
+    #[default]
+    #[serde(rename = "1.2")]
+    Tls12,
+    /// TLS 1.3.
+    #[serde(rename = "1.3")]
+    Tls13,
+}
+
+impl MinVersion {
+    fn is_default(&self) -> bool {
+        *self == MinVersion::default()
+    }
+}
+
 /// `tls.server(...)`: TLS on a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsServer {
@@ -33,6 +51,9 @@ pub struct TlsServer {
     pub client_ca: Option<String>,
     /// Whether a client needs one.
     pub client_auth: ClientAuth,
+    /// The least version of TLS.
+    #[serde(default, skip_serializing_if = "MinVersion::is_default")]
+    pub min_version: MinVersion,
 }
 
 /// `tls.client(...)`: TLS to an origin.
@@ -53,6 +74,7 @@ impl TlsServer {
             certificates: self.certificates.iter().map(|_| CertificateFiles::none()).collect(),
             client_ca: self.client_ca.as_ref().map(|_| String::new()),
             client_auth: self.client_auth,
+            min_version: self.min_version,
         }
     }
 }

@@ -41,7 +41,15 @@ fn a_pair_may_stand_alone_or_in_a_list() {
     ] {
         let plan = plan(&format!("listen(\":443\", server(), tls=tls.server({tls}))\n"));
         let tls = listens(&plan.points[0]).expect("TLS");
-        assert_eq!(*tls, TlsServer { certificates, client_ca: None, client_auth: ClientAuth::Require });
+        assert_eq!(
+            *tls,
+            TlsServer {
+                certificates,
+                client_ca: None,
+                client_auth: ClientAuth::Require,
+                min_version: Default::default()
+            }
+        );
         assert_eq!(Plan::from_json(&plan.to_json()).expect("reads"), plan);
     }
 }

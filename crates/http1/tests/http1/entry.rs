@@ -36,7 +36,7 @@ pub fn request_head(bytes: &[u8]) {
     // Empty lines before the head are not for the quick way.
     assert_eq!(quick, (parsed.is_ok() && !bytes.starts_with(b"\r")).then_some(end));
     if parsed.is_ok() {
-        let out = rendered(&request);
+        let out = rendered(&mut request);
         let mut again = Request::default();
         if request.host().is_empty() {
             return;
@@ -73,7 +73,7 @@ pub fn sanitizer(bytes: &[u8]) {
     if request.parse(&head, &Limits::default()).is_err() {
         return;
     }
-    let out = rendered(&request);
+    let out = rendered(&mut request);
     let mut origin = Request::default();
     origin.parse(&out, &roomy()).expect("what weir writes, it accepts");
     assert_eq!(
@@ -152,7 +152,7 @@ fn read(pieces: &mut dyn Iterator<Item = &[u8]>) -> Result<Body, Refusal> {
     Ok((data, None, Vec::new()))
 }
 
-fn rendered(request: &Request) -> Vec<u8> {
+fn rendered(request: &mut Request) -> Vec<u8> {
     let trusted = Networks::default();
     let peer = Some("192.0.2.1".parse().expect("an address"));
     let hop = Hop {

@@ -172,7 +172,7 @@ impl<'a> Way<'a> {
     fn request(&mut self, head: &[u8]) -> Result<Option<Body>, Refusal> {
         let setup = self.setup;
         self.request.parse(head, &setup.limits)?;
-        let checked = check_request(&self.request, &setup.hop())?;
+        let checked = check_request(&mut self.request, &setup.hop())?;
         if let Some(here) = checked.here {
             self.stop(Event::Here(here));
             return Ok(None);

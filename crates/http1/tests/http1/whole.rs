@@ -25,7 +25,7 @@ fn a_request_goes_on() {
     request.parse(&raw[..n], &limits).unwrap();
     let networks = Networks::default();
     let hop = hop(&networks, &[]);
-    let checked = check_request(&request, &hop).unwrap();
+    let checked = check_request(&mut request, &hop).unwrap();
     assert!(checked.close && !checked.upgrade && !checked.expect);
     let mut out = Vec::new();
     render_request(&request, &checked, &hop, &Edits::default(), BodyOut::Chunked, &mut out);
@@ -109,8 +109,8 @@ fn connect_goes_where_it_may() {
         (Networks::default(), ["a.example:443", "*.b.example:80", "c.example:*"].map(String::from));
     let hop = Hop { connect: &connect, ..hop(&networks, &[]) };
     let may = |authority: &str| {
-        let request = head(&format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n"));
-        check_request(&request, &hop).is_ok()
+        let mut request = head(&format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n"));
+        check_request(&mut request, &hop).is_ok()
     };
     assert!(
         ["a.example:443", "A.Example:443", "x.y.b.example:80", "c.example:1"].map(may).iter().all(|may| *may)
@@ -119,5 +119,24 @@ fn connect_goes_where_it_may() {
         ["a.example:80", "b.example:80", ".b.example:80", "xb.example:80", "x.b.example:81", "d.c.example:1"]
     {
         assert!(!may(other), "{other}");
+    }
+}
+
+#[test]
+fn what_decides_is_what_goes_on() {
+    let limits = Limits::default();
+    let text = "GET http://a/ HTTP/1.1\r\nHost: b\r\nConnection: X-B, X-Forwarded-For\r\nX-B: 2\r\nX-Real-IP: 1.2.3.4\r\n\
+        X-Forwarded-For: 1.2.3.4\r\nX-C: 3\r\nTE: gzip\r\nUpgrade: x\r\nExpect: 100-continue\r\nTracestate: a=1\r\n\r\n";
+    let mut request = Request::default();
+    let (none, all) = (Networks::default(), Networks::parse(&["127.0.0.0/8".to_owned()]).unwrap());
+    for (trusted, real_ip) in [(&none, None), (&all, Some(&b"1.2.3.4"[..]))] {
+        request.parse(text.as_bytes(), &limits).unwrap();
+        let checked = check_request(&mut request, &hop(trusted, &[])).unwrap();
+        assert_eq!(checked.client, "127.0.0.1".parse().ok(), "Connection names X-Forwarded-For");
+        assert_eq!(request.field("x-real-ip"), real_ip);
+        for gone in ["x-b", "connection", "te", "upgrade", "expect", "tracestate", "x-forwarded-for"] {
+            assert_eq!(request.field(gone), None, "{gone}");
+        }
+        assert_eq!((request.field("x-c"), request.field("host")), (Some(&b"3"[..]), Some(&b"a"[..])));
     }
 }

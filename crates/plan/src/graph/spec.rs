@@ -188,6 +188,9 @@ pub struct RouteCondition {
     pub header: Vec<(String, String)>,
     /// Client addresses or networks (CIDR).
     pub client: Vec<String>,
+    /// Names of a verified client certificate: exact, or ending in `*`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_name: Vec<String>,
 }
 
 /// `hedge(after, node, ...)`.

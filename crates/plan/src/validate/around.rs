@@ -110,7 +110,7 @@ fn health(h: &HealthCheck) -> Checked {
     h.port.map_or(Ok(()), |p| least_1("port", u64::from(p)))?;
     let Some(asks) = &h.http else { return Ok(()) };
     word("path", &asks.path, path::written::target)?;
-    word("method", &asks.method, http::method)?;
+    word("method", &asks.method, http::check_method)?;
     asks.host.as_ref().map_or(Ok(()), |host| word("host", host, http::host))?;
     let fit = |(low, high): &(u16, u16)| low <= high && (100..=599).contains(low) && *high <= 599;
     if asks.expect.is_empty() || !asks.expect.iter().all(fit) {

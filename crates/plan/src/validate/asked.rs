@@ -28,7 +28,7 @@ pub(super) fn lower(what: &str, name: &str, check: fn(&str) -> Result<(), Invali
 /// Where a key comes from.
 pub(super) fn key(source: &KeySource) -> Checked {
     match source {
-        KeySource::Header(name) => lower("key", name, http::field_name),
+        KeySource::Header(name) => lower("key", name, http::seen_field),
         KeySource::Cookie(name) => word("key", name, http::field_name),
         KeySource::Path | KeySource::Client => Ok(()),
     }
@@ -44,12 +44,13 @@ pub(super) fn rules(rules: &[RouteCondition]) -> Checked {
 
 fn rule(rule: &RouteCondition) -> Checked {
     rule.path.iter().try_for_each(|p| compared(p, path::written::pattern))?;
-    rule.method.iter().try_for_each(|m| word("method", m, http::method))?;
+    rule.method.iter().try_for_each(|m| word("method", m, http::routed_method))?;
     rule.host.iter().try_for_each(|h| lower("host", h, http::host_pattern))?;
     for (name, value) in &rule.header {
-        lower("header", name, http::field_name)?;
-        word("header", value, http::field_value)?;
+        lower("header", name, http::seen_field)?;
+        word("header", value, http::value_pattern)?;
     }
+    rule.client_name.iter().try_for_each(|name| word("client_name", name, http::client_name))?;
     rule.client.iter().try_for_each(|c| word("client", c, |text| http::network(text).map(|_| ())))
 }
 

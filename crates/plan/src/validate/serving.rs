@@ -8,7 +8,7 @@ use crate::ranges::{self, HEAD_BYTES, MOST_BODY, MOST_CERTIFICATES, MOST_FIELDS,
 use crate::{
     CertificateFiles, ClientAuth, Http, Listen, Origin, OriginProtocol, Rewrite, TlsClient, TlsServer,
 };
-use crate::{address, path, template};
+use crate::{address, log_field, path, template};
 
 type Checked = Result<(), String>;
 
@@ -38,7 +38,8 @@ pub(super) fn listen(listen: &Listen) -> Checked {
     word("addr", &listen.addr, address::listener)?;
     listen.loops.map_or(Ok(()), |n| between("loops", u64::from(n), 1, u64::from(MOST_LOOPS)))?;
     listen.tls.as_ref().map_or(Ok(()), tls_server).map_err(|why| format!("tls.{why}"))?;
-    settings(&listen.http).map_err(|why| format!("http.{why}"))
+    settings(&listen.http).map_err(|why| format!("http.{why}"))?;
+    listen.check_peers().map_err(|why| format!("http: {why}"))
 }
 
 /// TLS on a listener.
@@ -91,6 +92,9 @@ fn settings(h: &Http) -> Checked {
     h.trusted.iter().try_for_each(|t| word("trusted", t, http::peers))?;
     h.proxy_from.iter().try_for_each(|t| word("proxy_from", t, http::peers))?;
     share("trace", h.trace)?;
+    share("log_sample", h.log_sample)?;
+    h.log_fields.iter().try_for_each(|field| word("log_fields", field, log_field::log_field))?;
+    h.check_log().map_err(|why| why.to_string())?;
     h.request_id.as_deref().map_or(Ok(()), |name| lower("request_id", name, http::own_field))?;
     h.access_log.as_deref().map_or(Ok(()), |log| word("access_log", log, ranges::log))
 }

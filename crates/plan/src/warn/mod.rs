@@ -7,9 +7,11 @@ use crate::{Edge, Node, NodeId, Point, Spec};
 use std::collections::BTreeSet;
 
 pub use asked::asked;
+pub use certificates::certificates;
 pub use load::overloaded;
 
 mod asked;
+mod certificates;
 mod failing;
 mod idle;
 mod load;

@@ -104,7 +104,7 @@ fn in_time<T>(
 fn tell(session: &Session, why: tls::TlsError) {
     let Some(errors) = session.listener.errors.as_ref().filter(|_| why.is_of_certificate()) else { return };
     errors.request_failed(|| {
-        let Client { listener: name, ip } = session.client();
+        let Client { listener: name, ip, .. } = session.client();
         let from = ip.map_or("a client".to_owned(), |ip| ip.to_canonical().to_string());
         format!("listener {name:?}: no TLS with {from}: {}", why.of_client())
     });

@@ -147,6 +147,9 @@ fn listener(counts: &ListenerCounts, [active, idle]: [u64; 2], out: &mut Samples
     for (limit, count) in counts.limits.each() {
         out.add(Of::LimitReached, [limit.into()], count);
     }
+    if counts.unlogged.get() > 0 {
+        out.add(Of::LogLinesSampled, [name()], counts.unlogged.get());
+    }
     for (result, count) in counts.handshakes.each() {
         out.add(Of::TlsHandshakes, [name(), result.into()], count);
     }

@@ -70,6 +70,7 @@ async fn write(ex: &Exchange, message: Message<'_>, close: bool, line: &mut Line
     let Message { status, fields, body } = message;
     let named = ex.with_name(fields);
     let fields = named.as_deref().unwrap_or(fields);
+    ex.note_own(fields);
     let taken = ex.client.send_answer(status, fields, body, close || !complete, ex.core.date());
     let sent = send(&ex.client, &body[taken..]).await;
     line.sent = ex.client.sent();

@@ -5,6 +5,7 @@ use super::reply::Answer;
 use super::{Exchange, NodeId, RequestContext, Upstream};
 use crate::log::notes::{Notes, Stage, Target, TriedTarget};
 use std::rc::Rc;
+use weir_http1::{Edits, Response};
 use weir_policy::history::StageKind;
 use weir_policy::{Kind, Outcome};
 
@@ -140,6 +141,20 @@ impl Exchange {
     pub fn headed(&self, since_ns: u64) {
         if let Some(notes) = &self.notes {
             notes.response_ns.set(Some(self.core.now().saturating_sub(since_ns)));
+        }
+    }
+
+    /// Notes the fields of an origin's answer that the log has.
+    pub fn note_response(&self, response: &Response, edits: &Edits) {
+        if let (Some(notes), Some(log)) = (&self.notes, &self.listener().log) {
+            *notes.response.borrow_mut() = log.fields.read_response(response, edits);
+        }
+    }
+
+    /// Notes the same of an answer of weir's own.
+    pub fn note_own(&self, fields: &[(&str, &[u8])]) {
+        if let (Some(notes), Some(log)) = (&self.notes, &self.listener().log) {
+            *notes.response.borrow_mut() = log.fields.read_own(fields);
         }
     }
 

@@ -46,6 +46,7 @@ pub(super) async fn relay(
     // What was read with the head is forwarded at once.
     reply.held = BufferedBytes::default();
     ex.name(&mut reply.edits);
+    ex.note_response(reply.response(), &reply.edits);
     ex.client.send_head(&ResponseHead {
         response: reply.response(),
         edits: &reply.edits,

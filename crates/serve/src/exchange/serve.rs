@@ -50,10 +50,10 @@ pub(crate) async fn serve<G: Serves>(
     node: NodeId,
     client: ClientEnd,
     pinned: Rc<PinnedConnection>,
-    request: Box<Request>,
+    mut request: Box<Request>,
     last: bool,
 ) -> Disposition {
-    let checked = match weir_http1::check_request(&request, &hop(&client)) {
+    let checked = match weir_http1::check_request(&mut request, &hop(&client)) {
         Ok(checked) => checked,
         Err(refusal) => {
             failure_log::refused(&client, &request, refusal);
@@ -158,6 +158,12 @@ fn log(ex: &Exchange, line: &Line) {
     }
     write_history(ex, line, now_ns);
     let Some(log) = &ex.listener().log else { return };
+    let is_well = line.status < 500 && line.failure.is_none();
+    let share = ex.listener().http.log_sample;
+    if is_well && share < 1.0 && ex.core.draw().unit() >= share {
+        ex.listener().counts.unlogged.one();
+        return;
+    }
     let origin = ex.origin.borrow();
     log.write(&Entry {
         listener: &ex.listener().name,
@@ -165,6 +171,9 @@ fn log(ex: &Exchange, line: &Line) {
         request: &ex.request,
         line,
         target: origin.as_deref().map(|upstream| upstream.name()),
+        upstream: origin.as_deref().and_then(|upstream| upstream.addr()),
+        is_https: ex.is_https(),
+        tls: ex.client.session().tls_parameters(),
         // Without an origin there was no attempt.
         attempts: if origin.is_some() { ex.attempts() } else { 0 },
         reused: ex.reused.get(),
@@ -376,6 +385,7 @@ async fn upgrade(
     holds.end_timeouts();
     reply.held = BufferedBytes::default();
     ex.name(&mut reply.edits);
+    ex.note_response(reply.response(), &reply.edits);
     ex.client.send_switch(reply.response(), &reply.edits, &reply.add);
     let up_from = reply.origin.queued();
     let ended = tunnel::tunnel(ex, &mut reply).await;

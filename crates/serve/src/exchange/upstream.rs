@@ -15,6 +15,9 @@ pub(crate) trait Upstream {
     /// Its name, for logs.
     fn name(&self) -> &str;
 
+    /// Its address as the file writes it; `None`: in this process.
+    fn addr(&self) -> Option<&str>;
+
     /// Its description for messages.
     fn described(&self) -> String;
 

@@ -4,6 +4,7 @@ use super::Exchange;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use weir_http1::Edits;
+use weir_net::transport::tls::ClientCertificate;
 use weir_plan::KeySource;
 use weir_plan::MatchInput;
 use weir_plan::template::{Piece, pieces};
@@ -42,6 +43,11 @@ impl<'a> View<'a> {
         self.ex.checked.client
     }
 
+    /// The client's verified certificate.
+    fn certificate(&self) -> Option<&'a ClientCertificate> {
+        self.ex.client.session().tls_parameters()?.client()
+    }
+
     /// The first value of the field with this name (lower case).
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         match self.edits {
@@ -72,12 +78,15 @@ impl<'a> View<'a> {
     }
 
     /// The same for a Location: a port belongs to a scheme, so the request's port is left out for another scheme. `None`:
-    /// the request lacks a part of it, the host (HTTP/1.0) or a path (`OPTIONS *`).
+    /// the request lacks a part of it: the host (HTTP/1.0), a path (`OPTIONS *`), a certificate.
     pub fn fill_location(&self, template: &str) -> Option<Vec<u8>> {
         let lacks = |piece| match piece {
             Piece::Host => self.host().is_empty(),
             Piece::Uri => !self.target().starts_with(b"/"),
             Piece::Text(_) | Piece::Client => false,
+            Piece::ClientSubject | Piece::ClientName | Piece::ClientSha256 => {
+                self.of_certificate(piece).is_empty()
+            }
         };
         if pieces(template).into_iter().any(lacks) {
             return None;
@@ -87,6 +96,17 @@ impl<'a> View<'a> {
         Some(self.fill_with(template, host))
     }
 
+    /// A part of the client's certificate; empty without one.
+    fn of_certificate(&self, piece: Piece<'_>) -> &'a str {
+        let Some(certificate) = self.certificate() else { return "" };
+        match piece {
+            Piece::ClientSubject => &certificate.subject,
+            Piece::ClientName => certificate.names.first().map_or("", String::as_str),
+            Piece::ClientSha256 => &certificate.sha256,
+            Piece::Text(_) | Piece::Host | Piece::Uri | Piece::Client => "",
+        }
+    }
+
     fn fill_with(&self, template: &str, host: &[u8]) -> Vec<u8> {
         let mut text = Vec::new();
         for piece in pieces(template) {
@@ -94,6 +114,9 @@ impl<'a> View<'a> {
                 Piece::Text(plain) => text.extend_from_slice(plain.as_bytes()),
                 Piece::Host => text.extend_from_slice(host),
                 Piece::Uri => text.extend_from_slice(self.target()),
+                Piece::ClientSubject | Piece::ClientName | Piece::ClientSha256 => {
+                    text.extend_from_slice(self.of_certificate(piece).as_bytes());
+                }
                 Piece::Client => {
                     if let Some(client) = self.client() {
                         text.extend_from_slice(client.to_canonical().to_string().as_bytes());
@@ -139,15 +162,16 @@ impl MatchInput for ToMatch<'_> {
     fn has(&self, name: &str, fits: &dyn Fn(&[u8]) -> bool) -> bool {
         match self.view.edits {
             Some(edits) if drops(edits, name.as_bytes()) => value(edits, name.as_bytes()).is_some_and(fits),
-            _ => {
-                let mut fields = self.view.ex.request.fields();
-                fields.any(|(n, v)| n.eq_ignore_ascii_case(name.as_bytes()) && fits(v))
-            }
+            _ => self.view.ex.request.values(name).any(fits),
         }
     }
 
     fn client(&self) -> Option<IpAddr> {
         self.view.client()
+    }
+
+    fn has_client_name(&self, fits: &dyn Fn(&[u8]) -> bool) -> bool {
+        self.view.certificate().is_some_and(|own| own.names.iter().any(|name| fits(name.as_bytes())))
     }
 }
 

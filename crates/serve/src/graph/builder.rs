@@ -167,8 +167,8 @@ impl Builder<'_> {
         Node::Server(Rc::new(Server {
             id,
             tls: match &origin.tls {
-                Some(tls) => addr.as_deref().and_then(|addr| self.secure(tls, addr)),
-                None => self.blueprint.inner.tls.get(&id).cloned().map(Secure::to_own),
+                Some(tls) => addr.as_deref().and_then(|addr| self.secure(tls, addr, key)),
+                None => self.blueprint.inner.tls.get(&id).cloned().map(|tls| Secure::to_own(tls, key)),
             },
             addr,
             name: Rc::from(name.unwrap_or("server")),
@@ -200,15 +200,15 @@ impl Builder<'_> {
         }
     }
 
-    /// TLS to a server at this address.
-    fn secure(&self, tls: &TlsClient, addr: &str) -> Option<Secure> {
+    /// TLS to a server at this address, with the sessions of this target.
+    fn secure(&self, tls: &TlsClient, addr: &str, target: u32) -> Option<Secure> {
         let host = match Address::parse(addr) {
             Some(Address::Ip(address)) => address.ip().to_string(),
             Some(Address::Name(host, _)) => host.to_string(),
             // The plan was checked: it has the name.
             _ => String::new(),
         };
-        Some(Secure { client: self.tls.get(&client_files(tls))?, host: host.into() })
+        Some(Secure { client: self.tls.get(&client_files(tls))?, host: host.into(), target })
     }
 
     pub(super) fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {

@@ -1,14 +1,16 @@
 //! The lines of the access log: JSON, or nginx's and Apache's combined format. What each field means: `docs/logs.md`.
 
-use super::Line;
+use super::fields::{LogFields, write_value};
 use super::notes::Notes;
 use super::stamp::Stamp;
+use super::{Line, LoopLog};
 use crate::metrics::{HeadAnswer, LabelValue as _, RequestLimit};
 use data_encoding::{BASE64_NOPAD, Encoding};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::LazyLock;
 use weir_http1::{Request, Trace, Version};
+use weir_net::transport::tls::TlsParameters;
 use weir_plan::LogFormat;
 use weir_policy::{Kind, Outcome};
 
@@ -18,8 +20,13 @@ pub(crate) struct Entry<'a> {
     pub client: Option<IpAddr>,
     pub request: &'a Request,
     pub line: &'a Line,
-    /// The target that was tried last.
+    /// The target that was tried last, and its address.
     pub target: Option<&'a str>,
+    pub upstream: Option<&'a str>,
+    /// Whether the client uses TLS, by its connection or by what a trusted peer says.
+    pub is_https: bool,
+    /// The parameters of the connection's TLS.
+    pub tls: Option<&'a TlsParameters>,
     pub attempts: u32,
     /// The trace that it belongs to.
     pub trace: Option<Trace>,
@@ -39,6 +46,7 @@ pub(crate) struct Entry<'a> {
 pub(super) struct RefusedRequest<'a> {
     pub listener: &'a str,
     pub client: Option<IpAddr>,
+    pub tls: Option<&'a TlsParameters>,
     /// The request, or the first line of the bytes received.
     pub what: Result<&'a Request, &'a [u8]>,
     pub answer: &'a HeadAnswer,
@@ -46,14 +54,14 @@ pub(super) struct RefusedRequest<'a> {
 
 impl Entry<'_> {
     /// Writes it as a line.
-    pub(super) fn format(&self, format: LogFormat, now: &Stamp, text: &mut String) {
-        match format {
-            LogFormat::Json => self.json(now, text),
-            LogFormat::Combined => self.combined(now, text),
+    pub(super) fn format(&self, log: &LoopLog, text: &mut String) {
+        match log.format {
+            LogFormat::Json => self.json(&log.stamp, &log.fields, text),
+            LogFormat::Combined => self.combined(&log.stamp, text),
         }
     }
 
-    fn json(&self, now: &Stamp, text: &mut String) {
+    fn json(&self, now: &Stamp, fields: &LogFields, text: &mut String) {
         begin(text, now, self.listener, self.client);
         asked(text, self.request);
         text.push_str(match self.request.version() {
@@ -91,6 +99,12 @@ impl Entry<'_> {
         text.push_str(",\"duration_ms\":");
         ms(text, Some(self.took_ns));
         self.parts(text);
+        let scheme = if self.is_https { "https" } else { "http" };
+        connection(text, Some(self.request), scheme, self.tls);
+        text.push_str(",\"upstream\":");
+        write_value(text, self.upstream.map(str::as_bytes));
+        let noted = self.notes.map(|notes| notes.response.borrow());
+        fields.write(text, Some(self.request), noted.as_deref().map_or(&[], Vec::as_slice));
         text.push_str("}\n");
     }
 
@@ -146,15 +160,15 @@ impl Entry<'_> {
 
 impl RefusedRequest<'_> {
     /// Writes it as a line.
-    pub(super) fn format(&self, format: LogFormat, now: &Stamp, text: &mut String) {
-        match format {
-            LogFormat::Json => self.json(now, text),
-            LogFormat::Combined => self.combined(now, text),
+    pub(super) fn format(&self, log: &LoopLog, text: &mut String) {
+        match log.format {
+            LogFormat::Json => self.json(&log.stamp, &log.fields, text),
+            LogFormat::Combined => self.combined(&log.stamp, text),
         }
     }
 
     /// The fields of every line, as far as they are known, and `line` if nothing could be parsed.
-    fn json(&self, now: &Stamp, text: &mut String) {
+    fn json(&self, now: &Stamp, fields: &LogFields, text: &mut String) {
         begin(text, now, self.listener, self.client);
         match self.what {
             Ok(request) => {
@@ -169,10 +183,16 @@ impl RefusedRequest<'_> {
         let HeadAnswer { status, sent, .. } = self.answer;
         let _ = write!(text, ",\"status\":{status},\"error\":\"{}\"", Kind::BadRequest.name());
         limit(text, self.answer.limit);
-        let _ = writeln!(
+        let _ = write!(
             text,
-            ",\"target\":null,\"attempts\":0,\"reused\":false,\"resent\":false,\"aborted\":false,\"received\":0,\"sent\":{sent},\"duration_ms\":0,\"generation\":null,\"request_id\":null,\"trace_id\":null,\"request\":null,\"queue\":0,\"connect\":null,\"response\":null,\"total\":0,\"tried\":[]}}"
+            ",\"target\":null,\"attempts\":0,\"reused\":false,\"resent\":false,\"aborted\":false,\"received\":0,\"sent\":{sent},\"duration_ms\":0,\"generation\":null,\"request_id\":null,\"trace_id\":null,\"request\":null,\"queue\":0,\"connect\":null,\"response\":null,\"total\":0,\"tried\":[]"
         );
+        let request = self.what.ok();
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        connection(text, request, scheme, self.tls);
+        text.push_str(",\"upstream\":null");
+        fields.write(text, request, &[]);
+        text.push_str("}\n");
     }
 
     /// As nginx does: the received bytes in place of the request.
@@ -229,6 +249,20 @@ fn limit(text: &mut String, limit: Option<RequestLimit>) {
         }
         None => text.push_str(",\"limit\":null"),
     }
+}
+
+/// What the client says of itself, and how it has connected.
+fn connection(text: &mut String, request: Option<&Request>, scheme: &str, tls: Option<&TlsParameters>) {
+    for (key, name) in [(",\"user_agent\":", "user-agent"), (",\"referer\":", "referer")] {
+        text.push_str(key);
+        write_value(text, request.and_then(|request| request.field(name)));
+    }
+    text.push_str(",\"scheme\":\"");
+    text.push_str(scheme);
+    text.push_str("\",\"tls\":");
+    write_value(text, tls.map(|tls| tls.version().as_bytes()));
+    text.push_str(",\"server_name\":");
+    write_value(text, tls.and_then(TlsParameters::server_name).map(str::as_bytes));
 }
 
 /// Method, host and path.

@@ -8,6 +8,7 @@
 
 mod changes;
 mod error_log;
+mod fields;
 mod format;
 mod gather;
 mod history;
@@ -22,6 +23,7 @@ pub(crate) use format::{Entry, escape};
 pub(crate) use history::History;
 
 use crate::metrics::{HeadAnswer, RequestLimit};
+use fields::LogFields;
 use format::RefusedRequest;
 use gather::{LineBuffer, Waiting};
 use out::Output;
@@ -35,6 +37,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 use weir_http1::Request;
+use weir_net::transport::tls::TlsParameters;
 use weir_plan::LogFormat;
 use weir_plan::fixed::{self, ACCESS_LOG_FIRST_LINE_BYTES as FIRST_LINE, ACCESS_LOG_QUEUE as QUEUE};
 use weir_policy::Kind;
@@ -49,6 +52,8 @@ pub(crate) struct Client<'a> {
     /// The name of the listener that it came to.
     pub listener: &'a str,
     pub ip: Option<IpAddr>,
+    /// The parameters of its connection; `None`: cleartext, or before the handshake.
+    pub tls: Option<&'a TlsParameters>,
 }
 
 /// The outcome of an exchange, for its line.
@@ -116,6 +121,7 @@ pub(crate) struct AccessLog {
     to_writer: Sender<Message>,
     flags: Arc<Flags>,
     format: LogFormat,
+    fields: Arc<LogFields>,
 }
 
 impl AccessLog {
@@ -124,7 +130,7 @@ impl AccessLog {
         let out = Output::open(to)?;
         let (to_writer, queue) = channel();
         let flags = Arc::new(Flags::default());
-        let log = AccessLog { to_writer, flags: flags.clone(), format };
+        let log = AccessLog { to_writer, flags: flags.clone(), format, fields: Arc::default() };
         let to = to.to_owned();
         std::thread::Builder::new()
             .name("weir-log".to_owned())
@@ -135,6 +141,12 @@ impl AccessLog {
     /// The same log, with lines of this format.
     pub fn with_format(mut self, format: LogFormat) -> AccessLog {
         self.format = format;
+        self
+    }
+
+    /// The same log, with these fields of messages in its lines.
+    pub fn with_fields(mut self, fields: &[String]) -> AccessLog {
+        self.fields = Arc::new(LogFields::new(fields));
         self
     }
 
@@ -149,6 +161,7 @@ impl AccessLog {
         LoopLog {
             gathered,
             format: self.format,
+            fields: self.fields.clone(),
             stamp: Stamp::new(self.format),
             number,
             histories: Cell::new(0),
@@ -182,6 +195,8 @@ impl AccessLog {
 pub(crate) struct LoopLog {
     gathered: Rc<LineBuffer>,
     format: LogFormat,
+    /// Fields of messages in its lines.
+    pub fields: Arc<LogFields>,
     stamp: Stamp,
     /// The loop.
     number: u32,
@@ -192,7 +207,7 @@ pub(crate) struct LoopLog {
 impl LoopLog {
     /// Writes the line of an exchange.
     pub fn write(&self, entry: &Entry<'_>) {
-        self.gathered.add(|text| entry.format(self.format, &self.stamp, text));
+        self.gathered.add(|text| entry.format(self, text));
     }
 
     /// Whether its lines contain the parts of an exchange.
@@ -220,9 +235,9 @@ impl LoopLog {
     }
 
     fn refuse(&self, by: Client<'_>, what: Result<&Request, &[u8]>, answer: &HeadAnswer) {
-        let Client { listener, ip } = by;
-        let refused = RefusedRequest { listener, client: ip.map(|ip| ip.to_canonical()), what, answer };
-        self.gathered.add(|text| refused.format(self.format, &self.stamp, text));
+        let Client { listener, ip, tls } = by;
+        let refused = RefusedRequest { listener, client: ip.map(|ip| ip.to_canonical()), tls, what, answer };
+        self.gathered.add(|text| refused.format(self, text));
     }
 
     /// Sends the lines gathered since the last time.

@@ -1,6 +1,7 @@
 //! Notes about a request for its line in the access log: the times of its parts and the targets that it tried; and,
 //! if its history is written as well, each stage with its times.
 
+use super::fields::ResponseValues;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -21,6 +22,8 @@ pub(crate) struct Notes {
     /// From the last attempt's first byte to the head of its answer.
     pub response_ns: Cell<Option<u64>>,
     pub tried: RefCell<SmallVec<[TriedTarget; 1]>>,
+    /// The values of the answer's fields that the log has.
+    pub response: RefCell<ResponseValues>,
     /// `None`: no history is written.
     pub stages: Option<RefCell<Stages>>,
 }
@@ -84,6 +87,7 @@ impl Notes {
             connect_ns: Cell::new(None),
             response_ns: Cell::new(None),
             tried: RefCell::default(),
+            response: RefCell::default(),
             stages: traced.then(RefCell::default),
         }
     }

@@ -119,6 +119,7 @@ families! {
 
     LoopLag Histogram Sum "weir_loop_lag_seconds" [] "How late the clock of an event loop ticked; it ticks ten times a second.";
     LoopBusy Gauge Most "weir_loop_busy_ratio" ["loop"] "The share of the last second in which the thread of an event loop ran.";
+    LogLinesSampled Counter Sum "weir_log_lines_sampled_total" ["listener"] "Lines of the access log that `log_sample` left out.";
     LogLinesLost Counter Sum "weir_log_lines_lost_total" [] "Lines of access logs that could not be written.";
 
     ProcessCpu Counter Sum "process_cpu_seconds_total" [] "CPU time of the process, user and system.";

@@ -203,6 +203,8 @@ pub(crate) struct ListenerCounts {
     pub handshakes: CountsBy<Handshake, { Handshake::COUNT }>,
     /// Requests that a limit ended.
     pub limits: CountsBy<RequestLimit, { RequestLimit::COUNT }>,
+    /// Requests whose line `log_sample` left out.
+    pub unlogged: Count,
     /// Messages that were refused, by the rule.
     refused: RefCell<BTreeMap<&'static str, u64>>,
 }

@@ -34,6 +34,7 @@ impl Logs {
     /// The access log of a listener, and the log of its requests' histories.
     fn open_both(&mut self, http: &Http) -> Result<(Option<AccessLog>, Option<AccessLog>), Error> {
         let log = http.access_log.as_deref().map(|to| self.open(to, http.log_format)).transpose()?;
+        let log = log.map(|log| log.with_fields(&http.log_fields));
         let traces = http.traces().map(|to| self.open(to, http.log_format)).transpose()?;
         Ok((log, traces))
     }

@@ -181,7 +181,7 @@ impl Session {
 
     /// The listener's name and the client's address, for logs.
     pub fn client(&self) -> Client<'_> {
-        Client { listener: &self.listener.name, ip: self.peer().map(|p| p.ip()) }
+        Client { listener: &self.listener.name, ip: self.peer().map(|p| p.ip()), tls: self.tls_parameters() }
     }
 
     /// Ends an idle connection to make room for another: it is read once more, and closed with care.

@@ -3,7 +3,7 @@
 use weir_net::io::tcp::TcpSettings;
 use weir_net::transport::tls;
 use weir_plan::fixed;
-use weir_plan::{CertificateFiles, ClientAuth, TlsClient, TlsServer};
+use weir_plan::{CertificateFiles, ClientAuth, MinVersion, TlsClient, TlsServer};
 
 /// The options of all TCP connections.
 pub(crate) const TCP: TcpSettings = TcpSettings {
@@ -26,6 +26,7 @@ pub(crate) fn server_files(plan: &TlsServer) -> tls::ServerFiles {
             ClientAuth::Require => true,
             ClientAuth::Request => false,
         },
+        requires_13: plan.min_version == MinVersion::Tls13,
     }
 }
 

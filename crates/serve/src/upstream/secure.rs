@@ -17,12 +17,14 @@ pub(crate) struct Secure {
     pub client: Arc<tls::Client>,
     /// The host of its address, which its certificate must cover unless another name is set.
     pub host: Rc<str>,
+    /// The number of its target in this process, for which sessions are kept.
+    pub target: u32,
 }
 
 impl Secure {
     /// TLS to a listener of this process, which is not asked for a name.
-    pub fn to_own(client: Arc<tls::Client>) -> Secure {
-        Secure { client, host: Rc::from("") }
+    pub fn to_own(client: Arc<tls::Client>, target: u32) -> Secure {
+        Secure { client, host: Rc::from(""), target }
     }
 
     /// Runs the handshake on a connection, within this time; `offers`: protocols, the best first (ALPN).
@@ -34,7 +36,8 @@ impl Secure {
         limit_ns: Option<u64>,
     ) -> Result<Socket, Failure> {
         let mut limit = limit_ns.map(|ns| core.timers.after(ns));
-        let mut connecting = std::pin::pin!(self.client.connect(core, plain, &self.host, offers));
+        let connecting = self.client.connect(core, plain, &self.host, offers, self.target);
+        let mut connecting = std::pin::pin!(connecting);
         let done = poll_fn(|cx| match connecting.as_mut().poll(cx) {
             Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(tls::TlsError::Late)),
             polled => polled,

@@ -102,6 +102,10 @@ impl Upstream for Server {
         &self.name
     }
 
+    fn addr(&self) -> Option<&str> {
+        self.addr.as_deref()
+    }
+
     fn described(&self) -> String {
         described(&self.name, self.addr.as_deref())
     }

@@ -95,7 +95,12 @@ pub fn adapt(point: &mut Point) {
         match spec {
             Spec::Listen(listen) if is_tls() => {
                 let certificates = vec![SHOWN.clone()];
-                let tls = TlsServer { certificates, client_ca: None, client_auth: Default::default() };
+                let tls = TlsServer {
+                    certificates,
+                    client_ca: None,
+                    client_auth: Default::default(),
+                    min_version: Default::default(),
+                };
                 listen.tls = Some(tls);
             }
             Spec::Server { addr: Some(addr), origin, .. } => {

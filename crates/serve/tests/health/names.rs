@@ -40,6 +40,17 @@ fn connections_follow_a_name_and_idle_ones_to_its_old_address_close() {
     drop(b);
 }
 
+/// Containers have such names.
+#[test]
+fn names_with_underscores_are_names() {
+    let dns = Dns::new(addresses("127.0.0.1"));
+    for name in ["my_app", "project_web_1", "a_b.example"] {
+        let origin = Origin::new("a");
+        let x = serve(&format!(r#"x = server("s", addr="{name}:{}")"#, origin.addr.port()), &dns);
+        assert!(x.bodies(2).iter().all(|body| body == "a"), "{name}");
+    }
+}
+
 #[test]
 fn a_name_that_does_not_resolve_is_down_until_it_does() {
     let (a, b, port) = two();

@@ -93,3 +93,60 @@ pub fn split_by_key_keeps_its_clients() {
     let first = get_with(&cookie.addr, "/", "Cookie: a=b; u=77\r\n").body;
     assert!((0..20).all(|_| get_with(&cookie.addr, "/", "Cookie: u=77\r\n").body == first));
 }
+
+#[test]
+pub fn what_goes_no_further_decides_nothing() {
+    let rules = [
+        "x-forwarded-proto",
+        "x-forwarded-host",
+        "x-real-ip",
+        "forwarded",
+        "x-forwarded-client-cert",
+        "proxy",
+        "traceparent",
+        "te",
+    ]
+    .map(|name| format!("(when(header=(\"{name}\", \"*\")), respond(200, body=\"{name}\"))"))
+    .join(", ");
+    let node = format!("route([{rules}], otherwise=respond(200, body=\"rest\"))");
+    let served = serve_node(&node);
+    let forged = [
+        "X-Forwarded-Proto: https",
+        "X-Forwarded-Host: admin.example",
+        "X-Real-IP: 10.0.0.1",
+        "Forwarded: for=10.0.0.1;proto=https",
+        "X-Forwarded-Client-Cert: Hash=1",
+        "Proxy: http://a",
+        "Traceparent: nothing of the kind",
+    ];
+    for field in forged {
+        assert_eq!(get_with(&served.addr, "/", &format!("{field}\r\n")).body, "rest", "{field}");
+    }
+    assert_eq!(get_with(&served.addr, "/", "TE: trailers\r\n").body, "te");
+    let trusts = serve_node(&format!("{node}, http=http(trusted=[\"127.0.0.1\"])"));
+    assert_eq!(get_with(&trusts.addr, "/", "X-Real-IP: 10.0.0.1\r\n").body, "x-real-ip");
+
+    let key = "key=key.header(\"x-forwarded-for\")";
+    let limited = serve_node(&format!("limit.rate(respond(200), 0.001, burst=1, {key})"));
+    let statuses: Vec<u16> = (0..3)
+        .map(|n| get_with(&limited.addr, "/", &format!("X-Forwarded-For: 198.51.100.{n}\r\n")).status)
+        .collect();
+    assert_eq!(statuses, [200, 429, 429]);
+}
+
+#[test]
+pub fn what_connection_names_decides_nothing() {
+    let served = serve_node(
+        "route([(when(header=(\"x-tier\", \"gold\")), respond(200, body=\"gold\")), \
+         (when(header=(\"host\", \"b\")), respond(200, body=\"other host\")), \
+         (when(header=(\"upgrade\", \"*\")), respond(200, body=\"upgrade\"))], \
+         otherwise=respond(200, body=\"rest\"))",
+    );
+    let a = &served.addr;
+    assert_eq!(get_with(a, "/", "X-Tier: gold\r\n").body, "gold");
+    assert_eq!(get_with(a, "/", "X-Tier: gold\r\nConnection: x-tier\r\n").body, "rest");
+    assert_eq!(get_with(a, "/", "Upgrade: websocket\r\nConnection: upgrade\r\n").body, "upgrade");
+    assert_eq!(get_with(a, "/", "Upgrade: other\r\nConnection: upgrade\r\n").body, "rest");
+    let absolute = "GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n";
+    assert_eq!(raw(a, absolute).1, "rest", "the authority of the target is the host");
+}

@@ -21,7 +21,7 @@ tests! {
     balance: round_robin_goes_round random_is_even_and_by_weight p2c_is_even_when_idle least_conn_takes_the_least_busy an_error_is_held_against_a_target peak_ewma_and_prequal_avoid_who_is_slow the_owner_measures_with_a_clock_of_now prequal_forgets_who_was_cancelled hashes_stick_to_their_keys a_bound_moves_the_surplus first_is_a_hot_spare who_was_reached_is_not_passed_over without_a_target_there_is_the_spare_or_503 eject_takes_a_failing_target_out sticky_clients_return least_work_answers_in_a_model;
     buffered: a_request_is_taken_whole_first a_large_request_goes_on_streaming a_slow_client_holds_no_server exactly_so_many_bytes_are_waited_for;
     cancel: stop_frees_the_slot_at_once skip_goes_on_inside finish_goes_on_waiting_too half_a_request_never_goes_on a_timeout_outside_leaves_what_goes_on a_body_is_drained a_timeout_in_the_body_leaves_what_goes_on a_crash_ends_what_goes_on;
-    choose: the_first_rule_that_matches_decides no_rule_is_404_and_two_meanings_are_400 split_has_shares split_by_key_keeps_its_clients;
+    choose: the_first_rule_that_matches_decides no_rule_is_404_and_two_meanings_are_400 split_has_shares split_by_key_keeps_its_clients what_goes_no_further_decides_nothing what_connection_names_decides_nothing;
     faults: faulty_by_its_modes a_crash_resets_what_is_inside a_lazy_crash_resets_what_is_inside a_crash_breaks_a_body a_block_fails_together flaky_fails_after_the_work warmup_is_slow_at_first warmup_begins_anew_after_a_crash;
     fixed: respond_answers_as_it_is_told redirect_fills_its_template built_in_servers_say_their_name a_model_without_an_end_of_its_own_answers_for_its_server several_listeners_share_nodes a_refusal_without_upgrade_keeps_its_protocols a_redirect_lacks_no_part built_in_servers_take_what_comes_to_them;
     layers: two_layers_are_two_hops what_fails_behind_is_an_answer answers_of_an_inner_listener_eject_it forwarded_fields_of_the_own_process_are_believed the_client_is_known_behind many_routers_with_loops_of_their_own listeners_are_checked models_before_a_listener_act inner_listeners_drain_last a_broken_body_stays_broken;
@@ -35,6 +35,7 @@ tests! {
 const NOT_BY_HTTP2: &[(&str, &str)] = &[
     ("queues::a_wait_for_a_connection_ends", "one connection carries many requests: nobody waits for one"),
     ("fixed::a_redirect_lacks_no_part", "every request has an authority"),
+    ("choose::what_connection_names_decides_nothing", "there is no Connection"),
     ("fixed::a_refusal_without_upgrade_keeps_its_protocols", "there is no Upgrade"),
 ];
 

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod hello;
+mod identity;
 mod inner;
 mod upgrades;
 
@@ -140,6 +141,47 @@ fn connections_to_an_origin_are_used_again() {
         }
         assert_eq!((origin.count(), origin.connections()), (20, 1));
     });
+}
+
+/// Targets of one name each resume their own sessions.
+#[test]
+fn each_target_has_its_own_sessions() {
+    let authority = Authority::new("targets");
+    let rounds = 3;
+    let mut origins = Vec::new();
+    for _ in 0..2 {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let addr = listener.local_addr().expect("an address");
+        let config = server(&authority, &["origin.test"]);
+        let kinds = std::thread::spawn(move || {
+            let mut kinds = Vec::new();
+            for _ in 0..rounds {
+                let (tcp, _) = listener.accept().expect("a client");
+                let tls = rustls::ServerConnection::new(config.clone()).expect("a server");
+                let mut tls = StreamOwned::new(tls, tcp);
+                let _ = tls.read(&mut [0; 4096]).expect("a request");
+                kinds.push(tls.conn.handshake_kind());
+                tls.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    .expect("it is taken");
+                tls.conn.send_close_notify();
+                tls.flush().expect("it is taken");
+            }
+            kinds
+        });
+        origins.push((addr, kinds));
+    }
+    let tls = format!("tls=tls.client(ca=\"{}\", name=\"origin.test\")", authority.file);
+    let servers: Vec<String> =
+        origins.iter().map(|(addr, _)| format!("server(addr=\"{addr}\", {tls})")).collect();
+    let served = serve_node(&format!("lb.round_robin([{}], start=\"first\")", servers.join(", ")));
+    let mut conn = Conn::new(&served.addr);
+    for _ in 0..2 * rounds {
+        assert_eq!(conn.get("/", "").status, 200);
+    }
+    for (_, kinds) in origins {
+        use HandshakeKind::{Full, Resumed};
+        assert_eq!(kinds.join().expect("it has answered"), [Full, Resumed, Resumed].map(Some));
+    }
 }
 
 /// More than any buffer, both ways at once, with readers that take their time.

@@ -120,7 +120,7 @@ fn by_http<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         call.wrong_but("`path` of `health.http` must be a path, not None", "write `health.http(\"/\")`");
     }
     let expect = expect(call);
-    let method = call.word("method", http::method).unwrap_or_else(|| "GET".to_owned());
+    let method = call.word("method", http::check_method).unwrap_or_else(|| "GET".to_owned());
     let host = call.word("host", http::host);
     let check = check(call);
     let Some(path) = path else { return Ok(None) };

@@ -5,6 +5,7 @@ use crate::language::call::{Call, Outcome};
 use crate::language::value::HttpValue;
 use weir_plan::address;
 use weir_plan::http;
+use weir_plan::log_field::log_field;
 use weir_plan::ranges::{HEAD_BYTES, MOST_FIELDS, MOST_STREAMS, log};
 use weir_plan::{HalfClose, Http, HttpVersion, LogFormat, Paths};
 
@@ -86,6 +87,19 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         ),
         may("log_format", "\"json\" | \"combined\"", "\"json\"", "the format of the log"),
         may(
+            "log_fields",
+            "a list of \"header:NAME\" and \"response:NAME\"",
+            "[]",
+            "fields of the request and of the answer in each JSON line, cut at 1 KiB; those that carry \
+                credentials are refused",
+        ),
+        may(
+            "log_sample",
+            "0.0 to 1.0",
+            "1.0",
+            "the share of requests below 500 and without an error that are logged; all others are",
+        ),
+        may(
             "request_id",
             "a header's name",
             "None",
@@ -132,9 +146,17 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         log_format: call
             .choice("log_format", &[("json", Some(LogFormat::Json)), ("combined", Some(LogFormat::Combined))])
             .unwrap_or_default(),
+        log_fields: call.several("log_fields", log_field).map_or(plain.log_fields, once),
+        log_sample: call.share("log_sample").unwrap_or(plain.log_sample),
         request_id: call.word("request_id", http::own_field).map(|name| name.to_ascii_lowercase()),
         trace: call.share("trace").unwrap_or(plain.trace),
     };
+    if !call.failed()
+        && let Err(invalid) = http.check_log()
+    {
+        let message = format!("`http`: {invalid}");
+        call.wrong_but(message, invalid.remedy.unwrap_or_default());
+    }
     Ok(Some(call.heap().alloc(HttpValue(http))))
 }
 

@@ -69,12 +69,12 @@ pub(super) static FUNCTIONS: [Function; 4] = [
 ];
 
 fn header<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let name = name(call);
+    let name = name(call, http::seen_field);
     made(call, name.map(|n| KeySource::Header(n.to_ascii_lowercase())))
 }
 
 fn cookie<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let name = name(call);
+    let name = name(call, http::field_name);
     made(call, name.map(KeySource::Cookie))
 }
 
@@ -86,10 +86,10 @@ fn client<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     made(call, Some(KeySource::Client))
 }
 
-fn name(call: &mut Call<'_, '_, '_, '_>) -> Option<String> {
+fn name(call: &mut Call<'_, '_, '_, '_>, check: fn(&str) -> Result<(), http::InvalidWord>) -> Option<String> {
     let value = call.value("name")?;
     let what = call.describe("name");
-    call.word_of(&what, value, http::field_name)
+    call.word_of(&what, value, check)
 }
 
 fn made<'v>(call: &Call<'v, '_, '_, '_>, key: Option<KeySource>) -> Outcome<'v> {

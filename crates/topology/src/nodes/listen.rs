@@ -81,7 +81,12 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     taken(call, &addr);
     let name = named(call, name);
     let protocol = protocol.unwrap_or_default();
-    call.named_node(Spec::Listen(Listen { addr, protocol, loops, tls, http }), Edge::Node(node), Some(name))
+    let listen = Listen { addr, protocol, loops, tls, http };
+    if let Err(invalid) = listen.check_peers() {
+        let message = format!("`http` of `listen`: {invalid}");
+        call.wrong_but(message, invalid.remedy.unwrap_or_default());
+    }
+    call.named_node(Spec::Listen(listen), Edge::Node(node), Some(name))
 }
 
 /// Two listeners cannot share an address, unless the system chooses a free port for each.

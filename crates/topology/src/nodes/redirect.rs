@@ -17,7 +17,11 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         example: examples::ROUTES,
     },
     args: &[
-        need("to", "a path or URL", "the new address; may contain `{host}`, `{uri}` and `{client}`"),
+        need(
+            "to",
+            "a path or URL",
+            "the new address; may contain `{host}`, `{uri}`, `{client}`, and of a verified certificate `{client_subject}`, `{client_name}` (its first) and `{client_sha256}`",
+        ),
         may("status", "301, 302, 303, 307 or 308", "302", "301 and 308 are permanent"),
         NAME,
     ],

@@ -37,7 +37,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "a dictionary",
             "{}",
             "fields of the request to set; values may contain `{host}`, \
-                `{uri}` and `{client}`",
+                `{uri}`, `{client}`, and of a verified certificate `{client_subject}`, `{client_name}` (its first) and `{client_sha256}`",
         ),
         may("remove", "a list of names", "[]", "fields of the request to remove"),
         may("response_set", "a dictionary", "{}", "fields of the response to set"),

@@ -1,4 +1,4 @@
-//! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request")` (a single pair needs no list) and
+//! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request", min_version="1.2"|"1.3")` (a single pair needs no list) and
 //! `tls.client(ca="system"|"file.pem", name=None, cert=None, key=None)`: TLS on a listener, and to an origin.
 
 use super::{Description, Function, Group, examples, may, maybe, need};
@@ -7,7 +7,7 @@ use crate::language::data::beside;
 use crate::language::value::{TlsClientValue, TlsServerValue};
 use starlark::values::Value;
 use weir_plan::ranges::{MOST_CERTIFICATES, tls_name, tls_path};
-use weir_plan::{CertificateFiles, ClientAuth, TlsClient, TlsServer};
+use weir_plan::{CertificateFiles, ClientAuth, MinVersion, TlsClient, TlsServer};
 
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
@@ -36,6 +36,12 @@ pub(super) static FUNCTIONS: [Function; 2] = [
                 "\"require\", with `client_ca`",
                 "whether \
                 a client must show one",
+            ),
+            may(
+                "min_version",
+                "\"1.2\" | \"1.3\"",
+                "\"1.2\"",
+                "the least version of TLS that a client may speak",
             ),
         ],
         more: &[],
@@ -77,6 +83,8 @@ fn server<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let client_ca = file(call, "client_ca");
     let words = [("require", Some(ClientAuth::Require)), ("request", Some(ClientAuth::Request))];
     let client_auth = call.choice("client_auth", &words).unwrap_or_default();
+    let versions = [("1.2", Some(MinVersion::Tls12)), ("1.3", Some(MinVersion::Tls13))];
+    let min_version = call.choice("min_version", &versions).unwrap_or_default();
     if call.value_or_none("client_ca").is_none() && call.value_or_none("client_auth").is_some() {
         call.wrong_but(
             "`client_auth` of `tls.server` has no effect without `client_ca`, by which certificates are \
@@ -87,7 +95,8 @@ fn server<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     if call.failed() {
         return Ok(None);
     }
-    Ok(Some(call.heap().alloc(TlsServerValue(TlsServer { certificates, client_ca, client_auth }))))
+    let tls = TlsServer { certificates, client_ca, client_auth, min_version };
+    Ok(Some(call.heap().alloc(TlsServerValue(tls))))
 }
 
 /// A single pair, or a list of pairs.

@@ -1,4 +1,4 @@
-//! `when(path=None, method=None, host=None, header=None, client=None)`: a condition of a `route`.
+//! `when(path=None, method=None, host=None, header=None, client=None, client_name=None)`: a condition of a `route`.
 
 use super::{Description, Function, Group, examples, may};
 use crate::language::call::{Call, Outcome, describe, list};
@@ -15,7 +15,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         meaning: "A condition of `route`. All arguments given must match; each takes one value, or a list \
             of alternatives.",
         simulated: "checked for each request that `traffic.mix` describes; a simulated client has \
-                no address",
+                 no address and no certificate, so `client` and `client_name` match none",
         served: "the same, with the request as it arrived; paths are matched without query, with \
                 unreserved %XX decoded",
         draws: "nothing",
@@ -33,6 +33,13 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
                 in `*`",
         ),
         may("client", "a network, or a list", "None", "the client's address, such as `\"10.0.0.0/8\"`"),
+        may(
+            "client_name",
+            "a name, or a list",
+            "None",
+            "a DNS, URI or mail name of the client's verified certificate (`client_ca`), exact, or a prefix that ends \
+                in `*`, such as `\"spiffe://prod/*\"`",
+        ),
     ],
     more: &[],
     make,
@@ -40,13 +47,15 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let path = call.words("path", path::written::pattern).iter().map(|p| path::normal(p)).collect();
-    let method = call.words("method", http::method);
+    let method = call.words("method", http::routed_method);
     let host = call.words("host", http::host_pattern);
     let header = headers(call);
     let client = call.words("client", |text| http::network(text).map(|_| ()));
+    let client_name = call.words("client_name", http::client_name);
     let plain = |h: String| h.strip_suffix('.').unwrap_or(&h).to_ascii_lowercase();
     let host = host.into_iter().map(plain).collect();
-    Ok(Some(call.heap().alloc(WhenValue(RouteCondition { path, method, host, header, client }))))
+    let condition = RouteCondition { path, method, host, header, client, client_name };
+    Ok(Some(call.heap().alloc(WhenValue(condition))))
 }
 
 /// `header`: a pair of name and value, or a list of such pairs.
@@ -75,8 +84,8 @@ fn header<'v>(call: &mut Call<'v, '_, '_, '_>, pair: Value<'v>) -> Option<(Strin
         return None;
     };
     let what = call.describe("header");
-    let name = call.word_of(&what, name, http::field_name)?;
-    let value = call.word_of(&what, value, http::field_value)?;
+    let name = call.word_of(&what, name, http::seen_field)?;
+    let value = call.word_of(&what, value, http::value_pattern)?;
     Some((name.to_ascii_lowercase(), value))
 }
 

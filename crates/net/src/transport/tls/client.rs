@@ -2,6 +2,7 @@
 //! certificate are read at the start and again on request.
 
 use super::files::{Authorities, CannotUse, CertificateFiles, authorities, certified, system_authorities};
+use super::sessions::Sessions;
 use super::verify::Verifier;
 use super::{Stream, TlsError, provider};
 use crate::io::Core;
@@ -9,11 +10,9 @@ use crate::transport::socket::Socket;
 use rustls::client::{ClientConfig, ClientConnection, Resumption};
 use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
+use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::sync::{Arc, PoisonError, RwLock};
-
-/// The limit of sessions that are kept for an origin, over all loops.
-const SESSIONS: usize = 256;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What verifies an origin, and what weir shows to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +30,31 @@ pub struct ClientFiles {
 pub struct Client {
     files: ClientFiles,
     /// Locked once for each handshake.
-    now: RwLock<Arc<ClientConfig>>,
+    now: Mutex<Current>,
+}
+
+/// The configuration of new connections.
+#[derive(Debug)]
+struct Current {
+    config: ClientConfig,
+    /// The same for each target that was connected to, with the sessions of that target.
+    targets: BTreeMap<u32, Arc<ClientConfig>>,
+}
+
+impl Current {
+    fn new(config: ClientConfig) -> Mutex<Current> {
+        Mutex::new(Current { config, targets: BTreeMap::new() })
+    }
+
+    /// The configuration of a connection to this target.
+    fn of_target(&mut self, target: u32) -> Arc<ClientConfig> {
+        let new = || {
+            let mut config = self.config.clone();
+            config.resumption = Resumption::store(Arc::new(Sessions::default()));
+            Arc::new(config)
+        };
+        self.targets.entry(target).or_insert_with(new).clone()
+    }
 }
 
 impl Client {
@@ -40,7 +63,7 @@ impl Client {
     /// # Errors
     /// The first unusable file.
     pub fn read(files: &ClientFiles) -> Result<Client, CannotUse> {
-        Ok(Client { files: files.clone(), now: RwLock::new(config(files)?) })
+        Ok(Client { files: files.clone(), now: Current::new(config(files)?) })
     }
 
     /// Reads the files again, for new connections. Older sessions are dropped: they were verified by the former
@@ -50,11 +73,13 @@ impl Client {
     /// The first unusable file; nothing changes then.
     pub fn read_again(&self) -> Result<(), CannotUse> {
         let config = config(&self.files)?;
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) =
+            Current { config, targets: BTreeMap::new() };
         Ok(())
     }
 
-    /// Runs TLS on a connection; `host`: of the address, used unless another name is set; `offers`: by ALPN. The
+    /// Runs TLS on a connection; `host`: of the address, used unless another name is set; `offers`: by ALPN;
+    /// `target`: the number of the target, for which sessions are kept (over all loops, four at most). The
     /// origin's answer is processed in a turn of long work: it costs as much as some hundred requests, and more with
     /// an own certificate.
     pub async fn connect(
@@ -63,10 +88,11 @@ impl Client {
         plain: Socket,
         host: &str,
         offers: &[&str],
+        target: u32,
     ) -> Result<Socket, TlsError> {
         let name = self.files.name.as_deref().unwrap_or(host);
         let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::WrongName)?;
-        let config = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let config = self.now.lock().unwrap_or_else(PoisonError::into_inner).of_target(target);
         let offers = offers.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let tls =
             ClientConnection::new_with_alpn(config, name, offers).map_err(|e| TlsError::from_rustls(&e))?;
@@ -92,14 +118,13 @@ impl Client {
     pub(super) fn with_verifier(verifier: Verifier, name: Option<&str>) -> Result<Client, CannotUse> {
         let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
         let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-        let mut config = builder
+        let config = builder
             .map_err(failed)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
-        config.resumption = Resumption::in_memory_sessions(SESSIONS);
         let files = ClientFiles { name: name.map(str::to_owned), ..ClientFiles::default() };
-        Ok(Client { files, now: RwLock::new(Arc::new(config)) })
+        Ok(Client { files, now: Current::new(config) })
     }
 }
 
@@ -130,20 +155,18 @@ impl Clients {
     }
 }
 
-fn config(files: &ClientFiles) -> Result<Arc<ClientConfig>, CannotUse> {
+fn config(files: &ClientFiles) -> Result<ClientConfig, CannotUse> {
     let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
     let Authorities { roots, named } = files.ca.as_deref().map_or_else(system_authorities, authorities)?;
     let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let verifier =
         Verifier::new(roots, named).map_err(|e| CannotUse(format!("TLS cannot be set up: {e}")))?;
     let builder = builder.map_err(failed)?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
-    let mut config = match &files.certificate {
+    Ok(match &files.certificate {
         None => builder.with_no_client_auth(),
         Some(pair) => {
             let own = Arc::unwrap_or_clone(certified(pair)?);
             builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
         }
-    };
-    config.resumption = Resumption::in_memory_sessions(SESSIONS);
-    Ok(Arc::new(config))
+    })
 }

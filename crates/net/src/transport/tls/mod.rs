@@ -1,16 +1,19 @@
 //! TLS as a transport: certificates and keys, a connection's two directions, the handshakes of both ends.
 
 mod client;
+mod client_certificate;
 mod error;
 mod files;
 mod parameters;
 mod pinned;
 mod server;
+mod sessions;
 mod stream;
 mod validity;
 mod verify;
 
 pub use client::{Client, ClientFiles, Clients};
+pub use client_certificate::ClientCertificate;
 pub use error::TlsError;
 pub use files::{CannotUse, CertificateFiles};
 pub use parameters::TlsParameters;

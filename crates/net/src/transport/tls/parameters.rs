@@ -1,7 +1,9 @@
 //! The parameters that a client's handshake negotiated: the name that it asked for, and whether a request's Host fits
 //! it.
 
+use super::ClientCertificate;
 use super::server::Certificates;
+use rustls::{CommonState, ProtocolVersion};
 use std::sync::Arc;
 
 /// The negotiated parameters of a connection.
@@ -12,13 +14,38 @@ pub struct TlsParameters {
     certificates: Arc<Certificates>,
     /// Whether HTTP/2 was agreed on (ALPN).
     pub is_h2: bool,
+    /// Whether it is TLS 1.3; otherwise 1.2.
+    is_13: bool,
+    /// The client's certificate, if it has shown one; it was verified then.
+    client: Option<Box<ClientCertificate>>,
 }
 
 impl TlsParameters {
-    /// The parameters of a handshake with this name and protocol.
-    pub fn new(name: Option<&str>, alpn: Option<&[u8]>, certificates: Arc<Certificates>) -> TlsParameters {
-        let name = name.map(|name| name.to_ascii_lowercase().into());
-        TlsParameters { name, certificates, is_h2: alpn == Some(b"h2") }
+    /// The parameters of a handshake with this name.
+    pub fn new(name: Option<&str>, state: &CommonState, certificates: Arc<Certificates>) -> TlsParameters {
+        let shown = state.peer_certificates().and_then(|chain| chain.first());
+        TlsParameters {
+            name: name.map(|name| name.to_ascii_lowercase().into()),
+            certificates,
+            is_h2: state.alpn_protocol() == Some(b"h2"),
+            is_13: state.protocol_version() == Some(ProtocolVersion::TLSv1_3),
+            client: shown.and_then(|own| ClientCertificate::from_der(own)).map(Box::new),
+        }
+    }
+
+    /// The version of TLS, as `1.3`.
+    pub fn version(&self) -> &'static str {
+        if self.is_13 { "1.3" } else { "1.2" }
+    }
+
+    /// The name that the client asked for (SNI), in lower case.
+    pub fn server_name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The client's verified certificate.
+    pub fn client(&self) -> Option<&ClientCertificate> {
+        self.client.as_deref()
     }
 
     /// Whether a request for this host may arrive on this connection (421 otherwise, RFC 9110, 15.5.20): the host is

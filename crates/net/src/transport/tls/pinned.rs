@@ -80,7 +80,8 @@ mod tests {
         let cert = write("cert.pem", signed.cert.pem());
         let key = write("key.pem", signed.signing_key.serialize_pem());
         let certificates = vec![CertificateFiles { cert, key }];
-        let files = ServerFiles { certificates, client_ca: None, requires_certificate: true };
+        let files =
+            ServerFiles { certificates, client_ca: None, requires_certificate: true, requires_13: false };
         Server::read(&files, &["http/1.1"]).expect("they can be used")
     }
 

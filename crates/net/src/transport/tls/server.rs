@@ -26,6 +26,8 @@ pub struct ServerFiles {
     pub client_ca: Option<String>,
     /// Whether a client without a certificate is refused where there are such authorities.
     pub requires_certificate: bool,
+    /// Whether clients must speak TLS 1.3.
+    pub requires_13: bool,
 }
 
 /// A listener's TLS, for all loops.
@@ -105,7 +107,7 @@ impl Accepting {
             rustls::Connection::Server(tls) => tls.server_name(),
             rustls::Connection::Client(_) => None,
         };
-        let agreed = TlsParameters::new(name, tls.alpn_protocol(), self.certificates.clone());
+        let agreed = TlsParameters::new(name, tls, self.certificates.clone());
         (Socket::Tls(Box::new(self.stream)), agreed)
     }
 }
@@ -114,7 +116,12 @@ fn current(files: &ServerFiles, protocols: &[&str]) -> Result<Current, CannotUse
     let all: Result<Vec<_>, _> = files.certificates.iter().map(certified).collect();
     let certificates = Arc::new(Certificates(all?));
     let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
-    let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    let versions: &[_] = if files.requires_13 {
+        &[&rustls::version::TLS13]
+    } else {
+        &[&rustls::version::TLS13, &rustls::version::TLS12]
+    };
+    let builder = ServerConfig::builder_with_provider(provider()).with_protocol_versions(versions);
     let builder = builder.map_err(failed)?;
     let builder = match &files.client_ca {
         None => builder.with_no_client_auth(),

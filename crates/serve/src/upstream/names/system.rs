@@ -6,6 +6,7 @@ use crate::upstream::names::follow::LookupResult;
 use hickory_resolver::config::{ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::Name;
 use hickory_resolver::{ResolverBuilder, TokioResolver};
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -40,7 +41,11 @@ impl System {
             builder.build()
         });
         let answer = match resolver {
-            Ok(resolver) => resolver.lookup_ip(host).await,
+            // A name with an underscore, as containers have, is a name for the system, though not of a host by RFC 1123.
+            Ok(resolver) => match Name::from_str_relaxed(host) {
+                Ok(name) => resolver.lookup_ip(name).await,
+                Err(e) => return LookupResult::Failed(e.to_string()),
+            },
             Err(e) => return LookupResult::Failed(e.to_string()),
         };
         match answer {
