@@ -12,8 +12,7 @@
 //!   taken, whatever they cost: one of n gets 1/n at most, and competes by its cost again from its first success on. If the
 //!   one that failed has less weight than the other, it is taken in that proportion only: a light one gains nothing either.
 //! - Cancelled requests: they raise the cost to the time that they took, and until a success time alone does not bring it
-//!   below that. It is unknown whether the target still works on them, so they weigh like requests in flight: a target
-//! that
+//!   below that. It is unknown whether the target still works on them, so they weigh like requests in flight: a target that
 //!   hangs behind a `timeout` is not cheap because the time limit is short. It might never be cheap again, so one in 64 of
 //!   the picks that draw it first while it has nothing in flight takes it: 1/(64·n) of all.
 //! - Choices: looking changes nothing (Finagle's and tower's `load` writes the decay back, so that a target that is looked at
