@@ -15,10 +15,10 @@ source.onmessage = (event) => {
     const icon = document.getElementById("icon");
     icon.href = icon.href.replace(/%23[0-9a-f]{6}/, colours[parts.tone] || colours.good);
   }
-  live.textContent = "· live";
+  live.textContent = "live";
   live.className = "";
 };
 source.onerror = () => {
-  live.textContent = "· not connected since " + new Date().toLocaleTimeString() + ": what is shown is old";
+  live.textContent = "not connected since " + new Date().toLocaleTimeString() + ": what is shown is old";
   live.className = "bad";
 };
