@@ -145,7 +145,7 @@ impl Server {
         let service = service_fn(move |request: Request<Incoming>| {
             let server = server.clone();
             let is_probe = matches!(request.uri().path(), "/healthz" | "/ready");
-            asked.is_used_for(if is_probe { Use::Probes } else { Use::Asks });
+            asked.note_use(if is_probe { Use::Probes } else { Use::Asks });
             async move { Ok::<_, Infallible>(route::respond(&server, via, request).await) }
         });
         let mut connection = pin!(

@@ -34,7 +34,7 @@ impl Activity {
     }
 
     /// A request has arrived.
-    pub fn is_used_for(&self, what: Use) {
+    pub fn note_use(&self, what: Use) {
         self.used_for.store(what as u8, Relaxed);
     }
 
@@ -54,11 +54,11 @@ impl Activity {
 pub(crate) struct Places {
     most: usize,
     most_probes: usize,
-    all: Mutex<Taken>,
+    all: Mutex<PlaceTable>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct PlaceTable {
     next: u64,
     by_number: BTreeMap<u64, (Arc<Activity>, Option<AbortHandle>)>,
 }
@@ -110,7 +110,7 @@ impl Places {
         self.taken().by_number.len()
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, PlaceTable> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -157,8 +157,8 @@ mod tests {
     async fn a_silent_connection_makes_room_and_a_probe_does_not() {
         let places = Places::new(4, 2);
         let mut first = lasting(&places, 4);
-        first[0].0.is_used_for(Use::Asks);
-        first[1].0.is_used_for(Use::Probes);
+        first[0].0.note_use(Use::Asks);
+        first[1].0.note_use(Use::Probes);
         lasting(&places, 1);
         tokio::task::yield_now().await;
         assert!(!first.iter_mut().any(is_closed), "the probe counts elsewhere");

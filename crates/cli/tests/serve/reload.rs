@@ -142,7 +142,7 @@ fn a_signal_during_the_start_is_heeded_after_it() {
     assert!(until(|| weir.catches(Signal::HUP) && weir.catches(Signal::USR1)));
     weir.signal(Signal::USR1);
     weir.signal(Signal::HUP);
-    let weir = weir.has_begun(1);
+    let weir = weir.wait_until_listening(1);
     assert!(until(|| weir.err().contains("reload: ")), "{}", weir.err());
     assert_eq!(weir.get("/").body_text(), "one");
 }

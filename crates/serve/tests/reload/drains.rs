@@ -19,7 +19,7 @@ fn free() -> SocketAddr {
 }
 
 /// Sends one more request on a connection whose listener drains, and reads to the end: the answer must be the last.
-fn is_answered_once_more(client: &mut Client) {
+fn assert_answered_once_more(client: &mut Client) {
     let stream = client.0.get_mut();
     stream.write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi").expect("it is open");
     let mut whole = String::new();
@@ -47,9 +47,9 @@ fn connected(addr: SocketAddr, count: usize) -> Vec<Client> {
 fn drains_with_patience(mut clients: Vec<Client>) {
     let (mut idle, mut fresh) = (clients.pop().expect("one"), clients.remove(0));
     for client in &mut clients {
-        is_answered_once_more(client);
+        assert_answered_once_more(client);
     }
-    is_answered_once_more(&mut fresh);
+    assert_answered_once_more(&mut fresh);
     let took = ends_by_itself(&mut idle);
     assert!(took > Duration::from_secs(2), "an idle connection has five seconds in all, not {took:?}");
 }
@@ -104,7 +104,7 @@ fn a_removed_listener_accepts_until_its_delay_is_over() {
     for body in ["x", "y"] {
         x.reload(&file(&format!("respond(200, body = \"{body}\")"))).expect("it can be served");
     }
-    is_answered_once_more(&mut Client::new(second));
+    assert_answered_once_more(&mut Client::new(second));
     until("the listener is closed", || TcpStream::connect(second).is_err());
     assert_eq!(x.get().body, "y");
 }

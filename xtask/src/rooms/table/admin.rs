@@ -11,7 +11,8 @@ pub(super) const ADMIN: Layout = Layout {
         room("access", "which requests are answered, and which may change something", &["limits"]),
         room("client", "`weir admin`: sends a request to a running process", &["access"]),
         room("served", "the view of a served topology that the admin interface needs", &[]),
-        room("stalls", "a connection whose peer must keep reading", &["limits"]),
+        room("places", "which connection makes room for another", &[]),
+        room("stalls", "a connection whose peer must keep reading", &["limits", "places"]),
         room("topology", "`GET /topology` and `GET /config`", &["answer", "served"]),
         room("page", "the status page", &["answer", "topology"]),
         room("watcher", "views of what is served, shared by all clients", &["limits", "served", "page"]),
@@ -34,7 +35,7 @@ pub(super) const ADMIN: Layout = Layout {
         room(
             "connections",
             "accepting and serving connections",
-            &["limits", "access", "stalls", "server", "route"],
+            &["limits", "access", "places", "stalls", "server", "route"],
         ),
         room(
             "start",

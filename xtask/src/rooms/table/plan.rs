@@ -15,7 +15,8 @@ pub(super) const PLAN: Layout = Layout {
         room("path", "paths as they are compared and rewritten", &["http"]),
         room("template", "values with placeholders in braces", &["http"]),
         room("tls", "data: certificates, and how an origin is verified", &[]),
-        room("listen", "data: listeners, HTTP settings, origins", &["tls"]),
+        room("listen", "data: listeners, HTTP settings, origins", &["http", "address", "tls"]),
+        room("log_field", "fields of messages that an access log may have", &["http"]),
         room("expectation", "data: what a file expects of its scenarios", &[]),
         room("graph", "data: the plan, its points, nodes and scenarios", &["listen", "expectation"]),
         room("labels", "what nodes and targets are called", &["graph"]),
@@ -41,6 +42,7 @@ pub(super) const PLAN: Layout = Layout {
                 "template",
                 "tls",
                 "listen",
+                "log_field",
                 "expectation",
                 "graph",
                 "layers",
@@ -57,12 +59,12 @@ pub(super) const PLAN: Layout = Layout {
         room(
             "serving",
             "what each node is when it is served",
-            &["diagnostic", "tls", "graph", "layers", "circles"],
+            &["diagnostic", "address", "tls", "graph", "layers", "circles"],
         ),
         room(
             "warn",
             "what is surely a mistake though it can be run",
-            &["duration", "diagnostic", "path", "listen", "graph", "offered"],
+            &["duration", "diagnostic", "path", "template", "listen", "graph", "offered"],
         ),
         room(
             "lib",

@@ -75,7 +75,7 @@ impl Weir {
 
     /// Runs a command that ends in `weir serve`, up to the line of its last listener.
     pub(crate) fn run(command: Command, scratch: Scratch, listeners: usize) -> Weir {
-        Weir::begin(command, scratch).has_begun(listeners)
+        Weir::begin(command, scratch).wait_until_listening(listeners)
     }
 
     /// Starts a command that ends in `weir serve`.
@@ -104,7 +104,7 @@ impl Weir {
     }
 
     /// Waits for the line of its last listener.
-    pub(crate) fn has_begun(mut self, listeners: usize) -> Weir {
+    pub(crate) fn wait_until_listening(mut self, listeners: usize) -> Weir {
         let begun = Instant::now();
         let weir = &mut self;
         while weir.listening.len() < listeners {
