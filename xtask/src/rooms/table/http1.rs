@@ -98,6 +98,7 @@ pub(super) const HTTP1: Layout = Layout {
             &[
                 "edits",
                 "limits",
+                "name",
                 "networks",
                 "reason",
                 "rule",

@@ -12,10 +12,11 @@ pub(super) const PLAN: Layout = Layout {
         room("fixed", "limits and times that no file sets", &[]),
         room("http", "words of HTTP as a file may give them", &[]),
         room("address", "addresses of listeners and servers", &["http"]),
+        room("log_field", "fields of messages in the access log", &["http"]),
         room("path", "paths as they are compared and rewritten", &["http"]),
         room("template", "values with placeholders in braces", &["http"]),
         room("tls", "data: certificates, and how an origin is verified", &[]),
-        room("listen", "data: listeners, HTTP settings, origins", &["tls"]),
+        room("listen", "data: listeners, HTTP settings, origins", &["http", "address", "tls"]),
         room("expectation", "data: what a file expects of its scenarios", &[]),
         room("graph", "data: the plan, its points, nodes and scenarios", &["listen", "expectation"]),
         room("labels", "what nodes and targets are called", &["graph"]),
@@ -37,6 +38,7 @@ pub(super) const PLAN: Layout = Layout {
             &[
                 "http",
                 "address",
+                "log_field",
                 "path",
                 "template",
                 "tls",
@@ -62,7 +64,7 @@ pub(super) const PLAN: Layout = Layout {
         room(
             "warn",
             "what is surely a mistake though it can be run",
-            &["duration", "diagnostic", "path", "listen", "graph", "offered"],
+            &["duration", "diagnostic", "path", "template", "listen", "graph", "offered"],
         ),
         room(
             "lib",
