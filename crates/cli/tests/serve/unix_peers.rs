@@ -93,13 +93,11 @@ fn the_client_is_the_rightmost_untrusted_address() {
 
 #[test]
 fn without_the_word_no_peer_of_a_unix_socket_is_trusted() {
-    for http in ["", ", trusted = [\"0.0.0.0/0\", \"::/0\"]", ", proxy_from = [\"0.0.0.0/0\", \"::/0\"]"] {
-        let case = Case::new("unix-untrusted", http, "");
-        assert_eq!(case.ask(b"", "/", SAID).body_text(), " / http / h:8443 / ", "{http}");
-        assert_eq!(case.ask(b"", "/known", SAID).body_text(), " / http / h:8443 / ", "{http}");
-        assert_eq!(case.ask(b"", "/to", SAID).field("location"), Some("https://h/to"), "{http}");
-        assert_eq!(case.logged(), [Value::Null, Value::Null, Value::Null], "{http}");
-    }
+    let case = Case::new("unix-untrusted", "", "");
+    assert_eq!(case.ask(b"", "/", SAID).body_text(), " / http / h:8443 / ");
+    assert_eq!(case.ask(b"", "/known", SAID).body_text(), " / http / h:8443 / ");
+    assert_eq!(case.ask(b"", "/to", SAID).field("location"), Some("https://h/to"));
+    assert_eq!(case.logged(), [Value::Null, Value::Null, Value::Null]);
 }
 
 /// The client is the one that the header names; what it says of others is not believed.

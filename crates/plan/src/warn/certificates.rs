@@ -46,5 +46,5 @@ fn reason(spec: &Spec) -> Option<&'static str> {
         Spec::Redirect { to, .. } => vec![to],
         _ => Vec::new(),
     };
-    templates.into_iter().any(asks_for_certificate).then_some("`{client_name}` and the like are empty")
+    templates.into_iter().any(asks_for_certificate).then_some("`{client_name}` and the like have no value")
 }

@@ -157,6 +157,11 @@ fn log(ex: &Exchange, line: &Line) {
         }));
     }
     write_history(ex, line, now_ns);
+    write_line(ex, line, received, took_ns);
+}
+
+/// Writes the line of an exchange, unless its listener has no log or leaves it out of its sample.
+fn write_line(ex: &Exchange, line: &Line, received: u64, took_ns: u64) {
     let Some(log) = &ex.listener().log else { return };
     let is_well = line.status < 500 && line.failure.is_none();
     let share = ex.listener().http.log_sample;

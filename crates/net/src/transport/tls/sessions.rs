@@ -14,10 +14,10 @@ const MOST: usize = 4;
 
 /// The sessions with one target. All connections to it use one name.
 #[derive(Debug, Default)]
-pub(super) struct Sessions(Mutex<SessionStore>);
+pub(super) struct Sessions(Mutex<Cache>);
 
 #[derive(Debug, Default)]
-struct SessionStore {
+struct Cache {
     group: Option<NamedGroup>,
     /// The last session of TLS 1.2, which may be used often.
     old: Option<Tls12ClientSessionValue>,
@@ -27,7 +27,7 @@ struct SessionStore {
 
 impl Sessions {
     /// Locked for a handshake, never for a request.
-    fn kept(&self) -> MutexGuard<'_, SessionStore> {
+    fn kept(&self) -> MutexGuard<'_, Cache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
