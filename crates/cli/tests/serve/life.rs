@@ -446,7 +446,8 @@ fn sigterm_drains() {
         assert_eq!(fresh.ending(), Fault::End);
         drop((busy, idle, fresh));
         assert_eq!(weir.ends(), Some(0));
-        assert_eq!(weir.err(), "");
+        // It says that it drains, and nothing was cut off.
+        assert!(weir.err().lines().all(|line| line.contains("draining: ")), "{}", weir.err());
     }
 }
 

@@ -360,7 +360,7 @@ fn sigusr1_opens_the_file_anew() {
     std::fs::rename(&path, &old).expect("it is there");
     std::fs::create_dir(&path).expect("a folder can be made");
     weir.signal(Signal::USR1);
-    assert!(until(|| weir.err().contains("anew")), "it does not say that it cannot");
+    assert!(until(|| weir.err().contains("cannot reopen")), "it does not say that it cannot");
     assert_eq!(weir.get("/4").status(), 200);
     assert!(until(|| lines(&old).len() == 2));
 }
@@ -417,7 +417,7 @@ fn sigusr1_needs_no_request() {
     std::fs::remove_file(&path).expect("it is there");
     std::fs::create_dir(&path).expect("a folder can be made");
     weir.signal(Signal::USR1);
-    assert!(until(|| weir.err().contains("anew")), "it does not say that it cannot");
+    assert!(until(|| weir.err().contains("cannot reopen")), "it does not say that it cannot");
 }
 
 /// Lines that it says were lost, over all.
