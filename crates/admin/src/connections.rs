@@ -1,7 +1,7 @@
 //! Connections: each is a task of the one thread, under limits; [`crate::route`] answers its requests.
 
 use crate::access::Channel;
-use crate::limits::{ACCEPTS, HEAD, HEAD_BYTES, LAST_WORDS, PROBES};
+use crate::limits::{ACCEPTS, HEAD, HEAD_BYTES, LAST_WORDS, PROBES, WAITING};
 use crate::places::{Activity, Places, Use};
 use crate::route;
 use crate::server::Server;
@@ -58,7 +58,7 @@ impl Server {
         tokio::spawn(self.watcher.clone().run());
         let mut all = Vec::new();
         for (socket, via, most) in sockets {
-            let places = Places::new(most, PROBES);
+            let places = Places::new(WAITING, most, PROBES);
             all.push(places.clone());
             tokio::spawn(self.clone().accept(socket, via, places));
         }

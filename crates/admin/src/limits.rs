@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-/// Connections of the admin interface at once; for another the one that has been silent for longest is closed.
+/// Connections that have sent no whole request, at once, of each socket: enough for a probe to send its head beside a
+/// flood of silent ones.
+pub(crate) const WAITING: usize = 256;
+/// Connections of the admin interface at once that have asked something; for another the one that has been silent for
+/// longest is closed.
 pub(crate) const CONNECTIONS: usize = 64;
 /// Connections of the control socket are counted separately, so that it is free when the other one is not.
 pub(crate) const CONTROL_CONNECTIONS: usize = 16;

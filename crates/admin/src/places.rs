@@ -1,5 +1,6 @@
-//! The places of connections, so that no client keeps another out: at the limit the connection that has been silent
-//! for longest is closed, one without a whole request first. Probes (`/healthz`, `/ready`) have places of their own.
+//! The places of connections, so that no client keeps another out: those that have sent no whole request, those that
+//! have asked something, and probes (`/healthz`, `/ready`) have places of their own. Where they have run out, the
+//! connection of the same use that has been silent for longest is closed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -38,22 +39,21 @@ impl Activity {
         self.used_for.store(what as u8, Relaxed);
     }
 
-    fn is_probe(&self) -> bool {
-        self.used_for.load(Relaxed) == Use::Probes as u8
+    fn is_used_for(&self, what: Use) -> bool {
+        self.used_for.load(Relaxed) == what as u8
     }
 
-    /// The connection to close first has the least: one that waits for a request, then the one silent for longest.
-    fn rank(&self) -> (bool, Instant) {
-        let last = self.begun + std::time::Duration::from_nanos(self.at_ns.load(Relaxed));
-        (self.used_for.load(Relaxed) != Use::Waits as u8, last)
+    /// When it last read or wrote.
+    fn last(&self) -> Instant {
+        self.begun + std::time::Duration::from_nanos(self.at_ns.load(Relaxed))
     }
 }
 
 /// The connections of one listening socket.
 #[derive(Debug)]
 pub(crate) struct Places {
-    most: usize,
-    most_probes: usize,
+    /// The most connections of each use.
+    most: [(Use, usize); 3],
     all: Mutex<PlaceTable>,
 }
 
@@ -64,9 +64,10 @@ struct PlaceTable {
 }
 
 impl Places {
-    /// As many as `most`, and `most_probes` for probes besides.
-    pub fn new(most: usize, most_probes: usize) -> Arc<Places> {
-        Arc::new(Places { most, most_probes, all: Mutex::default() })
+    /// With the most connections that wait, that ask, and that probe.
+    pub fn new(waits: usize, asks: usize, probes: usize) -> Arc<Places> {
+        let most = [(Use::Waits, waits), (Use::Asks, asks), (Use::Probes, probes)];
+        Arc::new(Places { most, all: Mutex::default() })
     }
 
     /// A place for a connection that was just accepted; the one that deserves it least is closed if there is none.
@@ -79,10 +80,10 @@ impl Places {
         let mut taken = self.taken();
         let number = taken.next;
         taken.next += 1;
-        for (probes, most) in [(false, self.most), (true, self.most_probes)] {
-            let alike = || taken.by_number.iter().filter(|(_, (one, _))| one.is_probe() == probes);
+        for (what, most) in self.most {
+            let alike = || taken.by_number.iter().filter(|(_, (one, _))| one.is_used_for(what));
             if alike().count() >= most
-                && let Some(last) = alike().min_by_key(|(_, (one, _))| one.rank()).map(|(number, _)| *number)
+                && let Some(last) = alike().min_by_key(|(_, (one, _))| one.last()).map(|(number, _)| *number)
                 && let Some((_, Some(task))) = taken.by_number.remove(&last)
             {
                 task.abort();
@@ -155,7 +156,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_silent_connection_makes_room_and_a_probe_does_not() {
-        let places = Places::new(4, 2);
+        let places = Places::new(3, 1, 1);
         let mut first = lasting(&places, 4);
         first[0].0.note_use(Use::Asks);
         first[1].0.note_use(Use::Probes);
@@ -172,6 +173,6 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert!(!is_closed(&mut first[0]) && !is_closed(&mut first[1]));
-        assert!(places.count() <= 4 + 2, "{}", places.count());
+        assert!(places.count() <= 5, "{}", places.count());
     }
 }

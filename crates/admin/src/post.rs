@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::time::timeout;
 use weir_plan::ranges::wrong_weight;
 use weir_serve::{CannotSet, SetTarget, TargetState, TargetWeight};
@@ -77,17 +78,9 @@ async fn body(request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
 #[serde(deny_unknown_fields)]
 struct TargetSetting {
     state: Option<String>,
-    weight: Option<WeightSetting>,
+    weight: Option<Value>,
     #[serde(rename = "for")]
     lasts: Option<String>,
-}
-
-/// A number, or `"file"`.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WeightSetting {
-    Number(f64),
-    Word(String),
 }
 
 /// Why a request changes nothing.
@@ -131,14 +124,16 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Refusa
     };
     let weight = match said.weight {
         None => None,
-        Some(WeightSetting::Word(word)) if word == "file" => Some(TargetWeight::File),
-        Some(WeightSetting::Word(word)) => {
-            let word: String = word.chars().take(40).collect();
-            return Err(wrong(format!(
-                "the weight is {word:?}; write a number, or \"file\" to take it back"
-            )));
-        }
-        Some(WeightSetting::Number(weight)) => Some(TargetWeight::Number(weight)),
+        Some(Value::String(word)) if word == "file" => Some(TargetWeight::File),
+        Some(other) => match other.as_f64() {
+            Some(weight) => Some(TargetWeight::Number(weight)),
+            None => {
+                let word: String = other.to_string().chars().take(40).collect();
+                return Err(wrong(format!(
+                    "the weight is {word}; write a number, or \"file\" to take it back"
+                )));
+            }
+        },
     };
     if let Some(TargetWeight::Number(weight)) = weight
         && let Some(why) = wrong_weight(weight)

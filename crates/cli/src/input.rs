@@ -33,16 +33,12 @@ pub(crate) enum Printed {
 
 /// The same; prints what the file prints, or discards it.
 pub(crate) fn load_and(args: &File, printed: Printed) -> Result<Plan, Failure> {
+    check_sweeps(args)?;
     plan(args, read(&args.file)?, printed, &mut |sentence| tell(args, &sentence))
 }
 
-/// The plan of these bytes of the file; what is surely a mistake though it can be run is given to `note`.
-pub(crate) fn plan(
-    args: &File,
-    source: Vec<u8>,
-    printed: Printed,
-    note: &mut dyn FnMut(String),
-) -> Result<Plan, Failure> {
+/// Whether each parameter is set once; known without the file.
+fn check_sweeps(args: &File) -> Result<(), Failure> {
     for (i, (name, _)) in args.sweeps.iter().enumerate() {
         if args.settings.params.iter().any(|(n, _)| n == name) {
             return Err(Failure::Usage(format!(
@@ -53,6 +49,16 @@ pub(crate) fn plan(
             return Err(Failure::Usage(format!("--sweep names `{name}` twice")));
         }
     }
+    Ok(())
+}
+
+/// The plan of these bytes of the file; what is surely a mistake though it can be run is given to `note`.
+pub(crate) fn plan(
+    args: &File,
+    source: Vec<u8>,
+    printed: Printed,
+    note: &mut dyn FnMut(String),
+) -> Result<Plan, Failure> {
     if !Plan::is_json(&source) {
         return evaluate(args, source, printed, note);
     }

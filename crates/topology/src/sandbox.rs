@@ -54,6 +54,14 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
+/// The remedy, if descriptors have run out.
+fn remedy(e: &std::io::Error) -> &'static str {
+    match rustix::io::Errno::from_io_error(e) {
+        Some(rustix::io::Errno::MFILE) => "; raise the limit of open files with `ulimit -n`",
+        _ => "",
+    }
+}
+
 /// Evaluates a file in a child process: `exe __evaluate`, where `exe` is a program whose `main` calls [`child_main`] for
 /// that argument (the running one: [`std::env::current_exe`]).
 ///
@@ -72,7 +80,7 @@ pub fn evaluate_in_child(request: &Request, exe: &Path) -> Result<Evaluated, Fai
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|e| environment(format!("{}: {e}", exe.display())))?;
+        .map_err(|e| environment(format!("{}: {e}{}", exe.display(), remedy(&e))))?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let deadline = Instant::now() + TIME;
     let (sender, receiver) = mpsc::channel();

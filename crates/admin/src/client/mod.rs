@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(Endpoint::url("http://weir"), Ok(Endpoint::Tcp("weir:80".to_owned())));
         assert_eq!(Endpoint::url("unix:/run/weir.sock"), Ok(Endpoint::Unix("/run/weir.sock".into())));
         for (url, says) in [
-            ("https://127.0.0.1:9901", "no TLS"),
+            ("https://127.0.0.1:9901", "does not speak TLS"),
             ("127.0.0.1:9901", "http://HOST:PORT"),
             ("http://a/b", "http://HOST:PORT"),
             ("", "http://HOST:PORT"),

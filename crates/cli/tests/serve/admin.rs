@@ -403,8 +403,8 @@ impl Flood {
                 local.extend(std::os::unix::net::UnixStream::connect(&control));
                 remote.drain(..remote.len().saturating_sub(900));
                 local.drain(..local.len().saturating_sub(300));
-                // A thousand a second of each: a test that takes all of a core shows nothing else.
-                serve::pause(1);
+                // Some hundred a second of each: a test that takes all of a core shows nothing else.
+                serve::pause(5);
             }
         });
         Flood(ends)

@@ -226,7 +226,7 @@ mod tests {
         tally.ends(&job(10, 0, true), &Ok(404), 5);
         assert_eq!(tally.warnings(false), Vec::<String>::new());
         let [told] = &tally.warnings(true)[..] else { panic!("one warning") };
-        assert!(told.starts_with("6 of 11 requests were answered by 4xx, the first by 400"), "{told}");
+        assert!(told.starts_with("6 of 11 requests were answered with 4xx, the first with 400"), "{told}");
         assert_eq!(tally.requests.ok, 11);
     }
 

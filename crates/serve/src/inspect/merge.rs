@@ -357,7 +357,7 @@ mod tests {
         );
         let forced = TargetHealth { admin: Admin::Forced, against: vec![Reason::ChecksFailed], ..well() };
         let (state, why) = word(&forced, false, false);
-        assert!(state == "up" && why.contains("held up by hand"), "{state}: {why}");
+        assert!(state == "up" && why.contains("kept up by hand"), "{state}: {why}");
         assert_eq!(word(&TargetHealth { weight: 0.0, ..well() }, false, false).0, "weight 0");
     }
 

@@ -122,7 +122,8 @@ fn readiness_is_what_a_pick_finds() {
     for origin in [&a, &b] {
         origin.answer_checks(Mode::Status(200));
     }
-    until("both are eligible", || x.remote().readiness() == ready(&[]));
+    let are_picked = || x.remote().view(false).pools[0].targets.iter().all(|target| target.picked);
+    until("both are eligible", || are_picked() && x.remote().readiness() == ready(&[]));
     for (out, back) in [
         (weight(TargetWeight::Number(0.0)), weight(TargetWeight::File)),
         (state(TargetState::Drain), state(TargetState::File)),
