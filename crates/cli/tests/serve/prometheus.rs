@@ -87,10 +87,11 @@ fn troubled(origin: &Origin, certificate: &[String; 2]) -> String {
 dead = server("dead", addr="{dead}")
 none = lb.p2c([server("gone", addr="{dead}"), server("lost", addr="{dead}")], name="none", health=health.tcp(interval=200*ms, fall=1))
 apps = lb.round_robin([app, dead], name="apps", eject=eject(consecutive=1, base=300*s, max_percent=100), pass_over=0*s)
-out = lb.random([weight(0, server("out", addr="{app}"))], name="out")
+out = lb.random([server("out", addr="{dead}")], name="out", panic=0.0, health=health.tcp(interval=200*ms, fall=1))
 again = retry(3, none, budget=budget(ratio=0.0, min_per_s=0.1), name="again")
-other = route([(when(path="/none"), again), (when(path="/hedge"), hedge(1*ms, app, name="hedge")), (when(path="/late"), timeout(1*ms, app)), (when(path="/out"), out)], otherwise=queue(apps, concurrency=9, name="desk"))
+other = route([(when(path="/none"), again), (when(path="/hedge"), hedge(1*ms, app, name="hedge")), (when(path="/late"), timeout(1*ms, app))], otherwise=queue(apps, concurrency=9, name="desk"))
 listen("127.0.0.1:0", other, name="web")
+listen("127.0.0.1:0", out, name="lost")
 listen("127.0.0.1:0", other, name="few", http=http(max_clients=1))
 listen("127.0.0.1:0", other, name="secure", tls=tls.server("{cert}", "{key}"))
 "#
@@ -110,7 +111,7 @@ fn every_query_returns_data_and_every_alert_tells_of_its_trouble() {
     });
     let scratch = Scratch::new("prometheus-tls");
     let certificate = certificate(&scratch);
-    let weir = Weir::with(&troubled(&origin, &certificate), &["--admin", "127.0.0.1:0"], 3);
+    let weir = Weir::with(&troubled(&origin, &certificate), &["--admin", "127.0.0.1:0"], 4);
     let Some(prometheus) = Prometheus::watching(&addr(&weir, "admin"), &[]) else {
         return serve::tell("skipped: there is no prometheus");
     };

@@ -20,6 +20,7 @@ use crate::threads::mail::ToLoop;
 use crate::threads::process::{Mail, Mailboxes, Process, Root};
 use crate::threads::watchdog;
 use crate::transport::inner::{Inner, InnerAddress};
+use crate::transport::socket_file::SocketFiles;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::{Audience, Following, Names};
 use crate::verify_run::{RunRole, VerifyRun};
@@ -59,6 +60,7 @@ pub fn start(
     let certificates = Arc::new(Certificates::read(point, nodes).map_err(Error::Tls)?);
     let wanted = ListenerSet { point, nodes, certificates: &certificates };
     let mut bound = listeners::open(&wanted, options, None)?;
+    let mut files = UnstartedFiles(Some(bound.files.clone()));
     listeners::limit(&bound.confs);
     let sticky_keys = sticky::keys(point).map_err(Error::StickyKey)?;
     let run = options.paired.clone();
@@ -110,6 +112,7 @@ pub fn start(
     let started = spawn::start(&shared, bound.sockets, mail.inboxes)?;
     let state = reloader::State { current: first, logs: bound.logs, next: bound.next };
     let reloader = Reloader::start(process.clone(), state, root.key, following, options.clone())?;
+    files.0 = None;
     let remote = Remote { loops: started.drains, draining: Arc::default(), process, reloader };
     Ok(Running {
         listening: bound.listening,
@@ -118,6 +121,16 @@ pub fn start(
         threads: started.threads,
         ended: started.ended,
     })
+}
+
+/// The files of sockets that were bound before everything else had started: removed if it does not start, although threads
+/// that run already hold them.
+struct UnstartedFiles(Option<Arc<SocketFiles>>);
+
+impl Drop for UnstartedFiles {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|files| files.remove(u32::MAX));
+    }
 }
 
 /// The mailboxes of all threads: their senders, and [`Inboxes`] for their receivers.
