@@ -381,7 +381,7 @@ struct Flood(std::sync::Arc<std::sync::atomic::AtomicBool>);
 impl Flood {
     /// Clients that are renewed without end, 300 at a time of each kind: silent ones, half requests, and `/events` that
     /// nothing reads; at the control socket silent ones.
-    fn of(admin: &str, control: &str) -> Flood {
+    fn begin(admin: &str, control: &str) -> Flood {
         let ends = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let heads: [&[u8]; 3] = [
             b"",
@@ -422,7 +422,7 @@ fn silent_clients_keep_nobody_out() {
     let origin = answering();
     let (weir, admin, control) = administered(&apps(&[&origin]), &[]);
     let path = control.strip_prefix("unix:").expect("a path");
-    let flood = Flood::of(&admin, path);
+    let flood = Flood::begin(&admin, path);
     for _ in 0..10 {
         assert_eq!(get(&admin, "/healthz").0, 200);
         assert_eq!(get(&admin, "/ready").0, 200);

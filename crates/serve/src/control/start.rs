@@ -10,7 +10,7 @@ use crate::graph::draws::Draws;
 use crate::graph::state::ProcessState;
 use crate::log::ErrorLog;
 use crate::nodes::lb::ToOwner;
-use crate::reload::listeners::{self, ListenerSet};
+use crate::reload::listeners::{self, BoundListeners, ListenerSet};
 use crate::reload::options::{Error, Listening, Options};
 use crate::reload::reloader::{self, Reloader};
 use crate::sync::{buffered, panics};
@@ -20,7 +20,6 @@ use crate::threads::mail::ToLoop;
 use crate::threads::process::{Mail, Mailboxes, Process, Root};
 use crate::threads::watchdog;
 use crate::transport::inner::{Inner, InnerAddress};
-use crate::transport::socket_file::SocketFiles;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::{Audience, Following, Names};
 use crate::verify_run::{RunRole, VerifyRun};
@@ -59,8 +58,21 @@ pub fn start(
     panics::keep_quiet();
     let certificates = Arc::new(Certificates::read(point, nodes).map_err(Error::Tls)?);
     let wanted = ListenerSet { point, nodes, certificates: &certificates };
-    let mut bound = listeners::open(&wanted, options, None)?;
-    let mut files = UnstartedFiles(Some(bound.files.clone()));
+    let bound = listeners::open(&wanted, options, None)?;
+    let files = bound.files.clone();
+    // If something does not start, threads that run already hold the files, and would leave them behind.
+    start_bound(point, serving, nodes, options, certificates, bound).inspect_err(|_| files.remove(u32::MAX))
+}
+
+/// The same with certificates read and listeners bound.
+fn start_bound(
+    point: &Arc<Point>,
+    serving: &Arc<Serving>,
+    nodes: &[NodeId],
+    options: &Options,
+    certificates: Arc<Certificates>,
+    mut bound: BoundListeners,
+) -> Result<Running, Error> {
     listeners::limit(&bound.confs);
     let sticky_keys = sticky::keys(point).map_err(Error::StickyKey)?;
     let run = options.paired.clone();
@@ -112,7 +124,6 @@ pub fn start(
     let started = spawn::start(&shared, bound.sockets, mail.inboxes)?;
     let state = reloader::State { current: first, logs: bound.logs, next: bound.next };
     let reloader = Reloader::start(process.clone(), state, root.key, following, options.clone())?;
-    files.0 = None;
     let remote = Remote { loops: started.drains, draining: Arc::default(), process, reloader };
     Ok(Running {
         listening: bound.listening,
@@ -121,16 +132,6 @@ pub fn start(
         threads: started.threads,
         ended: started.ended,
     })
-}
-
-/// The files of sockets that were bound before everything else had started: removed if it does not start, although threads
-/// that run already hold them.
-struct UnstartedFiles(Option<Arc<SocketFiles>>);
-
-impl Drop for UnstartedFiles {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|files| files.remove(u32::MAX));
-    }
 }
 
 /// The mailboxes of all threads: their senders, and [`Inboxes`] for their receivers.

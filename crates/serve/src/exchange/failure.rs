@@ -233,9 +233,7 @@ impl fmt::Display for FailureCause {
             }
             FailureCause::Unanswered => f.write_str(UNANSWERED),
             FailureCause::Client(limit) => write!(f, "{} ended it", limit.name()),
-            FailureCause::UpgradeRuledOut => f.write_str(
-                "an upgrade needs HTTP/1.1, which protocol=\"h2\" rules out; protocol=\"auto\" allows both",
-            ),
+            FailureCause::UpgradeRuledOut => f.write_str(UPGRADE_RULED_OUT),
             FailureCause::UpgradeUnspoken => {
                 f.write_str("an upgrade needs HTTP/1.1, which the origin does not speak (ALPN)")
             }
@@ -263,6 +261,10 @@ impl fmt::Display for FailureCause {
         }
     }
 }
+
+/// The text of an upgrade at a server that is asked by HTTP/2 alone.
+const UPGRADE_RULED_OUT: &str =
+    "an upgrade needs HTTP/1.1, which protocol=\"h2\" rules out; protocol=\"auto\" allows both";
 
 /// The text of a connection that was closed after a PING.
 const UNANSWERED: &str =

@@ -113,6 +113,7 @@ impl Upgrade {
 }
 
 /// Waits until the child has taken over.
+#[expect(clippy::disallowed_methods, reason = "std waits for a child with a limit of time in no other way")]
 fn accepts(mut child: Child, remote: &Remote) -> Result<String, CannotUpgrade> {
     let pid = child.id();
     let end = Instant::now() + PATIENCE;
