@@ -23,7 +23,7 @@ pub(super) fn share_class(up: u64, of: u64) -> &'static str {
     }
 }
 
-/// The sign of a class, so that no colour stands alone.
+/// The sign of a class, for displays without colour.
 pub(super) fn sign_of(class: &str) -> char {
     match class {
         "bad" => '✖',

@@ -1,4 +1,4 @@
-//! Instants and stretches of time on the page. All are UTC: who looks compares them with logs.
+//! Instants and stretches of time on the page. All are UTC, as in logs.
 
 /// A stretch of time, in its two greatest units at most: `2 s`, `4 min`, `3 h 12 min`, `9 days`.
 pub(super) fn stretch(ms: u64) -> String {

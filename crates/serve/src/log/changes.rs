@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Changes are gathered for so long before their sum is written.
+/// The time over which changes are summed before a line is written.
 const GATHERED: Duration = Duration::from_secs(1);
 /// Names in the line of a sum, bytes; the others are counted.
 const NAMES_BYTES: usize = 2000;

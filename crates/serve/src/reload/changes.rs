@@ -214,7 +214,7 @@ fn is_structure(blueprint: &Blueprint, id: NodeId) -> bool {
     !matches!(blueprint.spec(id), Spec::Server { .. } | Spec::Listen(_) | Spec::Weight { .. })
 }
 
-/// Targets of balancers with what stands between: they are counted as targets.
+/// Targets of balancers, and the nodes between a balancer and its target: both are counted as targets.
 fn nodes_of_targets(blueprint: &Blueprint) -> BTreeSet<NodeId> {
     let mut all = BTreeSet::new();
     for id in
