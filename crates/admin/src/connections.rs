@@ -99,10 +99,13 @@ impl Server {
                     let activity = place.activity.clone();
                     match stream {
                         Stream::Tcp(stream) => {
-                            places.spawn(place, self.clone().serve(stream, via, activity));
+                            places.spawn(place, self.clone().serve(stream, via, activity, places.clone()));
                         }
                         Stream::Unix(stream) => {
-                            places.spawn(place, self.clone().serve_local(stream, via, activity));
+                            places.spawn(
+                                place,
+                                self.clone().serve_local(stream, via, activity, places.clone()),
+                            );
                         }
                     }
                 }
@@ -116,9 +119,15 @@ impl Server {
     }
 
     /// A local client: a request, or a process that wants to take over.
-    async fn serve_local(self: Arc<Self>, stream: UnixStream, via: Channel, activity: Arc<Activity>) {
+    async fn serve_local(
+        self: Arc<Self>,
+        stream: UnixStream,
+        via: Channel,
+        activity: Arc<Activity>,
+        places: Arc<Places>,
+    ) {
         if via != Channel::Control || !wants_place(&stream).await {
-            return self.serve(stream, via, activity).await;
+            return self.serve(stream, via, activity, places).await;
         }
         let Ok(stream) = stream.into_std() else { return };
         let own = std::mem::take(&mut *self.own.lock().unwrap_or_else(PoisonError::into_inner));
@@ -137,7 +146,7 @@ impl Server {
         drop(asked);
     }
 
-    async fn serve<S>(self: Arc<Self>, stream: S, via: Channel, activity: Arc<Activity>)
+    async fn serve<S>(self: Arc<Self>, stream: S, via: Channel, activity: Arc<Activity>, places: Arc<Places>)
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -145,7 +154,7 @@ impl Server {
         let service = service_fn(move |request: Request<Incoming>| {
             let server = server.clone();
             let is_probe = matches!(request.uri().path(), "/healthz" | "/ready");
-            asked.note_use(if is_probe { Use::Probes } else { Use::Asks });
+            places.note_use(&asked, if is_probe { Use::Probes } else { Use::Asks });
             async move { Ok::<_, Infallible>(route::respond(&server, via, request).await) }
         });
         let mut connection = pin!(

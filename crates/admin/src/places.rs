@@ -34,11 +34,6 @@ impl Activity {
         self.at_ns.store(self.begun.elapsed().as_nanos() as u64, Relaxed);
     }
 
-    /// A request has arrived.
-    pub fn note_use(&self, what: Use) {
-        self.used_for.store(what as u8, Relaxed);
-    }
-
     fn is_used_for(&self, what: Use) -> bool {
         self.used_for.load(Relaxed) == what as u8
     }
@@ -52,8 +47,8 @@ impl Activity {
 /// The connections of one listening socket.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// The most connections of each use.
-    most: [(Use, usize); 3],
+    /// The most connections of each use, by its number.
+    most: [usize; 3],
     all: Mutex<PlaceTable>,
 }
 
@@ -66,11 +61,10 @@ struct PlaceTable {
 impl Places {
     /// With the most connections that wait, that ask, and that probe.
     pub fn new(waits: usize, asks: usize, probes: usize) -> Arc<Places> {
-        let most = [(Use::Waits, waits), (Use::Asks, asks), (Use::Probes, probes)];
-        Arc::new(Places { most, all: Mutex::default() })
+        Arc::new(Places { most: [waits, asks, probes], all: Mutex::default() })
     }
 
-    /// A place for a connection that was just accepted; the one that deserves it least is closed if there is none.
+    /// A place for a connection that was just accepted, among those that have asked nothing yet.
     pub fn take(self: &Arc<Places>) -> Place {
         let activity = Arc::new(Activity {
             begun: Instant::now(),
@@ -78,20 +72,33 @@ impl Places {
             used_for: AtomicU8::new(Use::Waits as u8),
         });
         let mut taken = self.taken();
+        self.make_room(&mut taken, Use::Waits);
         let number = taken.next;
         taken.next += 1;
-        for (what, most) in self.most {
-            let alike = || taken.by_number.iter().filter(|(_, (one, _))| one.is_used_for(what));
-            if alike().count() >= most
-                && let Some(last) = alike().min_by_key(|(_, (one, _))| one.last()).map(|(number, _)| *number)
-                && let Some((_, Some(task))) = taken.by_number.remove(&last)
-            {
-                task.abort();
-            }
-        }
         taken.by_number.insert(number, (activity.clone(), None));
         drop(taken);
         Place { number, activity, places: self.clone() }
+    }
+
+    /// A request has arrived on a connection, which counts among those of its use from now on.
+    pub fn note_use(&self, activity: &Activity, what: Use) {
+        if activity.is_used_for(what) {
+            return;
+        }
+        self.make_room(&mut self.taken(), what);
+        activity.used_for.store(what as u8, Relaxed);
+    }
+
+    /// Closes the connection of a use that was silent for longest if there is no place for one more.
+    fn make_room(&self, taken: &mut PlaceTable, what: Use) {
+        let most = self.most[what as usize];
+        let alike = || taken.by_number.iter().filter(|(_, (one, _))| one.is_used_for(what));
+        if alike().count() >= most
+            && let Some(last) = alike().min_by_key(|(_, (one, _))| one.last()).map(|(number, _)| *number)
+            && let Some((_, Some(task))) = taken.by_number.remove(&last)
+        {
+            task.abort();
+        }
     }
 
     /// Runs a connection in a task, which ends if its place is needed for another.
@@ -160,7 +167,7 @@ mod tests {
         let mut first = Vec::new();
         for what in [Use::Asks, Use::Probes] {
             let one = lasting(&places, 1).remove(0);
-            one.0.note_use(what);
+            places.note_use(&one.0, what);
             first.push(one);
         }
         first.extend(lasting(&places, 2));
