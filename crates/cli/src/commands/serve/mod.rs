@@ -4,6 +4,7 @@
 mod administered;
 mod args;
 mod file;
+mod successor;
 mod supervised;
 mod upgrade;
 
@@ -22,6 +23,9 @@ use weir_plan::{NodeId, Point, Spec, listeners, with_inner};
 use weir_serve::{NewTopology, Predecessor, Remote, Running, Source, explain};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
+    if successor::is_between()? {
+        return Ok(());
+    }
     // First: a signal that arrives before anything is served is heeded after that.
     let signals = early_signals()?;
     let upgrade = Arc::new(Upgrade::new(args));

@@ -2,12 +2,13 @@
 //! program at this process's path starts as its child, in the same control group, and takes over with `--replace`.
 
 use super::Serve;
+use super::successor::Successor;
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weir_serve::Remote;
@@ -102,34 +103,31 @@ impl Upgrade {
             Err(e) => return Err(not_started(&"the program of this process".into(), e.kind().into())),
         };
         let mut command = Command::new(program);
-        command.args(&self.arguments).stdin(Stdio::null());
+        command.args(&self.arguments);
         for name in OWN_VARIABLES {
             command.env_remove(name);
         }
-        let child = command.spawn().map_err(|e| not_started(program, e))?;
-        remote.say(&format!("upgrade: process {} starts, to take over from this one", child.id()));
-        accepts(child, remote)
+        let successor = Successor::start(command).map_err(|e| not_started(program, e))?;
+        remote.say(&format!("upgrade: process {} starts, to take over from this one", successor.pid()));
+        accepts(successor, remote)
     }
 }
 
-/// Waits until the child has taken over.
+/// Waits until the successor has taken over.
 #[expect(clippy::disallowed_methods, reason = "std waits for a child with a limit of time in no other way")]
-fn accepts(mut child: Child, remote: &Remote) -> Result<String, CannotUpgrade> {
-    let pid = child.id();
+fn accepts(mut successor: Successor, remote: &Remote) -> Result<String, CannotUpgrade> {
     let end = Instant::now() + PATIENCE;
     loop {
         if remote.is_replaced() {
-            return Ok(format!("process {pid} has taken over; this one drains"));
+            return Ok(format!("process {} has taken over; this one drains", successor.pid()));
         }
-        match child.try_wait() {
-            Ok(Some(status)) => return Err(CannotUpgrade::Ended(status.to_string())),
-            Ok(None) if Instant::now() < end => std::thread::sleep(LOOK),
-            _ => {
-                // It may have ended just now.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(CannotUpgrade::Late);
-            }
+        if let Some(how) = successor.end() {
+            return Err(CannotUpgrade::Ended(how));
         }
+        if Instant::now() >= end {
+            successor.kill();
+            return Err(CannotUpgrade::Late);
+        }
+        std::thread::sleep(LOOK);
     }
 }
