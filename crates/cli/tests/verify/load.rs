@@ -5,6 +5,8 @@ use crate::shared::common::{Scratch, interrupt, run, weir};
 use crate::shared::serve;
 use crate::shared::serve::Weir;
 use serde_json::Value;
+use std::io::{self, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 /// Two kinds of requests, told apart by their paths.
@@ -83,6 +85,49 @@ fn what_is_simulated_is_sent() {
             lines.first()
         );
     }
+}
+
+/// A server that drains says GOAWAY to a connection of HTTP/2 before its first request, which goes on another one.
+#[test]
+fn a_request_is_not_lost_on_a_connection_that_drains() {
+    let scratch = Scratch::new("load-goaway");
+    let file = scratch.file(
+        "few.star",
+        "scenario(\"s\", server(), traffic.constant(every = 5*ms), requests = 40, window = \"all\")\n",
+    );
+    let weir = Weir::before("server(\"app\", model = 1*ms)");
+    let to = drains_first(2, weir.addr("web").to_owned());
+    let result =
+        json(&["load", &file, "--to", &format!("http://{to}"), "--h2", "--output", "json", "--quiet"]);
+    assert_eq!(result["requests"]["ok"], 40, "{result}");
+    assert_eq!(result["success"].as_f64(), Some(1.0), "{result}");
+}
+
+/// The address of a server whose first connections drain from their beginning; the others lead to `to`.
+fn drains_first(count: usize, to: String) -> String {
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let addr = server.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        for (number, client) in server.incoming().flatten().enumerate() {
+            let to = to.clone();
+            std::thread::spawn(move || if number < count { drain(client) } else { relay(client, &to) });
+        }
+    });
+    addr
+}
+
+/// SETTINGS (100 streams) and GOAWAY (NO_ERROR, all streams), then whatever comes until the client ends.
+fn drain(mut client: TcpStream) -> io::Result<()> {
+    client.write_all(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100])?;
+    client.write_all(&[0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0])?;
+    io::copy(&mut client, &mut io::sink()).map(drop)
+}
+
+fn relay(mut client: TcpStream, to: &str) -> io::Result<()> {
+    let mut server = TcpStream::connect(to)?;
+    let (mut back, mut from) = (client.try_clone()?, server.try_clone()?);
+    std::thread::spawn(move || io::copy(&mut from, &mut back));
+    io::copy(&mut client, &mut server).map(drop)
 }
 
 /// A latency counts from the intended instant: with one connection, requests that come faster than they are answered wait.

@@ -77,13 +77,7 @@ async fn request(g: Rc<Generator>, conn: Rc<Shared>, mut job: Job, was_free: boo
     let went = exchange(&g, &conn, &job).await;
     conn.streams.set(conn.streams.get() - 1);
     match went {
-        Err(Failure::Unprocessed) if job.again < MOST_AGAIN => {
-            g.tally.borrow_mut().again += 1;
-            job.again += 1;
-            g.send(job);
-        }
-        Err(Failure::Unprocessed) => g.end(&job, &Err(Kind::Reset)),
-        Err(Failure::With(kind)) => g.end(&job, &Err(kind)),
+        Err(failure) => fail(&g, job, failure),
         Ok(status) => g.end(&job, &Ok(status)),
     }
     if conn.has_room()
@@ -94,13 +88,26 @@ async fn request(g: Rc<Generator>, conn: Rc<Shared>, mut job: Job, was_free: boo
     g.send_due();
 }
 
+/// Sends a request once more if the server has not processed it; otherwise it has failed.
+fn fail(g: &Rc<Generator>, mut job: Job, failure: Failure) {
+    match failure {
+        Failure::Unprocessed if job.again < MOST_AGAIN => {
+            g.tally.borrow_mut().again += 1;
+            job.again += 1;
+            g.send(job);
+        }
+        Failure::Unprocessed => g.end(&job, &Err(Kind::Reset)),
+        Failure::With(kind) => g.end(&job, &Err(kind)),
+    }
+}
+
 /// Makes a connection for a request, and drives it.
 async fn connection(g: Rc<Generator>, job: Job) {
     let lane = job.lane;
     let made = open(&g, &job).await;
     g.lanes[lane].h2.making.set(0);
     match made {
-        Err(kind) => g.end(&job, &Err(kind)),
+        Err(failure) => fail(&g, job, failure),
         Ok((sender, connection)) => {
             let conn = Rc::new(Shared { sender, streams: Cell::new(0), ending: Cell::new(false) });
             g.lanes[lane].h2.standing.borrow_mut().push(conn.clone());
@@ -119,25 +126,29 @@ async fn connection(g: Rc<Generator>, job: Job) {
 type Handshake = (SendRequest<Bytes>, Connection<Io, Bytes>);
 
 /// A connection whose server has announced how many requests it accepts at once.
-async fn open(g: &Generator, job: &Job) -> Result<Handshake, Kind> {
-    let socket = g.connect(job).await?;
+async fn open(g: &Generator, job: &Job) -> Result<Handshake, Failure> {
+    let socket = g.connect(job).await.map_err(Failure::With)?;
     let mut limit = Some(g.limit(job));
     let wire = Wire::new(socket, g.core.buffers.clone());
     let (sender, mut connection) = settings().handshake(Io(wire)).await.map_err(|_| refused(g))?;
     poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+        // A server that drains says GOAWAY with its first frames.
+        Poll::Ready(Ok(())) if sender.current_max_send_streams() > 0 => {
+            Poll::Ready(Err(Failure::Unprocessed))
+        }
         Poll::Ready(_) => Poll::Ready(Err(refused(g))),
         Poll::Pending if sender.current_max_send_streams() > 0 => Poll::Ready(Ok(())),
-        Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(Kind::Timeout)),
+        Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(Failure::With(Kind::Timeout))),
         Poll::Pending => Poll::Pending,
     })
     .await?;
     Ok((sender, connection))
 }
 
-fn refused(g: &Generator) -> Kind {
+fn refused(g: &Generator) -> Failure {
     let why = || "the server does not speak HTTP/2".to_owned();
     g.tally.borrow_mut().no_connection.get_or_insert_with(why);
-    Kind::ConnectFailed
+    Failure::With(Kind::ConnectFailed)
 }
 
 async fn drive(g: &Rc<Generator>, conn: &Shared, mut connection: Connection<Io, Bytes>) {

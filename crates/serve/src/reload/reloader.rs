@@ -27,6 +27,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use weir_plan::named_files::digest_of_named_files;
 use weir_plan::serving::Serving;
 use weir_plan::sticky;
 use weir_plan::{Point, Spec};
@@ -243,6 +244,11 @@ impl Reloader {
             let state = lock(&self.state);
             (state.current.clone(), state.logs.clone(), state.next)
         };
+        if *next.point == *before.blueprint.point
+            && digest_of_named_files(&next.point) == before.certificates.files
+        {
+            return Ok(self.stay(before.blueprint.epoch));
+        }
         self.wait_for_room(&before)?;
         let (plan, notes) = (next.plan.clone(), next.notes.clone());
         let previous = PreviousListeners {
@@ -285,6 +291,16 @@ impl Reloader {
             warnings,
         };
         Ok(sentence)
+    }
+
+    /// Serves on as before: no byte of the files is another one.
+    fn stay(&self, epoch: u32) -> String {
+        let sentence = format!("generation {epoch}: nothing has changed");
+        self.process.errors.urgent(|| format!("reload: {sentence}"));
+        let mut config = lock(&self.config);
+        config.last_reload = Some(Ok(sentence.clone()));
+        config.last_reload_unix_ms = Some(now_unix_ms());
+        sentence
     }
 
     /// Does everything that can fail: reads certificates and keys, binds new listeners, looks up names.

@@ -4,6 +4,7 @@ use crate::transport::settings::{client_files, server_files};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_net::transport::tls;
+use weir_plan::named_files::digest_of_named_files;
 use weir_plan::{HttpVersion, Listen, NodeId, Point, Spec, levels, listeners, with_inner};
 
 /// All of them.
@@ -17,6 +18,8 @@ pub(crate) struct Certificates {
     pub origins: tls::Clients,
     /// Own certificates that have expired or are not valid yet, a sentence each.
     pub warnings: Vec<String>,
+    /// The digest of all files that the topology names, from before they were read.
+    pub files: [u8; 32],
 }
 
 impl Certificates {
@@ -25,7 +28,8 @@ impl Certificates {
     /// # Errors
     /// Each unusable file.
     pub fn read(point: &Point, nodes: &[NodeId]) -> Result<Certificates, Vec<tls::CannotUse>> {
-        let (mut all, mut wrong) = (Certificates::default(), Vec::new());
+        let files = digest_of_named_files(point);
+        let (mut all, mut wrong) = (Certificates { files, ..Certificates::default() }, Vec::new());
         let levels = levels(point);
         for id in with_inner(point, nodes) {
             let node = &point.nodes[id as usize];

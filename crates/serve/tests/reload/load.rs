@@ -91,9 +91,19 @@ pub(crate) fn under_load(
                 }
             });
         }
+        // Also if what happens during it fails.
+        let _ends = Ends(&end);
         until("the load begins", || asked.load(SeqCst) > 20);
         during(&step);
-        end.store(true, SeqCst);
     });
     (asked.into_inner(), wrong.into_inner().unwrap())
+}
+
+/// Ends a load when it is dropped.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
 }

@@ -40,7 +40,7 @@ fn targets_come_and_go_under_load_with_every_balancer() {
         let three: Vec<&Origin> = (0..3).map(|i| &origins[(which + i) % 4]).collect();
         file(&policy.replace("SERVERS", &servers(&three)))
     };
-    let x = serve_whole(&of(policies[0], 0), two_loops());
+    let x = serve_whole(&of(policies[1], 1), two_loops());
     let (asked, wrong) = under_load(x.addr(), false, |_| {
         for (round, policy) in policies.iter().cycle().take(4 * policies.len()).enumerate() {
             let before = x.remote().config().generation;

@@ -57,6 +57,9 @@ fn every_kind_of_change_has_its_word() {
 #[test]
 fn the_same_topology_is_said_to_be_the_same() {
     let x = serve_whole(BEFORE, Options { loops: Some(1), quiet: true, ..Options::default() });
-    assert!(x.reload(&BEFORE.replace("2*s", "3*s")).is_ok());
-    assert_eq!(x.reload(&BEFORE.replace("2*s", "3*s")), Ok("generation 2: the same topology".to_owned()));
+    let changed = BEFORE.replace("2*s", "3*s");
+    assert!(x.reload(&changed).is_ok());
+    let moved = format!("\n{changed}");
+    assert_eq!(x.reload(&moved), Ok("generation 2: the same topology".to_owned()));
+    assert_eq!(x.reload(&moved), Ok("generation 2: nothing has changed".to_owned()));
 }

@@ -64,7 +64,8 @@ impl Successor {
     /// Ends it.
     pub(super) fn kill(&mut self) {
         // It may have ended just now.
-        if let Some(pid) = self.adopted.as_ref().and_then(|(pid, _)| Pid::from_raw(i32::try_from(*pid).ok()?)) {
+        if let Some(pid) = self.adopted.as_ref().and_then(|(pid, _)| Pid::from_raw(i32::try_from(*pid).ok()?))
+        {
             let _ = kill_process(pid, Signal::KILL);
         }
         let _ = self.child.kill();
@@ -94,7 +95,8 @@ pub(super) fn is_between() -> Result<bool, Failure> {
     let start = || {
         let mut program = Command::new(env::current_exe()?);
         let held = io::stdin().as_fd().try_clone_to_owned()?;
-        let started = program.args(env::args_os().skip(1)).env(BETWEEN, std::process::id().to_string()).spawn()?;
+        let started =
+            program.args(env::args_os().skip(1)).env(BETWEEN, std::process::id().to_string()).spawn()?;
         UnixStream::from(held).write_all(&started.id().to_ne_bytes())
     };
     start().map(|()| true).map_err(|e| Failure::Environment(format!("the program cannot be started: {e}")))
