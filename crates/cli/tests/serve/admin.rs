@@ -318,6 +318,10 @@ fn the_command_does_the_same_by_hand() {
         .fails(3, "nothing listens there");
     run(&["admin", "status", "--control", "/nowhere/control"]).fails(3, "nothing listens there");
     let reloaded = run(&["admin", "reload", "--control", &control]);
+    assert_eq!(reloaded.succeeds(), "generation 0: nothing has changed\n");
+    let text = std::fs::read_to_string(weir.scratch.path("topology.star")).expect("it is there");
+    weir.scratch.file("topology.star", format!("\n{text}"));
+    let reloaded = run(&["admin", "reload", "--control", &control]);
     assert!(reloaded.succeeds().starts_with("generation 1: "), "{}", reloaded.out);
     assert_eq!(serve::admin::json(&admin, "/config")["generation"], 1);
     // A wrong file changes nothing, and what is wrong is said.

@@ -175,6 +175,7 @@ fn systemd_is_told() {
     let mut weir = Weir::run(command, Scratch::new("notify-weir"), 1);
     assert!(until_said("READY=1").contains("STATUS=serving 1 listener"));
     until_said("WATCHDOG=1");
+    scratch.file("topology.star", answers("two"));
     weir.signal(Signal::HUP);
     let reloading = until_said("RELOADING=1");
     assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");

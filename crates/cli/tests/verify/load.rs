@@ -116,10 +116,11 @@ fn drains_first(count: usize, to: String) -> String {
     addr
 }
 
-/// SETTINGS (100 streams) and GOAWAY (NO_ERROR, all streams), then whatever comes until the client ends.
+/// SETTINGS (100 streams) and GOAWAY (NO_ERROR, no stream was processed), then whatever comes until the client ends.
 fn drain(mut client: TcpStream) -> io::Result<()> {
-    client.write_all(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100])?;
-    client.write_all(&[0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0])?;
+    let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100];
+    let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    client.write_all(&[&settings[..], &goaway].concat())?;
     io::copy(&mut client, &mut io::sink()).map(drop)
 }
 

@@ -8,9 +8,12 @@ use crate::graph::ends::Ends;
 use crate::graph::identity::inside;
 use crate::health::monitor::{Event, Monitor, TargetPast};
 use crate::health::overrides::ByHand;
+use crate::inspect::view::LeavingView;
 use crate::metrics::{BriefCounts, RecentCounts, TargetCounts};
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
+use crate::threads::admission::Admission;
+use crate::threads::event_loop::Loop;
 use crate::transport::listener::{Entry, Listener};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -31,6 +34,8 @@ pub(super) struct ThreadView {
     /// The last minutes, by the listener's name and by balancer.
     pub listeners: Vec<(Arc<str>, [RecentCounts; 2])>,
     pub recent: Vec<(Id, [RecentCounts; 2])>,
+    /// Listeners that a reload has removed and that drain here, by number.
+    pub leaving: Vec<(usize, LeavingView)>,
     /// The part that only the owner knows.
     pub of_owner: Option<OwnerReport>,
 }
@@ -109,6 +114,15 @@ pub(super) struct TargetHealth {
 fn balancers(graph: &Graph) -> impl Iterator<Item = &Rc<Lb>> {
     let all = 0..graph.blueprint.point.nodes.len() as NodeId;
     all.filter_map(|id| if let Node::Lb(lb) = graph.node(id) { Some(lb) } else { None })
+}
+
+/// The listeners that drain on a loop after a reload has removed them.
+pub(super) fn leaving(lp: &Loop) -> Vec<(usize, LeavingView)> {
+    let view = |(number, (listener, admission)): (usize, (Rc<Listener>, Admission))| {
+        let (name, addr) = (listener.name.to_string(), listener.addr.clone());
+        (number, LeavingView { name, addr, connections: admission.clients.connected() })
+    };
+    lp.leaving().into_iter().map(view).collect()
 }
 
 /// A thread's balancers.

@@ -65,8 +65,12 @@ pub(super) fn view(said: Vec<Option<ThreadView>>, carried: &[usize], by_loop: bo
         clients: clients(number as usize),
         carries: *carries,
     };
+    // A loop that has drained it already does not report it.
+    let leaving = said.iter().flatten().flat_map(|said| said.leaving.iter().cloned());
+    let leaving = leaving.collect::<BTreeMap<usize, _>>().into_values();
     let threads = View {
         silent: silent.collect(),
+        leaving: leaving.collect(),
         loops: (0..).zip(carried).map(on_loop).collect(),
         ..View::default()
     };

@@ -12,8 +12,8 @@ mod view;
 mod words;
 
 pub use view::{
-    CertificateView, CheckView, EventView, LimitView, ListenerView, LoopView, OnLoop, PoolView, QueueView,
-    RecentView, State, TargetView, View,
+    CertificateView, CheckView, EventView, LeavingView, LimitView, ListenerView, LoopView, OnLoop, PoolView,
+    QueueView, RecentView, State, TargetView, View,
 };
 
 use crate::control::remote::Remote;
@@ -49,6 +49,7 @@ impl Remote {
                 said.of_owner = Some(gather::of_owner(&graph, monitor, listeners));
             }
             said.clients = lp.clients();
+            said.leaving = gather::leaving(lp);
             let now_ns = lp.core.now();
             lp.state.metrics.each_listener(|counts| {
                 said.listeners.push((counts.name.clone(), counts.recent.counts(now_ns)));

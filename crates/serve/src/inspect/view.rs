@@ -18,6 +18,8 @@ pub struct View {
     pub silent: Vec<String>,
     /// Listeners, in the order of the file.
     pub listeners: Vec<ListenerView>,
+    /// Listeners that a reload has removed and that drain, in the order in which they were added.
+    pub leaving: Vec<LeavingView>,
     /// Balancers, in the order of the plan: those inside before those around.
     pub pools: Vec<PoolView>,
     /// Queues, in the order of the plan.
@@ -99,6 +101,17 @@ pub struct CheckView {
     pub result: &'static str,
     /// The same in words: `connect refused`.
     pub words: String,
+}
+
+/// A listener that a reload has removed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeavingView {
+    /// Its name.
+    pub name: String,
+    /// Its address, as the file had it.
+    pub addr: String,
+    /// The number of its clients.
+    pub connections: usize,
 }
 
 /// A listener.

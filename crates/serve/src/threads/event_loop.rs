@@ -335,6 +335,11 @@ impl Loop {
         sockets.push((number, Rc::downgrade(socket)));
     }
 
+    /// The removed listeners that drain here, by number.
+    pub fn leaving(&self) -> BTreeMap<usize, (Rc<Listener>, Admission)> {
+        self.former.borrow().clone()
+    }
+
     /// The number of levels with listeners.
     pub fn levels(&self) -> u32 {
         self.listeners.borrow().values().map(|(listener, _)| listener.level + 1).max().unwrap_or(1)

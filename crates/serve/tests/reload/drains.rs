@@ -90,7 +90,11 @@ fn a_request_on_its_way_is_answered_by_a_removed_listener() {
     let mut other = Client::new(x.addr());
     x.reload(&file(&server(&a))).expect("it can be served");
     until("the listener is closed", || TcpStream::connect(second).is_err());
+    let leaving = x.remote().view(false).leaving;
+    let seen: Vec<_> = leaving.iter().map(|one| (one.addr.clone(), one.connections)).collect();
+    assert_eq!(seen, [(second.to_string(), 4)], "it is in the view while it drains");
     drains_with_patience(clients);
+    until("it has gone", || x.remote().view(false).leaving.is_empty());
     assert_eq!(other.get(), Some((200, "a".to_owned())), "the other is as before");
     assert_eq!(other.get(), Some((200, "a".to_owned())), "and stays open");
 }
