@@ -320,7 +320,7 @@ fn the_command_does_the_same_by_hand() {
     let reloaded = run(&["admin", "reload", "--control", &control]);
     assert_eq!(reloaded.succeeds(), "generation 0: nothing has changed\n");
     let text = std::fs::read_to_string(weir.scratch.path("topology.star")).expect("it is there");
-    weir.scratch.file("topology.star", format!("\n{text}"));
+    weir.scratch.file("topology.star", format!("{text}# more\n"));
     let reloaded = run(&["admin", "reload", "--control", &control]);
     assert!(reloaded.succeeds().starts_with("generation 1: "), "{}", reloaded.out);
     assert_eq!(serve::admin::json(&admin, "/config")["generation"], 1);

@@ -72,6 +72,8 @@ pub struct NewTopology {
     pub nodes: Vec<NodeId>,
     /// The plan's hash.
     pub plan: String,
+    /// Whether the text is, byte for byte, the one that is served.
+    pub is_same_text: bool,
     /// Its hints and warnings, as `weir check --serve` words them; none where they are not wanted.
     pub notes: Vec<String>,
 }
@@ -244,7 +246,8 @@ impl Reloader {
             let state = lock(&self.state);
             (state.current.clone(), state.logs.clone(), state.next)
         };
-        if *next.point == *before.blueprint.point
+        if next.is_same_text
+            && *next.point == *before.blueprint.point
             && digest_of_named_files(&next.point) == before.certificates.files
         {
             return Ok(self.stay(before.blueprint.epoch));
@@ -310,7 +313,7 @@ impl Reloader {
         previous: &PreviousListeners<'_>,
         next: NewTopology,
     ) -> Result<(Arc<Generation>, BoundListeners), ReloadError> {
-        let NewTopology { point, serving, nodes, plan: _, notes: _ } = next;
+        let NewTopology { point, serving, nodes, plan: _, is_same_text: _, notes: _ } = next;
         let certificates = certificates(before, &point, &nodes)?;
         let wanted = ListenerSet { point: &point, nodes: &nodes, certificates: &certificates };
         let mut bound = listeners::open(&wanted, &self.options, Some(previous)).map_err(failed)?;

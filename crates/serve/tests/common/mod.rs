@@ -74,8 +74,14 @@ impl RunningBalancer {
         transport::adapt(&mut point);
         let serving = Arc::new(serving(&point, false).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}")));
         let nodes = listeners(&point);
-        let next =
-            NewTopology { point: Arc::new(point), serving, nodes, plan: String::new(), notes: Vec::new() };
+        let next = NewTopology {
+            point: Arc::new(point),
+            serving,
+            nodes,
+            plan: String::new(),
+            is_same_text: true,
+            notes: Vec::new(),
+        };
         let remote = self.running.as_ref().expect("it runs").remote();
         remote.serve_instead(next).expect("it can be served");
     }

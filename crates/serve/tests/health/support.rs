@@ -263,8 +263,14 @@ impl RunningBalancer {
         let point = Arc::new(plan.points[0].clone());
         let serving = weir_plan::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
         let nodes = weir_plan::listeners(&point);
-        let next =
-            NewTopology { point, serving: Arc::new(serving), nodes, plan: plan.hash, notes: Vec::new() };
+        let next = NewTopology {
+            point,
+            serving: Arc::new(serving),
+            nodes,
+            plan: plan.hash,
+            is_same_text: false,
+            notes: Vec::new(),
+        };
         self.running.as_ref().expect("it runs").remote().serve_instead(next)
     }
 
@@ -305,7 +311,14 @@ impl RunningBalancer {
         let serving = Arc::new(weir_plan::serving::serving(&point, false).expect("it can be served"));
         let (point, nodes) = (Arc::new(point), self.nodes.clone());
         remote
-            .serve_instead(NewTopology { point, serving, nodes, plan: String::new(), notes: Vec::new() })
+            .serve_instead(NewTopology {
+                point,
+                serving,
+                nodes,
+                plan: String::new(),
+                is_same_text: false,
+                notes: Vec::new(),
+            })
             .expect("a reload");
     }
 

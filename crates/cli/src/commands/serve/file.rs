@@ -6,9 +6,9 @@ use crate::failure::{Failure, reason};
 use crate::input::{self, Printed};
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use weir_serve::{NewTopology, ReloadError, Source};
 
@@ -26,16 +26,38 @@ pub(super) struct FromFile {
     pub listeners: Vec<String>,
     /// Reads for a reload that have not ended.
     hanging: Arc<AtomicUsize>,
+    texts: Mutex<Texts>,
+}
+
+/// Digests of the file's bytes.
+#[derive(Debug, Default)]
+struct Texts {
+    read: Option<blake3::Hash>,
+    served: Option<blake3::Hash>,
+}
+
+impl Texts {
+    /// Notes bytes that were read; whether they are those that are served.
+    fn read(&mut self, bytes: &[u8]) -> bool {
+        self.read = Some(blake3::hash(bytes));
+        self.read == self.served
+    }
+
+    /// Those that were read last are served.
+    fn serve(&mut self) {
+        self.served = self.read;
+    }
 }
 
 impl FromFile {
     pub fn new(file: File, inject: bool, listeners: Vec<String>) -> FromFile {
-        FromFile { file, inject, listeners, hanging: Arc::default() }
+        FromFile { file, inject, listeners, hanging: Arc::default(), texts: Mutex::default() }
     }
 
     /// Reads it for the start; its hints and warnings go to standard error.
     pub fn load(&self) -> Result<NewTopology, Failure> {
         let topology = self.evaluate(input::read(&self.file.file)?)?;
+        self.texts().serve();
         let mut err = std::io::stderr().lock();
         for note in &topology.notes {
             let _ = writeln!(err, "{note}");
@@ -43,7 +65,12 @@ impl FromFile {
         Ok(topology)
     }
 
+    fn texts(&self) -> MutexGuard<'_, Texts> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn evaluate(&self, source: Vec<u8>) -> Result<NewTopology, Failure> {
+        let is_same_text = self.texts().read(&source);
         let mut notes = Vec::new();
         let mut note = |sentence: String| {
             if !self.file.verbosity.quiet {
@@ -54,7 +81,7 @@ impl FromFile {
         let (point, serving) = check(&plan, self.inject, &mut note)?;
         let nodes = choose(point, &self.listeners)?;
         let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
-        Ok(NewTopology { point, serving, nodes, plan: plan.hash.clone(), notes })
+        Ok(NewTopology { point, serving, nodes, plan: plan.hash.clone(), is_same_text, notes })
     }
 
     /// The bytes of the file, on a thread of their own: a file on a server that has gone may never arrive.
@@ -115,6 +142,9 @@ impl Source for FromFile {
     }
 
     fn done(&self, result: &Result<String, ReloadError>) {
+        if result.is_ok() {
+            self.texts().serve();
+        }
         supervised::reloaded(result);
     }
 }

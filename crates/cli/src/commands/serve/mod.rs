@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     // A child would inherit these sockets.
     let given = supervised::inherited()?;
     let source = FromFile::new(args.file(), args.inject, args.listeners.clone());
-    let NewTopology { point, serving, nodes: chosen, plan, notes: _ } = source.load()?;
+    let NewTopology { point, serving, nodes: chosen, plan, is_same_text: _, notes: _ } = source.load()?;
     let predecessor = predecessor(args)?;
     let inherited = predecessor.as_ref().map(|p| p.sockets.clone()).or_else(|| given.clone());
     if let (Some(predecessor), Some(given)) = (&predecessor, &given) {
