@@ -200,6 +200,8 @@ pub struct RunningBalancer {
     point: Arc<Point>,
     nodes: Vec<u32>,
     removed: Mutex<Vec<u32>>,
+    /// The last file that it was given.
+    text: Mutex<String>,
 }
 
 /// Serves the node that the file calls `x`.
@@ -224,7 +226,8 @@ pub fn serve_whole(file: &str, options: Options) -> RunningBalancer {
     let addr = running.listening[0].addr.parse().expect("an address");
     let is_lb = |n: &weir_plan::Node| matches!(point.specs[n.spec as usize], Spec::Lb(_));
     let lb = point.nodes.iter().rposition(is_lb).map(|id| id as u32);
-    RunningBalancer { addr, running: Some(running), lb, point, nodes, removed: Mutex::default() }
+    let text = Mutex::new(file.to_owned());
+    RunningBalancer { addr, running: Some(running), lb, point, nodes, removed: Mutex::default(), text }
 }
 
 /// What a client got; status 0: no answer.
@@ -263,12 +266,13 @@ impl RunningBalancer {
         let point = Arc::new(plan.points[0].clone());
         let serving = weir_plan::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
         let nodes = weir_plan::listeners(&point);
+        let before = std::mem::replace(&mut *self.text.lock().expect("one thread"), file.to_owned());
         let next = NewTopology {
             point,
             serving: Arc::new(serving),
             nodes,
             plan: plan.hash,
-            is_same_text: false,
+            is_same_text: before == file,
             notes: Vec::new(),
         };
         self.running.as_ref().expect("it runs").remote().serve_instead(next)
