@@ -33,9 +33,11 @@ pub mod sticky;
 pub mod suggest;
 pub mod template;
 mod tls;
+mod unmatched;
 mod validate;
 pub mod warn;
 mod warned;
+mod ways;
 
 pub use diagnostic::{Diagnostic, Severity};
 pub use expectation::{Condition, Expectation, Metric, Order};

@@ -81,6 +81,19 @@ pub fn can_fail_with(kind: Kind) -> bool {
     !matches!(kind, Kind::Cancelled | Kind::Lost | Kind::NoRoute | Kind::BadRequest)
 }
 
+/// Why no `retry` ever sees a failure of this kind, or tries it again (`weir_policy::attempts`), and the remedy.
+pub fn why_never_retried(kind: Kind) -> Option<(&'static str, &'static str)> {
+    match kind {
+        Kind::Cancelled => Some(("the client went away and wants no answer", "leave it out")),
+        Kind::BadRequest => Some(("the client's message is at fault, and would be again", "leave it out")),
+        Kind::Lost => Some((
+            "nothing ever comes back that could be tried again",
+            "put a `timeout` inside the `retry`, and name \"timeout\" instead",
+        )),
+        _ => None,
+    }
+}
+
 /// Whether an answer with this status may be tried again.
 pub fn can_retry_on(status: u16) -> bool {
     (300..=599).contains(&status)

@@ -9,6 +9,7 @@
 use crate::address::Address;
 use crate::circles::circles;
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::unmatched::unmatched;
 use crate::{ClientAuth, Edge, NodeId, Point, Spec, TlsServer, levels, listeners};
 use std::collections::BTreeSet;
 use weir_policy::config::Balance;
@@ -43,10 +44,16 @@ pub struct Serving {
 /// # Errors
 /// All nodes that cannot be served, with their places; or that there is no listener.
 pub fn serving(point: &Point, inject: bool) -> Result<Serving, Vec<Diagnostic>> {
-    serving_of(point, &listeners(point), inject)
+    let never =
+        unmatched(point).into_iter().map(|(id, finding)| locate(point, id, finding)).collect::<Vec<_>>();
+    match serving_of(point, &listeners(point), inject) {
+        Ok(_) if !never.is_empty() => Err(never),
+        Err(wrong) => Err(wrong.into_iter().chain(never).collect()),
+        served => served,
+    }
 }
 
-/// The same for what these listeners lead to.
+/// The same for what these listeners lead to, without a look at the rules of a `route` that other listeners may match.
 ///
 /// # Errors
 /// See [`serving`].

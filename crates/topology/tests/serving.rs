@@ -326,6 +326,56 @@ fn an_inner_listener_that_weir_cannot_reach_is_refused() {
     }
 }
 
+/// A file with one rule of a `route`, and one listener that leads to it.
+fn ruled(listener: &str, rule: &str) -> String {
+    format!("x = route([(when({rule}), respond(403))], otherwise=server())\nlisten({listener})\n")
+}
+
+#[test]
+fn a_rule_that_no_client_of_a_listener_matches_is_refused() {
+    let with_ca = "\":443\", x, tls=tls.server(\"c.pem\", \"k.pem\", client_ca=\"ca.pem\")";
+    let tunnels = "\":80\", x, http=http(connect=[\"db:5432\"])";
+    let (unix, plain, v4, v6) = ("\"unix:s\", x", "\":80\", x", "\"127.0.0.1:80\", x", "\"[::1]:80\", x");
+    let trusting = "\"unix:s\", x, http=http(trusted=[\"unix:\"])";
+    for (listener, rule, why) in [
+        (plain, "client_name=\"a\"", "no listener that leads here asks clients for the certificate"),
+        (tunnels, "client_name=\"a\", method=\"CONNECT\"", "no listener that leads here asks clients"),
+        (with_ca, "method=\"CONNECT\"", "no listener that leads here lets CONNECT in"),
+        (unix, "client=\"10.0.0.0/8\"", "no client of the listeners that lead here has such an address"),
+        (v4, "client=[\"fd00::/8\", \"::1\"]", "no client of the listeners that lead here has such an"),
+        (v6, "client=\"::ffff:10.0.0.0/104\"", "no client of the listeners that lead here has such an"),
+    ] {
+        let said = refused(&ruled(listener, rule));
+        assert!(said.contains("`rules[0]` of `route` never matches when it is served"), "{rule}: {said}");
+        assert!(said.contains(why) && said.contains("t.star:1:"), "{rule}: {said}");
+    }
+    for (listener, rule) in [
+        (with_ca, "client_name=\"a\""),
+        (tunnels, "method=\"CONNECT\""),
+        (plain, "method=[\"GET\", \"CONNECT\"]"),
+        (plain, "client=[\"10.0.0.0/8\", \"fd00::/8\"]"),
+        (trusting, "client=\"10.0.0.0/8\""),
+        (v4, "client=[\"10.0.0.0/8\", \"fd00::/8\"]"),
+    ] {
+        let plan = plan(&ruled(listener, rule));
+        assert!(serving(&plan.points[0], false).is_ok(), "{rule}");
+    }
+}
+
+#[test]
+fn a_rule_counts_for_all_listeners_that_lead_to_it() {
+    let inner = "listen(\"127.0.0.1:81\", x, name=\"inner\")";
+    let rule = "client_name=\"a\"";
+    let tls = "tls=tls.server(\"c.pem\", \"k.pem\", client_ca=\"ca.pem\")";
+    let both = format!("{}listen(\":443\", x, name=\"tls\", {tls})\n", ruled("\":80\", x", rule));
+    assert!(serving(&plan(&both).points[0], false).is_ok());
+    // Behind an inner listener the client is weir itself, without a certificate, and hands on its client's address.
+    assert!(refused(&ruled(&format!("\":443\", {inner}, {tls}"), rule)).contains("`client_name`"));
+    let inner = inner.replace("127.0.0.1:81", "[::1]:81");
+    let plan = plan(&ruled(&format!("\":80\", {inner}"), "client=\"10.0.0.0/8\""));
+    assert!(serving(&plan.points[0], false).is_ok());
+}
+
 /// A listener is never part of a built-in server; models before it act where nothing real is behind.
 #[test]
 fn models_before_a_listener() {

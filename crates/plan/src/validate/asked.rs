@@ -4,7 +4,7 @@ use super::around::{above_0, between};
 use super::spec::{duration, not_negative};
 use crate::http::{self, InvalidWord};
 use crate::path;
-use crate::ranges::{MOST_HEDGES, MOST_KEYS, STEEPEST, can_retry_on};
+use crate::ranges::{MOST_HEDGES, MOST_KEYS, STEEPEST, can_retry_on, why_never_retried};
 use crate::{HedgeSpec, KeySource, Keys, Recording, RequestShape, RouteCondition, Scenario};
 use weir_model::Traffic;
 use weir_policy::config::{Budget, Rate, Retry};
@@ -99,6 +99,9 @@ pub(super) fn retry(retry: &Retry) -> Checked {
     }
     if let Some(status) = retry.on_status.iter().find(|s| !can_retry_on(**s)) {
         return Err(format!("on_status: {status} is not the status of an error or a redirection"));
+    }
+    if let Some((kind, (why, _))) = retry.on.iter().find_map(|kind| Some((kind, why_never_retried(*kind)?))) {
+        return Err(format!("on: \"{}\" is never retried: {why}", kind.name()));
     }
     bytes("replay_bytes", retry.replay_bytes)?;
     budget(retry.budget.as_ref())

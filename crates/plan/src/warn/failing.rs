@@ -1,8 +1,8 @@
 //! Warnings about combinations of faults, losses, timeouts and retries: one function for each finding.
 
-use super::ways::down;
-use super::{Draft, Findings, index};
+use super::{Draft, Findings, index, roots};
 use crate::duration::show_ns;
+use crate::ways::down;
 use crate::{Faulty, Mode, NodeId, Point, Scenario, Spec};
 use std::collections::BTreeSet;
 use weir_model::Traffic;
@@ -190,8 +190,8 @@ pub(super) fn late(draft: &Draft<'_>, found: &mut Findings) {
     }
     // The shortest timeout around, on the way where it is longest; 0: no scenario comes there.
     let mut at = vec![(0, NONE); point.nodes.len()];
-    for scenario in &draft.point.scenarios {
-        if let Some(root) = at.get_mut(scenario.root as usize) {
+    for root in roots(draft) {
+        if let Some(root) = at.get_mut(root as usize) {
             *root = (u64::MAX, NONE);
         }
     }

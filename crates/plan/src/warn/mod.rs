@@ -3,6 +3,7 @@
 //! `warn/asked.rs`, settings that do nothing `warn/idle.rs`.
 
 use crate::diagnostic::{Diagnostic, Location, Severity};
+use crate::ways::down;
 use crate::{Edge, Node, NodeId, Point, Spec};
 use std::collections::BTreeSet;
 
@@ -16,7 +17,6 @@ mod failing;
 mod idle;
 mod load;
 mod statuses;
-mod ways;
 
 fn warning(message: String) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
@@ -100,7 +100,7 @@ fn unmodelled(draft: &Draft<'_>, found: &mut Findings) {
             *r = true;
         }
     }
-    let reached = ways::down(draft.point, reached, |_, _, reached| reached, |a, b| a || b);
+    let reached = down(draft.point, reached, |_, _, reached| reached, |a, b| a || b);
     for (id, node) in draft.point.nodes.iter().enumerate().filter(|(id, _)| reached[*id]) {
         if let Some(Spec::Server { addr: Some(_), model: None, .. }) = draft.point.spec(index(id)) {
             let name = node.name.as_deref().unwrap_or("server");
@@ -157,7 +157,7 @@ fn unreached(draft: &Draft<'_>) -> Vec<Diagnostic> {
             *r = true;
         }
     }
-    let reached = ways::down(draft.point, reached, |_, _, reached| reached, |a, b| a || b);
+    let reached = down(draft.point, reached, |_, _, reached| reached, |a, b| a || b);
     let misplaced = misplaced(draft);
     let sites = nodes.iter().map(|n| n.site as usize).max().map_or(0, |m| m + 1);
     let mut of_site = vec![(0usize, 0usize, false); sites];
@@ -204,7 +204,7 @@ fn misplaced(draft: &Draft<'_>) -> Vec<bool> {
     };
     let join =
         |a: Parents, b: Parents| Parents { reached: a.reached || b.reached, other: a.other || b.other };
-    let mut at = ways::down(point, start, pass, join);
+    let mut at = down(point, start, pass, join);
     // The fallback of a balancer is not one of its targets either.
     for (id, spec) in (0..at.len()).filter_map(|id| Some((id, point.spec(index(id))?))).collect::<Vec<_>>() {
         if let Some(aside) = spec.aside().filter(|_| at[id].reached) {

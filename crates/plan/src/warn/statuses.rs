@@ -1,8 +1,8 @@
 //! Warnings about retries on a status that no node answers with in simulation, or without the statuses that listeners
 //! answer with.
 
-use super::ways::down;
 use super::{Draft, Findings, index};
+use crate::ways::down;
 use crate::{Edge, NodeId, Scenario, Spec};
 use std::collections::BTreeSet;
 use weir_policy::Kind;

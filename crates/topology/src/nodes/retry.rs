@@ -4,7 +4,7 @@ use super::{Description, Function, Group, NAME, examples, may, maybe, need};
 use crate::language::call::{Call, Outcome, describe, list};
 use starlark::values::{Value, ValueLike};
 use std::collections::BTreeSet;
-use weir_plan::ranges::can_retry_on;
+use weir_plan::ranges::{can_retry_on, why_never_retried};
 use weir_plan::suggest;
 use weir_plan::{Edge, Spec};
 use weir_policy::Kind;
@@ -154,7 +154,15 @@ fn on(call: &mut Call<'_, '_, '_, '_>) -> (Vec<Kind>, Vec<u16>) {
     };
     for item in items {
         match item.unpack_str().map(|t| (t, Kind::from_name(t))) {
-            Some((_, Some(kind))) => kinds.push(kind),
+            Some((_, Some(kind))) => match why_never_retried(kind) {
+                Some((why, help)) => {
+                    call.wrong_but(
+                        format!("`on` of `retry`: \"{}\" is never retried: {why}", kind.name()),
+                        help,
+                    );
+                }
+                None => kinds.push(kind),
+            },
             Some((text, None)) => no_kind(call, text),
             None if item.get_type() == "int" => statuses.extend(status(call, item)),
             None if item.downcast_ref::<crate::language::value::Poison>().is_some() => call.poison(),
@@ -174,7 +182,8 @@ fn no_kind(call: &mut Call<'_, '_, '_, '_>, text: &str) {
         return call.wrong_but(message, format!("for the status write it as a number: {shown}"));
     }
     let help = kind_near(text).map(|n| format!("did you mean \"{n}\"?"));
-    let help = help.unwrap_or_else(|| format!("use {}", suggest::either(&Kind::ALL.map(Kind::name))));
+    let retried = || Kind::ALL.into_iter().filter(|kind| why_never_retried(*kind).is_none()).map(Kind::name);
+    let help = help.unwrap_or_else(|| format!("use {}", suggest::either(&retried().collect::<Vec<_>>())));
     call.wrong_but(format!("`on` of `retry`: \"{shown}\" is not a kind of error"), help);
 }
 

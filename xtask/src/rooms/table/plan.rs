@@ -53,6 +53,12 @@ pub(super) const PLAN: Layout = Layout {
             ],
         ),
         room("plan_json", "a plan as JSON and back", &["json", "fixed", "graph", "hash", "validate"]),
+        room("ways", "what reaches each node over all paths", &["graph"]),
+        room(
+            "unmatched",
+            "rules that no client of a listener can match",
+            &["diagnostic", "http", "address", "graph", "ways"],
+        ),
         room(
             "circles",
             "servers whose address is a listener of the file",
@@ -61,12 +67,12 @@ pub(super) const PLAN: Layout = Layout {
         room(
             "serving",
             "what each node is when it is served",
-            &["diagnostic", "address", "tls", "graph", "layers", "circles"],
+            &["diagnostic", "address", "tls", "graph", "layers", "circles", "unmatched"],
         ),
         room(
             "warn",
             "what is surely a mistake though it can be run",
-            &["duration", "diagnostic", "path", "template", "listen", "graph", "offered"],
+            &["duration", "diagnostic", "path", "template", "listen", "graph", "offered", "ways"],
         ),
         room(
             "lib",

@@ -1,11 +1,10 @@
 //! Propagates properties down the graph to each node, over all paths at once.
 
-use super::index;
 use crate::{Edge, NodeId, Point, Spec};
 
 /// Fills in what reaches each node. `at` holds what begins there; `pass` says which part of what reached a node it passes
 /// on; where several things reach a node, `join` makes one of them (it must not matter in which order).
-pub(super) fn down<T: Copy + PartialEq>(
+pub(crate) fn down<T: Copy + PartialEq>(
     point: &Point,
     mut at: Vec<T>,
     pass: impl Fn(NodeId, &Spec, T) -> T,
@@ -14,7 +13,7 @@ pub(super) fn down<T: Copy + PartialEq>(
     let mut lists: Vec<Option<T>> = vec![None; point.lists.len()];
     // A node comes after all that it leads to: going backwards, what reached a node is complete when it is looked at.
     for (id, node) in point.nodes.iter().enumerate().rev() {
-        let id = index(id);
+        let id = u32::try_from(id).unwrap_or(u32::MAX);
         let Some(spec) = point.spec(id) else { continue };
         let handed = pass(id, spec, at[id as usize]);
         let mut reach = |next: NodeId, what: T| {
