@@ -1,6 +1,6 @@
 //! The hash of a plan: over its meaning (places included), not over lines, comments, labels or paths.
 
-use crate::{Edge, Faulty, Lb, Listen, Node, Origin, Plan, Point, Spec};
+use crate::{Edge, Faulty, Lb, Listen, Node, Origin, Plan, Point, Scenario, Spec};
 use serde::Serialize;
 use std::io::{self, Write};
 use weir_model::{Dist, Traffic};
@@ -40,6 +40,27 @@ pub fn plan_hash(plan: &Plan) -> String {
     sink.0.finalize().to_hex().as_str()[..32].to_owned()
 }
 
+/// The hash of what a scenario's requests are: their arrivals and kinds, their number (`requests` overrides that of the
+/// file) and duration, and the seed. Replication r of two scenarios with one hash has the same requests.
+pub fn requests_hash(scenario: &Scenario, requests: Option<u64>, seed: u64) -> String {
+    let mut sink = Sink(blake3::Hasher::new());
+    let Scenario { traffic, mix, recorded, duration_ns, .. } = scenario;
+    sink.put(&(seed, bare_traffic(traffic), mix, recorded, requests.or(scenario.requests), duration_ns));
+    sink.0.finalize().to_hex().as_str()[..32].to_owned()
+}
+
+/// Traffic without the paths of its files.
+fn bare_traffic(traffic: &Traffic) -> Traffic {
+    match traffic {
+        Traffic::Renewal { gap } => Traffic::Renewal { gap: bare(gap) },
+        Traffic::Closed { users, think } => Traffic::Closed { users: *users, think: bare(think) },
+        Traffic::Trace { arrivals_ns, .. } => {
+            Traffic::Trace { file: String::new(), arrivals_ns: arrivals_ns.clone() }
+        }
+        other => other.clone(),
+    }
+}
+
 fn hash_point(point: &Point, sink: &mut Sink) {
     sink.put(&point.params);
     sink.put(&point.places);
@@ -74,18 +95,10 @@ fn hash_point(point: &Point, sink: &mut Sink) {
         hash_node(node, sink);
     }
     for s in &point.scenarios {
-        let traffic = match &s.traffic {
-            Traffic::Renewal { gap } => Traffic::Renewal { gap: bare(gap) },
-            Traffic::Closed { users, think } => Traffic::Closed { users: *users, think: bare(think) },
-            Traffic::Trace { arrivals_ns, .. } => {
-                Traffic::Trace { file: String::new(), arrivals_ns: arrivals_ns.clone() }
-            }
-            other => other.clone(),
-        };
         sink.put(&(
             &s.name,
             s.root,
-            traffic,
+            bare_traffic(&s.traffic),
             &s.mix,
             s.requests,
             s.duration_ns,

@@ -3,7 +3,7 @@
 use crate::number::{self, UNKNOWN, with_interval};
 use crate::saved::{Design, SavedResult, Statistic};
 use crate::table::{Side as Edge, Table};
-use crate::wrap;
+use crate::{entry, wrap};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::{Difference, Estimate, Side, holm, paired, welch};
@@ -151,23 +151,60 @@ fn pair_json(pair: &Pair<'_>) -> Value {
                 "b": estimate(&s.b),
                 "difference": estimate(&s.difference.estimate),
                 "relative": estimate(&s.relative()),
-                "verdict": s.verdict.name(),
+                "verdict": s.difference.p.map(|_| s.verdict.name()),
             })
         })
         .collect();
-    json!({ "a": side(pair.of.a), "b": side(pair.of.b), "paired": pair.of.paired, "statistics": statistics })
+    json!({
+        "a": side(pair.of.a),
+        "b": side(pair.of.b),
+        "paired": pair.of.paired,
+        "warnings": { "a": pair.of.a.1.warnings, "b": pair.of.b.1.warnings },
+        "statistics": statistics,
+    })
 }
 
 fn estimate(e: &Estimate) -> Value {
     json!({ "value": e.value, "low": e.low, "high": e.high })
 }
 
+/// Every warning of the runs once, with the designs that have it.
+fn warnings(comparison: &Comparison<'_>) -> Vec<(String, Vec<String>)> {
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    for pair in &comparison.pairs {
+        let designs = [pair.of.a.1, pair.of.b.1].into_iter().zip(names(&pair.of));
+        for (warning, label) in
+            designs.flat_map(|(d, label)| d.warnings.iter().map(move |w| (w, label.clone())))
+        {
+            match all.iter_mut().find(|(text, _)| text == warning) {
+                Some((_, labels)) if labels.contains(&label) => {}
+                Some((_, labels)) => labels.push(label),
+                None => all.push((warning.clone(), vec![label])),
+            }
+        }
+    }
+    all
+}
+
+/// The statistics of which nothing can be said, though both have them.
+fn untold(comparison: &Comparison<'_>) -> bool {
+    let both = |s: &&Compared| s.a.value.is_some() && s.b.value.is_some();
+    comparison.pairs.iter().flat_map(|p| &p.statistics).filter(both).any(|s| s.difference.p.is_none())
+}
+
 pub(crate) fn tables(comparison: &Comparison<'_>, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    for (text, labels) in warnings(comparison) {
+        write!(out, "{}", wrap::wrapped_to(&format!("warning: {text} [{}]", entry::listed(&labels)), width))?;
+    }
     for pair in &comparison.pairs {
         let [a, b] = names(&pair.of);
         writeln!(out, "{a} -> {b}")?;
         write!(out, "{}", wrap::wrapped_to(&format!("  {}", how(&pair.of)), width))?;
         writeln!(out, "\n{}", wrap::indented(&table(pair).text(width - 2)))?;
+    }
+    if untold(comparison) {
+        let why = "cannot be told: a difference has an interval only with two replications or more of both";
+        write!(out, "{}", wrap::wrapped_to(why, width))?;
     }
     write!(
         out,
@@ -189,8 +226,16 @@ fn how(of: &Pairing<'_>) -> String {
         );
     }
     format!(
-        "not paired, by Welch's test: their requests differ ({} replications of seed {}, {} of seed {})",
-        a.replications, a.seed, b.replications, b.seed
+        "not paired, by Welch's test: {} ({} replications of seed {}, {} of seed {})",
+        if of.a.1.requests_hash.is_none() || of.b.1.requests_hash.is_none() {
+            "a result saved by an earlier weir does not say what its requests were"
+        } else {
+            "their requests differ"
+        },
+        a.replications,
+        a.seed,
+        b.replications,
+        b.seed
     )
 }
 

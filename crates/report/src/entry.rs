@@ -171,5 +171,16 @@ fn sum(n: u64) -> Estimate {
 
 /// The line every result ends with.
 pub(crate) fn signature(results: &Results) -> String {
-    format!("weir {} · seed {} · plan {}", results.version, results.seed, results.plan)
+    let mut signature = format!("weir {} · seed {} · plan {}", results.version, results.seed, results.plan);
+    // Those that vary are in the labels.
+    let swept = swept(results);
+    let names = named(results.scenarios.iter().map(|s| &s.params[..]));
+    let fixed: Vec<&str> = names.into_iter().filter(|name| !swept.contains(name)).collect();
+    if let (Some(first), false) = (results.scenarios.first(), fixed.is_empty()) {
+        signature.push_str(&format!(" · {}", point(&first.params, &fixed)));
+    }
+    if let Some(requests) = results.requests {
+        signature.push_str(&format!(" · --requests {requests}"));
+    }
+    signature
 }

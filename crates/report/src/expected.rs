@@ -4,27 +4,23 @@ use crate::number::{self, with_interval};
 use crate::table::{Side, Table, escaped};
 use crate::{entry, wrap};
 use std::io::{self, Write};
-use weir_sim::{ExpectationResult, Results, ScenarioResult};
+use weir_sim::{ExpectationResult, Results};
 
 /// All expectations with their scenario's label.
-fn all(results: &Results) -> impl Iterator<Item = (String, &ScenarioResult, &ExpectationResult)> {
+fn all(results: &Results) -> impl Iterator<Item = (String, &ExpectationResult)> {
     let swept = entry::swept(results);
     let of = move |s| (entry::label(s, &swept), s);
     results
         .scenarios
         .iter()
         .map(of)
-        .flat_map(|(label, s)| s.expectations.iter().map(move |e| (label.clone(), s, e)))
+        .flat_map(|(label, s)| s.expectations.iter().map(move |e| (label.clone(), e)))
 }
 
-/// The figure, as the condition has it. If none of a few requests failed, that proves little.
-fn figure(s: &ScenarioResult, e: &ExpectationResult) -> String {
-    let few = number::at_least(s.requests.selected).filter(|_| s.requests.failed == 0);
+/// The figure that the condition is about, with the interval by which it is judged.
+fn figure(e: &ExpectationResult) -> String {
     match e.value.value {
         None => "nothing can be said".to_owned(),
-        Some(_) if e.expect.starts_with("success") && few.is_some() => {
-            format!("{} (95 % sure: at least {})", number::percentage(&e.value), few.unwrap_or_default())
-        }
         Some(_) if e.metric.is_share() => number::percentage(&e.value),
         Some(_) if e.metric.is_time() => format!("{} ms", with_interval(&e.value)),
         Some(_) => with_interval(&e.value),
@@ -47,8 +43,8 @@ pub(crate) fn table(results: &Results) -> Option<Table> {
     }
     t.column("is", Side::Right);
     let mut some = false;
-    for (label, s, e) in all(results) {
-        t.row(vec![label, e.expect.clone(), word(e).to_owned(), figure(s, e)]);
+    for (label, e) in all(results) {
+        t.row(vec![label, e.expect.clone(), word(e).to_owned(), figure(e)]);
         some = true;
     }
     some.then_some(t)
@@ -62,10 +58,10 @@ pub(crate) fn write(results: &Results, width: usize, out: &mut dyn Write) -> io:
 /// What does not hold, or cannot be decided: one sentence each.
 pub(crate) fn unmet(results: &Results) -> Vec<String> {
     all(results)
-        .filter(|(_, _, e)| e.holds != Some(true))
-        .map(|(label, s, e)| match e.holds {
-            Some(_) => format!("{label}: {} fails: {}", e.expect, figure(s, e)),
-            None => format!("{label}: {} cannot be decided: {}", e.expect, figure(s, e)),
+        .filter(|(_, e)| e.holds != Some(true))
+        .map(|(label, e)| match e.holds {
+            Some(_) => format!("{label}: {} fails: {}", e.expect, figure(e)),
+            None => format!("{label}: {} cannot be decided: {}", e.expect, figure(e)),
         })
         .collect()
 }
@@ -80,7 +76,7 @@ pub(crate) fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
         out,
         "  <testsuite name=\"{file}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\">"
     )?;
-    for (label, s, e) in all(results) {
+    for (label, e) in all(results) {
         let (path, line, _) = place(&e.span);
         write!(
             out,
@@ -92,7 +88,7 @@ pub(crate) fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
         if e.holds == Some(true) {
             writeln!(out, "/>")?;
         } else {
-            let message = escaped(&format!("{}: {}", word(e), figure(s, e)));
+            let message = escaped(&format!("{}: {}", word(e), figure(e)));
             writeln!(
                 out,
                 ">\n      <failure message=\"{message}\">{}</failure>\n    </testcase>",
@@ -107,10 +103,10 @@ pub(crate) fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
 pub(crate) fn annotations(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     let data = |s: &str| s.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |s: &str| data(s).replace(':', "%3A").replace(',', "%2C");
-    for (label, s, e) in all(results).filter(|(_, _, e)| e.holds != Some(true)) {
+    for (label, e) in all(results).filter(|(_, e)| e.holds != Some(true)) {
         let (path, line, column) = place(&e.span);
         let title = property(&format!("{} {}", e.expect, word(e)));
-        let told = data(&format!("{label}: {} {}: {}", e.expect, word(e), figure(s, e)));
+        let told = data(&format!("{label}: {} {}: {}", e.expect, word(e), figure(e)));
         writeln!(out, "::error file={},line={line},col={column},title={title}::{told}", property(path))?;
     }
     Ok(())

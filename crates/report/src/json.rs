@@ -48,11 +48,25 @@ object!(Document(Listing<'a, Results>), r, {
     "plan": r.it.plan,
     "seed": r.it.seed,
     "replications": r.it.replications,
+    "overridden": Overridden(r.it),
     "interrupted": r.it.interrupted,
     "scenarios": listings(&r.it.scenarios, r.each).iter().map(Scenario).collect::<Vec<_>>(),
 } if r.it.scenarios.iter().any(|s| !s.expectations.is_empty()) => {
     "expectations": r.it.scenarios.iter().flat_map(expected).collect::<Vec<_>>()
 });
+
+/// What the command line said instead of the file, other than its parameters.
+struct Overridden<'a>(&'a Results);
+
+impl Serialize for Overridden<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(requests) = self.0.requests {
+            map.serialize_entry("requests", &requests)?;
+        }
+        map.end()
+    }
+}
 
 fn listings<T>(all: &[T], each: bool) -> Vec<Listing<'_, T>> {
     all.iter().map(|it| Listing { it, each }).collect()
@@ -61,6 +75,7 @@ fn listings<T>(all: &[T], each: bool) -> Vec<Listing<'_, T>> {
 object!(Scenario(Listing<'a, ScenarioResult>), s, {
     "name": s.it.name,
     "params": Params(&s.it.params),
+    "requests_hash": s.it.requests_hash,
     "requests": Requests(&s.it.requests),
     "success": s.e(&s.it.success, "success"),
     "goodput_per_s": s.e(&s.it.goodput_per_s, "goodput_per_s"),

@@ -14,10 +14,15 @@ const ROUNDING: f64 = 1e-13;
 /// The placeholder for an unknown value.
 pub(crate) const UNKNOWN: &str = "–";
 
-/// `141.7 ±0.5`: the value rounded to the precision of its interval, and half of the interval's width.
+/// `141.7 ±0.5`: the value rounded to the precision of its interval, and half of the interval's width; `885 (60..1800)`
+/// where the value is not in the middle of it.
 pub(crate) fn with_interval(e: &Estimate) -> String {
     let Some(value) = e.value else { return UNKNOWN.into() };
     match half_width(e) {
+        Some(half) if half > value.abs() * ROUNDING && is_lopsided(e, half) => {
+            let show = |x: Option<f64>| fixed(x.unwrap_or(value), places_of(half));
+            format!("{} ({}..{})", show(e.value), show(e.low), show(e.high))
+        }
         Some(half) if half > value.abs() * ROUNDING => {
             let places = places_of(half);
             format!("{} ±{half:.places$}", fixed(value, places))
@@ -109,6 +114,13 @@ pub fn duration(ns: i64) -> String {
     format!("{sign}{whole}.{}{unit}", fraction.trim_end_matches('0'))
 }
 
+/// Whether the value is so far from the middle of its interval that `±` would show one that is not there.
+fn is_lopsided(e: &Estimate, half: f64) -> bool {
+    const ALIKE: f64 = 0.05;
+    let Some(middle) = e.low.zip(e.high).map(|(low, high)| 0.5 * (low + high)) else { return false };
+    e.value.is_some_and(|value| (value - middle).abs() > ALIKE * half)
+}
+
 fn half_width(e: &Estimate) -> Option<f64> {
     let half = (e.high? - e.low?) / 2.0;
     half.is_finite().then_some(half.max(0.0))
@@ -179,6 +191,15 @@ mod tests {
         assert_eq!(percentage(&e(0.99934, 0.0002)), "99.93 ±0.02 %");
         assert_eq!(percentage(&e(1.0, 0.0)), "100 %");
         assert_eq!(alone(&e(0.81234, 0.004)), "0.812");
+    }
+
+    #[test]
+    fn an_interval_is_written_by_its_ends_where_the_sides_differ() {
+        let between = |value, low, high| Estimate { value: Some(value), low: Some(low), high: Some(high) };
+        assert_eq!(with_interval(&between(885.3, 60.1, 1800.2)), "885 (60..1800)");
+        assert_eq!(percentage(&between(1.0, 0.963_783, 1.0)), "100.0 (96.4..100.0) %");
+        assert_eq!(percentage(&between(0.0, 0.0, 0.000_2)), "0.000 (0.000..0.020) %");
+        assert_eq!(with_interval(&between(10.01, 9.0, 11.0)), "10.0 ±1.0");
     }
 
     #[test]

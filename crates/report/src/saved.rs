@@ -46,6 +46,10 @@ pub struct Design {
     pub name: String,
     /// All parameters.
     pub params: Vec<(String, Value)>,
+    /// The hash of what its requests are; `None`: it was saved before there was one.
+    pub requests_hash: Option<String>,
+    /// What weir warned of.
+    pub(crate) warnings: Vec<String>,
     /// Whether some of its requests failed.
     pub(crate) failed: bool,
     pub(crate) statistics: Vec<Statistic>,
@@ -131,6 +135,13 @@ fn design(scenario: &Value) -> Result<Design, NotAResult> {
     Ok(Design {
         name: name.to_owned(),
         params: params.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        requests_hash: scenario["requests_hash"].as_str().map(str::to_owned),
+        warnings: scenario["warnings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|w| w.as_str().map(str::to_owned))
+            .collect(),
         failed: scenario["requests"]["failed"].as_u64().is_some_and(|n| n > 0),
         statistics: statistics.collect::<Result<_, _>>()?,
     })

@@ -127,6 +127,7 @@ fn results(n: usize) -> Results {
         scenarios: all,
         events: 0,
         shortfalls: vec![],
+        requests: None,
         interrupted: false,
     }
 }

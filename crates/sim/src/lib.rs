@@ -28,4 +28,5 @@ pub use results::result::{
     ScenarioResult,
 };
 pub use results::run::{Error, Extras, Options, run, run_with_extras};
+pub use results::settling::SETTLED_OVER;
 pub use results::shard::{NotWhole, Shard, ShardRun, merge, run_shard};

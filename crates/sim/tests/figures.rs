@@ -17,6 +17,7 @@ fn options() -> Options {
         seed: 1,
         first: 0,
         replications: 10,
+        settled_over: None,
         requests: None,
         threads: 2,
         members: false,

@@ -13,6 +13,7 @@ fn simulate(source: &str, replications: u32) -> Result<Vec<ScenarioResult>, Erro
         seed: 1,
         first: 0,
         replications,
+        settled_over: None,
         requests: None,
         threads: 2,
         members: false,

@@ -13,6 +13,7 @@ fn results(source: &str) -> Vec<ScenarioResult> {
         seed: 1,
         first: 0,
         replications: 10,
+        settled_over: None,
         requests: None,
         threads: 2,
         members: false,

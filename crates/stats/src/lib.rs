@@ -4,6 +4,7 @@
 //! everywhere.
 #![forbid(unsafe_code)]
 
+mod binomial;
 mod difference;
 mod draw;
 mod estimate;
@@ -12,6 +13,7 @@ pub mod math;
 mod mser;
 mod student;
 
+pub use binomial::clopper_pearson;
 pub use difference::{Difference, Side, holm, paired, welch};
 pub use draw::Key;
 pub use estimate::{Estimate, Latency};

@@ -30,7 +30,8 @@ pub fn two_tails(t: f64, df: f64) -> f64 {
     incomplete_beta(df / 2.0, 0.5, df / (df + t * t))
 }
 
-fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
+/// The regularised incomplete beta function, for `a` and `b` above 0 and `x` from 0 to 1.
+pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     let front = libm::exp(
         libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b) + a * libm::log(x) + b * libm::log(1.0 - x),
     );
@@ -47,7 +48,8 @@ fn continued_fraction(a: f64, b: f64, x: f64) -> f64 {
     let mut c = 1.0;
     let mut d = 1.0 / guard(1.0 - (a + b) * x / (a + 1.0));
     let mut h = d;
-    for m in 1..300 {
+    // Where it converges slowest, around the mean, it takes some root of the greater of the two.
+    for m in 1..30_000u32 {
         let m = f64::from(m);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
         d = 1.0 / guard(1.0 + even * d);

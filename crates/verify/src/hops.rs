@@ -204,6 +204,7 @@ scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), req
                     seed: 1,
                     first: 0,
                     replications: 1,
+                    settled_over: None,
                     requests: None,
                     threads: 1,
                     members: true,

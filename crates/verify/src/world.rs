@@ -203,6 +203,7 @@ impl World<'_> {
             seed: options.seed,
             first: replication,
             replications: 1,
+            settled_over: None,
             requests: options.requests,
             threads: 1,
             members: true,

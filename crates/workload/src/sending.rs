@@ -63,7 +63,10 @@ impl Load {
     /// The window of the actual run, if it differs from the planned one: if requests ran out before the time did, the
     /// time until the last arrival; if no arrival was within, the requests that there were. `None`: unchanged.
     pub fn window_that_was(&self, arrived: u64, last_ns: u64, selected: u64) -> Option<Window> {
-        let Window::Times(..) = self.window else { return None };
+        if let Window::Requests(from, to) = self.window {
+            // From where the scenario settles, of a closed loop, to an end that was not known.
+            return (self.auto && arrived < to).then(|| Window::Requests(from.min(arrived), arrived));
+        }
         let of_requests = Window::of_requests(arrived, self.all);
         match Window::of_time(last_ns, self.all) {
             _ if arrived == 0 => None,

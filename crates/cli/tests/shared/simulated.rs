@@ -19,6 +19,7 @@ pub(crate) fn options() -> Options {
         seed: 1,
         first: 0,
         replications: REPLICATIONS,
+        settled_over: None,
         requests: None,
         threads: 2,
         members: false,

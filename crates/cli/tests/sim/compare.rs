@@ -112,6 +112,7 @@ fn a_design_hardly_ever_differs_from_itself() {
             seed,
             first: 0,
             replications: 10,
+            settled_over: None,
             requests: None,
             threads: 1,
             members: false,

@@ -174,7 +174,7 @@ fn a_run_is_looked_at_from_where_it_has_settled() {
     assert!(auto["warnings"].as_array().unwrap().is_empty(), "{}", auto["warnings"]);
     let never = sim("b.star", source("auto", "130"));
     let warnings = never["warnings"].to_string();
-    assert!(warnings.contains("not settled") && warnings.contains("of 10 replications"), "{warnings}");
+    assert!(warnings.contains("not settled"), "{warnings}");
     assert_eq!(never["requests"]["selected"], 100_000, "the second half");
     let closed = sim(
         "c.star",

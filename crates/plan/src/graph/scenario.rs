@@ -79,7 +79,7 @@ pub enum Window {
     /// Without the first and the last quarter (n/4, rounded down) in order of arrival.
     #[default]
     Middle,
-    /// The requests after the run has settled (MSER-5), determined in each replication.
+    /// The requests after the scenario has settled (MSER-5 on the average of its replications).
     Auto,
     /// All.
     All,

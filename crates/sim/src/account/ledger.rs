@@ -9,6 +9,65 @@ use crate::state::meter::Snapshot;
 use weir_policy::{Kind, Outcome};
 use weir_stats::Histogram;
 
+/// The fewest ends that are kept before those that have passed are counted.
+const FEW: usize = 1 << 12;
+
+/// How many requests have ended before an instant. A request may end ahead of the clock, so its end is kept until the
+/// clock has come there.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    /// Those that have passed: all, and successes within the deadline.
+    passed: [u64; 2],
+    /// Instants of others, doubled; odd: a success within the deadline.
+    later: Vec<u64>,
+    /// How many of these are kept before they are looked through again.
+    room: usize,
+    /// The counts at the window's first and last arrival.
+    marks: [[u64; 2]; 2],
+}
+
+impl Default for Ends {
+    fn default() -> Ends {
+        Ends { passed: [0; 2], later: Vec::new(), room: FEW, marks: [[0; 2]; 2] }
+    }
+}
+
+impl Ends {
+    /// A request ends at `time`; the clock is at `now_ns`.
+    #[inline(always)]
+    pub fn add(&mut self, time: u64, is_good: bool, now_ns: u64) {
+        self.later.push(time << 1 | u64::from(is_good));
+        if self.later.len() >= self.room {
+            self.pass(now_ns);
+            self.room = FEW.max(2 * self.later.len());
+        }
+    }
+
+    /// Counts those before `at`.
+    #[cold]
+    fn pass(&mut self, at: u64) {
+        let [all, good] = &mut self.passed;
+        self.later.retain(|end| {
+            let is_later = end >> 1 >= at;
+            *all += u64::from(!is_later);
+            *good += u64::from(!is_later) & end;
+            is_later
+        });
+    }
+
+    /// One of the window's two instants is `at`, and all ends before it have been added.
+    pub fn mark(&mut self, which: usize, at: u64) {
+        self.pass(at);
+        self.marks[which] = self.passed;
+    }
+
+    /// The ends between the two instants: all, and successes within the deadline.
+    pub fn between(&self) -> [u64; 2] {
+        let [[all, good], [last_all, last_good]] = self.marks;
+        [last_all.saturating_sub(all), last_good.saturating_sub(good)]
+    }
+}
+
 /// Number of kinds of error.
 pub(crate) const KINDS: usize = Kind::ALL.len();
 
@@ -19,8 +78,8 @@ pub(crate) struct Ledger {
     pub ok: Histogram,
     pub failed: Histogram,
     pub errors: [u64; KINDS],
-    /// Selected successes within the deadline.
-    pub good: u64,
+    /// Ends of requests by their instants.
+    pub ends: Ends,
     /// Attempts of selected requests beyond their first.
     pub extra_attempts: u64,
     /// First and last end of a selected request.
@@ -88,7 +147,7 @@ impl Ledger {
             ok: Histogram::new(),
             failed: Histogram::new(),
             errors: [0; KINDS],
-            good: 0,
+            ends: Ends::default(),
             extra_attempts: 0,
             first_end: u64::MAX,
             last_end: 0,
@@ -154,12 +213,9 @@ impl Ledger {
 
     /// A selected request ends at `time`.
     #[inline(always)]
-    pub fn record(&mut self, latency: u64, outcome: Outcome, time: u64, second_half: bool, deadline_ns: u64) {
+    pub fn record(&mut self, latency: u64, outcome: Outcome, time: u64, second_half: bool) {
         match outcome {
-            None => {
-                self.ok.record(latency);
-                self.good += u64::from(latency <= deadline_ns);
-            }
+            None => self.ok.record(latency),
             Some(kind) => {
                 self.failed.record(latency);
                 self.errors[kind as usize] += 1;

@@ -25,6 +25,7 @@ impl Engine<'_> {
         self.features.shares.add_to(&mut snapshot, &mut self.core.ledger.gauges, self.core.code, at);
         self.core.ledger.marks[which] = snapshot;
         self.core.ledger.marked_ns[which] = at;
+        self.core.ledger.ends.mark(which, at);
     }
 
     /// The next instant that the clock must stop at: one of the window, or the end of the time that is counted.

@@ -306,9 +306,11 @@ impl Engine<'_> {
         if self.core.sabotage == Some(Sabotage::SkipRecord) && self.core.issued >= 100 {
             return;
         }
+        let is_good = state.outcome().is_none() && latency <= self.core.source.load.deadline_ns;
+        ledger.ends.add(time, is_good, now_ns);
         if state.selected() {
             let second_half = state.ordinal >= self.core.half;
-            ledger.record(latency, state.outcome(), time, second_half, self.core.source.load.deadline_ns);
+            ledger.record(latency, state.outcome(), time, second_half);
             if let Some(series) = &mut ledger.series {
                 series.record(state.ordinal, latency);
             }

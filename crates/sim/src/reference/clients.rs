@@ -223,8 +223,10 @@ impl Reference<'_> {
         if self.sabotage == Some(Sabotage::SkipRecord) {
             return;
         }
+        let is_good = branch.outcome.is_none() && latency <= load.deadline_ns;
+        ledger.ends.add(self.now_ns, is_good, self.now_ns);
         if branch.selected {
-            ledger.record(latency, branch.outcome, self.now_ns, branch.second_half, load.deadline_ns);
+            ledger.record(latency, branch.outcome, self.now_ns, branch.second_half);
         }
         if user != NONE {
             self.at_once += u64::from(latency == 0);
@@ -245,6 +247,7 @@ impl Reference<'_> {
     fn keep_mark(&mut self, at: u64) {
         let passed = self.clients.passed.min(1);
         self.ledger.marked_ns[passed] = at;
+        self.ledger.ends.mark(passed, at);
         let integrals: Vec<(u64, u64)> = self.meters.iter().map(|m| m.until(at)).collect();
         self.ledger.marks[passed] = Snapshot {
             busy: integrals.iter().map(|i| i.0).collect(),

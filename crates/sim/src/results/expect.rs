@@ -1,11 +1,11 @@
 //! The expectations of a file about a scenario, and whether they hold: the whole interval must meet the condition.
 
-use crate::code::StageId;
+use crate::code::{Code, StageId};
 use crate::results::replicate::Program;
 use crate::results::result::{ExpectationResult, ScenarioResult};
-use crate::results::summary::{Replication, Row};
+use crate::results::summary::{Replication, Row, rows_of};
 use weir_plan::{Condition, Metric, Point, Scenario, Spec};
-use weir_stats::Estimate;
+use weir_stats::{Estimate, clopper_pearson};
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -22,9 +22,15 @@ pub(crate) fn judged(
     conditions
         .map(|(e, condition)| {
             let value = match (condition.metric, &e.node) {
-                (Metric::Errors(kind), _) => Estimate::new(runs.iter().map(|r| r.share_of(kind))),
+                (Metric::Errors(kind), _) => {
+                    let over = Estimate::new(runs.iter().map(|r| r.share_of(kind)));
+                    counted(over, runs, |r| r.failed_with(kind))
+                }
+                (Metric::Success, _) => counted(result.success, runs, Replication::succeeded),
                 (Metric::Utilisation | Metric::WaitMs, Some(node)) => {
-                    let rows = rows(point, program, node);
+                    let rows = program.expected.iter().filter(|of| of.name == *node);
+                    let rows: Vec<(usize, &Row, bool)> =
+                        rows.map(|of| (of.row, &program.rows[of.row], of.shares)).collect();
                     Estimate::new(runs.iter().map(|r| at_rows(program, &rows, r, condition.metric)))
                 }
                 (metric, _) => result.estimate(metric),
@@ -41,27 +47,76 @@ pub(crate) fn judged(
         .collect()
 }
 
+/// A share with the wider of its interval over replications and the exact binomial one: where no request failed in any
+/// replication, all replications agree, and that proves no more than so many requests can. A single replication has the
+/// binomial bounds, each of them one-sided.
+fn counted(over: Estimate, runs: &[Replication], count: impl Fn(&Replication) -> u64) -> Estimate {
+    let n: u64 = runs.iter().map(|r| r.selected).sum();
+    let tail = if runs.len() == 1 { 0.05 } else { 0.025 };
+    let (low, high) = clopper_pearson(runs.iter().map(count).sum(), n, tail);
+    Estimate {
+        value: over.value,
+        low: over.value.map(|_| over.low.map_or(low, |of| of.min(low))),
+        high: over.value.map(|_| over.high.map_or(high, |of| of.max(high))),
+    }
+}
+
 /// Whether the whole interval meets the condition; `None`: only a part of it does, or its width is unknown.
 fn holds(condition: &Condition, e: &Estimate) -> Option<bool> {
     let (low, high) = (condition.is_met(e.low?), condition.is_met(e.high?));
     (low == high).then_some(low)
 }
 
-/// The rows of the queues (or servers that share their cores) with that name, and whether they share.
-fn rows<'p>(point: &Point, program: &'p Program, node: &str) -> Vec<(usize, &'p Row, bool)> {
-    let named = |row: &Row| {
-        let (stage, member) = *row.parts().first()?;
-        let stage = &program.code.stages[stage.index()];
-        let id = *stage.nodes.get(member.unwrap_or(0) as usize)?;
-        let found = &point.nodes[id as usize];
-        (found.name.as_deref() == Some(node)).then_some(&point.specs[found.spec as usize])
-    };
-    let wanted = |(index, row): (usize, &'p Row)| match named(row)? {
-        Spec::Queue { .. } => Some((index, row, false)),
-        Spec::Concurrent { .. } => Some((index, row, true)),
+/// A row of a node that the file expects something of.
+pub(crate) struct ExpectedRows {
+    name: String,
+    /// Its place among the program's rows.
+    row: usize,
+    /// Whether it is a server that shares its cores.
+    shares: bool,
+}
+
+/// The names of nodes that the file expects something of in this scenario, each once.
+fn names<'p>(point: &'p Point, scenario: &Scenario) -> Vec<&'p str> {
+    let of_it = point.expectations.iter().filter(|e| e.scenario == scenario.name);
+    let mut names: Vec<&str> = of_it.filter_map(|e| e.node.as_deref()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Whether a node is a queue, or a server that shares its cores (`Some(true)`), of that name.
+fn waits(point: &Point, id: u32, name: &str) -> Option<bool> {
+    let node = point.nodes.get(id as usize).filter(|node| node.name.as_deref() == Some(name))?;
+    match point.specs.get(node.spec as usize) {
+        Some(Spec::Queue { .. }) => Some(false),
+        Some(Spec::Concurrent { .. }) => Some(true),
         _ => None,
-    };
-    program.rows.iter().enumerate().filter_map(wanted).collect()
+    }
+}
+
+/// Whether the file expects something of some of a site's members and not of the others.
+pub(crate) fn names_some_members(point: &Point, scenario: &Scenario, code: &Code) -> bool {
+    names(point, scenario).into_iter().any(|name| rows_of(code, |id| waits(point, id, name).is_some()).1)
+}
+
+/// Adds the rows of the nodes that the file expects something of.
+pub(crate) fn add_rows(
+    point: &Point,
+    scenario: &Scenario,
+    code: &Code,
+    rows: &mut Vec<Row>,
+) -> Vec<ExpectedRows> {
+    let mut expected = Vec::new();
+    for name in names(point, scenario) {
+        for shares in [false, true] {
+            for row in rows_of(code, |id| waits(point, id, name) == Some(shares)).0 {
+                expected.push(ExpectedRows { name: name.to_owned(), row: rows.len(), shares });
+                rows.push(row);
+            }
+        }
+    }
+    expected
 }
 
 /// The value of a replication for these rows together: busy slots over all slots, or the mean wait of an entry.

@@ -1,9 +1,10 @@
 //! The work of a run: the selected scenarios, at each point of the sweep.
 
+use crate::account::settle::SettlingPoint;
 use crate::results::replicate::{Program, program};
 use crate::results::run::{Error, Options};
 use std::sync::OnceLock;
-use weir_plan::{Plan, Point, Scenario};
+use weir_plan::{Plan, Point, Scenario, Window};
 
 /// One scenario at one sweep point, with its code once a thread has compiled it.
 pub(crate) struct Job<'a> {
@@ -11,6 +12,8 @@ pub(crate) struct Job<'a> {
     pub scenario: &'a Scenario,
     pub requests: Option<u64>,
     compiled: OnceLock<Result<Program, String>>,
+    /// Where it settles; empty without `window="auto"`, and until that is known.
+    pub settled: OnceLock<SettlingPoint>,
 }
 
 /// The requested number of requests.
@@ -19,9 +22,16 @@ pub(crate) struct JobOptions {
     pub requests: Option<u64>,
     /// Whether the command line said so.
     pub overridden: bool,
+    /// The seed of their draws.
+    pub seed: u64,
 }
 
 impl Job<'_> {
+    /// Whether it must be known where it settles, and is not yet.
+    pub fn has_to_settle(&self) -> bool {
+        self.scenario.window == Window::Auto && self.settled.get().is_none()
+    }
+
     /// Its code.
     pub fn program(&self, members: bool, fast: bool) -> Result<&Program, String> {
         let compiled = self.compiled.get_or_init(|| {
@@ -75,7 +85,7 @@ pub(crate) fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>
                     "scenario \"{name}\" has neither requests= nor duration=: set one of them"
                 )));
             }
-            jobs.push(Job { point, scenario, requests, compiled: OnceLock::new() });
+            jobs.push(Job { point, scenario, requests, compiled: OnceLock::new(), settled: OnceLock::new() });
         }
     }
     Ok(jobs)

@@ -11,6 +11,7 @@ pub(crate) mod replicate;
 pub(crate) mod rerun;
 pub(crate) mod result;
 pub(crate) mod run;
+pub(crate) mod settling;
 pub(crate) mod shard;
 pub(crate) mod summary;
 pub(crate) mod warnings;

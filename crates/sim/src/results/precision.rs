@@ -69,10 +69,11 @@ pub(crate) fn run(
         for (all, more) in all.iter_mut().zip(more) {
             all.runs.extend(more.runs);
             all.pooled.join(more.pooled);
+            all.overload = all.overload.take().or(more.overload);
         }
         done = next;
         for ((job, all), result) in run.jobs.iter().zip(&all).zip(&mut results) {
-            *result = Some(finish(job, run, wants.each, &all.runs, all.pooled.clone())?);
+            *result = Some(finish(job, run, wants.each, all)?);
         }
         shortfalls = results.iter().flatten().flat_map(|s| missed(s, precision)).collect::<Vec<Shortfall>>();
         let hopeless = shortfalls.iter().any(|s| s.share.is_none());

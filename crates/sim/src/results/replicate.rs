@@ -1,7 +1,7 @@
 //! Runs one replication of a scenario: the scenario is compiled once, run by an engine, and summed up.
 
 use crate::account::ledger::Ledger;
-use crate::account::settle::{Series, SettlingPoint};
+use crate::account::settle::Series;
 use crate::code::Code;
 use crate::code::bounds::{Cut, MOST_AT_ONCE};
 use crate::code::order::RANKS;
@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::reference::Recorder;
 use crate::reference::Reference;
 use crate::reference::Tables;
+use crate::results::expect::{self, ExpectedRows};
 use crate::results::job::Job;
 use crate::results::run::Options;
 use crate::results::summary::{self, Replication, Row};
@@ -24,7 +25,12 @@ pub(crate) struct Program {
     pub code: Code,
     /// What its stages do, where the reference runs it.
     pub tables: Option<Tables>,
+    /// The rows that the result shows, then those of nodes that the file expects something of.
     pub rows: Vec<Row>,
+    /// How many it shows.
+    pub shown: usize,
+    /// The first row of each node that the file expects something of, and how many it has.
+    pub expected: Vec<ExpectedRows>,
 }
 
 /// The summary of a replication, and its latencies: of successes, and of failures.
@@ -34,6 +40,21 @@ pub(crate) struct Summary {
     pub failed: Histogram,
 }
 
+/// Why a replication has no result.
+#[derive(Clone, Debug)]
+pub(crate) enum Unfinished {
+    /// The file asks for something that cannot be simulated: a sentence with scenario and remedy.
+    Plan(String),
+    /// More than can be simulated comes of what it asks for: a warning, which concerns this scenario alone.
+    Overload(String),
+}
+
+impl From<String> for Unfinished {
+    fn from(why: String) -> Unfinished {
+        Unfinished::Plan(why)
+    }
+}
+
 /// Runs a replication; `None`: it was stopped.
 pub(crate) fn replicate(
     job: &Job,
@@ -41,16 +62,16 @@ pub(crate) fn replicate(
     replication: u32,
     stop: &AtomicBool,
     fast: bool,
-) -> Result<Option<Summary>, String> {
+) -> Result<Option<Summary>, Unfinished> {
     let program = job.program(options.members, fast)?;
     let key = Key::new(options.seed).with(u64::from(options.first) + u64::from(replication));
     let ran = match load_unless(job.scenario, job.requests, key, stop) {
-        Some(load) => run_whole(program, load, key, stop),
+        Some(load) => run_whole(program, settled_load(job, load), key, stop),
         None => Err(Cut::Stopped),
     };
     match ran {
         Ok(ran) => {
-            let run = summary::replication(program, &ran);
+            let run = summary::replication(program, &ran, job.settled.get().copied());
             Ok(Some(Summary { run, ok: ran.ledger.ok, failed: ran.ledger.failed }))
         }
         Err(cut) => none_or_why(&job.scenario.name, cut),
@@ -58,7 +79,7 @@ pub(crate) fn replicate(
 }
 
 /// `None` for a replication that was stopped; otherwise why it has no result.
-pub(crate) fn none_or_why<T>(name: &str, cut: Cut) -> Result<Option<T>, String> {
+pub(crate) fn none_or_why<T>(name: &str, cut: Cut) -> Result<Option<T>, Unfinished> {
     let why = match cut {
         Cut::Stopped => return Ok(None),
         Cut::StandsStill => "users without thinking time get answers that take no time, so they would send requests for ever at \
@@ -68,39 +89,48 @@ pub(crate) fn none_or_why<T>(name: &str, cut: Cut) -> Result<Option<T>, String> 
             "one request has more than {RANKS} branches at once, fan-outs and hedges within each other: give them fewer targets, \
              or fewer attempts"
         ),
-        // The rest of the sentence differs.
         Cut::TooMany => {
-            return Err(format!(
-                "scenario \"{name}\" is overloaded beyond what can be simulated: more than {MOST_AT_ONCE} requests in flight \
-                 at once; give it fewer requests, or more servers"
-            ));
+            return Err(Unfinished::Overload(format!(
+                "overloaded beyond what can be simulated, so there are no figures: more than {MOST_AT_ONCE} requests in flight at \
+                 once; give it fewer requests, or more servers"
+            )));
         }
         Cut::TooLong => {
-            return Err(format!(
-                "scenario \"{name}\" runs for more than 146 years of virtual time: shorten its waits, its gaps, or its number \
-                 of requests"
+            return Err(Unfinished::Overload(
+                "beyond what can be simulated, so there are no figures: it runs for more than 146 years of virtual time; where \
+                 service slows down as requests come in (`coherency`), the backlog never clears; otherwise shorten its waits, its \
+                 gaps, or its number of requests"
+                    .to_owned(),
             ));
         }
     };
-    Err(format!("scenario \"{name}\": {why}"))
+    Err(Unfinished::Plan(format!("scenario \"{name}\": {why}")))
 }
 
-/// Prepares a scenario to be run.
+/// Prepares a scenario to be run. Sums are kept by member if the result shows members, or if the file expects something
+/// of some of a site's members.
 pub(crate) fn program(
     point: &Point,
     scenario: &Scenario,
     members: bool,
     fast: bool,
 ) -> Result<Program, String> {
-    let layout = Layout::new(point, scenario.root);
-    if !fast {
-        let (code, tables) = crate::reference::build(layout, scenario, members)?;
-        let rows = summary::rows(&code);
-        return Ok(Program { code, tables: Some(tables), rows });
+    let build = |members| {
+        let layout = Layout::new(point, scenario.root);
+        if fast {
+            compile(layout, scenario, members).map(|code| (code, None))
+        } else {
+            crate::reference::build(layout, scenario, members).map(|(code, tables)| (code, Some(tables)))
+        }
+    };
+    let (mut code, mut tables) = build(members)?;
+    if !members && expect::names_some_members(point, scenario, &code) {
+        (code, tables) = build(true)?;
     }
-    let code = compile(layout, scenario, members)?;
-    let rows = summary::rows(&code);
-    Ok(Program { code, tables: None, rows })
+    let mut rows = summary::rows(&code, members);
+    let shown = rows.len();
+    let expected = expect::add_rows(point, scenario, &code, &mut rows);
+    Ok(Program { code, tables, rows, shown, expected })
 }
 
 /// A finished replication: its sums, the length of its window, and the laws that it broke.
@@ -108,20 +138,24 @@ pub(crate) struct FinishedRun {
     pub ledger: Ledger,
     pub window_ns: u64,
     pub violations: Vec<String>,
-    /// Where it settled, with `window="auto"`.
-    pub settled: Option<SettlingPoint>,
 }
 
 /// Runs a replication. If the window turns out to differ from the assumed one, because requests ran out before the
 /// time did or because there is none, the replication is repeated with the actual one.
-fn run_whole(program: &Program, mut load: Load, key: Key, stop: &AtomicBool) -> Result<FinishedRun, Cut> {
-    let settled = if load.auto { Some(settle(program, &mut load, key, stop)?) } else { None };
-    let ran = run_until_windowed(load, |load| {
+fn run_whole(program: &Program, load: Load, key: Key, stop: &AtomicBool) -> Result<FinishedRun, Cut> {
+    run_until_windowed(load, |load| {
         let ran = run_once(program, load, key, stop, None)?;
         let Ledger { arrived, last_start, .. } = ran.ledger;
         Ok(((arrived, last_start, ran.ledger.selected()), ran))
-    })?;
-    Ok(FinishedRun { settled, ..ran })
+    })
+}
+
+/// A load whose window begins where its scenario settles, if that is known.
+pub(crate) fn settled_load(job: &Job<'_>, mut load: Load) -> Load {
+    if let Some(point) = job.settled.get() {
+        load.window = point.window(load.requests);
+    }
+    load
 }
 
 /// Repeats `run` (which returns the arrivals, the time of the last one, and the number selected) until the window it
@@ -139,19 +173,14 @@ fn run_until_windowed<T>(
     }
 }
 
-/// Runs a replication by the reference, with a recorder of requests. `fast`: the same scenario for the engine, which
-/// finds where it settles.
+/// Runs a replication by the reference, with a recorder of requests.
 pub(crate) fn run_recorded(
     program: &Program,
-    fast: Option<&Program>,
-    mut load: Load,
+    load: Load,
     key: Key,
     stop: &AtomicBool,
     recorder: impl Fn() -> Recorder,
 ) -> Result<Option<Box<Recorder>>, Cut> {
-    if let (true, Some(fast)) = (load.auto, fast) {
-        settle(fast, &mut load, key, stop)?;
-    }
     let Some(tables) = &program.tables else { return Ok(None) };
     run_until_windowed(load, |load| {
         let mut reference = Reference::new(&program.code, tables, load, key, stop);
@@ -162,13 +191,23 @@ pub(crate) fn run_recorded(
     })
 }
 
-/// Finds where a replication settles, and begins the window there.
-fn settle(program: &Program, load: &mut Load, key: Key, stop: &AtomicBool) -> Result<SettlingPoint, Cut> {
-    let whole = Load { window: load.window.whole(load.requests, load.until_ns), all: true, ..load.clone() };
-    let Ledger { arrived, series, .. } = run_once(program, whole, key, stop, Some(Series::new()))?.ledger;
-    let settled = series.map_or(SettlingPoint { after: 0, settled: false }, |series| series.settled(arrived));
-    load.window = settled.window(arrived);
-    Ok(settled)
+/// The latencies of a replication of which all requests count, by batch, and how many arrived; `None`: it was stopped.
+pub(crate) fn series_of(
+    job: &Job<'_>,
+    options: &Options,
+    replication: u32,
+    stop: &AtomicBool,
+) -> Result<Option<(Series, u64)>, Unfinished> {
+    let program = job.program(options.members, true)?;
+    let key = Key::new(options.seed).with(u64::from(options.first) + u64::from(replication));
+    let Some(load) = load_unless(job.scenario, job.requests, key, stop) else { return Ok(None) };
+    let whole = Load { window: load.window.whole(load.requests, load.until_ns), all: true, ..load };
+    match run_once(program, whole, key, stop, Some(Series::new())) {
+        Ok(ran) => {
+            Ok(Some((ran.ledger.series.map_or_else(Series::new, |series| *series), ran.ledger.arrived)))
+        }
+        Err(cut) => none_or_why(&job.scenario.name, cut),
+    }
 }
 
 fn run_once(
@@ -185,17 +224,12 @@ fn run_once(
         reference.run()?;
         let violations = reference.violations(requests, selected);
         let window_ns = reference.window_ns();
-        return Ok(FinishedRun { violations, window_ns, ledger: reference.ledger, settled: None });
+        return Ok(FinishedRun { violations, window_ns, ledger: reference.ledger });
     }
     let mut engine = Engine::new(code, load, key, stop);
     engine.core.ledger_mut().series = series.map(Box::new);
     engine.run()?;
     engine.core.ledger_mut().add_constant_waits(code);
     let violations = engine.violations(requests, selected);
-    Ok(FinishedRun {
-        violations,
-        window_ns: engine.window_ns(),
-        ledger: engine.core.into_ledger(),
-        settled: None,
-    })
+    Ok(FinishedRun { violations, window_ns: engine.window_ns(), ledger: engine.core.into_ledger() })
 }

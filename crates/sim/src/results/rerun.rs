@@ -7,8 +7,9 @@ use crate::record::history::{self, MOST_STAGES};
 use crate::record::{History, Selection};
 use crate::reference::Recorder;
 use crate::results::job::{Job, jobs};
-use crate::results::replicate::{none_or_why, run_recorded};
+use crate::results::replicate::{Unfinished, none_or_why, run_recorded, settled_load};
 use crate::results::run::{Error, Options};
+use crate::results::settling::settle;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use weir_plan::{Plan, Point};
@@ -62,7 +63,13 @@ pub fn record<'p>(
     let options = &Options { members: false, ..options.clone() };
     let (slow, fast) = (jobs(plan, options)?, jobs(plan, options)?);
     let each = if looks.trace.is_some() { options.replications.max(1) } else { 1 };
-    let again = Rerun { slow: &slow, fast: &fast, options, looks, stop };
+    let again = Rerun { jobs: &slow, options, looks, stop };
+    if !settle(&fast, options, stop).map_err(Error::Plan)? {
+        return Ok(None);
+    }
+    for (slow, fast) in slow.iter().zip(&fast) {
+        fast.settled.get().map(|point| slow.settled.set(*point));
+    }
     let Some(found) = again.all(each as usize, progress).map_err(Error::Plan)? else { return Ok(None) };
     let mut found = found.into_iter();
     let mut all = Vec::with_capacity(slow.len());
@@ -84,8 +91,7 @@ pub fn record<'p>(
 }
 
 struct Rerun<'a, 'p> {
-    slow: &'a [Job<'p>],
-    fast: &'a [Job<'p>],
+    jobs: &'a [Job<'p>],
     options: &'a Options,
     looks: &'a RecordOptions,
     stop: &'a AtomicBool,
@@ -98,7 +104,7 @@ impl Rerun<'_, '_> {
         each: usize,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Option<Vec<ReplicationRecord>>, String> {
-        let items = self.slow.len() * each;
+        let items = self.jobs.len() * each;
         let next = AtomicUsize::new(0);
         let (send, receive) = mpsc::channel();
         let mut all: Vec<Option<ReplicationRecord>> = (0..items).map(|_| None).collect();
@@ -136,20 +142,26 @@ impl Rerun<'_, '_> {
     }
 
     fn one(&self, job: usize, replication: usize) -> Result<Option<ReplicationRecord>, String> {
-        let (slow, fast) = (&self.slow[job], &self.fast[job]);
+        let job = &self.jobs[job];
         let replication = replication as u32;
-        let program = slow.noted_program()?;
+        let program = job.noted_program()?;
         let seed = self.options.seed;
         let key = Key::new(seed).with(u64::from(self.options.first) + u64::from(replication));
-        let Some(load) = load_unless(slow.scenario, slow.requests, key, self.stop) else { return Ok(None) };
-        let settles = if load.auto { Some(fast.program(false, true)?) } else { None };
+        let Some(load) = load_unless(job.scenario, job.requests, key, self.stop) else { return Ok(None) };
         let explain = self.looks.explain && replication == 0;
         let selection = self.looks.trace.as_ref().map(|selection| (selection, seed, replication));
         let recorder = || Recorder::new(Tracks::new(&program.code, selection, explain));
-        let tracks = match run_recorded(program, settles, load, key, self.stop, recorder) {
+        let tracks = match run_recorded(program, settled_load(job, load), key, self.stop, recorder) {
             Ok(Some(recorder)) => recorder.tracks,
             Ok(None) => return Ok(None),
-            Err(cut) => return none_or_why(&slow.scenario.name, cut),
+            Err(cut) => {
+                return match none_or_why(&job.scenario.name, cut) {
+                    Ok(none) => Ok(none),
+                    Err(Unfinished::Plan(why)) => Err(why),
+                    // There is a warning, and nothing to show.
+                    Err(Unfinished::Overload(_)) => Ok(Some(ReplicationRecord::default())),
+                };
+            }
         };
         let mut found = ReplicationRecord::default();
         if let Some(kept) = tracks.kept {
@@ -161,8 +173,8 @@ impl Rerun<'_, '_> {
             }
             found.histories = kept.histories(&program.code, replication);
         }
-        found.typical = tracks.sums.map(|sums| sums.typical(slow.point)).unwrap_or_default();
-        found.series = tracks.series.map(|looks| looks.series(slow.point, &program.code));
+        found.typical = tracks.sums.map(|sums| sums.typical(job.point)).unwrap_or_default();
+        found.series = tracks.series.map(|looks| looks.series(job.point, &program.code));
         Ok(Some(found))
     }
 }

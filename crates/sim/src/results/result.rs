@@ -26,6 +26,8 @@ pub struct Results {
     pub seed: u64,
     /// Replications of each scenario.
     pub replications: u32,
+    /// The number of requests that overrode those of the scenarios.
+    pub requests: Option<u64>,
     /// In the order of the file, then sweep point.
     pub scenarios: Vec<ScenarioResult>,
     /// Events that the finished scenarios processed, in all replications.
@@ -43,15 +45,17 @@ pub struct ScenarioResult {
     pub name: String,
     /// All parameters of the file at this point.
     pub params: Vec<(String, Value)>,
+    /// The hash of what its requests are ([`weir_plan::hash::requests_hash`]).
+    pub requests_hash: String,
     /// Counts, summed over replications.
     pub requests: Requests,
     /// Share of selected requests that succeeded.
     pub success: Estimate,
-    /// Successes within the deadline per second.
+    /// Ends of requests that succeeded within the deadline, between the first and the last arrival, over that time.
     pub goodput_per_s: Estimate,
     /// Selected requests over last less first arrival.
     pub request_rate_per_s: Estimate,
-    /// Selected requests over last less first end.
+    /// Ends of any requests in that time, over that time.
     pub response_rate_per_s: Estimate,
     /// 1, plus every attempt beyond the first.
     pub attempts_per_request: Estimate,

@@ -2,12 +2,10 @@
 
 use crate::results::gather::{JobReplications, Run};
 use crate::results::job::{Job, JobOptions, jobs};
-use crate::results::latency::Pooled;
 use crate::results::precision;
 use crate::results::precision::{Precision, Shortfall};
 use crate::results::result::{Results, ScenarioResult};
 use crate::results::summary;
-use crate::results::summary::Replication;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 
@@ -20,6 +18,9 @@ pub struct Options {
     pub first: u32,
     /// Independent replications; at least 1.
     pub replications: u32,
+    /// How many of them show where a scenario with `window="auto"` settles; `None`: all. A replication that is run again
+    /// needs the number that the run had.
+    pub settled_over: Option<u32>,
     /// Overrides the number of requests of every scenario.
     pub requests: Option<u64>,
     /// Threads to spread replications over; at least 1. Changes no byte of the result.
@@ -102,7 +103,7 @@ fn run_all(plan: &Plan, run: &Run<'_>, wants: &Extras) -> Result<Results, Error>
     let mut events = 0;
     run.replicate(&numbers, &mut |job, all: JobReplications| {
         events += all.runs.iter().map(|r| r.events).sum::<u64>();
-        results[job] = Some(finish(&run.jobs[job], run, wants.each, &all.runs, all.pooled)?);
+        results[job] = Some(finish(&run.jobs[job], run, wants.each, &all)?);
         Ok(())
     })?;
     Ok(results_of(plan, run.options, numbers.len() as u32, results, events, Vec::new()))
@@ -124,6 +125,7 @@ pub(crate) fn results_of(
         plan: plan.hash.clone(),
         seed: options.seed,
         replications,
+        requests: options.requests,
         scenarios: scenarios.into_iter().flatten().collect(),
         events,
         shortfalls,
@@ -136,9 +138,9 @@ pub(crate) fn finish(
     job: &Job<'_>,
     run: &Run<'_>,
     each: bool,
-    runs: &[Replication],
-    pooled: Pooled,
+    all: &JobReplications,
 ) -> Result<ScenarioResult, Error> {
+    let JobReplications { runs, pooled, overload } = all;
     let broken: Vec<String> = runs
         .iter()
         .enumerate()
@@ -150,6 +152,12 @@ pub(crate) fn finish(
         return Err(Error::SelfCheck(broken));
     }
     let program = job.program(run.options.members, run.fast).map_err(Error::Plan)?;
-    let asked = JobOptions { requests: job.requests, overridden: run.options.requests.is_some() };
-    Ok(summary::scenario(job.point, job.scenario, program, runs, pooled, asked, each))
+    let Options { requests: overridden, seed, .. } = run.options;
+    let asked = JobOptions { requests: job.requests, overridden: overridden.is_some(), seed: *seed };
+    let mut result = summary::scenario(job.point, job.scenario, program, runs, pooled.clone(), asked, each);
+    if let Some(why) = overload {
+        let known = job.point.warnings_of(job.scenario).into_iter().map(str::to_owned);
+        result.warnings = std::iter::once(why.clone()).chain(known).collect();
+    }
+    Ok(result)
 }

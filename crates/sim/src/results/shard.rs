@@ -61,6 +61,8 @@ pub struct ShardRun {
 struct ShardJob {
     latencies: Pooled,
     runs: Vec<Replication>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    overload: Option<String>,
 }
 
 /// Why shards do not make up one run.
@@ -106,7 +108,8 @@ pub fn run_shard(
     let Some(gathered) = gathered.into_iter().collect::<Option<Vec<JobReplications>>>() else {
         return Ok(None);
     };
-    let jobs = gathered.into_iter().map(|g| ShardJob { latencies: g.pooled, runs: g.runs });
+    let jobs =
+        gathered.into_iter().map(|g| ShardJob { latencies: g.pooled, runs: g.runs, overload: g.overload });
     Ok(Some(ShardRun {
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -177,6 +180,7 @@ pub fn merge(parts: Vec<ShardRun>, each: bool) -> Result<Results, NotWhole> {
         seed: asked.seed,
         first: 0,
         replications: asked.replications,
+        settled_over: None,
         requests: asked.requests,
         threads: 1,
         members: asked.members,
@@ -191,15 +195,18 @@ pub fn merge(parts: Vec<ShardRun>, each: bool) -> Result<Results, NotWhole> {
     for job in &run.jobs {
         let of_parts: Option<Vec<ShardJob>> = jobs_of.iter_mut().map(Iterator::next).collect();
         let of_parts = of_parts.ok_or_else(|| NotWhole::Shards("a shard lacks scenarios".to_owned()))?;
-        let (pooled, runs) = together(of_parts, options.replications)?;
-        events += runs.iter().map(|r| r.events).sum::<u64>();
-        results.push(Some(finish(job, &run, each, &runs, pooled).map_err(NotWhole::Run)?));
+        let all = together(of_parts, options.replications)?;
+        events += all.runs.iter().map(|r| r.events).sum::<u64>();
+        results.push(Some(finish(job, &run, each, &all).map_err(NotWhole::Run)?));
     }
     Ok(results_of(&plan, &options, options.replications, results, events, Vec::new()))
 }
 
 /// The replications of a job in order: the i-th comes from shard i mod n.
-fn together(parts: Vec<ShardJob>, replications: u32) -> Result<(Pooled, Vec<Replication>), NotWhole> {
+fn together(parts: Vec<ShardJob>, replications: u32) -> Result<JobReplications, NotWhole> {
+    if let Some(why) = parts.iter().find_map(|part| part.overload.clone()) {
+        return Ok(JobReplications { overload: Some(why), ..JobReplications::default() });
+    }
     let mut pooled = Pooled::default();
     let mut runs = Vec::with_capacity(parts.len());
     for part in parts {
@@ -209,7 +216,9 @@ fn together(parts: Vec<ShardJob>, replications: u32) -> Result<(Pooled, Vec<Repl
     let n = runs.len();
     let all: Option<Vec<Replication>> = (0..replications as usize).map(|i| runs[i % n].next()).collect();
     match all {
-        Some(all) if runs.iter().all(|left| left.len() == 0) => Ok((pooled, all)),
+        Some(all) if runs.iter().all(|left| left.len() == 0) => {
+            Ok(JobReplications { runs: all, pooled, overload: None })
+        }
         _ => Err(NotWhole::Shards("a shard does not have the replications that it should have".to_owned())),
     }
 }

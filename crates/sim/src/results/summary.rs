@@ -13,6 +13,7 @@ use crate::results::result::{NodeResult, ReplicationValues, Requests, ScenarioRe
 use crate::results::warnings::Finished;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
+use weir_plan::hash::requests_hash;
 use weir_plan::{Point, Scenario, Spec};
 use weir_policy::Kind;
 use weir_stats::Estimate;
@@ -28,20 +29,45 @@ pub(crate) struct Row {
 }
 
 /// The rows of a compiled scenario, in order of the request's path: one per site, or one per member.
-pub(crate) fn rows(code: &Code) -> Vec<Row> {
+pub(crate) fn rows(code: &Code, members: bool) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for &stage in &code.order {
         let site = code.stages[stage.index()].site;
-        if code.mask != 0 {
-            let members = code.stages[stage.index()].nodes.len() as u32;
-            rows.extend((0..members).map(|m| Row { site, parts: vec![(stage, Some(m))] }));
+        let parts = parts(code, stage);
+        if members {
+            rows.extend(parts.into_iter().map(|part| Row { site, parts: vec![part] }));
         } else if let Some(row) = rows.iter_mut().find(|r| r.site == site) {
-            row.parts.push((stage, None));
+            row.parts.extend(parts);
         } else {
-            rows.push(Row { site, parts: vec![(stage, None)] });
+            rows.push(Row { site, parts });
         }
     }
     rows
+}
+
+/// The parts of a stage of which sums are kept: all its members together, or each.
+fn parts(code: &Code, stage: StageId) -> Vec<(StageId, Option<u32>)> {
+    let members = code.stages[stage.index()].nodes.len() as u32;
+    if code.mask == 0 { vec![(stage, None)] } else { (0..members).map(|m| (stage, Some(m))).collect() }
+}
+
+/// A row for each of the stages that have members which `is_wanted` names, of those members; whether others of a stage are
+/// not wanted, so that a sum over all its members would not do.
+pub(crate) fn rows_of(code: &Code, is_wanted: impl Fn(u32) -> bool) -> (Vec<Row>, bool) {
+    let (mut rows, mut is_partial) = (Vec::new(), false);
+    for &stage in &code.order {
+        let of = &code.stages[stage.index()];
+        let is_one = |(_, member): &(StageId, Option<u32>)| match member {
+            Some(m) => is_wanted(of.nodes[*m as usize]),
+            None => of.nodes.iter().any(|id| is_wanted(*id)),
+        };
+        let parts: Vec<_> = parts(code, stage).into_iter().filter(is_one).collect();
+        is_partial |= !parts.is_empty() && !of.nodes.iter().all(|id| is_wanted(*id));
+        if !parts.is_empty() {
+            rows.push(Row { site: of.site, parts });
+        }
+    }
+    (rows, is_partial)
 }
 
 /// The sums of one replication for a row.
@@ -76,7 +102,8 @@ pub(crate) struct Replication {
     answered: u64,
     ok: u64,
     errors: [u64; KINDS],
-    good: u64,
+    /// Ends of any requests between the window's first and last arrival, and successes within the deadline among them.
+    ends: [u64; 2],
     extra_attempts: u64,
     window_ns: u64,
     ends_ns: u64,
@@ -98,10 +125,14 @@ pub(crate) struct Replication {
     pub violations: Vec<String>,
 }
 
-/// Sums up a finished replication.
-pub(crate) fn replication(program: &Program, ran: &FinishedRun) -> Replication {
+/// Sums up a finished replication. `settled`: where its scenario settles, if that was requested.
+pub(crate) fn replication(
+    program: &Program,
+    ran: &FinishedRun,
+    settled: Option<SettlingPoint>,
+) -> Replication {
     let Program { code, rows, .. } = program;
-    let FinishedRun { ledger, window_ns, violations, settled } = ran;
+    let FinishedRun { ledger, window_ns, violations } = ran;
     let window_ns = *window_ns;
     let mut all = ledger.ok.clone();
     all.merge(&ledger.failed);
@@ -112,7 +143,7 @@ pub(crate) fn replication(program: &Program, ran: &FinishedRun) -> Replication {
         answered: all.count(),
         ok: ledger.ok.count(),
         errors: ledger.errors,
-        good: ledger.good,
+        ends: ledger.ends.between(),
         extra_attempts: ledger.extra_attempts,
         window_ns,
         ends_ns: ledger.last_end.saturating_sub(ledger.first_end),
@@ -124,7 +155,7 @@ pub(crate) fn replication(program: &Program, ran: &FinishedRun) -> Replication {
         outages: ledger.outages,
         ejections: ledger.ejections,
         as_get: ledger.as_get,
-        settled: *settled,
+        settled,
         violations: violations.clone(),
     }
 }
@@ -195,7 +226,7 @@ pub(crate) fn scenario(
     asked: JobOptions,
     keep: bool,
 ) -> ScenarioResult {
-    let rows = &program.rows;
+    let rows = &program.rows[..program.shown];
     let mut each = ReplicationValues::new();
     let mut over = |path: &'static str, f: &dyn Fn(&Replication) -> Option<f64>| {
         kept(path, runs.iter().map(f), keep.then_some(&mut each))
@@ -210,13 +241,14 @@ pub(crate) fn scenario(
     let mut result = ScenarioResult {
         name: scenario.name.clone(),
         params: point.params.clone(),
+        requests_hash: requests_hash(scenario, asked.requests, asked.seed),
         requests: requests(runs),
         success: over("success", &|r| share(r.ok, r.selected)),
-        // Answers in time, over the time in which they came back: overload delays answers, it does not make more of
-        // them.
-        goodput_per_s: over("goodput_per_s", &|r| answers_per_s(r, r.good)),
+        // All over one time: overload delays answers, it does not make more of them, and one late answer is no time in
+        // which nothing came back.
+        goodput_per_s: over("goodput_per_s", &|r| per_s(r.ends[1], r.window_ns)),
         request_rate_per_s: over("request_rate_per_s", &|r| per_s(r.selected, r.window_ns)),
-        response_rate_per_s: over("response_rate_per_s", &|r| answers_per_s(r, r.answered)),
+        response_rate_per_s: over("response_rate_per_s", &|r| per_s(r.ends[0], r.window_ns)),
         attempts_per_request: over("attempts_per_request", &|r| {
             share(r.selected + r.extra_attempts, r.selected)
         }),
@@ -294,14 +326,6 @@ fn kept(
         room.insert(path, values);
     }
     estimate
-}
-
-/// Answers over the time between the first and the last; zero if there are none, however long the time.
-fn answers_per_s(r: &Replication, answers: u64) -> Option<f64> {
-    match (answers, r.selected) {
-        (0, 1..) => Some(0.0),
-        _ => per_s(answers, r.ends_ns),
-    }
 }
 
 fn per_s(count: u64, ns: u64) -> Option<f64> {
@@ -397,9 +421,19 @@ impl Replication {
         self.exact
     }
 
-    /// The share of selected requests that failed with `kind`.
+    /// Selected requests that succeeded.
+    pub fn succeeded(&self) -> u64 {
+        self.ok
+    }
+
+    /// Selected requests that failed with `kind`.
+    pub fn failed_with(&self, kind: Kind) -> u64 {
+        self.errors[kind as usize]
+    }
+
+    /// Their share of all selected requests.
     pub fn share_of(&self, kind: Kind) -> Option<f64> {
-        (self.selected > 0).then(|| self.errors[kind as usize] as f64 / self.selected as f64)
+        (self.selected > 0).then(|| self.failed_with(kind) as f64 / self.selected as f64)
     }
 
     /// The time that requests waited at a row's queues or servers, ns, and how many waited; `None` where it is not

@@ -11,10 +11,11 @@ use crate::language::value::Poison;
 use crate::places::at_of;
 use starlark::values::dict::DictRef;
 use starlark::values::{Value, ValueLike};
+use std::collections::BTreeSet;
 use weir_plan::diagnostic::{Diagnostic, Location};
 use weir_plan::duration::parse_duration;
 use weir_plan::suggest;
-use weir_plan::{Condition, Expectation, Metric, Order, Spec};
+use weir_plan::{Condition, Edge, Expectation, Metric, Order, Spec};
 use weir_policy::Kind;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
@@ -241,23 +242,45 @@ fn unknown_scenario(state: &State, expectation: &Expectation) -> Option<Diagnost
     })
 }
 
+/// A node that the scenario does not reach, that nothing waits at, or that is one of several of its name.
 fn unknown_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> {
     let name = expectation.node.as_deref()?;
-    let (mut known, mut waits) = (Vec::new(), false);
+    let reached = reached(state, &expectation.scenario);
+    let (mut known, mut sites) = (Vec::new(), BTreeSet::new());
     for id in 0u32.. {
         let Some(node) = state.graph.node(id) else { break };
         let queues = matches!(state.graph.spec(id), Some(Spec::Queue { .. } | Spec::Concurrent { .. }));
         if node.name.as_deref() == Some(name) {
-            waits |= queues;
+            if queues && reached.contains(&id) {
+                sites.insert(node.site);
+            }
             known.push(name);
-        } else if let (true, Some(other)) = (queues, node.name.as_deref()) {
+        } else if let (true, Some(other)) = (queues && reached.contains(&id), node.name.as_deref()) {
             known.push(other);
         }
     }
-    if waits {
-        return None;
+    match sites.len() {
+        1 => return None,
+        2.. => {
+            let places: Vec<String> = sites.iter().filter_map(|site| place(state, *site)).collect();
+            let message = format!(
+                "\"{name}\" is the name of {} places in the scenario \"{}\": {}",
+                sites.len(),
+                expectation.scenario,
+                places.join(" and ")
+            );
+            return Some(Diagnostic::error(message).help("give each a name of its own"));
+        }
+        0 => {}
     }
     if known.contains(&name) {
+        let waits = |id: &u32| state.graph.node(*id).is_some_and(|node| node.name.as_deref() == Some(name));
+        if !reached.iter().any(waits) {
+            let scenario = &expectation.scenario;
+            let message = format!("no request of the scenario \"{scenario}\" comes to the node \"{name}\"");
+            let help = "name a node that it reaches, or the scenario that reaches this one";
+            return Some(Diagnostic::error(message).help(help));
+        }
         let message = format!("\"{name}\" is neither a `queue` nor a `concurrent`: nothing waits there");
         return Some(Diagnostic::error(message).help("give the queue a `name=`, and use that name"));
     }
@@ -266,4 +289,28 @@ fn unknown_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> 
         Some(near) => found.help(format!("did you mean \"{near}\"?")),
         None => found.help("give the queue a `name=`, and use that name"),
     })
+}
+
+/// Where a site stands in the file.
+fn place(state: &State, site: u32) -> Option<String> {
+    state.graph.describe(site).1.map(Location::span)
+}
+
+/// The nodes behind a scenario's, models of servers included.
+fn reached(state: &State, scenario: &str) -> BTreeSet<u32> {
+    let roots = state.scenarios.iter().filter(|s| s.name == scenario).map(|s| s.root);
+    let (mut seen, mut lists, mut stack) = (BTreeSet::new(), BTreeSet::new(), roots.collect::<Vec<u32>>());
+    while let Some(id) = stack.pop() {
+        let (true, Some(node)) = (seen.insert(id), state.graph.node(id)) else { continue };
+        stack.extend(state.graph.spec(id).and_then(Spec::aside));
+        match node.to {
+            Edge::None => {}
+            Edge::Node(next) => stack.push(next),
+            Edge::List(list) if lists.insert(list) => {
+                stack.extend(state.graph.lists().get(list as usize).into_iter().flatten());
+            }
+            Edge::List(_) => {}
+        }
+    }
+    seen
 }

@@ -8,6 +8,7 @@ pub(super) const STATS: Layout = Layout {
         room("math", "logarithms and powers with the same bits on every machine", &[]),
         room("draw", "keys, and the draws derived from them", &["math"]),
         room("student", "quantiles of Student's distribution", &["math"]),
+        room("binomial", "bounds of a share that was counted", &["math", "student"]),
         room("histogram", "latencies in buckets, and their quantiles", &["math"]),
         room("estimate", "means with confidence intervals", &["student", "histogram"]),
         room("difference", "tests of differences, paired and not", &["math", "student", "estimate"]),
@@ -15,7 +16,7 @@ pub(super) const STATS: Layout = Layout {
         room(
             "lib",
             "the public face: all of them",
-            &["math", "draw", "student", "histogram", "estimate", "difference", "mser"],
+            &["math", "draw", "student", "binomial", "histogram", "estimate", "difference", "mser"],
         ),
     ],
 };

@@ -34,12 +34,12 @@ pub(crate) struct Compare {
     /// Compare at each of these values
     #[arg(long = "sweep", value_name = "NAME=A,B,...", value_parser = list)]
     sweeps: Vec<(String, Vec<String>)>,
-    /// Seed of all random draws
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Independent replications of each scenario
-    #[arg(long, value_name = "R", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) replications: u32,
+    /// Seed of all random draws [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Independent replications of each scenario [default: 10]
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) replications: Option<u32>,
     /// Requests per replication, overriding the files
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
@@ -64,8 +64,16 @@ impl Compare {
         }
     }
 
-    /// Whether any option about simulating is given; saved results are simulated already.
-    pub(crate) fn says_how(&self) -> bool {
-        !self.params.is_empty() || !self.sweeps.is_empty() || self.requests.is_some()
+    /// An option about simulating, if one is given; saved results are simulated already.
+    pub(crate) fn how(&self) -> Option<&'static str> {
+        let given = [
+            (!self.params.is_empty(), "--param"),
+            (!self.sweeps.is_empty(), "--sweep"),
+            (self.requests.is_some(), "--requests"),
+            (self.seed.is_some(), "--seed"),
+            (self.replications.is_some(), "--replications"),
+            (self.threads.is_some(), "--threads"),
+        ];
+        given.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
     }
 }

@@ -12,7 +12,6 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
-use weir_plan::Scenario;
 use weir_report::{Comparison, Design, NotAResult, Pairing, SavedResult};
 use weir_sim::{Extras, Options, Results};
 
@@ -53,10 +52,11 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
     }
     let known = |path: &Path| read(args, path);
     let (a, b) = (known(&args.a)?, args.b.as_deref().map(known).transpose()?);
-    if args.says_how() && matches!((&a, &b), (Input::SavedResult(_), None | Some(Input::SavedResult(_)))) {
-        return Err(Failure::Usage(
-            "a saved result cannot be changed: -p, --sweep and --requests are for topology files".to_owned(),
-        ));
+    let is_saved = matches!((&a, &b), (Input::SavedResult(_), None | Some(Input::SavedResult(_))));
+    if let Some(option) = args.how().filter(|_| is_saved) {
+        return Err(Failure::Usage(format!(
+            "{option} does nothing here: a saved result cannot be changed, and nothing is simulated"
+        )));
     }
     let stop = interrupt::stop_flag(&at_once);
     let a = side(args, a, &stop)?;
@@ -99,9 +99,10 @@ fn side(args: &Compare, known: Input, stop: &AtomicBool) -> Result<Side, Failure
         Input::Plan(plan) => plan,
     };
     let options = Options {
-        seed: args.seed,
+        seed: args.seed.unwrap_or(1),
         first: 0,
-        replications: args.replications,
+        replications: args.replications.unwrap_or(10),
+        settled_over: None,
         requests: args.requests,
         threads: args.threads.map_or_else(sim::cores, usize::from),
         members: false,
@@ -132,34 +133,15 @@ impl Side {
         let hash = |side: &Side| side.plan.as_ref().map(|p| p.hash.clone());
         hash(self).is_some() && hash(self) == hash(other)
     }
-
-    /// The scenario behind a design, where it was simulated now.
-    fn scenario(&self, index: usize) -> Option<&Scenario> {
-        let design = &self.saved.designs[index];
-        let same_name = |d: &&Design| d.name == design.name;
-        let nth = self.saved.designs[..index].iter().filter(same_name).count();
-        let points = self.plan.as_ref()?.points.iter();
-        points.filter_map(|p| p.scenarios.iter().find(|s| s.name == design.name)).nth(nth)
-    }
 }
 
-/// Whether replication r of both had the same requests. All that is known of a saved result is its seed and its
-/// replications.
+/// Whether replication r of both had the same requests.
 fn same_requests(a: (&Side, usize), b: (&Side, usize)) -> bool {
-    let ((side_a, a), (side_b, b)) = (a, b);
-    let (of_a, of_b) = (&side_a.saved, &side_b.saved);
-    if (of_a.seed, of_a.replications) != (of_b.seed, of_b.replications) {
-        return false;
-    }
-    match (side_a.scenario(a), side_b.scenario(b)) {
-        (Some(a), Some(b)) => {
-            a.traffic == b.traffic
-                && a.mix == b.mix
-                && a.recorded == b.recorded
-                && (a.requests, a.duration_ns) == (b.requests, b.duration_ns)
-        }
-        _ => true,
-    }
+    let requests = |(side, index): (&Side, usize)| {
+        let saved = &side.saved;
+        saved.designs[index].requests_hash.clone().map(|hash| (hash, saved.replications))
+    };
+    requests(a).is_some() && requests(a) == requests(b)
 }
 
 fn pairing<'a>(a: (&'a Side, usize), b: (&'a Side, usize)) -> Pairing<'a> {

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use weir_plan::Plan;
 use weir_report::{Sites, group_digits};
-use weir_sim::{Error, Extras, Options, Results, Shard};
+use weir_sim::{Error, Extras, Options, Results, SETTLED_OVER, Shard};
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     explain::check(args)?;
@@ -105,6 +105,7 @@ fn options(args: &Sim) -> Options {
         seed: args.seed,
         first: 0,
         replications: args.replications,
+        settled_over: args.laboratory.precision().map(|_| SETTLED_OVER),
         requests: args.requests,
         threads: args.threads.map_or_else(cores, usize::from),
         members: args.nodes == Some(Nodes::All),

@@ -117,6 +117,7 @@ fn options() -> Options {
         seed: 1,
         first: 0,
         replications: 1,
+        settled_over: None,
         requests: None,
         threads: 1,
         members: false,

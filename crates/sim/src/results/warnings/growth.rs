@@ -46,7 +46,7 @@ fn overloaded_site(finished: &Finished) -> Option<(SiteId, f64, f64)> {
         return None;
     }
     let busy = |row: usize| Estimate::new(runs.iter().map(|r| r.utilisation(row))).value;
-    let rows = program.rows.iter().enumerate();
+    let rows = program.rows[..program.shown].iter().enumerate();
     let mut busy: Vec<(SiteId, f64)> = rows.filter_map(|(i, row)| Some((row.site(), busy(i)?))).collect();
     busy.retain(|(_, busy)| *busy > BUSY);
     let behind = beyond_chance(&Estimate::new(runs.iter().map(Replication::behind)), BEHIND)?;

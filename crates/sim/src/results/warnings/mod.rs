@@ -87,15 +87,13 @@ fn ended_early(finished: &Finished) -> Option<String> {
     Some(format!("ended early: of {wanted} requests {fewest} were sent in a replication: {why}"))
 }
 
-/// Runs that never settle.
+/// Scenarios that never settle.
 fn unsettled(runs: &[Replication]) -> Option<String> {
-    let asked = runs.iter().filter(|r| r.settled.is_some()).count();
-    let never = runs.iter().filter(|r| r.settled.is_some_and(|s| !s.settled)).count();
-    (never > 0).then(|| {
-        format!(
-            "not settled: window=\"auto\" finds no end of the warm-up within the first half of {never} of {asked} replications, \
-             so their second half is taken; run longer (--requests) until it does. Where it never does, the system is overloaded"
-        )
+    let never = runs.iter().any(|r| r.settled.is_some_and(|s| !s.settled));
+    never.then(|| {
+        "not settled: window=\"auto\" finds no end of the warm-up within the first half of the replications, so their second \
+         half is taken; run longer (--requests) until it does. Where it never does, the system is overloaded"
+            .to_owned()
     })
 }
 
