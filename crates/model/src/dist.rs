@@ -102,6 +102,19 @@ impl Dist {
         })
     }
 
+    /// The tail exponent where the tail is that of a power: moments from that one on are infinite. Of a sum, the heavier.
+    pub fn tail_exponent(&self) -> Option<f64> {
+        match self {
+            Dist::Pareto { alpha, .. } => Some(*alpha),
+            Dist::Sum { a, b } => match (a.tail_exponent(), b.tail_exponent()) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+            Dist::Rounded { of, .. } => of.tail_exponent(),
+            _ => None,
+        }
+    }
+
     /// Mixes the meaning of the distribution into a key: equal for equal distributions, from whichever file their
     /// values come.
     #[must_use]

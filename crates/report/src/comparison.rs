@@ -5,6 +5,9 @@ use crate::number::{percentage, quantile, with_interval};
 use crate::table::{Side, Table};
 use weir_sim::Results;
 
+/// The quantiles that the table shows.
+pub(crate) const QUANTILES: [&str; 3] = ["p50", "p95", "p99"];
+
 /// All scenarios side by side; latencies are those of all requests, in ms, and beside them those of successes wherever
 /// something failed: errors that come at once make those of all requests look better.
 pub(crate) fn table(results: &Results) -> Table {
@@ -23,7 +26,7 @@ fn with(results: &Results, successes: bool) -> Table {
     for p in &swept {
         t.key_column(p, Side::Right);
     }
-    for heading in ["success", "mean", "p50", "p95", "p99"] {
+    for heading in ["success", "mean"].into_iter().chain(QUANTILES) {
         t.column(heading, Side::Right);
     }
     if successes {

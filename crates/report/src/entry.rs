@@ -72,20 +72,54 @@ pub(crate) fn label(s: &ScenarioResult, swept: &[&str]) -> String {
     if point.is_empty() { s.name.clone() } else { format!("{} ({point})", s.name) }
 }
 
-/// Every warning once, with the labels of the scenarios that have it; in order of first mention.
-pub(crate) fn warnings(results: &Results) -> Vec<(&str, Vec<String>)> {
+/// The quantiles of a result.
+pub(crate) const QUANTILES: [&str; 5] = ["p50", "p90", "p95", "p99", "p99.9"];
+
+/// Every warning once, with the labels of the scenarios that have it; in order of first mention. Warnings about quantiles
+/// that are not `shown` are left out. Warnings of one scenario along a sweep that differ only in their numbers are one,
+/// with the numbers of the first.
+pub(crate) fn warnings(results: &Results, shown: &[&str]) -> Vec<(String, Vec<String>)> {
     let swept = swept(results);
-    let mut all: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut all: Vec<(String, Vec<String>, (String, &str))> = Vec::new();
     for s in &results.scenarios {
-        for w in &s.warnings {
+        for w in s.warnings.iter().filter_map(|w| about_shown(w, s, shown)) {
+            let kind = (without_numbers(&w), s.name.as_str());
             let label = label(s, &swept);
-            match all.iter_mut().find(|(text, _)| text == w) {
-                Some((_, labels)) => labels.push(label),
-                None => all.push((w, vec![label])),
+            match all.iter_mut().find(|(text, _, of)| *text == w || *of == kind) {
+                Some((text, labels, _)) => {
+                    if *text != w && labels.len() == 1 {
+                        text.push_str(&format!(" (numbers of {})", labels[0]));
+                    }
+                    labels.push(label);
+                }
+                None => all.push((w, vec![label], kind)),
             }
         }
     }
-    all
+    all.into_iter().map(|(text, labels, _)| (text, labels)).collect()
+}
+
+/// A warning, as far as it is about quantiles that are shown.
+fn about_shown(warning: &str, s: &ScenarioResult, shown: &[&str]) -> Option<String> {
+    if weir_sim::too_short(&s.too_short).as_deref() != Some(warning) {
+        return Some(warning.to_owned());
+    }
+    let seen: Vec<&str> = s.too_short.iter().copied().filter(|q| shown.contains(q)).collect();
+    weir_sim::too_short(&seen)
+}
+
+/// A text with `#` for each number.
+fn without_numbers(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '0'..='9' if masked.ends_with('#') => {}
+            '0'..='9' => masked.push('#'),
+            '.' | ',' if masked.ends_with('#') => {}
+            c => masked.push(c),
+        }
+    }
+    masked
 }
 
 /// At most four labels; how many more there are.
@@ -171,16 +205,17 @@ fn sum(n: u64) -> Estimate {
 
 /// The line every result ends with.
 pub(crate) fn signature(results: &Results) -> String {
-    let mut signature = format!("weir {} · seed {} · plan {}", results.version, results.seed, results.plan);
+    format!("weir {} · seed {} · plan {}", results.version, results.seed, results.plan)
+}
+
+/// The parameters that are the same in all scenarios, and what the command line said instead of the file.
+pub(crate) fn settings(results: &Results) -> Option<String> {
     // Those that vary are in the labels.
     let swept = swept(results);
-    let names = named(results.scenarios.iter().map(|s| &s.params[..]));
-    let fixed: Vec<&str> = names.into_iter().filter(|name| !swept.contains(name)).collect();
-    if let (Some(first), false) = (results.scenarios.first(), fixed.is_empty()) {
-        signature.push_str(&format!(" · {}", point(&first.params, &fixed)));
-    }
-    if let Some(requests) = results.requests {
-        signature.push_str(&format!(" · --requests {requests}"));
-    }
-    signature
+    let mut fixed = named(results.scenarios.iter().map(|s| &s.params[..]));
+    fixed.retain(|name| !swept.contains(name));
+    let params = results.scenarios.first().map(|s| point(&s.params, &fixed)).filter(|p| !p.is_empty());
+    let requests = results.requests.map(|n| format!("--requests {n}"));
+    let all: Vec<String> = params.into_iter().chain(requests).collect();
+    (!all.is_empty()).then(|| format!("with {}", all.join(", ")))
 }

@@ -20,10 +20,13 @@ pub enum Sites {
 }
 
 pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    for (text, labels) in entry::warnings(results) {
-        write!(out, "{}", wrap::wrapped_to(&format!("warning: {text} [{}]", entry::listed(&labels)), width))?;
+    let detail = which == Sites::Always || results.scenarios.len() <= FEW;
+    let shown = if detail { &entry::QUANTILES[..] } else { &comparison::QUANTILES[..] };
+    let warnings = entry::warnings(results, shown);
+    for (text, labels) in &warnings {
+        write!(out, "{}", wrap::wrapped_to(&format!("warning: {text} [{}]", entry::listed(labels)), width))?;
     }
-    if results.scenarios.iter().any(|s| !s.warnings.is_empty()) {
+    if !warnings.is_empty() {
         writeln!(out)?;
     }
     let swept = entry::swept(results);
@@ -39,7 +42,6 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
     if results.scenarios.len() > 1 {
         writeln!(out, "{}", comparison::table(results).text(width))?;
     }
-    let detail = which == Sites::Always || results.scenarios.len() <= FEW;
     if detail {
         for s in &results.scenarios {
             scenario(s, &swept, results, width, out)?;
@@ -54,6 +56,9 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
         writeln!(out, "{}", wrap::wrapped_to("--nodes sites shows each scenario site by site.", width))?;
     }
     expected::write(results, width, out)?;
+    if let Some(settings) = entry::settings(results) {
+        write!(out, "{}", wrap::wrapped_to(&settings, width))?;
+    }
     writeln!(out, "{}", entry::signature(results))
 }
 

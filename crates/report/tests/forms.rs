@@ -80,6 +80,7 @@ fn scenario(name: &str, routers: i64, p50: f64) -> ScenarioResult {
     server.name = "rails".into();
     ScenarioResult {
         name: name.into(),
+        requests_hash: "0123456789abcdef0123456789abcdef".to_owned(),
         params: vec![
             ("routers".into(), Value::Int(routers)),
             ("gap".into(), Value::Duration { ns: 1_500_000 }),
@@ -108,6 +109,7 @@ fn scenario(name: &str, routers: i64, p50: f64) -> ScenarioResult {
         warnings: vec!["offered load is above capacity & grows".into()],
         expectations: vec![],
         each: Default::default(),
+        too_short: Vec::new(),
         explained: None,
     }
 }

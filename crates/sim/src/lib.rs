@@ -30,3 +30,4 @@ pub use results::result::{
 pub use results::run::{Error, Extras, Options, run, run_with_extras};
 pub use results::settling::SETTLED_OVER;
 pub use results::shard::{NotWhole, Shard, ShardRun, merge, run_shard};
+pub use results::warnings::too_short;

@@ -8,7 +8,7 @@ use weir_policy::config::Balance;
 
 /// A balancer that looks at load is on the way to a node.
 pub(super) const STEERED: u8 = 1;
-/// A node that lets through an unknown share is on the path to it.
+/// A node that lets through an unknown share, or cuts off an unknown part of the work, is on the path to it.
 pub(super) const UNKNOWN: u8 = 2;
 /// There is a way to it on which nothing ends a request's time.
 const UNTIMED: u8 = 4;
@@ -233,9 +233,11 @@ impl<'a> Walk<'a> {
                     self.add(*node, &one, 1.0, marks);
                 }
             }
-            _ => {
+            spec => {
+                // What the others of a fan-out do is cut off once enough have answered.
+                let is_cut = matches!(spec, Some(Spec::Fanout { need }) if (*need as usize) < nodes.len());
                 sum(&mut flow.each, rates);
-                flow.each_marks |= marks;
+                flow.each_marks |= marks | if is_cut { UNKNOWN } else { 0 };
             }
         }
     }

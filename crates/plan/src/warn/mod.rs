@@ -1,6 +1,6 @@
 //! Warnings about probable mistakes that can still be run, one function for each: nodes that no request reaches, weights
 //! that no balancer reads; what concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests
-//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`.
+//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`, times without a mean `warn/moments.rs`.
 
 use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::ways::down;
@@ -16,6 +16,7 @@ mod certificates;
 mod failing;
 mod idle;
 mod load;
+mod moments;
 mod statuses;
 
 fn warning(message: String) -> Diagnostic {
@@ -73,6 +74,7 @@ pub fn graph(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
         statuses::unheard,
         idle::outliers,
         idle::slow_starts,
+        moments::heavy_tails,
         unmodelled,
         one_target,
     ] {

@@ -21,8 +21,8 @@ pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::
     if results.interrupted {
         page::warning("Interrupted: what follows is what was finished.", "", out)?;
     }
-    for (warning, labels) in entry::warnings(results) {
-        page::warning(warning, &entry::listed(&labels), out)?;
+    for (warning, labels) in entry::warnings(results, &entry::QUANTILES) {
+        page::warning(&warning, &entry::listed(&labels), out)?;
     }
     summary::write(results, &shown, out)?;
     if let Some(expected) = expected::table(results) {
@@ -38,7 +38,8 @@ pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::
     bars::utilisation(results, &shown, out)?;
     bars::spread(results, &shown, out)?;
     scenarios(results, &shown, out)?;
-    page::end(&entry::signature(results), out)
+    let settings = entry::settings(results).map_or(String::new(), |settings| format!("{settings} · "));
+    page::end(&format!("{settings}{}", entry::signature(results)), out)
 }
 
 /// Pictures that are open; the next ones are folded, and a note names where further ones are.

@@ -74,6 +74,9 @@ pub struct ScenarioResult {
     pub nodes: Vec<NodeResult>,
     /// Warnings about figures that would mislead, in words.
     pub warnings: Vec<String>,
+    /// The quantiles for which single replications have too few samples: one of the warnings lists them
+    /// ([`too_short`](crate::too_short)), if a longer run would help.
+    pub too_short: Vec<&'static str>,
     /// The file's expectations about it, and whether they hold.
     pub expectations: Vec<ExpectationResult>,
     /// The values of single replications.

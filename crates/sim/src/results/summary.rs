@@ -264,8 +264,9 @@ pub(crate) fn scenario(
             program,
             runs,
             asked,
-            too_short,
+            too_short: &too_short,
         }),
+        too_short,
         expectations: Vec::new(),
         each: ReplicationValues::new(),
         explained: None,
@@ -444,6 +445,28 @@ impl Replication {
         self.exact.then_some((ns, r.requests - r.refused))
     }
 
+    /// The share of selected requests that succeeded.
+    pub fn success(&self) -> Option<f64> {
+        (self.selected > 0).then(|| self.ok as f64 / self.selected as f64)
+    }
+
+    /// How long requests arrived from the start of the run, s, if they went on as they did in the window.
+    pub fn arrivals_s(&self) -> Option<f64> {
+        (self.selected > 0)
+            .then(|| self.window_ns as f64 / NS_PER_S * self.total as f64 / self.selected as f64)
+    }
+
+    /// How many requests wait at each of a row's queues or servers, in the mean.
+    pub fn queue_mean(&self, row: usize) -> Option<f64> {
+        self.rows[row].queue_mean
+    }
+
+    /// How long a row's queues or servers serve a request, s, in the mean.
+    pub fn service_s(&self, row: usize) -> Option<f64> {
+        let r = &self.rows[row];
+        (self.exact && r.started > 0).then(|| r.served_ns as f64 / NS_PER_S / r.started as f64)
+    }
+
     /// Utilisation of a row's queues or servers.
     pub fn utilisation(&self, row: usize) -> Option<f64> {
         self.rows[row].utilisation
@@ -461,6 +484,11 @@ impl Row {
             }
         };
         self.parts.iter().flat_map(of_part).copied().collect()
+    }
+
+    /// The slots or cores of one of its members.
+    pub fn slots(&self, code: &Code) -> f64 {
+        self.parts.first().map_or(0.0, |(stage, _)| code.stages[stage.index()].slots)
     }
 
     /// Stages, each with the index of one member where the row is for a single one.

@@ -29,6 +29,10 @@ pub(super) fn find(finished: &Finished) -> Option<String> {
             format_args!("{:.*} times", if behind < 9.0 { 2 } else { 0 }, 1.0 + behind)
         ));
     }
+    // Outages by a schedule make the transient the question.
+    if super::faults(finished.point, &finished.program.code).any(super::is_scheduled) {
+        return None;
+    }
     let growth = drift(finished.runs)?;
     Some(format!(
         "not settled: in the second half of the window the mean latency is {:.0} % {} than in the first; run longer \

@@ -1,13 +1,15 @@
-//! Warnings about figures that would mislead a reader; those about growth and drift are in `warnings/growth.rs`.
+//! Warnings about figures that would mislead a reader; those about growth and drift are in `warnings/growth.rs`,
+//! those about start-up and unlike replications in `warnings/settling.rs`.
 
 mod growth;
+mod settling;
 
 use crate::code::{Code, Stage};
 use crate::results::job::JobOptions;
 use crate::results::replicate::Program;
 use crate::results::summary::Replication;
-use weir_model::Traffic;
-use weir_plan::{Edge, Listen, Point, Scenario, Scope, Spec, listeners};
+use weir_model::{Dist, Traffic};
+use weir_plan::{Clock, Edge, Faulty, Listen, Point, Scenario, Scope, Spec, listeners};
 
 /// What the warnings about a finished scenario are derived from.
 pub(crate) struct Finished<'a> {
@@ -17,7 +19,7 @@ pub(crate) struct Finished<'a> {
     pub runs: &'a [Replication],
     pub asked: JobOptions,
     /// Quantiles for which single replications are too short.
-    pub too_short: Vec<&'static str>,
+    pub too_short: &'a [&'static str],
 }
 
 /// The warnings of a finished scenario, the most serious first: what happened in the run, then what was known before.
@@ -32,9 +34,13 @@ pub(crate) fn find(finished: &Finished) -> Vec<String> {
     let overloaded = grows.iter().any(|w| w.starts_with("overloaded"))
         || known.iter().any(|w| w.contains("the run will not settle"));
     warnings.extend(grows);
+    warnings.extend(settling::two_outcomes(runs));
+    if !overloaded {
+        warnings.extend(settling::start_up(finished));
+    }
     // A longer run does not help where latencies grow with it.
     if !overloaded {
-        warnings.extend(too_short(finished));
+        warnings.extend(too_short(finished.too_short));
     }
     warnings.extend(inexact(runs));
     warnings.extend(lost(runs));
@@ -97,9 +103,8 @@ fn unsettled(runs: &[Replication]) -> Option<String> {
     })
 }
 
-/// Quantiles for which a single replication has too few samples.
-fn too_short(finished: &Finished) -> Option<String> {
-    let quantiles = &finished.too_short;
+/// The warning of a result about quantiles for which a single replication has too few samples; `None` without any.
+pub fn too_short(quantiles: &[&str]) -> Option<String> {
     (!quantiles.is_empty()).then(|| {
         format!(
             "too short for {}: single replications see too few samples, so the interval may miss the true value; make \
@@ -199,10 +204,7 @@ fn few_outages(point: &Point, scenario: &Scenario, code: &Code, runs: &[Replicat
     });
     // A node that never comes back within the run is not an outage, but the state of the system.
     let comes_back = |mttr_ns: u64| longest_ns.is_none_or(|run| mttr_ns / 2 < run);
-    let fails = code.stages.iter().any(|s| match &point.specs[s.spec as usize] {
-        Spec::Faulty(fault) => comes_back(fault.mttr_ns),
-        _ => false,
-    });
+    let fails = faults(point, code).any(|fault| comes_back(fault.mttr_ns) && !is_scheduled(fault));
     let seen: u64 = runs.iter().map(|r| r.outages).sum();
     let each = seen as f64 / runs.len().max(1) as f64;
     (fails && each < FEW).then(|| {
@@ -212,4 +214,18 @@ fn few_outages(point: &Point, scenario: &Scenario, code: &Code, runs: &[Replicat
             runs.len()
         )
     })
+}
+
+/// The nodes that fail on the way of a scenario's requests.
+fn faults<'a>(point: &'a Point, code: &'a Code) -> impl Iterator<Item = &'a Faulty> {
+    code.stages.iter().filter_map(|s| match &point.specs[s.spec as usize] {
+        Spec::Faulty(fault) => Some(fault),
+        _ => None,
+    })
+}
+
+/// Whether its outages are at the same instants in each replication: by the file, not by chance.
+fn is_scheduled(fault: &Faulty) -> bool {
+    let fixed = |dist: &Option<Dist>| matches!(dist, Some(Dist::Fixed { .. }));
+    fault.clock == Clock::Eager && fixed(&fault.up) && fixed(&fault.down)
 }
