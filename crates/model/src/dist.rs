@@ -102,6 +102,11 @@ impl Dist {
         })
     }
 
+    /// Whether each draw is the same.
+    pub fn is_fixed(&self) -> bool {
+        matches!(self, Dist::Fixed { .. })
+    }
+
     /// The tail exponent where the tail is that of a power: moments from that one on are infinite. Of a sum, the heavier.
     pub fn tail_exponent(&self) -> Option<f64> {
         match self {

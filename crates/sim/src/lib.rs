@@ -21,11 +21,11 @@ mod tests;
 pub use record::{
     History, PoolOverTime, QueueOverTime, Selection, Series, Stage, TimePart, Typical, UpOverTime,
 };
-pub use results::precision::{Goal, Precision, Shortfall};
+pub use results::precision::Precision;
 pub use results::rerun::{RecordOptions, Recording, record};
 pub use results::result::{
-    AtQuantile, ExpectationResult, Explanation, NodeResult, ReplicationValues, Requests, Results,
-    ScenarioResult,
+    AtQuantile, ExpectationResult, Explanation, Goal, NodeResult, ReplicationValues, Requests, Results,
+    ScenarioResult, Shortfall,
 };
 pub use results::run::{Error, Extras, Options, run, run_with_extras};
 pub use results::settling::SETTLED_OVER;

@@ -245,3 +245,55 @@ fn strip(value: &mut Value) -> usize {
     walk(value, &mut with, &mut without);
     if with == 0 { 0 } else { without }
 }
+
+/// Saved results are paired by what their requests were, and nothing else.
+#[test]
+fn saved_results_say_whether_their_requests_are_the_same() {
+    let scratch = Scratch::new("compare-saved");
+    let save = |name: &str, traffic: &str, more: &[&str]| {
+        let source = format!("scenario(\"x\", queue(delay(10*ms, server())), {traffic})\n");
+        let (file, saved) =
+            (scratch.file(&format!("{name}.star"), source), scratch.path(&format!("{name}.json")));
+        let args: Vec<&str> =
+            ["sim", &file, "-q", "--save", &saved].into_iter().chain(more.iter().copied()).collect();
+        run(&args).succeeds();
+        saved
+    };
+    let poisson = "traffic.poisson(rate=50), requests=4000";
+    let a = save("a", poisson, &[]);
+    let same = save("same", poisson, &[]);
+    for (other, paired) in [
+        (same, true),
+        (save("longer", "traffic.poisson(rate=50), requests=4001", &[]), false),
+        (save("constant", "traffic.constant(rate=50), requests=4000", &[]), false),
+        (save("fewer", poisson, &["--requests", "2000"]), false),
+        (save("seed", poisson, &["--seed", "2"]), false),
+        (save("replications", poisson, &["--replications", "9"]), false),
+    ] {
+        let out = run(&["compare", &a, &other, "-q"]).succeeds().to_owned();
+        assert_eq!(out.contains("both have the same requests"), paired, "{other}: {out}");
+    }
+    for option in [["--seed", "2"], ["--replications", "5"], ["--threads", "1"], ["--requests", "5"]] {
+        run(&["compare", &a, &a, option[0], option[1]]).fails(2, &format!("{} does nothing here", option[0]));
+    }
+    let one = save("one", poisson, &["--replications", "1"]);
+    let out = run(&["compare", &one, &one, "-q"]).succeeds().to_owned();
+    assert!(out.contains("cannot be told: a difference has an interval only with two replications"), "{out}");
+}
+
+/// The warnings of both runs come before any verdict.
+#[test]
+fn warnings_of_the_runs_come_first() {
+    let scratch = Scratch::new("compare-warnings");
+    let file = scratch.file(
+        "f.star",
+        "def app(): return queue(delay(dist.exponential(10*ms), server()))\n\
+         scenario(\"x\", app(), traffic.poisson(rate=101), requests=4000)\n\
+         scenario(\"y\", app(), traffic.poisson(rate=103), requests=4000)\n",
+    );
+    let saved = scratch.path("r.json");
+    run(&["sim", &file, "-q", "--save", &saved]).succeeds();
+    let out = run(&["compare", &saved, "--scenarios", "x,y", "-q"]).succeeds().to_owned();
+    let (warning, verdict) = (out.find("warning: "), out.find("verdict"));
+    assert!(warning.is_some() && warning < verdict, "{out}");
+}

@@ -3,6 +3,7 @@
 mod any_libm;
 mod bounded;
 mod compare;
+mod evidence;
 mod expect;
 mod explain;
 mod failing;

@@ -71,6 +71,12 @@ pub struct Faulty {
 }
 
 impl Faulty {
+    /// Whether its outages are at instants that the file gives, not chance.
+    pub fn is_scheduled(&self) -> bool {
+        let is_fixed = |dist: &Option<Dist>| dist.as_ref().is_some_and(Dist::is_fixed);
+        self.clock == Clock::Eager && is_fixed(&self.up) && is_fixed(&self.down)
+    }
+
     /// How it fails and is repaired.
     pub fn law(&self) -> Law {
         Law::new(self.mtbf_ns, self.mttr_ns, self.clock == Clock::Lazy, self.starts_up)

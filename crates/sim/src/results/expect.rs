@@ -1,10 +1,11 @@
 //! The expectations of a file about a scenario, and whether they hold: the whole interval must meet the condition.
 
-use crate::code::{Code, StageId};
+use crate::code::StageId;
 use crate::results::replicate::Program;
 use crate::results::result::{ExpectationResult, ScenarioResult};
-use crate::results::summary::{Replication, Row, rows_of};
-use weir_plan::{Condition, Metric, Point, Scenario, Spec};
+use crate::results::rows::Row;
+use crate::results::summary::Replication;
+use weir_plan::{Condition, Metric, Point, Scenario};
 use weir_stats::{Estimate, clopper_pearson};
 
 const NS_PER_MS: f64 = 1e6;
@@ -65,58 +66,6 @@ fn counted(over: Estimate, runs: &[Replication], count: impl Fn(&Replication) ->
 fn holds(condition: &Condition, e: &Estimate) -> Option<bool> {
     let (low, high) = (condition.is_met(e.low?), condition.is_met(e.high?));
     (low == high).then_some(low)
-}
-
-/// A row of a node that the file expects something of.
-pub(crate) struct ExpectedRows {
-    name: String,
-    /// Its place among the program's rows.
-    row: usize,
-    /// Whether it is a server that shares its cores.
-    shares: bool,
-}
-
-/// The names of nodes that the file expects something of in this scenario, each once.
-fn names<'p>(point: &'p Point, scenario: &Scenario) -> Vec<&'p str> {
-    let of_it = point.expectations.iter().filter(|e| e.scenario == scenario.name);
-    let mut names: Vec<&str> = of_it.filter_map(|e| e.node.as_deref()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
-/// Whether a node is a queue, or a server that shares its cores (`Some(true)`), of that name.
-fn waits(point: &Point, id: u32, name: &str) -> Option<bool> {
-    let node = point.nodes.get(id as usize).filter(|node| node.name.as_deref() == Some(name))?;
-    match point.specs.get(node.spec as usize) {
-        Some(Spec::Queue { .. }) => Some(false),
-        Some(Spec::Concurrent { .. }) => Some(true),
-        _ => None,
-    }
-}
-
-/// Whether the file expects something of some of a site's members and not of the others.
-pub(crate) fn names_some_members(point: &Point, scenario: &Scenario, code: &Code) -> bool {
-    names(point, scenario).into_iter().any(|name| rows_of(code, |id| waits(point, id, name).is_some()).1)
-}
-
-/// Adds the rows of the nodes that the file expects something of.
-pub(crate) fn add_rows(
-    point: &Point,
-    scenario: &Scenario,
-    code: &Code,
-    rows: &mut Vec<Row>,
-) -> Vec<ExpectedRows> {
-    let mut expected = Vec::new();
-    for name in names(point, scenario) {
-        for shares in [false, true] {
-            for row in rows_of(code, |id| waits(point, id, name) == Some(shares)).0 {
-                expected.push(ExpectedRows { name: name.to_owned(), row: rows.len(), shares });
-                rows.push(row);
-            }
-        }
-    }
-    expected
 }
 
 /// The value of a replication for these rows together: busy slots over all slots, or the mean wait of an entry.

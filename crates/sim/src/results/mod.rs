@@ -10,6 +10,7 @@ pub(crate) mod precision;
 pub(crate) mod replicate;
 pub(crate) mod rerun;
 pub(crate) mod result;
+pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod settling;
 pub(crate) mod shard;

@@ -3,9 +3,9 @@
 //! needs, so that they can be compared. The next step depends on figures alone, never on time or threads.
 
 use crate::results::gather::{JobReplications, Run};
-use crate::results::result::{Results, ScenarioResult};
+use crate::results::result::{Goal, Results, ScenarioResult, Shortfall};
 use crate::results::run::{Error, Extras, finish, results_of};
-use weir_plan::{Metric, Plan, Value};
+use weir_plan::Plan;
 
 /// How precise figures must be.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,28 +14,6 @@ pub struct Precision {
     pub goals: Vec<Goal>,
     /// The most replications.
     pub most: u32,
-}
-
-/// How precise one figure must be.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Goal {
-    /// The figure.
-    pub metric: Metric,
-    /// Half of its interval over its value, at most.
-    pub share: f64,
-}
-
-/// A figure that is less precise than requested.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shortfall {
-    /// The scenario.
-    pub scenario: String,
-    /// Its parameters.
-    pub params: Vec<(String, Value)>,
-    /// What was requested.
-    pub goal: Goal,
-    /// Its precision; `None`: it has no interval.
-    pub share: Option<f64>,
 }
 
 /// With fewer replications an interval is too unreliable to end a run.

@@ -11,10 +11,10 @@ use crate::engine::Engine;
 use crate::reference::Recorder;
 use crate::reference::Reference;
 use crate::reference::Tables;
-use crate::results::expect::{self, ExpectedRows};
 use crate::results::job::Job;
+use crate::results::rows::{self, ExpectedRows, Row};
 use crate::results::run::Options;
-use crate::results::summary::{self, Replication, Row};
+use crate::results::summary::{self, Replication};
 use std::sync::atomic::AtomicBool;
 use weir_plan::{Point, Scenario};
 use weir_stats::{Histogram, Key};
@@ -124,12 +124,12 @@ pub(crate) fn program(
         }
     };
     let (mut code, mut tables) = build(members)?;
-    if !members && expect::names_some_members(point, scenario, &code) {
+    if !members && rows::names_some_members(point, scenario, &code) {
         (code, tables) = build(true)?;
     }
-    let mut rows = summary::rows(&code, members);
+    let mut rows = rows::rows(&code, members);
     let shown = rows.len();
-    let expected = expect::add_rows(point, scenario, &code, &mut rows);
+    let expected = rows::add_rows(point, scenario, &code, &mut rows);
     Ok(Program { code, tables, rows, shown, expected })
 }
 

@@ -3,7 +3,6 @@
 
 use crate::record::Series;
 use crate::record::Typical;
-use crate::results::precision::Shortfall;
 use std::collections::BTreeMap;
 use weir_plan::{Metric, Value};
 use weir_policy::Kind;
@@ -36,6 +35,28 @@ pub struct Results {
     pub shortfalls: Vec<Shortfall>,
     /// Whether the run was stopped; then `scenarios` has only those that were finished.
     pub interrupted: bool,
+}
+
+/// How precise one figure must be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goal {
+    /// The figure.
+    pub metric: Metric,
+    /// Half of its interval over its value, at most.
+    pub share: f64,
+}
+
+/// A figure that is less precise than requested.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shortfall {
+    /// The scenario.
+    pub scenario: String,
+    /// Its parameters.
+    pub params: Vec<(String, Value)>,
+    /// What was requested.
+    pub goal: Goal,
+    /// Its precision; `None`: it has no interval.
+    pub share: Option<f64>,
 }
 
 /// One scenario at one sweep point.

@@ -3,8 +3,8 @@
 use crate::results::gather::{JobReplications, Run};
 use crate::results::job::{Job, JobOptions, jobs};
 use crate::results::precision;
-use crate::results::precision::{Precision, Shortfall};
-use crate::results::result::{Results, ScenarioResult};
+use crate::results::precision::Precision;
+use crate::results::result::{Results, ScenarioResult, Shortfall};
 use crate::results::summary;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;

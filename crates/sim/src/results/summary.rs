@@ -3,13 +3,13 @@
 use crate::account::ledger::{KINDS, Ledger};
 use crate::account::settle::SettlingPoint;
 use crate::code::Code;
-use crate::code::SiteId;
-use crate::code::{MemberId, StageId};
+use crate::code::MemberId;
 use crate::results::expect;
 use crate::results::job::JobOptions;
 use crate::results::latency::{self, Pooled, ReplicationLatency};
 use crate::results::replicate::{FinishedRun, Program};
 use crate::results::result::{NodeResult, ReplicationValues, Requests, ScenarioResult};
+use crate::results::rows::Row;
 use crate::results::warnings::Finished;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -20,55 +20,6 @@ use weir_stats::Estimate;
 
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_S: f64 = 1e9;
-
-/// A row of the result: the stages (all members of each, or one) that it adds up.
-pub(crate) struct Row {
-    site: SiteId,
-    /// Stage, and the index of one member in it.
-    parts: Vec<(StageId, Option<u32>)>,
-}
-
-/// The rows of a compiled scenario, in order of the request's path: one per site, or one per member.
-pub(crate) fn rows(code: &Code, members: bool) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
-    for &stage in &code.order {
-        let site = code.stages[stage.index()].site;
-        let parts = parts(code, stage);
-        if members {
-            rows.extend(parts.into_iter().map(|part| Row { site, parts: vec![part] }));
-        } else if let Some(row) = rows.iter_mut().find(|r| r.site == site) {
-            row.parts.extend(parts);
-        } else {
-            rows.push(Row { site, parts });
-        }
-    }
-    rows
-}
-
-/// The parts of a stage of which sums are kept: all its members together, or each.
-fn parts(code: &Code, stage: StageId) -> Vec<(StageId, Option<u32>)> {
-    let members = code.stages[stage.index()].nodes.len() as u32;
-    if code.mask == 0 { vec![(stage, None)] } else { (0..members).map(|m| (stage, Some(m))).collect() }
-}
-
-/// A row for each of the stages that have members which `is_wanted` names, of those members; whether others of a stage are
-/// not wanted, so that a sum over all its members would not do.
-pub(crate) fn rows_of(code: &Code, is_wanted: impl Fn(u32) -> bool) -> (Vec<Row>, bool) {
-    let (mut rows, mut is_partial) = (Vec::new(), false);
-    for &stage in &code.order {
-        let of = &code.stages[stage.index()];
-        let is_one = |(_, member): &(StageId, Option<u32>)| match member {
-            Some(m) => is_wanted(of.nodes[*m as usize]),
-            None => of.nodes.iter().any(|id| is_wanted(*id)),
-        };
-        let parts: Vec<_> = parts(code, stage).into_iter().filter(is_one).collect();
-        is_partial |= !parts.is_empty() && !of.nodes.iter().all(|id| is_wanted(*id));
-        if !parts.is_empty() {
-            rows.push(Row { site: of.site, parts });
-        }
-    }
-    (rows, is_partial)
-}
 
 /// The sums of one replication for a row.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -165,7 +116,7 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger) -> RowSums {
     let mut sums = RowSums::default();
     let (mut busy, mut waiting, mut slots, mut queues) = (0.0, 0.0, 0.0, 0.0);
     let (mut n, mut least, mut most, mut squares) = (0u64, u64::MAX, 0u64, 0.0);
-    for &(s, one) in &row.parts {
+    for &(s, one) in row.parts() {
         let stage = &code.stages[s.index()];
         let base = code.blocks[stage.block as usize].base;
         let members = match one {
@@ -371,7 +322,7 @@ fn node(
         id: if count == 1 { nodes.first().copied() } else { None },
         name: common_name(point, &nodes).unwrap_or(kind).to_string(),
         kind: kind.to_string(),
-        place: point.sites[row.site.index()].label.clone(),
+        place: point.sites[row.site().index()].label.clone(),
         count,
         requests: runs.iter().map(|r| r.rows[index].requests).sum(),
         errors: kinds(|k| runs.iter().filter_map(|r| r.rows[index].errors.get(k)).sum()),
@@ -470,34 +421,5 @@ impl Replication {
     /// Utilisation of a row's queues or servers.
     pub fn utilisation(&self, row: usize) -> Option<f64> {
         self.rows[row].utilisation
-    }
-}
-
-impl Row {
-    /// The nodes that it adds up.
-    fn nodes(&self, code: &Code) -> Vec<u32> {
-        let of_part = |&(stage, one): &(StageId, Option<u32>)| {
-            let nodes = &code.stages[stage.index()].nodes;
-            match one {
-                Some(m) => &nodes[m as usize..=m as usize],
-                None => &nodes[..],
-            }
-        };
-        self.parts.iter().flat_map(of_part).copied().collect()
-    }
-
-    /// The slots or cores of one of its members.
-    pub fn slots(&self, code: &Code) -> f64 {
-        self.parts.first().map_or(0.0, |(stage, _)| code.stages[stage.index()].slots)
-    }
-
-    /// Stages, each with the index of one member where the row is for a single one.
-    pub fn parts(&self) -> &[(StageId, Option<u32>)] {
-        &self.parts
-    }
-
-    /// The site of the row.
-    pub fn site(&self) -> SiteId {
-        self.site
     }
 }

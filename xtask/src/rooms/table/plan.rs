@@ -57,7 +57,7 @@ pub(super) const PLAN: Layout = Layout {
         room(
             "unmatched",
             "rules that no client of a listener can match",
-            &["diagnostic", "http", "address", "graph", "ways"],
+            &["diagnostic", "http", "address", "listen", "graph", "ways"],
         ),
         room(
             "circles",

@@ -44,7 +44,7 @@ pub(super) const REPORT: Layout = Layout {
             "A verification as one self-contained page",
             &["number", "table", "chart", "page", "verify"],
         ),
-        room("compare", "two designs side by side", &["number", "table", "saved", "wrap"]),
+        room("compare", "two designs side by side", &["number", "entry", "table", "saved", "wrap"]),
         room("load", "what a load run found out", &["number", "table", "wrap"]),
         room("expected", "what a file expects and whether it holds", &["number", "entry", "table", "wrap"]),
         room(

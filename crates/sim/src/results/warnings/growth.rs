@@ -4,7 +4,7 @@ use super::Finished;
 use crate::code::SiteId;
 use crate::results::summary::Replication;
 use weir_model::Traffic;
-use weir_plan::{Point, Spec, bounded_sites};
+use weir_plan::{Faulty, Point, Spec, bounded_sites};
 use weir_stats::Estimate;
 
 /// Above this utilisation a queue or server may be unable to keep up.
@@ -30,7 +30,7 @@ pub(super) fn find(finished: &Finished) -> Option<String> {
         ));
     }
     // Outages by a schedule make the transient the question.
-    if super::faults(finished.point, &finished.program.code).any(super::is_scheduled) {
+    if super::faults(finished.point, &finished.program.code).any(Faulty::is_scheduled) {
         return None;
     }
     let growth = drift(finished.runs)?;

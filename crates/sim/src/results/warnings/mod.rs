@@ -8,8 +8,8 @@ use crate::code::{Code, Stage};
 use crate::results::job::JobOptions;
 use crate::results::replicate::Program;
 use crate::results::summary::Replication;
-use weir_model::{Dist, Traffic};
-use weir_plan::{Clock, Edge, Faulty, Listen, Point, Scenario, Scope, Spec, listeners};
+use weir_model::Traffic;
+use weir_plan::{Edge, Faulty, Listen, Point, Scenario, Scope, Spec, listeners};
 
 /// What the warnings about a finished scenario are derived from.
 pub(crate) struct Finished<'a> {
@@ -204,7 +204,7 @@ fn few_outages(point: &Point, scenario: &Scenario, code: &Code, runs: &[Replicat
     });
     // A node that never comes back within the run is not an outage, but the state of the system.
     let comes_back = |mttr_ns: u64| longest_ns.is_none_or(|run| mttr_ns / 2 < run);
-    let fails = faults(point, code).any(|fault| comes_back(fault.mttr_ns) && !is_scheduled(fault));
+    let fails = faults(point, code).any(|fault| comes_back(fault.mttr_ns) && !fault.is_scheduled());
     let seen: u64 = runs.iter().map(|r| r.outages).sum();
     let each = seen as f64 / runs.len().max(1) as f64;
     (fails && each < FEW).then(|| {
@@ -222,10 +222,4 @@ fn faults<'a>(point: &'a Point, code: &'a Code) -> impl Iterator<Item = &'a Faul
         Spec::Faulty(fault) => Some(fault),
         _ => None,
     })
-}
-
-/// Whether its outages are at the same instants in each replication: by the file, not by chance.
-fn is_scheduled(fault: &Faulty) -> bool {
-    let fixed = |dist: &Option<Dist>| matches!(dist, Some(Dist::Fixed { .. }));
-    fault.clock == Clock::Eager && fixed(&fault.up) && fixed(&fault.down)
 }
