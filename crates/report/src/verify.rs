@@ -221,7 +221,11 @@ pub(crate) fn statistics(s: &ScenarioVerified) -> Table {
         };
         let (difference, allowed) = match s.unit {
             Unit::Points => (points(&s.difference), format!("{} points", number::plain(Some(s.tolerance)))),
-            Unit::Ratio => (percent(&s.relative), format!("{} %", number::plain(Some(s.tolerance * 100.0)))),
+            Unit::Ratio => {
+                let share = format!("{} %", number::plain(Some(s.tolerance * 100.0)));
+                let below = s.no_matter_ms.map(|ms| format!("{share} or {} ms", number::plain(Some(ms))));
+                (percent(&s.relative), below.unwrap_or(share))
+            }
         };
         let name = if s.name == "share" { "share of a server" } else { s.name };
         t.row(vec![name.to_owned(), simulated, real, difference, allowed, s.verdict.name().to_owned()]);

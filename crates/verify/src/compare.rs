@@ -56,6 +56,7 @@ pub(crate) fn compare(
         relative,
         tolerance,
         unit: of.unit,
+        no_matter_ms: of.is_ms.then_some(NO_MATTER_MS),
         verdict,
         runs_needed,
     })
@@ -72,6 +73,7 @@ pub(crate) fn unsaid(of: Compared, tolerance: f64) -> Statistic {
         relative: nothing,
         tolerance,
         unit: of.unit,
+        no_matter_ms: of.is_ms.then_some(NO_MATTER_MS),
         verdict: Verdict::Undecided,
         runs_needed: None,
     }

@@ -69,6 +69,8 @@ pub struct Statistic {
     pub tolerance: f64,
     /// Of what.
     pub unit: Unit,
+    /// A difference below this agrees at any share, ms; `None` of what is not a latency.
+    pub no_matter_ms: Option<f64>,
     /// What follows.
     pub verdict: Verdict,
     /// How many runs would tell, where these do not; `None`: more than can be said.

@@ -192,6 +192,7 @@ fn make_statistic(name: &'static str, unit: Unit, off: f64, verdict: Verdict) ->
         tolerance: if unit == Unit::Points { 2.0 } else { 0.03 },
         unit,
         verdict,
+        no_matter_ms: Some(1.0),
         runs_needed: None,
     }
 }

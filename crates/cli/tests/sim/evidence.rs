@@ -186,6 +186,17 @@ fn warnings_are_about_what_is_wrong() {
     }
 }
 
+/// One place of the file makes the nodes of two scenarios: the warning is about the one that it concerns.
+#[test]
+fn a_heavy_tail_concerns_its_own_scenario() {
+    let scratch = Scratch::new("evidence-tails");
+    let source = "def of(name, time): scenario(name, delay(time, server()), traffic.poisson(rate=10), requests=1000)\n\
+                  of(\"light\", dist.exponential(1*ms))\nof(\"heavy\", dist.pareto(1*ms, 1.5))\n";
+    let result = simulated(&scratch, source, &[]);
+    let of = |i: usize| result["scenarios"][i]["warnings"].to_string();
+    assert!(!of(0).contains("has no variance") && of(1).contains("has no variance"), "{} {}", of(0), of(1));
+}
+
 /// Retries around an outage: some replications recover, some do not, and the mean is the figure of neither.
 #[test]
 fn two_outcomes_are_told_apart() {

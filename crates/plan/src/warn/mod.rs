@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 pub use asked::asked;
 pub use certificates::certificates;
 pub use load::overloaded;
+pub use moments::heavy_tails;
 
 mod asked;
 mod certificates;
@@ -74,7 +75,6 @@ pub fn graph(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
         statuses::unheard,
         idle::outliers,
         idle::slow_starts,
-        moments::heavy_tails,
         unmodelled,
         one_target,
     ] {

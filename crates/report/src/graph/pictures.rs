@@ -130,8 +130,9 @@ pub fn write(pictures: &[Picture], file: &str, form: Form, out: &mut dyn Write) 
 
 /// The colours where there is no page around it.
 const COLOURS: &str = "\
-svg { --line: #8c959f; --soft: #f6f8fa; --text: #1f2328; color: var(--text); }
-@media (prefers-color-scheme: dark) { svg { --line: #6e7681; --soft: #21262d; --text: #e6edf3; } }
+svg { --line: #8c959f; --soft: #f6f8fa; --text: #1f2328; --ground: #fff; color: var(--text); }
+@media (prefers-color-scheme: dark) { svg { --line: #6e7681; --soft: #21262d; --text: #e6edf3; --ground: #0d1117; } }
+.graph .ground { fill: var(--ground); stroke: none; }
 .heading { font-size: 14px; font-weight: 600; }
 ";
 /// A heading's height, and between two pictures, px.
@@ -163,7 +164,7 @@ fn on_its_own(pictures: &[Picture], file: &str) -> String {
     }
     let (width, height, file) = (width.ceil(), y.ceil(), escaped(file));
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"graph\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"The topology of {file}\">\n<style>\n{COLOURS}{}</style>\n{body}</svg>\n",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"graph\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"The topology of {file}\">\n<style>\n{}{COLOURS}</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n{body}</svg>\n",
         svg::STYLE
     )
 }

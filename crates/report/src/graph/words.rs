@@ -5,7 +5,7 @@ use super::links::Link;
 use crate::number::{duration, plain};
 use std::collections::BTreeMap;
 use weir_model::Dist;
-use weir_plan::{NodeId, Point, Spec};
+use weir_plan::{Edge, NodeId, Point, RouteCondition, Spec};
 use weir_policy::config::{Balance, LeastConnArgs, P2cArgs, Ties};
 
 /// Words for every box.
@@ -20,6 +20,9 @@ pub(super) fn say(point: &Point, folded: &mut FoldedGraph, links: &BTreeMap<(usi
     for ((_, to), link) in links.iter().filter(|(_, link)| link.shared > 1) {
         ends[*to].push(format!("shared by {}", thousands(link.shared)));
     }
+    for (to, when) in branches(point, folded) {
+        ends[to].insert(0, when);
+    }
     for (of, ends) in folded.boxes.iter_mut().zip(ends) {
         of.kind.clear();
         let (name, mut lines) = box_of(point, of);
@@ -27,6 +30,49 @@ pub(super) fn say(point: &Point, folded: &mut FoldedGraph, links: &BTreeMap<(usi
         (of.name, of.lines) = (name, Some(lines));
         of.title = title(point, of);
     }
+}
+
+/// The branches of routes and splits: to which box each leads, and when or how often it is taken.
+fn branches(point: &Point, folded: &FoldedGraph) -> Vec<(usize, String)> {
+    /// Branches that are named in one box.
+    const SHOWN: usize = 2;
+    let mut box_of = vec![None; point.nodes.len()];
+    for (number, of) in folded.boxes.iter().enumerate() {
+        of.nodes.iter().for_each(|node| box_of[*node as usize] = Some(number));
+    }
+    let mut found: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for node in folded.boxes.iter().filter_map(|of| of.last().first()).map(|id| &point.nodes[*id as usize]) {
+        let Edge::List(list) = node.to else { continue };
+        let ways = point.lists[list as usize].iter().map(|next| box_of[*next as usize]);
+        let taken: Vec<String> = match &point.specs[node.spec as usize] {
+            Spec::Route { rules, .. } => rules
+                .iter()
+                .map(|rule| format!("if {}", condition(rule)))
+                .chain(["otherwise".to_owned()])
+                .collect(),
+            Spec::Split { weights, .. } => {
+                let all: f64 = weights.iter().sum();
+                weights.iter().map(|weight| format!("{} %", number(100.0 * weight / all))).collect()
+            }
+            _ => continue,
+        };
+        for (to, when) in ways.zip(taken).filter_map(|(to, when)| Some((to?, when))) {
+            found.entry(to).or_default().push(when);
+        }
+    }
+    let shown = |all: Vec<String>| match all.len().saturating_sub(SHOWN) {
+        0 => all.join("; "),
+        more => format!("{}; {more} more", all[..SHOWN].join("; ")),
+    };
+    found.into_iter().map(|(to, all)| (to, shown(all))).collect()
+}
+
+/// A condition of a route in few words.
+fn condition(rule: &RouteCondition) -> String {
+    let RouteCondition { path, method, host, header, client, client_name } = rule;
+    let headers: Vec<String> = header.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let all = [method, host, path, &headers, client, client_name].into_iter().filter(|part| !part.is_empty());
+    all.map(|part| part.join("|")).collect::<Vec<_>>().join(" ")
 }
 
 /// Where in the file its first node was made; the folder of the file does not count.

@@ -25,9 +25,9 @@ pub(crate) fn judged(
             let value = match (condition.metric, &e.node) {
                 (Metric::Errors(kind), _) => {
                     let over = Estimate::new(runs.iter().map(|r| r.share_of(kind)));
-                    counted(over, runs, |r| r.failed_with(kind))
+                    counted(over, runs.iter().map(|r| r.failed_with(kind)).sum(), result.requests.selected)
                 }
-                (Metric::Success, _) => counted(result.success, runs, Replication::succeeded),
+                (Metric::Success, _) => counted(result.success, result.requests.ok, result.requests.selected),
                 (Metric::Utilisation | Metric::WaitMs, Some(node)) => {
                     let rows = program.expected.iter().filter(|of| of.name == *node);
                     let rows: Vec<(usize, &Row, bool)> =
@@ -48,13 +48,12 @@ pub(crate) fn judged(
         .collect()
 }
 
-/// A share with the wider of its interval over replications and the exact binomial one: where no request failed in any
-/// replication, all replications agree, and that proves no more than so many requests can. A single replication has the
-/// binomial bounds, each of them one-sided.
-fn counted(over: Estimate, runs: &[Replication], count: impl Fn(&Replication) -> u64) -> Estimate {
-    let n: u64 = runs.iter().map(|r| r.selected).sum();
-    let tail = if runs.len() == 1 { 0.05 } else { 0.025 };
-    let (low, high) = clopper_pearson(runs.iter().map(count).sum(), n, tail);
+/// A share that `k` of `n` requests have, with the wider of its interval over replications and the exact binomial one:
+/// where no request failed in any replication, all replications agree, and that proves no more than so many requests
+/// can. A single replication (`over` has no interval) has the binomial bounds, each of them one-sided.
+pub(crate) fn counted(over: Estimate, k: u64, n: u64) -> Estimate {
+    let tail = if over.low.is_none() { 0.05 } else { 0.025 };
+    let (low, high) = clopper_pearson(k, n, tail);
     Estimate {
         value: over.value,
         low: over.value.map(|_| over.low.map_or(low, |of| of.min(low))),

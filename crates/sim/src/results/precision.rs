@@ -2,10 +2,11 @@
 //! until half of each interval is at most a given share of its value. All scenarios get as many as the worst of them
 //! needs, so that they can be compared. The next step depends on figures alone, never on time or threads.
 
+use crate::results::expect::counted;
 use crate::results::gather::{JobReplications, Run};
 use crate::results::result::{Goal, Results, ScenarioResult, Shortfall};
 use crate::results::run::{Error, Extras, finish, results_of};
-use weir_plan::Plan;
+use weir_plan::{Metric, Plan};
 
 /// How precise figures must be.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +72,11 @@ fn events(all: &[JobReplications]) -> u64 {
 /// The goals that a scenario misses.
 fn missed<'a>(s: &'a ScenarioResult, precision: &'a Precision) -> impl Iterator<Item = Shortfall> + 'a {
     precision.goals.iter().filter_map(|goal| {
-        let e = s.estimate(goal.metric);
+        let e = match goal.metric {
+            // Where nothing failed, replications agree that it is 1, and know it no better for that.
+            Metric::Success => counted(s.success, s.requests.ok, s.requests.selected),
+            metric => s.estimate(metric),
+        };
         let share = e.value.zip(e.half_width()).map(|(value, half)| match half {
             0.0 => 0.0,
             half => half / value.abs(),

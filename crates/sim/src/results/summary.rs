@@ -373,11 +373,6 @@ impl Replication {
         self.exact
     }
 
-    /// Selected requests that succeeded.
-    pub fn succeeded(&self) -> u64 {
-        self.ok
-    }
-
     /// Selected requests that failed with `kind`.
     pub fn failed_with(&self, kind: Kind) -> u64 {
         self.errors[kind as usize]

@@ -23,6 +23,12 @@ const N: &str = "site";
 
 /// All of them, in the order of the result.
 pub const FIGURES: &[Figure] = &[
+    figure(
+        "requests_hash",
+        S,
+        "hash",
+        "Equal where two scenarios have the same requests: arrivals, kinds, number, duration, seed.",
+    ),
     figure("requests.total", S, "requests", "All requests of all replications."),
     figure(
         "requests.selected",
@@ -34,9 +40,25 @@ pub const FIGURES: &[Figure] = &[
     figure("requests.failed", S, "requests", "Those that ended with an error."),
     figure("requests.errors", S, "requests", "The failed ones by kind of error."),
     figure("success", S, "share", "The share of requests that succeeded."),
-    figure("goodput_per_s", S, "per second", "Requests that succeeded within the scenario's `deadline`."),
-    figure("request_rate_per_s", S, "per second", "Requests that came in."),
-    figure("response_rate_per_s", S, "per second", "Requests that ended, with a success or an error."),
+    figure(
+        "goodput_per_s",
+        S,
+        "per second",
+        "The ends, between the first and the last arrival of the window, of requests that succeeded within the \
+            scenario's `deadline`, over that time.",
+    ),
+    figure(
+        "request_rate_per_s",
+        S,
+        "per second",
+        "The requests of the window, over the time from its first to its last arrival.",
+    ),
+    figure(
+        "response_rate_per_s",
+        S,
+        "per second",
+        "The ends of any requests in that time, with a success or an error, over that time.",
+    ),
     figure("attempts_per_request", S, "attempts", "1, plus every further attempt of a `retry` or `hedge`."),
     figure(
         "latency_ms.all",

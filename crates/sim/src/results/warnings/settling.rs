@@ -80,6 +80,10 @@ pub(super) fn two_outcomes(runs: &[Replication]) -> Option<String> {
         format!("{mean:.0} % of requests succeeded")
     };
     let (few, many) = if low.len() <= high.len() { (low, high) } else { (high, low) };
+    // One that is unlike the others may be chance.
+    if few.len() < 2 {
+        return None;
+    }
     Some(format!(
         "two outcomes: in {} of {} replications {}, in the others {}; the mean of both is the figure of neither",
         few.len(),
