@@ -79,6 +79,7 @@ fn scenario(name: &str, routers: i64, p50: f64) -> ScenarioResult {
     let mut server = node("dyno/server", "server", 250);
     server.name = "rails".into();
     ScenarioResult {
+        finished: None,
         name: name.into(),
         requests_hash: "0123456789abcdef0123456789abcdef".to_owned(),
         params: vec![
