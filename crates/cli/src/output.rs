@@ -101,21 +101,21 @@ enum Identity {
 
 impl Identity {
     /// `None`: it cannot be overwritten, since it is a device or a pipe, or is not there and cannot be.
-    fn of(path: &Path) -> Option<Identity> {
+    fn find(path: &Path) -> Option<Identity> {
         match fs::metadata(path) {
-            Ok(found) => Identity::of_found(&found),
+            Ok(found) => Identity::from_found(&found),
             Err(_) => end_of(path).map(Identity::Coming),
         }
     }
 
-    fn of_found(found: &fs::Metadata) -> Option<Identity> {
+    fn from_found(found: &fs::Metadata) -> Option<Identity> {
         found.is_file().then(|| Identity::Existing(found.dev(), found.ino()))
     }
 
     /// That of an open stream, where it leads to a file.
-    fn of_stream(stream: impl AsFd) -> Option<Identity> {
+    fn from_stream(stream: impl AsFd) -> Option<Identity> {
         let file = File::from(stream.as_fd().try_clone_to_owned().ok()?);
-        Identity::of_found(&file.metadata().ok()?)
+        Identity::from_found(&file.metadata().ok()?)
     }
 }
 
@@ -145,8 +145,8 @@ impl Outputs {
     /// For a command that reads these files; `-` is standard input.
     pub(crate) fn new<P: AsRef<Path>>(read: &[P]) -> Outputs {
         let identity = |path: &P| match path.as_ref() {
-            path if path.as_os_str() == "-" => Identity::of_stream(io::stdin()),
-            path => Identity::of(path),
+            path if path.as_os_str() == "-" => Identity::from_stream(io::stdin()),
+            path => Identity::find(path),
         };
         Outputs { read: read.iter().filter_map(identity).collect(), taken: Vec::new() }
     }
@@ -154,7 +154,7 @@ impl Outputs {
     /// The same for a command whose result goes to standard output in any case: no file may be that.
     pub(crate) fn beside_result<P: AsRef<Path>>(read: &[P]) -> Outputs {
         let mut outputs = Outputs::new(read);
-        outputs.taken.extend(Identity::of_stream(io::stdout()).map(|result| (result, "standard output")));
+        outputs.taken.extend(Identity::from_stream(io::stdout()).map(|result| (result, "standard output")));
         outputs
     }
 
@@ -165,7 +165,7 @@ impl Outputs {
         path: Option<&Path>,
     ) -> Result<Option<Target>, Failure> {
         let Some(path) = path else { return Ok(None) };
-        if let Some(identity) = Identity::of(path) {
+        if let Some(identity) = Identity::find(path) {
             if self.read.contains(&identity) {
                 return Err(Failure::Usage(format!(
                     "`{}` is this command's input and would be overwritten; give {option} another name",

@@ -24,17 +24,6 @@ pub(crate) fn replications(s: &ScenarioResult, results: &Results) -> u32 {
     s.finished.unwrap_or(results.replications)
 }
 
-/// What was finished of a run that was interrupted.
-pub(crate) fn interrupted(results: &Results) -> String {
-    let swept = swept(results);
-    let partial = results.scenarios.iter().filter_map(|s| {
-        let finished = s.finished?;
-        Some(format!("after {finished} of {} replications of {}", results.replications, label(s, &swept)))
-    });
-    let partial: Vec<String> = partial.collect();
-    if partial.is_empty() { "interrupted".to_owned() } else { format!("interrupted {}", partial.join(", ")) }
-}
-
 /// The names of all parameters of the scenarios, in order of first mention.
 pub(crate) fn params(results: &Results) -> Vec<&str> {
     named(results.scenarios.iter().map(|s| &s.params[..]))

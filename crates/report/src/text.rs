@@ -31,7 +31,7 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
     }
     let swept = entry::swept(results);
     if results.interrupted {
-        let what = entry::interrupted(results).replacen('i', "I", 1);
+        let what = interrupted(results).replacen('i', "I", 1);
         let what = format!("{what}: what follows is what was finished.");
         writeln!(out, "{}", wrap::wrapped_to(&what, width))?;
     }
@@ -63,6 +63,21 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
         write!(out, "{}", wrap::wrapped_to(&settings, width))?;
     }
     writeln!(out, "{}", entry::signature(results))
+}
+
+/// What was finished of a run that was interrupted.
+pub(crate) fn interrupted(results: &Results) -> String {
+    let swept = entry::swept(results);
+    let partial = results.scenarios.iter().filter_map(|s| {
+        let finished = s.finished?;
+        Some(format!(
+            "after {finished} of {} replications of {}",
+            results.replications,
+            entry::label(s, &swept)
+        ))
+    });
+    let partial: Vec<String> = partial.collect();
+    if partial.is_empty() { "interrupted".to_owned() } else { format!("interrupted {}", partial.join(", ")) }
 }
 
 /// What typical requests consist of, where nothing else is shown of each scenario.

@@ -162,6 +162,22 @@ fn lines_stay_within_eighty_columns() {
     assert_eq!(text.lines().last(), Some("weir 0.0.0 · seed 1 · plan 0123456789abcdef"));
 }
 
+/// A wide terminal is for tables: sentences stay as long as can be read.
+#[test]
+fn tables_use_a_wide_terminal() {
+    let text = |width: usize| {
+        let mut out = Vec::new();
+        weir_report::text(&results(1), Sites::Always, width, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let parts = |text: &str| text.lines().filter(|l| l.trim_start().starts_with("site ")).count();
+    let (usual, wide) = (text(weir_report::WIDTH), text(220));
+    assert!(parts(&wide) == 1 && parts(&usual) > 1, "{usual}{wide}");
+    let sentences =
+        |text: &str| text.lines().filter(|l| l.contains(" requests ")).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(sentences(&usual), sentences(&wide));
+}
+
 #[test]
 fn a_narrow_terminal_is_not_exceeded() {
     for (width, scenarios, sites) in [(40, 4, Sites::Few), (50, 4, Sites::Always), (60, 1, Sites::Always)] {

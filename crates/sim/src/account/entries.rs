@@ -41,7 +41,7 @@ impl Entries {
     }
 
     /// Those of a stage, at the member of its block with that index.
-    pub fn at(&self, stage: StageId, index: u32) -> u64 {
+    pub fn get(&self, stage: StageId, index: u32) -> u64 {
         self.counts[self.starts[stage.index()] + index as usize]
     }
 }

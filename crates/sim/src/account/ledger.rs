@@ -246,7 +246,7 @@ impl Ledger {
         for (number, stage) in (0..).zip(&code.stages).filter(|(_, s)| s.wait_ns > 0) {
             let base = code.blocks[stage.block as usize].base;
             for index in 0..stage.nodes.len() as u32 {
-                let ns = entries.at(StageId(number), index).wrapping_mul(stage.wait_ns);
+                let ns = entries.get(StageId(number), index).wrapping_mul(stage.wait_ns);
                 let part = &mut self.parts[code.row(stage.part, MemberId(base + index))];
                 *part = part.wrapping_add(ns);
             }

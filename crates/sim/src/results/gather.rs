@@ -40,7 +40,7 @@ impl JobReplications {
 }
 
 /// Receives the replications of each job.
-pub(crate) trait Gathered {
+pub(crate) trait Sink {
     /// Those of a job: all of them, or, once the run is stopped, those before the first that is missing.
     fn take(&mut self, job: usize, all: JobReplications) -> Result<(), Error>;
 
@@ -129,11 +129,11 @@ struct Shared<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the replications with these numbers of every job. `gathered` receives those of a job once the last of them
+    /// Runs the replications with these numbers of every job. `sink` receives those of a job once the last of them
     /// has finished; when the run is stopped, those that are finished by then.
-    pub fn replicate(&self, numbers: &[u32], gathered: &mut dyn Gathered) -> Result<(), Error> {
+    pub fn replicate(&self, numbers: &[u32], sink: &mut dyn Sink) -> Result<(), Error> {
         let stop = self.observer.stop;
-        let settled = settle(&self.jobs, self.options, stop, &mut || gathered.tell_overdue());
+        let settled = settle(&self.jobs, self.options, stop, &mut || sink.tell_overdue());
         if !settled.map_err(Error::Plan)? {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Run<'_> {
                     News::Report((job, index, Ok(Some(replicated)))) => {
                         done += 1;
                         (self.observer.progress)(done, items as u64);
-                        coming[job].take_in(index, replicated).map_or(Ok(()), |all| gathered.take(job, all))
+                        coming[job].take_in(index, replicated).map_or(Ok(()), |all| sink.take(job, all))
                     }
                     News::Report((.., Err(reason))) => {
                         // No thread begins another one.
@@ -179,7 +179,7 @@ impl Run<'_> {
                     }
                     News::Overdue => {
                         handed_over = true;
-                        hand_over(&mut coming, gathered).inspect(|()| gathered.tell_overdue())
+                        hand_over(&mut coming, sink).inspect(|()| sink.tell_overdue())
                     }
                 };
                 if outcome.is_ok() {
@@ -188,7 +188,7 @@ impl Run<'_> {
             });
         });
         if self.observer.is_stopped() && !handed_over && outcome.is_ok() {
-            outcome = hand_over(&mut coming, gathered);
+            outcome = hand_over(&mut coming, sink);
         }
         outcome
     }
@@ -224,8 +224,9 @@ impl Run<'_> {
 }
 
 /// Hands over what a stopped run has of the jobs that are not finished.
-fn hand_over(coming: &mut [Coming], gathered: &mut dyn Gathered) -> Result<(), Error> {
-    coming.iter_mut().enumerate().try_for_each(|(job, coming)| {
-        coming.take_so_far().map_or(Ok(()), |so_far| gathered.take(job, so_far))
-    })
+fn hand_over(coming: &mut [Coming], sink: &mut dyn Sink) -> Result<(), Error> {
+    coming
+        .iter_mut()
+        .enumerate()
+        .try_for_each(|(job, coming)| coming.take_so_far().map_or(Ok(()), |so_far| sink.take(job, so_far)))
 }

@@ -2,7 +2,7 @@
 //! until half of each interval is at most a given share of its value. All scenarios get as many as the worst of them
 //! needs, so that they can be compared. The next step depends on figures alone, never on time or threads.
 
-use crate::results::gather::{Gathered, JobReplications, Run};
+use crate::results::gather::{JobReplications, Run, Sink};
 use crate::results::result::{Goal, Results, ScenarioResult, Shortfall};
 use crate::results::run::{Error, Extras, finish, results_of};
 use weir_plan::Plan;
@@ -83,7 +83,7 @@ impl Rounds<'_> {
     }
 }
 
-impl Gathered for Rounds<'_> {
+impl Sink for Rounds<'_> {
     fn take(&mut self, job: usize, more: JobReplications) -> Result<(), Error> {
         let all = &mut self.all[job];
         all.runs.extend(more.runs);

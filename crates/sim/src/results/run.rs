@@ -1,6 +1,6 @@
 //! Running the scenarios of a plan: replications spread over threads, results in order.
 
-use crate::results::gather::{Gathered, JobReplications, Run};
+use crate::results::gather::{JobReplications, Run, Sink};
 use crate::results::job::{Job, JobOptions, jobs};
 use crate::results::precision;
 use crate::results::precision::Precision;
@@ -136,7 +136,7 @@ impl Sums<'_> {
     }
 }
 
-impl Gathered for Sums<'_> {
+impl Sink for Sums<'_> {
     fn take(&mut self, job: usize, all: JobReplications) -> Result<(), Error> {
         self.events += all.runs.iter().map(|r| r.events).sum::<u64>();
         let mut result = finish(&self.run.jobs[job], self.run, self.wants.each, &all)?;

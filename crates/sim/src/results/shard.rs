@@ -5,7 +5,7 @@
 //! a shard holds the sums of each of its replications and the histograms of all of them, beside the plan and the
 //! options.
 
-use crate::results::gather::{Gathered, JobReplications, Run};
+use crate::results::gather::{JobReplications, Run, Sink};
 use crate::results::job::jobs;
 use crate::results::latency::Pooled;
 use crate::results::result::{Results, ScenarioResult};
@@ -130,7 +130,7 @@ struct Part<'a> {
     jobs: Vec<Option<JobReplications>>,
 }
 
-impl Gathered for Part<'_> {
+impl Sink for Part<'_> {
     fn take(&mut self, job: usize, all: JobReplications) -> Result<(), Error> {
         let broken: Vec<String> = all.runs.iter().flat_map(|r| r.violations.clone()).collect();
         self.jobs[job] = all.fewer_than(self.replications).is_none().then_some(all);

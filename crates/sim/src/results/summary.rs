@@ -149,7 +149,7 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger, entries: &Entries) -> RowSu
             slots += f64::from(members.end - members.start) * stage.slots;
         }
         for index in members {
-            let e = entries.at(s, index);
+            let e = entries.get(s, index);
             sums.requests += e;
             sums.refused +=
                 stage.refusals.map_or(0, |offset| ledger.refusals[MemberId(base + index).index_from(offset)]);
