@@ -173,8 +173,9 @@ fn tables_use_a_wide_terminal() {
     let parts = |text: &str| text.lines().filter(|l| l.trim_start().starts_with("site ")).count();
     let (usual, wide) = (text(weir_report::WIDTH), text(220));
     assert!(parts(&wide) == 1 && parts(&usual) > 1, "{usual}{wide}");
-    let sentences =
-        |text: &str| text.lines().filter(|l| l.contains(" requests ")).map(str::to_owned).collect::<Vec<_>>();
+    let sentences = |text: &str| {
+        text.lines().filter(|l| l.contains(" requests in ")).map(str::to_owned).collect::<Vec<_>>()
+    };
     assert_eq!(sentences(&usual), sentences(&wide));
 }
 
