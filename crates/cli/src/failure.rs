@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     Fault(String),
     /// 130: interrupted; what was finished has been printed.
     Interrupted,
+    /// 130: the same, with a sentence about how much that was.
+    InterruptedAfter(String),
 }
 
 impl Failure {
@@ -32,7 +34,7 @@ impl Failure {
             Failure::Usage(_) | Failure::Worded(_) => 2,
             Failure::Environment(_) => 3,
             Failure::Fault(_) => 4,
-            Failure::Interrupted => 130,
+            Failure::Interrupted | Failure::InterruptedAfter(_) => 130,
         }
     }
 
@@ -43,9 +45,16 @@ impl Failure {
             | Failure::Usage(text)
             | Failure::Worded(text)
             | Failure::Environment(text)
-            | Failure::Fault(text) => text.trim_end().to_owned(),
+            | Failure::Fault(text)
+            | Failure::InterruptedAfter(text) => text.trim_end().to_owned(),
             Failure::Interrupted => "interrupted".to_owned(),
         }
+    }
+
+    /// Ends the process at once, with its message: for where other threads would have to be waited for.
+    pub(crate) fn exit(&self) {
+        self.tell();
+        std::process::exit(self.code().into())
     }
 
     /// Prints the message on standard error; a closed one is ignored.
@@ -56,7 +65,7 @@ impl Failure {
             Failure::No(text) | Failure::Usage(text) | Failure::Environment(text) => {
                 format!("error: {text}\n")
             }
-            Failure::Worded(text) => text.clone(),
+            Failure::Worded(text) | Failure::InterruptedAfter(text) => text.clone(),
             Failure::Fault(text) => format!(
                 "error: weir found a bug in itself: {text}\n\
                  This is not your mistake. Please report it with the command, the topology file and this version: weir {}\n",

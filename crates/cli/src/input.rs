@@ -3,8 +3,9 @@
 use crate::args::File;
 use crate::failure::{Failure, reason};
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use weir_plan::named_files::named_files;
 use weir_plan::{Plan, Severity};
 use weir_topology::sandbox::{self, child_main, evaluate_in_child};
 use weir_topology::{Evaluated, Request};
@@ -20,6 +21,19 @@ pub(crate) fn child() -> ExitCode {
 /// The plan of a topology file, or of a file that is a plan already. Warnings go to standard error, unless `quiet`.
 pub(crate) fn load(args: &File) -> Result<Plan, Failure> {
     load_and(args, Printed::Dropped)
+}
+
+/// The same with the files that it is made of: the file itself, what it loads, and what it names.
+pub(crate) fn load_with_files(args: &File) -> Result<(Plan, Vec<PathBuf>), Failure> {
+    check_sweeps(args)?;
+    let Evaluated { plan, files: mut read, .. } =
+        evaluated(args, read(&args.file)?, Printed::Dropped, &mut |sentence| tell(args, &sentence))?;
+    read.push(args.file.clone());
+    read.extend(plan.points.iter().flat_map(named_files).map(PathBuf::from));
+    // A plan has its data already; their paths are from the file that named them on, which lay here, if anywhere.
+    let folder = args.file.parent().unwrap_or(Path::new(""));
+    read.extend(plan.data_files.iter().map(|data| folder.join(&data.path)));
+    Ok((plan, read))
 }
 
 /// What becomes of the lines that a file prints.
@@ -59,6 +73,16 @@ pub(crate) fn plan(
     printed: Printed,
     note: &mut dyn FnMut(String),
 ) -> Result<Plan, Failure> {
+    evaluated(args, source, printed, note).map(|done| done.plan)
+}
+
+/// The same with the files that were read for it.
+fn evaluated(
+    args: &File,
+    source: Vec<u8>,
+    printed: Printed,
+    note: &mut dyn FnMut(String),
+) -> Result<Evaluated, Failure> {
     if !Plan::is_json(&source) {
         return evaluate(args, source, printed, note);
     }
@@ -77,7 +101,7 @@ pub(crate) fn plan(
         }
     }
     said.iter().for_each(|w| note(format!("warning: {w}")));
-    Ok(plan)
+    Ok(Evaluated { plan, warnings: Vec::new(), files: Vec::new() })
 }
 
 fn evaluate(
@@ -85,7 +109,7 @@ fn evaluate(
     source: Vec<u8>,
     printed: Printed,
     note: &mut dyn FnMut(String),
-) -> Result<Plan, Failure> {
+) -> Result<Evaluated, Failure> {
     let piped = args.file.as_os_str() == "-";
     let request = Request {
         name: if piped { "<stdin>".into() } else { args.file.display().to_string() },
@@ -97,11 +121,11 @@ fn evaluate(
     let exe = std::env::current_exe()
         .map_err(|e| Failure::Environment(format!("cannot find the weir binary itself: {}", reason(&e))))?;
     match evaluate_in_child(&request, &exe) {
-        Ok(Evaluated { plan, warnings }) => {
+        Ok(done) => {
             let said =
-                warnings.iter().filter(|w| printed == Printed::Told || w.severity != Severity::Printed);
+                done.warnings.iter().filter(|w| printed == Printed::Told || w.severity != Severity::Printed);
             said.for_each(|w| note(w.to_string()));
-            Ok(plan)
+            Ok(done)
         }
         // Its output may say why.
         Err(wrong @ sandbox::Failure::Wrong(_)) => Err(Failure::Worded(wrong.to_string())),
@@ -120,6 +144,19 @@ pub(crate) fn tell(args: &File, sentence: &str) {
 const LONGEST_FILE: u64 = 16 << 20;
 /// A plan may be this long: a million nodes take a tenth of it.
 const LONGEST_PLAN: u64 = 2 << 30;
+
+/// The bytes of a saved result or a part of one, which may be as long as a plan.
+pub(crate) fn read_saved(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(LONGEST_PLAN + 1).read_to_end(&mut bytes));
+    match read {
+        Err(e) => Err(Failure::Usage(format!("cannot read `{}`: {}", path.display(), reason(&e)))),
+        Ok(_) if bytes.len() as u64 > LONGEST_PLAN => {
+            Err(Failure::Usage(format!("`{}` is too long for a result", path.display())))
+        }
+        Ok(_) => Ok(bytes),
+    }
+}
 
 /// The bytes of the file, or of standard input.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -4,6 +4,8 @@
 use crate::failure::Failure;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Writes to standard output and flushes it.
@@ -18,9 +20,9 @@ pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     }
 }
 
-/// The width of text for standard output: a terminal that is narrower than usual is filled, a wider one is not.
+/// The width of text for standard output: that of the terminal, of which only tables use what is more than usual.
 pub(crate) fn width() -> usize {
-    columns().map_or(weir_report::WIDTH, |n| n.clamp(weir_report::NARROWEST, weir_report::WIDTH))
+    columns().map_or(weir_report::WIDTH, |n| n.max(weir_report::NARROWEST))
 }
 
 /// The columns of the terminal on standard output; `None`: it is not a terminal, or its width is not known.
@@ -35,6 +37,185 @@ fn columns() -> Option<usize> {
     None
 }
 
+/// Files of which all are written or none: what this has made is removed again, unless it is kept.
+#[derive(Default)]
+pub(crate) struct FileSet {
+    /// In the order in which they were made.
+    files: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+}
+
+impl FileSet {
+    /// Makes a folder, and those around it, where they are missing.
+    pub(crate) fn make_folder(&mut self, folder: &Path) -> Result<(), Failure> {
+        let missing = folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists());
+        let missing: Vec<&Path> = missing.collect();
+        for folder in missing.into_iter().rev() {
+            fs::create_dir(folder).map_err(|e| Failure::from_io(folder, "make", &e))?;
+            self.folders.push(folder.to_owned());
+        }
+        if folder.as_os_str().is_empty() || folder.is_dir() {
+            return Ok(());
+        }
+        Err(Failure::from_io(folder, "make", &io::Error::from(ErrorKind::NotADirectory)))
+    }
+
+    /// Writes a file that does not exist yet.
+    pub(crate) fn write_new(&mut self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        self.files.push(path.to_owned());
+        file.write_all(content)
+    }
+
+    /// Writes a file, or replaces it.
+    pub(crate) fn write(&mut self, path: &Path, content: &[u8]) -> Result<(), Failure> {
+        let is_new = fs::symlink_metadata(path).is_err();
+        Target::open(path)?.write(|out| out.write_all(content))?;
+        self.files.extend(is_new.then(|| path.to_owned()));
+        Ok(())
+    }
+
+    /// All of them are written.
+    pub(crate) fn keep(mut self) {
+        self.files.clear();
+        self.folders.clear();
+    }
+}
+
+impl Drop for FileSet {
+    fn drop(&mut self) {
+        self.files.iter().for_each(|file| drop(fs::remove_file(file)));
+        // One that something else has been put into meanwhile stays.
+        self.folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+    }
+}
+
+/// What makes two names those of one file.
+#[derive(Clone, Debug, PartialEq)]
+enum Identity {
+    /// Device and number, however the file is called.
+    Existing(u64, u64),
+    /// Where it will be.
+    Coming(PathBuf),
+}
+
+impl Identity {
+    /// `None`: it cannot be overwritten, since it is a device or a pipe, or is not there and cannot be.
+    fn find(path: &Path) -> Option<Identity> {
+        match fs::metadata(path) {
+            Ok(found) => Identity::from_found(&found),
+            Err(_) => end_of(path).map(Identity::Coming),
+        }
+    }
+
+    fn from_found(found: &fs::Metadata) -> Option<Identity> {
+        found.is_file().then(|| Identity::Existing(found.dev(), found.ino()))
+    }
+
+    /// That of an open stream, where it leads to a file.
+    fn from_stream(stream: impl AsFd) -> Option<Identity> {
+        let file = File::from(stream.as_fd().try_clone_to_owned().ok()?);
+        Identity::from_found(&file.metadata().ok()?)
+    }
+}
+
+/// Where a name leads that has no file yet: links are followed, the folder is the real one.
+fn end_of(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_path_buf();
+    // As many links as Linux follows.
+    for _ in 0..40 {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let end = folder.canonicalize().ok()?.join(path.file_name()?);
+        match fs::read_link(&end) {
+            Ok(link) => path = end.with_file_name("").join(link),
+            Err(_) => return Some(end),
+        }
+    }
+    None
+}
+
+/// The files that a command writes: none of them is one that it reads, nor another of them, whatever names they have.
+pub(crate) struct Outputs {
+    read: Vec<Identity>,
+    /// Those so far, each with its option.
+    taken: Vec<(Identity, &'static str)>,
+}
+
+impl Outputs {
+    /// For a command that reads these files; `-` is standard input.
+    pub(crate) fn new<P: AsRef<Path>>(read: &[P]) -> Outputs {
+        let identity = |path: &P| match path.as_ref() {
+            path if path.as_os_str() == "-" => Identity::from_stream(io::stdin()),
+            path => Identity::find(path),
+        };
+        Outputs { read: read.iter().filter_map(identity).collect(), taken: Vec::new() }
+    }
+
+    /// The same for a command whose result goes to standard output in any case: no file may be that.
+    pub(crate) fn beside_result<P: AsRef<Path>>(read: &[P]) -> Outputs {
+        let mut outputs = Outputs::new(read);
+        outputs.taken.extend(Identity::from_stream(io::stdout()).map(|result| (result, "standard output")));
+        outputs
+    }
+
+    /// The file that an option names, if it is given. It is tried, and not changed.
+    pub(crate) fn open(
+        &mut self,
+        option: &'static str,
+        path: Option<&Path>,
+    ) -> Result<Option<Target>, Failure> {
+        let Some(path) = path else { return Ok(None) };
+        if let Some(identity) = Identity::find(path) {
+            if self.read.contains(&identity) {
+                return Err(Failure::Usage(format!(
+                    "`{}` is this command's input and would be overwritten; give {option} another name",
+                    path.display()
+                )));
+            }
+            if let Some((_, other)) = self.taken.iter().find(|(taken, _)| *taken == identity) {
+                return Err(Failure::Usage(format!(
+                    "{other} and {option} name the same file, `{}`; give each its own",
+                    path.display()
+                )));
+            }
+            self.taken.push((identity, option));
+        }
+        Target::open(path).map(Some)
+    }
+}
+
+/// What was written at the end, each part for itself: one that could not be written keeps no other from it.
+#[derive(Default)]
+pub(crate) struct Written(Vec<Failure>);
+
+impl Written {
+    /// The result comes first, so that no file takes it along.
+    pub(crate) fn result(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Written {
+        Written(to_stdout(write).err().into_iter().collect())
+    }
+
+    /// Writes a file, if it is wanted.
+    pub(crate) fn file(
+        &mut self,
+        target: Option<&Target>,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) {
+        self.0.extend(target.and_then(|target| target.write(write).err()));
+    }
+
+    /// Adds what was written elsewhere.
+    pub(crate) fn add(&mut self, written: Result<(), Failure>) {
+        self.0.extend(written.err());
+    }
+
+    /// The end of the command: `answer`, unless something could not be written. All of it is said.
+    pub(crate) fn end(mut self, answer: Result<(), Failure>) -> Result<(), Failure> {
+        let Some(last) = self.0.pop() else { return answer };
+        answer.err().iter().chain(&self.0).for_each(Failure::tell);
+        Err(last)
+    }
+}
+
 /// A file that will be written when the run has succeeded.
 pub(crate) struct Target {
     /// As given, for messages.
@@ -44,21 +225,6 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The same for a command that reads these files, of which it may overwrite none.
-    pub(crate) fn not_over<P: AsRef<Path>>(read: &[P]) -> impl Fn(&Path) -> Result<Target, Failure> {
-        let same =
-            |a: &Path, b: &Path| fs::canonicalize(a).is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b));
-        move |path| {
-            if read.iter().any(|read| same(read.as_ref(), path)) {
-                return Err(Failure::Usage(format!(
-                    "`{}` is this command's input and would be overwritten; give the result another name",
-                    path.display()
-                )));
-            }
-            Target::open(path)
-        }
-    }
-
     /// Tries whether the file can be written, without changing it.
     pub(crate) fn open(path: &Path) -> Result<Target, Failure> {
         let cannot = |e: &io::Error| Failure::from_io(path, "write", e);
@@ -134,17 +300,35 @@ mod tests {
     #[test]
     fn what_is_read_is_not_overwritten() {
         let dir = scratch("read");
-        let (read, other) = (dir.join("a.star"), dir.join("b.json"));
+        let read = dir.join("a.star");
         fs::write(&read, "x").unwrap();
         std::os::unix::fs::symlink(&read, dir.join("link.json")).unwrap();
-        let read_here = [&read];
-        let open = Target::not_over(&read_here);
-        assert_eq!(
-            open(&dir.join("../").join(dir.file_name().unwrap()).join("a.star")).err().unwrap().code(),
-            2
-        );
-        assert_eq!(open(&dir.join("link.json")).err().unwrap().code(), 2);
-        open(&other).unwrap();
+        fs::hard_link(&read, dir.join("hard.json")).unwrap();
+        let round = dir.join("../").join(dir.file_name().unwrap()).join("a.star");
+        for name in [&read, &round, &dir.join("link.json"), &dir.join("hard.json")] {
+            assert_eq!(Outputs::new(&[&read]).open("--save", Some(name)).err().unwrap().code(), 2);
+        }
+        assert!(Outputs::new(&[&read]).open("--save", Some(&dir.join("b.json"))).unwrap().is_some());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn no_two_outputs_are_one_file() {
+        let dir = scratch("two");
+        std::os::unix::fs::symlink("b.json", dir.join("link.json")).unwrap();
+        std::os::unix::fs::symlink("link.json", dir.join("links.json")).unwrap();
+        let coming = dir.join("b.json");
+        let round = dir.join("../").join(dir.file_name().unwrap()).join("b.json");
+        for name in [&coming, &round, &dir.join("link.json"), &dir.join("links.json")] {
+            let mut outputs = Outputs::new::<&Path>(&[]);
+            outputs.open("--html", Some(&coming)).unwrap();
+            let failure = outputs.open("--save", Some(name)).err().unwrap();
+            assert!(failure.code() == 2 && failure.words().contains("--html and --save"));
+        }
+        let mut outputs = Outputs::new::<&Path>(&[]);
+        for option in ["--html", "--save"] {
+            outputs.open(option, Some(Path::new("/dev/null"))).unwrap();
+        }
         fs::remove_dir_all(dir).unwrap();
     }
 

@@ -7,12 +7,17 @@ use std::collections::BTreeSet;
 /// with the same digest serves the same.
 pub fn digest_of_named_files(point: &Point) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    for path in point.specs.iter().flat_map(paths).collect::<BTreeSet<_>>() {
+    for path in named_files(point) {
         let bytes = std::fs::read(path).map_err(|e| e.kind());
         let digest = bytes.map(|bytes| blake3::hash(&bytes));
         hasher.update(format!("{path:?} {digest:?}\n").as_bytes());
     }
     hasher.finalize().into()
+}
+
+/// The paths of these files, each once.
+pub fn named_files(point: &Point) -> BTreeSet<&str> {
+    point.specs.iter().flat_map(paths).collect()
 }
 
 fn paths(spec: &Spec) -> Vec<&str> {

@@ -138,7 +138,7 @@ fn pair_json(pair: &Pair<'_>) -> Value {
             "scenario": design.name,
             "params": params,
             "seed": saved.seed,
-            "replications": saved.replications,
+            "replications": design.replications,
         })
     };
     let statistics: Vec<Value> = pair
@@ -222,7 +222,7 @@ fn how(of: &Pairing<'_>) -> String {
     if of.paired {
         return format!(
             "paired: both have the same requests ({} replications, seed {})",
-            a.replications, a.seed
+            of.a.1.replications, a.seed
         );
     }
     format!(
@@ -232,9 +232,9 @@ fn how(of: &Pairing<'_>) -> String {
         } else {
             "their requests differ"
         },
-        a.replications,
+        of.a.1.replications,
         a.seed,
-        b.replications,
+        of.b.1.replications,
         b.seed
     )
 }

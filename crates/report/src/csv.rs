@@ -2,7 +2,7 @@
 //!
 //! Columns: `scenario`, one `param.NAME` for each parameter, `node` (empty for the scenario as a whole), `place`, `kind`,
 //! `count`, `metric` (the path in the JSON), `value`, `low`, `high`, then `replications`, `seed`, `plan` and `version`,
-//! which are the same in all rows. An unknown value is empty.
+//! which are the same in all rows, unless the run was interrupted. An unknown value is empty.
 
 use crate::entry;
 use std::io::{self, Write};
@@ -16,14 +16,9 @@ pub(crate) fn write(results: &Results, out: &mut dyn Write) -> io::Result<()> {
         write!(out, ",{}", field(&format!("param.{p}")))?;
     }
     writeln!(out, ",node,place,kind,count,metric,value,low,high,replications,seed,plan,version")?;
-    let last = format!(
-        "{},{},{},{}",
-        results.replications,
-        results.seed,
-        field(&results.plan),
-        field(&results.version)
-    );
+    let signature = format!("{},{},{}", results.seed, field(&results.plan), field(&results.version));
     for s in &results.scenarios {
+        let last = format!("{},{signature}", entry::replications(s, results));
         let first = scenario(s, &params);
         for (metric, e) in entry::metrics(s) {
             writeln!(out, "{first},,,,,{metric},{},{last}", numbers(&e))?;

@@ -19,6 +19,11 @@ pub(crate) fn value(v: &Value) -> String {
 /// The parameters of a scenario, or of a point.
 type Params = [(String, Value)];
 
+/// How many replications a scenario has.
+pub(crate) fn replications(s: &ScenarioResult, results: &Results) -> u32 {
+    s.finished.unwrap_or(results.replications)
+}
+
 /// The names of all parameters of the scenarios, in order of first mention.
 pub(crate) fn params(results: &Results) -> Vec<&str> {
     named(results.scenarios.iter().map(|s| &s.params[..]))

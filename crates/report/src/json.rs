@@ -85,6 +85,8 @@ object!(Scenario(Listing<'a, ScenarioResult>), s, {
     "latency_ms": Latencies(s),
     "nodes": listings(&s.it.nodes, s.each).iter().map(Node).collect::<Vec<_>>(),
     "warnings": s.it.warnings,
+} if s.it.finished.is_some() => {
+    "replications": s.it.finished
 } if s.it.explained.is_some() => {
     "explained": s.it.explained.as_ref().map(|e| explained::Quantiles(&e.typical))
 } if s.it.explained.is_some() => {

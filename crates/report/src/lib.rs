@@ -66,6 +66,11 @@ pub fn csv(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     csv::write(results, out)
 }
 
+/// Says what was finished of a run that was interrupted: "interrupted after 60 of 100 replications of main".
+pub fn interrupted(results: &Results) -> String {
+    text::interrupted(results)
+}
+
 /// Writes the rows of the CSV as Parquet, with typed columns.
 ///
 /// # Errors

@@ -106,7 +106,7 @@ fn columns(results: &Results) -> Vec<Column> {
         real("value", rows.iter().map(|r| finite(r.3.value)).collect()),
         real("low", rows.iter().map(|r| finite(r.3.low)).collect()),
         real("high", rows.iter().map(|r| finite(r.3.high)).collect()),
-        whole("replications", vec![Some(i64::from(results.replications)); rows.len()]),
+        whole("replications", rows.iter().map(|r| Some(entry::replications(r.0, results).into())).collect()),
         // A seed may be too large for a signed number.
         text("seed", vec![Some(results.seed.to_string()); rows.len()]),
         text("plan", vec![Some(results.plan.clone()); rows.len()]),

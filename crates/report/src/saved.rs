@@ -33,8 +33,6 @@ pub struct SavedResult {
     pub file: String,
     /// The seed.
     pub seed: u64,
-    /// The number of replications.
-    pub replications: u64,
     /// Its scenarios, in its order.
     pub designs: Vec<Design>,
 }
@@ -44,6 +42,8 @@ pub struct SavedResult {
 pub struct Design {
     /// Its name.
     pub name: String,
+    /// The number of replications: of a run that was interrupted, those that it has.
+    pub replications: u64,
     /// All parameters.
     pub params: Vec<(String, Value)>,
     /// The hash of what its requests are; `None`: it was saved before there was one.
@@ -93,11 +93,11 @@ impl SavedResult {
             serde_json::from_slice(bytes).map_err(|e| NotAResult(format!("it is not JSON: {e}")))?;
         let lacks = |what: &str| NotAResult(format!("it lacks `{what}`, which every result has"));
         let scenarios = document["scenarios"].as_array().ok_or_else(|| lacks("scenarios"))?;
+        let replications = document["replications"].as_u64().ok_or_else(|| lacks("replications"))?;
         Ok(SavedResult {
             file: document["file"].as_str().ok_or_else(|| lacks("file"))?.to_owned(),
             seed: document["seed"].as_u64().ok_or_else(|| lacks("seed"))?,
-            replications: document["replications"].as_u64().ok_or_else(|| lacks("replications"))?,
-            designs: scenarios.iter().map(design).collect::<Result<_, _>>()?,
+            designs: scenarios.iter().map(|s| design(s, replications)).collect::<Result<_, _>>()?,
         })
     }
 
@@ -112,7 +112,7 @@ impl SavedResult {
     }
 }
 
-fn design(scenario: &Value) -> Result<Design, NotAResult> {
+fn design(scenario: &Value, replications: u64) -> Result<Design, NotAResult> {
     let name = scenario["name"].as_str().ok_or_else(|| NotAResult("a scenario has no name".to_owned()))?;
     let params = scenario["params"].as_object().into_iter().flatten();
     let statistics = STATISTICS.iter().map(|(statistic, path)| {
@@ -134,6 +134,7 @@ fn design(scenario: &Value) -> Result<Design, NotAResult> {
     });
     Ok(Design {
         name: name.to_owned(),
+        replications: scenario["replications"].as_u64().unwrap_or(replications),
         params: params.map(|(name, value)| (name.clone(), value.clone())).collect(),
         requests_hash: scenario["requests_hash"].as_str().map(str::to_owned),
         warnings: scenario["warnings"]

@@ -31,7 +31,9 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
     }
     let swept = entry::swept(results);
     if results.interrupted {
-        writeln!(out, "Interrupted: what follows is what was finished.\n")?;
+        let what = interrupted(results).replacen('i', "I", 1);
+        let what = format!("{what}: what follows is what was finished.");
+        writeln!(out, "{}", wrap::wrapped_to(&what, width))?;
     }
     let ok = match results.scenarios.len() > 1 && comparison::some_failed(results) {
         true => " (ok: of successes)",
@@ -53,6 +55,7 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
             writeln!(out)?;
         }
     } else {
+        explanations(&results.scenarios, &swept, width, out)?;
         writeln!(out, "{}", wrap::wrapped_to("--nodes sites shows each scenario site by site.", width))?;
     }
     expected::write(results, width, out)?;
@@ -60,6 +63,43 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
         write!(out, "{}", wrap::wrapped_to(&settings, width))?;
     }
     writeln!(out, "{}", entry::signature(results))
+}
+
+/// What was finished of a run that was interrupted.
+pub(crate) fn interrupted(results: &Results) -> String {
+    let swept = entry::swept(results);
+    let partial = results.scenarios.iter().filter_map(|s| {
+        let finished = s.finished?;
+        Some(format!(
+            "after {finished} of {} replications of {}",
+            results.replications,
+            entry::label(s, &swept)
+        ))
+    });
+    let partial: Vec<String> = partial.collect();
+    if partial.is_empty() { "interrupted".to_owned() } else { format!("interrupted {}", partial.join(", ")) }
+}
+
+/// What typical requests consist of, where nothing else is shown of each scenario.
+fn explanations(
+    scenarios: &[ScenarioResult],
+    swept: &[&str],
+    width: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for s in scenarios.iter().filter(|s| s.explained.is_some()) {
+        writeln!(out, "{}", entry::label(s, swept))?;
+        for line in explanation(s, width) {
+            write!(out, "{}", wrap::indented(&wrap::wrapped_to(&line, width - 2)))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn explanation(s: &ScenarioResult, width: usize) -> Vec<String> {
+    let names = sites::Names::of_sites(&s.nodes);
+    s.explained.iter().flat_map(|e| explained::lines(&e.typical, &names, width)).collect()
 }
 
 fn scenario(
@@ -85,7 +125,8 @@ fn scenario(
 /// Counts and rates in sentences; the sentence about quantiles fits this width.
 pub(crate) fn summary(s: &ScenarioResult, results: &Results, width: usize) -> Vec<String> {
     let r = &s.requests;
-    let times = if results.replications == 1 { "replication" } else { "replications" };
+    let replications = entry::replications(s, results);
+    let times = if replications == 1 { "replication" } else { "replications" };
     // One number would mislead: if none of a few failed, that proves little.
     let few = number::at_least(r.selected).filter(|_| r.failed == 0);
     let few = few.map_or(String::new(), |least| format!(" (95 % sure: at least {least})"));
@@ -93,7 +134,7 @@ pub(crate) fn summary(s: &ScenarioResult, results: &Results, width: usize) -> Ve
         "{} of {} requests in {} {times} count; {} succeeded{few}",
         count(r.selected),
         count(r.total),
-        results.replications,
+        replications,
         number::percentage(&s.success)
     )];
     if r.failed > 0 {
@@ -108,8 +149,7 @@ pub(crate) fn summary(s: &ScenarioResult, results: &Results, width: usize) -> Ve
         with_interval(&s.goodput_per_s),
         with_interval(&s.attempts_per_request)
     ));
-    let names = sites::Names::of_sites(&s.nodes);
-    lines.extend(s.explained.iter().flat_map(|e| explained::lines(&e.typical, &names, width)));
+    lines.extend(explanation(s, width));
     lines
 }
 

@@ -1,6 +1,6 @@
 //! Lines of text in a given width.
 
-/// How wide text is made where no terminal is narrower, in characters.
+/// How wide text is made where no terminal says otherwise, in characters; sentences are never wider.
 pub const WIDTH: usize = 80;
 /// The narrowest that it is made.
 pub const NARROWEST: usize = 40;
@@ -12,6 +12,8 @@ pub(crate) fn indented(lines: &str) -> String {
 
 /// The sentence in lines of at most this width, the further ones indented; words are never cut.
 pub(crate) fn wrapped_to(sentence: &str, width: usize) -> String {
+    // A longer line is hard to read; a wide terminal is for tables.
+    let width = width.min(WIDTH);
     let mut out = String::new();
     let mut used = 0;
     for word in sentence.split(' ') {

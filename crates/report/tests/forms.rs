@@ -79,6 +79,7 @@ fn scenario(name: &str, routers: i64, p50: f64) -> ScenarioResult {
     let mut server = node("dyno/server", "server", 250);
     server.name = "rails".into();
     ScenarioResult {
+        finished: None,
         name: name.into(),
         requests_hash: "0123456789abcdef0123456789abcdef".to_owned(),
         params: vec![
@@ -159,6 +160,23 @@ fn lines_stay_within_eighty_columns() {
     let wide: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
     assert!(wide.is_empty(), "{wide:#?}");
     assert_eq!(text.lines().last(), Some("weir 0.0.0 · seed 1 · plan 0123456789abcdef"));
+}
+
+/// A wide terminal is for tables: sentences stay as long as can be read.
+#[test]
+fn tables_use_a_wide_terminal() {
+    let text = |width: usize| {
+        let mut out = Vec::new();
+        weir_report::text(&results(1), Sites::Always, width, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let parts = |text: &str| text.lines().filter(|l| l.trim_start().starts_with("site ")).count();
+    let (usual, wide) = (text(weir_report::WIDTH), text(220));
+    assert!(parts(&wide) == 1 && parts(&usual) > 1, "{usual}{wide}");
+    let sentences = |text: &str| {
+        text.lines().filter(|l| l.contains(" requests in ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(sentences(&usual), sentences(&wide));
 }
 
 #[test]

@@ -27,7 +27,8 @@ pub use results::result::{
     AtQuantile, ExpectationResult, Explanation, Goal, NodeResult, ReplicationValues, Requests, Results,
     ScenarioResult, Shortfall,
 };
-pub use results::run::{Error, Extras, Options, run, run_with_extras};
+pub use results::run::{Error, Extras, Options, run, run_observed, run_with_extras};
 pub use results::settling::SETTLED_OVER;
 pub use results::shard::{NotWhole, Shard, ShardRun, merge, run_shard};
+pub use results::threads::Observer;
 pub use results::warnings::too_short;

@@ -5,6 +5,7 @@ use crate::load::{Runner, Source};
 use crate::nodes::check_expectations;
 use crate::params::Params;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use weir_plan::diagnostic::{Diagnostic, Severity};
 use weir_plan::hash;
@@ -37,6 +38,8 @@ pub struct Evaluated {
     pub plan: Plan,
     /// Findings that are not errors.
     pub warnings: Vec<Diagnostic>,
+    /// The files that were read besides the file itself: those that it loads, and those of data.
+    pub files: Vec<PathBuf>,
 }
 
 /// Evaluates a file in this process, on a separate thread.
@@ -73,12 +76,14 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
     let mut points: Vec<Point> = Vec::new();
     let mut data_files: Vec<DataFile> = Vec::new();
     let mut warnings: Vec<Diagnostic> = Vec::new();
+    let mut files: BTreeSet<PathBuf> = BTreeSet::new();
     loop {
         let context = Context::default();
         context.state.borrow_mut().params = params;
         Runner::new(&context).main(&source);
         let mut state: State = context.state.take();
         params = std::mem::take(&mut state.params);
+        files.append(&mut state.files_read);
         if !state.findings.failed() {
             check_expectations(&mut state);
         }
@@ -114,6 +119,12 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
     if !unknown.is_empty() {
         return Err(unknown);
     }
+    let plan = plan_of(request, data_files, points);
+    Ok(Evaluated { plan, warnings, files: files.into_iter().collect() })
+}
+
+/// The plan of a file with these points.
+fn plan_of(request: &Request, data_files: Vec<DataFile>, points: Vec<Point>) -> Plan {
     let file = Path::new(&request.name)
         .file_name()
         .map_or_else(|| request.name.clone(), |n| n.to_string_lossy().into_owned());
@@ -126,7 +137,7 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
         points,
     };
     plan.hash = hash::plan_hash(&plan);
-    Ok(Evaluated { plan, warnings })
+    plan
 }
 
 fn finish(state: &mut State, params: &mut Params, data_files: &mut Vec<DataFile>) -> Point {

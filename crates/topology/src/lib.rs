@@ -17,6 +17,7 @@ mod names;
 mod nodes;
 mod params;
 mod places;
+mod reading;
 pub mod sandbox;
 mod wire;
 

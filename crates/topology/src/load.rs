@@ -5,6 +5,7 @@ use crate::language::value::{DurationValue, FunctionValue, NamespaceValue, Poiso
 use crate::names;
 use crate::nodes;
 use crate::places::{Calls, at_of};
+use crate::reading::read_regular;
 use starlark::ErrorKind;
 use starlark::PrintHandler;
 use starlark::environment::{FrozenModule, Globals, GlobalsBuilder, LibraryExtension, Module};
@@ -19,8 +20,8 @@ use weir_plan::diagnostic::{Diagnostic, Location};
 const MOST_FRAMES: usize = 1000;
 /// Steps (calls and rounds of loops) of one file.
 const MOST_STEPS: u64 = 100_000_000;
-/// No topology file is larger.
-pub(crate) const MOST_SOURCE: usize = 16 << 20;
+/// No topology file is larger than this, MiB.
+const MOST_MIB: u64 = 16;
 
 /// Runs files for one evaluation.
 pub(crate) struct Runner<'a> {
@@ -144,8 +145,8 @@ impl<'a> Runner<'a> {
 
     fn parse(&mut self, source: &Source) -> Option<AstModule> {
         let whole = |message: String| Diagnostic::error(message).in_file(&source.name);
-        if source.bytes.len() > MOST_SOURCE {
-            self.context.find(whole(format!("the file is larger than {} MiB", MOST_SOURCE >> 20)));
+        if source.bytes.len() as u64 > MOST_MIB << 20 {
+            self.context.find(whole(format!("the file is larger than {MOST_MIB} MiB")));
             return None;
         }
         let text = match std::str::from_utf8(&source.bytes) {
@@ -189,16 +190,15 @@ impl<'a> Runner<'a> {
 
     fn load(&mut self, name: &str, at: &Location, source: &Source, folder: &Path) -> Option<FrozenModule> {
         let path = folder.join(name);
-        let wrong = |message: String| Some(Diagnostic::error(message).with_location(at));
-        let (finding, read) =
-            match path.canonicalize().and_then(|real| std::fs::read(&path).map(|bytes| (real, bytes))) {
-                Ok(read) => (None, Some(read)),
-                Err(e) => (wrong(format!("cannot load \"{name}\": {}", plainly(&e))), None),
-            };
-        if let Some(finding) = finding {
-            self.context.find(finding);
-        }
-        let (real, bytes) = read?;
+        let real = match path.canonicalize() {
+            Ok(real) => real,
+            Err(e) => {
+                let message = format!("cannot load \"{name}\": {}", plainly(&e));
+                self.context.find(Diagnostic::error(message).with_location(at));
+                return None;
+            }
+        };
+        self.context.state.borrow_mut().files_read.insert(path.clone());
         if let Some(module) = self.loaded.get(&real) {
             return Some(module.clone());
         }
@@ -216,6 +216,14 @@ impl<'a> Runner<'a> {
             self.context.find(Diagnostic::error("files are loaded more than 100 deep").with_location(at));
             return None;
         }
+        let bytes = match read_regular(&real, MOST_MIB) {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                self.context
+                    .find(Diagnostic::error(format!("cannot load \"{name}\": it {why}")).with_location(at));
+                return None;
+            }
+        };
         let beside =
             Path::new(&source.name).parent().map(|p| p.join(name)).unwrap_or_else(|| PathBuf::from(name));
         let inner = Source { name: beside.to_string_lossy().into_owned(), path: Some(path), bytes };

@@ -7,6 +7,7 @@ use crate::evaluate::{Evaluated, Request};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use weir_plan::diagnostic::Diagnostic;
 use weir_plan::json;
 use weir_plan::{Edge, Node, Plan};
@@ -30,7 +31,7 @@ fn failed(why: impl fmt::Display) -> WireError {
 /// The answer but for the nodes.
 #[derive(Serialize, Deserialize)]
 enum Head {
-    Done { plan: Plan, warnings: Vec<Diagnostic>, names: Vec<String> },
+    Done { plan: Plan, warnings: Vec<Diagnostic>, files: Vec<PathBuf>, names: Vec<String> },
     Wrong { findings: Vec<Diagnostic> },
 }
 
@@ -60,11 +61,11 @@ pub(crate) fn answer(answer: Result<Evaluated, Vec<Diagnostic>>) -> Result<Vec<u
     let mut out = Vec::new();
     match answer {
         Err(findings) => part(&mut out, &serde_json::to_vec(&Head::Wrong { findings }).map_err(failed)?),
-        Ok(Evaluated { mut plan, warnings }) => {
+        Ok(Evaluated { mut plan, warnings, files }) => {
             let mut names = Names::default();
             let nodes: Vec<Vec<u8>> =
                 plan.points.iter_mut().map(|p| names.encode(std::mem::take(&mut p.nodes))).collect();
-            let head = Head::Done { plan, warnings, names: names.list };
+            let head = Head::Done { plan, warnings, files, names: names.list };
             part(&mut out, &serde_json::to_vec(&head).map_err(failed)?);
             nodes.iter().for_each(|n| part(&mut out, n));
         }
@@ -77,11 +78,11 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Result<Result<Evaluated, Vec<Diagnost
     let mut rest = bytes;
     match json::from_slice(take_part(&mut rest)?).map_err(failed)? {
         Head::Wrong { findings } => Ok(Err(findings)),
-        Head::Done { mut plan, warnings, names } => {
+        Head::Done { mut plan, warnings, files, names } => {
             for point in &mut plan.points {
                 point.nodes = decode(take_part(&mut rest)?, &names)?;
             }
-            Ok(Ok(Evaluated { plan, warnings }))
+            Ok(Ok(Evaluated { plan, warnings, files }))
         }
     }
 }

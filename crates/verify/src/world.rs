@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use weir_plan::Plan;
 use weir_plan::{Scenario, Spec, Window};
-use weir_sim::{RecordOptions, ScenarioResult, Selection};
+use weir_sim::{Observer, RecordOptions, ScenarioResult, Selection};
 use weir_stats::Key;
 
 /// How often each replication is simulated, with other times of the machine's own.
@@ -158,7 +158,7 @@ impl World<'_> {
     fn opened(&self, options: &Options, replication: u32, stop: &AtomicBool) -> ConnectionCounts {
         let (plan, asked) = self.asked(options, replication, 0);
         let looks = RecordOptions { trace: Some(Selection::All), explain: false };
-        let recordings = weir_sim::record(&plan, &asked, &looks, &|_, _| {}, stop);
+        let recordings = weir_sim::record(&plan, &asked, &looks, &Observer::new(&|_, _| {}, stop));
         let recording = recordings.ok().flatten().and_then(|all| all.into_iter().next());
         let key = Key::new(options.seed).with(u64::from(replication));
         recording.map_or_else(ConnectionCounts::default, |recording| {

@@ -1,6 +1,8 @@
 //! Values of options that several commands take.
 
 use super::InvalidValue;
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use std::path::PathBuf;
 
 /// `name=value`.
 pub(crate) fn setting(text: &str) -> Result<(String, String), InvalidValue> {
@@ -18,6 +20,18 @@ pub(crate) fn list(text: &str) -> Result<(String, Vec<String>), InvalidValue> {
         return Err("a value is empty; write NAME=A,B,...".into());
     }
     Ok((name, values))
+}
+
+/// The name of a file (or folder) to write. `-` is none: where it is an input it means standard input, and what goes to
+/// standard output is not chosen by it.
+pub(crate) fn written() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.to_str() {
+        Some("-") => Err(InvalidValue::from(
+            "`-` is not a file's name here: without this option standard output has the result; write `./-` for a file of \
+             that name",
+        )),
+        _ => Ok(path),
+    })
 }
 
 /// A number above 0.

@@ -3,13 +3,15 @@
 
 use super::sim::Sim;
 use crate::failure::Failure;
-use crate::output::Target;
+use crate::output::{Outputs, Target};
 use crate::progress::Progress;
+use std::io::{Write, stderr};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 use weir_plan::Plan;
 use weir_report::TraceForm;
-use weir_sim::{Explanation, Options, RecordOptions, Recording, Results};
+use weir_sim::{Explanation, Observer, Options, RecordOptions, Recording, Results, Selection};
 
 /// Checks that the requested outputs are possible.
 pub(crate) fn check(args: &Sim) -> Result<(), Failure> {
@@ -37,9 +39,10 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// Tries it.
-    pub(crate) fn open(args: &Sim) -> Result<Option<Trace>, Failure> {
+    pub(crate) fn open(args: &Sim, outputs: &mut Outputs) -> Result<Option<Trace>, Failure> {
         let Some(path) = args.laboratory.trace.as_deref() else { return Ok(None) };
-        Ok(Some(Trace { form: format_of(path)?, target: Target::not_over(&[&args.file.file])(path)? }))
+        let form = format_of(path)?;
+        Ok(outputs.open("--trace", Some(path))?.map(|target| Trace { target, form }))
     }
 
     pub(crate) fn write(
@@ -51,6 +54,29 @@ impl Trace {
         let words = args.laboratory.traced().words;
         self.target.write(|out| weir_report::trace(results, recordings, &words, self.form, out))
     }
+}
+
+/// Checks that the requests that are traced by number exist.
+pub(crate) fn check_traced(
+    args: &Sim,
+    results: &Results,
+    recordings: &[Recording<'_>],
+) -> Result<(), Failure> {
+    let Selection::These(numbers) = args.laboratory.traced().selection else { return Ok(()) };
+    // A request that never ends has no history, and exists.
+    let replications = u64::from(results.replications.max(1));
+    let most = results.scenarios.iter().map(|s| s.requests.total.div_ceil(replications)).max().unwrap_or(0);
+    let is_traced = |n: u64| recordings.iter().flat_map(|r| &r.histories).any(|h| h.request == n);
+    let missing: Vec<String> =
+        numbers.iter().filter(|n| **n >= most && !is_traced(**n)).map(u64::to_string).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "--trace-requests: no replication has a request {}; they are numbered from 0 to {}",
+        missing.join(" or "),
+        most.saturating_sub(1)
+    )))
 }
 
 /// Repeats the replications that the requested outputs need, and adds to the result what is part of it.
@@ -71,8 +97,23 @@ pub(crate) fn recordings<'p>(
     let options = Options { replications: results.replications, ..options.clone() };
     let progress = Progress::new(args.file.verbosity.quiet);
     let looks = RecordOptions { trace, explain };
-    let outcome = weir_sim::record(plan, &options, &looks, &|done, all| progress.tell(done, all), stop);
+    let began = Instant::now();
+    let observer = Observer {
+        progress: &|done, all| progress.tell(done, all),
+        stop,
+        // The figures are there, only what explains them is not.
+        overdue: &|_| {
+            progress.end();
+            super::sim::interrupted(args, &Results { interrupted: true, ..results.clone() }).exit();
+        },
+    };
+    let outcome = weir_sim::record(plan, &options, &looks, &observer);
     progress.end();
+    if !args.file.verbosity.quiet {
+        let what = if looks.trace.is_some() { "all replications" } else { "the first replication" };
+        let took = began.elapsed().as_secs_f64();
+        let _ = writeln!(stderr(), "{what} of each scenario again, to see what happens in it: {took:.2} s");
+    }
     let Some(mut recordings) = outcome.map_err(|error| super::sim::failure(plan, error))? else {
         results.interrupted = true;
         return Ok(Vec::new());

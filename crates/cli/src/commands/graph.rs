@@ -1,8 +1,8 @@
 //! `weir graph FILE`: its topology as a picture.
 
-use crate::args::File;
+use crate::args::{File, written};
 use crate::failure::Failure;
-use crate::output::Target;
+use crate::output::Outputs;
 use crate::{input, interrupt, output};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -26,15 +26,15 @@ pub(crate) struct Graph {
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<String>,
     /// Write the drawing here: .svg, .dot or .mmd [default: SVG to standard output]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = written())]
     pub(crate) output: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Graph) -> Result<(), Failure> {
     interrupt::at_once();
     let form = args.output.as_deref().map_or(Ok(Form::Svg), format_of)?;
-    let plan = input::load(&args.file)?;
-    let target = args.output.as_deref().map(Target::not_over(&[&args.file.file])).transpose()?;
+    let (plan, read) = input::load_with_files(&args.file)?;
+    let target = Outputs::new(&read).open("-o", args.output.as_deref())?;
     require(&plan, &args.scenarios)?;
     let pictures = pictures(&plan, &args.scenarios);
     match target {

@@ -1,8 +1,8 @@
 //! `weir load FILE --to URL`: sends a scenario's requests and says how they were answered.
 
-use crate::args::{File, ReportFormat, Settings, Verbosity, positive};
+use crate::args::{File, ReportFormat, Settings, Verbosity, positive, written};
 use crate::failure::Failure;
-use crate::output::{self, Target};
+use crate::output::{self, Outputs, Written};
 use crate::{input, interrupt};
 use clap::Args;
 use std::io::{self, IsTerminal, Write};
@@ -56,10 +56,10 @@ pub(crate) struct Load {
     #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
     pub(crate) output: ReportFormat,
     /// Also write each request as a row of CSV
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = written())]
     pub(crate) save: Option<PathBuf>,
     /// Also write the latencies for HdrHistogram's plotter
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = written())]
     pub(crate) hgrm: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) settings: Settings,
@@ -76,13 +76,11 @@ impl Load {
 
 pub(crate) fn run(args: &Load) -> Result<(), Failure> {
     let at_once = interrupt::at_once();
-    let plan = input::load(&args.file())?;
+    let (plan, read) = input::load_with_files(&args.file())?;
     let chosen = choose(&plan, args.scenario.as_deref())?;
-    if args.save.is_some() && args.save == args.hgrm {
-        return Err(Failure::Usage("--save and --hgrm name the same file; give each its own".to_owned()));
-    }
-    let save = args.save.as_deref().map(Target::not_over(&[&args.file().file])).transpose()?;
-    let hgrm = args.hgrm.as_deref().map(Target::not_over(&[&args.file().file])).transpose()?;
+    let mut outputs = Outputs::beside_result(&read);
+    let save = outputs.open("--save", args.save.as_deref())?;
+    let hgrm = outputs.open("--hgrm", args.hgrm.as_deref())?;
     let stop = interrupt::stop_flag(&at_once);
     let options = Options {
         to: args.to.clone(),
@@ -107,17 +105,13 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
     if shown {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
-    if let Some(save) = save {
-        save.write(|out| weir_report::load_rows(&outcome, out))?;
-    }
-    if let Some(hgrm) = hgrm {
-        hgrm.write(|out| weir_load::hgrm(&outcome.rows, out))?;
-    }
-    output::to_stdout(|out| match args.output {
+    let mut written = Written::result(|out| match args.output {
         ReportFormat::Text => weir_report::load_text(&outcome, output::width(), out),
         ReportFormat::Json => weir_report::load_json(&outcome, out),
-    })?;
-    answer(&outcome)
+    });
+    written.file(save.as_ref(), |out| weir_report::load_rows(&outcome, out));
+    written.file(hgrm.as_ref(), |out| weir_load::hgrm(&outcome.rows, out));
+    written.end(answer(&outcome))
 }
 
 /// The exit code of a run.

@@ -1,9 +1,10 @@
 //! `weir merge PART...`: the parts of `weir sim --shard`, put together to the result of one run.
 
 use super::sim;
-use crate::args::{Nodes, SimFormat};
-use crate::failure::{Failure, reason};
-use crate::output::{self, Target};
+use crate::args::{Nodes, SimFormat, written};
+use crate::failure::Failure;
+use crate::input;
+use crate::output::{Outputs, Written};
 use clap::Args;
 use std::path::PathBuf;
 use weir_report::Sites;
@@ -30,7 +31,7 @@ pub(crate) struct Merge {
     #[arg(long)]
     pub(crate) each: bool,
     /// Also write the result: .json, .csv or .parquet
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = written())]
     pub(crate) save: Option<PathBuf>,
 }
 
@@ -43,24 +44,23 @@ pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
             "these parts have only sites: give --nodes all to `weir sim --shard`".to_owned(),
         ));
     }
-    let save = args.save.as_deref().map(Target::not_over(&args.parts)).transpose()?;
+    let save = Outputs::beside_result(&args.parts).open("--save", args.save.as_deref())?;
     let each = args.save.is_some() || args.each;
     let results = weir_sim::merge(parts, each).map_err(|e| match e {
         NotWhole::Run(weir_sim::Error::SelfCheck(sentences)) => Failure::Fault(sentences.join("\n  ")),
         other => Failure::Usage(other.to_string()),
     })?;
     let sites = if args.nodes.is_some() || members { Sites::Always } else { Sites::Few };
-    if let (Some(save), Some(form)) = (save, form) {
-        save.write(|out| sim::formed(form, sites, true, &results, out))?;
-    }
-    output::to_stdout(|out| {
+    let mut written = Written::result(|out| {
         sim::formed(args.output, sites, args.each && args.output == SimFormat::Json, &results, out)
-    })?;
-    sim::met(&results)
+    });
+    if let Some(form) = form {
+        written.file(save.as_ref(), |out| sim::formed(form, sites, true, &results, out));
+    }
+    written.end(sim::met(&results))
 }
 
 fn read(path: &std::path::Path) -> Result<ShardRun, Failure> {
-    let bytes = std::fs::read(path)
-        .map_err(|e| Failure::Usage(format!("cannot read `{}`: {}", path.display(), reason(&e))))?;
+    let bytes = input::read_saved(path)?;
     ShardRun::from_json(&bytes).map_err(|e| Failure::Usage(format!("`{}`: {e}", path.display())))
 }

@@ -1,11 +1,12 @@
 //! `weir new [EXAMPLE] [-o FILE]`: an example to start from; without a name the list of them.
 
+use crate::args::written;
 use crate::commands::help::wrapped;
 use crate::examples::{ALL, Example};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, FileSet};
 use clap::Args;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ pub(crate) struct New {
     #[arg(value_name = "EXAMPLE")]
     pub(crate) example: Option<String>,
     /// Write it to this file, which must not exist [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = written())]
     pub(crate) output: Option<PathBuf>,
 }
 
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &New) -> Result<(), Failure> {
         return output::to_stdout(list);
     };
     let example = find(name)?;
-    match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
+    match args.output.as_deref() {
         Some(path) => to_file(example, path),
         None => {
             output::to_stdout(|out| out.write_all(example.text.as_bytes()))?;
@@ -75,8 +76,8 @@ fn find(name: &str) -> Result<&'static Example, Failure> {
     Err(Failure::Usage(format!("there is no example `{name}`; {help}")))
 }
 
-/// Writes the example and what it needs. Existing files are not overwritten; they are checked before anything is
-/// written.
+/// Writes the example and what it needs, or nothing. Existing files are not overwritten; they are checked before anything
+/// is written.
 fn to_file(example: &Example, path: &Path) -> Result<(), Failure> {
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
     let beside: Vec<(PathBuf, &str)> =
@@ -87,12 +88,23 @@ fn to_file(example: &Example, path: &Path) -> Result<(), Failure> {
     }
     // The commands in its first lines name the written file.
     let shipped = format!("examples/{}.star", example.name);
-    write(path, &example.text.replace(&shipped, &path.display().to_string()))?;
-    for (path, text) in missing {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|e| Failure::from_io(folder, "make", &e))?;
+    let mut files = FileSet::default();
+    write(&mut files, path, &example.text.replace(&shipped, &path.display().to_string()))?;
+    for (beside, text) in &missing {
+        files.make_folder(beside.parent().unwrap_or(Path::new("")))?;
+        if fs::canonicalize(beside)
+            .is_ok_and(|beside| fs::canonicalize(path).is_ok_and(|path| beside == path))
+        {
+            return Err(Failure::Usage(format!(
+                "the example `{}` needs `{}` next to it; give -o another name",
+                example.name,
+                beside.display()
+            )));
         }
-        write(path, text)?;
+        write(&mut files, beside, text)?;
+    }
+    files.keep();
+    for (path, _) in missing {
         tell(&format!("wrote {}", path.display()));
     }
     tell(&format!("wrote {}; try `weir sim {}`", path.display(), path.display()));
@@ -104,13 +116,11 @@ fn is_there(path: &Path, text: &str) -> bool {
     fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes())
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => return Err(exists(path)),
-        Err(e) => return Err(Failure::from_io(path, "write", &e)),
-    };
-    file.write_all(text.as_bytes()).map_err(|e| Failure::from_io(path, "write", &e))
+fn write(files: &mut FileSet, path: &Path, text: &str) -> Result<(), Failure> {
+    files.write_new(path, text.as_bytes()).map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists => exists(path),
+        _ => Failure::from_io(path, "write", &e),
+    })
 }
 
 fn exists(path: &Path) -> Failure {

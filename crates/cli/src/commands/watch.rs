@@ -58,7 +58,7 @@ fn once(
 ) -> Result<(compare::Side, Plan), Failure> {
     let plan = input::load(&args.file)?;
     sim::require_scenario(&plan)?;
-    let results = sim::simulate(&plan, args, stop)?;
+    let results = sim::simulate(&plan, args, stop, &|_| {})?;
     let side = compare::Side::new(&results, plan.clone())?;
     match before {
         Some(before) if before.is_the_same(&side) => {

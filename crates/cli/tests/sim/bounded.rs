@@ -103,3 +103,76 @@ fn check_announces_what_takes_long() {
     assert!(multiplied.contains("may take long"), "{multiplied}");
     assert!(!says("server()", "requests=100000").contains("long"));
 }
+
+/// An interrupt is heard soon in every phase: inside one instant, in catching up with a timeline, among stays of a
+/// traffic that sends nothing, and where what was simulated is gone through again. None of these would end in a day.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_is_heard_in_every_phase() {
+    let scratch = Scratch::new("phases");
+    let doubled = "def f():\n    x = delay(1*ns, server())\n    for i in range(40):\n        x = sequence([x, x])\n    return x\n";
+    let slow = "traffic.poisson(rate=1), requests=1000000";
+    for (node, traffic, more) in [
+        ("f()", "traffic.poisson(rate=10), requests=10", &[][..]),
+        ("faulty(1*ns, 1*ns, server())", slow, &[]),
+        ("faulty(1*ns, 1*ns, server())", slow, &["--explain", "--precision", "1%"]),
+        ("faulty(1*ns, 1*ns, server(), together=\"a\")", slow, &[]),
+        ("faulty(1*ns, 1*ns, server())", "traffic.poisson(rate=1), requests=1000000, window=\"auto\"", &[]),
+        ("server()", "traffic.mmpp([(0.001, 1*ns), (0.002, 1*ns)]), duration=100*hours", &[]),
+        ("server()", "traffic.mmpp([(0.001, 1*ns), (0.002, 1*ns)]), requests=1000", &[]),
+    ] {
+        let file = scratch.file("long.star", format!("{doubled}scenario(\"x\", {node}, {traffic})\n"));
+        let child = weir()
+            .args(["sim", &file, "--output", "json"])
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        common::works(&child);
+        common::interrupt(&child);
+        let began = Instant::now();
+        let output = child.wait_with_output().expect("it ends");
+        println!("{node}: {:?}", began.elapsed());
+        assert_eq!(output.status.code(), Some(130), "{node}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("\"interrupted\": true"), "{node}");
+        // Half a second, on a machine that has time.
+        assert!(began.elapsed().as_secs() < 5, "{node}");
+    }
+}
+
+/// A file that is loaded is read up to its limit; a device or a pipe is not read at all.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_loaded_is_read_up_to_a_limit() {
+    let scratch = Scratch::new("loads");
+    let big = std::fs::File::create(scratch.path("big.star")).expect("a file");
+    big.set_len(300 << 20).expect("it is sparse");
+    std::process::Command::new("mkfifo").arg(scratch.path("pipe.star")).status().expect("mkfifo runs");
+    for (name, says) in [
+        ("big.star", "it is larger than 16 MiB"),
+        ("/dev/zero", "it is not a regular file"),
+        ("pipe.star", "it is not a regular file"),
+        (".", "it is not a regular file"),
+        ("none.star", "no such file"),
+    ] {
+        let file = scratch.file("main.star", format!("load(\"{name}\", \"x\")\n"));
+        run(&["check", &file]).fails(2, says);
+    }
+    let file = scratch.file("main.star", "x = dist.empirical(\"pipe.star\")\n");
+    run(&["check", &file]).fails(2, "is not a regular file");
+}
+
+/// What a chain of nodes costs grows with its length, not with its square: forty thousand took a minute.
+#[test]
+fn a_deep_chain_is_summed_up_in_one_pass() {
+    let scratch = Scratch::new("chain");
+    let file = scratch.file(
+        "chain.star",
+        "def f():\n    x = server()\n    for i in range(40000):\n        x = delay(1*ns, x)\n    return x\n\
+         scenario(\"x\", f(), traffic.poisson(rate=10), requests=10)\n",
+    );
+    let began = Instant::now();
+    run(&["sim", &file, "-q", "--replications", "2"]).succeeds();
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}

@@ -157,3 +157,31 @@ fn what_cannot_be_traced_is_said() {
     run(&["sim", &file, "--trace", &path("no/folder.json")]).fails(3, "cannot write");
     assert!(!std::path::Path::new(&path("t.json")).exists());
 }
+
+#[test]
+fn a_request_that_does_not_exist_is_no_empty_trace() {
+    let scratch = Scratch::new("explain-none");
+    let file = scratch.file("a.star", SOURCE);
+    let path = scratch.path("t.jsonl");
+    let of = |numbers: &str| {
+        let args = ["sim", &file, "-q", "--replications", "2", "--trace", &path, "--trace-requests", numbers];
+        run(&args)
+    };
+    of("17,2999").succeeds();
+    let ran = of("17,3000");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("has a request 3000; they are numbered from 0 to 2999"), "{}", ran.err);
+    // What there is has been printed and written.
+    assert!(ran.out.contains("± half") && std::fs::read_to_string(&path).unwrap().lines().count() == 5);
+}
+
+/// More scenarios than have their sites shown are explained as well, and it is said what that took.
+#[test]
+fn many_scenarios_are_explained_too() {
+    let scratch = Scratch::new("explain-many");
+    let file = scratch.file("a.star", SOURCE);
+    let ran = run(&["sim", &file, "-p", "ns=a,b,c,d", "--replications", "2", "--explain"]);
+    let explained = ran.succeeds().lines().filter(|l| l.starts_with("  p99: ")).count();
+    assert_eq!(explained, 4, "{}", ran.out);
+    assert!(ran.err.contains("the first replication of each scenario again"), "{}", ran.err);
+}

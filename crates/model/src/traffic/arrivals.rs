@@ -67,6 +67,13 @@ impl Arrivals {
         Some(self.last_ns)
     }
 
+    /// The same; `None` if `stop` returns true while the next one is looked for.
+    fn next_unless(&mut self, stop: &impl Fn() -> bool) -> Option<Option<u64>> {
+        let Gap::Varying(varying) = &mut self.gap else { return Some(self.next_ns()) };
+        self.issued += 1;
+        varying.next_unless(-math::ln(self.key.nth(self.issued).unit()), stop)
+    }
+
     #[cold]
     #[inline(never)]
     fn next_rare(&mut self) -> Option<u64> {
@@ -99,7 +106,7 @@ impl Arrivals {
             if n % BETWEEN == 0 && stop() {
                 return None;
             }
-            match ahead.next_ns() {
+            match ahead.next_unless(&stop)? {
                 // At the end of time, where instants saturate, an endless process would never stop.
                 Some(at) if at <= until && (at < u64::MAX || at_most.is_some()) => n += 1,
                 _ => break,

@@ -108,14 +108,26 @@ impl Varying {
 
     /// The next arrival after one more unit exponential.
     pub fn next_ns(&mut self, unit: f64) -> Option<u64> {
+        self.next_unless(unit, &|| false).flatten()
+    }
+
+    /// The same; `None` if `stop`, which is called now and then, returns true before: there may be very many stretches
+    /// without an arrival.
+    pub fn next_unless(&mut self, unit: f64, stop: &impl Fn() -> bool) -> Option<Option<u64>> {
+        const BETWEEN: u64 = 1 << 16;
+        let mut stretches: u64 = 0;
         // The table logarithm may be off by 3e-13 to either side.
         self.used += unit.max(0.0);
         while self.used >= self.area {
-            if self.ended {
+            stretches += 1;
+            if stretches.is_multiple_of(BETWEEN) && stop() {
                 return None;
             }
+            if self.ended {
+                return Some(None);
+            }
             if self.start_ns == u64::MAX {
-                return Some(u64::MAX);
+                return Some(Some(u64::MAX));
             }
             self.used -= self.area;
             self.start_ns = self.start_ns.saturating_add(self.now.length_ns);
@@ -124,7 +136,7 @@ impl Varying {
                 None => (self.area, self.ended) = (0.0, true),
             }
         }
-        Some(self.start_ns.saturating_add(self.now.inverse(self.used)))
+        Some(Some(self.start_ns.saturating_add(self.now.inverse(self.used))))
     }
 
     fn following(&mut self) -> Option<Stretch> {

@@ -4,7 +4,7 @@ use super::shown::Selection;
 use crate::chart::COLOURS;
 use crate::number::{alone, percentage, plain, with_interval};
 use crate::sites::Names;
-use crate::{escaped, explained, page};
+use crate::{entry, escaped, explained, page};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use weir_sim::{NodeResult, Results, ScenarioResult, TimePart, Typical};
@@ -216,7 +216,7 @@ pub(super) fn spread(results: &Results, shown: &Selection, out: &mut dyn Write) 
         let mut of: Vec<(&NodeResult, f64, f64, f64)> = Vec::new();
         for n in s.nodes.iter().filter(|n| n.count > 1 && n.requests > 0) {
             let (Some(least), Some(most)) = (n.spread_min, n.spread_max) else { continue };
-            let mean = n.requests as f64 / (n.count as f64 * f64::from(results.replications));
+            let mean = n.requests as f64 / (n.count as f64 * f64::from(entry::replications(s, results)));
             // What follows one another has the same; the last of them is shown.
             of.retain(|(other, a, b, _)| (other.count, *a, *b) != (n.count, least, most));
             of.push((n, least, most, mean));

@@ -19,7 +19,8 @@ pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::
     let shown = Selection::new(results);
     page::begin(&results.file, &results.file, out)?;
     if results.interrupted {
-        page::warning("Interrupted: what follows is what was finished.", "", out)?;
+        let what = text::interrupted(results).replacen('i', "I", 1);
+        page::warning(&format!("{what}: what follows is what was finished."), "", out)?;
     }
     for (warning, labels) in entry::warnings(results, &entry::QUANTILES) {
         page::warning(&warning, &entry::listed(&labels), out)?;

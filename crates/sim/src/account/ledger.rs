@@ -1,8 +1,8 @@
 //! The sums of a replication that accumulate while it runs, and that its self-checks compare.
 
+use crate::account::entries::Entries;
 use crate::account::settle::Series;
-use crate::code::MemberId;
-use crate::code::{Code, Stage};
+use crate::code::{Code, MemberId, StageId};
 use crate::state::members::Member;
 use crate::state::meter::Gauge;
 use crate::state::meter::Snapshot;
@@ -237,31 +237,16 @@ impl Ledger {
         self.stage_errors[part * KINDS + kind as usize] += 1;
     }
 
-    /// Entries of selected requests at a stage, at the member of its block with that index: those of the block, plus the
-    /// attempts that retries further out added, less those refused or cut off on the way.
-    pub fn entries_at(&self, code: &Code, stage: &Stage, index: u32) -> u64 {
-        let block = &code.blocks[stage.block as usize];
-        let member = MemberId(block.base + index);
-        if let Some(offset) = stage.entries {
-            return self.entries[member.index_from(offset)];
-        }
-        let at = |offset: u32| member.index_from(offset);
-        let mut entries = self.entries[at(0)];
-        for outer in block.stages.start..block.stages.start + stage.position {
-            let outer = &code.stages[outer as usize];
-            entries += outer.repeats.map_or(0, |offset| self.repeats[at(offset)]);
-            entries -= outer.refusals.map_or(0, |offset| self.refusals[at(offset)]);
-            entries -= outer.cuts.map_or(0, |offset| self.cuts[at(offset)]);
-        }
-        entries
-    }
-
     /// Adds constant waits to the parts: once per entry, so it need not be done while the clock runs.
     pub fn add_constant_waits(&mut self, code: &Code) {
-        for stage in code.stages.iter().filter(|s| s.wait_ns > 0) {
+        if code.stages.iter().all(|s| s.wait_ns == 0) {
+            return;
+        }
+        let entries = Entries::new(code, self);
+        for (number, stage) in (0..).zip(&code.stages).filter(|(_, s)| s.wait_ns > 0) {
             let base = code.blocks[stage.block as usize].base;
             for index in 0..stage.nodes.len() as u32 {
-                let ns = self.entries_at(code, stage, index).wrapping_mul(stage.wait_ns);
+                let ns = entries.get(StageId(number), index).wrapping_mul(stage.wait_ns);
                 let part = &mut self.parts[code.row(stage.part, MemberId(base + index))];
                 *part = part.wrapping_add(ns);
             }

@@ -2,6 +2,7 @@
 //!
 //! The engines and the features add to the ledger while they run; `results` reads it at the end.
 
+pub(crate) mod entries;
 pub(crate) mod invariants;
 pub(crate) mod ledger;
 pub(crate) mod settle;

@@ -45,8 +45,6 @@ pub(crate) struct Stage {
     pub site: SiteId,
     pub spec: u32,
     pub block: u32,
-    /// Positions in the block run from the outside in.
-    pub position: u32,
     /// The index of its accumulators; see [`Code::mask`].
     pub part: u32,
     /// Constant waits of each entry, ns.

@@ -167,6 +167,11 @@ impl<'a> Core<'a> {
         self.cut = Some(why);
     }
 
+    /// Why the run must end early, if it must.
+    pub(crate) fn cut(&self) -> Option<Cut> {
+        self.cut
+    }
+
     /// Time and order of the current event.
     #[inline(always)]
     pub(crate) fn turn(&self) -> (u64, u64) {

@@ -22,7 +22,8 @@ impl Engine<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn go_on_then(&mut self, now_ns: u64, after_faults: bool) {
-        while self.features.branches.then.is_some() {
+        // Branches of branches may be far too many, which was noticed at the first.
+        while self.features.branches.then.is_some() && self.core.cut().is_none() {
             let slot = std::mem::replace(&mut self.features.branches.then, SlotId::NONE);
             self.go_on(slot, now_ns, now_ns, after_faults);
         }
@@ -33,7 +34,7 @@ impl Engine<'_> {
         let child = self.core.states_mut().branch(parent);
         self.core.scopes_mut().begin(child);
         let from = *self.core.scope(parent);
-        let each = (from.ranks() - 1) / len.max(1);
+        let each = from.ranks().saturating_sub(1) / len.max(1);
         if each == 0 {
             self.core.cut_off(Cut::TooManyBranches);
         }

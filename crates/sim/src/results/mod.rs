@@ -15,4 +15,5 @@ pub(crate) mod run;
 pub(crate) mod settling;
 pub(crate) mod shard;
 pub(crate) mod summary;
+pub(crate) mod threads;
 pub(crate) mod warnings;

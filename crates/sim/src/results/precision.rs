@@ -3,7 +3,7 @@
 //! needs, so that they can be compared. The next step depends on figures alone, never on time or threads.
 
 use crate::results::expect::counted;
-use crate::results::gather::{JobReplications, Run};
+use crate::results::gather::{JobReplications, Run, Sink};
 use crate::results::result::{Goal, Results, ScenarioResult, Shortfall};
 use crate::results::run::{Error, Extras, finish, results_of};
 use weir_plan::{Metric, Plan};
@@ -27,46 +27,78 @@ pub(crate) fn run(
     wants: &Extras,
     precision: &Precision,
 ) -> Result<Results, Error> {
-    let mut all: Vec<JobReplications> = run.jobs.iter().map(|_| JobReplications::default()).collect();
-    let mut results: Vec<Option<ScenarioResult>> = run.jobs.iter().map(|_| None).collect();
-    let (mut done, mut next) = (0, run.options.replications.max(FEWEST).min(precision.most.max(1)));
-    let mut shortfalls;
+    let first = run.options.replications.max(FEWEST).min(precision.most.max(1));
+    let mut rounds = Rounds {
+        plan,
+        run,
+        wants,
+        all: run.jobs.iter().map(|_| JobReplications::default()).collect(),
+        results: run.jobs.iter().map(|_| None).collect(),
+        done: 0,
+        next: first,
+    };
     loop {
-        let numbers: Vec<u32> = (done..next).collect();
-        let mut more: Vec<Option<JobReplications>> = run.jobs.iter().map(|_| None).collect();
-        run.replicate(&numbers, &mut |job, gathered| {
-            more[job] = Some(gathered);
-            Ok(())
-        })?;
-        // A round that was stopped does not count; the results of the one before it are kept.
-        let Some(more) = more.into_iter().collect::<Option<Vec<JobReplications>>>() else {
-            let events = events(&all);
-            let mut stopped = results_of(plan, run.options, done, results, events, Vec::new());
-            stopped.interrupted = true;
-            return Ok(stopped);
-        };
-        for (all, more) in all.iter_mut().zip(more) {
-            all.runs.extend(more.runs);
-            all.pooled.join(more.pooled);
-            all.overload = all.overload.take().or(more.overload);
+        let numbers: Vec<u32> = (rounds.done..rounds.next).collect();
+        run.replicate(&numbers, &mut rounds)?;
+        if !rounds.is_whole() {
+            return Ok(rounds.end(Vec::new()));
         }
-        done = next;
-        for ((job, all), result) in run.jobs.iter().zip(&all).zip(&mut results) {
-            *result = Some(finish(job, run, wants.each, all)?);
-        }
-        shortfalls = results.iter().flatten().flat_map(|s| missed(s, precision)).collect::<Vec<Shortfall>>();
+        rounds.done = rounds.next;
+        let missed = |s| missed(s, precision);
+        let shortfalls: Vec<Shortfall> = rounds.results.iter().flatten().flat_map(missed).collect();
         let hopeless = shortfalls.iter().any(|s| s.share.is_none());
-        if shortfalls.is_empty() || hopeless || done >= precision.most {
-            break;
+        if shortfalls.is_empty() || hopeless || rounds.done >= precision.most {
+            return Ok(rounds.end(shortfalls));
         }
-        next = further(done, &shortfalls).min(precision.most);
+        rounds.next = further(rounds.done, &shortfalls).min(precision.most);
     }
-    let events = events(&all);
-    Ok(results_of(plan, run.options, done, results, events, shortfalls))
 }
 
-fn events(all: &[JobReplications]) -> u64 {
-    all.iter().flat_map(|all| &all.runs).map(|r| r.events).sum()
+/// The replications so far, and the results of each job's; those of the present round are added to them as jobs finish
+/// it.
+struct Rounds<'a> {
+    plan: &'a Plan,
+    run: &'a Run<'a>,
+    wants: &'a Extras,
+    all: Vec<JobReplications>,
+    results: Vec<Option<ScenarioResult>>,
+    /// How many were done before this round, and how many there will be after it.
+    done: u32,
+    next: u32,
+}
+
+impl Rounds<'_> {
+    /// Whether each job has all replications of this round.
+    fn is_whole(&self) -> bool {
+        self.all.iter().all(|all| all.fewer_than(self.next).is_none())
+    }
+
+    /// The results; those of jobs that were stopped say how many replications they have.
+    fn end(&mut self, shortfalls: Vec<Shortfall>) -> Results {
+        for (all, result) in self.all.iter().zip(&mut self.results) {
+            result.iter_mut().for_each(|result| result.finished = all.fewer_than(self.next));
+        }
+        let events = self.all.iter().flat_map(|all| &all.runs).map(|r| r.events).sum();
+        let results = std::mem::take(&mut self.results);
+        results_of(self.plan, self.run.options, self.next, results, events, shortfalls)
+    }
+}
+
+impl Sink for Rounds<'_> {
+    fn take(&mut self, job: usize, more: JobReplications) -> Result<(), Error> {
+        let all = &mut self.all[job];
+        all.runs.extend(more.runs);
+        all.pooled.join(more.pooled);
+        all.overload = all.overload.take().or(more.overload);
+        self.results[job] = Some(finish(&self.run.jobs[job], self.run, self.wants.each, all)?);
+        Ok(())
+    }
+
+    fn tell_overdue(&mut self) {
+        let results = self.results.clone();
+        (self.run.observer.overdue)(Some(&self.end(Vec::new())));
+        self.results = results;
+    }
 }
 
 /// The goals that a scenario misses.

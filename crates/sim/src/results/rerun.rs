@@ -10,6 +10,7 @@ use crate::results::job::{Job, jobs};
 use crate::results::replicate::{Unfinished, none_or_why, run_recorded, settled_load};
 use crate::results::run::{Error, Options};
 use crate::results::settling::settle;
+use crate::results::threads::{self, News, Observer};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use weir_plan::{Plan, Point};
@@ -49,7 +50,7 @@ struct ReplicationRecord {
 }
 
 /// Repeats the replications of a run and records what `looks` selects: one entry per scenario and point, in the order
-/// of the results; `None` if it was stopped. `progress` receives (replications done, replications in all).
+/// of the results; `None` if it was stopped.
 ///
 /// # Errors
 /// As [`crate::run`]; also when more would have to be kept than there is room for.
@@ -57,20 +58,19 @@ pub fn record<'p>(
     plan: &'p Plan,
     options: &Options,
     looks: &RecordOptions,
-    progress: &(dyn Fn(u64, u64) + Sync),
-    stop: &AtomicBool,
+    observer: &Observer<'_>,
 ) -> Result<Option<Vec<Recording<'p>>>, Error> {
     let options = &Options { members: false, ..options.clone() };
     let (slow, fast) = (jobs(plan, options)?, jobs(plan, options)?);
     let each = if looks.trace.is_some() { options.replications.max(1) } else { 1 };
-    let again = Rerun { jobs: &slow, options, looks, stop };
-    if !settle(&fast, options, stop).map_err(Error::Plan)? {
+    let again = Rerun { jobs: &slow, options, looks, stop: observer.stop };
+    if !settle(&fast, options, observer.stop, &mut || (observer.overdue)(None)).map_err(Error::Plan)? {
         return Ok(None);
     }
     for (slow, fast) in slow.iter().zip(&fast) {
         fast.settled.get().map(|point| slow.settled.set(*point));
     }
-    let Some(found) = again.all(each as usize, progress).map_err(Error::Plan)? else { return Ok(None) };
+    let Some(found) = again.all(each as usize, observer).map_err(Error::Plan)? else { return Ok(None) };
     let mut found = found.into_iter();
     let mut all = Vec::with_capacity(slow.len());
     for job in &slow {
@@ -99,11 +99,7 @@ struct Rerun<'a, 'p> {
 
 impl Rerun<'_, '_> {
     /// Runs `each` replications of every job, in order.
-    fn all(
-        &self,
-        each: usize,
-        progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<Option<Vec<ReplicationRecord>>, String> {
+    fn all(&self, each: usize, observer: &Observer<'_>) -> Result<Option<Vec<ReplicationRecord>>, String> {
         let items = self.jobs.len() * each;
         let next = AtomicUsize::new(0);
         let (send, receive) = mpsc::channel();
@@ -123,7 +119,8 @@ impl Rerun<'_, '_> {
             }
             drop(send);
             let mut done = 0;
-            for (item, found) in receive {
+            threads::each(&receive, self.stop, |news| {
+                let News::Report((item, found)) = news else { return (observer.overdue)(None) };
                 match found {
                     Ok(found) => all[item] = found,
                     Err(why) => {
@@ -132,8 +129,8 @@ impl Rerun<'_, '_> {
                     }
                 }
                 done += 1;
-                progress(done, items as u64);
-            }
+                (observer.progress)(done, items as u64);
+            });
         });
         match failed {
             Some(why) => Err(why),

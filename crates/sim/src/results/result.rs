@@ -33,7 +33,7 @@ pub struct Results {
     pub events: u64,
     /// Figures that are less precise than requested; empty where no precision was requested.
     pub shortfalls: Vec<Shortfall>,
-    /// Whether the run was stopped; then `scenarios` has only those that were finished.
+    /// Whether the run was stopped; then `scenarios` has those of which at least one replication was finished.
     pub interrupted: bool,
 }
 
@@ -64,6 +64,8 @@ pub struct Shortfall {
 pub struct ScenarioResult {
     /// Its name.
     pub name: String,
+    /// How many replications it has, where the run was stopped before all of them were finished: the first ones.
+    pub finished: Option<u32>,
     /// All parameters of the file at this point.
     pub params: Vec<(String, Value)>,
     /// The hash of what its requests are ([`weir_plan::hash::requests_hash`]).

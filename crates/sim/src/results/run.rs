@@ -1,11 +1,12 @@
 //! Running the scenarios of a plan: replications spread over threads, results in order.
 
-use crate::results::gather::{JobReplications, Run};
+use crate::results::gather::{JobReplications, Run, Sink};
 use crate::results::job::{Job, JobOptions, jobs};
 use crate::results::precision;
 use crate::results::precision::Precision;
 use crate::results::result::{Results, ScenarioResult, Shortfall};
 use crate::results::summary;
+use crate::results::threads::Observer;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 
@@ -76,7 +77,20 @@ pub fn run_with_extras(
     progress: &(dyn Fn(u64, u64) + Sync),
     stop: &AtomicBool,
 ) -> Result<Results, Error> {
-    let run = Run { jobs: jobs(plan, options)?, options, progress, stop, fast: true };
+    run_observed(plan, options, wants, Observer::new(progress, stop))
+}
+
+/// The same for an observer.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_observed(
+    plan: &Plan,
+    options: &Options,
+    wants: &Extras,
+    observer: Observer<'_>,
+) -> Result<Results, Error> {
+    let run = Run { jobs: jobs(plan, options)?, options, observer, fast: true };
     match &wants.precision {
         None => run_all(plan, &run, wants),
         Some(precision) => precision::run(plan, &run, wants, precision),
@@ -92,21 +106,50 @@ pub(crate) fn run_with(
     stop: &AtomicBool,
     fast: bool,
 ) -> Result<Results, Error> {
-    let run = Run { jobs: jobs(plan, options)?, options, progress, stop, fast };
+    let run = Run { jobs: jobs(plan, options)?, options, observer: Observer::new(progress, stop), fast };
     run_all(plan, &run, &Extras::default())
 }
 
 /// Runs the given number of replications. A job is summed up once its last one has finished, so that no more is kept.
 fn run_all(plan: &Plan, run: &Run<'_>, wants: &Extras) -> Result<Results, Error> {
     let numbers: Vec<u32> = (0..run.options.replications.max(1)).collect();
-    let mut results: Vec<Option<ScenarioResult>> = run.jobs.iter().map(|_| None).collect();
-    let mut events = 0;
-    run.replicate(&numbers, &mut |job, all: JobReplications| {
-        events += all.runs.iter().map(|r| r.events).sum::<u64>();
-        results[job] = Some(finish(&run.jobs[job], run, wants.each, &all)?);
+    let scenarios = run.jobs.iter().map(|_| None).collect();
+    let mut sums = Sums { plan, run, wants, replications: numbers.len() as u32, scenarios, events: 0 };
+    run.replicate(&numbers, &mut sums)?;
+    Ok(sums.results())
+}
+
+/// The jobs of a run that are summed up so far.
+struct Sums<'a> {
+    plan: &'a Plan,
+    run: &'a Run<'a>,
+    wants: &'a Extras,
+    replications: u32,
+    scenarios: Vec<Option<ScenarioResult>>,
+    events: u64,
+}
+
+impl Sums<'_> {
+    fn results(&mut self) -> Results {
+        let scenarios = std::mem::take(&mut self.scenarios);
+        results_of(self.plan, self.run.options, self.replications, scenarios, self.events, Vec::new())
+    }
+}
+
+impl Sink for Sums<'_> {
+    fn take(&mut self, job: usize, all: JobReplications) -> Result<(), Error> {
+        self.events += all.runs.iter().map(|r| r.events).sum::<u64>();
+        let mut result = finish(&self.run.jobs[job], self.run, self.wants.each, &all)?;
+        result.finished = all.fewer_than(self.replications);
+        self.scenarios[job] = Some(result);
         Ok(())
-    })?;
-    Ok(results_of(plan, run.options, numbers.len() as u32, results, events, Vec::new()))
+    }
+
+    fn tell_overdue(&mut self) {
+        let scenarios = self.scenarios.clone();
+        (self.run.observer.overdue)(Some(&self.results()));
+        self.scenarios = scenarios;
+    }
 }
 
 /// The results of all jobs that finished.
@@ -118,7 +161,7 @@ pub(crate) fn results_of(
     events: u64,
     shortfalls: Vec<Shortfall>,
 ) -> Results {
-    let interrupted = scenarios.iter().any(Option::is_none);
+    let interrupted = scenarios.iter().any(|s| s.as_ref().is_none_or(|s| s.finished.is_some()));
     Results {
         version: env!("CARGO_PKG_VERSION").to_string(),
         file: plan.file.clone(),

@@ -4,6 +4,7 @@ use crate::account::settle::{ScenarioSeries, Series, SettlingPoint};
 use crate::results::job::Job;
 use crate::results::replicate::{Unfinished, series_of};
 use crate::results::run::Options;
+use crate::results::threads::{self, News};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -11,14 +12,20 @@ use std::sync::mpsc;
 /// With `--precision` the replications that show where a scenario settles; how many there will be is not known then.
 pub const SETTLED_OVER: u32 = 10;
 
-/// Determines where each of these jobs settles, if that is requested and not known. `false`: it was stopped.
+/// Determines where each of these jobs settles, if that is requested and not known. `false`: it was stopped; `overdue` is
+/// called where threads do not end then.
 ///
 /// # Errors
 /// A plan that cannot be simulated.
-pub(crate) fn settle(jobs: &[Job<'_>], options: &Options, stop: &AtomicBool) -> Result<bool, String> {
+pub(crate) fn settle(
+    jobs: &[Job<'_>],
+    options: &Options,
+    stop: &AtomicBool,
+    overdue: &mut dyn FnMut(),
+) -> Result<bool, String> {
     let over = options.settled_over.unwrap_or(options.replications).max(1);
     for job in jobs.iter().filter(|job| job.has_to_settle()) {
-        let point = match series(job, options, over, stop) {
+        let point = match series(job, options, over, stop, overdue) {
             Ok(Some(series)) => series.settled(),
             Ok(None) => return Ok(false),
             // It will be met again, and told.
@@ -40,6 +47,7 @@ fn series(
     options: &Options,
     over: u32,
     stop: &AtomicBool,
+    overdue: &mut dyn FnMut(),
 ) -> Result<Option<ScenarioSeries>, Unfinished> {
     let next = AtomicUsize::new(0);
     let (send, receive) = mpsc::channel::<Report>();
@@ -57,7 +65,8 @@ fn series(
         drop(send);
         // Those that came before their turn: whether a beginning is chance is judged in the order of replications.
         let (mut early, mut turn) = (BTreeMap::new(), 0);
-        for (number, report) in receive {
+        threads::each(&receive, stop, |news| {
+            let News::Report((number, report)) = news else { return overdue() };
             match report {
                 Ok(found) => drop(early.insert(number, found)),
                 Err(why) => outcome = Err(why),
@@ -74,7 +83,7 @@ fn series(
                 // No thread begins another one.
                 next.store(over as usize, Ordering::Relaxed);
             }
-        }
+        });
     });
     outcome
 }

@@ -5,12 +5,13 @@
 //! a shard holds the sums of each of its replications and the histograms of all of them, beside the plan and the
 //! options.
 
-use crate::results::gather::{JobReplications, Run};
+use crate::results::gather::{JobReplications, Run, Sink};
 use crate::results::job::jobs;
 use crate::results::latency::Pooled;
 use crate::results::result::{Results, ScenarioResult};
 use crate::results::run::{Error, Options, finish, results_of};
 use crate::results::summary::Replication;
+use crate::results::threads::Observer;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -91,21 +92,17 @@ pub fn run_shard(
     plan: &Plan,
     options: &Options,
     shard: Shard,
-    progress: &(dyn Fn(u64, u64) + Sync),
-    stop: &AtomicBool,
+    observer: Observer<'_>,
 ) -> Result<Option<ShardRun>, Error> {
-    let run = Run { jobs: jobs(plan, options)?, options, progress, stop, fast: true };
+    let run = Run { jobs: jobs(plan, options)?, options, observer, fast: true };
     let numbers = shard.numbers(options.replications);
     let mut gathered: Vec<Option<JobReplications>> = run.jobs.iter().map(|_| None).collect();
     if numbers.is_empty() {
         gathered.iter_mut().for_each(|job| *job = Some(JobReplications::default()));
     }
-    run.replicate(&numbers, &mut |job, all| {
-        let broken: Vec<String> = all.runs.iter().flat_map(|r| r.violations.clone()).collect();
-        gathered[job] = Some(all);
-        if broken.is_empty() { Ok(()) } else { Err(Error::SelfCheck(broken)) }
-    })?;
-    let Some(gathered) = gathered.into_iter().collect::<Option<Vec<JobReplications>>>() else {
+    let mut part = Part { run: &run, replications: numbers.len() as u32, jobs: gathered };
+    run.replicate(&numbers, &mut part)?;
+    let Some(gathered) = part.jobs.into_iter().collect::<Option<Vec<JobReplications>>>() else {
         return Ok(None);
     };
     let jobs =
@@ -124,6 +121,25 @@ pub fn run_shard(
         plan: String::from_utf8_lossy(&plan.to_json()).into_owned(),
         jobs: jobs.collect(),
     }))
+}
+
+/// The jobs of a shard that are whole so far. One that is not cannot be merged, so it is dropped.
+struct Part<'a> {
+    run: &'a Run<'a>,
+    replications: u32,
+    jobs: Vec<Option<JobReplications>>,
+}
+
+impl Sink for Part<'_> {
+    fn take(&mut self, job: usize, all: JobReplications) -> Result<(), Error> {
+        let broken: Vec<String> = all.runs.iter().flat_map(|r| r.violations.clone()).collect();
+        self.jobs[job] = all.fewer_than(self.replications).is_none().then_some(all);
+        if broken.is_empty() { Ok(()) } else { Err(Error::SelfCheck(broken)) }
+    }
+
+    fn tell_overdue(&mut self) {
+        (self.run.observer.overdue)(None);
+    }
 }
 
 impl ShardRun {
@@ -188,7 +204,7 @@ pub fn merge(parts: Vec<ShardRun>, each: bool) -> Result<Results, NotWhole> {
     };
     let (stop, silent) = (AtomicBool::new(false), |_: u64, _: u64| {});
     let jobs = jobs(&plan, &options).map_err(NotWhole::Run)?;
-    let run = Run { jobs, options: &options, progress: &silent, stop: &stop, fast: true };
+    let run = Run { jobs, options: &options, observer: Observer::new(&silent, &stop), fast: true };
     let mut jobs_of: Vec<std::vec::IntoIter<ShardJob>> =
         parts.into_iter().map(|p| p.jobs.into_iter()).collect();
     let (mut results, mut events) = (Vec::<Option<ScenarioResult>>::new(), 0);

@@ -1,5 +1,6 @@
 //! From the sums of replications to a result: estimates with intervals, one row per site or member.
 
+use crate::account::entries::Entries;
 use crate::account::ledger::{KINDS, Ledger};
 use crate::account::settle::SettlingPoint;
 use crate::code::Code;
@@ -87,6 +88,7 @@ pub(crate) fn replication(
     let window_ns = *window_ns;
     let mut all = ledger.ok.clone();
     all.merge(&ledger.failed);
+    let entries = Entries::new(code, ledger);
     Replication {
         events: ledger.events,
         total: ledger.arrived,
@@ -102,7 +104,7 @@ pub(crate) fn replication(
         halves: ledger.halves.map(|(sum, n)| (n > 0).then(|| sum as f64 / n as f64)),
         exact: ledger.is_exact_over(ledger.over) && all.sum() <= u128::from(u64::MAX),
         all: ReplicationLatency::new(&all),
-        rows: rows.iter().map(|row| row_sums(code, row, ledger)).collect(),
+        rows: rows.iter().map(|row| row_sums(code, row, ledger, &entries)).collect(),
         outages: ledger.outages,
         ejections: ledger.ejections,
         as_get: ledger.as_get,
@@ -111,7 +113,7 @@ pub(crate) fn replication(
     }
 }
 
-fn row_sums(code: &Code, row: &Row, ledger: &Ledger) -> RowSums {
+fn row_sums(code: &Code, row: &Row, ledger: &Ledger, entries: &Entries) -> RowSums {
     let marked_ns = ledger.marked_ns[1].saturating_sub(ledger.marked_ns[0]);
     let mut sums = RowSums::default();
     let (mut busy, mut waiting, mut slots, mut queues) = (0.0, 0.0, 0.0, 0.0);
@@ -147,7 +149,7 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger) -> RowSums {
             slots += f64::from(members.end - members.start) * stage.slots;
         }
         for index in members {
-            let e = ledger.entries_at(code, stage, index);
+            let e = entries.get(s, index);
             sums.requests += e;
             sums.refused +=
                 stage.refusals.map_or(0, |offset| ledger.refusals[MemberId(base + index).index_from(offset)]);
@@ -191,6 +193,7 @@ pub(crate) fn scenario(
     let (latency_ok, curve_ok) = latency::together(&pooled_ok, &successes);
     let mut result = ScenarioResult {
         name: scenario.name.clone(),
+        finished: None,
         params: point.params.clone(),
         requests_hash: requests_hash(scenario, asked.requests, asked.seed),
         requests: requests(runs),

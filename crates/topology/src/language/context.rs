@@ -6,7 +6,7 @@ use crate::params::Params;
 use crate::places::{Calls, at_of};
 use starlark::codemap::{CodeMapId, FileSpan};
 use starlark::eval::Evaluator;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use weir_plan::address::Address;
@@ -32,6 +32,8 @@ pub(crate) struct State {
     pub(crate) files: Files,
     /// Hash of each data file, by its path as written.
     pub(crate) data_files: Vec<DataFile>,
+    /// The files that were read: those that are loaded, and those of data.
+    pub(crate) files_read: BTreeSet<PathBuf>,
     /// Durations already read, ns.
     pub(crate) durations: BTreeMap<PathBuf, Arc<[u64]>>,
     /// Traces already read.

@@ -8,10 +8,11 @@ pub(super) const TOPOLOGY: Layout = Layout {
     rooms: &[
         room("params", "parameters of a file", &[]),
         room("places", "the locations of calls in the text", &[]),
+        room("reading", "a file that a topology names, read up to a limit", &[]),
         room(
             "language",
             "what a function of the language is made of: its entry, a call, values, the state of an evaluation",
-            &["params", "places"],
+            &["params", "places", "reading"],
         ),
         room("nodes", "the registry: a file for each function or family", &["params", "places", "language"]),
         room("names", "the pass over a file's names before it runs", &["places", "language", "nodes"]),
@@ -19,7 +20,7 @@ pub(super) const TOPOLOGY: Layout = Layout {
         room(
             "load",
             "parsing and running topology files, the first and those that it loads",
-            &["places", "language", "names", "nodes"],
+            &["places", "reading", "language", "names", "nodes"],
         ),
         room(
             "evaluate",

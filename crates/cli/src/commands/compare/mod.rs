@@ -6,7 +6,7 @@ pub(crate) use args::Compare;
 
 use super::sim;
 use crate::args::ReportFormat;
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::{input, interrupt, output};
 use std::io::Write;
 use std::path::Path;
@@ -81,8 +81,7 @@ enum Input {
 fn read(args: &Compare, path: &Path) -> Result<Input, Failure> {
     // Standard input is read once, where it is evaluated.
     if path.as_os_str() != "-" {
-        let bytes = std::fs::read(path)
-            .map_err(|e| Failure::Usage(format!("cannot read `{}`: {}", path.display(), reason(&e))))?;
+        let bytes = input::read_saved(path)?;
         if SavedResult::is_saved(&bytes) {
             let wrong = |e: NotAResult| Failure::Usage(format!("`{}`: {e}", path.display()));
             return SavedResult::read(&bytes).map(Input::SavedResult).map_err(wrong);
@@ -109,7 +108,9 @@ fn side(args: &Compare, known: Input, stop: &AtomicBool) -> Result<Side, Failure
         scenarios: args.scenarios.clone(),
     };
     let wants = Extras { each: true, precision: None };
-    let results = sim::run_plan(&plan, &options, &wants, args.verbosity.quiet, stop)?;
+    // What is finished of one side alone cannot be compared.
+    let overdue = |_: Option<&Results>| Failure::Interrupted.exit();
+    let results = sim::run_plan(&plan, &options, &wants, args.verbosity.quiet, stop, &overdue)?;
     if results.interrupted {
         return Err(Failure::Interrupted);
     }
@@ -138,8 +139,8 @@ impl Side {
 /// Whether replication r of both had the same requests.
 fn same_requests(a: (&Side, usize), b: (&Side, usize)) -> bool {
     let requests = |(side, index): (&Side, usize)| {
-        let saved = &side.saved;
-        saved.designs[index].requests_hash.clone().map(|hash| (hash, saved.replications))
+        let design = &side.saved.designs[index];
+        design.requests_hash.clone().map(|hash| (hash, design.replications))
     };
     requests(a).is_some() && requests(a) == requests(b)
 }

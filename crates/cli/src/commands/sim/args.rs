@@ -1,6 +1,6 @@
 //! The arguments of `weir sim`: what to simulate, how precise figures must be, and where results go.
 
-use crate::args::{File, InvalidValue, Nodes, SimFormat};
+use crate::args::{File, InvalidValue, Nodes, SimFormat, written};
 use clap::Args;
 use std::path::PathBuf;
 use weir_plan::Metric;
@@ -45,10 +45,10 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
     pub(crate) output: SimFormat,
     /// Also write an HTML page: drawing, charts, tables
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = written())]
     pub(crate) html: Option<PathBuf>,
     /// Also write the result: .json, .csv or .parquet
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = written())]
     pub(crate) save: Option<PathBuf>,
 
     #[command(flatten)]
@@ -82,7 +82,7 @@ pub(crate) struct Laboratory {
     #[arg(long, conflicts_with_all = ["save", "html", "junit", "shard", "trace", "explain", "github"])]
     pub(crate) watch: bool,
     /// Also write the results of the file's `expect`s as JUnit XML
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = written())]
     pub(crate) junit: Option<PathBuf>,
     /// Also print failures as GitHub annotations, on standard error
     #[arg(long)]
@@ -93,7 +93,7 @@ pub(crate) struct Laboratory {
     #[arg(long)]
     pub(crate) explain: bool,
     /// Write histories of requests: .jsonl, or .json for Perfetto
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = written())]
     pub(crate) trace: Option<PathBuf>,
     /// slowest:N, sample:P, all, or N,M,... [default: slowest:100]
     ///

@@ -7,16 +7,16 @@ pub(crate) use args::Sim;
 use super::{explain, watch};
 use crate::args::{Nodes, SimFormat};
 use crate::failure::Failure;
-use crate::output::{self, Target};
+use crate::output::{self, Outputs, Target, Written};
 use crate::progress::Progress;
 use crate::{input, interrupt};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use weir_plan::Plan;
 use weir_report::{Sites, group_digits};
-use weir_sim::{Error, Extras, Options, Results, SETTLED_OVER, Shard};
+use weir_sim::{Error, Explanation, Extras, Observer, Options, Results, SETTLED_OVER, Shard};
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     explain::check(args)?;
@@ -28,44 +28,64 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         return watch::run(args);
     }
     let at_once = interrupt::at_once();
-    let plan = input::load(&args.file)?;
+    let (plan, read) = input::load_with_files(&args.file)?;
     let stop = interrupt::stop_flag(&at_once);
     require_scenario(&plan)?;
-    let html = args.html.as_deref().map(Target::not_over(&[&args.file.file])).transpose()?;
-    let junit = args.laboratory.junit.as_deref().map(Target::not_over(&[&args.file.file])).transpose()?;
-    let save = args.save.as_deref().map(Target::not_over(&[&args.file.file])).transpose()?;
-    let trace = explain::Trace::open(args)?;
-
-    if let (Some(shard), Some(save)) = (args.laboratory.shard, &save) {
-        return part(&plan, args, shard, save, &stop);
+    if let Some(shard) = args.laboratory.shard {
+        let save = Outputs::new(&read).open("--save", args.save.as_deref())?;
+        return save.map_or(Ok(()), |save| part(&plan, args, shard, &save, &stop));
     }
-    let mut results = simulate(&plan, args, &stop)?;
+    let mut outputs = Outputs::beside_result(&read);
+    let html = outputs.open("--html", args.html.as_deref())?;
+    let junit = outputs.open("--junit", args.laboratory.junit.as_deref())?;
+    let save = outputs.open("--save", args.save.as_deref())?;
+    let trace = explain::Trace::open(args, &mut outputs)?;
+
+    let overdue = |results: Option<&Results>| match results {
+        Some(results) => interrupted(args, results).exit(),
+        None => Failure::Interrupted.exit(),
+    };
+    let mut results = simulate(&plan, args, &stop, &overdue)?;
     let recordings = explain::recordings(&plan, args, &options(args), &mut results, &stop)?;
     if results.interrupted {
-        output::to_stdout(|out| render(args, args.output, &results, out))?;
-        let files = [&args.html, &args.save, &args.laboratory.junit, &args.laboratory.trace];
-        for path in files.into_iter().flatten() {
-            let _ = writeln!(io::stderr(), "`{}` is left as it was", path.display());
-        }
-        return Err(Failure::Interrupted);
+        return Err(interrupted(args, &results));
     }
-    if let Some(html) = html {
-        html.write(|out| weir_report::html(&results, &plan, out))?;
+    // Only the page has this without being asked for it.
+    let explained = set_aside(args, &mut results);
+    let mut written = Written::result(|out| render(args, args.output, &results, out));
+    if let Some(form) = save_format {
+        written.file(save.as_ref(), |out| formed(form, sites_of(args), true, &results, out));
     }
+    written.file(junit.as_ref(), |out| weir_report::junit(&results, out));
     if let Some(trace) = trace {
-        trace.write(args, &results, &recordings)?;
+        written.add(trace.write(args, &results, &recordings));
     }
-    if !args.laboratory.explain {
-        results.scenarios.iter_mut().for_each(|s| s.explained = None);
+    for (scenario, explained) in results.scenarios.iter_mut().zip(explained) {
+        scenario.explained = explained;
     }
-    if let (Some(save), Some(form)) = (save, save_format) {
-        save.write(|out| formed(form, sites_of(args), true, &results, out))?;
+    written.file(html.as_ref(), |out| weir_report::html(&results, &plan, out));
+    let traced = explain::check_traced(args, &results, &recordings);
+    written.end(verdict(args, &results).and(traced))
+}
+
+/// Prints what is finished of a run; files are whole or absent.
+pub(crate) fn interrupted(args: &Sim, results: &Results) -> Failure {
+    if let Err(failure) = output::to_stdout(|out| render(args, args.output, results, out)) {
+        return failure;
     }
-    if let Some(junit) = junit {
-        junit.write(|out| weir_report::junit(&results, out))?;
+    let files = [&args.html, &args.save, &args.laboratory.junit, &args.laboratory.trace];
+    for path in files.into_iter().flatten() {
+        let _ = writeln!(io::stderr(), "`{}` is left as it was", path.display());
     }
-    output::to_stdout(|out| render(args, args.output, &results, out))?;
-    verdict(args, &results)
+    Failure::InterruptedAfter(weir_report::interrupted(results))
+}
+
+/// Takes what explains the scenarios out of the result, unless `--explain` asks for it there.
+fn set_aside(args: &Sim, results: &mut Results) -> Vec<Option<Explanation>> {
+    if args.laboratory.explain {
+        return Vec::new();
+    }
+    results.scenarios.iter_mut().map(|s| s.explained.take()).collect()
 }
 
 /// Whether all expectations hold, and all figures are as precise as requested.
@@ -85,11 +105,25 @@ pub(crate) fn met(results: &Results) -> Result<(), Failure> {
 /// A part of the run, kept for `weir merge`.
 fn part(plan: &Plan, args: &Sim, shard: Shard, save: &Target, stop: &AtomicBool) -> Result<(), Failure> {
     let progress = Progress::new(args.file.verbosity.quiet);
-    let outcome =
-        weir_sim::run_shard(plan, &options(args), shard, &|done, all| progress.tell(done, all), stop);
+    let observer = Observer {
+        progress: &|done, all| progress.tell(done, all),
+        stop,
+        overdue: &|_| {
+            progress.end();
+            Failure::Interrupted.exit();
+        },
+    };
+    let outcome = weir_sim::run_shard(plan, &options(args), shard, observer);
     progress.end();
     let Some(part) = outcome.map_err(|error| failure(plan, error))? else { return Err(Failure::Interrupted) };
-    save.write(|out| out.write_all(&part.to_json()))?;
+    let json = part.to_json();
+    if let Err(failure) = save.write(|out| out.write_all(&json)) {
+        // What took hours is not lost with a full disk.
+        if !io::stdout().is_terminal() {
+            output::to_stdout(|out| out.write_all(&json))?;
+        }
+        return Err(failure);
+    }
     if !args.file.verbosity.quiet {
         let (Shard { k, n }, own, all) = (shard, part.replications(), args.replications);
         let _ = writeln!(
@@ -113,12 +147,18 @@ fn options(args: &Sim) -> Options {
     }
 }
 
-pub(crate) fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Results, Failure> {
+/// Runs the scenarios; `overdue` as in [`Observer`].
+pub(crate) fn simulate(
+    plan: &Plan,
+    args: &Sim,
+    stop: &AtomicBool,
+    overdue: &(dyn Fn(Option<&Results>) + Sync),
+) -> Result<Results, Failure> {
     let each = args.save.is_some()
         || args.laboratory.watch
         || (args.laboratory.each && args.output == SimFormat::Json);
     let wants = Extras { each, precision: args.laboratory.precision() };
-    run_plan(plan, &options(args), &wants, args.file.verbosity.quiet, stop)
+    run_plan(plan, &options(args), &wants, args.file.verbosity.quiet, stop, overdue)
 }
 
 /// Simulates; prints the progress, and what the run took.
@@ -128,11 +168,19 @@ pub(crate) fn run_plan(
     wants: &Extras,
     quiet: bool,
     stop: &AtomicBool,
+    overdue: &(dyn Fn(Option<&Results>) + Sync),
 ) -> Result<Results, Failure> {
     let progress = Progress::new(quiet);
     let start = Instant::now();
-    let outcome =
-        weir_sim::run_with_extras(plan, options, wants, &|done, all| progress.tell(done, all), stop);
+    let observer = Observer {
+        progress: &|done, all| progress.tell(done, all),
+        stop,
+        overdue: &|results| {
+            progress.end();
+            overdue(results);
+        },
+    };
+    let outcome = weir_sim::run_observed(plan, options, wants, observer);
     progress.end();
     if let (Ok(results), false) = (&outcome, quiet) {
         tell_effort(results, start.elapsed());

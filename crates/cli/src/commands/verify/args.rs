@@ -1,6 +1,6 @@
 //! The arguments of `weir verify`.
 
-use crate::args::{File, InvalidValue, ReportFormat, Settings, Verbosity, positive, setting};
+use crate::args::{File, InvalidValue, ReportFormat, Settings, Verbosity, positive, setting, written};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -49,10 +49,10 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "weir|haproxy|nginx", default_value = "weir", hide_possible_values = true)]
     pub(crate) against: RouterArg,
     /// Also write a page with both curves, differences and shares
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = written())]
     pub(crate) html: Option<PathBuf>,
     /// Also record what happened: requests, picks, outcomes
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = written())]
     pub(crate) record: Option<PathBuf>,
     /// Replay a record: the picks must be the same
     #[arg(long, value_name = "FILE", conflicts_with = "file")]

@@ -6,7 +6,7 @@ pub(crate) use args::Verify;
 
 use crate::args::ReportFormat;
 use crate::failure::Failure;
-use crate::output::Target;
+use crate::output::{Outputs, Target, Written};
 use crate::{input, interrupt, output};
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
@@ -26,25 +26,27 @@ const QUICK_NS: u64 = 22_000_000_000;
 pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let at_once = interrupt::at_once();
     let Some(file) = args.file() else { return replay(args) };
-    let plan = input::load(&file)?;
-    let html = args.html.as_deref().map(Target::not_over(&[&file.file])).transpose()?;
-    let record = args.record.as_deref().map(Target::not_over(&[&file.file])).transpose()?;
+    let (plan, mut read) = input::load_with_files(&file)?;
+    let reality = args.reality().map(|file| input::load_with_files(&file)).transpose()?;
+    read.extend(reality.iter().flat_map(|(_, read)| read.clone()));
+    let mut outputs = Outputs::beside_result(&read);
+    let html = outputs.open("--html", args.html.as_deref())?;
+    let record = outputs.open("--record", args.record.as_deref())?;
     let stop = interrupt::stop_flag(&at_once);
-    let options = make_options(args)?;
+    let options = make_options(args, reality.map(|(plan, _)| plan))?;
     let shown = !args.verbosity.quiet && io::stderr().is_terminal();
-    let found = verify(&plan, &options, record, shown, &stop)?;
-    if let Some(html) = html {
-        html.write(|out| weir_report::verify_html(&found, out))?;
-    }
-    output::to_stdout(|out| match args.output {
+    let (found, recorded) = verify(&plan, &options, record, shown, &stop)?;
+    let mut written = Written::result(|out| match args.output {
         ReportFormat::Text => weir_report::verify_text(&found, output::width(), out),
         ReportFormat::Json => weir_report::verify_json(&found, out),
-    })?;
-    judge(&found)
+    });
+    written.file(html.as_ref(), |out| weir_report::verify_html(&found, out));
+    written.add(recorded);
+    written.end(judge(&found))
 }
 
-/// Reads the plan of reality too, if that is another.
-fn make_options(args: &Verify) -> Result<Options, Failure> {
+/// `reality`: what is served, if that is another plan.
+fn make_options(args: &Verify, reality: Option<Plan>) -> Result<Options, Failure> {
     let exe = exe()?;
     let mut tolerances = Tolerances::default();
     for (name, tolerance) in &args.tolerances {
@@ -61,43 +63,75 @@ fn make_options(args: &Verify) -> Result<Options, Failure> {
         processes: args.processes,
         against: args.against.router(),
         records: args.record.is_some(),
-        reality: args.reality().map(|file| input::load(&file)).transpose()?,
+        reality,
         exe,
     })
 }
 
-/// Runs all scenarios in both worlds. `shown`: the terminal shows how far they are.
+/// A record that is written while the runs last. Where it cannot be, the runs go on, and that is said at the end.
+struct Record<'a> {
+    out: &'a mut dyn Write,
+    failed: Option<io::Error>,
+}
+
+impl Record<'_> {
+    fn unless_failed<T>(
+        &mut self,
+        done: T,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if self.failed.is_some() {
+            return Ok(done);
+        }
+        match write(self.out) {
+            Err(e) if e.kind() != io::ErrorKind::Interrupted => {
+                self.failed = Some(e);
+                Ok(done)
+            }
+            written => written,
+        }
+    }
+}
+
+impl Write for Record<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.unless_failed(bytes.len(), |out| out.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.unless_failed((), |out| out.flush())
+    }
+}
+
+/// Runs all scenarios in both worlds; also whether the record could be written. `shown`: the terminal shows how far they
+/// are.
 fn verify(
     plan: &Plan,
     options: &Options,
     record: Option<Target>,
     shown: bool,
     stop: &Arc<AtomicBool>,
-) -> Result<Verification, Failure> {
+) -> Result<(Verification, Result<(), Failure>), Failure> {
     let tell = |progress: Progress<'_>| {
         if shown {
             let Progress { scenario, run, runs } = progress;
             let _ = write!(io::stderr(), "\r\x1b[K{scenario}: run {run} of {runs}");
         }
     };
-    let found = match record {
-        None => weir_verify::verify(plan, options, None, &tell, stop),
-        Some(record) => {
-            let mut found = Err(Error::Interrupted);
-            record.write(|out| {
-                found = weir_verify::verify(plan, options, Some(out), &tell, stop);
-                match &mut found {
-                    Err(Error::Record(e)) => Err(std::mem::replace(e, io::ErrorKind::Other.into())),
-                    _ => Ok(()),
-                }
-            })?;
-            found
-        }
-    };
+    let (mut found, mut recorded) = (None, Ok(()));
+    if let Some(record) = record {
+        recorded = record.write(|out| {
+            let mut record = Record { out, failed: None };
+            found = Some(weir_verify::verify(plan, options, Some(&mut record), &tell, stop));
+            record.failed.map_or(Ok(()), Err)
+        });
+    }
+    // Without a record, or where it could not even be begun.
+    let found = found.unwrap_or_else(|| weir_verify::verify(plan, options, None, &tell, stop));
     if shown {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
-    found.map_err(|e| failure(plan, e))
+    found.map(|found| (found, recorded)).map_err(|e| failure(plan, e))
 }
 
 /// Success if the worlds agree; otherwise what to do, as far as that can be said.

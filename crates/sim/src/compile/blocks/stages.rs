@@ -13,14 +13,13 @@ impl Layout<'_> {
     pub fn add_stages(&self, code: &mut Code, block: u32, draft: &Draft) -> u32 {
         let first = code.stages.len() as u32;
         let members = draft.nodes[0].len() as u32;
-        for (position, (&(site, spec), nodes)) in draft.chain.iter().zip(&draft.nodes).enumerate() {
+        for (&(site, spec), nodes) in draft.chain.iter().zip(&draft.nodes) {
             let part = offset(code.part_count, draft.base, code.mask);
             code.part_count += if code.mask == 0 { 1 } else { members };
             code.stages.push(Stage {
                 site: SiteId(site),
                 spec,
                 block,
-                position: position as u32,
                 part,
                 wait_ns: 0,
                 nodes: nodes.clone(),

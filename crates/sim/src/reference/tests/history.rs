@@ -6,6 +6,7 @@ use crate::record::{History, Selection};
 use crate::results::rerun::RecordOptions;
 use crate::results::rerun::{Recording, record};
 use crate::results::run::{Options, run_with};
+use crate::results::threads::Observer;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
@@ -14,7 +15,10 @@ use weir_policy::{Kind, TargetId};
 
 fn recorded<'p>(plan: &'p Plan, options: &Options, trace: Selection) -> Recording<'p> {
     let looks = RecordOptions { trace: Some(trace), explain: true };
-    record(plan, options, &looks, &|_, _| {}, &AtomicBool::new(false)).unwrap().unwrap().remove(0)
+    record(plan, options, &looks, &Observer::new(&|_, _| {}, &AtomicBool::new(false)))
+        .unwrap()
+        .unwrap()
+        .remove(0)
 }
 
 /// Each stage that counts begins where the previous one ended, from the arrival to the answer.

@@ -5,15 +5,15 @@ mod rows;
 mod table;
 
 use crate::language::call::Call;
+use crate::reading::read_regular;
 pub(crate) use rows::Rows;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use table::Table;
 use weir_plan::DataFile;
-use weir_plan::diagnostic::plainly;
 
-/// No data file is larger than this.
-const MOST_BYTES: u64 = 256 << 20;
+/// No data file is larger than this, MiB.
+const MOST_MIB: u64 = 256;
 
 /// The name of a column of instants or durations.
 #[derive(Clone, Copy)]
@@ -68,15 +68,16 @@ fn parsed<T>(
     parse: impl Fn(&Table) -> Result<T, String>,
 ) -> Option<T> {
     let at = beside(call, path);
-    let read = read(&at)
+    let read = read_regular(&at, MOST_MIB)
         .and_then(|bytes| Ok((parse(&Table::parse(&bytes)?)?, blake3::hash(&bytes).to_hex().to_string())));
     match read {
         Ok((values, hash)) => {
             let file = DataFile { path: path.to_owned(), hash };
-            let files = &mut call.context.state.borrow_mut().data_files;
-            if !files.contains(&file) {
-                files.push(file);
+            let mut state = call.context.state.borrow_mut();
+            if !state.data_files.contains(&file) {
+                state.data_files.push(file);
             }
+            state.files_read.insert(at);
             Some(values)
         }
         Err(why) => {
@@ -96,18 +97,6 @@ pub(crate) fn beside(call: &Call<'_, '_, '_, '_>, path: &str) -> PathBuf {
     let state = call.context.state.borrow();
     let file = call.span().and_then(|s| state.files.get(s.file.id()).map(|f| f.folder.join(path)));
     file.unwrap_or_else(|| PathBuf::from(path))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let wrong = |e: std::io::Error| format!("cannot be read: {}", plainly(&e));
-    let meta = std::fs::metadata(path).map_err(wrong)?;
-    if !meta.is_file() {
-        return Err("is not a regular file".to_owned());
-    }
-    if meta.len() > MOST_BYTES {
-        return Err(format!("is larger than {} MiB", MOST_BYTES >> 20));
-    }
-    std::fs::read(path).map_err(wrong)
 }
 
 /// The values of the column `duration_ns|us|ms|s` or `arrival_...`, in ns.
