@@ -50,7 +50,7 @@ pub(crate) struct Admin {
 pub(crate) enum AdminCommand {
     /// Show what is running, and any problems
     Status,
-    /// List every target with its state and the reason
+    /// List every target with its address, state, last check and the reason
     Targets,
     /// Read the file again, and serve it if it has no errors
     Reload,
