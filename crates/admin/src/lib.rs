@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod age;
 mod answer;
 pub mod client;
 mod connections;

@@ -13,6 +13,8 @@ use weir_serve::{Config, ReloadError, View};
 struct Topology<'a> {
     schema: &'static str,
     version: &'static str,
+    /// When it was so, ms since 1970.
+    at_unix_ms: u64,
     file: &'a str,
     plan: &'a str,
     nodes: Vec<NodeView<'a>>,
@@ -42,6 +44,7 @@ pub(crate) fn answer(served: &dyn Service, by_loop: bool) -> Answer {
     answered(&Topology {
         schema: "weir.topology/1",
         version: env!("CARGO_PKG_VERSION"),
+        at_unix_ms: now_unix_ms(),
         file: &file,
         plan: &config.plan,
         nodes,
@@ -95,6 +98,12 @@ pub(crate) fn config(file: &str, config: &Config) -> serde_json::Value {
         "waits_for_hand_over": config.waits_for_hand_over,
         "warnings": config.warnings,
     })
+}
+
+/// Now, ms since 1970.
+fn now_unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A time in words.

@@ -1,5 +1,6 @@
 //! The output of `weir admin` for people: the answers of `/topology`, `/config` and `/ready` in columns.
 
+use crate::age::ago;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -97,8 +98,27 @@ pub fn targets(topology: &Value) -> String {
     columns(HEADINGS, &rows(topology, |_| true))
 }
 
-const HEADINGS: &[&str] =
-    &["balancer", "target", "state", "#in flight", "#estimate ms", "#weight", "by hand", "why"];
+const HEADINGS: &[&str] = &[
+    "balancer",
+    "target",
+    "address",
+    "state",
+    "#in flight",
+    "#estimate ms",
+    "#weight",
+    "by hand",
+    "last check",
+    "why",
+];
+
+/// What its last check saw, and when: `connect refused, 2 s ago`.
+fn last_check(topology: &Value, target: &Value) -> String {
+    let check = &target["last_check"];
+    match (check["words"].as_str(), topology["at_unix_ms"].as_u64(), check["at_unix_ms"].as_u64()) {
+        (Some(words), Some(now), Some(at)) => format!("{words}, {}", ago(now, at)),
+        _ => "-".to_owned(),
+    }
+}
 
 /// What is set by hand, with what is left of it: `drain 60 s, weight`.
 fn by_hand(target: &Value) -> String {
@@ -117,11 +137,13 @@ fn rows(topology: &Value, which: impl Fn(&Value) -> bool) -> Vec<Vec<String>> {
             rows.push(vec![
                 word(&pool["name"]),
                 word(&target["name"]),
+                word(&target["addr"]),
                 word(&target["state"]).replace('_', " "),
                 word(&target["in_flight"]),
                 word(&target["estimate_ms"]),
                 word(&target["weight"]),
                 by_hand(target),
+                last_check(topology, target),
                 why.join("; "),
             ]);
         }
@@ -148,11 +170,13 @@ mod tests {
     #[test]
     fn people_read_columns() {
         let topology = json!({
+            "at_unix_ms": 12_000,
             "silent": [],
             "listeners": [{"name": "web", "addr": "127.0.0.1:8080", "connections": 12, "has_target": true}],
             "pools": [{"name": "apps", "policy": "lb.p2c", "waiting": null, "targets": [
                 {"name": "a", "state": "up", "in_flight": 3, "estimate_ms": null, "weight": 1.0, "admin": "file", "why": []},
-                {"name": "bee", "state": "passed_over", "in_flight": 0, "estimate_ms": 1.234, "weight": 0.5, "admin": "drain",
+                {"name": "bee", "addr": "10.0.0.2:80", "state": "passed_over", "in_flight": 0, "estimate_ms": 1.234, "weight": 0.5,
+                 "admin": "drain", "last_check": {"at_unix_ms": 9_500, "result": "refused", "words": "connect refused"},
                  "why": ["drained by hand", "passed over"]},
             ]}],
         });
@@ -163,8 +187,8 @@ mod tests {
             "edge.star: ready\nweir 0.1.0 · generation 0 · plan 0123456789ab · since then\n\n\
              listener  address         clients  targets\nweb       127.0.0.1:8080       12  there\n\n\
              balancer  policy      up  waiting\napps      lb.p2c  1 of 2        -\n\n\
-             balancer  target  state        in flight  estimate ms  weight  by hand  why\n\
-             apps      bee     passed over          0         1.23    0.50  drain    drained by hand; passed over\n"
+             balancer  target  address      state        in flight  estimate ms  weight  by hand  last check                why\n\
+             apps      bee     10.0.0.2:80  passed over          0         1.23    0.50  drain    connect refused, 2 s ago  drained by hand; passed over\n"
         );
         assert_eq!(targets(&topology).lines().count(), 3);
     }

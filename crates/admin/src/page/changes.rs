@@ -1,6 +1,7 @@
 //! Since when: the last changes of targets.
 
-use super::times::{ago, clock};
+use super::times::clock;
+use crate::age::ago;
 use std::fmt::Write as _;
 use weir_report::escaped;
 use weir_serve::EventView;

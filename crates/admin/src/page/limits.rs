@@ -1,7 +1,8 @@
 //! What limits, and which certificates end when.
 
 use super::rows::count;
-use super::times::{date, stretch};
+use super::times::date;
+use crate::age::stretch;
 use std::fmt::Write as _;
 use weir_report::escaped;
 use weir_serve::{LimitView, View};

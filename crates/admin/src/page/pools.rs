@@ -1,8 +1,9 @@
 //! A balancer on the page: its targets in a table, those with problems first.
 
 use super::rows::{count, ms, number, optional};
-use super::times::{ago, clock, stretch};
+use super::times::clock;
 use super::users;
+use crate::age::{ago, stretch};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weir_report::escaped;

@@ -17,9 +17,10 @@ Examples:
   weir admin set apps 10.0.0.1:80 --state drain --for 10m --control /run/weir.sock
   weir admin reload --url http://127.0.0.1:9901 --token admin.token
 
-POOL is the name of a balancer, TARGET that of a target, as in `targets`; a site means all its members.
+POOL is the name of a balancer, TARGET that of a target, as in `targets` (of a server without a name its
+address); a site means all its members. The default address changes nothing without --token.
 State and weight are two settings: each holds for its own `--for`, or until `--state file` or `--weight file`
-takes it back. A weight is 0, or from 0.001 to 1000000. Exit code 1: weir refused.")]
+takes it back. A weight is 0, or from 0.001 to 1000000. Exit code 1: weir refused; 3: no weir answered.")]
 pub(crate) struct Admin {
     /// What to do
     #[command(subcommand)]
@@ -49,7 +50,7 @@ pub(crate) struct Admin {
 pub(crate) enum AdminCommand {
     /// Show what is running, and any problems
     Status,
-    /// List every target with its state and the reason
+    /// List every target with its address, state, last check and the reason
     Targets,
     /// Read the file again, and serve it if it has no errors
     Reload,

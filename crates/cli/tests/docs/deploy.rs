@@ -43,8 +43,9 @@ fn words(query: &str) -> Vec<String> {
 
 /// Each query names metrics that there are, and labels that one of them has.
 fn check(query: &str, known: &BTreeMap<String, BTreeSet<String>>) {
-    const LANGUAGE: [&str; 17] = [
+    const LANGUAGE: [&str; 18] = [
         "or",
+        "on",
         "unless",
         "offset",
         "sum",

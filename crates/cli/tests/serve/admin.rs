@@ -296,7 +296,11 @@ fn the_command_does_the_same_by_hand() {
         "{text}"
     );
     let targets = run(&["admin", "targets", "--control", &control]);
-    assert_eq!(targets.succeeds().lines().count(), 3);
+    let text = targets.succeeds();
+    assert!(
+        text.lines().count() == 3 && text.contains(origin.addr()) && text.contains("last check"),
+        "{text}"
+    );
     let json = run(&["admin", "targets", "--control", &control, "--output", "json"]);
     let pools: serde_json::Value = serde_json::from_str(json.succeeds()).expect("JSON");
     assert_eq!(pools[0]["targets"][1]["name"], "app-1");

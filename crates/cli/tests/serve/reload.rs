@@ -121,6 +121,53 @@ fn the_program_starts_anew_in_its_own_place() {
     assert!(until(|| !std::path::Path::new(&control).exists()), "the last one ends too");
 }
 
+/// The path by which it was started leads to the new program: a whole path, one from the working folder, and a name that the shell
+/// looked up. So it is for each process after it, and where a supervisor adopts them.
+#[test]
+fn an_upgrade_follows_a_link_that_was_switched() {
+    for (started, is_supervised) in
+        [("$PWD/current", false), ("./current", false), ("current", false), ("./current", true)]
+    {
+        let scratch = Scratch::new("upgrade-link");
+        let (folder, control, link) = (scratch.path(""), scratch.path("control"), scratch.path("current"));
+        let programs = ["v1", "v2"].map(|version| {
+            let own = scratch.path(version);
+            let from = env!("CARGO_BIN_EXE_weir");
+            std::fs::hard_link(from, &own)
+                .or_else(|_| std::fs::copy(from, &own).map(drop))
+                .expect("a program");
+            own
+        });
+        let switch = |to: &str| {
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(to, &link).expect("a link");
+        };
+        switch(&programs[0]);
+        let file = scratch.file("topology.star", answers("one"));
+        let mut command = Command::new("sh");
+        let script =
+            format!("cd {folder} && PATH=$PWD:$PATH && exec {started} serve {file} --control {control}");
+        command.args(["-c", &script]).stdin(std::process::Stdio::null());
+        let _supervisor = is_supervised.then(|| {
+            let path = scratch.path("notify");
+            command.env("NOTIFY_SOCKET", &path);
+            UnixDatagram::bind(&path).expect("a socket")
+        });
+        let mut first = Weir::run(command, Scratch::new("upgrade-link-weir"), 1);
+        for program in [&programs[1], &programs[0]] {
+            switch(program);
+            let ran = run(&["admin", "upgrade", "--control", &control]);
+            let said = ran.succeeds();
+            let process = said.split(' ').nth(1).expect("process N has taken over");
+            let runs = std::fs::read_link(format!("/proc/{process}/exe")).expect("it runs");
+            assert_eq!(runs, std::path::Path::new(program), "{started}: {said}");
+        }
+        assert_eq!(first.ends(), Some(0), "{}", first.err());
+        run(&["admin", "drain", "--control", &control]).succeeds();
+        assert!(until(|| !std::path::Path::new(&control).exists()), "the last one ends too");
+    }
+}
+
 #[test]
 fn an_upgrade_without_a_control_socket_is_refused() {
     let weir = Weir::with(&answers("one"), &[], 1);

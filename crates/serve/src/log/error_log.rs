@@ -34,7 +34,7 @@ enum LogCommand {
 pub(crate) struct ErrorLog {
     clock: Clock,
     out: SyncSender<LogCommand>,
-    /// Report failed requests only.
+    /// Report no targets and names.
     quiet: bool,
     news: Arc<Rate>,
     failures: Arc<Rate>,
@@ -47,7 +47,7 @@ pub(crate) struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// For a process; `quiet`: of failed requests only.
+    /// For a process; `quiet`: without targets and names.
     pub fn start(clock: Clock, quiet: bool) -> io::Result<ErrorLog> {
         let (out, said) = sync_channel(ERROR_LOG_QUEUE);
         let (news, failures) = (Arc::new(Rate::default()), Arc::new(Rate::default()));

@@ -109,7 +109,7 @@ families! {
     QueueRejected Counter Sum "weir_queue_rejected_total" ["node", "reason"] "Requests that did not enter, by reason.";
     Limited Counter Sum "weir_limited_total" ["node"] "Requests that a rate limit rejected.";
 
-    TargetEligible Gauge Least "weir_target_eligible" ["pool", "target"] "Whether health lets the target be picked (1) or not (0).";
+    TargetEligible Gauge Least "weir_target_eligible" ["pool", "target"] "Whether health, and what was set by hand, let the target be picked (1) or not (0).";
     TargetChanged Gauge Most "weir_target_changed_seconds" ["pool", "target"] "When the target last came or went, seconds since 1970; without a value it is as it was at the start.";
     TargetOut Counter Sum "weir_target_out_seconds_total" ["pool", "target", "reason"] "Time during which the target was not eligible, by reason.";
     Ejections Counter Sum "weir_ejections_total" ["pool", "target", "reason"] "Ejections after failures, by reason.";

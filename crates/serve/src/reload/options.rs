@@ -19,7 +19,7 @@ pub struct Options {
     pub loops: Option<usize>,
     /// The name server, instead of the system's.
     pub nameserver: Option<SocketAddr>,
-    /// Do not report targets that go up and down, or names, on standard error; only failed requests.
+    /// Do not report targets that go up and down, or names, on standard error.
     pub quiet: bool,
     /// The run of a verification that this process serves.
     pub paired: Option<Arc<VerifyRun>>,

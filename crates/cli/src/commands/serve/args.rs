@@ -18,8 +18,9 @@ Prints `listening NAME ADDRESS` for each listener once it accepts, then `admin A
 SIGTERM and SIGINT drain and exit with 0; a second one stops weir at once. SIGHUP reads the file again,
 SIGUSR1 reopens the log files, SIGUSR2 starts the program anew in place of this process (with --control).
 
-Standard error reports target state changes (many at once in sums), DNS problems and failed requests (at most
-ten lines per second each); with --quiet only failed requests.")]
+Standard error reports changes of targets (many at once in sums), names that do not resolve, and failed
+requests, at most ten lines a second each; --quiet leaves out the first two. Reloads, upgrades and limits
+are always reported.")]
 pub(crate) struct Serve {
     /// Topology file, or its plan (JSON); `-` is standard input
     #[arg(value_name = "FILE")]

@@ -4,6 +4,7 @@
 mod administered;
 mod args;
 mod file;
+mod program;
 mod successor;
 mod supervised;
 mod upgrade;

@@ -2,6 +2,7 @@
 //! its child systemd kills when the unit is stopped, without the time to drain (`main_pid_alien` in its
 //! `unit_kill_context`). So the program is started by a child that ends at once, and whose child systemd adopts.
 
+use super::program;
 use crate::failure::Failure;
 use rustix::process::{Pid, Signal, kill_process};
 use std::env;
@@ -93,7 +94,7 @@ pub(super) fn is_between() -> Result<bool, Failure> {
         return Ok(false);
     }
     let start = || {
-        let mut program = Command::new(env::current_exe()?);
+        let mut program = Command::new(program::path()?);
         let held = io::stdin().as_fd().try_clone_to_owned()?;
         let started =
             program.args(env::args_os().skip(1)).env(BETWEEN, std::process::id().to_string()).spawn()?;

@@ -1,7 +1,8 @@
 //! A new binary in the place of this one (`docs/spec/operating.md#supervision`): on SIGUSR2 or `weir admin upgrade` the
-//! program at this process's path starts as its child, in the same control group, and takes over with `--replace`.
+//! program at the path by which this process was started starts as its child, in the same control group, and takes over with `--replace`.
 
 use super::Serve;
+use super::program;
 use super::successor::Successor;
 use std::env;
 use std::ffi::OsString;
@@ -25,7 +26,7 @@ const OWN_VARIABLES: [&str; 4] = ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", 
 /// Starts the program anew.
 #[derive(Debug)]
 pub(super) struct Upgrade {
-    /// Where the program was when this process started: by now another may be there.
+    /// The path by which this process was started: by now another program may be there.
     program: io::Result<PathBuf>,
     arguments: Vec<OsString>,
     is_possible: Result<(), CannotUpgrade>,
@@ -75,7 +76,7 @@ impl Upgrade {
             () if args.file.as_os_str() == "-" => Err(CannotUpgrade::NoFile),
             () => Ok(()),
         };
-        Upgrade { program: env::current_exe(), arguments, is_possible, running: Mutex::default() }
+        Upgrade { program: program::path(), arguments, is_possible, running: Mutex::default() }
     }
 
     /// Starts the new process and waits until it accepts; then this one drains. Whatever fails, this one goes on.

@@ -215,15 +215,20 @@ fn take(limits: &Limits, wire: &mut Wire, seek: &mut Seek) -> Result<Option<Box<
 }
 
 /// Whether a connection that may use HTTP/2 begins with neither its preface nor a request: three words, the last of
-/// which is not an HTTP version. A client that could make sense of a status would not have sent it (RFC 9113 §3.4).
+/// which is not an HTTP version, nor the beginning of one. A client that could make sense of a status would not have sent it
+/// (RFC 9113 §3.4).
 fn is_no_http(conn: &Conn) -> bool {
     let wire = conn.wire.borrow();
-    let line = wire.input().split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
+    let mut lines = wire.input().split(|b| matches!(b, b'\r' | b'\n'));
+    let line = lines.next().unwrap_or_default();
+    let is_whole = lines.next().is_some();
     let mut words = line.split(|b| *b == b' ');
     let version = words.nth(2);
     conn.session.listener.http.versions.contains(&HttpVersion::H2)
         && words.next().is_none()
-        && version.is_some_and(|word| !word.is_empty() && !word.starts_with(b"HTTP"))
+        && version.is_some_and(|word| {
+            !word.starts_with(b"HTTP") && (is_whole && !word.is_empty() || !b"HTTP".starts_with(word))
+        })
 }
 /// The beginning of a TLS client's bytes, and what it understands on a cleartext port: a fatal alert,
 /// handshake_failure.

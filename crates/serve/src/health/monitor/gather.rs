@@ -6,7 +6,7 @@ use crate::metrics::families::Id as Of;
 use crate::metrics::{CheckResult, Metrics, Samples, TargetHealth};
 use std::collections::BTreeMap;
 use weir_policy::TargetId;
-use weir_policy::eligibility::Transition;
+use weir_policy::eligibility::{Reason, Transition};
 use weir_policy::health::Health;
 
 /// The counters of the targets of a balancer.
@@ -14,14 +14,21 @@ pub(super) fn counts(pool: &str, targets: &[String], metrics: &Metrics) -> Vec<T
     targets.iter().map(|target| metrics.health(pool, target)).collect()
 }
 
-/// A target's health has changed.
-pub(super) fn changed(counts: &[TargetHealth], one: &Transition, now_ns: u64) {
+/// A target's health has changed. What is set by hand, or taken back, ends the time for the reason before: a drain is no fault.
+pub(super) fn changed(counts: &[TargetHealth], health: &Health, one: &Transition, now_ns: u64) {
     let Some(target) = counts.get(one.target.index()) else { return };
     let reason = one.reason.name();
     if one.reason.is_ejection() {
         target.ejected(reason);
     }
-    target.is(one.is_eligible, reason, now_ns);
+    let is_by_hand = matches!(one.reason, Reason::AdminUp | Reason::AdminDrain | Reason::AdminDown);
+    match health.against(one.target).next().filter(|_| is_by_hand && !one.is_eligible) {
+        Some(left) => {
+            target.is(true, reason, now_ns);
+            target.is(false, left.name(), now_ns);
+        }
+        None => target.is(one.is_eligible, reason, now_ns),
+    }
 }
 
 /// Targets that are out from the start, or too many at once to be reported one by one, have this reason.
@@ -96,5 +103,38 @@ impl TargetHealth {
             let [pool, target] = of();
             out.add(Of::HealthChecks, [pool, target, result.into()], count);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::rc::Rc;
+    use weir_policy::eligibility::Admin;
+    use weir_policy::health::HealthConfig;
+    use weir_stats::Key;
+
+    /// What was down before a drain, and is after it, is so for that reason again.
+    #[test]
+    fn the_time_of_a_drain_is_its_own() {
+        let mut health = Health::new(HealthConfig::default(), &[1.0], 0, Key::new(1));
+        let counts = [TargetHealth::new("apps".into(), "a".into(), Rc::default())];
+        let target = TargetId(0);
+        let note = |health: &mut Health, now_ns| {
+            let all: Vec<Transition> = health.take_transitions().collect();
+            all.iter().for_each(|one| changed(&counts, health, one, now_ns));
+        };
+        health.set_resolved(10, target, false);
+        note(&mut health, 10);
+        health.set_admin(20, target, Admin::Drain);
+        note(&mut health, 20);
+        assert_eq!(counts[0].out_now(25), Some(("admin_drain", 5)));
+        health.set_admin(50, target, Admin::Up);
+        note(&mut health, 50);
+        assert_eq!(counts[0].out_now(55), Some(("unresolved", 5)));
+        health.set_resolved(60, target, true);
+        note(&mut health, 60);
+        assert_eq!(counts[0].out_now(70), None);
+        assert_eq!(counts[0].counts.each_out(), [("admin_drain", 30), ("unresolved", 20)]);
     }
 }

@@ -29,6 +29,7 @@ use std::task::{Poll, Waker};
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
 use weir_plan::{Lb, Spec, label};
+use weir_policy::eligibility::Transition;
 use weir_policy::health::{Health, HealthRecord};
 use weir_policy::snapshot::Snapshot;
 use weir_policy::{Outcome, TargetId};
@@ -520,8 +521,9 @@ impl Monitored {
         }
         self.told.version = version;
         let mut reasons = BTreeMap::new();
-        for one in self.health.take_transitions() {
-            gather::changed(&self.counts, &one, now_ns);
+        let transitions: Vec<Transition> = self.health.take_transitions().collect();
+        for one in transitions {
+            gather::changed(&self.counts, &self.health, &one, now_ns);
             if one.was_eligible != one.is_eligible {
                 reasons.insert(one.target, one.reason);
             }
