@@ -91,3 +91,38 @@ fn a_server_is_one_whoever_asks() {
     let beyond = requests("one") as f64 - 0.8 * found.requests.selected as f64;
     assert!(beyond < 0.33 * 0.2 * found.requests.selected as f64, "{beyond} of {}", requests("two"));
 }
+
+/// Servers of eight cores, of which half take twice as long: whatever has more of a say, load or latency, requests wait
+/// hardly longer than the work of the fast ones. A latency that grew with each request in flight, as that of one core
+/// does, would hold eight at work for eight in line.
+#[test]
+fn latency_is_that_of_requests_that_met_as_many() {
+    let mean_ms = |q_rif: &str| {
+        let source = format!(
+            "base = 20 * ms\n\
+             apps = pool(100, lambda i: concurrent(dist.lognormal(base if i % 2 else 2 * base, 1.0), cores = 8))\n\
+             scenario(\"x\", lb.prequal(apps, q_rif = {q_rif}), traffic.poisson(every = base / (100 * 8 * 0.75 * 0.75)), requests = 30000)\n"
+        );
+        mean(&results(&source)[0])
+    };
+    for (q_rif, most) in [("0.0", 30.0), ("0.84", 36.0), ("1.0", 50.0)] {
+        let (low, high) = mean_ms(q_rif);
+        assert!(high < most, "q_rif {q_rif}: {low} to {high} ms, at most {most}");
+    }
+}
+
+/// Equal targets get equal shares, idle or busy.
+#[test]
+fn equal_targets_get_equal_shares() {
+    for rate in [100, 500] {
+        let found = results(&format!(
+            "scenario(\"x\", lb.prequal([delay(5 * ms, server(\"a\")), delay(5 * ms, server(\"b\")), delay(5 * ms, server(\"c\"))]), traffic.poisson(rate = {rate}), requests = 4000)\n"
+        ))
+        .remove(0);
+        let servers: Vec<_> = found.nodes.iter().filter(|n| n.kind == "server").collect();
+        assert_eq!(servers.len(), 3);
+        let all = found.requests.selected as f64;
+        let shares: Vec<f64> = servers.iter().map(|n| n.requests as f64 / all).collect();
+        assert!(shares.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.02), "{rate}: {shares:?}");
+    }
+}

@@ -16,6 +16,7 @@ use weir_policy::config::{
     RoundRobinArgs, Start, Ties,
 };
 use weir_policy::health::HealthConfig;
+use weir_policy::prequal::Reading;
 use weir_policy::upstream::UpstreamConfig;
 use weir_policy::{Ask, Balancer, PickOutcome, TargetId, Ticket, Upstream};
 use weir_stats::Key;
@@ -39,7 +40,7 @@ struct Nothing(u32);
 impl Decide for Nothing {
     #[inline]
     fn pick(&mut self, _: Key, at_ns: u64) -> Ticket {
-        Ticket { target: TargetId(self.0), probe: false, at_ns }
+        Ticket { target: TargetId(self.0), probe: false, met: 0, at_ns }
     }
     #[inline]
     fn done(&mut self, _: u64, ticket: Ticket) {
@@ -58,7 +59,7 @@ impl Decide for Bare {
     fn pick(&mut self, draw: Key, now_ns: u64) -> Ticket {
         let target =
             if self.measures { self.lb.ask(&Ask::new(draw, now_ns)) } else { self.lb.pick(draw, &[]) };
-        Ticket { target: target.unwrap_or(TargetId(0)), probe: false, at_ns: now_ns }
+        Ticket { target: target.unwrap_or(TargetId(0)), probe: false, met: 0, at_ns: now_ns }
     }
     #[inline]
     fn done(&mut self, now_ns: u64, ticket: Ticket) {
@@ -96,8 +97,10 @@ impl<D: Decide> Probed<D> {
     /// With a few answers in the pool.
     fn new(mut lb: D, of: fn(&mut D) -> &mut Balancer, n: usize) -> Probed<D> {
         if let Some(prequal) = of(&mut lb).prequal() {
-            (0..n.min(16) as u32)
-                .for_each(|t| prequal.probed(0, Key::new(1), TargetId(t), t % 5, 1000 * u64::from(t % 7)));
+            for t in 0..n.min(16) as u32 {
+                let reading = Reading { in_flight: t % 5, latency_ns: 1000 * u64::from(t % 7) };
+                prequal.probed(0, Key::new(1), TargetId(t), reading);
+            }
         }
         Probed { lb, of, in_flight: vec![0; n], out: Vec::with_capacity(8) }
     }
@@ -108,7 +111,9 @@ impl<D: Decide> Decide for Probed<D> {
         if let Some(prequal) = (self.of)(&mut self.lb).prequal() {
             prequal.to_probe(draw.nth(1), &mut self.out);
             for &t in &self.out {
-                prequal.probed(now_ns, draw, t, self.in_flight[t.index()], u64::from(t.0) * 1000);
+                let in_flight = self.in_flight[t.index()];
+                let reading = Reading { in_flight, latency_ns: u64::from(t.0) * 1000 };
+                prequal.probed(now_ns, draw, t, reading);
             }
         }
         let ticket = self.lb.pick(draw, now_ns);

@@ -142,7 +142,7 @@ impl Decide for Naive {
         self.in_flight[target] += 1;
         self.total += 1;
         self.next = (target + 1) % self.weights.len();
-        Ticket { target: TargetId(target as u32), probe: false, at_ns: now_ns }
+        Ticket { target: TargetId(target as u32), probe: false, met: 0, at_ns: now_ns }
     }
 
     fn done(&mut self, now_ns: u64, ticket: Ticket) {

@@ -1,7 +1,7 @@
 //! The operations on an [`Upstream`], as data. A verification records them in the proxy and applies them again later:
 //! the picks are the same, since nothing but these operations and the configuration decides them.
 
-use crate::balance::prequal::Busy;
+use crate::balance::prequal::Reading;
 use crate::health::snapshot::Snapshot;
 use crate::{Ask, Outcome, PickOutcome, TargetId, Ticket, Upstream};
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ pub enum Operation {
         now_ns: u64,
         /// The key of its draws.
         draw: u64,
-        /// The probed targets: in flight, and the time of a request alone, ns.
+        /// The probed targets: requests in flight, and a latency, ns.
         busy: Vec<(TargetId, u32, u64)>,
     },
     /// Targets are being probed, and answer later.
@@ -106,7 +106,7 @@ pub enum Operation {
         draw: u64,
         /// The target.
         target: TargetId,
-        /// In flight there, and the time of a request alone, ns.
+        /// Requests in flight there, and a latency, ns.
         busy: (u32, u64),
     },
     /// The health of the targets has changed.
@@ -174,9 +174,9 @@ impl Upstream {
             Operation::Probed { now_ns, draw, busy } => {
                 let answer = |target| {
                     let of = busy.iter().find(|(other, ..)| *other == target);
-                    of.map_or(Busy::default(), |(_, in_flight, alone_ns)| Busy {
-                        in_flight: *in_flight,
-                        alone_ns: *alone_ns,
+                    of.map_or(Reading::default(), |&(_, in_flight, latency_ns)| Reading {
+                        in_flight,
+                        latency_ns,
                     })
                 };
                 if let Some(prequal) = self.balancer().prequal() {
@@ -188,16 +188,10 @@ impl Upstream {
                     prequal.whom(Key::from_bits(*draw), &mut Vec::new());
                 }
             }
-            Operation::Answered { now_ns, draw, target, busy: (in_flight, alone_ns) } => {
-                let busy = Busy { in_flight: *in_flight, alone_ns: *alone_ns };
+            Operation::Answered { now_ns, draw, target, busy: (in_flight, latency_ns) } => {
+                let reading = Reading { in_flight: *in_flight, latency_ns: *latency_ns };
                 if let Some(prequal) = self.balancer().prequal() {
-                    prequal.probed(
-                        *now_ns,
-                        Key::from_bits(*draw),
-                        *target,
-                        busy.in_flight,
-                        busy.latency_ns(),
-                    );
+                    prequal.probed(*now_ns, Key::from_bits(*draw), *target, reading);
                 }
             }
             Operation::Follow { now_ns, health } => self.follow(*now_ns, health),

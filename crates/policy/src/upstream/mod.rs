@@ -48,8 +48,16 @@ pub struct Ticket {
     pub target: TargetId,
     /// Whether it is the trial of a target on probation.
     pub probe: bool,
+    /// How many requests it met at a target that `lb.prequal` probes; set by what sends it there.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub met: u16,
     /// When it was picked.
     pub at_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(met: &u16) -> bool {
+    *met == 0
 }
 
 /// The answer to a pick.

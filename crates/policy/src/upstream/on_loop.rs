@@ -81,7 +81,9 @@ impl<'a> OnLoop<'a> {
         let own = self.own();
         if own.plain && ask.sticky.is_none() {
             return match own.balancer.ask(ask) {
-                Some(target) => PickOutcome::Target(Ticket { target, probe: false, at_ns: ask.now_ns }),
+                Some(target) => {
+                    PickOutcome::Target(Ticket { target, probe: false, met: 0, at_ns: ask.now_ns })
+                }
                 None => PickOutcome::Empty,
             };
         }
@@ -217,7 +219,7 @@ impl Upstream {
                 self.full.set(target.0, true);
             }
         }
-        Ticket { target, probe, at_ns: ask.now_ns }
+        Ticket { target, probe, met: 0, at_ns: ask.now_ns }
     }
 
     fn heard(&mut self, now_ns: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) {

@@ -80,7 +80,7 @@ mod tests {
         for target in [2, 2, 0, 0, 1, 1, 1, 1] {
             upstream.done(
                 12,
-                crate::upstream::Ticket { target: TargetId(target), probe: false, at_ns: 1 },
+                crate::upstream::Ticket { target: TargetId(target), probe: false, met: 0, at_ns: 1 },
                 None,
                 None,
             );
@@ -96,7 +96,7 @@ mod tests {
         let ewma = |decay_ns| Balance::PeakEwma(PeakEwmaArgs { decay_ns, default_rtt_ns: 1_000_000 });
         let mut upstream =
             Upstream::new(&ewma(10), UpstreamConfig::default(), &[1.0; 3], &NAMES, 0, Key::new(1));
-        let ticket = |target| crate::upstream::Ticket { target, probe: false, at_ns: 0 };
+        let ticket = |target| crate::upstream::Ticket { target, probe: false, met: 0, at_ns: 0 };
         for target in [0, 1] {
             upstream.balancer().take(TargetId(target));
             upstream.done(50_000_000, ticket(TargetId(target)), None, None);

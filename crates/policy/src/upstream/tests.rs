@@ -345,7 +345,7 @@ fn every_policy_agrees_with_a_filter() {
             let mut up = Upstream::new(&config, around, &weights, &NAMES, 0, draw);
             for &target in &over {
                 up.balancer().take(target);
-                let ticket = Ticket { target, probe: false, at_ns: 0 };
+                let ticket = Ticket { target, probe: false, met: 0, at_ns: 0 };
                 up.done(0, ticket, Some(Kind::ConnectFailed), None);
             }
             full.iter().for_each(|&t| up.set_full(t, true));
@@ -600,7 +600,7 @@ fn loops_share_health_and_limits_and_keep_their_own_cursors() {
     assert_eq!((picks(&mut up, 1).target, picks(&mut up, 0).target), (TargetId(0), TargetId(1)));
     assert_eq!(up.on(2).pick(&ask(0, 0)), PickOutcome::Full);
     assert_eq!((up.in_flight(TargetId(0)), up.in_flight(TargetId(1))), (Some(1), Some(1)));
-    up.on(1).done(0, Ticket { target: TargetId(0), probe: false, at_ns: 0 }, None, None);
+    up.on(1).done(0, Ticket { target: TargetId(0), probe: false, met: 0, at_ns: 0 }, None, None);
     assert_eq!(picks(&mut up, 2).target, TargetId(0));
 
     let mut up = on_loops(UpstreamConfig { pass_over_ns: S, ..UpstreamConfig::default() });

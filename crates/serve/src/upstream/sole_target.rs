@@ -27,7 +27,7 @@ impl Server {
     pub fn counted(&self, ex: &Exchange, ctx: &RequestContext) -> Option<TargetHold> {
         let alone = self.alone.get().filter(|_| ctx.abort.is_empty())?;
         alone.counts.begins(TargetId(0));
-        let ticket = Ticket { target: TargetId(0), probe: false, at_ns: ex.core.recent() };
+        let ticket = Ticket { target: TargetId(0), probe: false, met: 0, at_ns: ex.core.recent() };
         Some(TargetHold::new(alone.clone(), BalancerId(self.id), ticket, None, None))
     }
 }

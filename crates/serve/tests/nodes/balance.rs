@@ -181,7 +181,7 @@ pub fn prequal_forgets_who_was_cancelled() {
             until(|| origins[0].busy() == 0);
         }
         let to_first = (0..60).filter(|_| get(&served.addr, "/").body == "0").count();
-        assert!(to_first > 30, "{scope}: the first of equals, {to_first} times");
+        assert!(to_first > 12, "{scope}: one of two equals, {to_first} of 60 times");
     }
 }
 

@@ -72,7 +72,7 @@ impl Engine<'_> {
     }
 
     /// Sends a request to a target, from the step of its balancer.
-    fn send_to(&mut self, slot: SlotId, index: u32, ticket: Ticket) {
+    fn send_to(&mut self, slot: SlotId, index: u32, mut ticket: Ticket) {
         let (exclude, own) = (self.core.state(slot).exclude(), self.features.hops.tag(slot, index));
         if exclude != Exclude::None {
             let list = self.features.branches.tried_of(slot);
@@ -83,7 +83,7 @@ impl Engine<'_> {
         let to = targets.get(self.core.code(), ticket.target.0);
         if let Some(busy) = self.features.guards.busy.get_mut(self.core.code().ends.server(to.member).index())
         {
-            busy.entered();
+            ticket.met = busy.entered();
         }
         self.step_to(slot, to, ticket);
         if self.features.work_left.is_kept() {
@@ -100,7 +100,7 @@ impl Engine<'_> {
         self.core.states_mut().set_frame(
             slot,
             depth,
-            [at as u32, (at >> 32) as u32, u32::from(ticket.probe)],
+            [at as u32, (at >> 32) as u32, u32::from(ticket.met) << 1 | u32::from(ticket.probe)],
         );
         self.core.states_mut().set_frame(slot, depth + 1, [back, member.0, ticket.target.0]);
         self.leave_at(slot, to.pc, to.member, depth + 2);
@@ -122,7 +122,7 @@ impl Engine<'_> {
             return;
         };
         let to = self.core.code().guards.spares[member.index_from(spares)];
-        self.step_to(slot, to, Ticket { target: SPARE, probe: false, at_ns: now_ns });
+        self.step_to(slot, to, Ticket { target: SPARE, probe: false, met: 0, at_ns: now_ns });
     }
 
     /// All targets are full; true: it is refused.
@@ -253,7 +253,7 @@ impl Engine<'_> {
             upstream.done(now_ns, ticket, outcome, status)
         };
         let watches = self.core.code().guards.sites[guard.site as usize].watches;
-        self.features.guards.left_target(self.core.code(), targets, &ticket, now_ns);
+        self.features.guards.left_target(self.core.code(), targets, &ticket, now_ns, outcome);
         if let Release::After(ns) = release {
             self.hold(index, target, now_ns, ns, ordinal);
         }
@@ -268,9 +268,9 @@ impl Engine<'_> {
     pub(crate) fn ticket(&self, slot: SlotId, depth: usize) -> (TargetId, Ticket) {
         let [_, _, target] = self.core.states().frame(slot, depth - 1);
         let target = TargetId(target);
-        let [low, high, probe] = self.core.states().frame(slot, depth - 2);
+        let [low, high, rest] = self.core.states().frame(slot, depth - 2);
         let at_ns = u64::from(high) << 32 | u64::from(low);
-        (target, Ticket { target, probe: probe != 0, at_ns })
+        (target, Ticket { target, probe: rest & 1 != 0, met: (rest >> 1) as u16, at_ns })
     }
 
     /// A request that a balancer sent on is cut off.
@@ -281,7 +281,7 @@ impl Engine<'_> {
         let Some((guard, on)) = self.features.guards.on_loop(index) else { return };
         let (targets, watches) = (guard.targets, self.core.code().guards.sites[guard.site as usize].watches);
         guard.upstream.on(on).cancelled(now_ns, ticket);
-        self.features.guards.left_target(self.core.code(), targets, &ticket, now_ns);
+        self.features.guards.left_target(self.core.code(), targets, &ticket, now_ns, Some(Kind::Cancelled));
         if watches {
             self.watch(index, now_ns);
         }

@@ -16,6 +16,7 @@ use crate::state::probes::Probe;
 use crate::state::request_state::CHECK;
 use crate::state::scopes::{CHECKED, Limit};
 use weir_model::draws::purpose;
+use weir_policy::prequal::Busy;
 
 impl Engine<'_> {
     /// Probes how busy targets are; the balancer gets the answers now, or as they arrive.
@@ -31,8 +32,9 @@ impl Engine<'_> {
         let costs = code.guards.sites[*site as usize].probe_cost_ns > 0;
         let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
         if !costs && !code.guards.probe_ways.take_time(list) {
-            return prequal
-                .probe(now_ns, draw, |t| busy[code.ends.server(targets.get(code, t.0).member).index()]);
+            return prequal.probe(now_ns, draw, |t| {
+                busy[code.ends.server(targets.get(code, t.0).member).index()].reading()
+            });
         }
         let mut whom = std::mem::take(&mut self.features.probes.whom);
         prequal.whom(draw, &mut whom);
@@ -89,7 +91,7 @@ impl Engine<'_> {
     /// A probe reads how busy its target is now.
     pub(crate) fn probe_looks(&mut self, probe: u32) {
         let probe = &mut self.features.probes.of[probe as usize];
-        probe.found = self.features.guards.busy.get(probe.member.index()).copied();
+        probe.found = self.features.guards.busy.get(probe.member.index()).map(Busy::reading);
     }
 
     /// A probe has ended, with an answer or without.
@@ -97,7 +99,7 @@ impl Engine<'_> {
         let Probe { index, on, target, key, found, .. } = self.features.probes.remove(probe);
         let Some(guard) = self.features.guards.get(index) else { return };
         if let (Some(found), Some(prequal)) = (found, guard.upstream.on(on).balancer().prequal()) {
-            prequal.probed(now_ns, key, target, found.in_flight, found.latency_ns());
+            prequal.probed(now_ns, key, target, found);
         }
     }
 

@@ -10,8 +10,9 @@ use crate::code::{MemberId, SlotId};
 use crate::state::hops::tag;
 use weir_model::queue::Line;
 use weir_policy::config::Exclude;
+use weir_policy::prequal::Busy;
 use weir_policy::sticky::Simulated;
-use weir_policy::{Ask, Kind, PickOutcome, Release, TargetId, Ticket, Upstream};
+use weir_policy::{Ask, Kind, Outcome, PickOutcome, Release, TargetId, Ticket, Upstream};
 use weir_stats::Key;
 
 /// A balancer in virtual time, for all loops that use it: only the policy's state and the targets that it passes over
@@ -130,14 +131,14 @@ impl Reference<'_> {
             self.branches.note_open(slot, own, ticket.target);
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target.0);
-        if let Some(busy) = self.busy.get_mut(self.code.ends.server(to.member).index()) {
-            busy.entered();
-        }
+        let busy = self.busy.get_mut(self.code.ends.server(to.member).index());
+        let met = busy.map_or(0, Busy::entered);
         let frame = Frame {
             stage: branch.stage,
             member: branch.member,
             index: ticket.target.0,
             probe: ticket.probe,
+            met,
             at_ns: self.now_ns,
             on: self.on(self.balancers[index as usize].lb, slot),
         };
@@ -228,8 +229,8 @@ impl Reference<'_> {
                 outcome.filter(|_| !relayed),
             );
         }
-        let ticket = Ticket { target: TargetId(frame.index), probe: frame.probe, at_ns: frame.at_ns };
-        self.left_target(index, &ticket);
+        let ticket = frame.ticket();
+        self.left_target(index, &ticket, outcome);
         if let (Some(key), Some(cookies)) = (key, &self.balancers[index as usize].sticky) {
             cookies.answered(&mut self.jar, key, TargetId(frame.index), outcome);
         }
@@ -260,8 +261,8 @@ impl Reference<'_> {
             return;
         }
         let (index, on) = (self.instance(lb, member), frame.on);
-        let ticket = Ticket { target: TargetId(frame.index), probe: frame.probe, at_ns: frame.at_ns };
-        self.left_target(index, &ticket);
+        let ticket = frame.ticket();
+        self.left_target(index, &ticket, Some(Kind::Cancelled));
         self.balancers[index as usize].upstream.on(on).cancelled(self.now_ns, ticket);
         if self.tables.lbs[lb as usize].watches {
             self.watch(index);
@@ -271,12 +272,16 @@ impl Reference<'_> {
         }
     }
 
-    fn left_target(&mut self, index: u32, ticket: &Ticket) {
+    fn left_target(&mut self, index: u32, ticket: &Ticket, outcome: Outcome) {
         if self.busy.is_empty() {
             return;
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target.0);
-        self.busy[self.code.ends.server(to.member).index()].left(self.now_ns - ticket.at_ns);
+        self.busy[self.code.ends.server(to.member).index()].left(
+            ticket.met,
+            self.now_ns - ticket.at_ns,
+            outcome,
+        );
     }
 
     /// Schedules the next examination of a balancer for when its health, or the targets it passes over, change by

@@ -53,14 +53,14 @@ impl Reference<'_> {
 
     fn probe_looks(&mut self, probe: u32) {
         let probe = &mut self.probes.of[probe as usize];
-        probe.found = Some(self.busy[probe.member.index()]);
+        probe.found = Some(self.busy[probe.member.index()].reading());
     }
 
     fn probe_ends(&mut self, probe: u32) {
         let Probe { index, on, target, key, found, .. } = self.probes.remove(probe);
         let upstream = self.balancers[index as usize].upstream.on(on);
         if let (Some(found), Some(prequal)) = (found, upstream.balancer().prequal()) {
-            prequal.probed(self.now_ns, key, target, found.in_flight, found.latency_ns());
+            prequal.probed(self.now_ns, key, target, found);
         }
     }
 

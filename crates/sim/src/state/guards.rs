@@ -6,7 +6,7 @@ use weir_model::queue::Line;
 use weir_policy::least_work::LeastWork;
 use weir_policy::prequal::Busy;
 use weir_policy::sticky::Simulated;
-use weir_policy::{TargetId, Ticket, Upstream};
+use weir_policy::{Outcome, TargetId, Ticket, Upstream};
 use weir_stats::Key;
 
 /// A guarded balancer in virtual time, for all loops that use it: only the policy's state and the targets that it
@@ -139,10 +139,17 @@ impl Guards {
     }
 
     /// A request leaves a target.
-    pub fn left_target(&mut self, code: &Code, targets: Targets, ticket: &Ticket, now_ns: u64) {
+    pub fn left_target(
+        &mut self,
+        code: &Code,
+        targets: Targets,
+        ticket: &Ticket,
+        now_ns: u64,
+        outcome: Outcome,
+    ) {
         if !self.busy.is_empty() {
             let to = targets.get(code, ticket.target.0);
-            self.busy[code.ends.server(to.member).index()].left(now_ns - ticket.at_ns);
+            self.busy[code.ends.server(to.member).index()].left(ticket.met, now_ns - ticket.at_ns, outcome);
         }
     }
 }

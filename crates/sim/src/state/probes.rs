@@ -4,7 +4,7 @@ use crate::code::MemberId;
 use crate::code::order::REQUEST_BITS;
 use crate::state::guards::Guards;
 use weir_policy::TargetId;
-use weir_policy::prequal::Busy;
+use weir_policy::prequal::Reading;
 use weir_stats::Key;
 
 /// The number of probes in the order of events: after all requests and health checks, in the order in which they are
@@ -30,7 +30,7 @@ pub(crate) struct Probe {
     /// How long its way back takes, ns.
     pub back_ns: u64,
     /// What it read.
-    pub found: Option<Busy>,
+    pub found: Option<Reading>,
 }
 
 /// All probes in flight.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Kind;
-use crate::balance::prequal::Busy;
+use crate::balance::prequal::Reading;
 use crate::config::{
     LeastConnArgs, MaglevArgs, P2cArgs, PeakEwmaArgs, PrequalArgs, RingHashArgs, RoundRobinArgs, Start, Ties,
 };
@@ -262,8 +262,8 @@ fn failing_fast_draws_no_traffic_where_time_is_measured() {
             let (now, draw) = (i * 1_000_000, Key::new(31).with(i));
             if let Some(prequal) = lb.prequal() {
                 // Each says that it has nothing to do and takes as long as it was seen to.
-                let alone = |t| if t == TargetId(3) { 0 } else { 10_000_000 };
-                prequal.probe(now, draw, |t| Busy { in_flight: 0, alone_ns: alone(t) });
+                let latency = |t| if t == TargetId(3) { 0 } else { 10_000_000 };
+                prequal.probe(now, draw, |t| Reading { in_flight: 0, latency_ns: latency(t) });
             }
             let t = lb.ask(&Ask::new(draw, now)).unwrap();
             seen[t.index()] += 1;

@@ -1,48 +1,71 @@
-//! How busy a target of `lb.prequal` is: what a probe of it is answered.
+//! How busy a target of `lb.prequal` is: what a probe of it finds, as seen by the sender of all of its requests.
 
-/// How busy a target is: what it would report of itself, as seen by the sender of all of its requests.
+use super::latencies::Latencies;
+use crate::Outcome;
+
+/// What a probe finds at a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Busy {
+pub struct Reading {
     /// Requests in flight there.
     pub in_flight: u32,
-    /// How long one answer takes while nothing else is there, ns, smoothed; 0: nothing came back yet.
-    pub alone_ns: u64,
+    /// How long requests took that met about as many, ns; 0: none has been answered yet.
+    pub latency_ns: u64,
+}
+
+/// The account of a target that its probes read.
+#[derive(Clone, Debug, Default)]
+pub struct Busy {
+    in_flight: u32,
+    latencies: Latencies,
 }
 
 impl Busy {
-    /// A request goes there.
-    pub fn entered(&mut self) {
+    /// A request goes there; returns how many it meets ([`crate::Ticket::met`]).
+    pub fn entered(&mut self) -> u16 {
+        let met = met(self.in_flight);
         self.in_flight += 1;
+        met
     }
 
-    /// A request has left after this time, however it ended.
-    pub fn left(&mut self, took_ns: u64) {
+    /// A request that had met that many has left after this time.
+    pub fn left(&mut self, met: u16, took_ns: u64, outcome: Outcome) {
         self.in_flight -= 1;
-        // By how many were there, so that it says what one costs: a target that was full once is not slow for ever.
-        let alone_ns = took_ns / (u64::from(self.in_flight) + 1);
-        let seen = &mut self.alone_ns;
-        *seen = if *seen == 0 { alone_ns } else { *seen - *seen / 8 + alone_ns / 8 };
+        self.latencies.ended(met, took_ns, outcome);
     }
 
-    /// How long one more request would take, ns.
-    pub fn latency_ns(&self) -> u64 {
-        self.alone_ns.saturating_mul(u64::from(self.in_flight) + 1)
+    /// This number of requests will not be reported any more.
+    pub fn forget(&mut self, requests: u32) {
+        self.in_flight -= requests;
     }
+
+    /// What a probe finds now.
+    pub fn reading(&self) -> Reading {
+        let in_flight = self.in_flight;
+        Reading { in_flight, latency_ns: self.latencies.median_ns(met(in_flight)) }
+    }
+}
+
+/// The number that a request meets where so many are in flight: more are as many.
+fn met(in_flight: u32) -> u16 {
+    in_flight.try_into().unwrap_or(u16::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Kind;
 
     #[test]
-    fn how_busy_a_target_is_says_what_one_request_costs() {
+    fn a_probe_finds_what_requests_took_that_met_as_many() {
         let mut busy = Busy::default();
-        assert_eq!(busy.latency_ns(), 0);
-        (0..4).for_each(|_| busy.entered());
-        busy.left(400);
-        assert_eq!(busy, Busy { in_flight: 3, alone_ns: 100 });
-        assert_eq!(busy.latency_ns(), 400);
-        (0..3).for_each(|_| busy.left(900));
-        assert_eq!((busy.in_flight, busy.latency_ns()), (0, 100 - 12 + 37 - 15 + 56 - 20 + 112));
+        assert_eq!(busy.reading(), Reading::default());
+        assert_eq!([(); 4].map(|()| busy.entered()), [0, 1, 2, 3]);
+        busy.left(3, 400, None);
+        busy.left(0, 5, Some(Kind::Status5xx));
+        busy.left(2, 9, Some(Kind::Cancelled));
+        assert_eq!(busy.reading(), Reading { in_flight: 1, latency_ns: 400 });
+        busy.left(1, 100, None);
+        assert_eq!(busy.reading(), Reading { in_flight: 0, latency_ns: 250 });
+        assert_eq!((met(7), met(1 << 20)), (7, u16::MAX));
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{Kind, Outcome, TargetId};
 
-/// More errors in a row than this are as bad as this many: what a target says of its latency ([`super::Busy`]) is smoothed
-/// over eight answers, and twice as many correct it.
+/// More errors in a row than this are as bad as this many, so that a target that failed for long is believed soon after it
+/// answers again.
 const MOST: u8 = 16;
 
 /// What speaks against one target.

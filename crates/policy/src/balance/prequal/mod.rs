@@ -2,21 +2,21 @@
 //!
 //! - Idea: what a target says of itself is better than what one balancer sees. Each request has a few random targets probed,
 //!   and is itself decided by answers that are there already, kept in a small pool.
-//! - Signal: each target's own requests in flight (RIF) and its estimate of latency at that RIF. State: a pool of at most
-//!   `pool` answers, the last 128 RIFs seen.
+//! - Signal: each target's own requests in flight (RIF), and the median latency of its latest answers to requests that met
+//!   about as many there (`latencies.rs`). State: a pool of at most `pool` answers, the last 128 RIFs seen.
 //! - Cost of a decision: O(pool), and `probes` probes.
 //! - Formula: θ = the `q_rif` quantile of recent RIFs; hot if RIF > θ. Least latency / weight among the cold; if all are hot
-//!   the least (RIF + 1) / weight. An answer is used b = max(1, (1 + delta) / ((1 − pool/n)·probes − remove)) times (rounded at
+//!   the least (RIF + 1) / weight; one of several equal ones at random. An answer is used b = max(1, (1 + delta) / ((1 − pool/n)·probes − remove)) times (rounded at
 //!   random), adds 1 to its RIF each time, and is dropped after `age`. Per request `remove` answers go, the oldest and the worst
 //!   in turn. With fewer than two usable answers: at random by weight.
-//! - Errors: a target that fails at once looks empty and fast ("sinkholing"). So an error drops the target's answer, and
-//!   those that follow are not used until as many successes as errors have come back (16 at most: so many correct the
-//!   estimate that errors have lowered). Until then a request picks it if a draw of one among n falls on it, unless its
+//! - Errors: a target that fails at once looks empty ("sinkholing"). So an error drops the target's answer, and those that
+//!   follow are not used until as many successes as errors have come back (16 at most). Until then a request picks it if a draw of one among n falls on it, unless its
 //!   answer is hot: 1/n at most, and its weight's share where that is less. Else it is left out, at random as well.
 //! - Cancelled requests: they raise the latency that is believed to the time that they took, until a success. It might
 //!   never be the least again, so of the draws of one among n that fall on such a target one in 64 is heeded.
 //! - Pathologies: needs targets that answer probes; a pool larger than the set of targets herds; stale answers herd too;
-//!   a target that hangs behind a `timeout` is cold when others are hot (a `timeout` behind this balancer is an error).
+//!   a target that hangs behind a `timeout` is cold when others are hot (a `timeout` behind this balancer is an error);
+//!   a median of a few answers that is too high stays until the target is picked again, which may be when the others are hot.
 //! - Source: Wydrowski et al., "Load is not what you should balance" (NSDI 2024); what errors and cancelled requests do to
 //!   a target: weir's own.
 //! - In the language: `lb.prequal(targets, probes=3, pool=16, age=1*s, q_rif=0.84, remove=1, delta=1.0)`.
@@ -25,13 +25,14 @@
 
 mod busy;
 mod doubts;
+mod latencies;
 
 use crate::balance::Ask;
 use crate::balance::policy::{Policy, Release, Traits};
 use crate::balance::random::Random;
 use crate::balance::roster::Roster;
 use crate::{Kind, Outcome, TargetId};
-pub use busy::Busy;
+pub use busy::{Busy, Reading};
 use doubts::Doubts;
 use serde::{Deserialize, Serialize};
 use std::mem::take;
@@ -73,6 +74,8 @@ struct Answer {
 const PROBES: u64 = 12;
 /// What the choice of a doubted target is drawn by.
 const DOUBT: u64 = 13;
+/// What the choice among equal answers is drawn by.
+const TIE: u64 = 14;
 /// One in this number of draws of a target that was cancelled and has not answered since is heeded.
 const TRIED: f64 = 64.0;
 
@@ -143,7 +146,8 @@ impl Prequal {
         self.pool.retain(|a| weights[a.target.index()] > 0.0);
     }
 
-    /// The targets to probe for one request, distinct and uniformly drawn, into `out`.
+    /// The targets to probe for one request, distinct and uniformly drawn, into `out`. Each is as likely to be the first
+    /// of them, since what is added to the pool first leaves it first.
     pub fn to_probe(&mut self, draw: Key, out: &mut Vec<TargetId>) {
         out.clear();
         self.owed_probes += self.how.probes;
@@ -158,6 +162,10 @@ impl Prequal {
             }
             let at = out.partition_point(|d| d.0 < i);
             out.insert(at, TargetId(i));
+        }
+        let drawn = out.len();
+        if drawn > 1 {
+            out.rotate_left(draw.nth(n).below(drawn as u64) as usize);
         }
         // Places among the open ones until now.
         out.iter_mut().for_each(|i| *i = self.open[i.index()]);
@@ -175,22 +183,22 @@ impl Prequal {
     }
 
     /// Probes targets for one request, drawn by its `draw`, where answers are there at once.
-    pub fn probe(&mut self, now_ns: u64, draw: Key, busy: impl Fn(TargetId) -> Busy) {
+    pub fn probe(&mut self, now_ns: u64, draw: Key, read: impl Fn(TargetId) -> Reading) {
         let draw = draw.with(PROBES);
         let mut asked = take(&mut self.asked);
         self.to_probe(draw, &mut asked);
         for (i, &target) in (1u64..).zip(&asked) {
-            let busy = busy(target);
-            self.probed(now_ns, draw.with(i), target, busy.in_flight, busy.latency_ns());
+            self.probed(now_ns, draw.with(i), target, read(target));
         }
         self.asked = asked;
     }
 
     /// A target has answered a probe.
-    pub fn probed(&mut self, now_ns: u64, draw: Key, target: TargetId, rif: u32, latency_ns: u64) {
+    pub fn probed(&mut self, now_ns: u64, draw: Key, target: TargetId, reading: Reading) {
         if self.weights.get(target.index()).is_none_or(|w| *w <= 0.0) {
             return;
         }
+        let Reading { in_flight: rif, latency_ns } = reading;
         self.remember(rif);
         // One answer of each target at most.
         if let Some(at) = self.pool.iter().position(|a| a.target == target) {
@@ -261,8 +269,8 @@ impl Prequal {
             self.pool.retain(|a| !too_old(a));
         }
         let (tried, chosen) = match self.doubts.any() {
-            true => self.choose_doubting(draw.with(DOUBT), &barred),
-            false => (None, self.best(|a| !barred(a.target))),
+            true => self.choose_doubting(draw, &barred),
+            false => (None, self.best(draw, |a| !barred(a.target))),
         };
         let target = match chosen {
             Some(at) => {
@@ -288,10 +296,10 @@ impl Prequal {
         draw: Key,
         barred: &impl Fn(TargetId) -> bool,
     ) -> (Option<TargetId>, Option<usize>) {
-        let tried = self.to_try(draw, barred);
+        let tried = self.to_try(draw.with(DOUBT), barred);
         let chosen = match tried {
             Some(target) => self.pool.iter().position(|a| a.target == target),
-            None => self.best(|a| !a.doubted && !barred(a.target)),
+            None => self.best(draw, |a| !a.doubted && !barred(a.target)),
         };
         (tried, chosen)
     }
@@ -325,24 +333,33 @@ impl Prequal {
         self.random.pick_where(draw, barred)
     }
 
-    /// The index of the answer to use, among those that are usable; `None` with fewer than two.
-    fn best(&self, usable: impl Fn(&Answer) -> bool) -> Option<usize> {
+    /// The index of the answer to use, among those that are usable, of equal ones at random; `None` with fewer than two.
+    fn best(&self, draw: Key, usable: impl Fn(&Answer) -> bool) -> Option<usize> {
         let threshold = self.threshold();
-        let weight = |a: &Answer| self.weights[a.target.index()];
-        let (mut count, mut cold, mut hot) = (0, None, None);
+        let cost = |a: &Answer| {
+            let (hot, cost) = match self.is_hot(a, threshold) {
+                true => (true, f64::from(a.rif) + 1.0),
+                false => (false, a.latency_ns as f64),
+            };
+            (hot, cost / self.weights[a.target.index()])
+        };
+        // How many are usable; the least cost, the first answer of this cost, and how many have it.
+        let (mut count, mut least, mut first, mut equal) = (0, (true, f64::INFINITY), 0, 0);
         for (i, a) in self.pool.iter().enumerate().filter(|(_, a)| usable(a)) {
             count += 1;
-            let (slot, cost) = if self.is_hot(a, threshold) {
-                (&mut hot, (f64::from(a.rif) + 1.0) / weight(a))
-            } else {
-                (&mut cold, a.latency_ns as f64 / weight(a))
-            };
-            if slot.is_none_or(|(_, least)| cost < least) {
-                *slot = Some((i, cost));
+            let cost = cost(a);
+            if equal == 0 || cost < least {
+                (least, first, equal) = (cost, i, 1);
+            } else if cost == least {
+                equal += 1;
             }
         }
-        let best: Option<(usize, f64)> = cold.or(hot);
-        best.filter(|_| count >= 2).map(|(i, _)| i)
+        if count < 2 || equal < 2 {
+            return (count >= 2).then_some(first);
+        }
+        let nth = draw.with(TIE).below(equal) as usize;
+        let same = |i: &usize| usable(&self.pool[*i]) && cost(&self.pool[*i]) == least;
+        (first..self.pool.len()).filter(same).nth(nth)
     }
 
     /// The oldest and the worst in turn: worst is the hot one with the greatest RIF, else the greatest latency.

@@ -5,6 +5,10 @@ use super::*;
 const DEFAULT: PrequalArgs =
     PrequalArgs { probes: 3.0, pool: 16, age_ns: 1_000_000_000, q_rif: 0.84, remove: 1.0, delta: 1.0 };
 
+fn reading(in_flight: u32, latency_ns: u64) -> Reading {
+    Reading { in_flight, latency_ns }
+}
+
 fn lb(n: usize, how: PrequalArgs) -> Prequal {
     Prequal::new(&vec![1.0; n], how)
 }
@@ -32,15 +36,15 @@ fn hot_ones_are_avoided_and_the_fastest_cold_one_taken() {
     let mut three = lb(4, keep());
     (0..100).for_each(|_| three.remember(5));
     for (t, rif, ms) in [(0, 10, 1), (1, 2, 50), (2, 3, 20)] {
-        three.probed(0, Key::new(1), TargetId(t), rif, ms * 1_000_000);
+        three.probed(0, Key::new(1), TargetId(t), reading(rif, ms * 1_000_000));
     }
     assert_eq!(three.threshold(), 5.0);
     assert_eq!(three.clone().pick_where(Key::new(1), 0, |_| false), Some(TargetId(2)));
     assert_eq!(three.clone().pick_where(Key::new(1), 0, |t| t == TargetId(2)), Some(TargetId(1)));
     let mut hot = lb(4, keep());
     (0..100).for_each(|_| hot.remember(5));
-    hot.probed(0, Key::new(1), TargetId(0), 10, 1);
-    hot.probed(0, Key::new(1), TargetId(1), 8, 9);
+    hot.probed(0, Key::new(1), TargetId(0), reading(10, 1));
+    hot.probed(0, Key::new(1), TargetId(1), reading(8, 9));
     assert_eq!(hot.pick_where(Key::new(1), 0, |_| false), Some(TargetId(1)));
     assert_eq!(hot.pool[1].rif, 9, "and is one fuller now");
 }
@@ -49,8 +53,8 @@ fn hot_ones_are_avoided_and_the_fastest_cold_one_taken() {
 fn the_ends_of_the_quantile_are_rif_alone_and_latency_alone() {
     for (q_rif, want) in [(0.0, 1), (1.0, 0)] {
         let mut two = lb(3, PrequalArgs { q_rif, ..keep() });
-        two.probed(0, Key::new(1), TargetId(0), 10, 1);
-        two.probed(0, Key::new(1), TargetId(1), 2, 50);
+        two.probed(0, Key::new(1), TargetId(0), reading(10, 1));
+        two.probed(0, Key::new(1), TargetId(1), reading(2, 50));
         assert_eq!(two.pick_where(Key::new(1), 0, |_| false), Some(TargetId(want)));
     }
 }
@@ -75,10 +79,10 @@ fn the_threshold_is_that_of_the_last_answers() {
 fn answers_age_are_spent_and_removed() {
     let mut lb = lb(100, DEFAULT);
     for t in 0..40 {
-        lb.probed(u64::from(t), Key::new(1), TargetId(t), t, 1);
+        lb.probed(u64::from(t), Key::new(1), TargetId(t), reading(t, 1));
         assert!(lb.pooled() <= 16);
     }
-    lb.probed(50, Key::new(1), TargetId(39), 0, 1);
+    lb.probed(50, Key::new(1), TargetId(39), reading(0, 1));
     assert_eq!(lb.pooled(), 16, "the newest of each target only");
     lb.pick_where(Key::new(1), 50, |_| false);
     assert!((14..16).contains(&lb.pooled()), "one removed, perhaps one spent");
@@ -91,15 +95,19 @@ fn answers_age_are_spent_and_removed() {
 #[test]
 fn probes_go_to_distinct_targets_evenly() {
     let mut lb = lb(7, PrequalArgs { probes: 2.5, ..DEFAULT });
-    let (mut out, mut seen, mut sent) = (Vec::new(), [0; 7], 0);
+    let (mut out, mut seen, mut first, mut sent) = (Vec::new(), [0; 7], [0; 7], 0);
     for i in 0..14_000 {
         lb.to_probe(Key::new(5).with(i), &mut out);
         sent += out.len();
-        assert!(out.windows(2).all(|w| w[0] < w[1]) && (2..=3).contains(&out.len()));
+        assert!((2..=3).contains(&out.len()));
+        first[out[0].index()] += 1;
         out.iter().for_each(|&t| seen[t.index()] += 1);
+        out.sort_unstable();
+        assert!(out.windows(2).all(|w| w[0] < w[1]));
     }
     assert_eq!(sent, 35_000);
     assert!(seen.iter().all(|c| (4700..5300).contains(c)), "{seen:?}");
+    assert!(first.iter().all(|c| (1850..2150).contains(c)), "and as often as the first of them: {first:?}");
     lb.refresh(&[1.0, 0.0]);
     lb.to_probe(Key::new(1), &mut out);
     assert_eq!(out, [TargetId(0)]);
@@ -108,10 +116,10 @@ fn probes_go_to_distinct_targets_evenly() {
 #[test]
 fn probes_tell_the_fast_from_the_slow() {
     let mut lb = lb(4, DEFAULT);
-    let busy = |t| Busy { in_flight: 0, alone_ns: if t == TargetId(2) { 1 } else { 100 } };
+    let read = |t| reading(0, if t == TargetId(2) { 1 } else { 100 });
     let picks = (0..1000u64).filter(|&i| {
         let draw = Key::new(3).with(i);
-        lb.probe(i, draw, busy);
+        lb.probe(i, draw, read);
         lb.pick_where(draw, i, |_| false) == Some(TargetId(2))
     });
     let picked = picks.count();
@@ -127,11 +135,11 @@ fn without_two_answers_it_is_random() {
         seen[lb.pick_where(Key::new(1).with(i), 0, |_| false).unwrap().index()] += 1;
     }
     assert!((7_250..7_750).contains(&seen[0]) && seen[2] == 0, "{seen:?}");
-    lb.probed(0, Key::new(1), TargetId(0), 0, 1);
-    lb.probed(0, Key::new(1), TargetId(1), 0, 1);
+    lb.probed(0, Key::new(1), TargetId(0), reading(0, 1));
+    lb.probed(0, Key::new(1), TargetId(1), reading(0, 1));
     lb.refresh(&[0.0, 1.0, 1.0]);
     assert_eq!(lb.pooled(), 1);
-    lb.probed(0, Key::new(1), TargetId(0), 0, 1);
+    lb.probed(0, Key::new(1), TargetId(0), reading(0, 1));
     assert_eq!(lb.pooled(), 1, "a late answer of one that left");
     assert_eq!(lb.pick_where(Key::new(1), 0, |_| true), None);
 }
@@ -162,7 +170,7 @@ fn a_target_that_failed_last_gets_one_in_n_at_most() {
             match draw.nth(2).below(4) {
                 0 => lb.done(t, 0, (draw.nth(3).below(2) == 0).then_some(Kind::Status5xx)),
                 1 => lb.done(t, draw.nth(4).below(100), Some(Kind::Cancelled)),
-                _ => lb.probed(0, draw, t, rif, draw.nth(5).below(50)),
+                _ => lb.probed(0, draw, t, reading(rif, draw.nth(5).below(50))),
             }
         }
         let total: f64 = weights.iter().sum();
@@ -183,39 +191,51 @@ fn a_target_that_failed_last_gets_one_in_n_at_most() {
     assert!(tight > 100, "{tight} get about that: they are tried");
 }
 
-/// Targets that answer probes, about five requests in flight at each: the answers of the target that failed last do not count, and
-/// competes again once it has made up for its errors.
-#[test]
-fn failing_fast_draws_no_traffic() {
-    for n in [2usize, 10] {
-        let (mut lb, mut busy) = (lb(n, DEFAULT), vec![Busy::default(); n]);
-        let mut open: Vec<(u64, TargetId, u64)> = Vec::new();
-        let mut share = |from: u64, requests: u64, fails: bool| {
-            let mut to_first = 0;
-            for i in from..from + requests {
-                let (now, draw) = (i * 2_000_000 / n as u64, Key::new(3).with(i));
-                for (at, t, took) in open.extract_if(.., |(at, _, took)| *at + *took <= now) {
-                    busy[t.index()].left(took);
-                    lb.done(t, took, (at + took == at).then_some(Kind::Status5xx));
+/// The share of the first of `n` targets that answer probes and are busy four fifths of the time, with one request after
+/// another: while it is like the others, while it fails at once, and afterwards.
+fn shares_of_one_that_fails(n: usize, seed: u64) -> [f64; 3] {
+    let (mut lb, mut busy) = (lb(n, DEFAULT), vec![Busy::default(); n]);
+    let mut open: Vec<(u64, TargetId, u16, u64)> = Vec::new();
+    let mut free_at = vec![0; n];
+    let shares =
+        [(0..10_000, false), (10_000..30_000, true), (30_000..40_000, false)].map(|(times, fails)| {
+            let (requests, mut to_first) = (times.end - times.start, 0);
+            for i in times {
+                let (now, draw) = (i * 12_500_000 / n as u64, Key::new(seed).with(i));
+                for (_, t, met, took) in open.extract_if(.., |(at, .., took)| *at + *took <= now) {
+                    let outcome = (took == 0).then_some(Kind::Status5xx);
+                    busy[t.index()].left(met, took, outcome);
+                    lb.done(t, took, outcome);
                 }
-                lb.probe(now, draw, |t| busy[t.index()]);
+                lb.probe(now, draw, |t| busy[t.index()].reading());
                 let t = lb.pick_where(draw, now, |_| false).unwrap();
-                busy[t.index()].entered();
+                let met = busy[t.index()].entered();
                 let work = (10e6 * -weir_stats::math::ln(draw.nth(70).unit())) as u64 + 1;
-                open.push((now, t, if t == TargetId(0) && fails { 0 } else { work }));
+                let is_failure = t == TargetId(0) && fails;
+                if !is_failure {
+                    free_at[t.index()] = free_at[t.index()].max(now) + work;
+                }
+                open.push((now, t, met, if is_failure { 0 } else { free_at[t.index()] - now }));
                 to_first += u64::from(t == TargetId(0));
             }
             to_first as f64 / requests as f64
-        };
+        });
+    assert!(!lb.doubts.any());
+    shares
+}
+
+/// The answers of a target that failed last do not count, and compete again once it has made up for its errors.
+#[test]
+fn failing_fast_draws_no_traffic() {
+    for n in [2usize, 10] {
+        let all: Vec<[f64; 3]> = (0..12).map(|seed| shares_of_one_that_fails(n, seed)).collect();
         let even = 1.0 / n as f64;
-        let before = share(0, 10_000, false);
-        let failing = share(10_000, 20_000, true);
-        assert!(failing < even + 0.012, "{n}: {failing}, 3.5 standard errors at most above {even}");
-        let after = share(30_000, 10_000, false);
-        // Equals are taken in the order of the list, so the first has a little more.
-        let close = |share: f64| (share - even).abs() < 0.3 * even;
-        assert!(close(before) && close(after), "{n}: {before} before, {after} after");
-        assert!(!lb.doubts.any());
+        for [_, failing, _] in &all {
+            assert!(*failing < even + 0.015, "{n}: {failing}, 4 standard errors at most above {even}");
+        }
+        let mean = |at: usize| all.iter().map(|shares| shares[at]).sum::<f64>() / all.len() as f64;
+        let close = |share: f64| (share - even).abs() < 0.1 * even;
+        assert!(close(mean(0)) && close(mean(2)), "{n}: {} before, {} after", mean(0), mean(2));
     }
 }
 
@@ -223,7 +243,7 @@ fn failing_fast_draws_no_traffic() {
 fn as_many_successes_as_errors_are_needed_to_be_believed() {
     let mut three = lb(3, keep());
     (0..3).for_each(|_| three.done(TargetId(0), 0, Some(Kind::Status5xx)));
-    (0..3).for_each(|t| three.probed(0, Key::new(1), TargetId(t), 0, 100 * u64::from(t)));
+    (0..3).for_each(|t| three.probed(0, Key::new(1), TargetId(t), reading(0, 100 * u64::from(t))));
     for left in [3, 2, 1] {
         assert!((shares(&three, 8000, |_| false)[0] - 1.0 / 3.0).abs() < 0.02, "{left} to make up for");
         three.done(TargetId(0), 100, None);
@@ -235,13 +255,13 @@ fn as_many_successes_as_errors_are_needed_to_be_believed() {
     assert_eq!(three.pooled(), 2);
     // What is hot with requests in flight is not tried; with nothing in flight it is, whatever the quantile.
     (0..100).for_each(|_| three.remember(5));
-    three.probed(0, Key::new(1), TargetId(0), 6, 0);
+    three.probed(0, Key::new(1), TargetId(0), reading(6, 0));
     assert_eq!(shares(&three, 1000, |_| false)[0], 0.0);
-    three.probed(0, Key::new(1), TargetId(0), 5, 0);
+    three.probed(0, Key::new(1), TargetId(0), reading(5, 0));
     assert!(shares(&three, 1000, |_| false)[0] > 0.25);
     three.how.q_rif = 0.0;
     assert_eq!(shares(&three, 1000, |_| false)[0], 0.0);
-    three.probed(0, Key::new(1), TargetId(0), 0, 0);
+    three.probed(0, Key::new(1), TargetId(0), reading(0, 0));
     assert!(shares(&three, 1000, |_| false)[0] > 0.25);
     three.forget(TargetId(0));
     assert!(!three.doubts.any() && three.pooled() == 2);
@@ -262,21 +282,66 @@ fn where_too_few_answers_are_believed_those_that_failed_are_left_out() {
 #[test]
 fn a_cancelled_request_raises_what_is_believed_until_a_success() {
     let mut three = lb(3, keep());
-    (0..3).for_each(|t| three.probed(0, Key::new(1), TargetId(t), 0, 100 + u64::from(t)));
+    (0..3).for_each(|t| three.probed(0, Key::new(1), TargetId(t), reading(0, 100 + u64::from(t))));
     three.done(TargetId(0), 150, Some(Kind::Cancelled));
     three.done(TargetId(0), 120, Some(Kind::Cancelled));
     assert_eq!(three.pool.iter().map(|a| a.latency_ns).collect::<Vec<_>>(), [150, 101, 102]);
-    three.probed(0, Key::new(1), TargetId(0), 0, 100);
+    three.probed(0, Key::new(1), TargetId(0), reading(0, 100));
     three.done(TargetId(0), 0, Some(Kind::Refused));
-    three.probed(0, Key::new(1), TargetId(0), 0, 100);
+    three.probed(0, Key::new(1), TargetId(0), reading(0, 100));
     assert_eq!(three.pool[2].latency_ns, 150, "an answer and an error say nothing against it");
-    three.probed(0, Key::new(1), TargetId(0), 0, 200);
+    three.probed(0, Key::new(1), TargetId(0), reading(0, 200));
     assert_eq!(three.pool[2].latency_ns, 200, "more than that is believed");
     three.done(TargetId(0), 100, None);
-    three.probed(0, Key::new(1), TargetId(0), 0, 100);
+    three.probed(0, Key::new(1), TargetId(0), reading(0, 100));
     assert_eq!(three.pool[2].latency_ns, 100);
     assert_eq!(shares(&three, 100, |_| false)[0], 1.0);
     three.done(TargetId(0), 150, Some(Kind::Cancelled));
     let got = shares(&three, 40_000, |_| false);
     assert!((got[0] - 1.0 / 192.0).abs() < 0.0017, "one in 64 of a third: {got:?}");
+}
+
+/// Cold or hot, two of a pool or all of it: of equal answers each is as likely, whatever its place.
+#[test]
+fn equal_answers_are_drawn_at_random() {
+    for q_rif in [0.0, 0.84, 1.0] {
+        let mut four = lb(4, PrequalArgs { q_rif, ..keep() });
+        for (t, rif, ns) in [(2, 1, 70), (0, 3, 90), (3, 1, 70), (1, 1, 70)] {
+            four.probed(0, Key::new(1), TargetId(t), reading(rif, ns));
+        }
+        let even = |got: &[f64], want: [f64; 4]| got.iter().zip(want).all(|(g, w)| (g - w).abs() < 0.02);
+        let got = shares(&four, 12_000, |_| false);
+        assert!(even(&got, [0.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0]), "{q_rif}: {got:?}");
+        let got = shares(&four, 12_000, |t| t == TargetId(3));
+        assert!(even(&got, [0.0, 0.5, 0.5, 0.0]), "{q_rif}: {got:?}");
+        let again = |lb: &Prequal| lb.clone().pick_where(Key::new(9), 0, |_| false);
+        assert_eq!(again(&four), again(&four), "by the request's draw");
+    }
+}
+
+/// Targets that all answer alike: none gets more because of its place in the list, also where the pool is smaller than the set.
+#[test]
+fn no_place_in_the_list_is_better() {
+    for (n, every_ns) in [(3usize, 10_000_000u64), (10, 300_000), (60, 150_000)] {
+        let (mut lb, mut busy) = (lb(n, DEFAULT), vec![Busy::default(); n]);
+        let (mut open, mut seen) = (std::collections::VecDeque::new(), vec![0.0; n]);
+        let picks = 30_000;
+        for i in 0..picks {
+            let (now, draw) = (i * every_ns, Key::new(6).with(i));
+            while let Some((at, t, met)) = open.pop_front_if(|(at, ..): &mut (u64, TargetId, u16)| *at <= now)
+            {
+                busy[t.index()].left(met, 5_000_000, None);
+                lb.done(t, at, None);
+            }
+            lb.probe(now, draw, |t| busy[t.index()].reading());
+            let t = lb.pick_where(draw, now, |_| false).unwrap();
+            open.push_back((now + 5_000_000, t, busy[t.index()].entered()));
+            seen[t.index()] += n as f64 / picks as f64;
+        }
+        // Relative to an even share, 4 standard errors of independent draws.
+        let close = 4.0 * (n as f64 / picks as f64).sqrt();
+        assert!(seen.iter().all(|share| (share - 1.0).abs() < close), "{n}: {seen:?}");
+        let halves = [&seen[..n / 2], &seen[n - n / 2..]].map(|of| of.iter().sum::<f64>() / of.len() as f64);
+        assert!((halves[0] - halves[1]).abs() < 0.05, "{n}: {halves:?}");
+    }
 }

@@ -2,48 +2,42 @@
 //! how long its answers take. weir sees all of a target's requests, so it need not ask the target, and the answer is
 //! there at once: the simulator's rule, [`Busy`].
 //!
-//! Atomics, one pair per probed target; other targets have none and cost nothing. Another loop may come between the
-//! two of a pair: an answer is then off by a request, as any probe's is.
+//! A lock for each probed target, held for less than a microsecond; other targets have none and cost nothing.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_plan::{Edge, Node, Point, Spec};
-use weir_policy::prequal::Busy;
+use weir_policy::Outcome;
+use weir_policy::prequal::{Busy, Reading};
 
 /// The load of one target.
 #[derive(Default)]
-pub(crate) struct Load {
-    in_flight: AtomicU32,
-    alone_ns: AtomicU64,
-}
+pub(crate) struct Load(Mutex<Busy>);
 
 impl Load {
-    /// Counts a request that is sent there.
-    pub fn entered(&self) {
-        self.in_flight.fetch_add(1, Relaxed);
+    fn busy(&self) -> MutexGuard<'_, Busy> {
+        // Each change is whole before anything can panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts the end of a request that took this time.
-    pub fn left(&self, took_ns: u64) {
-        let in_flight = self.in_flight.fetch_sub(1, Relaxed);
-        let seen = |alone_ns| {
-            let mut busy = Busy { in_flight, alone_ns };
-            busy.left(took_ns);
-            Some(busy.alone_ns)
-        };
-        // The closure always returns a value.
-        let _ = self.alone_ns.fetch_update(Relaxed, Relaxed, seen);
+    /// Counts a request that is sent there; returns how many it meets.
+    pub fn entered(&self) -> u16 {
+        self.busy().entered()
+    }
+
+    /// Counts the end of a request that had met that many and took this time.
+    pub fn left(&self, met: u16, took_ns: u64, outcome: Outcome) {
+        self.busy().left(met, took_ns, outcome);
     }
 
     /// Removes this number of requests, which are no longer reported.
     pub fn forget(&self, requests: u32) {
-        self.in_flight.fetch_sub(requests, Relaxed);
+        self.busy().forget(requests);
     }
 
     /// The answer to a probe.
-    pub fn busy(&self) -> Busy {
-        Busy { in_flight: self.in_flight.load(Relaxed), alone_ns: self.alone_ns.load(Relaxed) }
+    pub fn reading(&self) -> Reading {
+        self.busy().reading()
     }
 }
 
@@ -84,14 +78,14 @@ mod tests {
     #[test]
     fn a_load_is_as_the_simulator_has_it() {
         let (load, mut busy) = (Load::default(), Busy::default());
-        (0..3).for_each(|_| load.entered());
-        (0..3).for_each(|_| busy.entered());
-        for took_ns in [700, 100_000, 3] {
-            assert_eq!(load.busy(), busy);
-            load.left(took_ns);
-            busy.left(took_ns);
+        (0..4).for_each(|met| assert_eq!((load.entered(), busy.entered()), (met, met)));
+        for (met, took_ns) in [(2, 700), (0, 100_000), (1, 3)] {
+            assert_eq!(load.reading(), busy.reading());
+            load.left(met, took_ns, None);
+            busy.left(met, took_ns, None);
         }
-        assert_eq!(load.busy(), busy);
-        assert_eq!(busy.in_flight, 0);
+        assert_eq!(load.reading(), busy.reading());
+        load.forget(1);
+        assert_eq!(load.reading(), Reading { in_flight: 0, latency_ns: 700 });
     }
 }

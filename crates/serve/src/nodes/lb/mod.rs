@@ -298,11 +298,8 @@ impl Lb {
                 self.state.shown.set(true);
                 continue;
             }
-            self.state.count(target);
-            return (
-                Choice::Target(Ticket { probe: ticket.probe || claim == Claim::Probe, ..ticket }),
-                permit,
-            );
+            let (probe, met) = (ticket.probe || claim == Claim::Probe, self.state.count(target));
+            return (Choice::Target(Ticket { probe, met, ..ticket }), permit);
         }
     }
 

@@ -8,7 +8,7 @@ use super::Lb;
 use std::cell::RefCell;
 use std::rc::Rc;
 use weir_model::probe::ProbeWay;
-use weir_policy::prequal::Busy;
+use weir_policy::prequal::Reading;
 use weir_policy::{Ask, Operation, TargetId};
 use weir_stats::Key;
 
@@ -32,22 +32,22 @@ impl Lb {
         if probes.ways.is_empty() { self.probe_at_once(ask) } else { self.send_probes(probes, ask) }
     }
 
-    fn busy(&self, target: TargetId) -> Busy {
-        self.state.flags().load(target).map(|load| load.busy()).unwrap_or_default()
+    fn read(&self, target: TargetId) -> Reading {
+        self.state.flags().load(target).map(|load| load.reading()).unwrap_or_default()
     }
 
     fn probe_at_once(&self, ask: &Ask) {
         let mut upstream = self.state.upstream.borrow_mut();
         let Some(prequal) = upstream.balancer().prequal() else { return };
         let asked = RefCell::new(Vec::new());
-        let busy = |target| {
-            let busy = self.busy(target);
+        let read = |target| {
+            let found = self.read(target);
             if self.records.is_some() {
-                asked.borrow_mut().push((target, busy.in_flight, busy.alone_ns));
+                asked.borrow_mut().push((target, found.in_flight, found.latency_ns));
             }
-            busy
+            found
         };
-        prequal.probe(ask.now_ns, ask.draw, busy);
+        prequal.probe(ask.now_ns, ask.draw, read);
         self.note(|| Operation::Probed { now_ns: ask.now_ns, draw: ask.draw.bits(), busy: asked.take() });
     }
 
@@ -71,15 +71,20 @@ impl Lb {
         if out_ns > 0 {
             self.core.timers.after(out_ns).await;
         }
-        let busy = self.busy(target);
+        let found = self.read(target);
         if back_ns > 0 {
             self.core.timers.after(back_ns).await;
         }
         let now_ns = self.core.now();
         let mut upstream = self.state.upstream.borrow_mut();
         let Some(prequal) = upstream.balancer().prequal() else { return };
-        prequal.probed(now_ns, draw, target, busy.in_flight, busy.latency_ns());
-        let Busy { in_flight, alone_ns } = busy;
-        self.note(|| Operation::Answered { now_ns, draw: draw.bits(), target, busy: (in_flight, alone_ns) });
+        prequal.probed(now_ns, draw, target, found);
+        let Reading { in_flight, latency_ns } = found;
+        self.note(|| Operation::Answered {
+            now_ns,
+            draw: draw.bits(),
+            target,
+            busy: (in_flight, latency_ns),
+        });
     }
 }

@@ -45,7 +45,7 @@ impl Lb {
     pub(super) fn returned(self: &Rc<Self>, ticket: Ticket, end: Completion) {
         let Completion { outcome, status, relayed } = end;
         let (target, now_ns) = (ticket.target, self.core.recent());
-        self.left(now_ns, ticket);
+        self.state.left(ticket, now_ns, outcome);
         let release = {
             let mut upstream = self.state.upstream.borrow_mut();
             let release = if relayed {
@@ -79,17 +79,13 @@ impl Lb {
     /// Cancels a request that this thread's state picked for.
     pub(super) fn cancelled(&self, ticket: Ticket) {
         let now_ns = self.core.now();
-        self.left(now_ns, ticket);
+        self.state.left(ticket, now_ns, Some(Kind::Cancelled));
         self.state.upstream.borrow_mut().cancelled(now_ns, ticket);
         self.note(|| Operation::Cancelled { now_ns, ticket });
         self.state.uncount(ticket.target, ticket.at_ns);
         if ticket.probe {
             self.state.flags().free_probe(ticket.target);
         }
-    }
-
-    fn left(&self, now_ns: u64, ticket: Ticket) {
-        self.state.left(ticket.target, ticket.at_ns, now_ns);
     }
 
     /// Applies a change of health; the first waiting request asks again.

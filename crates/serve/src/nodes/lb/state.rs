@@ -9,7 +9,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::config::Balance;
-use weir_policy::{TargetId, Upstream};
+use weir_policy::{Outcome, TargetId, Ticket, Upstream};
 use weir_stats::Key;
 
 /// The configuration that the state belongs to.
@@ -178,26 +178,27 @@ impl LbState {
         self.slots.borrow().get(target.index()).is_some_and(|slot| slot.exists)
     }
 
-    /// Counts a request at a target.
-    pub fn count(&self, target: TargetId) {
-        if let Some(slot) = self.slots.borrow().get(target.index()) {
-            slot.counted.set(slot.counted.get() + 1);
-            if let Some(load) = self.flags.borrow().load(target) {
-                slot.told.set(slot.told.get() + 1);
-                load.entered();
-            }
-        }
+    /// Counts a request at a target; returns how many it meets there, if probes ask that.
+    pub fn count(&self, target: TargetId) -> u16 {
+        let slots = self.slots.borrow();
+        let Some(slot) = slots.get(target.index()) else { return 0 };
+        slot.counted.set(slot.counted.get() + 1);
+        let flags = self.flags.borrow();
+        let Some(load) = flags.load(target) else { return 0 };
+        slot.told.set(slot.told.get() + 1);
+        load.entered()
     }
 
-    /// Reports to the load that a request picked at `at_ns` has ended.
-    pub fn left(&self, target: TargetId, at_ns: u64, now_ns: u64) {
+    /// Reports to the load that a request with this ticket has ended.
+    pub fn left(&self, ticket: Ticket, now_ns: u64, outcome: Outcome) {
+        let Ticket { target, met, at_ns, .. } = ticket;
         let (slots, flags) = (self.slots.borrow(), self.flags.borrow());
         if let (Some(load), Some(slot)) = (flags.load(target), slots.get(target.index()))
             && at_ns >= slot.told_since_ns.get()
             && let Some(told) = slot.told.get().checked_sub(1)
         {
             slot.told.set(told);
-            load.left(now_ns.saturating_sub(at_ns));
+            load.left(met, now_ns.saturating_sub(at_ns), outcome);
         }
     }
 

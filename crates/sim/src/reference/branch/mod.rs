@@ -15,7 +15,7 @@ use weir_model::draws::purpose;
 use weir_policy::config::Exclude;
 use weir_policy::hedge::Hedging;
 use weir_policy::retry::{Attempt, BalancerId, TriedTargets};
-use weir_policy::{Outcome, TargetId};
+use weir_policy::{Outcome, TargetId, Ticket};
 use weir_stats::Key;
 
 /// What a branch does at its stage.
@@ -51,10 +51,19 @@ pub(super) struct Frame {
     pub index: u32,
     /// It tries a target on probation.
     pub probe: bool,
+    /// How many requests it met at the target.
+    pub met: u16,
     /// When it was sent to the target.
     pub at_ns: u64,
     /// The loop whose state was used.
     pub on: u32,
+}
+
+impl Frame {
+    /// What it must return to the balancer that sent it.
+    pub fn ticket(self) -> Ticket {
+        Ticket { target: TargetId(self.index), probe: self.probe, met: self.met, at_ns: self.at_ns }
+    }
 }
 
 /// A branch in flight.

@@ -12,8 +12,8 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.prequal",
     about: Description {
         group: Group::Balance,
-        meaning: "Picks by what targets report about themselves in answer to probes: requests in flight and \
-            latency.",
+        meaning: "Picks by what targets report about themselves in answer to probes: requests in flight, and \
+            the median latency of the latest answers to requests that met about as many.",
         simulated: "each request sends probes to a few targets. A probe crosses the target's cables and \
             reports what it finds there, which counts once the probe is back: at once without cables, for \
             later picks otherwise. A probe with a `probe_cost` is work: it waits in the target's queues and \
@@ -22,7 +22,8 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
         served: "probes are answered at once, with what this process has in flight at the target and how \
             long \
             its answers took; no server is involved, so `probe_cost` has no effect",
-        draws: "which targets to probe, and the pick if there are too few answers",
+        draws: "which targets to probe, which of equal ones to pick, and the pick if there are too few \
+            answers",
         example: examples::POLICIES,
     },
     args: &[
