@@ -1,4 +1,4 @@
-//! The order of the listeners of a point: listeners behind others, and the only path to a server.
+//! The order of the listeners of a point: listeners behind others, and the only path to a server, or to a balancer.
 
 use crate::{Edge, NodeId, Point, Spec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +54,14 @@ pub fn only_way(point: &Point, node: NodeId) -> impl Iterator<Item = NodeId> + '
         }
     };
     std::iter::successors(Some(node), next)
+}
+
+/// The balancer whose requests this `timeout` ends: nothing but `retry` is between the two
+/// (`docs/spec/language.md#ejection`).
+pub fn timed_balancer(point: &Point, timeout: NodeId) -> Option<NodeId> {
+    let spec = |id: NodeId| &point.specs[point.nodes[id as usize].spec as usize];
+    let first = only_way(point, timeout).skip(1).find(|&id| !matches!(spec(id), Spec::Retry(_)))?;
+    matches!(spec(first), Spec::Lb(_)).then_some(first)
 }
 
 /// These listeners and all listeners behind them, in the order of the file.

@@ -47,7 +47,7 @@ pub use graph::{
     Window,
 };
 pub use labels::{label, target_labels};
-pub use layers::{levels, listeners, only_way, with_inner};
+pub use layers::{levels, listeners, only_way, timed_balancer, with_inner};
 pub use listen::{
     HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,
     SendProxy,

@@ -205,6 +205,11 @@ impl Upstream {
         self.on(0).cancelled(now_ns, ticket);
     }
 
+    /// [`OnLoop::timed_out`] on the only loop, or the first.
+    pub fn timed_out(&mut self, now_ns: u64, ticket: Ticket) {
+        self.on(0).timed_out(now_ns, ticket);
+    }
+
     /// [`OnLoop::release`] on the only loop, or the first.
     pub fn release(&mut self, target: TargetId) {
         self.on(0).release(target);

@@ -188,10 +188,21 @@ impl<'a> OnLoop<'a> {
 
     /// Notes that a request was cancelled: its outcome is unknown.
     pub fn cancelled(mut self, now_ns: u64, ticket: Ticket) {
+        self.cut_off(now_ns, ticket);
+        self.process.heard_nothing(ticket);
+    }
+
+    /// Notes that a `timeout` around the balancer cut a request off. The policy knows no more than of any that was
+    /// cancelled; to the health of its target it is an error, since a target that never answers gives no other.
+    pub fn timed_out(mut self, now_ns: u64, ticket: Ticket) {
+        self.cut_off(now_ns, ticket);
+        self.process.heard(now_ns, ticket, Some(Kind::Timeout), None);
+    }
+
+    fn cut_off(&mut self, now_ns: u64, ticket: Ticket) {
         let took = now_ns.saturating_sub(ticket.at_ns);
         self.own().balancer.cancelled(now_ns, ticket.target, took);
         self.process.came_back(ticket.target);
-        self.process.heard_nothing(ticket);
     }
 
     /// Ends a count that was held ([`Release::After`]).

@@ -610,3 +610,28 @@ fn loops_share_health_and_limits_and_keep_their_own_cursors() {
     assert_eq!((picks(&mut up, 2).target, picks(&mut up, 2).target), (TargetId(0), TargetId(1)));
     assert_eq!(up.next_deadline(), Some(S));
 }
+
+/// What a `timeout` around the balancer cuts off is an error to the health of its target, as a trial too; to the policy
+/// it was cancelled. Other cancellations are nothing.
+#[test]
+fn a_timeout_around_the_balancer_is_an_error_of_its_target() {
+    let balance = Balance::LeastConn(LeastConnArgs { ties: Ties::First, error_hold_ns: 0 });
+    let mut up = upstream(balance, ejecting(S, 9 * S, 50.0, 0.0), 2);
+    let cut = |up: &mut Upstream, now_ns: u64, late: bool| {
+        let ticket = target(up.pick(&ask(now_ns, now_ns)));
+        match late && ticket.target == TargetId(0) {
+            true => up.timed_out(now_ns, ticket),
+            false => up.cancelled(now_ns, ticket),
+        }
+        assert_eq!(up.total_in_flight(), 0);
+        ticket
+    };
+    assert!((0..20).all(|now| cut(&mut up, now, false).target == TargetId(0)), "the client left");
+    assert!((20..25).all(|now| cut(&mut up, now, true).target == TargetId(0)));
+    assert!((25..40).all(|now| cut(&mut up, now, true).target == TargetId(1)), "out after five");
+    up.tick(S + 24);
+    let trial = cut(&mut up, S + 25, true);
+    assert!(trial.probe && trial.target == TargetId(0));
+    assert!((26..40).all(|ns| cut(&mut up, S + ns, true).target == TargetId(1)), "and out again");
+    assert_eq!(up.next_deadline(), Some(3 * S + 25), "for twice as long");
+}

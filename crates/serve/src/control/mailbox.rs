@@ -79,9 +79,9 @@ fn read_as_owner(lp: &Loop, message: ToOwner) {
                 request.answer(&lb);
             }
         }
-        ToOwner::Back { lb, ticket, returned } => {
+        ToOwner::Back { lb, ticket, departure } => {
             if let Some(lb) = lp.lb(lb) {
-                lb.back(ticket, returned);
+                lb.back(ticket, departure);
             }
         }
     }

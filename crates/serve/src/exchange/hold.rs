@@ -222,10 +222,12 @@ impl Holds {
     /// crash also ends what would continue without a client.
     pub fn broken(mut self, at: usize, kind: Kind, ex: &Exchange, reply: Box<OriginReply>) {
         let around: SmallVec<[Hold; 1]> = self.0.drain((at + 1).min(self.0.len())..).collect();
-        let crashed = matches!(self.0.pop(), Some(Hold::Process(_)));
+        let broke = self.0.pop();
         Holds(around).finish(Some(kind), None);
-        if !crashed {
-            self.end(ex, reply, kind == Kind::Timeout);
+        match broke {
+            Some(Hold::Process(_)) => {}
+            Some(Hold::Timeout(limit)) => limit.cut(|| self.end(ex, reply, kind == Kind::Timeout)),
+            _ => self.end(ex, reply, kind == Kind::Timeout),
         }
     }
 

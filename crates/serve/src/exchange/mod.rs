@@ -14,6 +14,7 @@ pub(crate) mod drain;
 pub(crate) mod failure;
 mod failure_log;
 pub(crate) mod hold;
+pub(crate) mod late;
 mod naming;
 pub(crate) mod notes;
 mod origin_end;

@@ -8,6 +8,7 @@ use super::newest::NewestGraph;
 use super::state::LocalState;
 use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
+use crate::exchange::late::LateFlag;
 use crate::metrics::{Counting, NodeCounts};
 use crate::nodes::lb::{self, LbState, Owner, Shape, Sticky};
 use crate::nodes::{Id, Node};
@@ -31,7 +32,9 @@ use weir_net::io::Core;
 use weir_net::transport::tls;
 use weir_plan::address::Address;
 use weir_plan::serving::Role;
-use weir_plan::{self as plan, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, only_way};
+use weir_plan::{
+    self as plan, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, only_way, timed_balancer,
+};
 use weir_policy::snapshot::Snapshot;
 use weir_policy::{Operation, TargetId};
 
@@ -214,7 +217,7 @@ impl Builder<'_> {
     pub(super) fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {
         let targets = self.blueprint.targets(id).to_vec();
         // Health belongs to the process, and its permits limit requests in flight.
-        let listens = lb.eject.is_some() || lb.outlier.is_some();
+        let listens = listens(lb);
         let own_id = self.blueprint.id(id);
         let shape = Shape {
             balance: lb.balance.clone(),
@@ -256,6 +259,14 @@ impl Builder<'_> {
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,
         }
+    }
+
+    /// The flag of the balancer that a `timeout` is around, if that judges its targets by their errors. Its node was
+    /// made before: it has a lower number.
+    pub(super) fn late(&self, timeout: NodeId) -> Option<LateFlag> {
+        let id = timed_balancer(&self.blueprint.point, timeout)?;
+        let listens = matches!(self.blueprint.spec(id), Spec::Lb(lb) if listens(lb));
+        if listens { self.state.late(self.blueprint.id(id).0) } else { None }
     }
 
     /// How a balancer's targets are probed: past the cables that act before them.
@@ -336,6 +347,11 @@ impl Builder<'_> {
         };
         Place::Tcp(Rc::new(Addresses::new(None, list)))
     }
+}
+
+/// Whether a balancer judges its targets by their errors.
+fn listens(lb: &Lb) -> bool {
+    lb.eject.is_some() || lb.outlier.is_some()
 }
 
 /// How a listener of this process is connected to: as a server is by default, in a version that it accepts.

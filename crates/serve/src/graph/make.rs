@@ -35,7 +35,7 @@ impl Builder<'_> {
             },
             Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Node::Pass(next),
             Spec::Timeout { time_ns: Some(time_ns) } => {
-                Node::Timeout(timeout::Timeout { time_ns: *time_ns, node: next })
+                Node::Timeout(timeout::Timeout { time_ns: *time_ns, late: self.late(id), node: next })
             }
             Spec::Respond { status, body, headers } => answer(*status, body, headers),
             Spec::Redirect { to, status } => {

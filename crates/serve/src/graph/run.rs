@@ -62,7 +62,7 @@ pub(super) async fn run(
             Node::Buffered(buffered) => return holds.around(Box::pin(buffered.run(ex, ctx)).await),
             Node::Retry(retry) => return holds.around(Box::pin(retry.clone().run(ex, at, ctx)).await),
             Node::Hedge(hedge) => return holds.around(Box::pin(hedge.run(ex, ctx)).await),
-            Node::Timeout(timeout) => return holds.around(Box::pin(timeout.run(ex, ctx)).await),
+            Node::Timeout(timeout) => return holds.around(Box::pin(timeout.clone().run(ex, ctx)).await),
             Node::Queue(queue) => return holds.around(Box::pin(queue.clone().run(ex, at, ctx)).await),
             Node::Cable(cable) => return holds.around(Box::pin(cable.run(ex, ctx)).await),
             Node::Flaky(flaky) => return holds.around(Box::pin(flaky.run(ex, ctx)).await),

@@ -10,6 +10,7 @@ use super::draws::Draws;
 use super::identity::{Interner, Keys};
 use super::slots::{Changes, Slots};
 use crate::exchange::NodeId;
+use crate::exchange::late::LateFlag;
 use crate::metrics::Metrics;
 use crate::nodes::lb::{LbState, Loads, TargetFlags};
 use crate::sync::counter::Counter;
@@ -414,6 +415,11 @@ impl LocalState {
         let state = Rc::new(new());
         balancers.insert(key, state.clone());
         (state, true)
+    }
+
+    /// The flag by which requests of a balancer know that a `timeout` around it has passed.
+    pub fn late(&self, key: u32) -> Option<LateFlag> {
+        self.balancers.borrow().get(&key).map(|state| state.late.clone())
     }
 
     /// Forgets what no graph of this thread has any more.

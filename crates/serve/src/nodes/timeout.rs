@@ -8,6 +8,7 @@ use crate::exchange::Exchange;
 use crate::exchange::Failure;
 use crate::exchange::failure::FailureCause;
 use crate::exchange::hold::Hold;
+use crate::exchange::late::LateFlag;
 use crate::exchange::reply::{Answer, ReplySource};
 use crate::exchange::time_limit::TimeLimit;
 use crate::exchange::{NodeId, RequestContext};
@@ -17,10 +18,12 @@ use std::task::Poll;
 use weir_policy::Kind;
 
 /// The node.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Timeout {
     /// The limit, ns.
     pub time_ns: u64,
+    /// The flag of the balancer that it is around, if that judges its targets by their errors.
+    pub late: Option<LateFlag>,
     /// The node behind it.
     pub node: NodeId,
 }
@@ -28,7 +31,7 @@ pub(crate) struct Timeout {
 impl Timeout {
     /// Runs what is behind, within the limit.
     pub async fn run(self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
-        let mut limit = TimeLimit::new(&ex, self.time_ns);
+        let mut limit = TimeLimit::new(&ex, self.time_ns, self.late);
         let mut behind = ex.start(ctx, self.node);
         let answer = poll_fn(|cx| match behind.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
@@ -45,7 +48,7 @@ impl Timeout {
             }
             Some(failed) => failed,
             None => {
-                ex.core.drop_late(behind);
+                limit.cut(|| ex.core.drop_late(behind));
                 Err(Failure::new(Kind::Timeout).with_cause(FailureCause::Timeout(self.time_ns)))
             }
         }

@@ -45,6 +45,8 @@ pub(crate) struct LimitSite {
     pub ns: u64,
     /// Where a request goes on when its time is over: behind the step that ends the limit.
     pub end: u32,
+    /// Member to [`super::Code::timed`].
+    pub offset: u32,
 }
 
 /// The site of a balancer.

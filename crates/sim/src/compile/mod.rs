@@ -368,7 +368,7 @@ impl Compiler<'_> {
             }
             Spec::Rate { rate, key } => self.rate(rate, key.as_ref(), stage, draft),
             Spec::Flaky { p, kind } => Some(self.flaky(*p, *kind, place)),
-            Spec::Timeout { time_ns: Some(ns) } => Some(self.limit(*ns)),
+            Spec::Timeout { time_ns: Some(ns) } => Some(self.limit(*ns, draft, position)),
             Spec::Retry(config) => self.retry(stage, draft, position, config),
             Spec::Faulty(fault)
                 if fault.mode != Mode::Refuse || fault.line != Line::Own || self.layout.loses() =>

@@ -6,7 +6,7 @@ use crate::code::{FaultSite, FlakySite, LbSite, LimitSite, NOT, Op, RateSite};
 use crate::compile::blocks::Draft;
 use weir_model::Dist;
 use weir_model::draws::of_place as purpose;
-use weir_plan::{Faulty, KeySource, Lb, Scope};
+use weir_plan::{Faulty, KeySource, Lb, NodeId, Scope, timed_balancer};
 use weir_policy::Kind;
 use weir_policy::config::Rate;
 
@@ -50,9 +50,12 @@ impl Compiler<'_> {
     }
 
     /// A time limit for what is behind.
-    pub(super) fn limit(&mut self, ns: u64) -> Post {
+    pub(super) fn limit(&mut self, ns: u64, draft: &Draft, position: usize) -> Post {
         let limit = self.code.limits.len() as u32;
-        self.code.limits.push(LimitSite { ns, end: NOT });
+        let offset = (self.code.timed.len() as u32).wrapping_sub(draft.base);
+        self.code.limits.push(LimitSite { ns, end: NOT, offset });
+        let timed = |&id: &NodeId| timed_balancer(self.layout.point, id).is_some();
+        self.code.timed.extend(draft.nodes[position].iter().map(timed));
         self.op(Op::EnterLimit { limit }, &[]);
         Post::Op(Op::LeaveLimit)
     }

@@ -8,7 +8,7 @@
 //! - Draws: the periods of each timeline, by node or name.
 
 use crate::code::order::{Class, Entry, order_key};
-use crate::code::{ColdOp, Op};
+use crate::code::{ColdOp, NOT, Op};
 use crate::code::{MemberId, SlotId};
 use crate::engine::{END_OF_TIME, Engine, Event};
 use crate::state::request_state::{CHECK, PARKED};
@@ -135,7 +135,7 @@ impl Engine<'_> {
         let rank = self.core.scope(slot).rank;
         let (retries, depth) = (self.core.state(slot).retries, depth as u16);
         let details = self.features.details.outside(slot);
-        let row = Limit { live: 0, end, member, rank, depth, retries, details, until: 0 };
+        let row = Limit { live: 0, end, site: NOT, member, rank, depth, retries, details, until: 0 };
         let (live, _) =
             self.core.scopes_mut().enter(slot, row, self.features.lines.state[line as usize].next_flip_ns());
         self.core.scopes_mut().register(live, line);

@@ -273,14 +273,19 @@ impl Engine<'_> {
         (target, Ticket { target, probe: rest & 1 != 0, met: (rest >> 1) as u16, at_ns })
     }
 
-    /// A request that a balancer sent on is cut off.
-    pub(crate) fn guard_is_cut(&mut self, index: u32, ticket: Ticket, now_ns: u64) {
+    /// A request that a balancer sent on is cut off; `late`: by a `timeout` around the balancer.
+    pub(crate) fn guard_is_cut(&mut self, index: u32, ticket: Ticket, late: bool, now_ns: u64) {
         if ticket.target == SPARE {
             return;
         }
         let Some((guard, on)) = self.features.guards.on_loop(index) else { return };
         let (targets, watches) = (guard.targets, self.core.code().guards.sites[guard.site as usize].watches);
-        guard.upstream.on(on).cancelled(now_ns, ticket);
+        let upstream = guard.upstream.on(on);
+        if late {
+            upstream.timed_out(now_ns, ticket)
+        } else {
+            upstream.cancelled(now_ns, ticket)
+        }
         self.features.guards.left_target(self.core.code(), targets, &ticket, now_ns, Some(Kind::Cancelled));
         if watches {
             self.watch(index, now_ns);

@@ -255,15 +255,19 @@ impl Reference<'_> {
         Flow::Out
     }
 
-    /// A branch is cut off behind a target.
-    pub(super) fn pick_is_cut(&mut self, lb: u32, member: MemberId, frame: Frame) {
+    /// A branch is cut off behind a target; `late`: by a `timeout` around the balancer.
+    pub(super) fn pick_is_cut(&mut self, lb: u32, member: MemberId, frame: Frame, late: bool) {
         if frame.index == SPARE {
             return;
         }
         let (index, on) = (self.instance(lb, member), frame.on);
         let ticket = frame.ticket();
         self.left_target(index, &ticket, Some(Kind::Cancelled));
-        self.balancers[index as usize].upstream.on(on).cancelled(self.now_ns, ticket);
+        let upstream = self.balancers[index as usize].upstream.on(on);
+        match late {
+            true => upstream.timed_out(self.now_ns, ticket),
+            false => upstream.cancelled(self.now_ns, ticket),
+        }
         if self.tables.lbs[lb as usize].watches {
             self.watch(index);
         }

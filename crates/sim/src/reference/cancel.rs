@@ -38,10 +38,27 @@ impl Reference<'_> {
             self.resume_parent(parent, Some(kind), 0);
             return self.run_branch(parent, Flow::Out);
         }
+        self.late = self.timed_pick(child);
         self.cancel(child, false);
+        self.late = None;
         self.resume_parent(parent, Some(kind), 0);
         self.note_answer(parent, Some(kind));
         self.run_branch(parent, Flow::Out);
+    }
+
+    /// The balancer that sent on a branch with a limit, if nothing but retries is between the limit and it: the branch,
+    /// the depth and the stage.
+    fn timed_pick(&self, child: SlotId) -> Option<(SlotId, u16, u32)> {
+        let (mut at, mut found) = (Some(self.innermost(child)), None);
+        while let Some(here) = at {
+            match self.tables.nodes[here.stage as usize].act {
+                Act::Balance { .. } if !here.own => found = Some((child, here.depth, here.stage)),
+                Act::Retry { .. } => {}
+                _ => found = None,
+            }
+            at = self.around(child, here);
+        }
+        found
     }
 
     /// The client of a request leaves.
@@ -275,7 +292,8 @@ impl Reference<'_> {
                 if self.sabotage == Some(Sabotage::LeakCount) && self.clients.issued >= 100 {
                     return;
                 }
-                self.pick_is_cut(lb, at.member, at.frame);
+                let late = self.late == Some((slot, at.depth, at.stage));
+                self.pick_is_cut(lb, at.member, at.frame, late);
             }
             _ => {}
         }

@@ -14,12 +14,32 @@ pub(crate) struct Hold {
 
 #[derive(Clone, Copy)]
 pub(crate) enum HoldKind {
-    Line { queue: u32 },
-    Slot { queue: u32 },
-    ShareLine { share: u32 },
-    Share { share: u32 },
-    Picked { lb: u32, target: TargetId },
-    GuardLine { lb: u32 },
-    Sent { lb: u32, ticket: Ticket },
-    Lost { stage: StageId },
+    Line {
+        queue: u32,
+    },
+    Slot {
+        queue: u32,
+    },
+    ShareLine {
+        share: u32,
+    },
+    Share {
+        share: u32,
+    },
+    Picked {
+        lb: u32,
+        target: TargetId,
+    },
+    GuardLine {
+        lb: u32,
+    },
+    /// `late`: a `timeout` around the balancer has passed.
+    Sent {
+        lb: u32,
+        ticket: Ticket,
+        late: bool,
+    },
+    Lost {
+        stage: StageId,
+    },
 }

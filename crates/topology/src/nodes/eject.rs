@@ -13,7 +13,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Health,
         meaning: "Leaves out a target that fails several times in a row.",
         simulated: "the k-th ejection in a row lasts min(`base`·2^(k−1), `max`); then one request \
-                probes: its failure ejects again, its success readmits. The client's own errors do not count",
+                probes: its failure ejects again, its success readmits. What a `timeout` around the balancer cuts \
+                off counts as an error of the target at which it was, if nothing but `retry` is between \
+                them. The client's own errors do not count",
         served: "the same in real time",
         draws: "nothing",
         example: examples::EJECT,

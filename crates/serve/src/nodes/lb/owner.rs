@@ -7,9 +7,8 @@
 //! is exactly what `scope="process"` promises. The price is a message each way, some ten microseconds per request. An
 //! owner that does not answer for [`OWNER_ANSWER_NS`] fails the request, rather than hang it.
 
-use super::{Lb, PickedNode};
+use super::{Departure, Lb, PickedNode};
 use crate::exchange::failure::FailureCause;
-use crate::exchange::hold::Completion;
 use crate::exchange::{Exchange, Failure, RequestContext};
 use crate::metrics::Rejected;
 use crate::nodes::Id;
@@ -38,8 +37,8 @@ pub(crate) enum ToOwner {
     },
     /// A request for a pick.
     Pick(Box<PickRequest>),
-    /// A request of a balancer of the process has come back; `None`: it was cancelled.
-    Back { lb: Id, ticket: Ticket, returned: Option<Completion> },
+    /// A request of a balancer of the process has left its target.
+    Back { lb: Id, ticket: Ticket, departure: Departure },
 }
 
 /// The channel to the owner.
@@ -84,7 +83,8 @@ struct Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         if let (Choice::Target(ticket), false) = (self.choice, self.taken) {
-            self.owner.tell(ToOwner::Back { lb: self.lb, ticket, returned: None });
+            let departure = Departure::Cancelled { late: false };
+            self.owner.tell(ToOwner::Back { lb: self.lb, ticket, departure });
         }
     }
 }
@@ -152,8 +152,8 @@ impl Lb {
         }
     }
 
-    /// Ends a request of another thread; `None`: it was cancelled.
-    pub fn back(self: &Rc<Self>, ticket: Ticket, returned: Option<Completion>) {
+    /// Ends a request of another thread.
+    pub fn back(self: &Rc<Self>, ticket: Ticket, departure: Departure) {
         let permit = {
             let mut lent = self.state.lent.borrow_mut();
             let at = lent.iter().position(|(target, _)| *target == ticket.target);
@@ -161,9 +161,9 @@ impl Lb {
         };
         // This thread may have read no socket since the pick: the time that the request took is read here.
         self.core.now();
-        match returned {
-            Some(end) => self.returned(ticket, end),
-            None => self.cancelled(ticket),
+        match departure {
+            Departure::Completed(end) => self.returned(ticket, end),
+            Departure::Cancelled { late } => self.cancelled(ticket, late),
         }
         drop(permit);
     }

@@ -15,6 +15,14 @@ pub(crate) struct HealthUpdate {
     pub table: Option<Table>,
 }
 
+/// How a request left its target.
+pub(crate) enum Departure {
+    /// It has come back.
+    Completed(Completion),
+    /// It was cancelled; `late`: by a `timeout` around the balancer.
+    Cancelled { late: bool },
+}
+
 impl InFlightCounter for Lb {
     fn on_head(&self, ticket: Ticket) {
         let now_ns = self.core.recent();
@@ -24,7 +32,7 @@ impl InFlightCounter for Lb {
     fn on_completed(self: Rc<Self>, ticket: Ticket, end: Completion) {
         self.counts.ended(self.core.recent(), ticket.target, end.outcome);
         if self.is_elsewhere() {
-            self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: Some(end) });
+            self.owner.tell(ToOwner::Back { lb: self.id, ticket, departure: Departure::Completed(end) });
         } else {
             self.returned(ticket, end);
         }
@@ -32,10 +40,11 @@ impl InFlightCounter for Lb {
 
     fn on_cancelled(self: Rc<Self>, ticket: Ticket) {
         self.counts.ended(self.core.recent(), ticket.target, Some(Kind::Cancelled));
+        let late = self.state.late.is_set();
         if self.is_elsewhere() {
-            self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: None });
+            self.owner.tell(ToOwner::Back { lb: self.id, ticket, departure: Departure::Cancelled { late } });
         } else {
-            self.cancelled(ticket);
+            self.cancelled(ticket, late);
         }
     }
 }
@@ -76,14 +85,18 @@ impl Lb {
         }
     }
 
-    /// Cancels a request that this thread's state picked for.
-    pub(super) fn cancelled(&self, ticket: Ticket) {
+    /// Cancels a request that this thread's state picked for; `late`: a `timeout` around the balancer did.
+    pub(super) fn cancelled(&self, ticket: Ticket, late: bool) {
         let now_ns = self.core.now();
         self.state.left(ticket, now_ns, Some(Kind::Cancelled));
         self.state.upstream.borrow_mut().cancelled(now_ns, ticket);
         self.note(|| Operation::Cancelled { now_ns, ticket });
         self.state.uncount(ticket.target, ticket.at_ns);
-        if ticket.probe {
+        if late && self.listens {
+            let (target, probe) = (ticket.target, ticket.probe);
+            let outcome = Some(Kind::Timeout);
+            self.owner.tell(ToOwner::Outcome { lb: self.id, target, probe, outcome, status: None });
+        } else if ticket.probe {
             self.state.flags().free_probe(ticket.target);
         }
     }

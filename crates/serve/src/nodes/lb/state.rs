@@ -3,6 +3,7 @@
 //! (`docs/spec/operating.md#state`), and requests of an earlier one return to them.
 
 use crate::exchange::abort::AbortFlag;
+use crate::exchange::late::LateFlag;
 use crate::nodes::lb::TargetFlags;
 use crate::sync::{LocalSemaphore, Permit};
 use std::cell::{Cell, Ref, RefCell};
@@ -56,6 +57,8 @@ pub(crate) struct LbState {
     pub due_ns: Cell<u64>,
     /// Whether the policy knows which targets are being probed.
     pub shown: Cell<bool>,
+    /// Set while a `timeout` around it cuts a request off.
+    pub late: LateFlag,
 }
 
 impl LbState {
@@ -74,6 +77,7 @@ impl LbState {
             lent: RefCell::default(),
             due_ns: Cell::new(0),
             shown: Cell::new(false),
+            late: LateFlag::default(),
         }
     }
 

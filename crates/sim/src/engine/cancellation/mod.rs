@@ -46,7 +46,8 @@ impl Engine<'_> {
         let (retries, depth) = (state.retries, depth as u16);
         let key = ranked(order_key(Class::Limit, state.ordinal), rank);
         let details = if self.core.code.details { self.features.details.outside(slot) } else { (0, 0) };
-        let row = Limit { live: 0, end: site.end, member, rank, depth, retries, details, until: 0 };
+        let row =
+            Limit { live: 0, end: site.end, site: limit, member, rank, depth, retries, details, until: 0 };
         let at = now_ns.saturating_add(site.ns).min(END_OF_TIME);
         let (live, tag) = self.core.scopes.enter(slot, row, at);
         // Its children come after it where both end at one instant.
@@ -113,7 +114,12 @@ impl Engine<'_> {
     /// on its way goes on. Then everything outside of that is given back, and the rest goes on unwanted. Returns the
     /// slot that the request itself is in now.
     fn cut_off(&mut self, slot: SlotId, at: u16, limit: &Limit, now_ns: u64) -> SlotId {
-        let holds = self.holds_of(slot, limit);
+        let mut holds = self.holds_of(slot, limit);
+        if self.is_timeout_of_balancer(limit)
+            && let Some(Hold { what: HoldKind::Sent { late, .. }, .. }) = holds.last_mut()
+        {
+            *late = true;
+        }
         let state = &self.core.states.slots[slot.index()];
         let selected = state.mask();
         let floor = holds.iter().rposition(|hold| self.goes_on(hold));
@@ -160,6 +166,16 @@ impl Engine<'_> {
         request
     }
 
+    /// Whether a limit is a timeout of the balancer behind: then what it cuts off holds a target of that one last, if
+    /// it is at one.
+    fn is_timeout_of_balancer(&self, limit: &Limit) -> bool {
+        if limit.end == WHOLE {
+            return false;
+        }
+        let site = &self.core.code.limits[limit.site as usize];
+        self.core.code.timed[limit.member.index_from(site.offset)]
+    }
+
     /// Whether requests in a place go on after they are cancelled.
     pub(crate) fn goes_on(&self, hold: &Hold) -> bool {
         let (queues, shares) = (&self.core.code.queues, &self.core.code.shares);
@@ -204,9 +220,9 @@ impl Engine<'_> {
                 self.leave_guard_line(slot, index, now_ns);
             }
             HoldKind::Lost { stage } => self.charge(slot, stage, member, now_ns),
-            HoldKind::Sent { lb, ticket } => {
+            HoldKind::Sent { lb, ticket, late } => {
                 let index = self.instance_of(slot, lb, hold);
-                self.guard_is_cut(index, ticket, now_ns);
+                self.guard_is_cut(index, ticket, late, now_ns);
             }
         }
     }
@@ -245,7 +261,7 @@ impl Engine<'_> {
                     Op::Cold(ColdOp::TellGuard { lb }) => {
                         let ticket = self.ticket(slot, depth).1;
                         depth -= 1;
-                        Some(HoldKind::Sent { lb, ticket })
+                        Some(HoldKind::Sent { lb, ticket, late: false })
                     }
                     _ => None,
                 };

@@ -81,6 +81,7 @@ impl<'a> Reference<'a> {
             scheduled: 0,
             scratch: Vec::new(),
             excluded: Vec::new(),
+            late: None,
             hopped: 0,
             ledger: ledger(code, tables),
             #[cfg(test)]

@@ -168,6 +168,8 @@ pub(crate) struct Reference<'a> {
     pub(super) scheduled: u64,
     pub(super) scratch: Vec<u32>,
     pub(super) excluded: Vec<TargetId>,
+    /// Of the branch that a limit is cutting off: its depth and stage at the balancer that the limit is around.
+    pub(super) late: Option<(SlotId, u16, u32)>,
     /// How often inner listeners were entered.
     pub(super) hopped: u32,
     pub ledger: Ledger,

@@ -209,3 +209,79 @@ root = queue(timeout(20 * ms, inner), name = "outer")
     assert_eq!(went.busy_and_waiting("outer", 60.0), (40.0, 15.0));
     assert_eq!(went.busy_and_waiting("inner", 60.0), (60.0, 30.0));
 }
+
+/// A `timeout` around a balancer is an error of the target at which a request was, also of one that is tried again after
+/// its ejection. The client's patience, limits with more between, and limits behind another balancer are not.
+#[test]
+fn a_timeout_around_a_balancer_ejects() {
+    let lb = |eject: &str| {
+        format!(
+            "lb.first([delay(1 * hours, server()), delay(5 * ms, server(\"well\"))], eject = {eject}, panic = 0)"
+        )
+    };
+    let lasts = lb("eject(consecutive = 2, base = 1 * hours)");
+    let at = [0, 20, 40, 60];
+    let (cut, none) = ("10 timeout", ["10 timeout"; 4]);
+    let ejects = [cut, cut, "5 ok", "5 ok"];
+    for root in [
+        format!("timeout(10 * ms, {lasts})"),
+        format!("retry(2, timeout(10 * ms, {lasts}, name = \"limit\"))"),
+        format!("timeout(10 * ms, retry(3, retry(2, {lasts})))"),
+        format!("timeout(50 * ms, queue(timeout(10 * ms, {lasts}), concurrency = 9))"),
+    ] {
+        Case::new(&at, &format!("root = {root}")).gives(&ejects);
+    }
+    let outlier =
+        lb("outlier(consecutive_5xx = 2, base_ejection_time = 1 * hours, max_ejection_percent = 100)");
+    Case::new(&at, &format!("root = timeout(10 * ms, {outlier})")).gives(&ejects);
+    for root in [
+        format!("timeout(10 * ms, queue({lasts}, concurrency = 9))"),
+        format!("timeout(10 * ms, timeout(50 * ms, {lasts}))"),
+        format!("timeout(10 * ms, lb.first([{lasts}]))"),
+        format!(
+            "timeout(10 * ms, lb.first([server()], health = health.tcp(interval = 1 * hours, initial = \"down\", rise = 2), on_empty = {lasts}))"
+        ),
+    ] {
+        Case::new(&at, &format!("root = {root}")).gives(&none);
+    }
+    Case::with(&at, &format!("root = {lasts}"), ", patience = 10 * ms").gives(&["10 cancelled"; 4]);
+    // Out from 30 to 60 ms, then from 80 to 140.
+    let again = format!("root = timeout(10 * ms, {})", lb("eject(consecutive = 2, base = 30 * ms)"));
+    let at = [0, 20, 40, 70, 90, 130, 150];
+    Case::new(&at, &again).gives(&[cut, cut, "5 ok", cut, "5 ok", "5 ok", cut]);
+}
+
+/// The members of one site are timeouts around different nodes, and a request that goes on without its client was cut off
+/// all the same.
+#[test]
+fn a_timeout_counts_by_what_it_is_around() {
+    let source = r#"
+hole = queue(delay(1 * hours, server()), concurrency = 9, on_cancel = "finish")
+lb1 = lb.first([hole, server("well")], eject = eject(consecutive = 1, base = 1 * hours), panic = 0)
+lb2 = lb.first([hole, server("good")], eject = eject(consecutive = 1, base = 1 * hours), panic = 0)
+behind = [lb1, queue(lb2, concurrency = 9)]
+root = lb.round_robin([timeout(10 * ms, behind[i]) for i in range(2)], start = "first")
+"#;
+    let cut = "10 timeout";
+    Case::new(&[0, 0, 20, 20, 40, 40], source).gives(&[cut, cut, "0 ok", cut, "0 ok", cut]);
+}
+
+/// Two of ten targets take requests and never answer: by a `timeout` around the balancer they are ejected, and only the
+/// requests that found that out are late.
+#[test]
+fn black_holes_are_ejected_by_a_timeout_around() {
+    let p99 = |eject: &str| {
+        let source = format!(
+            r#"
+def app():
+    return queue(delay(dist.exponential(10 * ms), server("app")))
+apps = block(dist.fixed(1 * s), dist.fixed(100 * s), pool(2, app), mode = "blackhole") + pool(8, app)
+root = retry(3, timeout(1 * s, lb.p2c(apps, eject = {eject})), on = ["timeout"])
+scenario("s", root, traffic.poisson(rate = 300), duration = 20 * s, window = "all")
+"#
+        );
+        Case::from_file(&source).run().result.latency_all.p99.value.unwrap()
+    };
+    let (without, with) = (p99("None"), p99("eject(consecutive = 3)"));
+    assert!(without > 1000.0 && with < 100.0, "{without} ms, {with} ms");
+}

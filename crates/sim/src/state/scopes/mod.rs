@@ -71,6 +71,8 @@ impl Scope {
 pub(crate) struct Limit {
     pub live: u32,
     pub end: u32,
+    /// Of a limit of time: its site.
+    pub site: u32,
     pub member: MemberId,
     pub rank: u32,
     pub depth: u16,
