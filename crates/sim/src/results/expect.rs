@@ -49,8 +49,8 @@ pub(crate) fn judged(
 }
 
 /// A share that `k` of `n` requests have, with the wider of its interval over replications and the exact binomial one:
-/// where no request failed in any replication, all replications agree, and that proves no more than so many requests
-/// can. A single replication (`over` has no interval) has the binomial bounds, each of them one-sided.
+/// if no request failed, all replications agree, and only the binomial interval shows how little few requests prove. A
+/// single replication (`over` has no interval) has the binomial bounds, each of them one-sided.
 pub(crate) fn counted(over: Estimate, k: u64, n: u64) -> Estimate {
     let tail = if over.low.is_none() { 0.05 } else { 0.025 };
     let (low, high) = clopper_pearson(k, n, tail);

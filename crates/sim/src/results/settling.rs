@@ -28,7 +28,7 @@ pub(crate) fn settle(
         let point = match series(job, options, over, stop, overdue) {
             Ok(Some(series)) => series.settled(),
             Ok(None) => return Ok(false),
-            // It will be met again, and told.
+            // The replications end in the same way, and the result warns of it.
             Err(Unfinished::Overload(_)) => SettlingPoint { after: 0, settled: false },
             Err(Unfinished::Plan(why)) => return Err(why),
         };

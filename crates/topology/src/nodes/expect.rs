@@ -291,7 +291,7 @@ fn unknown_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> 
     })
 }
 
-/// Where a site stands in the file.
+/// The place of a site in the file.
 fn place(state: &State, site: u32) -> Option<String> {
     state.graph.describe(site).1.map(Location::span)
 }
