@@ -120,6 +120,44 @@ impl Dist {
         }
     }
 
+    /// The share of draws that are longer than `ns`. Of a sum: at least one part is.
+    pub fn share_beyond(&self, ns: u64) -> f64 {
+        let x = ns as f64;
+        let exponential = |mean_ns: u64| libm::exp(-x / mean_ns.max(1) as f64);
+        match self {
+            Dist::Fixed { ns: of } => f64::from(*of > ns),
+            Dist::Exponential { mean_ns } => exponential(*mean_ns),
+            Dist::Uniform { low_ns, high_ns } => {
+                let width = high_ns.saturating_sub(*low_ns).max(1);
+                high_ns.saturating_sub(ns.max(*low_ns)) as f64 / width as f64
+            }
+            Dist::Lognormal { mean_ns, cv } => {
+                let variance = libm::log1p(cv * cv);
+                let off = libm::log(x / (*mean_ns).max(1) as f64) + 0.5 * variance;
+                if variance > 0.0 {
+                    0.5 * libm::erfc(off / (2.0 * variance).sqrt())
+                } else {
+                    f64::from(*mean_ns > ns)
+                }
+            }
+            Dist::Pareto { minimum_ns, alpha } => libm::pow(*minimum_ns as f64 / x, *alpha).min(1.0),
+            Dist::Erlang { k, mean_ns } => {
+                let a = x * f64::from(*k) / (*mean_ns).max(1) as f64;
+                let terms = (1..*k).scan(1.0, |term, i| {
+                    *term *= a / f64::from(i);
+                    Some(*term)
+                });
+                (libm::exp(-a) * (1.0 + terms.sum::<f64>())).min(1.0)
+            }
+            Dist::Hyperexponential { phases } => phases.iter().map(|(p, mean)| p * exponential(*mean)).sum(),
+            Dist::Empirical { values_ns, .. } => {
+                values_ns.iter().filter(|v| **v > ns).count() as f64 / values_ns.len().max(1) as f64
+            }
+            Dist::Sum { a, b } => 1.0 - (1.0 - a.share_beyond(ns)) * (1.0 - b.share_beyond(ns)),
+            Dist::Rounded { of, .. } => of.share_beyond(ns),
+        }
+    }
+
     /// Mixes the meaning of the distribution into a key: equal for equal distributions, from whichever file their
     /// values come.
     #[must_use]
@@ -150,6 +188,31 @@ mod tests {
         let heavy = Dist::Pareto { minimum_ns: 5, alpha: 1.0 };
         assert_eq!(heavy.mean_ns(), None);
         assert_eq!(Dist::Sum { a: Box::new(heavy), b: Box::new(Dist::Fixed { ns: 1 }) }.mean_ns(), None);
+    }
+
+    /// Counted among draws; each share is of the kind that draws can show.
+    #[test]
+    fn draws_beyond_a_time_are_as_many_as_said() {
+        const MS: u64 = 1_000_000;
+        let exponential = Dist::Exponential { mean_ns: 10 * MS };
+        let dists = [
+            exponential.clone(),
+            Dist::Uniform { low_ns: 5 * MS, high_ns: 25 * MS },
+            Dist::Lognormal { mean_ns: 15 * MS, cv: 1.5 },
+            Dist::Pareto { minimum_ns: 3 * MS, alpha: 0.7 },
+            Dist::Erlang { k: 3, mean_ns: 15 * MS },
+            Dist::Hyperexponential { phases: vec![(0.9, 5 * MS), (0.1, 60 * MS)] },
+            Dist::Empirical { source: None, values_ns: vec![MS, 30 * MS, 40 * MS].into() },
+        ];
+        for dist in dists {
+            let sampler = crate::sampler::Sampler::new(&dist);
+            let beyond = (0..20_000).filter(|i| sampler.draw(Key::new(*i)) > 20 * MS).count() as f64 / 2e4;
+            let said = dist.share_beyond(20 * MS);
+            assert!((beyond - said).abs() < 0.015, "{dist:?}: {said}, drawn {beyond}");
+        }
+        assert_eq!(Dist::Fixed { ns: 5 }.share_beyond(4), 1.0);
+        let sum = Dist::Sum { a: Box::new(Dist::Fixed { ns: 5 }), b: Box::new(exponential) };
+        assert_eq!((sum.share_beyond(4), sum.share_beyond(u64::MAX)), (1.0, 0.0));
     }
 
     #[test]

@@ -96,7 +96,14 @@ fn pair<'a>(of: &Pairing<'a>) -> Pair<'a> {
     // Successes have a latency of their own only if something fails.
     let shown = |s: &Statistic| !s.name.starts_with("ok_") || a.failed || b.failed;
     let both = a.statistics.iter().zip(&b.statistics).filter(|(a, _)| shown(a));
-    Pair { of: *of, statistics: both.map(|(a, b)| compared(a, b, of.paired)).collect() }
+    let requests = a.selected.min(b.selected);
+    let statistics = both.map(|(a, b)| {
+        let compared = compared(a, b, of.paired);
+        let counted = compared.name == "success";
+        let difference = if counted { compared.difference.of_counts(requests) } else { compared.difference };
+        Compared { difference, ..compared }
+    });
+    Pair { of: *of, statistics: statistics.collect() }
 }
 
 fn compared(a: &Statistic, b: &Statistic, same_requests: bool) -> Compared {

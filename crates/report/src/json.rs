@@ -64,6 +64,9 @@ impl Serialize for Overridden<'_> {
         if let Some(requests) = self.0.requests {
             map.serialize_entry("requests", &requests)?;
         }
+        if self.0.stretch > 1 {
+            map.serialize_entry("stretch", &self.0.stretch)?;
+        }
         map.end()
     }
 }

@@ -50,6 +50,8 @@ pub struct Design {
     pub requests_hash: Option<String>,
     /// What weir warned of.
     pub(crate) warnings: Vec<String>,
+    /// How many of its requests count, in all replications.
+    pub(crate) selected: u64,
     /// Whether some of its requests failed.
     pub(crate) failed: bool,
     pub(crate) statistics: Vec<Statistic>,
@@ -143,6 +145,7 @@ fn design(scenario: &Value, replications: u64) -> Result<Design, NotAResult> {
             .flatten()
             .filter_map(|w| w.as_str().map(str::to_owned))
             .collect(),
+        selected: scenario["requests"]["selected"].as_u64().unwrap_or_default(),
         failed: scenario["requests"]["failed"].as_u64().is_some_and(|n| n > 0),
         statistics: statistics.collect::<Result<_, _>>()?,
     })

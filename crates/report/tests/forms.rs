@@ -111,6 +111,7 @@ fn scenario(name: &str, routers: i64, p50: f64) -> ScenarioResult {
         expectations: vec![],
         each: Default::default(),
         too_short: Vec::new(),
+        needs_times: None,
         explained: None,
     }
 }
@@ -131,6 +132,7 @@ fn results(n: usize) -> Results {
         events: 0,
         shortfalls: vec![],
         requests: None,
+        stretch: 1,
         interrupted: false,
     }
 }

@@ -22,6 +22,7 @@ fn options() -> Options {
         first: 0,
         replications: 3,
         settled_over: None,
+        stretch: 1,
         requests: None,
         threads: 2,
         members: false,

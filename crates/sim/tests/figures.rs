@@ -18,6 +18,7 @@ fn options() -> Options {
         first: 0,
         replications: 10,
         settled_over: None,
+        stretch: 1,
         requests: None,
         threads: 2,
         members: false,

@@ -14,6 +14,7 @@ fn simulate(source: &str, replications: u32) -> Result<Vec<ScenarioResult>, Erro
         first: 0,
         replications,
         settled_over: None,
+        stretch: 1,
         requests: None,
         threads: 2,
         members: false,

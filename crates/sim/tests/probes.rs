@@ -14,6 +14,7 @@ fn results(source: &str) -> Vec<ScenarioResult> {
         first: 0,
         replications: 10,
         settled_over: None,
+        stretch: 1,
         requests: None,
         threads: 2,
         members: false,

@@ -5,8 +5,9 @@
 //! Holm's procedure (1979) selects the significant ones: the chance that it selects any without a real difference is
 //! 5 % at most.
 
-use crate::Estimate;
+use crate::math::{exp, ln};
 use crate::student::{t95_of, two_tails};
+use crate::{Estimate, clopper_pearson};
 
 /// A statistic of one design.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,33 @@ impl Side<'_> {
         let n = self.each.len() as f64;
         self.squares() / (n * (n - 1.0))
     }
+}
+
+impl Difference {
+    /// The same for a share that was counted among `n` requests of each design. If no request ends otherwise in the other
+    /// design, all replications agree, and only the number of requests shows how little that proves: the interval has at
+    /// least the half width of the exact binomial bound of none of `n`. The sign test (McNemar 1947) bounds the
+    /// probability: of so many requests that differ, all would differ in the same direction.
+    #[must_use]
+    pub fn of_counts(self, n: u64) -> Difference {
+        let (Some(value), Some(p)) = (self.estimate.value, self.p) else { return self };
+        let least = no_other_end(n);
+        let Estimate { low, high, .. } = self.estimate;
+        let differing = (value.abs() * n as f64).round();
+        Difference {
+            estimate: Estimate {
+                value: Some(value),
+                low: low.map(|low| low.min(value - least)),
+                high: high.map(|high| high.max(value + least)),
+            },
+            p: Some(p.max((2.0 * exp(-ln(2.0) * differing)).min(1.0))),
+        }
+    }
+}
+
+/// The largest share of requests that may end otherwise, if none of `n` did (97.5 %).
+pub fn no_other_end(n: u64) -> f64 {
+    clopper_pearson(0, n, 0.025).1
 }
 
 /// By pairs: replication r of both had the same requests. Spread is around the difference of the values, as in
@@ -110,6 +138,21 @@ pub fn holm(p: &[Option<f64>], level: f64) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two replications of twenty requests, of which one fails in each: no more than two heads in a row. With ten times as
+    /// many it is beyond chance.
+    #[test]
+    fn few_requests_prove_little() {
+        let (all, most) = ([1.0, 1.0], [0.95, 0.95]);
+        let (a, b) = (Side { value: 1.0, each: &all }, Side { value: 0.95, each: &most });
+        let difference = paired(&a, &b, 0.0);
+        assert_eq!(difference.p, Some(0.0), "alone it looks sure");
+        assert!((difference.of_counts(40).p.unwrap() - 0.5).abs() < 1e-9);
+        assert!(difference.of_counts(400).p.unwrap() < 1e-5);
+        let same = paired(&a, &a, 0.0).of_counts(100);
+        assert!((same.estimate.high.unwrap() - 0.0362).abs() < 1e-4, "{same:?}");
+        assert_eq!(same.p, Some(1.0));
+    }
 
     fn side(each: &[f64]) -> Side<'_> {
         Side { value: each.iter().sum::<f64>() / each.len() as f64, each }

@@ -77,10 +77,48 @@ impl Estimate {
         Estimate { value: Some(value), low: Some(value - half), high: Some(value + half) }
     }
 
+    /// The interval of a quantile that lies on a step, where sectioning would give values that no sample has: from the
+    /// least to the greatest of the pooled quantile, its bounds by binomial ranks, and the order statistics of the
+    /// replications' own between which their median lies with 95 % (David and Nagaraja 2003, Order Statistics, 7.1; of
+    /// fewer than six replications all of them).
+    pub fn ranked(value: f64, bounds: (f64, f64), own: &[f64]) -> Estimate {
+        if own.len() < 2 {
+            return Estimate { value: Some(value), low: None, high: None };
+        }
+        let mut own = own.to_vec();
+        own.sort_by(f64::total_cmp);
+        let cut = outer_ranks(own.len());
+        let low = value.min(bounds.0).min(own[cut]);
+        let high = value.max(bounds.1).max(own[own.len() - 1 - cut]);
+        Estimate { value: Some(value), low: Some(low), high: Some(high) }
+    }
+
+    /// The same interval, where it goes beyond these values cut off there.
+    pub fn within(self, min: f64, max: f64) -> Estimate {
+        Estimate { low: self.low.map(|x| x.max(min)), high: self.high.map(|x| x.min(max)), ..self }
+    }
+
     /// Half the width of the interval, if there is one.
     pub fn half_width(&self) -> Option<f64> {
         Some((self.high? - self.low?) / 2.0)
     }
+}
+
+/// How many order statistics at each end lie outside of the 95 % interval of the median of `n`.
+fn outer_ranks(n: usize) -> usize {
+    // Beyond this 2^-n is no number, and the normal approximation is exact to a rank.
+    if n > 1_000 {
+        return (0.5 * n as f64 - 0.98 * (n as f64).sqrt()) as usize;
+    }
+    // P(fewer than k of n fair coins) <= 0.025: the sum of C(n, i) / 2^n, without large numbers.
+    let mut term = crate::math::exp(-crate::math::ln(2.0) * n as f64);
+    let (mut below, mut cut) = (term, 0);
+    while below <= 0.025 && 2 * cut + 2 < n {
+        cut += 1;
+        term *= (n - cut + 1) as f64 / cut as f64;
+        below += term;
+    }
+    cut.saturating_sub(1)
 }
 
 #[cfg(test)]
@@ -108,6 +146,23 @@ mod tests {
         assert_eq!(Estimate::sectioned(pooled(0.5), [Some(10.0)]).low, None);
         assert_eq!(Estimate::sectioned(pooled(0.5), [Some(10.0), None]), Estimate::default());
         assert_eq!(Estimate::sectioned(None, [Some(10.0)]), Estimate::default());
+    }
+
+    /// Tables of the sign test: of 10 values the second and the ninth bound the median, of 20 the sixth and the
+    /// fifteenth, of 100 the fortieth and the sixty-first.
+    #[test]
+    fn a_median_lies_between_these_ranks() {
+        assert_eq!([2, 5, 6, 10, 20, 100].map(outer_ranks), [0, 0, 0, 1, 5, 39]);
+        assert_eq!([1_000, 1_001].map(outer_ranks), [468, 469]);
+    }
+
+    #[test]
+    fn the_interval_at_a_step_has_values_that_were_seen() {
+        let own = [50.0, 50.0, 1_800.0, 50.0, 50.0, 1_800.0, 50.0, 1_800.0, 4.0, 50.0];
+        let e = Estimate::ranked(50.0, (50.0, 50.0), &own);
+        assert_eq!((e.value, e.low, e.high), (Some(50.0), Some(50.0), Some(1_800.0)));
+        assert_eq!(Estimate::ranked(50.0, (4.0, 50.0), &own).low, Some(4.0));
+        assert_eq!(Estimate::ranked(50.0, (4.0, 50.0), &[50.0]).low, None);
     }
 
     #[test]

@@ -164,6 +164,38 @@ impl Histogram {
         })
     }
 
+    /// The values between which the quantile `q` lies with 95 % if samples are independent (binomial ranks: David and
+    /// Nagaraja 2003, Order Statistics, 7.1), ns; `None` if empty.
+    pub fn rank_bounds(&self, q: f64) -> Option<(f64, f64)> {
+        const NORMAL_975: f64 = 1.96;
+        let n = self.total as f64;
+        let half = NORMAL_975 * (n * q * (1.0 - q)).sqrt();
+        let last = self.total.checked_sub(1)?;
+        let rank = |r: f64| (r.max(0.0) as u64).min(last);
+        let (low, high) = (rank((n * q - half).floor()), rank((n * q + half).ceil()));
+        let mut at = Place::default();
+        let low = self.order_statistic(low, &mut at).value;
+        Some((low, self.order_statistic(high, &mut at).value))
+    }
+
+    /// The longest stretch between `low` and `high` in which no sample lies, ns. Nothing is said of where the ten least
+    /// and the ten greatest samples lie: they are apart by chance.
+    pub fn widest_gap(&self, low: f64, high: f64) -> f64 {
+        const EXTREME: u64 = 10;
+        let Some(last) = self.total.checked_sub(EXTREME + 1) else { return 0.0 };
+        let mut at = Place::default();
+        let low = low.max(self.order_statistic(EXTREME.min(last), &mut at).value);
+        let high = high.min(self.order_statistic(last.max(EXTREME), &mut Place::default()).value);
+        let (from, to) = (bucket_of(low as u64), bucket_of(high.max(0.0) as u64));
+        let (mut widest, mut end) = (0.0, low);
+        for bucket in (from..=to).filter(|b| self.buckets.get(*b).is_some_and(|n| *n > 0)) {
+            let (least, span) = bounds(bucket);
+            widest = f64::max(widest, least as f64 - end);
+            end = ((least + (span - 1)) as f64).max(low);
+        }
+        f64::max(widest, high - end)
+    }
+
     /// The k-th least (from 0), its bucket's members spread evenly, between the true extremes. The search starts at
     /// `from` and never goes back.
     fn order_statistic(&self, k: u64, from: &mut Place) -> BoundedQuantile {
@@ -222,6 +254,33 @@ mod tests {
         let mut h = Histogram::default();
         h.record(7);
         assert_eq!((h.min(), h.max()), (Some(7), Some(7)));
+    }
+
+    #[test]
+    fn gaps_are_where_no_sample_is() {
+        let mut h = Histogram::new();
+        for ns in [2_000_000, 4_000_000, 50_000_000, 1_800_000_000] {
+            (0..20).for_each(|_| h.record(ns));
+        }
+        h.record(9_000_000_000);
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-3 * b;
+        assert!(near(h.widest_gap(2e6, 50e6), 46e6));
+        assert!(near(h.widest_gap(-785e6, 885e6), 835e6), "to the end");
+        assert!(near(h.widest_gap(3e6, 4.5e6), 1e6), "from the beginning");
+        assert!(h.widest_gap(1_790e6, 20_000e6) < 11e6, "one sample far above the others is chance");
+        (0..1_000).for_each(|i| h.record(10_000_000 + i * 1_000));
+        assert!(h.widest_gap(10.2e6, 10.8e6) < 20e3, "none among samples that lie close");
+        assert_eq!(Histogram::new().widest_gap(0.0, 1e9), 0.0);
+    }
+
+    /// Of 1,000 samples the 95th per mille has rank 950 ± 1.96 sqrt(47.5), so 936 to 964.
+    #[test]
+    fn bounds_have_binomial_ranks() {
+        let mut h = Histogram::new();
+        (0..1_000).for_each(|ns| h.record(ns));
+        assert_eq!(h.rank_bounds(0.95), Some((936.0, 964.0)));
+        assert_eq!(h.rank_bounds(0.999), Some((997.0, 999.0)));
+        assert_eq!(Histogram::new().rank_bounds(0.5), None);
     }
 
     #[test]

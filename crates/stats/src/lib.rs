@@ -14,7 +14,7 @@ mod mser;
 mod student;
 
 pub use binomial::clopper_pearson;
-pub use difference::{Difference, Side, holm, paired, welch};
+pub use difference::{Difference, Side, holm, no_other_end, paired, welch};
 pub use draw::Key;
 pub use estimate::{Estimate, Latency};
 pub use histogram::{BoundedQuantile, Counts, Histogram};

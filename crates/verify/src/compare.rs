@@ -18,18 +18,28 @@ pub(crate) struct Compared {
     pub is_ms: bool,
 }
 
-/// Compares a statistic: pairs of what was simulated and what was. `None`: it cannot be said in any run.
+/// Compares a statistic: pairs of what was simulated and what was. The difference has at least the half width `least`.
+/// `None`: it cannot be said in any run.
 pub(crate) fn compare(
     of: Compared,
     pairs: &[(Option<f64>, Option<f64>)],
     tolerance: f64,
+    least: f64,
 ) -> Option<Statistic> {
     let both = |pick: fn(f64, f64) -> f64| {
         pairs.iter().map(move |(simulated, real)| Some(pick((*simulated)?, (*real)?)))
     };
     let simulated = Estimate::new(both(|simulated, _| simulated));
     let real = Estimate::new(both(|_, real| real));
-    let difference = Estimate::new(both(|simulated, real| real - simulated));
+    let over_runs = Estimate::new(both(|simulated, real| real - simulated));
+    let bound = |by: Option<f64>, most: fn(f64, f64) -> f64, least: f64| {
+        Some(by?).zip(over_runs.value).map(|(by, value)| most(by, value + least))
+    };
+    let difference = Estimate {
+        value: over_runs.value,
+        low: bound(over_runs.low, f64::min, -least),
+        high: bound(over_runs.high, f64::max, least),
+    };
     let mean = simulated.value?;
     let share = |value: Option<f64>| value.map(|v| v / mean).filter(|v| v.is_finite());
     let relative =
@@ -98,7 +108,7 @@ mod tests {
 
     fn verdict(real: [f64; 5]) -> Verdict {
         let pairs = real.map(|real| (Some(100.0), Some(real)));
-        compare(P50, &pairs, 0.03).unwrap().verdict
+        compare(P50, &pairs, 0.03, 0.0).unwrap().verdict
     }
 
     #[test]
@@ -113,19 +123,28 @@ mod tests {
     #[test]
     fn what_is_undecided_says_how_many_runs_would_tell() {
         let pairs = [97.0, 103.5, 100.0].map(|real| (Some(100.0), Some(real)));
-        let needed = compare(P50, &pairs, 0.03).unwrap().runs_needed.unwrap();
+        let needed = compare(P50, &pairs, 0.03, 0.0).unwrap().runs_needed.unwrap();
         assert!((5..30).contains(&needed), "{needed}");
-        let one = compare(P50, &pairs[..1], 0.03).unwrap();
+        let one = compare(P50, &pairs[..1], 0.03, 0.0).unwrap();
         assert_eq!((one.verdict, one.runs_needed), (Verdict::Undecided, Some(2)));
         let nothing = [(Some(1.0), None)];
-        assert_eq!(compare(P50, &nothing, 0.03).map(|s| s.verdict), None);
+        assert_eq!(compare(P50, &nothing, 0.03, 0.0).map(|s| s.verdict), None);
+    }
+
+    /// All of 400 requests succeeded in both worlds: that is no proof that they agree to half a point.
+    #[test]
+    fn few_requests_prove_no_agreement() {
+        let success = Compared { name: "success", unit: Unit::Points, is_ms: false };
+        let pairs = [(Some(1.0), Some(1.0)); 5];
+        let verdict = |n: u64| compare(success, &pairs, 0.5, weir_stats::no_other_end(n)).unwrap().verdict;
+        assert_eq!((verdict(400), verdict(4_000)), (Verdict::Undecided, Verdict::Agrees));
     }
 
     #[test]
     fn small_differences_do_not_matter() {
         let pairs = [0.9, 0.8, 0.7].map(|more| (Some(2.0), Some(2.0 + more)));
-        assert_eq!(compare(P50, &pairs, 0.03).unwrap().verdict, Verdict::Undecided);
+        assert_eq!(compare(P50, &pairs, 0.03, 0.0).unwrap().verdict, Verdict::Undecided);
         let pairs = [0.7, 0.71, 0.7].map(|more| (Some(2.0), Some(2.0 + more)));
-        assert_eq!(compare(P50, &pairs, 0.03).unwrap().verdict, Verdict::Agrees);
+        assert_eq!(compare(P50, &pairs, 0.03, 0.0).unwrap().verdict, Verdict::Agrees);
     }
 }

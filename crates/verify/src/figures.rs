@@ -15,6 +15,8 @@ pub(crate) struct Figures {
     /// Latencies of all requests that count, ms: the mean and the [`QUANTILES`].
     pub mean: Option<f64>,
     pub quantiles: [Option<f64>; 5],
+    /// How many requests count.
+    pub requests: u64,
     /// The share of requests that succeeded.
     pub success: Option<f64>,
     /// Attempts per request.
@@ -43,6 +45,7 @@ impl Figures {
             mean: latency.mean.value,
             quantiles: [&latency.p50, &latency.p90, &latency.p95, &latency.p99, &latency.p999]
                 .map(|e| e.value),
+            requests: result.requests.selected,
             success: result.success.value,
             attempts: result.attempts_per_request.value,
             ejections: result.ejections as f64,
@@ -88,6 +91,7 @@ impl Figures {
         Figures {
             mean: latencies.mean().map(|ns| ns / 1e6),
             quantiles: QUANTILES.map(quantile),
+            requests: selected,
             success: per(ok),
             attempts: per(attempts),
             ejections: real.ejections as f64,
@@ -106,6 +110,7 @@ pub(crate) fn mean(all: &[Figures]) -> Figures {
     Figures {
         mean: of(&|f| f.mean),
         quantiles: std::array::from_fn(|i| of(&|f: &Figures| f.quantiles[i])),
+        requests: all.iter().map(|f| f.requests).sum::<u64>() / all.len().max(1) as u64,
         success: of(&|f| f.success),
         attempts: of(&|f| f.attempts),
         ejections: of(&|f| Some(f.ejections)).unwrap_or_default(),

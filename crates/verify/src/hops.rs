@@ -205,6 +205,7 @@ scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), req
                     first: 0,
                     replications: 1,
                     settled_over: None,
+                    stretch: 1,
                     requests: None,
                     threads: 1,
                     members: true,

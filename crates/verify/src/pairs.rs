@@ -7,7 +7,7 @@ use crate::prepare::Arrangement;
 use crate::statistics::{Statistic, Unit};
 use crate::tolerances::Tolerances;
 use weir_plan::NodeId;
-use weir_stats::Estimate;
+use weir_stats::{Estimate, no_other_end};
 
 /// Figures of both worlds, of one run.
 pub(crate) struct Pair {
@@ -43,17 +43,19 @@ pub(crate) fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statist
         (plain("success", Unit::Points), |f| f.success),
         (plain("attempts", Unit::Ratio), |f| f.attempts),
     ];
+    let requests = pairs.iter().map(|pair| pair.real.requests).sum();
     let of = |(compared, pick): (Compared, Pick)| {
         let values: Vec<_> = pairs.iter().map(|pair| pair.figure(pick)).collect();
         let (name, tolerance) = (compared.name, tolerances.tolerance(compared.name));
         let unsaid = || (!values.is_empty() && tolerances.is_set(name)).then(|| unsaid(compared, tolerance));
-        compare(compared, &values, tolerance).or_else(unsaid)
+        let least = if compared.unit == Unit::Points { no_other_end(requests) } else { 0.0 };
+        compare(compared, &values, tolerance, least).or_else(unsaid)
     };
     let mut all: Vec<Statistic> = picks.into_iter().filter_map(of).collect();
     all.extend(farthest(pairs).and_then(|server| {
         let share = |f: &Figures| f.shares.get(&server).copied();
         let values: Vec<_> = pairs.iter().map(|pair| pair.figure(share)).collect();
-        compare(plain("share", Unit::Points), &values, tolerances.tolerance("share"))
+        compare(plain("share", Unit::Points), &values, tolerances.tolerance("share"), no_other_end(requests))
     }));
     all
 }

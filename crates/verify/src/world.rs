@@ -204,6 +204,7 @@ impl World<'_> {
             first: replication,
             replications: 1,
             settled_over: None,
+            stretch: 1,
             requests: options.requests,
             threads: 1,
             members: true,

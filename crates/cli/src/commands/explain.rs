@@ -93,8 +93,8 @@ pub(crate) fn recordings<'p>(
     if results.interrupted || !explain && trace.is_none() {
         return Ok(Vec::new());
     }
-    // With --precision there were as many as it took.
-    let options = Options { replications: results.replications, ..options.clone() };
+    // With --precision there were as many, and as long ones, as it took.
+    let options = Options { replications: results.replications, stretch: results.stretch, ..options.clone() };
     let progress = Progress::new(args.file.verbosity.quiet);
     let looks = RecordOptions { trace, explain };
     let began = Instant::now();

@@ -20,6 +20,7 @@ pub(crate) fn options() -> Options {
         first: 0,
         replications: REPLICATIONS,
         settled_over: None,
+        stretch: 1,
         requests: None,
         threads: 2,
         members: false,

@@ -113,6 +113,7 @@ fn a_design_hardly_ever_differs_from_itself() {
             first: 0,
             replications: 10,
             settled_over: None,
+            stretch: 1,
             requests: None,
             threads: 1,
             members: false,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// The result of a file, as JSON.
 #[track_caller]
-fn simulated(scratch: &Scratch, source: &str, more: &[&str]) -> Value {
+pub(crate) fn simulated(scratch: &Scratch, source: &str, more: &[&str]) -> Value {
     let file = scratch.file("f.star", source);
     let args: Vec<&str> =
         ["sim", &file, "-q", "--output", "json"].into_iter().chain(more.iter().copied()).collect();
@@ -14,7 +14,7 @@ fn simulated(scratch: &Scratch, source: &str, more: &[&str]) -> Value {
 }
 
 /// The warnings of the scenarios, one line each.
-fn warnings(result: &Value) -> String {
+pub(crate) fn warnings(result: &Value) -> String {
     let all = result["scenarios"].as_array().expect("scenarios").iter();
     all.flat_map(|s| s["warnings"].as_array().expect("warnings"))
         .filter_map(Value::as_str)

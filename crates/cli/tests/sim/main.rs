@@ -8,6 +8,7 @@ mod expect;
 mod explain;
 mod failing;
 mod failing_fast;
+mod intervals;
 mod metastable;
 mod nodes;
 mod parts;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub use asked::asked;
 pub use certificates::certificates;
 pub use load::overloaded;
-pub use moments::heavy_tails;
+pub use moments::{cut_off, heavy_tails};
 
 mod asked;
 mod certificates;

@@ -1,10 +1,12 @@
-//! Warnings about times that have no mean or no variance, so that no run is long enough for figures made of them.
+//! Warnings about times that have no mean or no variance, so that no run is long enough for figures made of them, and about
+//! times that are cut off.
 
 use super::warning;
 use crate::diagnostic::Diagnostic;
 use crate::{Point, Spec};
 use std::collections::BTreeSet;
 use weir_model::Dist;
+use weir_model::sampler::LONGEST_NS;
 
 /// A warning for each scenario and site whose nodes draw times with so heavy a tail that their mean or their variance is
 /// infinite.
@@ -44,6 +46,46 @@ pub fn heavy_tails(point: &Point) -> Vec<Diagnostic> {
         }
     }
     found
+}
+
+/// Fewer draws than this share do not matter.
+const FEW: f64 = 1e-6;
+
+/// A warning for each scenario and site whose nodes draw times that are cut at the longest there is.
+pub fn cut_off(point: &Point) -> Vec<Diagnostic> {
+    let cut = |spec: &Spec| times(spec).into_iter().map(|d| d.share_beyond(LONGEST_NS)).fold(0.0, f64::max);
+    let shares: Vec<f64> = point.specs.iter().map(cut).collect();
+    let mut found = Vec::new();
+    if shares.iter().all(|share| *share < FEW) {
+        return found;
+    }
+    for scenario in &point.scenarios {
+        let mut sites = BTreeSet::new();
+        for node in point.reached(scenario) {
+            let share = shares.get(node.spec as usize).copied().unwrap_or(0.0);
+            if share < FEW || !sites.insert(node.site) {
+                continue;
+            }
+            let kind = point.specs[node.spec as usize].kind();
+            let finding = warning(format!(
+                "scenario \"{}\": of the times of a `{kind}` {} % are longer than 100 years, the longest that weir knows, \
+                 and count as that",
+                scenario.name,
+                percent(share)
+            ));
+            let span = point.sites.get(node.site as usize).map_or("", |site| site.span.as_str());
+            found.push(finding.help("give it shorter times").at_span(span));
+        }
+    }
+    found
+}
+
+/// Two digits, without an exponent.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let places = (1.0 - percent.log10().floor()).clamp(0.0, 6.0) as usize;
+    let written = format!("{percent:.places$}");
+    if places > 0 { written.trim_end_matches('0').trim_end_matches('.').to_string() } else { written }
 }
 
 /// The times that a node draws.

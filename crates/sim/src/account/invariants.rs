@@ -74,23 +74,24 @@ pub(crate) fn violations(
 fn utilisation(code: &Code, ledger: &Ledger) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     for block in code.blocks.iter().filter(|b| b.leaf) {
-        for index in block.stages.clone() {
-            let stage = &code.stages[index as usize];
-            let Some(gauge) = stage.gauge.filter(|_| index + 1 < block.stages.end) else { continue };
-            // Parallel work adds up to more than the time in which it is done.
-            if (index + 1..block.stages.end).any(|s| code.stages[s as usize].parallel) {
-                continue;
-            }
-            let members = if code.mask == 0 { 1 } else { block.members };
-            for member in (block.base..block.base + members).map(MemberId) {
-                let at = |offset: u32| code.row(offset, member);
-                let inner = (index + 1..block.stages.end).map(|s| {
-                    let part = at(code.stages[s as usize].part);
-                    ledger.parts[part].wrapping_add(ledger.spent.get(part).copied().unwrap_or(0))
-                });
-                let behind = ledger.behind.get(at(gauge)).copied().unwrap_or(0);
-                let inner = inner.fold(0, u64::wrapping_add).wrapping_sub(behind);
-                found.push((ledger.gauges[at(gauge)].served, inner));
+        let members = if code.mask == 0 { 1 } else { block.members };
+        for member in (block.base..block.base + members).map(MemberId) {
+            let at = |offset: u32| code.row(offset, member);
+            // From the innermost stage outwards.
+            let mut inner = 0u64;
+            for index in block.stages.clone().rev() {
+                let stage = &code.stages[index as usize];
+                if let Some(gauge) = stage.gauge.filter(|_| index + 1 < block.stages.end) {
+                    let behind = ledger.behind.get(at(gauge)).copied().unwrap_or(0);
+                    found.push((ledger.gauges[at(gauge)].served, inner.wrapping_sub(behind)));
+                }
+                // Parallel work adds up to more than the time in which it is done.
+                if stage.parallel {
+                    break;
+                }
+                let part = at(stage.part);
+                let spent = ledger.spent.get(part).copied().unwrap_or(0);
+                inner = inner.wrapping_add(ledger.parts[part]).wrapping_add(spent);
             }
         }
     }

@@ -64,7 +64,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         _ => false,
     };
     let (scaled, unreached) = (layout.behind(false, is_scaling), layout.leads_to(unreached));
-    let again = passed_again(&layout);
+    let (again, loses) = (passed_again(&layout), layout.loses());
     let elsewhere = layout.open_elsewhere();
     let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
     let known_work = layout.known_work();
@@ -85,6 +85,8 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         warm_nodes,
         here: false,
         scales: false,
+        loses,
+        open_limits: Vec::new(),
     };
     c.find_kinds(scenario);
     c.find_failing_blocks();
@@ -96,7 +98,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
 
 /// Connects the blocks, once all are emitted, and finds what holds for the whole code.
 fn link(c: Compiler, scenario: &Scenario) -> Result<Code, String> {
-    let Compiler { layout, mut code, again, .. } = c;
+    let Compiler { layout, mut code, again, loses, .. } = c;
     VisitCounters::find(&layout, &mut code, &again);
     if code.guards.sites.iter().any(|site| site.watches) {
         code.guards.behind = BalancerNesting::new(layout.point, &code.guards.of_node, code.instances.len());
@@ -105,7 +107,7 @@ fn link(c: Compiler, scenario: &Scenario) -> Result<Code, String> {
         code.kinds.nodes.iter().map(|node| node.0).chain(code.groups.lists.iter().copied()).collect();
     let root_block = layout.finish(&mut code, &lists)?;
     code.guards.spares = code.guards.spare_nodes.iter().map(|&id| layout.target(id)).collect();
-    code.loses = layout.loses();
+    code.loses = loses;
     code.notes = code.loses || code.branches;
     code.details |= code.branches;
     code.goes_on |= code.branches;
@@ -155,6 +157,16 @@ pub(crate) struct Compiler<'a> {
     /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be lengthened.
     pub here: bool,
     scales: bool,
+    /// Whether requests can be lost.
+    loses: bool,
+    /// Limits whose way back is not emitted yet, the innermost last.
+    pub open_limits: Vec<u32>,
+}
+
+/// The site of a stage in a list, which is in the order of stages, as they are emitted.
+fn of_stage<T>(sites: &mut [T], stage: StageId, of: impl Fn(&T) -> StageId) -> Option<&mut T> {
+    let at = sites.partition_point(|site| of(site) < stage);
+    sites.get_mut(at).filter(|site| of(site) == stage)
 }
 
 /// What a stage does on the way back.
@@ -304,27 +316,19 @@ impl Compiler<'_> {
                 self.code.lbs[lb as usize].skip = next
             }
             Some(Op::LeaveLimit) => {
-                if let Some(limit) = self.code.limits.iter_mut().rev().find(|l| l.end == NOT) {
-                    limit.end = next;
+                if let Some(limit) = self.open_limits.pop() {
+                    self.code.limits[limit as usize].end = next;
                 }
             }
             Some(Op::Cold(ColdOp::LeaveListener { hop })) => self.code.hops[hop as usize].end = next,
             Some(Op::Cold(ColdOp::LeaveHedge { hedge })) => self.code.hedges[hedge as usize].end = next,
             Some(Op::LeaveFaulty { down }) => self.code.lines.sites[down as usize].skip = next,
             Some(Op::CountErrors | Op::Cold(ColdOp::LeaveScaled { .. })) => {
-                let downs = &mut self.code.lines.sites;
-                if let Some(down) = downs.iter_mut().rev().find(|d| d.stage == stage) {
-                    down.skip = next;
-                }
-                if let Some(fault) = self.code.faults.iter_mut().rev().find(|f| f.stage == stage) {
-                    fault.skip = next;
-                }
-                if let Some(rate) = self.code.rate_sites.iter_mut().rev().find(|r| r.stage == stage) {
-                    rate.skip = next;
-                }
-                if let Some(choice) = self.code.kinds.choices.iter_mut().rev().find(|c| c.stage == stage) {
-                    choice.skip = next;
-                }
+                let Code { lines, faults, rate_sites, kinds, .. } = &mut self.code;
+                of_stage(&mut lines.sites, stage, |d| d.stage).into_iter().for_each(|d| d.skip = next);
+                of_stage(faults, stage, |f| f.stage).into_iter().for_each(|f| f.skip = next);
+                of_stage(rate_sites, stage, |r| r.stage).into_iter().for_each(|r| r.skip = next);
+                of_stage(&mut kinds.choices, stage, |c| c.stage).into_iter().for_each(|c| c.skip = next);
             }
             _ => {}
         }
@@ -370,9 +374,7 @@ impl Compiler<'_> {
             Spec::Flaky { p, kind } => Some(self.flaky(*p, *kind, place)),
             Spec::Timeout { time_ns: Some(ns) } => Some(self.limit(*ns, draft, position)),
             Spec::Retry(config) => self.retry(stage, draft, position, config),
-            Spec::Faulty(fault)
-                if fault.mode != Mode::Refuse || fault.line != Line::Own || self.layout.loses() =>
-            {
+            Spec::Faulty(fault) if fault.mode != Mode::Refuse || fault.line != Line::Own || self.loses => {
                 self.down(stage, fault, draft, position)
             }
             Spec::Faulty(fault) => self.fault(stage, fault, draft, position),

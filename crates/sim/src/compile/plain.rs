@@ -54,6 +54,7 @@ impl Compiler<'_> {
         let limit = self.code.limits.len() as u32;
         let offset = (self.code.timed.len() as u32).wrapping_sub(draft.base);
         self.code.limits.push(LimitSite { ns, end: NOT, offset });
+        self.open_limits.push(limit);
         let timed = |&id: &NodeId| timed_balancer(self.layout.point, id).is_some();
         self.code.timed.extend(draft.nodes[position].iter().map(timed));
         self.op(Op::EnterLimit { limit }, &[]);

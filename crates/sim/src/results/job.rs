@@ -4,6 +4,7 @@ use crate::account::settle::SettlingPoint;
 use crate::results::replicate::{Program, program};
 use crate::results::run::{Error, Options};
 use std::sync::OnceLock;
+use weir_model::Traffic;
 use weir_plan::{Plan, Point, Scenario, Window};
 
 /// One scenario at one sweep point, with its code once a thread has compiled it.
@@ -11,6 +12,8 @@ pub(crate) struct Job<'a> {
     pub point: &'a Point,
     pub scenario: &'a Scenario,
     pub requests: Option<u64>,
+    /// How many times as many they are as the file says.
+    pub stretch: u64,
     compiled: OnceLock<Result<Program, String>>,
     /// Where it settles; empty without `window="auto"`, and until that is known.
     pub settled: OnceLock<SettlingPoint>,
@@ -22,6 +25,8 @@ pub(crate) struct JobOptions {
     pub requests: Option<u64>,
     /// Whether the command line said so.
     pub overridden: bool,
+    /// How many times as many they are as the file says.
+    pub stretch: u64,
     /// The seed of their draws.
     pub seed: u64,
 }
@@ -53,6 +58,15 @@ impl Job<'_> {
     }
 }
 
+/// Whether more requests of a scenario are more of the same: its traffic goes on alike, and no duration ends it.
+pub(crate) fn can_stretch(scenario: &Scenario) -> bool {
+    let goes_on = matches!(
+        scenario.traffic,
+        Traffic::Poisson { .. } | Traffic::Constant { .. } | Traffic::Renewal { .. } | Traffic::Mmpp { .. }
+    );
+    goes_on && scenario.duration_ns.is_none() && scenario.requests.is_some()
+}
+
 /// The jobs of a run, in the order of the file, then sweep point.
 pub(crate) fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>, Error> {
     let known = |name: &String| plan.points.iter().any(|p| p.scenarios.iter().any(|s| s.name == *name));
@@ -79,13 +93,21 @@ pub(crate) fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>
     for name in names {
         for point in &plan.points {
             let Some(scenario) = point.scenarios.iter().find(|s| s.name == name) else { continue };
-            let requests = options.requests.or(scenario.requests);
+            let stretch = if can_stretch(scenario) { options.stretch } else { 1 };
+            let requests = options.requests.or(scenario.requests).map(|n| n.saturating_mul(stretch));
             if requests.is_none() && scenario.duration_ns.is_none() {
                 return Err(Error::Plan(format!(
                     "scenario \"{name}\" has neither requests= nor duration=: set one of them"
                 )));
             }
-            jobs.push(Job { point, scenario, requests, compiled: OnceLock::new(), settled: OnceLock::new() });
+            jobs.push(Job {
+                point,
+                scenario,
+                requests,
+                stretch,
+                compiled: OnceLock::new(),
+                settled: OnceLock::new(),
+            });
         }
     }
     Ok(jobs)

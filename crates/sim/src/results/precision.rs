@@ -1,11 +1,13 @@
 //! Runs replications until figures are precise enough (Law and Kelton, Simulation Modeling and Analysis, 9.4.1):
-//! until half of each interval is at most a given share of its value. All scenarios get as many as the worst of them
+//! until half of each interval is at most a given share of its value; first of all they are made long enough to settle. All scenarios get as many as the worst of them
 //! needs, so that they can be compared. The next step depends on figures alone, never on time or threads.
 
 use crate::results::expect::counted;
 use crate::results::gather::{JobReplications, Run, Sink};
+use crate::results::job::{can_stretch, jobs};
 use crate::results::result::{Goal, Results, ScenarioResult, Shortfall};
-use crate::results::run::{Error, Extras, finish, results_of};
+use crate::results::run::{Error, Extras, Options, finish, results_of};
+use crate::results::threads::Observer;
 use weir_plan::{Metric, Plan};
 
 /// How precise figures must be.
@@ -20,13 +22,39 @@ pub struct Precision {
 /// With fewer replications an interval is too unreliable to end a run.
 const FEWEST: u32 = 10;
 
-/// Runs replications until every goal is met, or cannot be.
+/// A replication gets at most so many times as many requests as the file says.
+const MOST_STRETCH: u64 = 10_000;
+
+/// Estimates of a start-up are lower in a run that has not settled, so one that is too short gets more than they say.
+const MARGIN: f64 = 1.5;
+
+/// Runs replications until every goal is met, or cannot be. Where they are too short to settle, all
+/// begin anew and are longer: more of them would only make the wrong figure sure.
 pub(crate) fn run(
     plan: &Plan,
-    run: &Run<'_>,
+    options: &Options,
+    observer: Observer<'_>,
     wants: &Extras,
     precision: &Precision,
 ) -> Result<Results, Error> {
+    let mut options = options.clone();
+    loop {
+        let run = Run { jobs: jobs(plan, &options)?, options: &options, observer, fast: true };
+        match rounds(plan, &run, wants, precision)? {
+            Outcome::Done(results) => return Ok(results),
+            Outcome::TooShort(stretch) => options.stretch = stretch,
+        }
+    }
+}
+
+/// How a series of rounds ends.
+enum Outcome {
+    Done(Results),
+    /// Each replication needs so many times as many requests as the file says.
+    TooShort(u64),
+}
+
+fn rounds(plan: &Plan, run: &Run<'_>, wants: &Extras, precision: &Precision) -> Result<Outcome, Error> {
     let first = run.options.replications.max(FEWEST).min(precision.most.max(1));
     let mut rounds = Rounds {
         plan,
@@ -41,14 +69,17 @@ pub(crate) fn run(
         let numbers: Vec<u32> = (rounds.done..rounds.next).collect();
         run.replicate(&numbers, &mut rounds)?;
         if !rounds.is_whole() {
-            return Ok(rounds.end(Vec::new()));
+            return Ok(Outcome::Done(rounds.end(Vec::new())));
+        }
+        if let Some(stretch) = rounds.longer() {
+            return Ok(Outcome::TooShort(stretch));
         }
         rounds.done = rounds.next;
         let missed = |s| missed(s, precision);
         let shortfalls: Vec<Shortfall> = rounds.results.iter().flatten().flat_map(missed).collect();
         let hopeless = shortfalls.iter().any(|s| s.share.is_none());
         if shortfalls.is_empty() || hopeless || rounds.done >= precision.most {
-            return Ok(rounds.end(shortfalls));
+            return Ok(Outcome::Done(rounds.end(shortfalls)));
         }
         rounds.next = further(rounds.done, &shortfalls).min(precision.most);
     }
@@ -71,6 +102,18 @@ impl Rounds<'_> {
     /// Whether each job has all replications of this round.
     fn is_whole(&self) -> bool {
         self.all.iter().all(|all| all.fewer_than(self.next).is_none())
+    }
+
+    /// How many times as many requests as the file says a replication needs for all scenarios to settle, if that is more
+    /// than it has; `None` as well where the command line says how many, or a replication would be endless. One number for
+    /// all, so that scenarios keep the same requests.
+    fn longer(&self) -> Option<u64> {
+        let now = self.run.options.stretch;
+        let can = self.run.jobs.iter().zip(&self.results).filter(|(job, _)| can_stretch(job.scenario));
+        let times = can.filter_map(|(_, result)| result.as_ref()?.needs_times).reduce(f64::max)?;
+        let wanted = (now as f64 * times * MARGIN).ceil() as u64;
+        let may = self.run.options.requests.is_none() && now < MOST_STRETCH;
+        may.then_some(wanted.max(now + 1).min(MOST_STRETCH))
     }
 
     /// The results; those of jobs that were stopped say how many replications they have.

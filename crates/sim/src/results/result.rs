@@ -27,6 +27,9 @@ pub struct Results {
     pub replications: u32,
     /// The number of requests that overrode those of the scenarios.
     pub requests: Option<u64>,
+    /// How many times as many requests as the file says each replication had, because `--precision` needed longer ones:
+    /// 1 without it, or where the file's were long enough.
+    pub stretch: u64,
     /// In the order of the file, then sweep point.
     pub scenarios: Vec<ScenarioResult>,
     /// Events that the finished scenarios processed, in all replications.
@@ -100,6 +103,8 @@ pub struct ScenarioResult {
     /// The quantiles for which single replications have too few samples: one of the warnings lists them
     /// ([`too_short`](crate::too_short)), if a longer run would help.
     pub too_short: Vec<&'static str>,
+    /// How many times as long a replication would have to be for its slowest station to settle; `None`: it is long enough.
+    pub needs_times: Option<f64>,
     /// The file's expectations about it, and whether they hold.
     pub expectations: Vec<ExpectationResult>,
     /// The values of single replications.

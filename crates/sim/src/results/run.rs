@@ -24,6 +24,9 @@ pub struct Options {
     pub settled_over: Option<u32>,
     /// Overrides the number of requests of every scenario.
     pub requests: Option<u64>,
+    /// The number of requests of a scenario is multiplied by this where its traffic goes on alike (at least 1). See
+    /// [`Results::stretch`].
+    pub stretch: u64,
     /// Threads to spread replications over; at least 1. Changes no byte of the result.
     pub threads: usize,
     /// List every member of a site rather than one entry per site.
@@ -90,10 +93,9 @@ pub fn run_observed(
     wants: &Extras,
     observer: Observer<'_>,
 ) -> Result<Results, Error> {
-    let run = Run { jobs: jobs(plan, options)?, options, observer, fast: true };
     match &wants.precision {
-        None => run_all(plan, &run, wants),
-        Some(precision) => precision::run(plan, &run, wants, precision),
+        None => run_all(plan, &Run { jobs: jobs(plan, options)?, options, observer, fast: true }, wants),
+        Some(precision) => precision::run(plan, options, observer, wants, precision),
     }
 }
 
@@ -169,6 +171,7 @@ pub(crate) fn results_of(
         seed: options.seed,
         replications,
         requests: options.requests,
+        stretch: options.stretch,
         scenarios: scenarios.into_iter().flatten().collect(),
         events,
         shortfalls,
@@ -195,8 +198,12 @@ pub(crate) fn finish(
         return Err(Error::SelfCheck(broken));
     }
     let program = job.program(run.options.members, run.fast).map_err(Error::Plan)?;
-    let Options { requests: overridden, seed, .. } = run.options;
-    let asked = JobOptions { requests: job.requests, overridden: overridden.is_some(), seed: *seed };
+    let asked = JobOptions {
+        requests: job.requests,
+        overridden: run.options.requests.is_some(),
+        stretch: job.stretch,
+        seed: run.options.seed,
+    };
     let mut result = summary::scenario(job.point, job.scenario, program, runs, pooled.clone(), asked, each);
     if let Some(why) = overload {
         let known = job.point.warnings_of(job.scenario).into_iter().map(str::to_owned);

@@ -197,6 +197,7 @@ pub fn merge(parts: Vec<ShardRun>, each: bool) -> Result<Results, NotWhole> {
         first: 0,
         replications: asked.replications,
         settled_over: None,
+        stretch: 1,
         requests: asked.requests,
         threads: 1,
         members: asked.members,

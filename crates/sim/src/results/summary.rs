@@ -7,11 +7,11 @@ use crate::code::Code;
 use crate::code::MemberId;
 use crate::results::expect;
 use crate::results::job::JobOptions;
-use crate::results::latency::{self, Pooled, ReplicationLatency};
+use crate::results::latency::{self, Pooled, ReplicationLatency, Together};
 use crate::results::replicate::{FinishedRun, Program};
 use crate::results::result::{NodeResult, ReplicationValues, Requests, ScenarioResult};
 use crate::results::rows::Row;
-use crate::results::warnings::Finished;
+use crate::results::warnings::{self, Finished};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use weir_plan::hash::requests_hash;
@@ -187,10 +187,11 @@ pub(crate) fn scenario(
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let (pooled_ok, pooled_all) = pooled.into_parts();
     let own: Vec<&ReplicationLatency> = runs.iter().map(|r| &r.all).collect();
-    let (latency_all, curve_all) = latency::together(&pooled_all, &own);
-    let too_short = latency::too_short(&latency_all, &own);
+    let Together { latency: latency_all, curve: curve_all, too_short } = Together::new(&pooled_all, &own);
     let successes: Vec<&ReplicationLatency> = runs.iter().map(|r| &r.successes).collect();
-    let (latency_ok, curve_ok) = latency::together(&pooled_ok, &successes);
+    let Together { latency: latency_ok, curve: curve_ok, .. } = Together::new(&pooled_ok, &successes);
+    let finished = Finished { point, scenario, program, runs, asked, too_short: &too_short };
+    let found = warnings::find(&finished);
     let mut result = ScenarioResult {
         name: scenario.name.clone(),
         finished: None,
@@ -212,14 +213,8 @@ pub(crate) fn scenario(
         curve_all,
         curve_ok,
         nodes: rows.iter().enumerate().map(|(i, row)| node(point, program, row, i, runs, keep)).collect(),
-        warnings: crate::results::warnings::find(&Finished {
-            point,
-            scenario,
-            program,
-            runs,
-            asked,
-            too_short: &too_short,
-        }),
+        warnings: found.warnings,
+        needs_times: found.needs_times,
         too_short,
         expectations: Vec::new(),
         each: ReplicationValues::new(),

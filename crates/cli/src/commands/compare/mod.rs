@@ -102,6 +102,7 @@ fn side(args: &Compare, known: Input, stop: &AtomicBool) -> Result<Side, Failure
         first: 0,
         replications: args.replications.unwrap_or(10),
         settled_over: None,
+        stretch: 1,
         requests: args.requests,
         threads: args.threads.map_or_else(sim::cores, usize::from),
         members: false,

@@ -140,6 +140,7 @@ fn options(args: &Sim) -> Options {
         first: 0,
         replications: args.replications,
         settled_over: args.laboratory.precision().map(|_| SETTLED_OVER),
+        stretch: 1,
         requests: args.requests,
         threads: args.threads.map_or_else(cores, usize::from),
         members: args.nodes == Some(Nodes::All),

@@ -118,6 +118,7 @@ fn options() -> Options {
         first: 0,
         replications: 1,
         settled_over: None,
+        stretch: 1,
         requests: None,
         threads: 1,
         members: false,

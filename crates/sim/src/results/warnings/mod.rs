@@ -22,8 +22,16 @@ pub(crate) struct Finished<'a> {
     pub too_short: &'a [&'static str],
 }
 
-/// The warnings of a finished scenario, the most serious first: what happened in the run, then what was known before.
-pub(crate) fn find(finished: &Finished) -> Vec<String> {
+/// What would mislead a reader of a finished scenario.
+pub(crate) struct Found {
+    /// The most serious first: what happened in the run, then what was known before.
+    pub warnings: Vec<String>,
+    /// How many times as long a replication would have to be to settle.
+    pub needs_times: Option<f64>,
+}
+
+/// Looks at a finished scenario.
+pub(crate) fn find(finished: &Finished) -> Found {
     let Finished { point, scenario, program, runs, .. } = finished;
     let mut warnings = Vec::new();
     warnings.extend(nothing_selected(finished));
@@ -35,9 +43,9 @@ pub(crate) fn find(finished: &Finished) -> Vec<String> {
         || known.iter().any(|w| w.contains("the run will not settle"));
     warnings.extend(grows);
     warnings.extend(settling::two_outcomes(runs));
-    if !overloaded {
-        warnings.extend(settling::start_up(finished));
-    }
+    let start_up = if overloaded { None } else { settling::start_up(finished) };
+    warnings.extend(start_up.as_ref().map(|of| of.warning(finished)));
+    warnings.extend(stretched(finished));
     // A longer run does not help where latencies grow with it.
     if !overloaded {
         warnings.extend(too_short(finished.too_short));
@@ -49,7 +57,18 @@ pub(crate) fn find(finished: &Finished) -> Vec<String> {
     warnings.extend(one_loop(point, scenario, &program.code));
     warnings.extend(known.into_iter().map(str::to_string));
     warnings.dedup();
-    warnings
+    Found { warnings, needs_times: start_up.map(|of| of.needs_times()) }
+}
+
+/// Replications are longer than the file says.
+fn stretched(finished: &Finished) -> Option<String> {
+    let times = finished.asked.stretch;
+    (times > 1).then(|| {
+        format!(
+            "made longer: `--precision` gave each replication {times} times as many requests as the file says, since more \
+             short ones would all have ended in their start-up"
+        )
+    })
 }
 
 /// The window contains no request.

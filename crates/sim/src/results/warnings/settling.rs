@@ -12,11 +12,36 @@ const SETTLINGS: f64 = 10.0;
 /// the stations settle together, and sooner.
 const ALONE: f64 = 0.25;
 
+/// A replication that is short beside the start-up of its slowest station.
+pub(super) struct StartUp {
+    row: usize,
+    settles_s: f64,
+    run_s: f64,
+}
+
+impl StartUp {
+    /// How many times as long a replication would have to be.
+    pub fn needs_times(&self) -> f64 {
+        SETTLINGS * self.settles_s / self.run_s.max(1e-9)
+    }
+
+    pub fn warning(&self, finished: &Finished) -> String {
+        let site = finished.program.rows[self.row].site();
+        format!(
+            "start-up: {} forgets that it began empty only in some {}, and a replication lasts {}; figures are those of a \
+             start-up, too low for a long run. Make replications longer (--requests), not more of them",
+            finished.point.sites[site.index()].label,
+            seconds(self.settles_s),
+            seconds(self.run_s)
+        )
+    }
+}
+
 /// The start-up of the slowest queue or server that shares its cores. With utilisation ρ and service time S a queue with
 /// exponential times forgets its start with the time constant S/(1-√ρ)² (Abate and Whitt 1987, "Transient behavior of the
 /// M/M/1 queue: starting at the origin"); with c slots, a c-th of it.
-pub(super) fn start_up(finished: &Finished) -> Option<String> {
-    let Finished { point, scenario, program, runs, .. } = finished;
+pub(super) fn start_up(finished: &Finished) -> Option<StartUp> {
+    let Finished { scenario, program, runs, .. } = finished;
     if matches!(scenario.traffic, Traffic::Closed { .. }) {
         return None;
     }
@@ -24,15 +49,7 @@ pub(super) fn start_up(finished: &Finished) -> Option<String> {
     let (settles_s, row) = (0..program.shown)
         .filter_map(|row| Some((settling_s(runs, row, program.rows[row].slots(&program.code))?, row)))
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (run_s < SETTLINGS * settles_s).then(|| {
-        format!(
-            "start-up: {} forgets that it began empty only in some {}, and a replication lasts {}; figures are those of a \
-             start-up, too low for a long run. Make replications longer (--requests), not more of them",
-            point.sites[program.rows[row].site().index()].label,
-            seconds(settles_s),
-            seconds(run_s)
-        )
-    })
+    (run_s < SETTLINGS * settles_s).then_some(StartUp { row, settles_s, run_s })
 }
 
 /// The time constant of a row's queues, s; `None` where they do not wait each for itself.
