@@ -33,6 +33,12 @@ impl Law {
         Law { up: up.map_or(self.up, Sampler::new), down: down.map_or(self.down, Sampler::new), ..self }
     }
 
+    /// How many times as long work takes on average that stands still while the node is down.
+    pub fn slowed_down(&self) -> f64 {
+        let mean = |of: &Sampler| (0..64).map(|i| of.draw(Key::new(i)).max(1) as f64).sum::<f64>();
+        1.0 + mean(&self.down) / mean(&self.up)
+    }
+
     fn period(&self, up: bool, key: Key) -> u64 {
         // A period of length zero would stop an eager clock.
         (if up { &self.up } else { &self.down }).draw(key).max(1)

@@ -12,6 +12,7 @@ pub mod faulty;
 pub mod flaky;
 pub mod loops;
 pub mod mix;
+pub mod pause;
 pub mod probe;
 pub mod queue;
 pub mod sampler;

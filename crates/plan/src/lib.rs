@@ -26,6 +26,7 @@ pub mod named_files;
 mod offered;
 pub mod path;
 mod plan_json;
+pub mod processes;
 pub mod ranges;
 pub mod rewriting;
 pub mod serving;

@@ -98,6 +98,10 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
         }
         let standing = state.graph.standing();
         let mut point = finish(&mut state, &mut params, &mut data_files);
+        let overlapping = weir_plan::processes::overlaps(&point, &standing);
+        if !overlapping.is_empty() {
+            return Err(overlapping);
+        }
         warn::graph(&point, &standing).into_iter().for_each(|finding| state.findings.add(finding));
         let mut found = std::mem::take(&mut state.findings).into_sorted();
         found.extend(warn::overloaded(&point));

@@ -28,6 +28,8 @@ pub enum Mode {
     Blackhole,
     /// The work of what enters takes longer.
     Slow,
+    /// The process stands still: what is inside goes on when it comes up, and what enters or leaves waits until then.
+    Pause,
 }
 
 /// The time-line that a faulty node follows.

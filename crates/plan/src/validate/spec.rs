@@ -2,7 +2,7 @@
 
 use super::{around, asked, serving};
 use crate::ranges;
-use crate::{Faulty, Line, Spec};
+use crate::{Clock, Faulty, Line, Mode, Spec};
 use weir_model::Dist;
 
 /// Checks one.
@@ -89,6 +89,9 @@ fn faulty(law: &Faulty) -> Result<(), String> {
     law.up.iter().chain(&law.down).try_for_each(dist)?;
     if matches!(&law.line, Line::Together(name) if name.is_empty() || name.len() > 200) {
         return Err("together must be 1 to 200 characters".to_owned());
+    }
+    if law.mode == Mode::Pause && law.clock == Clock::Lazy {
+        return Err("a pause needs the eager clock".to_owned());
     }
     positive("slow", law.slow)
 }

@@ -11,6 +11,7 @@ use crate::nodes::Id;
 use crate::transport::inner::Inner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use weir_plan::processes::process_of;
 use weir_plan::serving::{Role, Serving};
 use weir_plan::{Edge, Lb, Point, Spec, target_labels};
 use weir_policy::TargetId;
@@ -24,6 +25,8 @@ pub(crate) struct Blueprint {
     pub point: Arc<Point>,
     pub serving: Arc<Serving>,
     pub keys: Arc<GraphKeys>,
+    /// By node, the node whose pauses stop it.
+    pub process_of: Vec<Option<NodeId>>,
     /// The targets of each balancer by their indices; `None`: no target any more.
     targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
     /// By balancer: see [`super::state::PlanIds::places`].
@@ -59,6 +62,7 @@ impl Blueprint {
         Blueprint {
             epoch,
             keys,
+            process_of: process_of(&point),
             targets,
             places,
             changes,

@@ -8,6 +8,7 @@ use crate::nodes::{
     Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue, rate, redirect,
     retry, rewrite, route, sequence, split, timeout, warmup,
 };
+use crate::sync::timeline::LocalTimeLine;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weir_model::Dist;
@@ -46,7 +47,8 @@ impl Builder<'_> {
                 Node::Buffered(buffered::Buffered { bytes: whole(*bytes), node: next })
             }
             Spec::Delay { time } => {
-                Node::Delay(delay::Delay { time: Sampler::new(time), key: draws.work(id), node: next })
+                let (time, key, process) = (Sampler::new(time), draws.work(id), self.process(id));
+                Node::Delay(delay::Delay { time, key, process, node: next })
             }
             Spec::Cable { time, loss, resend_ns } => self.cable(id, time, *loss, *resend_ns),
             queue @ Spec::Queue { .. } => self.queue(id, queue).unwrap_or(Node::Pass(next)),
@@ -109,11 +111,18 @@ impl Builder<'_> {
             work: Sampler::new(work),
             law: sharing::Law::new(*cores, *contention, *coherency, *threads),
             on_cancel: *on_cancel,
+            process: self.process(id),
             key: self.blueprint.draws.work(id),
             answer: unmodelled(name, "concurrent"),
             state: RefCell::default(),
             driven: Cell::new(false),
         })))
+    }
+
+    /// The timeline of the process that pauses around a node.
+    fn process(&self, id: NodeId) -> Option<Rc<LocalTimeLine>> {
+        let process = (*self.blueprint.process_of.get(id as usize)?)?;
+        self.state.time_line(self.blueprint.keys.nodes[process as usize])
     }
 
     fn faulty(&self, id: NodeId, config: &Faulty) -> Option<Node> {

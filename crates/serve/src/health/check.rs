@@ -149,7 +149,9 @@ impl Question {
 
     /// There and back: through links, queues and faults, as a request.
     async fn go(&self, core: &Rc<Core>, graph: &Graph, ends: &Ends) -> Result<(), CheckFailure> {
-        let (mut ctx, mut permits, mut cables) = (RequestContext::new(core.draw()), Vec::new(), Vec::new());
+        let (mut ctx, mut permits) = (RequestContext::new(core.draw()), Vec::new());
+        // What it crosses again on the way back.
+        let mut crossed = Vec::new();
         for node in ends.way.iter().map(|id: &NodeId| graph.node(*id)) {
             match node {
                 Node::Queue(queue) => match queue.enter(core, |_| {}).await {
@@ -158,10 +160,10 @@ impl Question {
                 },
                 Node::Cable(cable) => {
                     cable::cross(core, cable.out(&mut ctx)).await;
-                    cables.push(cable);
+                    crossed.push(node);
                 }
                 Node::Faulty(faulty) => match faulty.check(core, &mut ctx).await {
-                    Ok(true) => {}
+                    Ok(true) => crossed.push(node),
                     Ok(false) => return Ok(()),
                     Err(_) => return Err(CheckFailure::NotReached),
                 },
@@ -180,8 +182,12 @@ impl Question {
         if result == Err(CheckFailure::NothingLeft) {
             return result;
         }
-        for cable in cables.into_iter().rev() {
-            cable::cross(core, cable.back(&mut ctx)).await;
+        for node in crossed.into_iter().rev() {
+            match node {
+                Node::Cable(cable) => cable::cross(core, cable.back(&mut ctx)).await,
+                Node::Faulty(faulty) => faulty.go_on(core).await,
+                _ => {}
+            }
         }
         result
     }

@@ -7,6 +7,7 @@
 use crate::exchange::context::RequestContext;
 use crate::exchange::reply::{Answer, LocalAnswer, Reply};
 use crate::sync::process::CrashWatch;
+use crate::sync::timeline::LocalTimeLine;
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -28,6 +29,8 @@ pub(crate) struct Concurrent {
     pub law: Law,
     /// What happens to a request whose client has gone.
     pub on_cancel: OnCancel,
+    /// The process around it that pauses: the work goes by its clock.
+    pub process: Option<Rc<LocalTimeLine>>,
     /// The key of the draws.
     pub key: Key,
     /// Its answer.
@@ -80,7 +83,7 @@ impl Concurrent {
         let State { model, jobs, tickets, came, task, .. } = &mut *state;
         *came += 1;
         let ticket = tickets.insert(Ticket { number: *came, ..Ticket::default() });
-        let entry = model.enter(&self.law, jobs, core.now(), ticket as u32, work_ns);
+        let entry = model.enter(&self.law, jobs, self.shown_ns(core.now()), ticket as u32, work_ns);
         tickets[ticket].waits = entry == Entry::Waits;
         if let Some(task) = task.take() {
             task.wake();
@@ -92,8 +95,14 @@ impl Concurrent {
         Job { node: self, core, ctx, ticket }
     }
 
+    /// What the clock of the process shows.
+    fn shown_ns(&self, now_ns: u64) -> u64 {
+        self.process.as_ref().map_or(now_ns, |process| process.read(now_ns))
+    }
+
     /// Ends the work that is due.
     fn tick(&self, now_ns: u64) {
+        let now_ns = self.shown_ns(now_ns);
         let mut state = self.state.borrow_mut();
         let State { model, jobs, tickets, scratch, .. } = &mut *state;
         scratch.clear();
@@ -115,6 +124,7 @@ impl Concurrent {
 
     /// Removes a request before it is done.
     fn cut_off(&self, now_ns: u64, ticket: usize) {
+        let now_ns = self.shown_ns(now_ns);
         let mut state = self.state.borrow_mut();
         let State { model, jobs, tickets, task, .. } = &mut *state;
         let entry = tickets.remove(ticket);
@@ -207,6 +217,7 @@ async fn drive(node: Rc<Concurrent>, core: Rc<Core>) {
                 state.task = None;
                 return Poll::Ready(());
             };
+            let end = node.process.as_ref().map_or(end, |process| process.when(core.now(), end));
             if sleep.as_ref().is_none_or(|(at, _)| *at != end) {
                 sleep = Some((end, core.timers.sleep_until(end)));
             }

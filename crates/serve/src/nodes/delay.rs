@@ -1,6 +1,8 @@
 //! `delay(time, node)`: work, or waiting, before the node behind. Draws: how long.
 
 use crate::exchange::{NodeId, RequestContext};
+use crate::sync::timeline::LocalTimeLine;
+use std::rc::Rc;
 use weir_model::sampler::Sampler;
 use weir_net::io::Core;
 use weir_stats::Key;
@@ -11,6 +13,8 @@ pub(crate) struct Delay {
     pub time: Sampler,
     /// The key of the draw.
     pub key: Key,
+    /// The process around it that pauses.
+    pub process: Option<Rc<LocalTimeLine>>,
     /// The node behind it.
     pub node: NodeId,
 }
@@ -20,6 +24,13 @@ impl Delay {
     pub async fn pass(&self, core: &Core, ctx: &mut RequestContext) -> NodeId {
         let ns = self.time.draw(ctx.way.draw(self.key));
         let ns = ctx.scaled(ns);
+        let ns = match &self.process {
+            Some(process) => {
+                let now = core.now();
+                process.end_of(now, ns).saturating_sub(now)
+            }
+            None => ns,
+        };
         if ns > 0 {
             core.timers.after(ns).await;
         }

@@ -3,7 +3,7 @@
 //!
 //! While down: `refuse` answers `refused` at once; `crash` is a killed process (requests that enter get
 //! `connect_failed`, those inside `reset` as it goes down, also during the body); `blackhole` swallows requests;
-//! `slow` multiplies their work. Draws: the periods, by the time-line.
+//! `slow` multiplies their work; `pause` stops what is inside, and what enters or leaves waits. Draws: the periods, by the time-line.
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
@@ -35,13 +35,17 @@ pub(crate) struct Faulty {
 }
 
 impl Faulty {
-    /// Passes, fails, or waits forever. `true`: what is behind runs inside of a process that may crash.
+    /// Passes, fails, or waits, perhaps forever. `true`: what is behind runs inside of a process that may crash or pause.
     pub async fn enter(&self, core: &Core, ctx: &mut RequestContext) -> Result<bool, Failure> {
         let seen = self.timeline.shared.look(core.clock).await;
         match (self.mode, seen.up) {
             (Mode::Crash, true) => {
                 let (timeline, around) = (self.timeline.clone(), ctx.process.take());
                 ctx.process = Some(Rc::new(Process::new(timeline, seen.flips, seen.next_ns, around)));
+                Ok(true)
+            }
+            (Mode::Pause, _) => {
+                self.go_on(core).await;
                 Ok(true)
             }
             (Mode::Slow, false) => {
@@ -52,6 +56,17 @@ impl Faulty {
             (Mode::Refuse, false) => Err(Failure::new(Kind::Refused)),
             (Mode::Crash, false) => Err(Failure::new(Kind::ConnectFailed)),
             (Mode::Blackhole, false) => pending().await,
+        }
+    }
+
+    /// Waits until the process goes on.
+    pub async fn go_on(&self, core: &Core) {
+        if self.mode == Mode::Pause {
+            let now = core.now();
+            let at = self.timeline.end_of(now, 0);
+            if at > now {
+                core.timers.after(at - now).await;
+            }
         }
     }
 
@@ -68,8 +83,14 @@ impl Faulty {
         self.checks_pass && self.mode != Mode::Slow && !self.timeline.shared.look(core.clock).await.up
     }
 
-    /// Runs what is behind until it crashes.
+    /// Runs what is behind until it crashes; the answer of a process that pauses waits until it goes on.
     pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+        if self.mode == Mode::Pause {
+            let core = ex.core.clone();
+            let answer = ex.start(ctx, self.node).await;
+            self.go_on(&core).await;
+            return answer;
+        }
         let Some(mut watch) = ctx.process.as_ref().map(|p| CrashWatch::one(p, &ex.core)) else {
             return ex.start(ctx, self.node).await;
         };

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::{Context, Waker};
 use tokio::sync::mpsc::UnboundedSender;
 use weir_model::faulty::{Faulty, Law};
+use weir_model::pause::ProcessClock;
 use weir_model::warmup::Warmup;
 use weir_net::io::clock::Clock;
 use weir_stats::Key;
@@ -22,6 +23,7 @@ pub(crate) struct TimeLine {
     number: u32,
     law: Law,
     lazy: bool,
+    key: Key,
     state: TryCell<Faulty>,
     /// The number of flips that were observed.
     flips: AtomicU64,
@@ -44,7 +46,7 @@ impl TimeLine {
     /// At the start of the process. Messages about it have this number.
     pub fn new(number: u32, law: Law, lazy: bool, key: Key, mail: Arc<[UnboundedSender<u32>]>) -> TimeLine {
         let state = TryCell::new(Faulty::new(&law, key));
-        TimeLine { number, law, lazy, state, flips: AtomicU64::new(0), warmups: Vec::new(), mail }
+        TimeLine { number, law, lazy, key, state, flips: AtomicU64::new(0), warmups: Vec::new(), mail }
     }
 
     /// The number of messages about it.
@@ -97,13 +99,37 @@ impl TimeLine {
 /// A timeline as one loop sees it.
 pub(crate) struct LocalTimeLine {
     pub shared: Arc<TimeLine>,
+    /// The clock of a process that pauses while it is down. Each loop has its own: they all show the same.
+    clock: RefCell<ProcessClock>,
     watching: RefCell<Slab<Option<Waker>>>,
 }
 
 impl LocalTimeLine {
     /// Without requests inside.
     pub fn new(shared: Arc<TimeLine>) -> Rc<LocalTimeLine> {
-        Rc::new(LocalTimeLine { shared, watching: RefCell::default() })
+        let clock = RefCell::new(ProcessClock::new(&shared.law, shared.key));
+        Rc::new(LocalTimeLine { shared, clock, watching: RefCell::default() })
+    }
+
+    /// When work ends that begins now inside of the process; without any, when the process goes on.
+    pub fn end_of(&self, now_ns: u64, work_ns: u64) -> u64 {
+        self.clock(now_ns).end_of(&self.shared.law, now_ns, work_ns)
+    }
+
+    /// What the clock of the process shows.
+    pub fn read(&self, now_ns: u64) -> u64 {
+        self.clock(now_ns).read(&self.shared.law, now_ns)
+    }
+
+    /// When it will show that.
+    pub fn when(&self, now_ns: u64, shown_ns: u64) -> u64 {
+        self.clock(now_ns).when(&self.shared.law, now_ns, shown_ns)
+    }
+
+    fn clock(&self, now_ns: u64) -> ProcessClock {
+        let mut clock = self.clock.borrow_mut();
+        clock.advance(&self.shared.law, now_ns);
+        *clock
     }
 
     /// A message has come: it has flipped.

@@ -5,6 +5,7 @@ use crate::code::StageId;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::purpose;
 use weir_model::faulty::{Faulty, Law};
+use weir_model::pause::ProcessClock;
 use weir_plan::{Line, Mode};
 use weir_stats::Key;
 
@@ -42,6 +43,18 @@ pub(crate) enum LineKey {
     Name(String),
 }
 
+impl LineKey {
+    /// `node` is the key of the nodes' own draws.
+    pub fn of(&self, code: &Code, node: Key) -> Key {
+        match self {
+            LineKey::Node(place, number) => {
+                node.with(code.place_keys[*place as usize]).with(u64::from(*number))
+            }
+            LineKey::Name(name) => node.with(purpose::TOGETHER).with_text(name),
+        }
+    }
+}
+
 /// The tables of a scenario's timelines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LineTables {
@@ -49,6 +62,8 @@ pub(crate) struct LineTables {
     pub lines: Vec<LineSite>,
     /// The timeline of each faulty node.
     pub of_node: Vec<u32>,
+    /// The timeline that stops each member of a stage inside of a process that pauses; `NOT`: none does.
+    pub pauses: Vec<u32>,
     /// Nodes of processes that crash, each with its timeline.
     pub crashing: Vec<(u32, u32)>,
     /// Timelines that several nodes share.
@@ -60,16 +75,14 @@ pub(crate) struct LineTables {
 impl LineTables {
     /// All timelines at their start.
     pub fn start(&self, code: &Code, key: Key) -> Vec<Faulty> {
-        let node = key.with(purpose::NODE);
-        let start = |line: &LineSite| {
-            let key = match &line.key {
-                LineKey::Node(place, number) => {
-                    node.with(code.place_keys[*place as usize]).with(u64::from(*number))
-                }
-                LineKey::Name(name) => node.with(purpose::TOGETHER).with_text(name),
-            };
-            Faulty::new(&line.law, key)
-        };
-        self.lines.iter().map(start).collect()
+        let keys = self.lines.iter().map(|line| (line, line.key.of(code, key.with(purpose::NODE))));
+        keys.map(|(line, key)| Faulty::new(&line.law, key)).collect()
+    }
+
+    /// The clocks of processes that follow them; empty where none pauses.
+    pub fn clocks(&self, code: &Code, key: Key) -> Vec<ProcessClock> {
+        let lines = if self.pauses.is_empty() { &[][..] } else { &self.lines };
+        let keys = lines.iter().map(|line| (line, line.key.of(code, key.with(purpose::NODE))));
+        keys.map(|(line, key)| ProcessClock::new(&line.law, key)).collect()
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct DrawSite {
     pub loss: Option<u32>,
     /// A cable, which health checks cross as well.
     pub crosses: bool,
+    /// Pauses of the process around it lengthen it: member to [`LineTables::pauses`](crate::code::fault_timelines::LineTables::pauses).
+    pub pause: Option<u32>,
 }
 
 /// A constant wait that can be cut off.
@@ -118,6 +120,8 @@ pub(crate) struct ShareSite {
     pub stage: StageId,
     pub base: u32,
     pub members: u32,
+    /// As [`DrawSite::pause`].
+    pub pause: Option<u32>,
 }
 
 /// The site of a rate limit.

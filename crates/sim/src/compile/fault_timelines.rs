@@ -31,7 +31,7 @@ impl Compiler<'_> {
     ) -> Option<Post> {
         let offset = (self.code.lines.of_node.len() as u32).wrapping_sub(draft.base);
         for &node in &draft.nodes[position] {
-            let line = self.line(fault, node);
+            let line = if fault.mode == Mode::Pause { self.pause_line(node) } else { self.line(fault, node) };
             let crashes = fault.mode == Mode::Crash;
             self.code.lines.lines[line as usize].eager |= crashes && fault.clock == Clock::Eager;
             self.code.lines.of_node.push(line);
@@ -47,15 +47,20 @@ impl Compiler<'_> {
         self.code.lines.sites.push(DownSite { mode, slow, checks_pass, offset, stage, skip: NOT });
         let down = self.code.lines.sites.len() as u32 - 1;
         self.op(Op::Cold(ColdOp::EnterFaulty { down }), &[]);
+        if mode == Mode::Pause {
+            let pause = self.own_pauses(draft, position);
+            self.wait_for_process(pause, stage, draft.chain[position].0, true);
+            return Some(Post::Pause { pause });
+        }
         Some(Post::Op(match mode {
-            Mode::Refuse | Mode::Blackhole => Op::CountErrors,
+            Mode::Refuse | Mode::Blackhole | Mode::Pause => Op::CountErrors,
             Mode::Slow => Op::Cold(ColdOp::LeaveScaled { slow: true }),
             Mode::Crash => Op::LeaveFaulty { down },
         }))
     }
 
     /// The timeline of a faulty node.
-    fn line(&mut self, fault: &Spec, node: u32) -> u32 {
+    pub(super) fn line(&mut self, fault: &Spec, node: u32) -> u32 {
         if let Some(&known) = self.code.lines.shared.get(&fault.line) {
             return known;
         }

@@ -13,6 +13,7 @@ mod hedges;
 mod hops;
 mod lookahead;
 pub(crate) mod loops;
+mod pauses;
 mod places;
 mod plain;
 mod reach;
@@ -35,8 +36,9 @@ use std::collections::BTreeMap;
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::{Dist, Traffic, concurrent};
+use weir_plan::processes::process_of;
 use weir_plan::rewriting::Kinds;
-use weir_plan::{Line, Mode, Scenario, Spec};
+use weir_plan::{Line, Mode, NodeId, Scenario, Spec};
 use weir_policy::Kind;
 
 /// Compiles a layout. With `members`, statistics are kept for every member.
@@ -65,6 +67,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     };
     let (scaled, unreached) = (layout.behind(false, is_scaling), layout.leads_to(unreached));
     let (again, loses) = (passed_again(&layout), layout.loses());
+    let process_of = process_of(layout.point);
     let elsewhere = layout.open_elsewhere();
     let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
     let known_work = layout.known_work();
@@ -85,6 +88,9 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         warm_nodes,
         here: false,
         scales: false,
+        process_of,
+        pause_lines: BTreeMap::new(),
+        pause: None,
         loses,
         open_limits: Vec::new(),
     };
@@ -157,6 +163,11 @@ pub(crate) struct Compiler<'a> {
     /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be lengthened.
     pub here: bool,
     scales: bool,
+    /// By plan node: the node whose pauses stop it, and the timeline of each that pauses.
+    pub process_of: Vec<Option<NodeId>>,
+    pub pause_lines: BTreeMap<NodeId, u32>,
+    /// The pauses that stop the stage that is being emitted ([`DrawSite::pause`](crate::code::DrawSite::pause)).
+    pub pause: Option<u32>,
     /// Whether requests can be lost.
     loses: bool,
     /// Limits whose way back is not emitted yet, the innermost last.
@@ -174,6 +185,10 @@ pub(crate) enum Post {
     Op(Op),
     /// Crosses once more.
     Wait(Dist, Option<(f64, Option<u64>)>),
+    /// Leaves a process that may be pausing.
+    Pause {
+        pause: u32,
+    },
     /// Returns from the node that it chose.
     Chosen,
     /// Its branches return.
@@ -211,6 +226,7 @@ impl Compiler<'_> {
                 self.layout.add_cuts(&mut self.code, StageId(first + i as u32), draft);
             }
             self.scales = draft.nodes[i].iter().any(|&n| self.scaled[n as usize]);
+            self.pause = self.pauses_of(draft, i);
             inner.push(self.emit_stage(StageId(first + i as u32), draft, i));
         }
         if draft.end == End::Call {
@@ -235,7 +251,7 @@ impl Compiler<'_> {
         let mut waiting = Vec::new();
         for (i, post) in inner.into_iter().enumerate().rev() {
             self.here = cuttable[i];
-            if self.here && matches!(post, Some(Post::Wait(..))) && !waiting.is_empty() {
+            if self.here && matches!(post, Some(Post::Wait(..) | Post::Pause { .. })) && !waiting.is_empty() {
                 // A request that is cut off on the way back has already failed at what is behind.
                 self.op(Op::CountErrors, &waiting);
                 waiting.clear();
@@ -248,6 +264,12 @@ impl Compiler<'_> {
                     let place = self.layout.point.sites[site as usize].place;
                     let loss = self.loss(purpose::LOSS_BACK, place, loss, StageId(first + i as u32));
                     self.wait(&time, purpose::BACK, place, StageId(first + i as u32), false, loss);
+                }
+                Some(Post::Pause { pause }) => {
+                    self.wait_for_process(pause, StageId(first + i as u32), draft.chain[i].0, false);
+                    self.op(Op::CountErrors, &waiting);
+                    waiting.clear();
+                    self.backpatch(StageId(first + i as u32));
                 }
                 Some(Post::Chosen) => {
                     self.op(Op::CallReturn, &[]);

@@ -36,6 +36,7 @@ impl Layout<'_> {
         let known = self.known_work();
         let such = |spec: &Spec| {
             matches!(spec, Spec::Route { .. } | Spec::Split { .. } | Spec::Fanout { .. } | Spec::Hedge(_))
+                || matches!(spec, Spec::Faulty(fault) if fault.mode == Mode::Pause)
         };
         let Some((id, spec)) = self.reached().find(|(id, spec)| known[*id as usize] && such(spec)) else {
             return Ok(());

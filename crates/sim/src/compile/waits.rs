@@ -28,7 +28,7 @@ impl Compiler<'_> {
         let gauge = self.gauge(stage, draft, cores);
         let key = self.layout.draw_key(&mut self.code, purpose::WORK, place);
         let (part, work) = (self.code.stages[stage.index()].part, Sampler::new(work));
-        let scaled = self.scales;
+        let (scaled, pause) = (self.scales, self.pause);
         let site = DrawSite {
             sampler: work,
             part,
@@ -39,13 +39,14 @@ impl Compiler<'_> {
             scaled,
             loss: None,
             crosses: false,
+            pause: None,
         };
         self.code.draws.push(site);
         let (work, base) = (self.code.draws.len() as u32 - 1, draft.base);
         let offset = (self.code.servers.len() as u32).wrapping_sub(base);
         self.code.servers.extend((base..base + members).map(|member| (share, member)));
         self.code.goes_on |= self.here && on_cancel != OnCancel::Stop;
-        let site = ShareSite { law, work, on_cancel, offset, gauge, stage, base, members };
+        let site = ShareSite { law, work, on_cancel, offset, gauge, stage, base, members, pause };
         self.code.shares.push(site);
         self.op(Op::EnterShare { share }, &[]);
         Op::LeaveShare { share }
@@ -112,7 +113,8 @@ impl Compiler<'_> {
         loss: Option<u32>,
     ) {
         let crosses = purpose != purpose::WORK;
-        let scaled = self.scales && !crosses;
+        let pause = self.pause.filter(|_| !crosses);
+        let scaled = self.scales && !crosses || pause.is_some();
         let sampler = Sampler::new(time);
         let entry = &mut self.code.stages[stage.index()];
         let part = entry.part;
@@ -143,6 +145,7 @@ impl Compiler<'_> {
                 scaled,
                 loss,
                 crosses,
+                pause,
             });
             self.op(
                 if self.here || scaled || loss.is_some() {

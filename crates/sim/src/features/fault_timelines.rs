@@ -110,7 +110,8 @@ impl Engine<'_> {
                 self.enter_process(slot, line, site.skip, member, depth);
                 return true;
             }
-            (_, true) => return true,
+            // A step of its own waits until it goes on.
+            (_, true) | (Mode::Pause, false) => return true,
             (Mode::Blackhole, false) => {
                 self.lose(slot, site.stage, member, now_ns);
                 return false;

@@ -114,6 +114,10 @@ impl Engine<'_> {
             }
             Op::WaitDrawn { draw } if code.draws[draw as usize].crosses => {
                 let ns = self.drawn(slot, draw);
+                let ns = match code.draws[draw as usize].pause {
+                    Some(pause) => self.held_ns(pause, member, now_ns, ns),
+                    None => ns,
+                };
                 return self.check_sleeps(slot, now_ns, ns);
             }
             Op::Serve => {
@@ -305,7 +309,8 @@ impl Engine<'_> {
     ) -> bool {
         let site = self.core.code().lines.sites[down as usize];
         let after = self.core.class_key() >= order_key(Class::Fault, 0);
-        if site.checks_pass && !self.is_up(down, member, now_ns, after) && site.mode != Mode::Slow {
+        let may_lie = site.checks_pass && site.mode != Mode::Slow;
+        if may_lie && !self.is_up(down, member, now_ns, after) {
             // The node answers checks although it is down.
             self.core.state_mut(slot).pc = site.skip | CHECK;
             return true;

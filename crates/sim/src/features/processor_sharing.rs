@@ -25,10 +25,11 @@ impl Engine<'_> {
         }
         let work_ns = if is_check { self.check_cost_ns(slot) } else { self.drawn(slot, site.work) };
         let at = self.core.code().row(site.gauge, member);
+        let shown_ns = self.shown_ns(site.pause, member, now_ns);
         let Shares { servers, jobs, meters, .. } = &mut self.features.shares;
         let state = &mut servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        if state.enter(&site.law, jobs, now_ns, slot.0, work_ns) == QueueEntry::Waits {
+        if state.enter(&site.law, jobs, shown_ns, slot.0, work_ns) == QueueEntry::Waits {
             meters[at].add(now_ns, 0.0, 1.0);
             let most = &mut self.core.ledger_mut().gauges[at].most;
             *most = (*most).max(state.waiting());
@@ -57,10 +58,11 @@ impl Engine<'_> {
         let site = &self.core.code().shares[share as usize];
         let index = member.number_from(site.offset);
         let at = self.core.code().row(site.gauge, member);
+        let shown_ns = self.shown_ns(site.pause, member, now_ns);
         let Shares { servers, jobs, meters, .. } = &mut self.features.shares;
         let state = &mut servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        let next = state.leave(&site.law, jobs, now_ns, slot.0);
+        let next = state.leave(&site.law, jobs, shown_ns, slot.0);
         let busy = site.law.busy_cores(state.inside()) - before;
         meters[at].add(now_ns, busy, if next.is_some() { -1.0 } else { 0.0 });
         let gauge = &mut self.core.ledger_mut().gauges[at];
@@ -89,10 +91,12 @@ impl Engine<'_> {
 
     /// Schedules the next tick of a server, for when it will finish a request.
     fn look_again(&mut self, index: u32, now_ns: u64) {
-        let (site, _) = self.core.code().servers[index as usize];
+        let (site, member) = self.core.code().servers[index as usize];
+        let site = &self.core.code().shares[site as usize];
+        let state = &self.features.shares.servers[index as usize].state;
+        let Some(end) = state.next_end_ns(&site.law, &self.features.shares.jobs) else { return };
+        let end = self.when_shown(site.pause, MemberId(member), now_ns, end);
         let server = &mut self.features.shares.servers[index as usize];
-        let law = &self.core.code().shares[site as usize].law;
-        let Some(end) = server.state.next_end_ns(law, &self.features.shares.jobs) else { return };
         if server.due != 0 && server.due <= end {
             return;
         }
@@ -107,7 +111,8 @@ impl Engine<'_> {
 
     /// The tick of a server: finished requests go on in their turn.
     pub(crate) fn tick(&mut self, index: u32, tag: u32, now_ns: u64) {
-        let (site, _) = self.core.code().servers[index as usize];
+        let (site, member) = self.core.code().servers[index as usize];
+        let shown_ns = self.shown_ns(self.core.code().shares[site as usize].pause, MemberId(member), now_ns);
         let Shares { servers, jobs, done, .. } = &mut self.features.shares;
         let server = &mut servers[index as usize];
         if server.tick != tag {
@@ -116,7 +121,7 @@ impl Engine<'_> {
         server.due = 0;
         let mut done = std::mem::take(done);
         done.clear();
-        server.state.done(&self.core.code().shares[site as usize].law, jobs, now_ns, &mut done);
+        server.state.done(&self.core.code().shares[site as usize].law, jobs, shown_ns, &mut done);
         for &slot in &done {
             self.wake(SlotId(slot), now_ns);
         }

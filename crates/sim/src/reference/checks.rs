@@ -131,7 +131,11 @@ impl Reference<'_> {
         let site = &self.tables.faults[fault as usize];
         if site.checks_pass && !self.is_up_for(slot, fault) {
             // The node answers checks although it is down.
-            return if site.mode == Mode::Slow { self.enter_fault(slot, fault) } else { Flow::Back };
+            return match site.mode {
+                Mode::Slow => self.enter_fault(slot, fault),
+                Mode::Pause => Flow::Out,
+                Mode::Refuse | Mode::Crash | Mode::Blackhole => Flow::Back,
+            };
         }
         self.enter_fault(slot, fault)
     }
@@ -145,12 +149,7 @@ impl Reference<'_> {
                 self.leave_queue(queue, member, false);
                 Flow::Out
             }
-            Act::Fault { fault } => {
-                if self.tables.scales && self.slows(fault) {
-                    self.branches.unscale(slot);
-                }
-                Flow::Out
-            }
+            Act::Fault { fault } => self.leave_fault(slot, fault),
             Act::Pass
             | Act::Answer { .. }
             | Act::Rewrite { .. }

@@ -4,24 +4,25 @@ use super::branch::Phase;
 use super::build::{LineKey, LineSite, NONE};
 use super::run::{Flow, Reference, what};
 use crate::code::Code;
-use crate::code::SlotId;
 use crate::code::order::{Class, Entry, order_key};
+use crate::code::{MemberId, SlotId};
 use weir_model::draws::purpose;
-use weir_model::faulty::Faulty;
+use weir_model::faulty::{Faulty, Law};
+use weir_model::pause::ProcessClock;
 use weir_plan::Mode;
 use weir_policy::Kind;
 use weir_stats::Key;
 
 impl LineSite {
-    /// The timeline at its start. `node` is the key of the nodes' own draws.
-    pub(super) fn start(&self, code: &Code, node: Key) -> Faulty {
+    /// The timeline at its start, and the clock of a process that follows it. `node` is the key of the nodes' own draws.
+    pub(super) fn start(&self, code: &Code, node: Key) -> (Faulty, ProcessClock) {
         let key = match &self.key {
             LineKey::Node(place, number) => {
                 node.with(code.place_keys[*place as usize]).with(u64::from(*number))
             }
             LineKey::Name(name) => node.with(purpose::TOGETHER).with_text(name),
         };
-        Faulty::new(&self.law, key)
+        (Faulty::new(&self.law, key), ProcessClock::new(&self.law, key))
     }
 }
 
@@ -223,6 +224,10 @@ impl Reference<'_> {
                 (branch.cell, branch.spot) = (cell, spot);
                 Flow::Begin(child)
             }
+            (Mode::Pause, _) => {
+                let ns = self.held_ns(line, 0);
+                self.sleep(slot, Phase::Out, ns, Class::Step, false)
+            }
             (_, true) => Flow::On,
             (Mode::Refuse, false) => self.refuse(slot, Kind::Refused),
             (Mode::Crash, false) => self.refuse(slot, Kind::ConnectFailed),
@@ -250,9 +255,63 @@ impl Reference<'_> {
         }
     }
 
-    /// Whether the work behind a node takes longer while it is down.
-    pub(super) fn slows(&self, fault: u32) -> bool {
-        self.tables.faults[fault as usize].mode == Mode::Slow
+    /// The timeline that stops a member.
+    fn pausing(&self, pause: Option<u32>, member: MemberId) -> Option<u32> {
+        Some(self.tables.pauses[member.index_from(pause?)]).filter(|line| *line != NONE)
+    }
+
+    /// The clock of processes that follow a timeline, and its law.
+    fn clock(&mut self, line: u32) -> (&ProcessClock, &Law) {
+        let law = &self.tables.lines[line as usize].law;
+        let clock = &mut self.clocks[line as usize];
+        clock.advance(law, self.now_ns);
+        (clock, law)
+    }
+
+    /// How long a wait takes that begins now inside of a process that pauses, or at its border.
+    fn held_ns(&mut self, line: u32, ns: u64) -> u64 {
+        let now_ns = self.now_ns;
+        let (clock, law) = self.clock(line);
+        clock.end_of(law, now_ns, ns).saturating_sub(now_ns)
+    }
+
+    /// How long the work of a branch takes that begins now.
+    pub(super) fn worked_ns(&mut self, slot: SlotId, pause: Option<u32>, ns: u64) -> u64 {
+        match self.pausing(pause, self.branches.slots[slot.index()].member) {
+            Some(line) => self.held_ns(line, ns),
+            None => ns,
+        }
+    }
+
+    /// What the clock around a member shows now.
+    pub(super) fn shown_ns(&mut self, pause: Option<u32>, member: MemberId) -> u64 {
+        let now_ns = self.now_ns;
+        let Some(line) = self.pausing(pause, member) else { return now_ns };
+        let (clock, law) = self.clock(line);
+        clock.read(law, now_ns)
+    }
+
+    /// When the clock around a member will show that.
+    pub(super) fn when_shown(&mut self, pause: Option<u32>, member: MemberId, shown_ns: u64) -> u64 {
+        let now_ns = self.now_ns;
+        let Some(line) = self.pausing(pause, member) else { return shown_ns };
+        let (clock, law) = self.clock(line);
+        clock.when(law, now_ns, shown_ns)
+    }
+
+    /// A branch comes back to a node that may be down.
+    pub(super) fn leave_fault(&mut self, slot: SlotId, fault: u32) -> Flow {
+        let site = &self.tables.faults[fault as usize];
+        match site.mode {
+            Mode::Slow => self.branches.unscale(slot),
+            Mode::Pause => {
+                let member = self.branches.slots[slot.index()].member;
+                let ns = self.held_ns(self.tables.fault_lines[member.index_from(site.offset)], 0);
+                return self.sleep(slot, Phase::Back, ns, Class::Step, false);
+            }
+            Mode::Refuse | Mode::Crash | Mode::Blackhole => {}
+        }
+        Flow::Out
     }
 
     /// Kills the processes of a timeline: requests inside are cut off and fail with `reset`, as do those that continued

@@ -69,6 +69,7 @@ impl Reference<'_> {
         let foreseen_ns = if self.work_left.is_kept() { self.foreseen(slot, site, 0) } else { 0 };
         let key = self.draw(slot, site.key);
         let ns = scaled(site.sampler.draw(key), self.branches.slots[slot.index()].factor);
+        let ns = self.worked_ns(slot, site.pause, ns);
         let constant = site.sampler.constant().is_some() && !self.tables.scales;
         self.work_left.work(slot, foreseen_ns, self.now_ns.saturating_add(ns));
         if ns == 0 {
@@ -117,12 +118,7 @@ impl Reference<'_> {
                 Flow::Out
             }
             Act::Retry { retry } => self.came_back(slot, retry),
-            Act::Fault { fault } => {
-                if self.tables.scales && self.slows(fault) {
-                    self.branches.unscale(slot);
-                }
-                Flow::Out
-            }
+            Act::Fault { fault } => self.leave_fault(slot, fault),
             Act::Flaky { flaky } => self.fail_at_random(slot, flaky),
             Act::Warmup { .. } => {
                 self.branches.unscale(slot);

@@ -195,9 +195,10 @@ impl Reference<'_> {
         let (member, selected) = (branch.member, branch.selected);
         branch.since = self.now_ns;
         let index = member.number_from(site.offset);
+        let shown_ns = self.shown_ns(site.work.pause, member);
         let state = &mut self.servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        let entry = state.enter(&site.law, &mut self.jobs, self.now_ns, slot.0, work_ns);
+        let entry = state.enter(&site.law, &mut self.jobs, shown_ns, slot.0, work_ns);
         if entry == QueueEntry::Waits {
             let waiting = state.waiting();
             return self.waits(slot, site.gauge, waiting, None);
@@ -218,9 +219,10 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot.index()];
         let (member, selected) = (branch.member, branch.selected);
         let index = member.number_from(site.offset);
+        let shown_ns = self.shown_ns(site.work.pause, member);
         let state = &mut self.servers[index as usize].state;
         let before = site.law.busy_cores(state.inside());
-        let next = state.leave(&site.law, &mut self.jobs, self.now_ns, slot.0);
+        let next = state.leave(&site.law, &mut self.jobs, shown_ns, slot.0);
         let busy = site.law.busy_cores(state.inside()) - before;
         let at = self.gauge(site.gauge, member);
         self.meters[at].add(self.now_ns, busy, if next.is_some() { -1.0 } else { 0.0 });
@@ -235,11 +237,12 @@ impl Reference<'_> {
 
     /// Schedules the next tick of a server, for when it will finish a request.
     fn look_again(&mut self, index: u32) {
-        let (site, _) = self.tables.server_sites[index as usize];
+        let (site, member) = self.tables.server_sites[index as usize];
+        let site = &self.tables.servers[site as usize];
+        let state = &self.servers[index as usize].state;
+        let Some(end) = state.next_end_ns(&site.law, &self.jobs) else { return };
+        let end = self.when_shown(site.work.pause, MemberId(member), end);
         let server = &mut self.servers[index as usize];
-        let Some(end) = server.state.next_end_ns(&self.tables.servers[site as usize].law, &self.jobs) else {
-            return;
-        };
         if server.due != 0 && server.due <= end {
             return;
         }
@@ -259,7 +262,8 @@ impl Reference<'_> {
 
     /// The tick of a server.
     pub(super) fn tick(&mut self, index: u32, tag: u32) {
-        let (site, _) = self.tables.server_sites[index as usize];
+        let (site, member) = self.tables.server_sites[index as usize];
+        let shown_ns = self.shown_ns(self.tables.servers[site as usize].work.pause, MemberId(member));
         let server = &mut self.servers[index as usize];
         if server.tick != tag {
             return;
@@ -267,7 +271,7 @@ impl Reference<'_> {
         server.due = 0;
         let mut done = std::mem::take(&mut self.scratch);
         done.clear();
-        server.state.done(&self.tables.servers[site as usize].law, &mut self.jobs, self.now_ns, &mut done);
+        server.state.done(&self.tables.servers[site as usize].law, &mut self.jobs, shown_ns, &mut done);
         for &slot in &done {
             self.wake(SlotId(slot), Phase::Inside);
         }

@@ -3,11 +3,14 @@
 use crate::code::Code;
 use crate::code::fault_timelines::LineSite;
 use weir_model::faulty::Faulty;
+use weir_model::pause::ProcessClock;
 use weir_stats::Key;
 
 /// The timelines of a replication.
 pub(crate) struct Lines {
     pub state: Vec<Faulty>,
+    /// The clocks of processes that pause.
+    pub clocks: Vec<ProcessClock>,
     /// How often each flipped since the last request ended, and which did: failures after the last answer affect no
     /// request and do not count.
     pub since: Vec<u64>,
@@ -19,7 +22,8 @@ pub(crate) struct Lines {
 impl Lines {
     pub fn new(code: &Code, key: Key) -> Lines {
         let state = code.lines.start(code, key);
-        Lines { since: vec![0; state.len()], which: Vec::new(), ends: 0, state }
+        let clocks = code.lines.clocks(code, key);
+        Lines { clocks, since: vec![0; state.len()], which: Vec::new(), ends: 0, state }
     }
 
     /// A timeline has flipped.

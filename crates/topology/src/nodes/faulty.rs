@@ -164,12 +164,18 @@ fn law(call: &mut Call<'_, '_, '_, '_>) -> Option<Faulty> {
         ("crash", Some(Mode::Crash)),
         ("blackhole", Some(Mode::Blackhole)),
         ("slow", Some(Mode::Slow)),
+        ("pause", Some(Mode::Pause)),
     ];
     let mode = call.choice("mode", &modes).unwrap_or_default();
     let slow = call.positive("slow");
     if slow.is_some() && mode != Mode::Slow && !call.failed() {
         let message = format!("`slow` of `{}` has no effect: it is read in mode \"slow\" only", call.name());
         call.warn(message, "write `mode=\"slow\"`, or leave `slow` out");
+    }
+    if mode == Mode::Pause && clock == Clock::Lazy && !call.failed() {
+        let message =
+            format!("`clock=\"lazy\"` of `{}` cannot pause: it follows requests, not time", call.name());
+        call.wrong_but(message, "leave `clock` out");
     }
     let starts_up = call.choice("starts", &[("up", Some(true)), ("down", Some(false))]).unwrap_or(true);
     let checks_pass =

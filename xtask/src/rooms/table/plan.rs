@@ -26,6 +26,7 @@ pub(super) const PLAN: Layout = Layout {
         room("rewriting", "requests as they are behind rewrites", &["path", "template", "listen", "graph"]),
         room("offered", "the load that each site is offered", &["graph", "rewriting"]),
         room("named_files", "the files that a topology names: certificates, keys", &["graph", "tls"]),
+        room("processes", "which nodes stop while a process pauses", &["diagnostic", "graph"]),
         room("sticky", "keys of the cookies of sticky balancers", &["diagnostic", "http", "graph"]),
         room("hash", "the hash over a plan's meaning", &["listen", "graph"]),
         room(

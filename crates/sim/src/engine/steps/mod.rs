@@ -143,6 +143,9 @@ impl Engine<'_> {
                     let mut ns = draw!(site);
                     if site.scaled || site.loss.is_some() {
                         ns = self.longer(slot, draw, ns);
+                        if let Some(pause) = site.pause {
+                            ns = self.held_ns(pause, member, time, ns);
+                        }
                         again!();
                     }
                     charge!(site, ns);

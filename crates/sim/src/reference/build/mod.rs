@@ -13,6 +13,7 @@ use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent, warmup};
+use weir_plan::processes::process_of;
 use weir_plan::rewriting::Kinds;
 use weir_plan::{Clock, Edge, Faulty, Line, Mode, Scenario, Spec};
 use weir_policy::Kind;
@@ -31,7 +32,20 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
     let (tables, instances) = (Tables { loops: Loops::new(&layout), ..Tables::default() }, BTreeMap::new());
     let kinds =
         Kinds::new(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
-    let mut b = Builder { layout, code, tables, lines, blocks, warm_nodes, instances, scenario, kinds };
+    let (process_of, pause_lines) = (process_of(layout.point), BTreeMap::new());
+    let mut b = Builder {
+        layout,
+        code,
+        tables,
+        lines,
+        process_of,
+        pause_lines,
+        blocks,
+        warm_nodes,
+        instances,
+        scenario,
+        kinds,
+    };
     b.mix();
     b.place_blocks()?;
     b.find_repeated_places();
@@ -55,6 +69,9 @@ pub(super) struct Builder<'a> {
     pub(super) tables: Tables,
     /// Timelines that several nodes share.
     lines: BTreeMap<Line, u32>,
+    /// By plan node: the node whose pauses stop it, and the timeline of each that pauses.
+    process_of: Vec<Option<u32>>,
+    pause_lines: BTreeMap<u32, u32>,
     /// Site and number of every `block(...)` that requests can reach.
     blocks: BTreeSet<(u32, u32)>,
     /// The warm-up of each plan node that is one.
@@ -99,6 +116,7 @@ impl Builder<'_> {
         let (site, spec) = draft.chain[position];
         let point = self.layout.point;
         let place = point.sites[site as usize].place;
+        let pause = self.pauses_of(draft, position);
         match &point.specs[spec as usize] {
             Spec::Server { .. }
             | Spec::Weight { .. }
@@ -113,7 +131,7 @@ impl Builder<'_> {
             Spec::Respond { status, .. } => Act::Answer { status: *status },
             Spec::Timeout { time_ns: Some(ns) } => Act::Timeout { ns: *ns },
             Spec::Delay { time } => {
-                let draw = self.draw(time, purpose::WORK, place);
+                let draw = Draw { pause, ..self.draw(time, purpose::WORK, place) };
                 self.tables.draws.push(draw);
                 Act::Work { draw: self.tables.draws.len() as u32 - 1 }
             }
@@ -128,7 +146,7 @@ impl Builder<'_> {
             Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
                 let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
                 let gauge = self.gauge(stage, draft, *cores);
-                let work = self.draw(work, purpose::WORK, place);
+                let work = Draw { pause, ..self.draw(work, purpose::WORK, place) };
                 self.share(law, work, *on_cancel, gauge, draft)
             }
             Spec::Retry(config) => self.retry(config, draft, position),
@@ -183,13 +201,41 @@ impl Builder<'_> {
     }
 
     fn draw(&mut self, time: &weir_model::Dist, purpose: u64, place: u32) -> Draw {
-        Draw { sampler: Sampler::new(time), key: self.key(purpose, place) }
+        Draw { sampler: Sampler::new(time), key: self.key(purpose, place), pause: None }
+    }
+
+    /// The pauses that stop a stage, where any does.
+    fn pauses_of(&mut self, draft: &Draft, position: usize) -> Option<u32> {
+        let processes: Vec<Option<u32>> =
+            draft.nodes[position].iter().map(|&node| self.process_of[node as usize]).collect();
+        if processes.iter().all(Option::is_none) {
+            return None;
+        }
+        self.tables.scales = true;
+        let offset = (self.tables.pauses.len() as u32).wrapping_sub(draft.base);
+        for process in processes {
+            let line = process.map_or(NONE, |process| self.pause_line(process));
+            self.tables.pauses.push(line);
+        }
+        Some(offset)
+    }
+
+    /// The timeline of a node that pauses.
+    fn pause_line(&mut self, node: u32) -> u32 {
+        if let Some(&known) = self.pause_lines.get(&node) {
+            return known;
+        }
+        let point = self.layout.point;
+        let Spec::Faulty(fault) = &point.specs[point.nodes[node as usize].spec as usize] else { return NONE };
+        let line = self.line(fault, node);
+        self.pause_lines.insert(node, line);
+        line
     }
 
     fn fault(&mut self, fault: &Faulty, stage: StageId, draft: &Draft, position: usize) -> Act {
         let offset = (self.tables.fault_lines.len() as u32).wrapping_sub(draft.base);
         for &node in &draft.nodes[position] {
-            let line = self.line(fault, node);
+            let line = if fault.mode == Mode::Pause { self.pause_line(node) } else { self.line(fault, node) };
             self.tables.lines[line as usize].eager_crash |=
                 fault.mode == Mode::Crash && fault.clock == Clock::Eager;
             self.tables.fault_lines.push(line);
@@ -197,7 +243,7 @@ impl Builder<'_> {
         match fault.mode {
             Mode::Refuse | Mode::Crash => self.layout.add_refusals(&mut self.code, stage, draft),
             Mode::Blackhole => self.tables.loses = true,
-            Mode::Slow => self.tables.scales = true,
+            Mode::Slow | Mode::Pause => self.tables.scales = true,
         }
         let (mode, slow, checks_pass) = (fault.mode, fault.slow, fault.checks_pass);
         self.tables.faults.push(FaultSite { mode, slow, checks_pass, offset });

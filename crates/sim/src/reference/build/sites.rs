@@ -86,6 +86,8 @@ pub(crate) struct Node {
 pub(crate) struct Draw {
     pub sampler: Sampler,
     pub key: DrawKey,
+    /// Pauses of the process around it lengthen it: member to [`Tables::pauses`].
+    pub pause: Option<u32>,
 }
 
 /// The key of a draw.
@@ -123,6 +125,7 @@ pub(crate) struct QueueSite {
 #[derive(Clone, Debug)]
 pub(crate) struct ShareSite {
     pub law: concurrent::Law,
+    /// Its `pause` stops the server as a whole.
     pub work: Draw,
     pub on_cancel: OnCancel,
     /// Member to server.
@@ -220,6 +223,8 @@ pub(crate) struct Tables {
     pub faults: Vec<FaultSite>,
     /// The timeline of each faulty node.
     pub fault_lines: Vec<u32>,
+    /// The timeline that stops each member of a stage inside of a process that pauses; [`NONE`](super::NONE): none does.
+    pub pauses: Vec<u32>,
     pub lines: Vec<LineSite>,
     pub flaky: Vec<FlakySite>,
     pub warmups: Vec<WarmupSite>,

@@ -40,6 +40,7 @@ impl<'a> Reference<'a> {
         let probed = if tables.probes { code.members as usize } else { 0 };
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
         let request_key = key.with(purpose::REQUEST);
+        let (lines, clocks) = tables.lines.iter().map(|line| line.start(code, node)).unzip();
         Reference {
             code,
             tables,
@@ -62,7 +63,8 @@ impl<'a> Reference<'a> {
             checks_begun: 0,
             flips_since: vec![0; tables.lines.len()],
             flipped_since: Vec::new(),
-            lines: tables.lines.iter().map(|line| line.start(code, node)).collect(),
+            lines,
+            clocks,
             cells: Cells::default(),
             warmups: vec![Warmup::default(); tables.warmup_count as usize],
             holds: Vec::new(),

@@ -26,6 +26,7 @@ use crate::state::work_left::WorkLeft;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::concurrent::Jobs;
 use weir_model::faulty::Faulty;
+use weir_model::pause::ProcessClock;
 use weir_model::queue::{Links, Queue};
 use weir_model::warmup::Warmup;
 use weir_policy::budget::Tokens;
@@ -140,6 +141,7 @@ pub(crate) struct Reference<'a> {
     pub(super) checks_live: u64,
     pub(super) checks_begun: u64,
     pub(super) lines: Vec<Faulty>,
+    pub(super) clocks: Vec<ProcessClock>,
     /// How often each timeline flipped by an event since the last request ended.
     pub(super) flips_since: Vec<u64>,
     pub(super) flipped_since: Vec<u32>,

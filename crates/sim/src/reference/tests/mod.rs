@@ -76,6 +76,7 @@ impl Reference<'_> {
                 Mode::Crash => "crash",
                 Mode::Blackhole => "blackhole",
                 Mode::Slow => "slow",
+                Mode::Pause => "pause",
             },
             Act::Flaky { .. } => "flaky",
             Act::Warmup { .. } => "warmup",

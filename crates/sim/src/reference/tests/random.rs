@@ -40,7 +40,9 @@ const ON_CANCEL: [&str; 3] = ["stop", "skip", "finish"];
 pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
     let (cancel, clock) = (d.choose(&ON_CANCEL), d.choose(&["eager", "lazy"]));
-    let mode = d.choose(&["refuse", "crash", "crash", "blackhole", "slow"]);
+    let mode = d.choose(&["refuse", "crash", "crash", "blackhole", "slow", "pause"]);
+    // A process that pauses follows time.
+    let mode = if mode == "pause" && clock == "lazy" { "slow" } else { mode };
     match d.number(27) {
         0 => format!("cable({k} * ms, {a})"),
         1 => format!("cable(e({k}), {a}, loss = 0.1)"),
@@ -75,6 +77,7 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
         12 => {
             let line = d.number(2);
             let clock = ["eager", "lazy"][line as usize];
+            let mode = if mode == "pause" && clock == "lazy" { "slow" } else { mode };
             format!(
                 "faulty(50 * ms, 5 * ms, {a}, mode = \"{mode}\", clock = \"{clock}\", together = \"line {line}\")"
             )
@@ -175,6 +178,8 @@ pub(super) fn traffic(d: &mut Draws) -> (String, &'static str) {
     (traffic, more)
 }
 
+const PAUSE: &str = "mode = \"pause\"";
+
 /// A file with one scenario out of a seed: nodes over their own and shared children, whole milliseconds nearly everywhere.
 fn random_file(seed: u64) -> String {
     let mut d = Draws::new(seed);
@@ -186,6 +191,10 @@ fn random_file(seed: u64) -> String {
         let mut child = |far: u64| format!("n{}", i - 1 - d.number(far).min(i - 1));
         let (a, b) = (child(3), child(4));
         text += &format!("n{i} = {}\n", node(&mut d, &a, &b, &mut retries));
+    }
+    // A node is inside of one process that pauses.
+    if let Some((before, after)) = text.split_once(PAUSE) {
+        text = format!("{before}{PAUSE}{}", after.replace(PAUSE, "mode = \"slow\""));
     }
     let (traffic, more) = traffic(&mut d);
     text + &format!("scenario(\"s\", n{nodes}, {traffic}, {more})\n")
