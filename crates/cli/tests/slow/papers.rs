@@ -54,7 +54,10 @@ fn each_file_has_its_question_and_its_row() {
         let text = text(&file);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("# ") && lines[0].ends_with('?'), "{file}: {}", lines[0]);
-        assert!(text.contains(&format!("\n#   weir sim {FOLDER}/{file}\n")), "{file} does not say how to run it");
+        assert!(
+            text.contains(&format!("\n#   weir sim {FOLDER}/{file}\n")),
+            "{file} does not say how to run it"
+        );
         assert!(lines.iter().all(|line| line.chars().count() <= 120), "{file} has long lines");
         let row = rows.iter().find(|row| row.starts_with(&format!("| [{file}]({file}) |")));
         let row = row.unwrap_or_else(|| panic!("{file} has no row in the README"));
