@@ -144,7 +144,16 @@ fn the_picture_of_a_report_is_of_the_page() {
 
 #[test]
 fn links_lead_somewhere() {
-    for path in ["README.md", "examples/README.md", "examples/timelike/README.md", "bench/README.md"] {
+    let pages = [
+        "README.md",
+        "examples/README.md",
+        "examples/timelike/README.md",
+        "examples/papers/README.md",
+        "bench/README.md",
+        "docs/known-as.md",
+        "docs/measuring.md",
+    ];
+    for path in pages {
         let page = read(path);
         let folder = root().join(path).parent().map(Path::to_path_buf).expect("it is in a folder");
         let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());

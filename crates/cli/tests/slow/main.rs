@@ -3,6 +3,7 @@
 mod coverage;
 mod fidelity;
 mod oracles;
+mod papers;
 mod questions;
 #[path = "../shared/mod.rs"]
 mod shared;
