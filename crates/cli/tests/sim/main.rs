@@ -12,6 +12,7 @@ mod intervals;
 mod metastable;
 mod nodes;
 mod parts;
+mod pauses;
 #[path = "../shared/mod.rs"]
 mod shared;
 mod sharing;

@@ -21,6 +21,23 @@ pub fn faulty_by_its_modes() {
     assert_eq!(get(&up.addr, "/").server(), "a");
 }
 
+/// A process is up for 10 ms at a time and stands still for 40: 20 ms of work are inside during a pause at least, whenever
+/// they begin. What enters waits.
+#[test]
+pub fn a_pause_stops_what_is_inside() {
+    for model in ["20*ms", "queue(delay(20*ms, server()))", "concurrent(20*ms, cores=1)"] {
+        let server = format!("server(\"a\", model={model})");
+        let served =
+            serve_node(&format!("faulty(dist.fixed(10*ms), dist.fixed(40*ms), {server}, mode=\"pause\")"));
+        for _ in 0..5 {
+            let (ms, response) = timed(|| get(&served.addr, "/"));
+            assert!(response.status == 200 && ms > 59.0, "{model}: {ms}");
+        }
+    }
+    let served = serve_node(&format!("timeout(30*ms, lb.first([{}]))", down("pause", "")));
+    assert_eq!(get(&served.addr, "/").status, 504);
+}
+
 /// What is inside is cut off as it goes down: much sooner than its work ends.
 #[test]
 pub fn a_crash_resets_what_is_inside() {

@@ -1,4 +1,4 @@
-//! `faulty(mtbf, mttr, node, clock="eager"|"lazy", mode="refuse"|"crash"|"blackhole"|"slow", ...)`: alternates between up
+//! `faulty(mtbf, mttr, node, clock="eager"|"lazy", mode="refuse"|"crash"|"blackhole"|"slow"|"pause", ...)`: alternates between up
 //! and down; `block(mtbf, mttr, nodes, ...)`: several nodes that do so together.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
@@ -18,7 +18,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             group: Group::Model,
             meaning: "A node that fails: it alternates between up and down.",
             simulated: "while it is down, a request that enters is refused, broken off, swallowed or \
-                slowed down (`mode`); requests already inside finish, except in mode `crash`",
+                slowed down (`mode`); requests already inside finish, except in the modes `crash` and `pause`",
             served: "in front of built-in servers, or with `--inject`",
             draws: "each period",
             example: examples::FAULTY,
@@ -41,10 +41,11 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             ),
             may(
                 "mode",
-                "\"refuse\" | \"crash\" | \"blackhole\" | \"slow\"",
+                "\"refuse\" | \"crash\" | \"blackhole\" | \"slow\" | \"pause\"",
                 "\"refuse\"",
                 "what happens to a request while it is down: `refused` at once; a killed process, which \
-                    also breaks requests inside; silence; or longer work",
+                    also breaks requests inside; silence; longer work; or a pause of the whole process, as for garbage \
+                    collection: what is inside stands still, and what enters waits",
             ),
             may("slow", "above 0", "10.0", "the factor of work in mode \"slow\""),
             may("starts", "\"up\" | \"down\"", "\"up\"", "the state at the start"),
@@ -82,10 +83,11 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             need("nodes", "a list of nodes", "what fails together"),
             may(
                 "mode",
-                "\"refuse\" | \"crash\" | \"blackhole\" | \"slow\"",
+                "\"refuse\" | \"crash\" | \"blackhole\" | \"slow\" | \"pause\"",
                 "\"refuse\"",
                 "what happens to a request while it is down: `refused` at once; a killed process, which \
-                    also breaks requests inside; silence; or longer work",
+                    also breaks requests inside; silence; longer work; or a pause of the whole process, as for garbage \
+                    collection: what is inside stands still, and what enters waits",
             ),
             may(
                 "clock",
