@@ -20,6 +20,7 @@ const fn figure(name: &'static str, of: &'static str, unit: &'static str, meanin
 const S: &str = "scenario";
 const L: &str = "latency";
 const N: &str = "site";
+const O: &str = "series";
 
 /// All of them, in the order of the result.
 pub const FIGURES: &[Figure] = &[
@@ -105,4 +106,59 @@ pub const FIGURES: &[Figure] = &[
     figure("spread.min", N, "requests", "Requests of the member that got the fewest."),
     figure("spread.max", N, "requests", "Requests of the member that got the most."),
     figure("spread.cv", N, "ratio", "Standard deviation of the members' requests, divided by their mean."),
+    figure(
+        "part_s",
+        O,
+        "s",
+        "The length of a part. The last part ends with the run, at `end_s`, and is half to one and a half times \
+            as long.",
+    ),
+    figure("arrivals_per_s", O, "per second", "The requests that arrived in each part."),
+    figure(
+        "responses_per_s",
+        O,
+        "per second",
+        "The requests that ended in each part, with a success or an error.",
+    ),
+    figure(
+        "goodput_per_s",
+        O,
+        "per second",
+        "Those of them that succeeded within the scenario's `deadline`.",
+    ),
+    figure("failures_per_s", O, "per second", "Those of them that failed, by kind of error."),
+    figure(
+        "latency_ms",
+        O,
+        "ms",
+        "p50, p95 and p99 of the requests that ended in each part (`all`) and of the successes among them (`ok`), to \
+            within 0.4 %. Null where fewer than 2, 20 or 100 ended.",
+    ),
+    figure("in_flight", O, "requests", "Requests in flight, on average over each part."),
+    figure(
+        "queues",
+        O,
+        "requests",
+        "Requests waiting and slots busy at all members of a site, on average over each part.",
+    ),
+    figure(
+        "up",
+        O,
+        "nodes",
+        "The members of a site with `faulty` or `block` that are up at the end of each part.",
+    ),
+    figure(
+        "pools",
+        O,
+        "targets",
+        "Targets that a site's balancers hold for down or have ejected at the end of each part.",
+    ),
+    figure(
+        "marks",
+        O,
+        "s",
+        "When members of a site were down, from the time-lines of `faulty` and `block`. Nodes that change more than 64 \
+            times, or only when a request comes (`clock=\"lazy\"`), have none; of more than 100, the longest of the \
+            most members are kept.",
+    ),
 ];
