@@ -1,22 +1,26 @@
 //! A simulation as one self-contained page, readable without scripts and on paper: what would mislead, the answer in a few figures,
-//! the topology, then the scenarios side by side, as a sweep, as curves, over time, and site by site.
+//! the scenarios side by side, over time, as a sweep, as curves, then the topology, and site by site.
 
 mod bars;
 mod curves;
+mod marks;
 mod over_time;
+mod places;
 mod shown;
 mod summary;
 mod sweep;
+mod time_charts;
 
 use crate::graph::pictures;
 use crate::{comparison, entry, expected, page, sites, text, wrap};
+use places::Places;
 use shown::Selection;
 use std::io::{self, Write};
 use weir_plan::Plan;
 use weir_sim::Results;
 
 pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
-    let shown = Selection::new(results);
+    let (shown, places) = (Selection::new(results), Places::new(&results.scenarios));
     page::begin(&results.file, &results.file, out)?;
     if results.interrupted {
         let what = text::interrupted(results).replacen('i', "I", 1);
@@ -30,14 +34,14 @@ pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::
         page::section("Expectations", "What the file requires of its scenarios.", out)?;
         writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>\n</section>", expected.html())?;
     }
-    topology(results, plan, out)?;
     table(results, &shown, out)?;
+    over_time::write(results, &shown, &places, out)?;
     sweep::write(results, out)?;
     curves::write(results, &shown, out)?;
-    bars::parts(results, &shown, out)?;
-    over_time::write(results, &shown, out)?;
+    bars::parts(results, &shown, &places, out)?;
     bars::utilisation(results, &shown, out)?;
     bars::spread(results, &shown, out)?;
+    topology(results, plan, out)?;
     scenarios(results, &shown, out)?;
     let settings = entry::settings(results).map_or(String::new(), |settings| format!("{settings} · "));
     page::end(&format!("{settings}{}", entry::signature(results)), out)
