@@ -38,12 +38,14 @@ struct Pair<'a> {
 }
 
 #[derive(Clone, Debug)]
-struct Compared {
-    name: &'static str,
+pub(crate) struct Compared {
+    pub name: &'static str,
     a: Estimate,
     b: Estimate,
-    difference: Difference,
-    verdict: Verdict,
+    pub difference: Difference,
+    /// The second in units of the first, where both are positive: the interval is that of the quotient.
+    pub ratio: Estimate,
+    pub verdict: Verdict,
 }
 
 /// What follows for the second design.
@@ -71,7 +73,12 @@ impl Verdict {
 impl<'a> Comparison<'a> {
     /// Compares all of these.
     pub fn new(pairings: &[Pairing<'a>]) -> Comparison<'a> {
-        let mut pairs: Vec<Pair<'a>> = pairings.iter().map(pair).collect();
+        Comparison::select(pairings, &|_| true)
+    }
+
+    /// Compares some statistics of all of these: verdicts hold over those alone.
+    pub(crate) fn select(pairings: &[Pairing<'a>], is_wanted: &dyn Fn(&str) -> bool) -> Comparison<'a> {
+        let mut pairs: Vec<Pair<'a>> = pairings.iter().map(|of| pair(of, is_wanted)).collect();
         let p: Vec<Option<f64>> = pairs.iter().flat_map(|p| &p.statistics).map(|s| s.difference.p).collect();
         let all = pairs.iter_mut().flat_map(|p| &mut p.statistics);
         for (statistic, beyond_chance) in all.zip(holm(&p, LEVEL)) {
@@ -84,6 +91,11 @@ impl<'a> Comparison<'a> {
         Comparison { pairs }
     }
 
+    /// The statistics of each pair, in the order of the pairings.
+    pub(crate) fn statistics(&self) -> impl Iterator<Item = &[Compared]> {
+        self.pairs.iter().map(|pair| &pair.statistics[..])
+    }
+
     /// How many statistics differ by more than chance.
     pub fn differing(&self) -> usize {
         let all = self.pairs.iter().flat_map(|p| &p.statistics);
@@ -91,25 +103,39 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn pair<'a>(of: &Pairing<'a>) -> Pair<'a> {
+fn pair<'a>(of: &Pairing<'a>, is_wanted: &dyn Fn(&str) -> bool) -> Pair<'a> {
     let (a, b) = (of.a.1, of.b.1);
     // Successes have a latency of their own only if something fails.
-    let shown = |s: &Statistic| !s.name.starts_with("ok_") || a.failed || b.failed;
+    let shown = |s: &Statistic| (!s.name.starts_with("ok_") || a.failed || b.failed) && is_wanted(s.name);
     let both = a.statistics.iter().zip(&b.statistics).filter(|(a, _)| shown(a));
     Pair { of: *of, statistics: both.map(|(a, b)| compared(a, b, of.paired)).collect() }
 }
 
 fn compared(a: &Statistic, b: &Statistic, same_requests: bool) -> Compared {
-    let difference = match (a.estimate.value, b.estimate.value) {
-        (Some(of_a), Some(of_b)) => {
-            let quantile = a.name.trim_start_matches("ok_").starts_with('p');
-            let blur = if quantile { (of_a + of_b) * BUCKET / 2.0 } else { 0.0 };
-            let (a, b) = (Side { value: of_a, each: &a.each }, Side { value: of_b, each: &b.each });
-            if same_requests { paired(&a, &b, blur) } else { welch(&a, &b, blur) }
-        }
-        _ => Difference::default(),
+    let quantile = a.name.trim_start_matches("ok_").starts_with('p');
+    // `times` a: the difference is then how far b is from so much.
+    let differ = |times: f64| {
+        let (of_a, of_b) = (a.estimate.value? * times, b.estimate.value?);
+        let blur = if quantile { (of_a + of_b) * BUCKET / 2.0 } else { 0.0 };
+        let scaled: Vec<f64> = a.each.iter().map(|value| value * times).collect();
+        let (a, b) = (Side { value: of_a, each: &scaled }, Side { value: of_b, each: &b.each });
+        Some(if same_requests { paired(&a, &b, blur) } else { welch(&a, &b, blur) })
     };
-    Compared { name: a.name, a: a.estimate, b: b.estimate, difference, verdict: Verdict::NotSignificant }
+    let ratio = || {
+        let of_a = a.estimate.value.filter(|value| *value > 0.0)?;
+        let value = b.estimate.value.filter(|value| *value > 0.0)? / of_a;
+        let Estimate { low, high, .. } = differ(value)?.estimate;
+        let around = |off: Option<f64>| off.map(|off| value + off / of_a);
+        Some(Estimate { value: Some(value), low: around(low), high: around(high) })
+    };
+    Compared {
+        name: a.name,
+        a: a.estimate,
+        b: b.estimate,
+        difference: differ(1.0).unwrap_or_default(),
+        ratio: ratio().unwrap_or_default(),
+        verdict: Verdict::NotSignificant,
+    }
 }
 
 impl Compared {
@@ -301,7 +327,7 @@ fn table(pair: &Pair<'_>) -> Table {
 }
 
 /// With its sign, in units of one `per`-th.
-fn signed(e: &Estimate, per: f64, unit: &str) -> String {
+pub(crate) fn signed(e: &Estimate, per: f64, unit: &str) -> String {
     let times = |x: Option<f64>| x.map(|x| x * per);
     let e = Estimate { value: times(e.value), low: times(e.low), high: times(e.high) };
     match e.value {

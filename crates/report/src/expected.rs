@@ -35,24 +35,32 @@ fn word(e: &ExpectationResult) -> &'static str {
     }
 }
 
-/// The table, where the file expects anything.
-pub(crate) fn table(results: &Results) -> Option<Table> {
+/// An expectation: its scenario, its condition, its verdict in a word, its figure.
+pub(crate) struct Row {
+    pub cells: [String; 4],
+    pub holds: Option<bool>,
+}
+
+/// All of them.
+pub(crate) fn rows(results: &Results) -> Vec<Row> {
+    let row = |(label, e): (String, &ExpectationResult)| Row {
+        cells: [label, e.expect.clone(), word(e).to_owned(), figure(e)],
+        holds: e.holds,
+    };
+    all(results).map(row).collect()
+}
+
+/// As a table, where the file expects anything.
+pub(crate) fn write(results: &Results, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let mut t = Table::new();
     for heading in ["scenario", "expected", ""] {
         t.column(heading, Side::Left);
     }
     t.column("is", Side::Right);
-    let mut some = false;
-    for (label, e) in all(results) {
-        t.row(vec![label, e.expect.clone(), word(e).to_owned(), figure(e)]);
-        some = true;
-    }
-    some.then_some(t)
-}
-
-/// The same as text.
-pub(crate) fn write(results: &Results, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    table(results).map_or(Ok(()), |t| writeln!(out, "{}", t.text(width)))
+    let rows = rows(results);
+    let some = !rows.is_empty();
+    rows.into_iter().for_each(|row| t.row(row.cells.into()));
+    if some { writeln!(out, "{}", t.text(width)) } else { Ok(()) }
 }
 
 /// What does not hold, or cannot be decided: one sentence each.

@@ -101,12 +101,13 @@ pub fn trace(
     trace::write(&trace::Histories { results, recordings, selection }, form, out)
 }
 
-/// Writes one self-contained HTML page. `plan`: what was simulated, for the pictures.
+/// Writes one self-contained HTML page. `plan`: what was simulated, for the pictures; `baseline`: the scenario that the
+/// others are compared with, or else the first.
 ///
 /// # Errors
 /// An error of `out`.
-pub fn html(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
-    html::write(results, plan, out)
+pub fn html(results: &Results, plan: &Plan, baseline: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+    html::write(results, plan, baseline, out)
 }
 
 /// Writes the JSON of a load run (`docs/spec/language.md#load`, `weir.load/1`), ending with a new line.

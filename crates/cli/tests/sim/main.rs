@@ -10,6 +10,7 @@ mod failing;
 mod failing_fast;
 mod metastable;
 mod nodes;
+mod page;
 mod parts;
 #[path = "../shared/mod.rs"]
 mod shared;

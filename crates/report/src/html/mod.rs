@@ -2,6 +2,8 @@
 //! the scenarios side by side, over time, as a sweep, as curves, then the topology, and site by site.
 
 mod bars;
+mod baseline;
+mod contest;
 mod curves;
 mod marks;
 mod over_time;
@@ -10,16 +12,25 @@ mod shown;
 mod summary;
 mod sweep;
 mod time_charts;
+mod verdict;
 
 use crate::graph::pictures;
+use crate::saved::SavedResult;
 use crate::{comparison, entry, expected, page, sites, text, wrap};
+use contest::Contest;
 use places::Places;
 use shown::Selection;
 use std::io::{self, Write};
 use weir_plan::Plan;
 use weir_sim::Results;
 
-pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+/// `baseline`: the name of the scenario that the others are compared with; the first, if there is none.
+pub(crate) fn write(
+    results: &Results,
+    plan: &Plan,
+    baseline: Option<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let (shown, places) = (Selection::new(results), Places::new(&results.scenarios));
     page::begin(&results.file, &results.file, out)?;
     if results.interrupted {
@@ -29,12 +40,15 @@ pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::
     for (warning, labels) in entry::warnings(results, &entry::QUANTILES) {
         page::warning(&warning, &entry::listed(&labels), out)?;
     }
-    summary::write(results, &shown, out)?;
-    if let Some(expected) = expected::table(results) {
-        page::section("Expectations", "What the file requires of its scenarios.", out)?;
-        writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>\n</section>", expected.html())?;
-    }
+    let saved = SavedResult::new(results).ok();
+    let contest = saved.as_ref().and_then(|saved| Contest::new(results, saved, baseline));
+    let verdict = verdict::sentences(results, contest.as_ref(), &shown.labels);
+    summary::write(results, &shown, &verdict, out)?;
+    expectations(results, out)?;
     table(results, &shown, out)?;
+    if let Some(contest) = &contest {
+        baseline::write(contest, &shown, out)?;
+    }
     over_time::write(results, &shown, &places, out)?;
     sweep::write(results, out)?;
     curves::write(results, &shown, out)?;
@@ -45,6 +59,32 @@ pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::
     scenarios(results, &shown, out)?;
     let settings = entry::settings(results).map_or(String::new(), |settings| format!("{settings} · "));
     page::end(&format!("{settings}{}", entry::signature(results)), out)
+}
+
+/// What the file expects, in the colours of its verdicts.
+fn expectations(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    let rows = expected::rows(results);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    page::section("Expectations", "What the file requires of its scenarios.", out)?;
+    writeln!(
+        out,
+        "<div class=\"wide\" tabindex=\"0\">\n<table>\n<thead><tr><th>scenario</th><th>expected</th><th></th><th class=\"n\">is</th></tr></thead>\n<tbody>"
+    )?;
+    for row in rows {
+        let [scenario, expect, word, figure] = row.cells.map(|cell| crate::escaped(&cell));
+        let class = match row.holds {
+            Some(true) => "good",
+            Some(false) => "bad",
+            None => "warn",
+        };
+        writeln!(
+            out,
+            "<tr><td>{scenario}</td><td>{expect}</td><td class=\"{class}\"><b>{word}</b></td><td class=\"n\">{figure}</td></tr>"
+        )?;
+    }
+    writeln!(out, "</tbody>\n</table>\n</div>\n</section>")
 }
 
 /// Pictures that are open; the next ones are folded, and a note names where further ones are.

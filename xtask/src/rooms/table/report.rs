@@ -68,6 +68,8 @@ pub(super) const REPORT: Layout = Layout {
                 "wrap",
                 "expected",
                 "text",
+                "saved",
+                "compare",
             ],
         ),
         room(

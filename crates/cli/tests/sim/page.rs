@@ -1,0 +1,110 @@
+//! The page of `weir sim --html`: its verdict in words, its baseline, and what it shows of an outage.
+
+use crate::shared::common::{Scratch, run};
+
+/// Scenarios without chance: of 10, 10, 20 and 30 ms, the last of which fails for a quarter of its time.
+const FIXED: &str = r#"
+at = lambda ms_: queue(delay(ms_ * ms, server()), concurrency = 100)
+every = traffic.constant(every = 10 * ms)
+dark = block(dist.fixed(6 * s), dist.fixed(2 * s), pool(4, lambda: at(30)), mode = "refuse")
+scenario("fast", at(10), every, requests = 4000, window = "all")
+scenario("same", at(10), every, requests = 4000, window = "all")
+scenario("slow", at(20), every, requests = 4000, window = "all")
+scenario("dark", lb.round_robin(dark), every, requests = 4000, window = "all")
+expect("fast", p99 = "<15ms")
+expect("slow", p99 = "<15ms")
+"#;
+
+/// The page of these scenarios.
+#[track_caller]
+fn page(scratch: &Scratch, more: &[&str]) -> String {
+    let (file, html) = (scratch.file("fixed.star", FIXED), scratch.path("page.html"));
+    let args = ["sim", &file, "-q", "--replications", "3", "--html", &html];
+    let ran = run(&args.into_iter().chain(more.iter().copied()).collect::<Vec<_>>());
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+    std::fs::read_to_string(html).expect("it was written")
+}
+
+/// Its verdict.
+#[track_caller]
+fn verdict(page: &str) -> &str {
+    let (_, rest) = page.split_once("<p class=\"verdict\">").expect("there is a verdict");
+    rest.split_once("</p>").expect("it ends").0
+}
+
+#[test]
+fn the_verdict_says_what_the_differences_bear() {
+    let scratch = Scratch::new("page-verdict");
+    let two = page(&scratch, &["fast", "slow"]);
+    assert_eq!(
+        verdict(&two),
+        "1 of 2 expectations fails (slow: p99&lt;15ms). In p99, slow takes 2.0000 ±0.0010 times as long as fast. fast is best in all that is \
+         shown."
+    );
+    let slower = page(&scratch, &["slow", "fast", "same", "--baseline", "slow"]);
+    assert!(
+        verdict(&slower).ends_with(
+            "fast answers p99 in 0.5000 ±0.0002 of slow&#39;s time, same in 0.5000 ±0.0002. None is significantly better than all others in \
+             anything that is shown."
+        ),
+        "{}",
+        verdict(&slower)
+    );
+    let equal = page(&scratch, &["same", "fast"]);
+    assert_eq!(
+        verdict(&equal),
+        "What the file expects holds. No significant difference in p99 between same and fast."
+    );
+}
+
+#[test]
+fn the_baseline_can_be_chosen() {
+    let scratch = Scratch::new("page-baseline");
+    let page = page(&scratch, &["fast", "slow", "--baseline", "slow"]);
+    assert!(page.contains("<h2>Against slow</h2>"));
+    assert!(
+        verdict(&page).contains("fast answers p99 in 0.5000 ±0.0002 of slow&#39;s time."),
+        "{}",
+        verdict(&page)
+    );
+    assert!(
+        page.contains("<td class=\"n good\">▼ -10<small>×0.5</small></td>"),
+        "the difference in ms, and the quotient"
+    );
+    let (file, html) = (scratch.file("a.star", FIXED), scratch.path("no.html"));
+    run(&["sim", &file, "fast", "--html", &html, "--baseline", "slow"])
+        .fails(2, "no such scenario in this run; there are fast");
+    run(&["sim", &file, "--baseline", "slow"]).fails(2, "--html");
+    assert!(!std::path::Path::new(&html).exists());
+}
+
+/// Results come first; over time there are latency, failures, and when the site was down; what fails is open.
+#[test]
+fn an_outage_is_where_it_was() {
+    let scratch = Scratch::new("page-outage");
+    let page = page(&scratch, &[]);
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("`{text}` is not on the page"));
+    let order = [
+        "Summary",
+        "Expectations",
+        "Scenarios",
+        "Against fast",
+        "Over time",
+        "Latency by percentile",
+        "Topology",
+    ];
+    let places = order.map(|heading| at(&format!("<h2>{heading}</h2>")));
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(page.contains("<b>A</b> dark: all 4 down (refuse) from 6 s to 8 s"));
+    assert!(page.contains("<b>E</b> dark: all 4 down (refuse) from 38 s to 40 s"));
+    assert!(
+        page.contains("<td class=\"bad\"><b>fails</b></td>")
+            && page.contains("<td class=\"good\"><b>holds</b></td>")
+    );
+    assert!(page.contains("<details open><summary>slow over time"), "its expectation fails");
+    assert!(page.contains("<details><summary>fast over time"), "all is well there");
+    for chart in ["Latency of all requests, ms", "Latency of the successes, ms", "Failed per second, by kind"]
+    {
+        assert!(page.contains(&format!("<figcaption>{chart}")), "{chart}");
+    }
+}
