@@ -28,15 +28,17 @@ pub struct Pairing<'a> {
 /// A comparison: verdicts hold over all of its pairs and statistics together.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
-    pairs: Vec<Pair<'a>>,
+    pub(crate) pairs: Vec<Pair<'a>>,
 }
 
+/// A pair of designs with what was compared.
 #[derive(Clone, Debug)]
-struct Pair<'a> {
-    of: Pairing<'a>,
-    statistics: Vec<Compared>,
+pub(crate) struct Pair<'a> {
+    pub of: Pairing<'a>,
+    pub statistics: Vec<Compared>,
 }
 
+/// A statistic of both, and its difference.
 #[derive(Clone, Debug)]
 pub(crate) struct Compared {
     pub name: &'static str,
@@ -140,7 +142,7 @@ fn compared(a: &Statistic, b: &Statistic, same_requests: bool) -> Compared {
 
 impl Compared {
     /// The difference as a share of what the first has.
-    fn relative(&self) -> Estimate {
+    pub fn relative(&self) -> Estimate {
         let of = self.a.value.filter(|a| *a != 0.0);
         let share = |x: Option<f64>| Some(x? / of?.abs());
         let Estimate { value, low, high } = self.difference.estimate;
@@ -195,7 +197,7 @@ fn estimate(e: &Estimate) -> Value {
 }
 
 /// Every warning of the runs once, with the designs that have it.
-fn warnings(comparison: &Comparison<'_>) -> Vec<(String, Vec<String>)> {
+pub(crate) fn warnings(comparison: &Comparison<'_>) -> Vec<(String, Vec<String>)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for pair in &comparison.pairs {
         let designs = [pair.of.a.1, pair.of.b.1].into_iter().zip(names(&pair.of));
@@ -243,7 +245,7 @@ pub(crate) fn tables(comparison: &Comparison<'_>, width: usize, out: &mut dyn Wr
 }
 
 /// How they were compared.
-fn how(of: &Pairing<'_>) -> String {
+pub(crate) fn how(of: &Pairing<'_>) -> String {
     let (a, b) = (of.a.0, of.b.0);
     if of.paired {
         return format!(
@@ -266,7 +268,7 @@ fn how(of: &Pairing<'_>) -> String {
 }
 
 /// The names of the two: their files, scenarios and parameters, as far as these differ.
-fn names(of: &Pairing<'_>) -> [String; 2] {
+pub(crate) fn names(of: &Pairing<'_>) -> [String; 2] {
     let ((file_a, a), (file_b, b)) = (of.a, of.b);
     let name = |saved: &SavedResult, design: &Design, other: &Design| {
         let own: Vec<String> = design
@@ -289,7 +291,8 @@ fn names(of: &Pairing<'_>) -> [String; 2] {
     [first, second]
 }
 
-fn table(pair: &Pair<'_>) -> Table {
+/// The statistics of a pair, a row each.
+pub(crate) fn table(pair: &Pair<'_>) -> Table {
     let mut t = Table::new();
     t.column("", Edge::Left);
     for heading in ["first", "second", "difference", "relative"] {

@@ -108,3 +108,57 @@ fn an_outage_is_where_it_was() {
         assert!(page.contains(&format!("<figcaption>{chart}")), "{chart}");
     }
 }
+
+/// Retries around an outage: some replications recover, some do not, and the page shows which.
+#[test]
+fn two_outcomes_are_drawn_by_replication() {
+    let scratch = Scratch::new("page-outcomes");
+    let source = "db = queue(delay(100*ms, server(\"db\")), concurrency=30, on_cancel=\"finish\")\n\
+                  one = timeout(1*s, faulty(dist.fixed(60*s), dist.fixed(10*s), db, mode=\"blackhole\"))\n\
+                  scenario(\"two tries\", retry(2, one, on=[\"timeout\"]), traffic.poisson(rate=280), duration=130*s, \
+                  window=\"all\", deadline=2*s)\n";
+    let (file, html) = (scratch.file("two.star", source), scratch.path("two.html"));
+    run(&["sim", &file, "-q", "--html", &html]).succeeds();
+    let page = std::fs::read_to_string(html).expect("it was written");
+    let (_, section) = page.split_once("<h2>Two outcomes</h2>").expect("it has a section");
+    let (section, _) = section.split_once("</section>").expect("it ends");
+    assert_eq!(section.matches("<circle").count(), 10);
+    assert_eq!(section.matches(" of 10 replications: ").count(), 2, "{section}");
+}
+
+/// A figure that is unknown says what it needs, on the page and in the message of the expectation.
+#[test]
+fn an_unknown_quantile_says_why() {
+    let scratch = Scratch::new("page-unknown");
+    let source = "scenario(\"main\", delay(1*ms, server()), traffic.constant(every=2*ms), requests=977, window=\"all\")\n\
+                  expect(\"main\", p99=\"<100ms\")\n";
+    let (file, html) = (scratch.file("short.star", source), scratch.path("short.html"));
+    let ran = run(&["sim", &file, "-q", "--html", &html]);
+    assert_eq!(ran.code, Some(1));
+    let why = "p99 needs 1 000 requests a replication, has 977";
+    assert!(ran.err.contains(why), "{}", ran.err);
+    let page = std::fs::read_to_string(html).expect("it was written");
+    assert!(page.contains(&format!("<p class=\"note\">{why} (main)</p>")));
+    assert!(page.contains(&format!("nothing can be said<small>{why}</small>")));
+}
+
+#[test]
+fn a_comparison_has_a_page() {
+    let scratch = Scratch::new("page-compare");
+    let (file, html) = (scratch.file("fixed.star", FIXED), scratch.path("compared.html"));
+    let args = ["compare", &file, "--scenarios", "slow,fast", "-q", "--replications", "3"];
+    let plain = run(&args);
+    let ran = run(&[&args[..], &["--html", &html]].concat());
+    assert_eq!(ran.succeeds(), plain.succeeds(), "the result is the same");
+    let page = std::fs::read_to_string(&html).expect("it was written");
+    assert!(page.contains("<h2>slow → fast</h2>"));
+    assert!(
+        verdict(&page).starts_with(
+            "fast answers p99 in 0.5000 ±0.0002 of slow&#39;s time. Significantly less: mean, p50,"
+        ),
+        "{}",
+        verdict(&page)
+    );
+    run(&[&args[..], &["--html", &file]].concat()).fails(2, "would be overwritten");
+    assert_eq!(std::fs::read_to_string(&file).expect("it is there"), FIXED);
+}

@@ -4,8 +4,10 @@
 //! The values under a pointer are in the chart as data (`page.js` shows it); without scripts the titles of lines say the same.
 
 mod axis;
+mod histogram;
 
 pub(crate) use axis::{Axis, nines};
+pub(crate) use histogram::{LatencyCount, histogram};
 
 use crate::number;
 use crate::table::escaped;

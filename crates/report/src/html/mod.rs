@@ -5,7 +5,9 @@ mod bars;
 mod baseline;
 mod contest;
 mod curves;
+mod histograms;
 mod marks;
+mod outcomes;
 mod over_time;
 mod places;
 mod shown;
@@ -16,10 +18,10 @@ mod verdict;
 
 use crate::graph::pictures;
 use crate::saved::SavedResult;
-use crate::{comparison, entry, expected, page, sites, text, wrap};
+use crate::{comparison, entry, expected, page, sites, text, unknown, wrap};
 use contest::Contest;
 use places::Places;
-use shown::Selection;
+use shown::{Selection, needs_attention};
 use std::io::{self, Write};
 use weir_plan::Plan;
 use weir_sim::Results;
@@ -46,12 +48,14 @@ pub(crate) fn write(
     summary::write(results, &shown, &verdict, out)?;
     expectations(results, out)?;
     table(results, &shown, out)?;
+    outcomes::write(results, &shown, out)?;
     if let Some(contest) = &contest {
         baseline::write(contest, &shown, out)?;
     }
     over_time::write(results, &shown, &places, out)?;
     sweep::write(results, out)?;
     curves::write(results, &shown, out)?;
+    histograms::write(results, &shown, out)?;
     bars::parts(results, &shown, &places, out)?;
     bars::utilisation(results, &shown, out)?;
     bars::spread(results, &shown, out)?;
@@ -70,10 +74,12 @@ fn expectations(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     page::section("Expectations", "What the file requires of its scenarios.", out)?;
     writeln!(
         out,
-        "<div class=\"wide\" tabindex=\"0\">\n<table>\n<thead><tr><th>scenario</th><th>expected</th><th></th><th class=\"n\">is</th></tr></thead>\n<tbody>"
+        "<div class=\"wide\" tabindex=\"0\">\n<table class=\"expected\">\n<thead><tr><th>scenario</th><th>expected</th><th></th><th class=\"n\">is</th></tr></thead>\n<tbody>"
     )?;
     for row in rows {
         let [scenario, expect, word, figure] = row.cells.map(|cell| crate::escaped(&cell));
+        let why =
+            row.reason.map_or_else(String::new, |why| format!("<small>{}</small>", crate::escaped(&why)));
         let class = match row.holds {
             Some(true) => "good",
             Some(false) => "bad",
@@ -81,14 +87,13 @@ fn expectations(results: &Results, out: &mut dyn Write) -> io::Result<()> {
         };
         writeln!(
             out,
-            "<tr><td>{scenario}</td><td>{expect}</td><td class=\"{class}\"><b>{word}</b></td><td class=\"n\">{figure}</td></tr>"
+            "<tr><td>{scenario}</td><td>{expect}</td><td class=\"{class}\"><b>{word}</b></td><td class=\"n\">{figure}{why}</td></tr>"
         )?;
     }
     writeln!(out, "</tbody>\n</table>\n</div>\n</section>")
 }
 
-/// Pictures that are open; the next ones are folded, and a note names where further ones are.
-const OPEN: usize = 3;
+/// Pictures that are drawn, the first of them open; a note names where further ones are.
 const FOLDED: usize = 12;
 
 fn topology(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
@@ -109,12 +114,10 @@ fn topology(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<(
         let drawn = picture.svg();
         match (pictures.len(), at) {
             (1, _) => writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{drawn}</div>")?,
-            (_, ..OPEN) => {
-                writeln!(out, "<h3>{heading}</h3>\n<div class=\"wide\" tabindex=\"0\">\n{drawn}</div>")?
-            }
             _ => writeln!(
                 out,
-                "<details><summary>{heading}</summary>\n<div class=\"wide\" tabindex=\"0\">\n{drawn}</div></details>"
+                "<details{}><summary>{heading}</summary>\n<div class=\"wide\" tabindex=\"0\">\n{drawn}</div></details>",
+                if at == 0 { " open" } else { "" }
             )?,
         }
     }
@@ -152,20 +155,50 @@ fn table(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Resul
             comparison::table(&few).html()
         )?;
     }
+    for line in unknown_quantiles(results, shown) {
+        writeln!(out, "<p class=\"note\">{}</p>", crate::escaped(&line))?;
+    }
     writeln!(out, "</section>")
 }
 
-/// Up to this number of scenarios all tables are open.
-const FEW: usize = 3;
+/// Why quantiles of the table are unknown, a line each: `p99 needs 1 000 requests a replication, has 977 (main)`.
+fn unknown_quantiles(results: &Results, shown: &Selection) -> Vec<String> {
+    let some_failed = comparison::some_failed(results);
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, metric) in
+        unknown::OF_TABLE.into_iter().filter(|(name, _)| some_failed || !name.ends_with("ok"))
+    {
+        for (s, label) in results.scenarios.iter().zip(&shown.labels) {
+            let replications = entry::replications(s, results);
+            let Some(why) = unknown::reason(s, replications, metric, &s.estimate(metric)) else { continue };
+            let line = format!("{name} {why}");
+            match reasons.iter_mut().find(|(known, _)| *known == line) {
+                Some((_, labels)) => labels.push(label.clone()),
+                None => reasons.push((line, vec![label.clone()])),
+            }
+        }
+    }
+    reasons
+        .into_iter()
+        .map(|(line, labels)| format!("{line} ({})", entry::listed(&labels)))
+        .take(ROWS)
+        .collect()
+}
+
+/// Up to this number of scenarios whose expectations fail or that warn are open.
+const OPEN: usize = 3;
 
 fn scenarios(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     page::section("Site by site", &sites::LEGEND.join(" · "), out)?;
     let all = results.scenarios.len();
-    let open = if all <= FEW { " open" } else { "" };
+    let troubled = || (0..all).filter(|at| needs_attention(&results.scenarios[*at]));
+    let open: Vec<usize> = if all == 1 { vec![0] } else { troubled().take(OPEN).collect() };
     if all > ROWS {
-        writeln!(out, "<details><summary>All {all} scenarios</summary>")?;
+        let is_open = if open.is_empty() { "" } else { " open" };
+        writeln!(out, "<details{is_open}><summary>All {all} scenarios</summary>")?;
     }
-    for (s, label) in results.scenarios.iter().zip(&shown.labels) {
+    for (at, (s, label)) in results.scenarios.iter().zip(&shown.labels).enumerate() {
+        let open = if open.contains(&at) { " open" } else { "" };
         writeln!(out, "<details class=\"scenario\"{open}><summary>{}</summary>", crate::escaped(label))?;
         for line in text::summary(s, results, wrap::WIDTH) {
             writeln!(out, "<p>{}</p>", crate::escaped(&line))?;

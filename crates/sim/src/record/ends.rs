@@ -4,6 +4,7 @@
 //! parts that are over are lists of the classes that occurred, so that two parts are merged quickly and memory depends
 //! neither on the number of requests nor on how far latencies lie apart.
 
+use std::collections::BTreeMap;
 use weir_policy::{Kind, Outcome};
 
 /// Latencies of 2^DIGITS neighbouring numbers form a class, 0.8 % wide at most.
@@ -18,11 +19,17 @@ fn class_of(ns: u64) -> u32 {
     (shift << DIGITS) + (ns >> shift) as u32
 }
 
-/// The middle of a class, ns.
-fn middle_of(class: u32) -> u64 {
+/// The least and the greatest of a class, ns.
+fn bounds_of(class: u32) -> (u64, u64) {
     let shift = (class >> DIGITS).saturating_sub(1);
     let low = u64::from(class - (shift << DIGITS)) << shift;
-    low + ((1u64 << shift) - 1) / 2
+    (low, low + ((1u64 << shift) - 1))
+}
+
+/// The middle of a class, ns.
+fn middle_of(class: u32) -> u64 {
+    let (low, high) = bounds_of(class);
+    low + (high - low) / 2
 }
 
 /// The latencies of a part: how many of each class, in ascending order, and the extremes.
@@ -209,10 +216,38 @@ impl Ends {
         LatencyOverTime::new(self.parts.iter().map(both))
     }
 
+    /// The latencies of the whole run, by class, in ascending order.
+    pub fn classes(&self) -> Vec<LatencyClass> {
+        let mut counts: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+        for part in &self.parts {
+            for (which, of) in [&part.ok, &part.failed].into_iter().enumerate() {
+                of.classes.iter().for_each(|(class, n)| counts.entry(*class).or_default()[which] += n);
+            }
+        }
+        let class = |(class, [ok, failed]): (u32, [u64; 2])| {
+            let (from_ns, to_ns) = bounds_of(class);
+            LatencyClass { from_ns, to_ns, ok, failed }
+        };
+        counts.into_iter().map(class).collect()
+    }
+
     /// Those of the successes.
     pub fn latency_ok(&self) -> LatencyOverTime {
         LatencyOverTime::new(self.parts.iter().map(|part| part.ok.clone()))
     }
+}
+
+/// How many requests had a latency in this class, 0.8 % wide at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatencyClass {
+    /// The shortest, ns.
+    pub from_ns: u64,
+    /// The longest.
+    pub to_ns: u64,
+    /// Those that succeeded.
+    pub ok: u64,
+    /// Those that failed.
+    pub failed: u64,
 }
 
 /// Quantiles of the latencies of what ended in each part, ms; `None` where too few ended: fewer than 2, 20 and 100.
@@ -275,6 +310,12 @@ mod tests {
         let ok = ends.latency_ok();
         let near = |got: Option<f64>, want: f64| got.is_some_and(|got| (got / want - 1.0).abs() < 0.008);
         assert!(near(ok.p50[0], 50.0) && near(ok.p95[0], 95.0) && near(ok.p99[0], 99.0), "{ok:?}");
+        let classes = ends.classes();
+        assert_eq!(
+            classes.iter().map(|c| (c.ok, c.failed)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)),
+            (500, 5)
+        );
+        assert!(classes.iter().all(|c| c.from_ns <= c.to_ns) && classes.is_sorted_by_key(|c| c.from_ns));
         // Five of 505 are slower.
         assert!(near(ends.latency_all().p99[0], 100.0), "{:?}", ends.latency_all());
     }

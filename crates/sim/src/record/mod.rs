@@ -12,7 +12,7 @@ mod series;
 mod tracks;
 mod typical;
 
-pub use ends::LatencyOverTime;
+pub use ends::{LatencyClass, LatencyOverTime};
 pub use history::{History, Selection, Stage};
 pub use outages::Mark;
 pub use series::{PoolOverTime, QueueOverTime, Series, UpOverTime};

@@ -5,7 +5,7 @@
 //! parts as needed, each two are merged: integrals and counts are kept, so nothing is lost. What is left at the end, if
 //! it is less than half a part, belongs to the part before: a rate over an instant says nothing.
 
-use super::ends::{Ends, LatencyOverTime};
+use super::ends::{Ends, LatencyClass, LatencyOverTime};
 use super::outages::Mark;
 use crate::code::Code;
 use crate::code::SiteId;
@@ -155,6 +155,8 @@ pub struct Series {
     pub latency_all: LatencyOverTime,
     /// Latencies of those that succeeded.
     pub latency_ok: LatencyOverTime,
+    /// Latencies of the whole replication.
+    pub latencies: Vec<LatencyClass>,
     /// Requests in flight, on average.
     pub in_flight: Vec<f64>,
     /// Queues and servers, in the order of a request's path.
@@ -189,6 +191,7 @@ impl Samples {
             failures: self.ends.failures(),
             latency_all: self.ends.latency_all(),
             latency_ok: self.ends.latency_ok(),
+            latencies: self.ends.classes(),
             in_flight: self.average(|look| look.in_flight),
             marks: self.marks.clone(),
             ..Series::default()
