@@ -57,6 +57,26 @@ fn the_verdict_says_what_the_differences_bear() {
     );
 }
 
+/// Along a sweep the scenarios are compared at each of its points; one scenario alone, with its first point.
+#[test]
+fn a_sweep_is_judged_at_its_points() {
+    let scratch = Scratch::new("page-sweep");
+    let source = "time = param(\"time\", 5, sweep = [5, 10, 20])\nevery = traffic.constant(every = 50*ms)\n\
+                  scenario(\"short\", delay(time * ms, server()), every, requests = 3000)\n\
+                  scenario(\"fixed\", delay(10*ms, server()), every, requests = 3000)\n";
+    let (file, html) = (scratch.file("sweep.star", source), scratch.path("sweep.html"));
+    run(&["sim", &file, "-q", "--replications", "3", "--html", &html]).succeeds();
+    let page = std::fs::read_to_string(&html).expect("it was written");
+    assert_eq!(verdict(&page), "Against short, in p99, of 3 points: fixed is faster at 1, slower at 1.");
+    run(&["sim", &file, "short", "-q", "--replications", "3", "--html", &html]).succeeds();
+    let page = std::fs::read_to_string(&html).expect("it was written");
+    assert_eq!(
+        verdict(&page),
+        "In p99, short (time=20) takes 4.000 ±0.002 times as long as short (time=5), another takes longer too. short (time=5) \
+         is best in all that is shown."
+    );
+}
+
 #[test]
 fn the_baseline_can_be_chosen() {
     let scratch = Scratch::new("page-baseline");

@@ -10,6 +10,9 @@ const BARS: usize = 50;
 /// Beyond this factor between the longest and the shortest the axis is logarithmic.
 const STEEP: f64 = 20.0;
 
+/// What is shorter than this part of the median is in the first bar.
+const LONGER: f64 = 200.0;
+
 /// How many requests took between these times, ms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LatencyCount {
@@ -32,7 +35,8 @@ struct Bar {
 pub(crate) fn histogram(counts: &[LatencyCount]) -> Option<String> {
     let total: u64 = counts.iter().map(|c| c.ok + c.failed).sum();
     let (first, last) = (counts.first()?, counts.last().filter(|_| total > 1)?);
-    let low = first.from_ms.max(1e-6);
+    // The few shortest of a logarithmic axis would take half of it: they are in its first bar.
+    let low = first.from_ms.max(median_ms(counts, total) / LONGER).max(1e-6);
     let x = if last.to_ms > STEEP * low { Axis::log(low, last.to_ms) } else { Axis::around(low, last.to_ms) };
     let bars = bars(counts, &x);
     let share = |n: u64| n as f64 / total as f64 * 100.0;
@@ -71,6 +75,16 @@ pub(crate) fn histogram(counts: &[LatencyCount]) -> Option<String> {
         }
     }
     Some(svg + "</svg>\n</figure>\n")
+}
+
+/// The class of the median begins here.
+fn median_ms(counts: &[LatencyCount], total: u64) -> f64 {
+    let mut seen = 0;
+    let middle = counts.iter().find(|c| {
+        seen += c.ok + c.failed;
+        seen * 2 >= total
+    });
+    middle.map_or(0.0, |c| c.from_ms)
 }
 
 fn grid(svg: &mut String, x: &Axis, y: &Axis) {

@@ -114,10 +114,10 @@ fn against(contest: &Contest<'_>, name: &'static str, labels: &[String]) -> Stri
         parts.push(std::iter::once(first).chain(rest).collect::<Vec<_>>().join(", "));
     }
     if let [.., (number, _, ratio, _)] = &more[..] {
-        let others = if more.len() > 1 {
-            format!(", the longest of {} that take longer", more.len())
-        } else {
-            String::new()
+        let others = match more.len() {
+            1 => String::new(),
+            2 => ", another takes longer too".to_owned(),
+            n => format!(", {} others take longer too", n - 1),
         };
         parts.push(format!(
             "{} takes {} times as long as {base}{others}",
@@ -194,17 +194,19 @@ fn at_points(contest: &Contest<'_>, name: &'static str, labels: &[String]) -> Ve
         });
         counts[at].1[c.verdict as usize] += 1;
     }
-    let told = |(own, [less, more, same]): &(&str, [usize; 3])| {
-        let points = less + more + same;
-        let base = &contest.baseline;
-        let lower = if name == "success" { "lower" } else { "faster" };
-        let higher = if name == "success" { "higher" } else { "slower" };
-        format!(
-            "In {name}, {own} is significantly {lower} than {base} at {less} of {points} points, {higher} at {more}; at {same} \
-             chance alone differs so much."
-        )
+    let told = |(own, [less, more, _]): &(&str, [usize; 3])| {
+        let (lower, higher) = if name == "success" { ("lower", "higher") } else { ("faster", "slower") };
+        let of = |word: &str, n: &usize| (*n > 0).then(|| format!("{word} at {n}"));
+        let said: Vec<String> = of(lower, less).into_iter().chain(of(higher, more)).collect();
+        match &said[..] {
+            [] => format!("{own} differs significantly at none"),
+            said => format!("{own} is {}", said.join(", ")),
+        }
     };
-    counts.iter().take(NAMED).map(told).collect()
+    let points = counts.iter().map(|(_, n)| n.iter().sum::<usize>()).max().unwrap_or_default();
+    let said: Vec<String> = counts.iter().take(NAMED).map(told).collect();
+    let more = if counts.len() > NAMED { "; the table has the others" } else { "" };
+    vec![format!("Against {}, in {name}, of {points} points: {}{more}.", contest.baseline, said.join("; "))]
 }
 
 fn listed(names: &[String]) -> String {

@@ -70,6 +70,18 @@ pub const FIGURES: &[Figure] = &[
     ),
     figure("latency_ms.ok", S, "ms", "Latencies of the successes alone."),
     figure("warnings", S, "sentences", "Warnings about figures that could mislead."),
+    figure(
+        "explained",
+        S,
+        "ms",
+        "With `--explain`: what requests near p50, p90, p95, p99 and p99.9 of the first replication consist of.",
+    ),
+    figure(
+        "series",
+        S,
+        "parts",
+        "With `--explain`: how the first replication went over time, all of its requests.",
+    ),
     figure("min", L, "ms", "The smallest, over all replications."),
     figure("mean", L, "ms", "The average."),
     figure(
@@ -113,6 +125,8 @@ pub const FIGURES: &[Figure] = &[
         "The length of a part. The last part ends with the run, at `end_s`, and is half to one and a half times \
             as long.",
     ),
+    figure("replication", O, "number", "The replication that it is about: 0, the first."),
+    figure("end_s", O, "s", "When the run ended."),
     figure("arrivals_per_s", O, "per second", "The requests that arrived in each part."),
     figure(
         "responses_per_s",
