@@ -40,6 +40,8 @@ pub(crate) struct Chart {
 pub(crate) struct Shade {
     pub from: f64,
     pub to: f64,
+    /// How strong it is: the share of what could have happened, up to 1.
+    pub strength: f64,
     /// A letter at its beginning, or nothing.
     pub sign: String,
     pub title: String,
@@ -70,9 +72,10 @@ const SIDE: f64 = 1000.0;
 impl Shade {
     fn draw(&self, svg: &mut String) {
         let (x, width) = (self.from * 100.0, (self.to - self.from) * 100.0);
+        let opacity = 0.03 + 0.11 * self.strength;
         let _ = writeln!(
             svg,
-            "<rect class=\"shade\" x=\"{x:.2}%\" width=\"{width:.2}%\" height=\"100%\"><title>{}</title></rect>",
+            "<rect class=\"shade\" x=\"{x:.2}%\" width=\"{width:.2}%\" height=\"100%\" opacity=\"{opacity:.2}\"><title>{}</title></rect>",
             escaped(&self.title)
         );
         if !self.sign.is_empty() {

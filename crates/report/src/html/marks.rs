@@ -30,7 +30,9 @@ pub(super) fn shades<'m>(marks: impl Iterator<Item = &'m Mark>, places: &Places<
         let title = words(mark, places);
         if shades.iter().all(|known| known.title != title) {
             let at = |ns: u64| x.position(ns as f64 / 1e9);
-            shades.push(Shade { from: at(mark.from_ns), to: at(mark.to_ns), sign: String::new(), title });
+            let strength = mark.members as f64 / mark.count.max(1) as f64;
+            let (from, to) = (at(mark.from_ns), at(mark.to_ns));
+            shades.push(Shade { from, to, strength, sign: String::new(), title });
         }
     }
     if shades.len() <= SIGNED {
