@@ -39,6 +39,11 @@ impl Law {
         1.0 + mean(&self.down) / mean(&self.up)
     }
 
+    /// Whether its clock is read only when a request enters.
+    pub fn is_lazy(&self) -> bool {
+        self.lazy
+    }
+
     fn period(&self, up: bool, key: Key) -> u64 {
         // A period of length zero would stop an eager clock.
         (if up { &self.up } else { &self.down }).draw(key).max(1)
@@ -83,6 +88,28 @@ impl Faulty {
         if law.lazy { self.up } else { copy.is_up(law, now_ns, true) }
     }
 
+    /// The spans before `end_ns` in which an eager clock is down, from its state on; `None` if it changes more than `most`
+    /// times.
+    pub fn times_down(mut self, law: &Law, end_ns: u64, most: u64) -> Option<Vec<(u64, u64)>> {
+        let (mut spans, mut since) = (Vec::new(), 0);
+        let last = self.flips + most;
+        while self.until_ns < end_ns {
+            if self.flips == last {
+                return None;
+            }
+            let at = self.until_ns;
+            if !self.up {
+                spans.push((since, at));
+            }
+            since = at;
+            self.flip(law, at);
+        }
+        if !self.up {
+            spans.push((since, end_ns));
+        }
+        Some(spans)
+    }
+
     /// The time of the next change: for eager clocks, whose flips may be events (a crash cuts off what is inside).
     #[inline]
     pub fn next_flip_ns(&self) -> u64 {
@@ -117,6 +144,21 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+
+    #[test]
+    fn times_down_end_with_the_run() {
+        let law = Law::new(90 * MS, 10 * MS, false, true);
+        let node = Faulty::new(&law, Key::new(3));
+        let end = 1_000 * MS;
+        let spans = node.times_down(&law, end, 1_000).expect("few changes");
+        let down = |at: u64| spans.iter().any(|(from, to)| (*from..*to).contains(&at));
+        let mut read = node;
+        for at in (0..end).step_by(100_000) {
+            assert_eq!(read.is_up(&law, at, true), !down(at), "{at}");
+        }
+        assert!(spans.iter().all(|(from, to)| from < to && *to <= end));
+        assert_eq!(node.times_down(&law, end, 3), None);
+    }
 
     /// The share of time up of an eager clock is mtbf / (mtbf + mttr), for any rate of reads.
     #[test]

@@ -28,22 +28,26 @@ pub struct Pairing<'a> {
 /// A comparison: verdicts hold over all of its pairs and statistics together.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
-    pairs: Vec<Pair<'a>>,
+    pub(crate) pairs: Vec<Pair<'a>>,
 }
 
+/// A pair of designs with what was compared.
 #[derive(Clone, Debug)]
-struct Pair<'a> {
-    of: Pairing<'a>,
-    statistics: Vec<Compared>,
+pub(crate) struct Pair<'a> {
+    pub of: Pairing<'a>,
+    pub statistics: Vec<Compared>,
 }
 
+/// A statistic of both, and its difference.
 #[derive(Clone, Debug)]
-struct Compared {
-    name: &'static str,
+pub(crate) struct Compared {
+    pub name: &'static str,
     a: Estimate,
     b: Estimate,
-    difference: Difference,
-    verdict: Verdict,
+    pub difference: Difference,
+    /// The second in units of the first, where both are positive: the interval is that of the quotient.
+    pub ratio: Estimate,
+    pub verdict: Verdict,
 }
 
 /// What follows for the second design.
@@ -71,7 +75,12 @@ impl Verdict {
 impl<'a> Comparison<'a> {
     /// Compares all of these.
     pub fn new(pairings: &[Pairing<'a>]) -> Comparison<'a> {
-        let mut pairs: Vec<Pair<'a>> = pairings.iter().map(pair).collect();
+        Comparison::select(pairings, &|_| true)
+    }
+
+    /// Compares some statistics of all of these: verdicts hold over those alone.
+    pub(crate) fn select(pairings: &[Pairing<'a>], is_wanted: &dyn Fn(&str) -> bool) -> Comparison<'a> {
+        let mut pairs: Vec<Pair<'a>> = pairings.iter().map(|of| pair(of, is_wanted)).collect();
         let p: Vec<Option<f64>> = pairs.iter().flat_map(|p| &p.statistics).map(|s| s.difference.p).collect();
         let all = pairs.iter_mut().flat_map(|p| &mut p.statistics);
         for (statistic, beyond_chance) in all.zip(holm(&p, LEVEL)) {
@@ -84,6 +93,11 @@ impl<'a> Comparison<'a> {
         Comparison { pairs }
     }
 
+    /// The statistics of each pair, in the order of the pairings.
+    pub(crate) fn statistics(&self) -> impl Iterator<Item = &[Compared]> {
+        self.pairs.iter().map(|pair| &pair.statistics[..])
+    }
+
     /// How many statistics differ by more than chance.
     pub fn differing(&self) -> usize {
         let all = self.pairs.iter().flat_map(|p| &p.statistics);
@@ -91,10 +105,10 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn pair<'a>(of: &Pairing<'a>) -> Pair<'a> {
+fn pair<'a>(of: &Pairing<'a>, is_wanted: &dyn Fn(&str) -> bool) -> Pair<'a> {
     let (a, b) = (of.a.1, of.b.1);
     // Successes have a latency of their own only if something fails.
-    let shown = |s: &Statistic| !s.name.starts_with("ok_") || a.failed || b.failed;
+    let shown = |s: &Statistic| (!s.name.starts_with("ok_") || a.failed || b.failed) && is_wanted(s.name);
     let both = a.statistics.iter().zip(&b.statistics).filter(|(a, _)| shown(a));
     let requests = a.selected.min(b.selected);
     let statistics = both.map(|(a, b)| {
@@ -107,21 +121,35 @@ fn pair<'a>(of: &Pairing<'a>) -> Pair<'a> {
 }
 
 fn compared(a: &Statistic, b: &Statistic, same_requests: bool) -> Compared {
-    let difference = match (a.estimate.value, b.estimate.value) {
-        (Some(of_a), Some(of_b)) => {
-            let quantile = a.name.trim_start_matches("ok_").starts_with('p');
-            let blur = if quantile { (of_a + of_b) * BUCKET / 2.0 } else { 0.0 };
-            let (a, b) = (Side { value: of_a, each: &a.each }, Side { value: of_b, each: &b.each });
-            if same_requests { paired(&a, &b, blur) } else { welch(&a, &b, blur) }
-        }
-        _ => Difference::default(),
+    let quantile = a.name.trim_start_matches("ok_").starts_with('p');
+    // `times` a: the difference is then how far b is from so much.
+    let differ = |times: f64| {
+        let (of_a, of_b) = (a.estimate.value? * times, b.estimate.value?);
+        let blur = if quantile { (of_a + of_b) * BUCKET / 2.0 } else { 0.0 };
+        let scaled: Vec<f64> = a.each.iter().map(|value| value * times).collect();
+        let (a, b) = (Side { value: of_a, each: &scaled }, Side { value: of_b, each: &b.each });
+        Some(if same_requests { paired(&a, &b, blur) } else { welch(&a, &b, blur) })
     };
-    Compared { name: a.name, a: a.estimate, b: b.estimate, difference, verdict: Verdict::NotSignificant }
+    let ratio = || {
+        let of_a = a.estimate.value.filter(|value| *value > 0.0)?;
+        let value = b.estimate.value.filter(|value| *value > 0.0)? / of_a;
+        let Estimate { low, high, .. } = differ(value)?.estimate;
+        let around = |off: Option<f64>| off.map(|off| value + off / of_a);
+        Some(Estimate { value: Some(value), low: around(low), high: around(high) })
+    };
+    Compared {
+        name: a.name,
+        a: a.estimate,
+        b: b.estimate,
+        difference: differ(1.0).unwrap_or_default(),
+        ratio: ratio().unwrap_or_default(),
+        verdict: Verdict::NotSignificant,
+    }
 }
 
 impl Compared {
     /// The difference as a share of what the first has.
-    fn relative(&self) -> Estimate {
+    pub fn relative(&self) -> Estimate {
         let of = self.a.value.filter(|a| *a != 0.0);
         let share = |x: Option<f64>| Some(x? / of?.abs());
         let Estimate { value, low, high } = self.difference.estimate;
@@ -176,7 +204,7 @@ fn estimate(e: &Estimate) -> Value {
 }
 
 /// Every warning of the runs once, with the designs that have it.
-fn warnings(comparison: &Comparison<'_>) -> Vec<(String, Vec<String>)> {
+pub(crate) fn warnings(comparison: &Comparison<'_>) -> Vec<(String, Vec<String>)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for pair in &comparison.pairs {
         let designs = [pair.of.a.1, pair.of.b.1].into_iter().zip(names(&pair.of));
@@ -224,7 +252,7 @@ pub(crate) fn tables(comparison: &Comparison<'_>, width: usize, out: &mut dyn Wr
 }
 
 /// How they were compared.
-fn how(of: &Pairing<'_>) -> String {
+pub(crate) fn how(of: &Pairing<'_>) -> String {
     let (a, b) = (of.a.0, of.b.0);
     if of.paired {
         return format!(
@@ -247,7 +275,7 @@ fn how(of: &Pairing<'_>) -> String {
 }
 
 /// The names of the two: their files, scenarios and parameters, as far as these differ.
-fn names(of: &Pairing<'_>) -> [String; 2] {
+pub(crate) fn names(of: &Pairing<'_>) -> [String; 2] {
     let ((file_a, a), (file_b, b)) = (of.a, of.b);
     let name = |saved: &SavedResult, design: &Design, other: &Design| {
         let own: Vec<String> = design
@@ -270,7 +298,8 @@ fn names(of: &Pairing<'_>) -> [String; 2] {
     [first, second]
 }
 
-fn table(pair: &Pair<'_>) -> Table {
+/// The statistics of a pair, a row each.
+pub(crate) fn table(pair: &Pair<'_>) -> Table {
     let mut t = Table::new();
     t.column("", Edge::Left);
     for heading in ["first", "second", "difference", "relative"] {
@@ -308,7 +337,7 @@ fn table(pair: &Pair<'_>) -> Table {
 }
 
 /// With its sign, in units of one `per`-th.
-fn signed(e: &Estimate, per: f64, unit: &str) -> String {
+pub(crate) fn signed(e: &Estimate, per: f64, unit: &str) -> String {
     let times = |x: Option<f64>| x.map(|x| x * per);
     let e = Estimate { value: times(e.value), low: times(e.low), high: times(e.high) };
     match e.value {

@@ -2,22 +2,36 @@
 
 use crate::number::{self, with_interval};
 use crate::table::{Side, Table, escaped};
-use crate::{entry, wrap};
+use crate::{entry, unknown, wrap};
 use std::io::{self, Write};
 use weir_sim::{ExpectationResult, Results};
 
-/// All expectations with their scenario's label.
-fn all(results: &Results) -> impl Iterator<Item = (String, &ExpectationResult)> {
-    let swept = entry::swept(results);
-    let of = move |s| (entry::label(s, &swept), s);
-    results
-        .scenarios
-        .iter()
-        .map(of)
-        .flat_map(|(label, s)| s.expectations.iter().map(move |e| (label.clone(), e)))
+/// An expectation with what is said of it.
+struct Expectation<'a> {
+    label: String,
+    e: &'a ExpectationResult,
+    /// The figure that the condition is about, with the interval by which it is judged, or why it is unknown.
+    figure: String,
+    /// Why it is unknown: `p99 needs 1 000 requests a replication, has 977`.
+    reason: Option<String>,
 }
 
-/// The figure that the condition is about, with the interval by which it is judged.
+/// All expectations with their scenario's label.
+fn all(results: &Results) -> impl Iterator<Item = Expectation<'_>> {
+    let swept = entry::swept(results);
+    let of = move |s| (entry::label(s, &swept), s);
+    results.scenarios.iter().map(of).flat_map(move |(label, s)| {
+        let replications = entry::replications(s, results);
+        s.expectations.iter().map(move |e| {
+            let reason = unknown::reason(s, replications, e.metric, &e.value);
+            let reason = reason.map(|why| format!("{} {why}", e.metric.name()));
+            let figure = reason.as_ref().map_or_else(|| figure(e), |why| format!("{}: {why}", figure(e)));
+            Expectation { label: label.clone(), e, figure, reason }
+        })
+    })
+}
+
+/// In a table.
 fn figure(e: &ExpectationResult) -> String {
     match e.value.value {
         None => "nothing can be said".to_owned(),
@@ -35,33 +49,44 @@ fn word(e: &ExpectationResult) -> &'static str {
     }
 }
 
-/// The table, where the file expects anything.
-pub(crate) fn table(results: &Results) -> Option<Table> {
+/// An expectation: its scenario, its condition, its verdict in a word, its figure.
+pub(crate) struct Row {
+    pub cells: [String; 4],
+    /// Why the figure is unknown.
+    pub reason: Option<String>,
+    pub holds: Option<bool>,
+}
+
+/// All of them.
+pub(crate) fn rows(results: &Results) -> Vec<Row> {
+    let row = |Expectation { label, e, reason, .. }: Expectation<'_>| Row {
+        cells: [label, e.expect.clone(), word(e).to_owned(), figure(e)],
+        reason,
+        holds: e.holds,
+    };
+    all(results).map(row).collect()
+}
+
+/// As a table, where the file expects anything.
+pub(crate) fn write(results: &Results, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let mut t = Table::new();
     for heading in ["scenario", "expected", ""] {
         t.column(heading, Side::Left);
     }
     t.column("is", Side::Right);
-    let mut some = false;
-    for (label, e) in all(results) {
-        t.row(vec![label, e.expect.clone(), word(e).to_owned(), figure(e)]);
-        some = true;
-    }
-    some.then_some(t)
-}
-
-/// The same as text.
-pub(crate) fn write(results: &Results, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    table(results).map_or(Ok(()), |t| writeln!(out, "{}", t.text(width)))
+    let rows = rows(results);
+    let some = !rows.is_empty();
+    rows.into_iter().for_each(|row| t.row(row.cells.into()));
+    if some { writeln!(out, "{}", t.text(width)) } else { Ok(()) }
 }
 
 /// What does not hold, or cannot be decided: one sentence each.
 pub(crate) fn unmet(results: &Results) -> Vec<String> {
     all(results)
-        .filter(|(_, e)| e.holds != Some(true))
-        .map(|(label, e)| match e.holds {
-            Some(_) => format!("{label}: {} fails: {}", e.expect, figure(e)),
-            None => format!("{label}: {} cannot be decided: {}", e.expect, figure(e)),
+        .filter(|told| told.e.holds != Some(true))
+        .map(|Expectation { label, e, figure, .. }| match e.holds {
+            Some(_) => format!("{label}: {} fails: {figure}", e.expect),
+            None => format!("{label}: {} cannot be decided: {figure}", e.expect),
         })
         .collect()
 }
@@ -76,7 +101,7 @@ pub(crate) fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
         out,
         "  <testsuite name=\"{file}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\">"
     )?;
-    for (label, e) in all(results) {
+    for Expectation { label, e, figure, .. } in all(results) {
         let (path, line, _) = place(&e.span);
         write!(
             out,
@@ -88,7 +113,7 @@ pub(crate) fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
         if e.holds == Some(true) {
             writeln!(out, "/>")?;
         } else {
-            let message = escaped(&format!("{}: {}", word(e), figure(e)));
+            let message = escaped(&format!("{}: {figure}", word(e)));
             writeln!(
                 out,
                 ">\n      <failure message=\"{message}\">{}</failure>\n    </testcase>",
@@ -103,10 +128,10 @@ pub(crate) fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
 pub(crate) fn annotations(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     let data = |s: &str| s.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |s: &str| data(s).replace(':', "%3A").replace(',', "%2C");
-    for (label, e) in all(results).filter(|(_, e)| e.holds != Some(true)) {
+    for Expectation { label, e, figure, .. } in all(results).filter(|told| told.e.holds != Some(true)) {
         let (path, line, column) = place(&e.span);
         let title = property(&format!("{} {}", e.expect, word(e)));
-        let told = data(&format!("{label}: {} {}: {}", e.expect, word(e), figure(e)));
+        let told = data(&format!("{label}: {} {}: {figure}", e.expect, word(e)));
         writeln!(out, "::error file={},line={line},col={column},title={title}::{told}", property(path))?;
     }
     Ok(())

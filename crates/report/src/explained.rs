@@ -4,8 +4,9 @@ use crate::number::plain;
 use crate::sites::Names;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use std::collections::BTreeMap;
 use weir_policy::history::StageKind;
-use weir_sim::{PoolOverTime, QueueOverTime, Series, TimePart, Typical, UpOverTime};
+use weir_sim::{LatencyOverTime, Mark, PoolOverTime, QueueOverTime, Series, TimePart, Typical, UpOverTime};
 
 /// The explanation in words.
 const TOLD: [f64; 2] = [0.5, 0.99];
@@ -103,23 +104,73 @@ impl Serialize for OverTime<'_> {
         map.serialize_entry("end_s", &(s.end_ns as f64 / 1e9))?;
         map.serialize_entry("arrivals_per_s", &rates(s, &s.arrivals))?;
         map.serialize_entry("responses_per_s", &rates(s, &s.responses))?;
+        map.serialize_entry("goodput_per_s", &rates(s, &s.good))?;
+        let failures: BTreeMap<&str, Vec<f64>> =
+            s.failures.iter().map(|(kind, counts)| (kind.name(), rates(s, counts))).collect();
+        map.serialize_entry("failures_per_s", &failures)?;
+        map.serialize_entry(
+            "latency_ms",
+            &LatencyRows { all: (&s.latency_all).into(), ok: (&s.latency_ok).into() },
+        )?;
         map.serialize_entry("in_flight", &s.in_flight)?;
         map.serialize_entry("queues", &s.queues.iter().map(QueueRow::new).collect::<Vec<_>>())?;
         map.serialize_entry("up", &s.up.iter().map(UpRow::new).collect::<Vec<_>>())?;
         map.serialize_entry("pools", &s.pools.iter().map(PoolRow::new).collect::<Vec<_>>())?;
+        map.serialize_entry("marks", &s.marks.iter().map(MarkRow::new).collect::<Vec<_>>())?;
         map.end()
     }
 }
 
 /// Counts of the parts as rates per second.
 pub(crate) fn rates(series: &Series, counts: &[u64]) -> Vec<f64> {
-    let ends = (1..=counts.len() as u64).map(|n| (n * series.part_ns).min(series.end_ns));
     let mut from = 0;
     let mut rate = |(n, to): (&u64, u64)| {
         let ns = to - std::mem::replace(&mut from, to);
         if ns > 0 { *n as f64 / (ns as f64 / 1e9) } else { 0.0 }
     };
-    counts.iter().zip(ends).map(&mut rate).collect()
+    counts.iter().zip(series.ends_ns()).map(&mut rate).collect()
+}
+
+#[derive(Serialize)]
+struct LatencyRows<'a> {
+    all: LatencyRow<'a>,
+    ok: LatencyRow<'a>,
+}
+
+#[derive(Serialize)]
+struct LatencyRow<'a> {
+    p50: &'a [Option<f64>],
+    p95: &'a [Option<f64>],
+    p99: &'a [Option<f64>],
+}
+
+impl<'a> From<&'a LatencyOverTime> for LatencyRow<'a> {
+    fn from(of: &'a LatencyOverTime) -> LatencyRow<'a> {
+        LatencyRow { p50: &of.p50, p95: &of.p95, p99: &of.p99 }
+    }
+}
+
+#[derive(Serialize)]
+struct MarkRow<'a> {
+    site: &'a str,
+    what: &'static str,
+    from_s: f64,
+    to_s: f64,
+    members: u64,
+    count: u64,
+}
+
+impl MarkRow<'_> {
+    fn new(mark: &Mark) -> MarkRow<'_> {
+        MarkRow {
+            site: &mark.place,
+            what: mark.what,
+            from_s: mark.from_ns as f64 / 1e9,
+            to_s: mark.to_ns as f64 / 1e9,
+            members: mark.members,
+            count: mark.count,
+        }
+    }
 }
 
 #[derive(Serialize)]

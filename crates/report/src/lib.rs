@@ -6,6 +6,7 @@
 
 mod chart;
 mod compare;
+mod compare_page;
 mod comparison;
 mod csv;
 mod entry;
@@ -15,6 +16,7 @@ pub mod graph;
 mod html;
 mod json;
 mod load;
+mod load_page;
 mod number;
 mod offered;
 mod page;
@@ -24,6 +26,7 @@ mod sites;
 mod table;
 mod text;
 mod trace;
+mod unknown;
 mod verify;
 mod verify_page;
 mod wrap;
@@ -101,12 +104,13 @@ pub fn trace(
     trace::write(&trace::Histories { results, recordings, selection }, form, out)
 }
 
-/// Writes one self-contained HTML page. `plan`: what was simulated, for the pictures.
+/// Writes one self-contained HTML page. `plan`: what was simulated, for the pictures; `baseline`: the scenario that the
+/// others are compared with, or else the first.
 ///
 /// # Errors
 /// An error of `out`.
-pub fn html(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
-    html::write(results, plan, out)
+pub fn html(results: &Results, plan: &Plan, baseline: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+    html::write(results, plan, baseline, out)
 }
 
 /// Writes the JSON of a load run (`docs/spec/language.md#load`, `weir.load/1`), ending with a new line.
@@ -174,6 +178,14 @@ pub fn replay(replay: &Replay, as_json: bool, out: &mut dyn Write) -> io::Result
     verify::replay(replay, as_json, out)
 }
 
+/// Writes a load run as one self-contained page.
+///
+/// # Errors
+/// An error of `out`.
+pub fn load_html(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    load_page::write(outcome, out)
+}
+
 /// Writes each request of a load run as a row of CSV.
 ///
 /// # Errors
@@ -196,6 +208,14 @@ pub fn offered(plan: &Plan, width: usize, out: &mut dyn Write) -> io::Result<()>
 /// An error of `out`.
 pub fn compare_json(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Result<()> {
     compare::json(comparison, out)
+}
+
+/// Writes a comparison as one self-contained page.
+///
+/// # Errors
+/// An error of `out`.
+pub fn compare_html(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Result<()> {
+    compare_page::write(comparison, out)
 }
 
 /// Writes a comparison as tables.

@@ -55,7 +55,7 @@ fn latency(samples: &Histogram) -> Value {
 }
 
 /// The share of requests that succeeded; `None`: none counts.
-fn success(outcome: &Outcome) -> Option<f64> {
+pub(crate) fn success(outcome: &Outcome) -> Option<f64> {
     let r = &outcome.requests;
     (r.selected > 0).then(|| r.ok as f64 / r.selected as f64)
 }
@@ -72,35 +72,41 @@ pub(crate) fn table(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io:
     if outcome.void.is_some() || !outcome.warnings.is_empty() {
         writeln!(out)?;
     }
-    let r = &outcome.requests;
     writeln!(out, "{} to {}", outcome.scenario, outcome.to)?;
+    for line in lines(outcome) {
+        writeln!(out, "  {line}")?;
+    }
+    writeln!(out, "\n{}", latencies(outcome).text(width))?;
+    writeln!(out, "weir {} · seed {}", env!("CARGO_PKG_VERSION"), outcome.seed)
+}
+
+/// What a run was, in words.
+pub(crate) fn lines(outcome: &Outcome) -> Vec<String> {
+    let r = &outcome.requests;
     let share = success(outcome).map(|share| share * 100.0);
-    writeln!(
-        out,
-        "  {} of {} requests count; {} % succeeded",
+    let mut lines = vec![format!(
+        "{} of {} requests count; {} % succeeded",
         count(r.selected),
         count(r.total),
         number::plain(share)
-    )?;
+    )];
     if r.failed() > 0 {
         let kinds: Vec<String> =
             r.errors.iter().map(|(kind, n)| format!("{} {}", count(*n), kind.name())).collect();
-        writeln!(out, "  {} failed: {}", count(r.failed()), kinds.join(", "))?;
+        lines.push(format!("{} failed: {}", count(r.failed()), kinds.join(", ")));
     }
     let lag = |ns: Option<f64>| number::plain(ns.map(|ns| ns / 1e6));
-    writeln!(
-        out,
-        "  {} requests/s on {} connections; sent late by {} ms (p50), {} ms (p99)\n",
+    lines.push(format!(
+        "{} requests/s on {} connections; sent late by {} ms (p50), {} ms (p99)",
         number::plain(outcome.rate_per_s),
         count(outcome.connections),
         lag(outcome.lag.p50_ns),
         lag(outcome.lag.p99_ns)
-    )?;
-    writeln!(out, "{}", latencies(outcome).text(width))?;
-    writeln!(out, "weir {} · seed {}", env!("CARGO_PKG_VERSION"), outcome.seed)
+    ));
+    lines
 }
 
-fn latencies(outcome: &Outcome) -> Table {
+pub(crate) fn latencies(outcome: &Outcome) -> Table {
     let mut t = Table::new();
     t.column("latency ms", Side::Left);
     for heading in ["min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"] {

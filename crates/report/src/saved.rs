@@ -4,7 +4,7 @@
 use crate::json;
 use serde_json::Value;
 use std::fmt;
-use weir_sim::Results;
+use weir_sim::{Results, ScenarioResult};
 use weir_stats::Estimate;
 
 /// The statistics of a scenario that are compared, with their place in the JSON.
@@ -109,7 +109,10 @@ impl SavedResult {
     /// As [`SavedResult::read`].
     pub fn new(results: &Results) -> Result<SavedResult, NotAResult> {
         let mut bytes = Vec::new();
-        json::write(results, true, &mut bytes).map_err(|e| NotAResult(e.to_string()))?;
+        // What explains a scenario is large, and is not compared.
+        let bare = |s: &ScenarioResult| ScenarioResult { explained: None, ..s.clone() };
+        let results = Results { scenarios: results.scenarios.iter().map(bare).collect(), ..results.clone() };
+        json::write(&results, true, &mut bytes).map_err(|e| NotAResult(e.to_string()))?;
         SavedResult::read(&bytes)
     }
 }

@@ -62,6 +62,7 @@ fn curves(number: usize, curve: &[AtQuantile]) -> String {
         ticks: known.iter().map(|point| (at(point.q), percent(point.q))).collect(),
         y: Axis::from_zero(ends.flatten().fold(0.0, f64::max)),
         unit: "ms",
+        shades: Vec::new(),
     };
     let series = |colour: usize, name: &str, of: fn(&AtQuantile) -> Estimate| Series {
         number: 2 * number + colour,
@@ -71,6 +72,7 @@ fn curves(number: usize, curve: &[AtQuantile]) -> String {
         points: known.iter().map(|point| of(point)).enumerate().collect(),
         dots: (0..known.len()).collect(),
         bars: false,
+        breaks: false,
     };
     let both = [series(0, "simulated", |at| at.simulated), series(1, "real", |at| at.real)];
     let mut keys = "<div class=\"keys\">".to_owned();

@@ -224,7 +224,7 @@ fn csv_is_tidy() {
 
 fn page(n: usize) -> String {
     let mut out = Vec::new();
-    weir_report::html(&results(n), &plan(), &mut out).unwrap();
+    weir_report::html(&results(n), &plan(), None, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

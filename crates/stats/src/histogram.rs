@@ -74,6 +74,15 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
+    /// The least and the greatest value of each bucket that has any, with their number, ascending.
+    pub fn classes(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        let filled = self.buckets.iter().enumerate().filter(|(_, n)| **n > 0);
+        filled.map(|(bucket, n)| {
+            let (low, width) = bounds(bucket);
+            (low, low + (width - 1), *n)
+        })
+    }
+
     /// All its contents, for storage.
     pub fn counts(&self) -> Counts {
         let filled = self.buckets.iter().enumerate().filter(|(_, n)| **n > 0);

@@ -61,6 +61,9 @@ pub(crate) struct Load {
     /// Also write the latencies for HdrHistogram's plotter
     #[arg(long, value_name = "FILE", value_parser = written())]
     pub(crate) hgrm: Option<PathBuf>,
+    /// Also write an HTML page: charts, tables
+    #[arg(long, value_name = "FILE", value_parser = written())]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) settings: Settings,
     #[command(flatten)]
@@ -81,6 +84,7 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
     let mut outputs = Outputs::beside_result(&read);
     let save = outputs.open("--save", args.save.as_deref())?;
     let hgrm = outputs.open("--hgrm", args.hgrm.as_deref())?;
+    let html = outputs.open("--html", args.html.as_deref())?;
     let stop = interrupt::stop_flag(&at_once);
     let options = Options {
         to: args.to.clone(),
@@ -111,6 +115,7 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
     });
     written.file(save.as_ref(), |out| weir_report::load_rows(&outcome, out));
     written.file(hgrm.as_ref(), |out| weir_load::hgrm(&outcome.rows, out));
+    written.file(html.as_ref(), |out| weir_report::load_html(&outcome, out));
     written.end(answer(&outcome))
 }
 

@@ -163,7 +163,7 @@ fn every_figure_of_a_result_is_explained() {
         "a.star",
         "apps = lb.random(pool(2, lambda: queue(delay(5*ms, server()))))\nscenario(\"a\", apps, traffic.poisson(rate=100), requests=400)\n",
     );
-    let ran = run(&["sim", &file, "--output", "json", "--quiet"]);
+    let ran = run(&["sim", &file, "--output", "json", "--quiet", "--explain"]);
     let json: serde_json::Value = serde_json::from_str(ran.succeeds()).expect("JSON");
     let scenario = &json["scenarios"][0];
     let known = |name: &str, of: &str| {
@@ -177,6 +177,9 @@ fn every_figure_of_a_result_is_explained() {
     }
     for key in scenario["latency_ms"]["all"].as_object().expect("an object").keys() {
         assert!(known(key, "latency"), "{key}");
+    }
+    for key in scenario["series"].as_object().expect("an object").keys() {
+        assert!(known(key, "series"), "{key}");
     }
     for key in scenario["nodes"][0].as_object().expect("an object").keys() {
         assert!(["id", "name", "kind", "place"].contains(&key.as_str()) || known(key, "site"), "{key}");

@@ -177,6 +177,51 @@ fn its_bytes_do_not_depend_on_threads() {
     assert!(page("1") == page("2"));
 }
 
+/// Scenarios that differ: an outage, an expectation that fails, and one that holds.
+const OUTAGE: &str = r#"
+at = lambda n: queue(delay(n * ms, server()), concurrency = 100)
+every = traffic.constant(every = 10 * ms)
+dark = block(dist.fixed(6 * s), dist.fixed(2 * s), pool(4, lambda: at(30)), mode = "refuse")
+scenario("fast", at(10), every, requests = 4000, window = "all")
+scenario("dark", lb.round_robin(dark), every, requests = 4000, window = "all")
+expect("fast", p99 = "<15ms")
+expect("dark", p99 = "<15ms")
+"#;
+
+/// The parts of a page that only some runs have, and the page of a comparison.
+#[test]
+fn verdicts_outages_and_comparisons_are_well_too() {
+    let scratch = Scratch::new("verdicts");
+    let file = scratch.file("outage.star", OUTAGE);
+    let (one, two, both) = (scratch.path("one.html"), scratch.path("two.html"), scratch.path("both.html"));
+    let sim = |more: &[&str]| {
+        let ran = run(&[&["sim", &file, "--quiet", "--replications", "3"], more].concat());
+        assert_eq!(ran.code, Some(1), "an expectation fails: {}", ran.err);
+    };
+    sim(&["dark", "--html", &one]);
+    sim(&["--html", &two]);
+    run(&["compare", &file, "--scenarios", "fast,dark", "--replications", "3", "--quiet", "--html", &both])
+        .succeeds();
+    let Some(mut browser) = Browser::watching() else { return skipped() };
+    for page in [one, two, both] {
+        for (width, dark) in [(360, false), (800, true), (1400, false)] {
+            browser.screen(width, dark, "screen");
+            browser.go(&format!("file://{page}"));
+            assert_eq!(
+                (browser.value(WELL), browser.value(CLEAR)),
+                ("".into(), "".into()),
+                "{page}, {width} px"
+            );
+            assert_eq!(browser.complaints(), [""; 0]);
+        }
+        assert_eq!(
+            browser.value("document.querySelector('.verdict').textContent.length > 20"),
+            true,
+            "{page}"
+        );
+    }
+}
+
 fn estimate(value: f64, half: f64) -> Estimate {
     Estimate { value: Some(value), low: Some(value - half), high: Some(value + half) }
 }

@@ -11,6 +11,7 @@ mod failing_fast;
 mod intervals;
 mod metastable;
 mod nodes;
+mod page;
 mod parts;
 mod pauses;
 #[path = "../shared/mod.rs"]

@@ -37,6 +37,25 @@ fn requests_of(site: &str, result: &Value) -> u64 {
     nodes.iter().find(of).and_then(|n| n["requests"].as_u64()).expect("a site")
 }
 
+/// A page of the run, which no input is overwritten with.
+#[test]
+fn a_run_has_a_page() {
+    let scratch = Scratch::new("load-page");
+    let source =
+        "scenario(\"main\", server(), traffic.constant(every = 1*ms), requests = 200, window = \"all\")\n";
+    let (file, html) = (scratch.file("main.star", source), scratch.path("load.html"));
+    let served = Weir::new("listen(\"127.0.0.1:0\", respond(200), name = \"web\")\n");
+    let to = format!("http://{}", served.addr("web"));
+    let result = json(&["load", &file, "--to", &to, "--output", "json", "--html", &html]);
+    assert_eq!(result["requests"]["ok"], 200);
+    let page = std::fs::read_to_string(&html).expect("it was written");
+    assert!(
+        page.contains("<h2>How long requests took</h2>")
+            && page.contains("200 of 200 requests count; 100 % succeeded")
+    );
+    run(&["load", &file, "--to", &to, "--html", &file]).fails(2, "would be overwritten");
+}
+
 /// The same kinds as simulated, request by request, over every protocol.
 #[test]
 fn what_is_simulated_is_sent() {

@@ -29,6 +29,16 @@ impl Axis {
         Axis::ticked(0.0, step, count as usize)
     }
 
+    /// From 0 to that number, which need not be round: an axis of time ends where time does.
+    pub(crate) fn until(end: f64) -> Axis {
+        let end = if end.is_finite() && end > 0.0 { end } else { 1.0 };
+        let step = round_step(end / MOST);
+        let count = (end / step + 1e-9).floor() as usize;
+        let scale = Scale::Linear { low: 0.0, high: end };
+        let ticks = (0..=count).map(|n| step * n as f64);
+        Axis { scale, ticks: ticks.map(|x| (scale.position(x), plain(Some(x)))).collect() }
+    }
+
     /// Round numbers around both, for values that are far from 0 and near to each other.
     pub(crate) fn around(low: f64, high: f64) -> Axis {
         if low >= high {
@@ -121,6 +131,8 @@ mod tests {
         assert_eq!(labels(&Axis::from_zero(494.0)), ["0", "100", "200", "300", "400", "500"]);
         assert_eq!(labels(&Axis::from_zero(0.03)), ["0", "0.01", "0.02", "0.03"]);
         assert_eq!(labels(&Axis::from_zero(0.0)), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
+        assert_eq!(labels(&Axis::until(45.9)), ["0", "10", "20", "30", "40"]);
+        assert_eq!(Axis::until(45.9).position(45.9), 1.0);
         assert_eq!(labels(&Axis::around(95.3, 99.9)), ["95", "96", "97", "98", "99", "100"]);
         assert_eq!(
             labels(&Axis::log(34.0, 2900.0)),

@@ -4,8 +4,10 @@
 //! The values under a pointer are in the chart as data (`page.js` shows it); without scripts the titles of lines say the same.
 
 mod axis;
+mod histogram;
 
 pub(crate) use axis::{Axis, nines};
+pub(crate) use histogram::{LatencyCount, histogram};
 
 use crate::number;
 use crate::table::escaped;
@@ -29,6 +31,20 @@ pub(crate) struct Chart {
     pub y: Axis,
     /// The unit of values.
     pub unit: &'static str,
+    /// What is shaded.
+    pub shades: Vec<Shade>,
+}
+
+/// A part of the horizontal axis in which something happened.
+#[derive(Clone, Debug)]
+pub(crate) struct Shade {
+    pub from: f64,
+    pub to: f64,
+    /// How strong it is: the share of what could have happened, up to 1.
+    pub strength: f64,
+    /// A letter at its beginning, or nothing.
+    pub sign: String,
+    pub title: String,
 }
 
 /// A line.
@@ -46,10 +62,31 @@ pub(crate) struct Series {
     pub dots: Vec<usize>,
     /// Whether intervals are bars at the dots, and not a band.
     pub bars: bool,
+    /// Whether the line ends where a place has no value, and begins anew behind it.
+    pub breaks: bool,
 }
 
 /// The coordinates inside: a thousand each way.
 const SIDE: f64 = 1000.0;
+
+impl Shade {
+    fn draw(&self, svg: &mut String) {
+        let (x, width) = (self.from * 100.0, (self.to - self.from) * 100.0);
+        let opacity = 0.03 + 0.11 * self.strength;
+        let _ = writeln!(
+            svg,
+            "<rect class=\"shade\" x=\"{x:.2}%\" width=\"{width:.2}%\" height=\"100%\" opacity=\"{opacity:.2}\"><title>{}</title></rect>",
+            escaped(&self.title)
+        );
+        if !self.sign.is_empty() {
+            let _ = writeln!(
+                svg,
+                "<text class=\"sign\" x=\"{x:.2}%\" dx=\"3\" y=\"0\" dy=\"12\">{}</text>",
+                escaped(&self.sign)
+            );
+        }
+    }
+}
 
 impl Chart {
     /// The chart. `attributes`: of the element, which is as large as they or the page's style say.
@@ -58,6 +95,7 @@ impl Chart {
             "<svg class=\"plot\"{attributes} role=\"img\" aria-label=\"{}\">\n",
             escaped(&self.label)
         );
+        self.shades.iter().for_each(|shade| shade.draw(&mut svg));
         for (at, label) in &self.y.ticks {
             let y = (1.0 - at) * 100.0;
             let _ = writeln!(
@@ -85,10 +123,11 @@ impl Chart {
         let on =
             series.colour.map_or(String::new(), |c| format!(" on\" style=\"--c:var(--c{})", c % COLOURS));
         let dashed = if series.dashed { " dashed" } else { "" };
-        let at: Vec<(usize, f64, &Estimate)> = series
+        let at: Vec<(usize, usize, f64, &Estimate)> = series
             .points
             .iter()
-            .filter_map(|(x, e)| Some((*x, self.xs.get(*x)?.0 * SIDE, e)))
+            .enumerate()
+            .filter_map(|(number, (x, e))| Some((number, *x, self.xs.get(*x)?.0 * SIDE, e)))
             .filter(|(.., e)| e.value.is_some())
             .collect();
         let _ = write!(
@@ -98,17 +137,15 @@ impl Chart {
             escaped(&self.title(series))
         );
         if !series.bars && at.iter().any(|(.., e)| e.high.is_some()) {
-            let up = at.iter().map(|(_, x, e)| (*x, e.high.or(e.value)));
-            let down = at.iter().rev().map(|(_, x, e)| (*x, e.low.or(e.value)));
+            let up = at.iter().map(|(_, _, x, e)| (*x, e.high.or(e.value)));
+            let down = at.iter().rev().map(|(_, _, x, e)| (*x, e.low.or(e.value)));
             let _ = write!(svg, "<path class=\"band\" d=\"{}Z\"/>", self.path(up.chain(down)));
         }
-        let _ = write!(
-            svg,
-            "<path class=\"line\" d=\"{}\"/>",
-            self.path(at.iter().map(|(_, x, e)| (*x, e.value)))
-        );
+        let runs = at.chunk_by(|a, b| !series.breaks || a.0 + 1 == b.0);
+        let d: String = runs.map(|run| self.path(run.iter().map(|(_, _, x, e)| (*x, e.value)))).collect();
+        let _ = write!(svg, "<path class=\"line\" d=\"{d}\"/>");
         let (mut dots, mut bars) = (String::new(), String::new());
-        for (_, x, e) in at.iter().filter(|(number, ..)| series.dots.contains(number)) {
+        for (_, _, x, e) in at.iter().filter(|(_, place, ..)| series.dots.contains(place)) {
             let _ = write!(dots, "M{x:.1} {:.1}h0", self.y_of(e.value.unwrap_or_default()));
             if let (Some(low), Some(high), true) = (e.low, e.high, series.bars) {
                 let _ = write!(bars, "M{x:.1} {:.1}V{:.1}", self.y_of(low), self.y_of(high));
@@ -124,12 +161,14 @@ impl Chart {
     }
 
     fn path(&self, points: impl Iterator<Item = (f64, Option<f64>)>) -> String {
-        let mut d = String::new();
+        let (mut d, mut number) = (String::new(), 0);
         for (x, value) in points {
-            let begin = if d.is_empty() { 'M' } else { 'L' };
+            let begin = if number == 0 { 'M' } else { 'L' };
             let _ = write!(d, "{begin}{x:.1} {:.1}", self.y_of(value.unwrap_or_default()));
+            number += 1;
         }
-        d
+        // A value between two gaps is seen too.
+        if number == 1 { d + "h3" } else { d }
     }
 
     fn y_of(&self, value: f64) -> f64 {

@@ -1,9 +1,8 @@
 //! Bars, a row for each scenario or site: where the time goes, how busy queues are, how evenly targets are used.
 
+use super::places::{Places, spent};
 use super::shown::Selection;
-use crate::chart::COLOURS;
 use crate::number::{alone, percentage, plain, with_interval};
-use crate::sites::Names;
 use crate::{entry, escaped, explained, page};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -53,7 +52,12 @@ fn part(from: f64, to: f64, rest: &str, title: &str) -> String {
 const TYPICAL: [f64; 2] = [0.5, 0.99];
 
 /// Where the time goes: the parts of the mean latency, and of the requests near p50 and p99 where those were looked at.
-pub(super) fn parts(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn parts(
+    results: &Results,
+    shown: &Selection,
+    places: &Places<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let all = &results.scenarios;
     let mean = |s: &ScenarioResult| s.nodes.iter().filter_map(spent).sum::<f64>();
     let longest = |s: &ScenarioResult| select_typical(s).map(|t| t.ms).fold(mean(s), f64::max);
@@ -67,8 +71,7 @@ pub(super) fn parts(results: &Results, shown: &Selection, out: &mut dyn Write) -
     } else {
         "The mean latency of all requests, site by site, ms."
     };
-    let names = Names::of_sites(all.iter().flat_map(|s| &s.nodes));
-    let style = SiteStyle { most_ms, coloured: greatest(all), names };
+    let style = SiteStyle { most_ms, places };
     page::section("Where the time goes", note, out)?;
     style.write_keys(all, out)?;
     let mut drawn = Vec::new();
@@ -95,9 +98,7 @@ fn select_typical(s: &ScenarioResult) -> impl Iterator<Item = &Typical> {
 struct SiteStyle<'a> {
     /// The latency that is as long as a bar.
     most_ms: f64,
-    /// The places that have a colour of their own.
-    coloured: Vec<&'a str>,
-    names: Names<'a>,
+    places: &'a Places<'a>,
 }
 
 /// A part of a latency.
@@ -108,18 +109,13 @@ struct SitePart<'a> {
 }
 
 impl SiteStyle<'_> {
-    /// The number of a place's colour; the others are grey.
-    fn find_colour(&self, place: &str) -> Option<usize> {
-        self.coloured.iter().position(|known| *known == place)
-    }
-
     /// Writes the key of the colours, with grey only if something is.
     fn write_keys(&self, all: &[ScenarioResult], out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "<div class=\"keys\">")?;
-        for (c, place) in self.coloured.iter().enumerate() {
-            key(&format!("var(--c{c})"), self.names.name(place), out)?;
+        for (c, name) in self.places.named().into_iter().enumerate() {
+            key(&format!("var(--c{c})"), name, out)?;
         }
-        let is_grey = |n: &NodeResult| spent(n).is_some() && self.find_colour(&n.place).is_none();
+        let is_grey = |n: &NodeResult| spent(n).is_some() && self.places.colour(&n.place).is_none();
         if all.iter().flat_map(|s| &s.nodes).any(is_grey) {
             key("var(--grey)", "other sites", out)?;
         }
@@ -130,7 +126,7 @@ impl SiteStyle<'_> {
     fn draw<'p>(&self, parts: impl Iterator<Item = SitePart<'p>>) -> String {
         let (mut at, mut bar) = (0.0, String::new());
         for SitePart { place, ms, title } in parts {
-            let fill = match self.find_colour(place) {
+            let fill = match self.places.colour(place) {
                 Some(c) => format!(" style=\"--c:var(--c{c})\""),
                 None => " style=\"--c:var(--grey)\"".to_owned(),
             };
@@ -142,8 +138,9 @@ impl SiteStyle<'_> {
 
     /// Draws the mean latency of a scenario.
     fn draw_mean(&self, s: &ScenarioResult) -> String {
-        let title =
-            |n: &NodeResult| format!("{}: {} ms", self.names.name(&n.place), alone(&n.latency_part_ms));
+        let title = |n: &NodeResult| {
+            format!("{}: {} ms", self.places.names().name(&n.place), alone(&n.latency_part_ms))
+        };
         let parts = s.nodes.iter();
         self.draw(parts.filter_map(|n| Some(SitePart { place: &n.place, ms: spent(n)?, title: title(n) })))
     }
@@ -152,7 +149,7 @@ impl SiteStyle<'_> {
     fn draw_typical(&self, of: &Typical, s: &ScenarioResult) -> String {
         let title = |p: &TimePart| {
             let (ms, share) = (plain(Some(p.ms)), plain(Some((p.share * 100.0).round())));
-            format!("{}: {ms} ms, {share} %", explained::words(p, &self.names))
+            format!("{}: {ms} ms, {share} %", explained::words(p, self.places.names()))
         };
         // In the order of the mean's, the request's way.
         let mut parts: Vec<&TimePart> = of.parts.iter().collect();
@@ -164,23 +161,6 @@ impl SiteStyle<'_> {
 pub(super) fn key(colour: &str, name: &str, out: &mut dyn Write) -> io::Result<()> {
     let name = escaped(name);
     writeln!(out, "<span class=\"key\" style=\"--c:{colour}\"><span class=\"swatch\"></span>{name}</span>")
-}
-
-fn spent(n: &NodeResult) -> Option<f64> {
-    n.latency_part_ms.value.filter(|ms| *ms > 0.0)
-}
-
-/// The places with the most time over all scenarios, one for each colour.
-fn greatest(all: &[ScenarioResult]) -> Vec<&str> {
-    let mut places: Vec<(&str, f64)> = Vec::new();
-    for (n, ms) in all.iter().flat_map(|s| &s.nodes).filter_map(|n| Some((n, spent(n)?))) {
-        match places.iter_mut().find(|(place, _)| *place == n.place) {
-            Some((_, sum)) => *sum += ms,
-            None => places.push((&n.place, ms)),
-        }
-    }
-    places.sort_by(|a, b| b.1.total_cmp(&a.1));
-    places.into_iter().take(COLOURS).map(|(place, _)| place).collect()
 }
 
 /// How busy queues and servers are.

@@ -101,6 +101,7 @@ fn chart(all: &[ScenarioResult]) -> Option<Chart> {
             .collect(),
         y,
         unit: "ms",
+        shades: Vec::new(),
     })
 }
 
@@ -124,6 +125,7 @@ fn series(all: &[ScenarioResult], shown: &Selection) -> Vec<Series> {
                     .map(|(at, _)| at)
                     .collect(),
                 bars: false,
+                breaks: false,
             });
         };
         let label = &shown.labels[number];

@@ -1,22 +1,39 @@
 //! A simulation as one self-contained page, readable without scripts and on paper: what would mislead, the answer in a few figures,
-//! the topology, then the scenarios side by side, as a sweep, as curves, over time, and site by site.
+//! the scenarios side by side, over time, as a sweep, as curves, then the topology, and site by site.
 
 mod bars;
+mod baseline;
+mod contest;
 mod curves;
+mod histograms;
+mod marks;
+mod outcomes;
 mod over_time;
+mod places;
 mod shown;
 mod summary;
 mod sweep;
+mod time_charts;
+mod verdict;
 
 use crate::graph::pictures;
-use crate::{comparison, entry, expected, page, sites, text, wrap};
-use shown::Selection;
+use crate::saved::SavedResult;
+use crate::{comparison, entry, expected, page, sites, text, unknown, wrap};
+use contest::Contest;
+use places::Places;
+use shown::{Selection, needs_attention};
 use std::io::{self, Write};
 use weir_plan::Plan;
 use weir_sim::Results;
 
-pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
-    let shown = Selection::new(results);
+/// `baseline`: the name of the scenario that the others are compared with; the first, if there is none.
+pub(crate) fn write(
+    results: &Results,
+    plan: &Plan,
+    baseline: Option<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (shown, places) = (Selection::new(results), Places::new(&results.scenarios));
     page::begin(&results.file, &results.file, out)?;
     if results.interrupted {
         let what = text::interrupted(results).replacen('i', "I", 1);
@@ -25,26 +42,58 @@ pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::
     for (warning, labels) in entry::warnings(results, &entry::QUANTILES) {
         page::warning(&warning, &entry::listed(&labels), out)?;
     }
-    summary::write(results, &shown, out)?;
-    if let Some(expected) = expected::table(results) {
-        page::section("Expectations", "What the file requires of its scenarios.", out)?;
-        writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>\n</section>", expected.html())?;
-    }
-    topology(results, plan, out)?;
+    let saved = SavedResult::new(results).ok();
+    let contest = saved.as_ref().and_then(|saved| Contest::new(results, saved, baseline));
+    let verdict = verdict::sentences(results, contest.as_ref(), &shown.labels);
+    summary::write(results, &shown, &verdict, out)?;
+    expectations(results, out)?;
     table(results, &shown, out)?;
+    outcomes::write(results, &shown, out)?;
+    if let Some(contest) = &contest {
+        baseline::write(contest, &shown, out)?;
+    }
+    over_time::write(results, &shown, &places, out)?;
     sweep::write(results, out)?;
     curves::write(results, &shown, out)?;
-    bars::parts(results, &shown, out)?;
-    over_time::write(results, &shown, out)?;
+    histograms::write(results, &shown, out)?;
+    bars::parts(results, &shown, &places, out)?;
     bars::utilisation(results, &shown, out)?;
     bars::spread(results, &shown, out)?;
+    topology(results, plan, out)?;
     scenarios(results, &shown, out)?;
     let settings = entry::settings(results).map_or(String::new(), |settings| format!("{settings} · "));
     page::end(&format!("{settings}{}", entry::signature(results)), out)
 }
 
-/// Pictures that are open; the next ones are folded, and a note names where further ones are.
-const OPEN: usize = 3;
+/// What the file expects, in the colours of its verdicts.
+fn expectations(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    let rows = expected::rows(results);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    page::section("Expectations", "What the file requires of its scenarios.", out)?;
+    writeln!(
+        out,
+        "<div class=\"wide\" tabindex=\"0\">\n<table class=\"expected\">\n<thead><tr><th>scenario</th><th>expected</th><th></th><th class=\"n\">is</th></tr></thead>\n<tbody>"
+    )?;
+    for row in rows {
+        let [scenario, expect, word, figure] = row.cells.map(|cell| crate::escaped(&cell));
+        let why =
+            row.reason.map_or_else(String::new, |why| format!("<small>{}</small>", crate::escaped(&why)));
+        let class = match row.holds {
+            Some(true) => "good",
+            Some(false) => "bad",
+            None => "warn",
+        };
+        writeln!(
+            out,
+            "<tr><td>{scenario}</td><td>{expect}</td><td class=\"{class}\"><b>{word}</b></td><td class=\"n\">{figure}{why}</td></tr>"
+        )?;
+    }
+    writeln!(out, "</tbody>\n</table>\n</div>\n</section>")
+}
+
+/// Pictures that are drawn, the first of them open; a note names where further ones are.
 const FOLDED: usize = 12;
 
 fn topology(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
@@ -65,12 +114,10 @@ fn topology(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<(
         let drawn = picture.svg();
         match (pictures.len(), at) {
             (1, _) => writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{drawn}</div>")?,
-            (_, ..OPEN) => {
-                writeln!(out, "<h3>{heading}</h3>\n<div class=\"wide\" tabindex=\"0\">\n{drawn}</div>")?
-            }
             _ => writeln!(
                 out,
-                "<details><summary>{heading}</summary>\n<div class=\"wide\" tabindex=\"0\">\n{drawn}</div></details>"
+                "<details{}><summary>{heading}</summary>\n<div class=\"wide\" tabindex=\"0\">\n{drawn}</div></details>",
+                if at == 0 { " open" } else { "" }
             )?,
         }
     }
@@ -108,20 +155,50 @@ fn table(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Resul
             comparison::table(&few).html()
         )?;
     }
+    for line in unknown_quantiles(results, shown) {
+        writeln!(out, "<p class=\"note\">{}</p>", crate::escaped(&line))?;
+    }
     writeln!(out, "</section>")
 }
 
-/// Up to this number of scenarios all tables are open.
-const FEW: usize = 3;
+/// Why quantiles of the table are unknown, a line each: `p99 needs 1 000 requests a replication, has 977 (main)`.
+fn unknown_quantiles(results: &Results, shown: &Selection) -> Vec<String> {
+    let some_failed = comparison::some_failed(results);
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, metric) in
+        unknown::OF_TABLE.into_iter().filter(|(name, _)| some_failed || !name.ends_with("ok"))
+    {
+        for (s, label) in results.scenarios.iter().zip(&shown.labels) {
+            let replications = entry::replications(s, results);
+            let Some(why) = unknown::reason(s, replications, metric, &s.estimate(metric)) else { continue };
+            let line = format!("{name} {why}");
+            match reasons.iter_mut().find(|(known, _)| *known == line) {
+                Some((_, labels)) => labels.push(label.clone()),
+                None => reasons.push((line, vec![label.clone()])),
+            }
+        }
+    }
+    reasons
+        .into_iter()
+        .map(|(line, labels)| format!("{line} ({})", entry::listed(&labels)))
+        .take(ROWS)
+        .collect()
+}
+
+/// Up to this number of scenarios whose expectations fail or that warn are open.
+const OPEN: usize = 3;
 
 fn scenarios(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
     page::section("Site by site", &sites::LEGEND.join(" · "), out)?;
     let all = results.scenarios.len();
-    let open = if all <= FEW { " open" } else { "" };
+    let troubled = || (0..all).filter(|at| needs_attention(&results.scenarios[*at]));
+    let open: Vec<usize> = if all == 1 { vec![0] } else { troubled().take(OPEN).collect() };
     if all > ROWS {
-        writeln!(out, "<details><summary>All {all} scenarios</summary>")?;
+        let is_open = if open.is_empty() { "" } else { " open" };
+        writeln!(out, "<details{is_open}><summary>All {all} scenarios</summary>")?;
     }
-    for (s, label) in results.scenarios.iter().zip(&shown.labels) {
+    for (at, (s, label)) in results.scenarios.iter().zip(&shown.labels).enumerate() {
+        let open = if open.contains(&at) { " open" } else { "" };
         writeln!(out, "<details class=\"scenario\"{open}><summary>{}</summary>", crate::escaped(label))?;
         for line in text::summary(s, results, wrap::WIDTH) {
             writeln!(out, "<p>{}</p>", crate::escaped(&line))?;

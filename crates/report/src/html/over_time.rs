@@ -1,152 +1,125 @@
-//! How the first replication went over time: rates, requests in flight and waiting, and what was up.
+//! How the first replication went over time: all scenarios in one chart each of latency, failures and goodput, then each
+//! scenario by itself.
 
-use super::shown::Selection;
-use crate::chart::{Axis, COLOURS, Chart, Series};
-use crate::explained::rates;
-use crate::number::plain;
-use crate::sites::Names;
+use super::marks;
+use super::places::Places;
+use super::shown::{Selection, needs_attention};
+use super::time_charts::{TimeChart, TimeLine, chart_scenario, per_second};
 use crate::{escaped, page};
 use std::io::{self, Write};
-use weir_sim::{Results, ScenarioResult};
-use weir_stats::Estimate;
+use weir_sim::{Results, Series};
 
-/// The number of scenarios with open charts; the next ones are folded, and a note names the place of the rest.
-const OPEN: usize = 2;
+/// The most scenarios whose charts are open: those that fail or warn. The next ones are folded, and a note names the place of
+/// the rest.
+const OPEN: usize = 3;
 const FOLDED: usize = 12;
-/// Lines of a chart at most.
-const LINES: usize = 6;
 
-pub(super) fn write(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
-    let all = results.scenarios.iter().zip(&shown.labels);
-    let of = |(s, label)| {
-        let s: &ScenarioResult = s;
-        Some((&s.explained.as_ref()?.series, Names::of_sites(&s.nodes), label))
-    };
-    let known: Vec<(&weir_sim::Series, Names<'_>, &String)> = all.filter_map(of).collect();
-    if known.iter().all(|(series, _, _)| series.end_ns == 0) {
+const NOTE: &str = "The first replication, all of its requests, from its start to its end. A request counts where it ended, its \
+    latency too; a quantile needs 2 (p50), 20 (p95) or 100 (p99) ends in its part of the run.";
+
+/// A scenario that was explained.
+struct ExplainedScenario<'a> {
+    number: usize,
+    series: &'a Series,
+    is_open: bool,
+}
+
+pub(super) fn write(
+    results: &Results,
+    shown: &Selection,
+    places: &Places<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut open = 0;
+    let known: Vec<ExplainedScenario<'_>> = (results.scenarios.iter().enumerate())
+        .filter_map(|(number, s)| {
+            let series = &s.explained.as_ref()?.series;
+            let is_open = needs_attention(s) && open < OPEN;
+            open += usize::from(is_open);
+            Some(ExplainedScenario { number, series, is_open })
+        })
+        .collect();
+    if known.iter().all(|of| of.series.end_ns == 0) {
         return Ok(());
     }
-    page::section(
-        "Over time",
-        "The first replication, all of its requests, from its start to its end.",
-        out,
-    )?;
-    for (at, (series, names, label)) in known.iter().enumerate().take(FOLDED) {
-        let (one, label) = (known.len() == 1, escaped(label));
-        match at {
-            _ if one => {}
-            ..OPEN => writeln!(out, "<h3>{label}</h3>")?,
-            _ => writeln!(out, "<details><summary>{label}</summary>")?,
-        }
-        charts(series, names, out)?;
-        if !one && at >= OPEN {
-            writeln!(out, "</details>")?;
-        }
+    page::section("Over time", NOTE, out)?;
+    if let [one] = &known[..] {
+        chart_scenario(one.series, places, out)?;
+        return writeln!(out, "</section>");
     }
-    if known.len() > FOLDED {
-        let more = known.len() - FOLDED;
+    side_by_side(&known, shown, places, out)?;
+    let is_shown = |at: usize, of: &ExplainedScenario<'_>| at < FOLDED || of.is_open;
+    let mut folded = 0;
+    for (at, of) in known.iter().enumerate() {
+        if !is_shown(at, of) {
+            folded += 1;
+            continue;
+        }
+        let (open, label) = (if of.is_open { " open" } else { "" }, escaped(&shown.labels[of.number]));
+        writeln!(out, "<details{open}><summary>{label} over time</summary>")?;
+        chart_scenario(of.series, places, out)?;
+        writeln!(out, "</details>")?;
+    }
+    if folded > 0 {
         writeln!(
             out,
-            "<p class=\"note\">{more} more scenarios: <code>--explain --output json</code> has them.</p>"
+            "<p class=\"note\">{folded} more scenarios: <code>--explain --output json</code> has them.</p>"
         )?;
     }
     writeln!(out, "</section>")
 }
 
-/// A line of a chart.
-struct Line {
-    name: String,
-    values: Vec<f64>,
+/// A scenario with its colour.
+struct ColouredSeries<'a> {
+    series: &'a Series,
+    name: &'a str,
+    colour: usize,
 }
 
-impl Line {
-    fn new(name: impl Into<String>, values: Vec<f64>) -> Line {
-        Line { name: name.into(), values }
+impl<'a> ColouredSeries<'a> {
+    fn line(&self, values: Vec<Option<f64>>) -> TimeLine<'a> {
+        TimeLine { series: self.series, name: self.name.to_owned(), colour: self.colour, values }
     }
 }
 
-fn charts(s: &weir_sim::Series, names: &Names<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let (arrivals, responses) = (rates(s, &s.arrivals), rates(s, &s.responses));
-    let mut charts: Vec<(&str, Vec<Line>)> = vec![
-        ("Per second", vec![Line::new("arrivals", arrivals), Line::new("responses", responses)]),
-        ("Requests in flight", vec![Line::new("in flight", s.in_flight.clone())]),
-    ];
-    let many = |place: &str, count: u64| {
-        let name = names.name(place);
-        if count > 1 { format!("{name} ×{count}") } else { name.to_owned() }
+/// The scenarios that have a colour, in the same charts.
+fn side_by_side<'a>(
+    known: &[ExplainedScenario<'a>],
+    shown: &'a Selection,
+    places: &Places<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let with_colour = |of: &ExplainedScenario<'a>| {
+        let colour = shown.colours[of.number]?;
+        Some(ColouredSeries { series: of.series, name: &shown.labels[of.number], colour })
     };
-    let mut lines: Vec<Line> =
-        s.queues.iter().map(|q| Line::new(many(&q.place, q.count), q.waiting.clone())).collect();
-    let longest = |line: &Line| line.values.iter().copied().fold(0.0, f64::max);
-    lines.retain(|line| longest(line) > 0.0);
-    lines.sort_by(|a, b| longest(b).total_cmp(&longest(a)));
-    charts.push(("Requests waiting, by site", lines));
-    let up = |of: &weir_sim::UpOverTime| {
-        let share = of.up.iter().map(|n| *n as f64 / of.count.max(1) as f64 * 100.0);
-        Line::new(many(&of.place, of.count), share.collect())
-    };
-    charts.push(("Up, %", s.up.iter().map(up).collect()));
-    charts.push(("Targets that balancers left out", left_out(s, &many)));
-    writeln!(out, "<div class=\"grid2\">")?;
-    for (heading, mut lines) in charts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
-        lines.truncate(LINES);
-        writeln!(out, "<div>")?;
-        drawn(s, heading, &lines, out)?;
-        writeln!(out, "</div>")?;
+    let drawn: Vec<ColouredSeries<'_>> = known.iter().filter_map(with_colour).collect();
+    let end_ns = drawn.iter().map(|of| of.series.end_ns).max().unwrap_or_default();
+    let marks = drawn.iter().flat_map(|of| &of.series.marks);
+    let shades = marks::shades(marks, places, &TimeChart::axis(end_ns));
+    marks::legend(&shades, out)?;
+    writeln!(out, "<div class=\"keys\">")?;
+    for of in &drawn {
+        super::bars::key(&format!("var(--c{})", of.colour), of.name, out)?;
+    }
+    writeln!(out, "</div>\n<div class=\"grid2\">")?;
+    let lines =
+        |values: fn(&Series) -> Vec<Option<f64>>| drawn.iter().map(|of| of.line(values(of.series))).collect();
+    let mut charts = vec![("p99 of all requests, ms", "ms", lines(|s| s.latency_all.p99.clone()))];
+    if drawn.iter().any(|of| !of.series.failures.is_empty()) {
+        charts.push(("p99 of the successes, ms", "ms", lines(|s| s.latency_ok.p99.clone())));
+        charts.push(("Failed per second", "", lines(failed)));
+    }
+    charts.push(("Goodput per second", "", lines(|s| per_second(s, &s.good))));
+    for (heading, unit, lines) in charts {
+        TimeChart { heading, unit, end_ns, shades: &shades, lines }.write(out)?;
     }
     writeln!(out, "</div>")
 }
 
-/// Targets that were down by checks, or ejected, by balancer; what never happened has no line.
-fn left_out(s: &weir_sim::Series, many: &dyn Fn(&str, u64) -> String) -> Vec<Line> {
-    let both = |pool: &weir_sim::PoolOverTime| {
-        [("down", &pool.down), ("ejected", &pool.ejected)].map(|(word, counts)| {
-            let counts: Vec<f64> = counts.iter().map(|n| *n as f64).collect();
-            Line::new(format!("{word}, of {}", many(&pool.place, pool.count)), counts)
-        })
-    };
-    s.pools.iter().flat_map(both).filter(|line| line.values.iter().any(|n| *n > 0.0)).collect()
-}
-
-fn drawn(s: &weir_sim::Series, heading: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    let x = Axis::from_zero(seconds(s.end_ns));
-    let ends = (1..=s.arrivals.len() as u64).map(|n| (n * s.part_ns).min(s.end_ns));
-    let most = lines.iter().flat_map(|line| &line.values).copied().fold(0.0, f64::max);
-    let chart = Chart {
-        label: format!("{heading}, over time"),
-        xs: ends
-            .map(|ns| (x.position(seconds(ns)), format!("until {} s", plain(Some(seconds(ns))))))
-            .collect(),
-        ticks: x.ticks.iter().map(|(at, label)| (*at, format!("{label} s"))).collect(),
-        y: Axis::from_zero(most),
-        unit: "",
-    };
-    let series: Vec<Series> = lines
-        .iter()
-        .enumerate()
-        .map(|(number, line)| Series {
-            number,
-            name: line.name.clone(),
-            colour: Some(number % COLOURS),
-            dashed: false,
-            points: line
-                .values
-                .iter()
-                .map(|v| Estimate { value: Some(*v), ..Estimate::default() })
-                .enumerate()
-                .collect(),
-            dots: Vec::new(),
-            bars: false,
-        })
-        .collect();
-    out.write_all(chart.figure(heading, true, &series).as_bytes())?;
-    if lines.len() > 1 || lines.iter().any(|line| line.name.contains('/')) {
-        writeln!(out, "<div class=\"keys\">")?;
-        for (c, line) in lines.iter().enumerate() {
-            super::bars::key(&format!("var(--c{c})"), &line.name, out)?;
-        }
-        writeln!(out, "</div>")?;
-    }
-    Ok(())
+/// Failures of all kinds together.
+fn failed(s: &Series) -> Vec<Option<f64>> {
+    let mut sums = vec![0; s.arrivals.len()];
+    s.failures.iter().for_each(|(_, counts)| sums.iter_mut().zip(counts).for_each(|(a, b)| *a += b));
+    per_second(s, &sums)
 }

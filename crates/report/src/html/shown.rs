@@ -54,3 +54,8 @@ impl Selection {
 pub(super) fn slowness(s: &ScenarioResult) -> f64 {
     s.latency_all.p99.value.or(s.latency_all.mean.value).unwrap_or(f64::INFINITY)
 }
+
+/// Whether an expectation about a scenario does not hold, or something may mislead.
+pub(super) fn needs_attention(s: &ScenarioResult) -> bool {
+    !s.warnings.is_empty() || s.expectations.iter().any(|e| e.holds != Some(true))
+}

@@ -1,4 +1,4 @@
-//! The answer in a few figures.
+//! The answer: the verdict in words, and a few figures.
 
 use super::shown::Selection;
 use crate::number::{count, percentage, quantile, with_interval};
@@ -7,7 +7,12 @@ use std::io::{self, Write};
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::Estimate;
 
-pub(super) fn write(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(
+    results: &Results,
+    shown: &Selection,
+    verdict: &[String],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let all = &results.scenarios;
     let Some(first) = all.first() else { return Ok(()) };
     let of = |what: fn(&ScenarioResult) -> u64| count(all.iter().map(what).sum());
@@ -18,7 +23,11 @@ pub(super) fn write(results: &Results, shown: &Selection, out: &mut dyn Write) -
         many(results.replications as usize, "replication"),
         many(all.len(), "scenario")
     );
-    page::section("Summary", &requests, out)?;
+    page::section("Summary", "", out)?;
+    if !verdict.is_empty() {
+        writeln!(out, "<p class=\"verdict\">{}</p>", crate::escaped(&verdict.join(" ")))?;
+    }
+    writeln!(out, "<p class=\"note\">{requests}</p>")?;
     let tiles = if all.len() == 1 { one(first) } else { several(all, shown) };
     writeln!(out, "<div class=\"tiles\">")?;
     for (value, what) in tiles {

@@ -288,6 +288,7 @@ fn drawn(
         dots: if level { Vec::new() } else { points.iter().map(|(x, _)| *x).collect() },
         points,
         bars: true,
+        breaks: false,
     };
     let swept = panel.lines.iter().map(|(name, colour, of_panel)| {
         line(
@@ -308,6 +309,7 @@ fn drawn(
         ticks,
         y: axis(sweep, all, unit, of),
         unit,
+        shades: Vec::new(),
     };
     let scale = if chart.y.is_log() { ", logarithmic" } else { "" };
     let whose = if panel.heading.is_empty() { String::new() } else { format!("{}: ", panel.heading) };

@@ -5,14 +5,19 @@
 //! the replications concerned, by the engine that walks from wait to wait (`crate::reference`). A run that asks for
 //! none of this pays nothing for it, and no event of the fast engine checks whether it is being recorded.
 
+mod ends;
 pub(crate) mod history;
+mod outages;
 mod series;
 mod tracks;
 mod typical;
 
+pub use ends::{LatencyClass, LatencyOverTime};
 pub use history::{History, Selection, Stage};
+pub use outages::Mark;
 pub use series::{PoolOverTime, QueueOverTime, Series, UpOverTime};
 pub use typical::{TimePart, Typical};
 
+pub(crate) use outages::{MOST_CHANGES, OutageSite, marks};
 pub(crate) use series::{PoolSample, StateSample};
 pub(crate) use tracks::{RecordedRequest, StageTime, Tracks, Try};

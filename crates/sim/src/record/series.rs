@@ -1,12 +1,16 @@
-//! How a replication went over time: arrivals and answers, queues, nodes that are up, over 100 to 200 equal parts of
-//! the run.
+//! How a replication went over time: arrivals and answers with their latencies, queues, nodes that are up, over 100 to
+//! 200 equal parts of the run.
 //!
 //! The length of the run is unknown when it begins. So samples are taken often, and whenever there are twice as many
-//! parts as needed, each two are merged: integrals are kept, so nothing is lost.
+//! parts as needed, each two are merged: integrals and counts are kept, so nothing is lost. What is left at the end, if
+//! it is less than half a part, belongs to the part before: a rate over an instant says nothing.
 
+use super::ends::{Ends, LatencyClass, LatencyOverTime};
+use super::outages::Mark;
 use crate::code::Code;
 use crate::code::SiteId;
 use weir_plan::Point;
+use weir_policy::{Kind, Outcome};
 
 /// The most parts.
 const MOST: usize = 200;
@@ -41,11 +45,14 @@ pub(crate) struct PoolSample {
 pub(crate) struct Samples {
     distance: u64,
     all: Vec<StateSample>,
+    ends: Ends,
+    /// What was down, and when; known at the end.
+    pub marks: Vec<Mark>,
 }
 
 impl Default for Samples {
     fn default() -> Samples {
-        Samples { distance: FIRST, all: Vec::new() }
+        Samples { distance: FIRST, all: Vec::new(), ends: Ends::default(), marks: Vec::new() }
     }
 }
 
@@ -55,21 +62,39 @@ impl Samples {
         (self.all.len() as u64 + 1).saturating_mul(self.distance)
     }
 
-    pub fn take_in(&mut self, mut look: StateSample) {
-        // Requests that will never be answered are given up at the time of the last event.
-        if let Some(last) = self.all.last_mut().filter(|last| look.at <= last.at) {
-            look.at = last.at;
-            *last = look;
-            return;
+    /// A request ended since the last sample; as in [`Ends::add`].
+    pub fn end(&mut self, latency: Option<u64>, outcome: Outcome, is_good: bool) {
+        self.ends.add(latency, outcome, is_good);
+    }
+
+    pub fn take_in(&mut self, look: StateSample) {
+        // Requests that will never be answered are given up at the time of the last answer, when time has gone on.
+        let mut beyond = 0;
+        while self.all.last().is_some_and(|last| look.at <= last.at) {
+            self.all.pop();
+            beyond += 1;
         }
         self.all.push(look);
+        self.ends.finish_part();
+        (0..beyond).for_each(|_| self.ends.join_last());
         if self.all.len() == MOST {
             let mut number = 0;
             self.all.retain(|_| {
                 number += 1;
                 number % 2 == 0
             });
+            self.ends.halve();
             self.distance *= 2;
+        }
+    }
+
+    /// Adds the last part to the one before if it is shorter than half of that.
+    pub fn round_off(&mut self) {
+        if let [.., before, last] = &self.all[..]
+            && (last.at - before.at) * 2 < self.distance
+        {
+            self.all.remove(self.all.len() - 2);
+            self.ends.join_last();
         }
     }
 }
@@ -114,7 +139,7 @@ pub struct PoolOverTime {
 /// A replication over time, all of its requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// The length of a part, from 0 on; the last one ends with the run.
+    /// The length of a part, from 0 on; the last one ends with the run, and is half to one and a half times as long.
     pub part_ns: u64,
     /// When the run ended.
     pub end_ns: u64,
@@ -122,6 +147,16 @@ pub struct Series {
     pub arrivals: Vec<u64>,
     /// Requests that ended.
     pub responses: Vec<u64>,
+    /// Those of them that succeeded within the deadline.
+    pub good: Vec<u64>,
+    /// Those that failed, by kind; only kinds that occurred.
+    pub failures: Vec<(Kind, Vec<u64>)>,
+    /// Latencies of the requests that ended.
+    pub latency_all: LatencyOverTime,
+    /// Latencies of those that succeeded.
+    pub latency_ok: LatencyOverTime,
+    /// Latencies of the whole replication.
+    pub latencies: Vec<LatencyClass>,
     /// Requests in flight, on average.
     pub in_flight: Vec<f64>,
     /// Queues and servers, in the order of a request's path.
@@ -130,6 +165,17 @@ pub struct Series {
     pub up: Vec<UpOverTime>,
     /// Balancers whose targets' health can change.
     pub pools: Vec<PoolOverTime>,
+    /// When nodes were down, in order.
+    pub marks: Vec<Mark>,
+}
+
+impl Series {
+    /// When each part ended, ns.
+    pub fn ends_ns(&self) -> impl Iterator<Item = u64> {
+        let parts = self.arrivals.len() as u64;
+        let (part_ns, end_ns) = (self.part_ns, self.end_ns);
+        (1..=parts).map(move |n| if n < parts { n * part_ns } else { end_ns })
+    }
 }
 
 impl Samples {
@@ -141,7 +187,13 @@ impl Samples {
             end_ns: self.all.last().map_or(0, |look| look.at),
             arrivals: self.between(|look| look.arrived).map(|part| part.0).collect(),
             responses: self.between(|look| look.ended).map(|part| part.0).collect(),
+            good: self.ends.good(),
+            failures: self.ends.failures(),
+            latency_all: self.ends.latency_all(),
+            latency_ok: self.ends.latency_ok(),
+            latencies: self.ends.classes(),
             in_flight: self.average(|look| look.in_flight),
+            marks: self.marks.clone(),
             ..Series::default()
         };
         let mut sites: Vec<SiteId> = Vec::new();

@@ -204,10 +204,11 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot.index()];
         let latency = self.now_ns - branch.arrived;
         let user = branch.user;
+        let is_good = branch.outcome.is_none() && latency <= self.clients.source.load.deadline_ns;
         if let Some(recorder) = &mut self.branches.recorder {
             recorder.end(slot, Some(latency), branch.outcome);
+            recorder.count_end(Some(latency), branch.outcome, is_good);
         }
-        let load = &self.clients.source.load;
         #[cfg(test)]
         self.seen.answers.push((branch.order, branch.arrived, Some(latency), branch.outcome));
         #[cfg(test)]
@@ -223,7 +224,6 @@ impl Reference<'_> {
         if self.sabotage == Some(Sabotage::SkipRecord) {
             return;
         }
-        let is_good = branch.outcome.is_none() && latency <= load.deadline_ns;
         ledger.ends.add(self.now_ns, is_good, self.now_ns);
         if branch.selected {
             ledger.record(latency, branch.outcome, self.now_ns, branch.second_half);

@@ -133,6 +133,7 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot.index()];
         if let Some(recorder) = &mut self.branches.recorder {
             recorder.end(slot, None, branch.outcome);
+            recorder.count_end(None, branch.outcome, false);
         }
         #[cfg(test)]
         self.seen.answers.push((branch.order, branch.arrived, None, branch.outcome));

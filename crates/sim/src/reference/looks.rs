@@ -1,10 +1,13 @@
-//! Samples of the inner state, at equal distances in time: the input of a recorder's series.
+//! Samples of the inner state, at equal distances in time, and the time-lines of what fails: the input of a recorder's
+//! series.
 
-use super::build::Act;
+use super::build::{Act, FaultSite};
 use super::recorder::Recorder;
 use super::run::Reference;
-use crate::code::MemberId;
-use crate::record::{PoolSample, StateSample};
+use crate::code::{MemberId, Stage};
+use crate::record::{MOST_CHANGES, Mark, OutageSite, PoolSample, StateSample, marks};
+use weir_model::faulty::Faulty;
+use weir_plan::{Mode, Point};
 use weir_policy::TargetId;
 
 impl Reference<'_> {
@@ -20,16 +23,60 @@ impl Reference<'_> {
     }
 
     /// Attaches a recorder.
-    pub(crate) fn note_by(&mut self, recorder: Recorder) {
+    pub(crate) fn note_by(&mut self, mut recorder: Recorder) {
+        if recorder.tracks.series.is_some() {
+            recorder.lines.clone_from(&self.lines);
+        }
         self.branches.recorder = Some(Box::new(recorder));
     }
 
     /// The run is over: detaches the recorder.
-    pub(crate) fn noted(&mut self) -> Option<Box<Recorder>> {
-        if self.next_look().is_some_and(|due| due > self.now_ns) {
+    pub(crate) fn noted(&mut self, point: &Point) -> Option<Box<Recorder>> {
+        if self.next_look().is_some() {
             self.look_at(self.now_ns);
         }
-        self.branches.recorder.take()
+        let mut recorder = self.branches.recorder.take()?;
+        if let Some(series) = &mut recorder.tracks.series {
+            series.round_off();
+            series.marks = self.outages(point, &recorder.lines);
+        }
+        Some(recorder)
+    }
+
+    /// The nodes that fail, with their stages.
+    fn faults(&self) -> impl Iterator<Item = (&Stage, &FaultSite)> {
+        self.code.stages.iter().zip(&self.tables.nodes).filter_map(|(stage, node)| match node.act {
+            Act::Fault { fault } => Some((stage, &self.tables.faults[fault as usize])),
+            _ => None,
+        })
+    }
+
+    /// The index of each member's time-line.
+    fn lines_of(&self, stage: &Stage, fault: &FaultSite) -> impl Iterator<Item = usize> {
+        let base = self.code.blocks[stage.block as usize].base;
+        let members = base..base + stage.nodes.len() as u32;
+        members.map(|member| self.tables.fault_lines[MemberId(member).index_from(fault.offset)] as usize)
+    }
+
+    /// When nodes were down until now, by their time-lines as they were at the start. A clock that only requests move on
+    /// has no instants of its own.
+    fn outages(&self, point: &Point, start: &[Faulty]) -> Vec<Mark> {
+        let mut sites = Vec::new();
+        let mut spans = Vec::new();
+        for (stage, fault) in self.faults() {
+            sites.push(OutageSite {
+                place: point.sites[stage.site.index()].label.clone(),
+                what: effect(fault.mode),
+                count: stage.nodes.len() as u64,
+            });
+            for line in self.lines_of(stage, fault) {
+                let law = &self.tables.lines[line].law;
+                let Some(start) = start.get(line).filter(|_| !law.is_lazy()) else { continue };
+                let times = start.times_down(law, self.now_ns, MOST_CHANGES);
+                spans.extend(times.into_iter().flatten().map(|(from, to)| (sites.len() - 1, from, to)));
+            }
+        }
+        marks(&sites, spans.into_iter())
     }
 
     fn look_at(&mut self, at: u64) {
@@ -37,20 +84,10 @@ impl Reference<'_> {
         let passed = at.saturating_sub(ledger.last_step);
         let in_flight = ledger.area.wrapping_add(ledger.inside.wrapping_mul(passed));
         let (busy, waiting) = self.meters.iter().map(|meter| meter.until(at)).unzip();
-        let stages = self.code.stages.iter().enumerate();
-        let faults = stages.filter_map(|(stage, s)| match self.tables.nodes[stage].act {
-            Act::Fault { fault } => Some((s, &self.tables.faults[fault as usize])),
-            _ => None,
-        });
-        let up = faults.map(|(stage, fault)| {
-            let base = self.code.blocks[stage.block as usize].base;
-            let members = base..base + stage.nodes.len() as u32;
-            let is_up = |member: &u32| {
-                let line = self.tables.fault_lines[MemberId(*member).index_from(fault.offset)] as usize;
-                self.lines[line].looks_up(&self.tables.lines[line].law, at)
-            };
-            (stage.site, members.filter(is_up).count() as u32)
-        });
+        let is_up = |line: &usize| self.lines[*line].looks_up(&self.tables.lines[*line].law, at);
+        let up = self
+            .faults()
+            .map(|(stage, fault)| (stage.site, self.lines_of(stage, fault).filter(is_up).count() as u32));
         let (up, pools) = (up.collect(), self.pools());
         let look = StateSample {
             at,
@@ -87,5 +124,16 @@ impl Reference<'_> {
             pools.push(pool);
         }
         pools
+    }
+}
+
+/// What a node does while it is down, in the word of the language.
+fn effect(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Refuse => "refuse",
+        Mode::Crash => "crash",
+        Mode::Blackhole => "blackhole",
+        Mode::Slow => "slow",
+        Mode::Pause => "pause",
     }
 }

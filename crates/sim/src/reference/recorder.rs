@@ -9,6 +9,7 @@ use super::build::{Act, NONE};
 use crate::code::StageId;
 use crate::code::{MemberId, SlotId};
 use crate::record::{RecordedRequest, StageTime, Tracks, Try};
+use weir_model::faulty::Faulty;
 use weir_policy::history::StageKind;
 use weir_policy::{Outcome, TargetId};
 
@@ -36,6 +37,8 @@ struct Open {
 
 pub(crate) struct Recorder {
     pub tracks: Tracks,
+    /// The time-lines of nodes that fail, as they were at the start.
+    pub lines: Vec<Faulty>,
     slots: Vec<Slot>,
     /// By slot: stages that may or may not count.
     stays: Vec<Vec<StageTime>>,
@@ -45,7 +48,14 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub fn new(tracks: Tracks) -> Recorder {
-        Recorder { tracks, slots: Vec::new(), stays: Vec::new(), open: Vec::new(), spare: Vec::new() }
+        Recorder {
+            tracks,
+            lines: Vec::new(),
+            slots: Vec::new(),
+            stays: Vec::new(),
+            open: Vec::new(),
+            spare: Vec::new(),
+        }
     }
 
     fn slot(&mut self, slot: SlotId) -> &mut Slot {
@@ -173,6 +183,15 @@ impl Recorder {
         (open.noted.latency, open.noted.outcome) = (latency, outcome);
         if let (Some(latency), true) = (latency, open.noted.selected) {
             self.tracks.ended(latency, &open.noted);
+        }
+    }
+}
+
+impl Recorder {
+    /// Counts the end of any request, recorded or not, for the series.
+    pub fn count_end(&mut self, latency: Option<u64>, outcome: Outcome, is_good: bool) {
+        if let Some(series) = &mut self.tracks.series {
+            series.end(latency, outcome, is_good);
         }
     }
 }

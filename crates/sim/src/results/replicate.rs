@@ -176,6 +176,7 @@ fn run_until_windowed<T>(
 /// Runs a replication by the reference, with a recorder of requests.
 pub(crate) fn run_recorded(
     program: &Program,
+    point: &Point,
     load: Load,
     key: Key,
     stop: &AtomicBool,
@@ -187,7 +188,7 @@ pub(crate) fn run_recorded(
         reference.note_by(recorder());
         reference.run()?;
         let Ledger { arrived, last_start, .. } = reference.ledger;
-        Ok(((arrived, last_start, reference.ledger.selected()), reference.noted()))
+        Ok(((arrived, last_start, reference.ledger.selected()), reference.noted(point)))
     })
 }
 

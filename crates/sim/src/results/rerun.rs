@@ -148,7 +148,8 @@ impl Rerun<'_, '_> {
         let explain = self.looks.explain && replication == 0;
         let selection = self.looks.trace.as_ref().map(|selection| (selection, seed, replication));
         let recorder = || Recorder::new(Tracks::new(&program.code, selection, explain));
-        let tracks = match run_recorded(program, settled_load(job, load), key, self.stop, recorder) {
+        let tracks = match run_recorded(program, job.point, settled_load(job, load), key, self.stop, recorder)
+        {
             Ok(Some(recorder)) => recorder.tracks,
             Ok(None) => return Ok(None),
             Err(cut) => {

@@ -20,6 +20,7 @@ const fn figure(name: &'static str, of: &'static str, unit: &'static str, meanin
 const S: &str = "scenario";
 const L: &str = "latency";
 const N: &str = "site";
+const O: &str = "series";
 
 /// All of them, in the order of the result.
 pub const FIGURES: &[Figure] = &[
@@ -69,6 +70,18 @@ pub const FIGURES: &[Figure] = &[
     ),
     figure("latency_ms.ok", S, "ms", "Latencies of the successes alone."),
     figure("warnings", S, "sentences", "Warnings about figures that could mislead."),
+    figure(
+        "explained",
+        S,
+        "ms",
+        "With `--explain`: what requests near p50, p90, p95, p99 and p99.9 of the first replication consist of.",
+    ),
+    figure(
+        "series",
+        S,
+        "parts",
+        "With `--explain`: how the first replication went over time, all of its requests.",
+    ),
     figure("min", L, "ms", "The smallest, over all replications."),
     figure("mean", L, "ms", "The average."),
     figure(
@@ -105,4 +118,61 @@ pub const FIGURES: &[Figure] = &[
     figure("spread.min", N, "requests", "Requests of the member that got the fewest."),
     figure("spread.max", N, "requests", "Requests of the member that got the most."),
     figure("spread.cv", N, "ratio", "Standard deviation of the members' requests, divided by their mean."),
+    figure(
+        "part_s",
+        O,
+        "s",
+        "The length of a part. The last part ends with the run, at `end_s`, and is half to one and a half times \
+            as long.",
+    ),
+    figure("replication", O, "number", "The replication that it is about: 0, the first."),
+    figure("end_s", O, "s", "When the run ended."),
+    figure("arrivals_per_s", O, "per second", "The requests that arrived in each part."),
+    figure(
+        "responses_per_s",
+        O,
+        "per second",
+        "The requests that ended in each part, with a success or an error.",
+    ),
+    figure(
+        "goodput_per_s",
+        O,
+        "per second",
+        "Those of them that succeeded within the scenario's `deadline`.",
+    ),
+    figure("failures_per_s", O, "per second", "Those of them that failed, by kind of error."),
+    figure(
+        "latency_ms",
+        O,
+        "ms",
+        "p50, p95 and p99 of the requests that ended in each part (`all`) and of the successes among them (`ok`), to \
+            within 0.4 %. Null where fewer than 2, 20 or 100 ended.",
+    ),
+    figure("in_flight", O, "requests", "Requests in flight, on average over each part."),
+    figure(
+        "queues",
+        O,
+        "requests",
+        "Requests waiting and slots busy at all members of a site, on average over each part.",
+    ),
+    figure(
+        "up",
+        O,
+        "nodes",
+        "The members of a site with `faulty` or `block` that are up at the end of each part.",
+    ),
+    figure(
+        "pools",
+        O,
+        "targets",
+        "Targets that a site's balancers hold for down or have ejected at the end of each part.",
+    ),
+    figure(
+        "marks",
+        O,
+        "s",
+        "When members of a site were down, from the time-lines of `faulty` and `block`. Nodes that change more than 64 \
+            times, or only when a request comes (`clock=\"lazy\"`), have none; of more than 100, the longest of the \
+            most members are kept.",
+    ),
 ];

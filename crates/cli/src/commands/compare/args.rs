@@ -1,6 +1,6 @@
 //! The arguments of `weir compare`.
 
-use crate::args::{File, ReportFormat, Settings, Verbosity, list, setting};
+use crate::args::{File, ReportFormat, Settings, Verbosity, list, setting, written};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -49,6 +49,9 @@ pub(crate) struct Compare {
     /// Format of the result on standard output
     #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
     pub(crate) output: ReportFormat,
+    /// Also write an HTML page: verdicts, differences, tables
+    #[arg(long, value_name = "FILE", value_parser = written())]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
 }

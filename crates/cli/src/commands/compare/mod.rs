@@ -7,9 +7,10 @@ pub(crate) use args::Compare;
 use super::sim;
 use crate::args::ReportFormat;
 use crate::failure::Failure;
-use crate::{input, interrupt, output};
+use crate::output::{self, Outputs, Written};
+use crate::{input, interrupt};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 use weir_report::{Comparison, Design, NotAResult, Pairing, SavedResult};
@@ -50,14 +51,16 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
             b.display()
         )));
     }
-    let known = |path: &Path| read(args, path);
-    let (a, b) = (known(&args.a)?, args.b.as_deref().map(known).transpose()?);
+    let mut files = Vec::new();
+    let a = read(args, &args.a, &mut files)?;
+    let b = args.b.as_deref().map(|path| read(args, path, &mut files)).transpose()?;
     let is_saved = matches!((&a, &b), (Input::SavedResult(_), None | Some(Input::SavedResult(_))));
     if let Some(option) = args.how().filter(|_| is_saved) {
         return Err(Failure::Usage(format!(
             "{option} does nothing here: a saved result cannot be changed, and nothing is simulated"
         )));
     }
+    let html = Outputs::beside_result(&files).open("--html", args.html.as_deref())?;
     let stop = interrupt::stop_flag(&at_once);
     let a = side(args, a, &stop)?;
     let b = b.map(|b| side(args, b, &stop)).transpose()?;
@@ -66,10 +69,12 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
         None => within(&a, &args.scenarios)?,
     };
     let comparison = Comparison::new(&pairings);
-    output::to_stdout(|out| match args.output {
+    let mut written = Written::result(|out| match args.output {
         ReportFormat::Text => weir_report::compare_text(&comparison, output::width(), out),
         ReportFormat::Json => weir_report::compare_json(&comparison, out),
-    })
+    });
+    written.file(html.as_ref(), |out| weir_report::compare_html(&comparison, out));
+    written.end(Ok(()))
 }
 
 /// The contents of a path.
@@ -78,16 +83,19 @@ enum Input {
     Plan(Plan),
 }
 
-fn read(args: &Compare, path: &Path) -> Result<Input, Failure> {
+/// Reads it; adds the files that it consists of to `files`.
+fn read(args: &Compare, path: &Path, files: &mut Vec<PathBuf>) -> Result<Input, Failure> {
     // Standard input is read once, where it is evaluated.
     if path.as_os_str() != "-" {
         let bytes = input::read_saved(path)?;
         if SavedResult::is_saved(&bytes) {
+            files.push(path.to_owned());
             let wrong = |e: NotAResult| Failure::Usage(format!("`{}`: {e}", path.display()));
             return SavedResult::read(&bytes).map(Input::SavedResult).map_err(wrong);
         }
     }
-    let plan = input::load(&args.file(path))?;
+    let (plan, read) = input::load_with_files(&args.file(path))?;
+    files.extend(read);
     sim::require_scenario(&plan)?;
     Ok(Input::Plan(plan))
 }

@@ -61,6 +61,9 @@ pub(crate) struct Laboratory {
     /// In JSON, also give each estimate's values by replication
     #[arg(long)]
     pub(crate) each: bool,
+    /// The scenario that --html compares the others with [default: the first]
+    #[arg(long, value_name = "SCENARIO", requires = "html")]
+    pub(crate) baseline: Option<String>,
     /// Replicate until half-widths are this small
     ///
     /// `1%` applies to mean and p99, `p99=2%` to one of them; can be given several times.

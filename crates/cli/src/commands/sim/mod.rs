@@ -31,6 +31,8 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     let (plan, read) = input::load_with_files(&args.file)?;
     let stop = interrupt::stop_flag(&at_once);
     require_scenario(&plan)?;
+    let baseline = args.laboratory.baseline.as_deref();
+    require_baseline(&plan, &args.scenarios, baseline)?;
     if let Some(shard) = args.laboratory.shard {
         let save = Outputs::new(&read).open("--save", args.save.as_deref())?;
         return save.map_or(Ok(()), |save| part(&plan, args, shard, &save, &stop));
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     for (scenario, explained) in results.scenarios.iter_mut().zip(explained) {
         scenario.explained = explained;
     }
-    written.file(html.as_ref(), |out| weir_report::html(&results, &plan, out));
+    written.file(html.as_ref(), |out| weir_report::html(&results, &plan, baseline, out));
     let traced = explain::check_traced(args, &results, &recordings);
     written.end(verdict(args, &results).and(traced))
 }
@@ -155,7 +157,9 @@ pub(crate) fn simulate(
     stop: &AtomicBool,
     overdue: &(dyn Fn(Option<&Results>) + Sync),
 ) -> Result<Results, Failure> {
+    // The page compares replications.
     let each = args.save.is_some()
+        || args.html.is_some()
         || args.laboratory.watch
         || (args.laboratory.each && args.output == SimFormat::Json);
     let wants = Extras { each, precision: args.laboratory.precision() };
@@ -252,6 +256,25 @@ pub(crate) fn require_scenario(plan: &Plan) -> Result<(), Failure> {
     Err(Failure::Usage(format!(
         "{} has no scenario; add one: scenario(\"main\", node, traffic.poisson(every = 1*ms), requests = 100000)",
         plan.file
+    )))
+}
+
+/// Checks that the baseline is among the scenarios that are simulated.
+fn require_baseline(plan: &Plan, chosen: &[String], baseline: Option<&str>) -> Result<(), Failure> {
+    let Some(name) = baseline else { return Ok(()) };
+    let is_simulated = |of: &str| chosen.is_empty() || chosen.iter().any(|c| c == of);
+    let mut known: Vec<&str> = Vec::new();
+    for s in plan.points.iter().flat_map(|p| &p.scenarios).filter(|s| is_simulated(&s.name)) {
+        if !known.contains(&&s.name[..]) {
+            known.push(&s.name);
+        }
+    }
+    if known.contains(&name) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "--baseline `{name}`: there is no such scenario in this run; there are {}",
+        known.join(", ")
     )))
 }
 

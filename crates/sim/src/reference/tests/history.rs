@@ -187,3 +187,81 @@ scenario("s", lb.random([ejecting, checking]), traffic.poisson(every = 4 * ms), 
     let down = parts(&checking.down);
     assert!((0.3..0.8).contains(&down) && parts(&checking.ejected) == 0.0, "{checking:?}");
 }
+
+/// Without chance every figure of every part is known: an answer each millisecond, half a millisecond after its request.
+#[test]
+fn a_series_of_equal_requests_is_level_until_the_end() {
+    let source = r#"
+scenario("s", queue(delay(500 * us, server())), traffic.constant(every = 1 * ms), requests = 4096, window = "all")
+"#;
+    let plan = plan(source);
+    let series = recorded(&plan, &options(), Selection::Slowest(1)).series.unwrap();
+    let parts = series.arrivals.len();
+    assert_eq!(series.end_ns, 4_096_500_000, "the last answer");
+    assert_eq!((series.ends_ns().last(), series.ends_ns().count()), (Some(series.end_ns), parts));
+    assert_eq!(series.latency_all, series.latency_ok);
+    assert!(series.latency_all.p50.iter().all(|ms| *ms == Some(0.5)), "{series:?}");
+    // Parts of some thirty requests.
+    assert!(series.latency_all.p95.iter().all(|ms| *ms == Some(0.5)), "{series:?}");
+    assert!(series.latency_all.p99.iter().all(Option::is_none));
+    assert_eq!((series.good.iter().sum::<u64>(), series.failures.len(), series.marks.len()), (4096, 0, 0));
+    assert_eq!(series.good, series.responses);
+    let mut from = 0;
+    for (to, (arrived, good)) in series.ends_ns().zip(series.arrivals.iter().zip(&series.good)) {
+        let ns = to - std::mem::replace(&mut from, to);
+        assert!(ns * 2 >= series.part_ns && ns * 2 <= series.part_ns * 3, "{ns} of {}", series.part_ns);
+        let expected = ns as f64 / 1e6;
+        assert!((*arrived as f64 - expected).abs() <= 1.0 && (*good as f64 - expected).abs() <= 1.0);
+    }
+}
+
+/// A zone that is black from 2 to 3 seconds: what goes there then fails after 100 ms, and nothing else does.
+#[test]
+fn a_fixed_outage_is_in_the_series_where_it_was() {
+    let source = r#"
+zone = lambda: pool(5, lambda: delay(1 * ms, server()))
+dark = block(dist.fixed(2 * s), dist.fixed(1 * s), zone(), mode = "blackhole")
+slow = faulty(dist.fixed(1 * s), dist.fixed(9 * s), delay(1 * ms, server()), mode = "slow", slow = 3)
+both = timeout(100 * ms, lb.round_robin(dark + zone()))
+scenario("s", lb.round_robin([both, slow]), traffic.constant(every = 1 * ms), requests = 4500, window = "all", deadline = 2 * ms)
+"#;
+    let plan = plan(source);
+    let series = recorded(&plan, &options(), Selection::Slowest(1)).series.unwrap();
+    let told: Vec<_> =
+        series.marks.iter().map(|m| (m.what, m.from_ns, m.to_ns, m.members, m.count)).collect();
+    let s = 1_000_000_000;
+    assert_eq!(told, [("slow", s, series.end_ns, 1, 1), ("blackhole", 2 * s, 3 * s, 5, 5)]);
+    // A quarter of the requests of that second, 100 ms later.
+    let [(Kind::Timeout, failed)] = &series.failures[..] else { panic!("{:?}", series.failures) };
+    assert_eq!(failed.iter().sum::<u64>(), 250);
+    let ends: Vec<u64> = series.ends_ns().collect();
+    let part = series.part_ns;
+    for ((end, failed), p95) in ends.iter().zip(failed).zip(&series.latency_all.p95) {
+        let is_dark = *end > 2_100_000_000 + part && *end <= 3_100_000_000;
+        let is_light = *end <= 2_100_000_000 || *end > 3_100_000_000 + part;
+        assert!(if is_dark { *failed > 0 } else { !is_light || *failed == 0 }, "{end}: {failed}");
+        let p95 = p95.unwrap();
+        assert!(if is_dark { (p95 - 100.0).abs() < 0.8 } else { !is_light || p95 <= 3.0 }, "{end}: {p95}");
+    }
+    // From one second on, half of the answers take 3 ms, which is too late.
+    let good: u64 = series.good.iter().sum();
+    assert!((500 + 500 + 1750 - 250 - 5..=500 + 500 + 1750 - 250 + 5).contains(&good), "{good}");
+    assert!(series.latency_ok.p95.iter().flatten().all(|ms| *ms <= 3.0), "{:?}", series.latency_ok);
+}
+
+/// A request that is never answered: the run ends with its last answer, whatever fails and is repaired after that.
+#[test]
+fn a_series_ends_where_the_run_ends() {
+    let source = r#"
+dark = faulty(dist.fixed(1 * s), dist.fixed(1 * s), delay(1 * ms, server()), mode = "blackhole")
+scenario("s", dark, traffic.constant(every = 10 * ms), requests = 150, window = "all")
+"#;
+    let plan = plan(source);
+    let series = recorded(&plan, &options(), Selection::Slowest(1)).series.unwrap();
+    let lost: u64 = series.failures.iter().map(|(_, counts)| counts.iter().sum::<u64>()).sum();
+    assert_eq!((series.failures[0].0, lost), (Kind::Lost, 51));
+    assert_eq!((series.arrivals.iter().sum::<u64>(), series.responses.iter().sum::<u64>()), (150, 150));
+    assert_eq!(series.end_ns, 1_500_000_000, "the last arrival");
+    assert_eq!(series.ends_ns().last(), Some(series.end_ns));
+    assert_eq!(series.marks.last().map(|m| (m.from_ns, m.to_ns)), Some((1_000_000_000, 1_500_000_000)));
+}
