@@ -21,7 +21,7 @@ use weir_net::io::runtime::Runtime;
 use weir_net::io::tcp::TcpSettings;
 use weir_net::transport::tls;
 use weir_plan::{KeySource, Point, Scenario, Window, fixed};
-use weir_stats::Key;
+use weir_stats::{Key, Ratio};
 use weir_workload::{Requests, load_unless};
 
 /// The options of all TCP connections, as the balancer has them.
@@ -178,7 +178,8 @@ pub fn run(
         due_ns: Cell::new(u64::MAX),
         target,
     });
-    let sender = Sender { g: g.clone(), load, requests: Requests::new(&scenario, key), speed: options.speed };
+    let speed = Ratio::near(options.speed);
+    let sender = Sender { g: g.clone(), load, requests: Requests::new(&scenario, key), speed };
     let done = runtime.block_on(send_all(sender, stop.clone(), tell)).map_err(Error::System)??;
     let unsent = sources.contains(&KeySource::Client) && scenario.mix.iter().any(|kind| kind.key.is_some());
     Ok(outcome(&g, &scenario, options, !done, unsent))

@@ -102,6 +102,7 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
         let mut found = std::mem::take(&mut state.findings).into_sorted();
         found.extend(warn::overloaded(&point));
         found.extend(warn::heavy_tails(&point));
+        found.extend(warn::late_traces(&point));
         found.extend(warn::asked(&point, &standing));
         found.extend(warn::certificates(&point, &standing));
         point.warnings = found.iter().filter(|f| f.severity == Severity::Warning).map(in_one_line).collect();

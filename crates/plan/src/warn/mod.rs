@@ -1,6 +1,7 @@
 //! Warnings about probable mistakes that can still be run, one function for each: nodes that no request reaches, weights
 //! that no balancer reads; what concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests
-//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`, times without a mean `warn/moments.rs`.
+//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`, times without a mean `warn/moments.rs`, traces that begin late
+//! `warn/traces.rs`.
 
 use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::ways::down;
@@ -11,6 +12,7 @@ pub use asked::asked;
 pub use certificates::certificates;
 pub use load::overloaded;
 pub use moments::heavy_tails;
+pub use traces::late_traces;
 
 mod asked;
 mod certificates;
@@ -19,6 +21,7 @@ mod idle;
 mod load;
 mod moments;
 mod statuses;
+mod traces;
 
 fn warning(message: String) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }

@@ -6,6 +6,7 @@ pub(super) const STATS: Layout = Layout {
     folder: "crates/stats",
     rooms: &[
         room("math", "logarithms and powers with the same bits on every machine", &[]),
+        room("decimal", "decimal numbers and fractions, exactly", &[]),
         room("draw", "keys, and the draws derived from them", &["math"]),
         room("student", "quantiles of Student's distribution", &["math"]),
         room("binomial", "bounds of a share that was counted", &["math", "student"]),
@@ -16,7 +17,17 @@ pub(super) const STATS: Layout = Layout {
         room(
             "lib",
             "the public face: all of them",
-            &["math", "draw", "student", "binomial", "histogram", "estimate", "difference", "mser"],
+            &[
+                "math",
+                "decimal",
+                "draw",
+                "student",
+                "binomial",
+                "histogram",
+                "estimate",
+                "difference",
+                "mser",
+            ],
         ),
     ],
 };
