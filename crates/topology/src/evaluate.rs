@@ -22,6 +22,7 @@ pub struct Request {
     /// The file's name for messages and for the plan: as the user wrote it, or `<stdin>`.
     pub name: String,
     /// Where it lies, so that `load` and data files are found beside it; `None`: the working directory.
+    #[serde(with = "crate::path_bytes::optional")]
     pub path: Option<PathBuf>,
     /// Its bytes.
     pub source: Vec<u8>,

@@ -1,6 +1,6 @@
 //! `weir load FILE --to URL`: sends a scenario's requests and says how they were answered.
 
-use crate::args::{File, ReportFormat, Settings, Verbosity, positive, written};
+use crate::args::{File, ReportFormat, Settings, Verbosity, positive, seed, written};
 use crate::failure::Failure;
 use crate::output::{self, Outputs, Written};
 use crate::{input, interrupt};
@@ -32,7 +32,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "URL")]
     pub(crate) to: String,
     /// Seed of all random draws
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
     pub(crate) seed: u64,
     /// Number of requests, overriding the file
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]

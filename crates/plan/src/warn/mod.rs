@@ -1,6 +1,7 @@
 //! Warnings about probable mistakes that can still be run, one function for each: nodes that no request reaches, weights
 //! that no balancer reads; what concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests
-//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`, times without a mean `warn/moments.rs`, traces that begin late
+//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`, what cannot
+//! happen `warn/never.rs`, times without a mean `warn/moments.rs`, traces that begin late
 //! `warn/traces.rs`.
 
 use crate::diagnostic::{Diagnostic, Location, Severity};
@@ -20,6 +21,7 @@ mod failing;
 mod idle;
 mod load;
 mod moments;
+mod never;
 mod statuses;
 mod traces;
 
@@ -78,6 +80,7 @@ pub fn graph(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
         statuses::unheard,
         idle::outliers,
         idle::slow_starts,
+        never::short_timeouts,
         unmodelled,
         one_target,
     ] {
