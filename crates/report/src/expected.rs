@@ -37,13 +37,18 @@ fn word(e: &ExpectationResult) -> &'static str {
 
 /// The table, where the file expects anything.
 pub(crate) fn table(results: &Results) -> Option<Table> {
+    table_of(all(results))
+}
+
+/// The table of these expectations, if there are any.
+pub(crate) fn table_of<'e>(all: impl Iterator<Item = (String, &'e ExpectationResult)>) -> Option<Table> {
     let mut t = Table::new();
     for heading in ["scenario", "expected", ""] {
         t.column(heading, Side::Left);
     }
     t.column("is", Side::Right);
     let mut some = false;
-    for (label, e) in all(results) {
+    for (label, e) in all {
         t.row(vec![label, e.expect.clone(), word(e).to_owned(), figure(e)]);
         some = true;
     }
@@ -57,8 +62,12 @@ pub(crate) fn write(results: &Results, width: usize, out: &mut dyn Write) -> io:
 
 /// What does not hold, or cannot be decided: one sentence each.
 pub(crate) fn unmet(results: &Results) -> Vec<String> {
-    all(results)
-        .filter(|(_, e)| e.holds != Some(true))
+    unmet_of(all(results))
+}
+
+/// The same of these.
+pub(crate) fn unmet_of<'e>(all: impl Iterator<Item = (String, &'e ExpectationResult)>) -> Vec<String> {
+    all.filter(|(_, e)| e.holds != Some(true))
         .map(|(label, e)| match e.holds {
             Some(_) => format!("{label}: {} fails: {}", e.expect, figure(e)),
             None => format!("{label}: {} cannot be decided: {}", e.expect, figure(e)),

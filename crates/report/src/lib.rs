@@ -117,6 +117,11 @@ pub fn load_json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     load::json(outcome, out)
 }
 
+/// What a load run's scenario is expected to do and does not, or cannot be decided: one sentence each.
+pub fn load_unmet(outcome: &Outcome) -> Vec<String> {
+    load::unmet(outcome)
+}
+
 /// Writes a load run's figures as a table.
 ///
 /// # Errors

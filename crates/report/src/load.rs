@@ -1,11 +1,14 @@
 //! The results of a load run: the JSON of `docs/spec/language.md#load` (`weir.load/1`), a table, and each request as CSV.
 
+use crate::expected;
+use crate::json::Params;
 use crate::number::{self, count};
 use crate::table::{Side, Table};
 use crate::wrap;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
-use weir_load::{Latency, Outcome};
+use weir_load::{Latency, Outcome, Verdict};
+use weir_sim::ExpectationResult;
 use weir_stats::Histogram;
 
 pub(crate) fn json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
@@ -13,7 +16,7 @@ pub(crate) fn json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     let errors: Map<String, Value> =
         requests.errors.iter().map(|(kind, n)| (kind.name().to_owned(), json!(n))).collect();
     let ms = |ns: Option<f64>| ns.map(|ns| ns / 1e6);
-    let document = json!({
+    let mut document = json!({
         "schema": "weir.load/1",
         "version": env!("CARGO_PKG_VERSION"),
         "to": to,
@@ -38,8 +41,24 @@ pub(crate) fn json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         "void": outcome.void,
         "warnings": outcome.warnings,
     });
+    if let (Value::Object(map), false) = (&mut document, outcome.expectations.is_empty()) {
+        let judged =
+            outcome.expectations.iter().map(|v| expectation(outcome, v)).collect::<Result<_, _>>()?;
+        map.insert("expectations".to_owned(), Value::Array(judged));
+    }
     serde_json::to_writer_pretty(&mut *out, &document)?;
     out.write_all(b"\n")
+}
+
+/// An expectation as in the JSON of a simulation.
+fn expectation(outcome: &Outcome, v: &Verdict) -> serde_json::Result<Value> {
+    Ok(json!({
+        "scenario": outcome.scenario,
+        "params": serde_json::to_value(Params(&outcome.params))?,
+        "expect": v.expect,
+        "value": { "value": v.value.value, "low": v.value.low, "high": v.value.high },
+        "holds": v.holds,
+    }))
 }
 
 fn latency(samples: &Histogram) -> Value {
@@ -97,7 +116,23 @@ pub(crate) fn table(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io:
         lag(outcome.lag.p99_ns)
     )?;
     writeln!(out, "{}", latencies(outcome).text(width))?;
+    let judged: Vec<ExpectationResult> = outcome.expectations.iter().map(result).collect();
+    if let Some(table) = expected::table_of(judged.iter().map(|e| (outcome.scenario.clone(), e))) {
+        writeln!(out, "{}", table.text(width))?;
+    }
     writeln!(out, "weir {} · seed {}", env!("CARGO_PKG_VERSION"), outcome.seed)
+}
+
+/// What does not hold, or cannot be decided: one sentence each.
+pub(crate) fn unmet(outcome: &Outcome) -> Vec<String> {
+    let judged: Vec<ExpectationResult> = outcome.expectations.iter().map(result).collect();
+    expected::unmet_of(judged.iter().map(|e| (outcome.scenario.clone(), e)))
+}
+
+/// An expectation as tables have it.
+fn result(v: &Verdict) -> ExpectationResult {
+    let Verdict { expect, value, metric, holds, span } = v.clone();
+    ExpectationResult { expect, value, metric, holds, span }
 }
 
 fn latencies(outcome: &Outcome) -> Table {

@@ -20,7 +20,8 @@ Examples:
 
 The requests are those of the simulation with the same seed: the same times, kinds, keys and bodies.
 Each is sent at its time, whether or not earlier ones were answered; latency counts from that time.
-A run whose requests were sent too late is void (exit code 1).")]
+A run whose requests were sent too late is void (exit code 1). What the file expects of the scenario
+is judged by what was measured (exit code 1 unless all holds).")]
 pub(crate) struct Load {
     /// Topology file, or its plan (JSON); `-` is standard input
     #[arg(value_name = "FILE")]
@@ -121,7 +122,10 @@ fn answer(outcome: &Outcome) -> Result<(), Failure> {
         Some(why) => Err(Failure::No(format!(
             "the run is void: {why}; lower the rate, or stop other work on this machine"
         ))),
-        None => Ok(()),
+        None => match weir_report::load_unmet(outcome).as_slice() {
+            [] => Ok(()),
+            unmet => Err(Failure::No(unmet.join("\n  "))),
+        },
     }
 }
 

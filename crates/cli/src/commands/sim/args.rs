@@ -89,7 +89,7 @@ pub(crate) struct Laboratory {
     pub(crate) github: bool,
     /// Show where typical requests spend their time; in JSON, also the run over time
     ///
-    /// This describes the first replication, which is run again for it. The --html page always has it.
+    /// The first replication runs again for it; standard error says how long. The --html page has it.
     #[arg(long)]
     pub(crate) explain: bool,
     /// Write histories of requests: .jsonl, or .json for Perfetto
