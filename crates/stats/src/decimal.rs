@@ -141,7 +141,7 @@ pub struct Ratio {
 
 impl Ratio {
     /// The fraction that the shortest decimal of a float is; `None` unless it is above 0 and both parts fit.
-    pub fn of(float: f64) -> Option<Ratio> {
+    pub fn from_shortest(float: f64) -> Option<Ratio> {
         let Decimal { negative: false, digits, exponent } = Decimal::shortest(float)? else { return None };
         let tens = 10u128.checked_pow(exponent.unsigned_abs())?;
         if exponent < 0 { Ratio::lowest(digits, tens) } else { Ratio::lowest(digits.checked_mul(tens)?, 1) }
@@ -165,12 +165,12 @@ impl Ratio {
         let found = rates.filter_map(|text| text.parse::<f64>().ok()).find(|rate| unit_f / rate == gap);
         let of_rate =
             |rate: Ratio| Ratio::lowest(u128::from(unit) * u128::from(rate.under), rate.over.into());
-        Some(found.and_then(Ratio::of).and_then(of_rate).unwrap_or_else(|| Ratio::near(gap)))
+        Some(found.and_then(Ratio::from_shortest).and_then(of_rate).unwrap_or_else(|| Ratio::near(gap)))
     }
 
     /// The fraction that a float above 0 is, or the nearest whose parts fit.
     pub fn near(float: f64) -> Ratio {
-        Ratio::of(float).unwrap_or_else(|| match float < 1.0 {
+        Ratio::from_shortest(float).unwrap_or_else(|| match float < 1.0 {
             true => Ratio { over: ((float * FINE as f64) as u64).max(1), under: FINE },
             false => Ratio { over: float as u64, under: 1 },
         })

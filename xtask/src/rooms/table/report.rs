@@ -45,8 +45,8 @@ pub(super) const REPORT: Layout = Layout {
             &["number", "table", "chart", "page", "verify"],
         ),
         room("compare", "two designs side by side", &["number", "entry", "table", "saved", "wrap"]),
-        room("load", "what a load run found out", &["number", "table", "wrap"]),
         room("expected", "what a file expects and whether it holds", &["number", "entry", "table", "wrap"]),
+        room("load", "what a load run found out", &["number", "table", "json", "wrap", "expected"]),
         room(
             "text",
             "tables for a terminal",
