@@ -2,6 +2,7 @@
 
 use crate::args::File;
 use crate::failure::{Failure, reason};
+use crate::mistaken;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -84,7 +85,13 @@ fn evaluated(
     note: &mut dyn FnMut(String),
 ) -> Result<Evaluated, Failure> {
     if !Plan::is_json(&source) {
-        return evaluate(args, source, printed, note);
+        return match mistaken::sentence(&args.file, &source) {
+            Some(what) => Err(Failure::Usage(what)),
+            None => evaluate(args, source, printed, note),
+        };
+    }
+    if let Some(what) = mistaken::sentence(&args.file, &source) {
+        return Err(Failure::Usage(what));
     }
     if !args.settings.params.is_empty() || !args.sweeps.is_empty() {
         return Err(Failure::Usage(format!(

@@ -8,6 +8,7 @@ mod failure;
 mod fault;
 mod input;
 mod interrupt;
+mod mistaken;
 mod output;
 mod progress;
 

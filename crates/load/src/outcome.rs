@@ -1,16 +1,19 @@
 //! The result of a run, as plain data.
 
 use std::collections::BTreeMap;
+use weir_plan::{Metric, Value};
 use weir_policy::Kind;
-use weir_stats::Histogram;
+use weir_stats::{Estimate, Histogram};
 
 /// The result of a run (`weir.load/1`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Where requests went.
     pub to: String,
     /// The scenario's name.
     pub scenario: String,
+    /// Its parameters.
+    pub params: Vec<(String, Value)>,
     /// Seed of all random draws.
     pub seed: u64,
     /// The number of requests.
@@ -29,10 +32,27 @@ pub struct Outcome {
     pub void: Option<String>,
     /// Notes for reading them.
     pub warnings: Vec<String>,
+    /// What the file expects of the scenario, and whether it holds.
+    pub expectations: Vec<Verdict>,
     /// Each request, if they were kept.
     pub rows: Vec<Row>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
+}
+
+/// An expectation and whether it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The condition: `p99<300ms`.
+    pub expect: String,
+    /// The figure and its bounds, in the unit of the JSON.
+    pub value: Estimate,
+    /// The metric, which implies the unit.
+    pub metric: Metric,
+    /// Whether all within the bounds meets the condition, or nothing does; `None`: that cannot be decided.
+    pub holds: Option<bool>,
+    /// Where the file states it, `file:line:column`.
+    pub span: String,
 }
 
 /// Counts of requests.

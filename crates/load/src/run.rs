@@ -1,6 +1,7 @@
 //! A run: the scenario's requests in order, each at its time.
 
 use crate::cookies::Cookies;
+use crate::expected::judge;
 use crate::generator::tally::{Second, Tally};
 use crate::generator::{CannotConnect, Generator, Lane, Sender};
 use crate::outcome::Outcome;
@@ -21,7 +22,7 @@ use weir_net::io::runtime::Runtime;
 use weir_net::io::tcp::TcpSettings;
 use weir_net::transport::tls;
 use weir_plan::{KeySource, Point, Scenario, Window, fixed};
-use weir_stats::Key;
+use weir_stats::{Key, Ratio};
 use weir_workload::{Requests, load_unless};
 
 /// The options of all TCP connections, as the balancer has them.
@@ -178,10 +179,16 @@ pub fn run(
         due_ns: Cell::new(u64::MAX),
         target,
     });
-    let sender = Sender { g: g.clone(), load, requests: Requests::new(&scenario, key), speed: options.speed };
+    let speed = Ratio::near(options.speed);
+    let sender = Sender { g: g.clone(), load, requests: Requests::new(&scenario, key), speed };
     let done = runtime.block_on(send_all(sender, stop.clone(), tell)).map_err(Error::System)??;
     let unsent = sources.contains(&KeySource::Client) && scenario.mix.iter().any(|kind| kind.key.is_some());
-    Ok(outcome(&g, &scenario, options, !done, unsent))
+    let mut outcome = outcome(&g, &scenario, options, !done, unsent);
+    if paired.is_none() {
+        outcome.params.clone_from(&point.params);
+        judge(point, &scenario, &mut outcome);
+    }
+    Ok(outcome)
 }
 
 fn client(insecure: bool) -> Result<Arc<tls::Client>, tls::CannotUse> {
@@ -226,6 +233,8 @@ fn outcome(
         all: tally.all,
         ok: tally.ok,
         rows: tally.rows.unwrap_or_default(),
+        params: Vec::new(),
+        expectations: Vec::new(),
     }
 }
 

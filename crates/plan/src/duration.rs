@@ -2,6 +2,7 @@
 
 use crate::suggest;
 use std::fmt;
+use weir_stats::{Decimal, Inexact};
 
 /// Units, the greatest first, with their ns.
 pub const UNITS: [(&str, i64); 6] = [
@@ -72,24 +73,31 @@ pub fn parse_duration(text: &str) -> Result<i64, InvalidDuration> {
         let names: Vec<&str> = UNITS.iter().rev().map(|u| u.0).collect();
         return Err(wrong(format!("`{unit}` is not a unit; use {}", suggest::either(&names))));
     };
-    let ns = if let Ok(whole) = number.parse::<i64>() {
-        whole.checked_mul(*each)
-    } else if let Ok(real) = number.parse::<f64>() {
-        rounded(real * *each as f64)
-    } else {
+    let Some(decimal) = Decimal::parse(&number) else {
         return Err(wrong(format!("`{number}` is not a number")));
     };
-    ns.ok_or_else(|| wrong(TOO_LONG.to_owned()))
+    whole_ns(&decimal, *each).map_err(wrong)
+}
+
+/// The ns of a number of units of `each` ns, exactly. A number as a program prints a float may have more digits than there
+/// are ns, and is rounded (half away from zero): its last digits are of no meaning.
+///
+/// # Errors
+/// Why it cannot be had, in words: it is too long, or no whole number of ns.
+pub fn whole_ns(number: &Decimal, each: i64) -> Result<i64, String> {
+    match number.times(each) {
+        Ok(ns) => Ok(ns),
+        Err(Inexact::TooLarge) => Err(TOO_LONG.to_owned()),
+        Err(Inexact::Fraction(nearest)) if number.is_like_a_float() => Ok(nearest),
+        Err(Inexact::Fraction(nearest)) => Err(format!(
+            "it is not a whole number of nanoseconds; the nearest is {}",
+            show_ns(i128::from(nearest))
+        )),
+    }
 }
 
 /// The message for a duration that is out of range.
 pub const TOO_LONG: &str = "a duration this long is out of range (292 years at most)";
-
-/// Rounds to the nearest ns, halves away from zero; `None` out of range and for NaN.
-pub fn rounded(ns: f64) -> Option<i64> {
-    let ns = ns.round();
-    (ns.abs() < 9.2e18).then_some(ns as i64)
-}
 
 /// A duration of an option or of the admin interface, ns: as the language writes it (`30s`, `1.5 ms`), or `10m`, `1h`
 /// (`docs/spec/operating.md#changes-of-state`).
@@ -124,6 +132,19 @@ mod tests {
         for bad in ["", "5", "ms", "5 parsecs", "1e400s", "999999999999 hours", "1.2.3s", "nan s"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn texts_are_exact_to_the_ns_or_refused() {
+        assert_eq!(parse_duration("1732600000.123456789s"), Ok(1_732_600_000_123_456_789));
+        assert_eq!(parse_duration("0.1234567890000ms").map_err(|e| e.0), Err(
+            "\"0.1234567890000ms\" is not a duration: it is not a whole number of nanoseconds; the nearest is 123.457us".to_owned()
+        ));
+        assert_eq!(parse_duration("0.100000000000ms"), Ok(100_000));
+        assert_eq!(parse_duration("2.562047788015215hours"), Ok(9_223_372_036_855));
+        // As a program prints 0.1 + 0.2.
+        assert_eq!(parse_duration("0.30000000000000004ms"), Ok(300_000));
+        assert!(parse_duration("0.5ns").is_err() && parse_duration("1.0ns").is_ok());
     }
 
     #[test]

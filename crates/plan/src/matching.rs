@@ -72,6 +72,35 @@ impl Scenario {
     }
 }
 
+impl RouteCondition {
+    /// Whether each request that matches `other` matches this as well. `false` where that is not known.
+    pub fn covers(&self, other: &RouteCondition) -> bool {
+        let has_target = |method: &String| method == "OPTIONS" || method == "CONNECT";
+        // Only these two have targets that are no path.
+        let all_paths = self.takes_all_paths() && !other.method.iter().any(has_target);
+        (all_paths || cover(&self.path, &other.path, |a, b| is_within(a, b)))
+            && cover(&self.method, &other.method, |a, b| a == b)
+            && cover(&self.host, &other.host, |a, b| a == b)
+            && cover(&self.header, &other.header, |a, b| a.0 == b.0 && is_within(&a.1, &b.1))
+            && cover(&self.client, &other.client, |a, b| a == b)
+            && cover(&self.client_name, &other.client_name, |a, b| is_within(a, b))
+    }
+}
+
+/// Whether some of these patterns covers each of the others; no pattern is a condition that all meet.
+fn cover<T>(patterns: &[T], others: &[T], covers: impl Fn(&T, &T) -> bool) -> bool {
+    let is_covered = |other: &T| patterns.iter().any(|pattern| covers(pattern, other));
+    patterns.is_empty() || (!others.is_empty() && others.iter().all(is_covered))
+}
+
+/// Whether a pattern, exact or ending in `*`, covers another.
+fn is_within(pattern: &str, other: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => other.strip_suffix('*').unwrap_or(other).starts_with(prefix),
+        None => pattern == other,
+    }
+}
+
 /// A request as conditions look at it, wherever its bytes are: in simulation an [`Asked`], served the message itself.
 pub trait MatchInput {
     /// The method.
@@ -126,6 +155,17 @@ impl RouteCondition {
             && any(&self.header, |(name, value)| asked.has(name, &|v| ends_open(value, v)))
             && any(&self.client, |c| asked.client().is_some_and(|address| lies_in(c, address)))
             && any(&self.client_name, |name| asked.has_client_name(&|v| ends_open(name, v)))
+    }
+
+    /// Whether one of its patterns matches every path.
+    fn takes_all_paths(&self) -> bool {
+        self.path.iter().any(|path| path == "/*" || path == "*")
+    }
+
+    /// Whether it matches every request, but for `OPTIONS *` and the like.
+    pub fn takes_all(&self) -> bool {
+        self.is_empty()
+            || self.takes_all_paths() && RouteCondition { path: Vec::new(), ..self.clone() }.is_empty()
     }
 
     /// Whether it says nothing, and so matches all.

@@ -59,36 +59,54 @@ pub(crate) struct Row {
 
 /// All of them.
 pub(crate) fn rows(results: &Results) -> Vec<Row> {
-    let row = |Expectation { label, e, reason, .. }: Expectation<'_>| Row {
-        cells: [label, e.expect.clone(), word(e).to_owned(), figure(e)],
-        reason,
-        holds: e.holds,
-    };
-    all(results).map(row).collect()
+    all(results).map(|Expectation { label, e, reason, .. }| row(label, e, reason)).collect()
+}
+
+/// The same of a run that was measured, by scenario.
+pub(crate) fn rows_of(judged: &[(String, ExpectationResult)]) -> Vec<Row> {
+    judged.iter().map(|(label, e)| row(label.clone(), e, None)).collect()
+}
+
+fn row(label: String, e: &ExpectationResult, reason: Option<String>) -> Row {
+    Row { cells: [label, e.expect.clone(), word(e).to_owned(), figure(e)], reason, holds: e.holds }
 }
 
 /// As a table, where the file expects anything.
 pub(crate) fn write(results: &Results, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    write_rows(rows(results), width, out)
+}
+
+/// These as a table, if there are any.
+pub(crate) fn write_rows(rows: Vec<Row>, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
     let mut t = Table::new();
     for heading in ["scenario", "expected", ""] {
         t.column(heading, Side::Left);
     }
     t.column("is", Side::Right);
-    let rows = rows(results);
-    let some = !rows.is_empty();
     rows.into_iter().for_each(|row| t.row(row.cells.into()));
-    if some { writeln!(out, "{}", t.text(width)) } else { Ok(()) }
+    writeln!(out, "{}", t.text(width))
 }
 
 /// What does not hold, or cannot be decided: one sentence each.
 pub(crate) fn unmet(results: &Results) -> Vec<String> {
-    all(results)
-        .filter(|told| told.e.holds != Some(true))
-        .map(|Expectation { label, e, figure, .. }| match e.holds {
-            Some(_) => format!("{label}: {} fails: {figure}", e.expect),
-            None => format!("{label}: {} cannot be decided: {figure}", e.expect),
-        })
-        .collect()
+    let unmet = all(results).filter(|told| told.e.holds != Some(true));
+    unmet.map(|Expectation { label, e, figure, .. }| sentence(&label, e, &figure)).collect()
+}
+
+/// The same of a run that was measured.
+pub(crate) fn unmet_of(judged: &[(String, ExpectationResult)]) -> Vec<String> {
+    let unmet = judged.iter().filter(|(_, e)| e.holds != Some(true));
+    unmet.map(|(label, e)| sentence(label, e, &figure(e))).collect()
+}
+
+fn sentence(label: &str, e: &ExpectationResult, figure: &str) -> String {
+    match e.holds {
+        Some(_) => format!("{label}: {} fails: {figure}", e.expect),
+        None => format!("{label}: {} cannot be decided: {figure}", e.expect),
+    }
 }
 
 /// JUnit's XML: a test case for each expectation.

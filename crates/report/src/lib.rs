@@ -11,6 +11,7 @@ mod comparison;
 mod csv;
 mod entry;
 mod expected;
+mod expected_page;
 mod explained;
 pub mod graph;
 mod html;
@@ -119,6 +120,11 @@ pub fn html(results: &Results, plan: &Plan, baseline: Option<&str>, out: &mut dy
 /// An error of `out`.
 pub fn load_json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     load::json(outcome, out)
+}
+
+/// What a load run's scenario is expected to do and does not, or cannot be decided: one sentence each.
+pub fn load_unmet(outcome: &Outcome) -> Vec<String> {
+    load::unmet(outcome)
 }
 
 /// Writes a load run's figures as a table.

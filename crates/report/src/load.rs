@@ -1,11 +1,14 @@
 //! The results of a load run: the JSON of `docs/spec/language.md#load` (`weir.load/1`), a table, and each request as CSV.
 
+use crate::expected;
+use crate::json::Params;
 use crate::number::{self, count};
 use crate::table::{Side, Table};
 use crate::wrap;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
-use weir_load::{Latency, Outcome};
+use weir_load::{Latency, Outcome, Verdict};
+use weir_sim::ExpectationResult;
 use weir_stats::Histogram;
 
 pub(crate) fn json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
@@ -13,7 +16,7 @@ pub(crate) fn json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     let errors: Map<String, Value> =
         requests.errors.iter().map(|(kind, n)| (kind.name().to_owned(), json!(n))).collect();
     let ms = |ns: Option<f64>| ns.map(|ns| ns / 1e6);
-    let document = json!({
+    let mut document = json!({
         "schema": "weir.load/1",
         "version": env!("CARGO_PKG_VERSION"),
         "to": to,
@@ -38,8 +41,24 @@ pub(crate) fn json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         "void": outcome.void,
         "warnings": outcome.warnings,
     });
+    if let (Value::Object(map), false) = (&mut document, outcome.expectations.is_empty()) {
+        let judged =
+            outcome.expectations.iter().map(|v| expectation(outcome, v)).collect::<Result<_, _>>()?;
+        map.insert("expectations".to_owned(), Value::Array(judged));
+    }
     serde_json::to_writer_pretty(&mut *out, &document)?;
     out.write_all(b"\n")
+}
+
+/// An expectation as in the JSON of a simulation.
+fn expectation(outcome: &Outcome, v: &Verdict) -> serde_json::Result<Value> {
+    Ok(json!({
+        "scenario": outcome.scenario,
+        "params": serde_json::to_value(Params(&outcome.params))?,
+        "expect": v.expect,
+        "value": { "value": v.value.value, "low": v.value.low, "high": v.value.high },
+        "holds": v.holds,
+    }))
 }
 
 fn latency(samples: &Histogram) -> Value {
@@ -77,6 +96,7 @@ pub(crate) fn table(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io:
         writeln!(out, "  {line}")?;
     }
     writeln!(out, "\n{}", latencies(outcome).text(width))?;
+    expected::write_rows(expected::rows_of(&judged(outcome)), width, out)?;
     writeln!(out, "weir {} · seed {}", env!("CARGO_PKG_VERSION"), outcome.seed)
 }
 
@@ -104,6 +124,20 @@ pub(crate) fn lines(outcome: &Outcome) -> Vec<String> {
         lag(outcome.lag.p99_ns)
     ));
     lines
+}
+
+/// What does not hold, or cannot be decided: one sentence each.
+pub(crate) fn unmet(outcome: &Outcome) -> Vec<String> {
+    expected::unmet_of(&judged(outcome))
+}
+
+/// The verdicts on the scenario's expectations, as tables have them.
+pub(crate) fn judged(outcome: &Outcome) -> Vec<(String, ExpectationResult)> {
+    let result = |v: &Verdict| {
+        let Verdict { expect, value, metric, holds, span } = v.clone();
+        (outcome.scenario.clone(), ExpectationResult { expect, value, metric, holds, span })
+    };
+    outcome.expectations.iter().map(result).collect()
 }
 
 pub(crate) fn latencies(outcome: &Outcome) -> Table {

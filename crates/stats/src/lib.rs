@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod binomial;
+mod decimal;
 mod difference;
 mod draw;
 mod estimate;
@@ -14,6 +15,7 @@ mod mser;
 mod student;
 
 pub use binomial::clopper_pearson;
+pub use decimal::{Decimal, Inexact, Ratio};
 pub use difference::{Difference, Side, holm, no_other_end, paired, welch};
 pub use draw::Key;
 pub use estimate::{Estimate, Latency};

@@ -22,6 +22,7 @@ pub struct Request {
     /// The file's name for messages and for the plan: as the user wrote it, or `<stdin>`.
     pub name: String,
     /// Where it lies, so that `load` and data files are found beside it; `None`: the working directory.
+    #[serde(with = "crate::path_bytes::optional")]
     pub path: Option<PathBuf>,
     /// Its bytes.
     pub source: Vec<u8>,
@@ -107,6 +108,7 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
         found.extend(warn::overloaded(&point));
         found.extend(warn::heavy_tails(&point));
         found.extend(warn::cut_off(&point));
+        found.extend(warn::late_traces(&point));
         found.extend(warn::asked(&point, &standing));
         found.extend(warn::certificates(&point, &standing));
         point.warnings = found.iter().filter(|f| f.severity == Severity::Warning).map(in_one_line).collect();

@@ -16,6 +16,7 @@ pub mod manual;
 mod names;
 mod nodes;
 mod params;
+mod path_bytes;
 mod places;
 mod reading;
 pub mod sandbox;

@@ -282,7 +282,7 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
         ),
         ErrorKind::Parser(_) => {
             let line = error.span().map(|s| at_of(s).snippet).unwrap_or_default();
-            not_starlark(&line).or_else(|| unit_alone(text)).unwrap_or_else(|| {
+            not_starlark(&line).or_else(|| unit_alone(text)).or_else(|| power(text)).unwrap_or_else(|| {
                 (format!("syntax error: {}", text.strip_prefix("Parse error: ").unwrap_or(text)), None)
             })
         }
@@ -341,6 +341,14 @@ fn not_starlark(line: &str) -> Option<(String, Option<String>)> {
         _ => return None,
     };
     Some((message.to_owned(), Some(help.to_owned())))
+}
+
+/// `10**3`, which other languages have.
+fn power(text: &str) -> Option<(String, Option<String>)> {
+    text.contains("'**'").then(|| {
+        let help = "write the number (`1000`, or `1e3` for a float), or multiply: `10*10*10`";
+        ("there is no `**` (power) in a topology file".to_owned(), Some(help.to_owned()))
+    })
 }
 
 /// Messages start in lower case, unless with a name.

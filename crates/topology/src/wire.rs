@@ -31,8 +31,16 @@ fn failed(why: impl fmt::Display) -> WireError {
 /// The answer but for the nodes.
 #[derive(Serialize, Deserialize)]
 enum Head {
-    Done { plan: Plan, warnings: Vec<Diagnostic>, files: Vec<PathBuf>, names: Vec<String> },
-    Wrong { findings: Vec<Diagnostic> },
+    Done {
+        plan: Plan,
+        warnings: Vec<Diagnostic>,
+        #[serde(with = "crate::path_bytes::list")]
+        files: Vec<PathBuf>,
+        names: Vec<String>,
+    },
+    Wrong {
+        findings: Vec<Diagnostic>,
+    },
 }
 
 /// Bytes of one node.

@@ -240,8 +240,14 @@ fn traces_are_read_beside_the_file_and_hashed_by_their_instants() {
     let Traffic::Trace { file, arrivals_ns } = &a.points[0].scenarios[0].traffic else { panic!("a trace") };
     assert_eq!(
         (file.as_str(), arrivals_ns.as_slice()),
-        ("sub/a.csv", [5 * MS, 5 * MS, 7_500_000].as_slice())
+        ("sub/a.csv", [0, 0, 2_500_000].as_slice()),
+        "the first instant is the start of the run"
     );
+    let epoch = of("arrivals = traffic.trace(\"b.csv\", start=\"epoch\")");
+    let Traffic::Trace { arrivals_ns: from_0, .. } = &epoch.points[0].scenarios[0].traffic else {
+        panic!("a trace")
+    };
+    assert_eq!(from_0.as_slice(), [5 * MS, 5 * MS, 7_500_000]);
     assert_eq!(a.data_files.len(), 1);
     assert_eq!(a.hash, b.hash, "names of files mean nothing");
     let loaded = of("load(\"sub/lib.star\", \"load_a\")\narrivals = load_a");
@@ -253,6 +259,38 @@ fn traces_are_read_beside_the_file_and_hashed_by_their_instants() {
     // One file may be both: arrivals and durations.
     let both = of("arrivals = traffic.trace(\"b.csv\")\nwork = dist.empirical(\"b.csv\")");
     assert_eq!(both.data_files.len(), 1);
+}
+
+/// As access logs have it: the first instant is the start, to the nanosecond, and a run that would wait for 54 years says so.
+#[test]
+fn traces_in_unix_time_start_with_the_run() {
+    let folder = folder("traces-unix");
+    let csv = "arrival_s\n1732600000.123456789\n1732600001.5\n";
+    std::fs::write(folder.join("t.csv"), csv).expect("written");
+    let of = |start: &str, more: &str| {
+        let source =
+            format!("scenario(\"x\", server(), traffic.trace(\"t.csv\"{start}), requests=2{more})\n");
+        evaluate(&in_folder(&folder, &source)).expect("evaluates")
+    };
+    let first = of("", "");
+    let Traffic::Trace { arrivals_ns, .. } = &first.plan.points[0].scenarios[0].traffic else {
+        panic!("a trace")
+    };
+    assert_eq!(arrivals_ns.as_slice(), [0, 1_376_543_211]);
+    assert!(first.warnings.is_empty(), "{:?}", first.warnings);
+    for (more, said) in [
+        (
+            "",
+            "the trace of scenario \"x\" begins 20053 days after the start of the run: checks and faults run",
+        ),
+        (
+            ", duration=10*s",
+            "after the start of the run, when its `duration` of 10s is over: no request arrives",
+        ),
+    ] {
+        let warnings = of(", start=\"epoch\"", more).warnings;
+        assert!(warnings.len() == 1 && warnings[0].message.contains(said), "{warnings:?}");
+    }
 }
 
 /// The plan depends on the rows' content, not on the names of the file and of its other columns.
@@ -471,7 +509,8 @@ fn wrong_plans_are_refused() {
 fn wrong_traces_and_shapes_of_plans_are_refused() {
     let folder = folder("plan_traces");
     std::fs::write(folder.join("a.csv"), "arrival_ns\n5\n7\n").expect("written");
-    let source = "scenario(\"x\", sequence([server()]), traffic.trace(\"a.csv\"), requests=2)\n";
+    let source =
+        "scenario(\"x\", sequence([server()]), traffic.trace(\"a.csv\", start=\"epoch\"), requests=2)\n";
     let plan = evaluate(&in_folder(&folder, source)).expect("evaluates").plan;
     let text = String::from_utf8(plan.to_json()).expect("UTF-8");
     for (from, to, part) in [

@@ -34,6 +34,11 @@ pub(crate) fn written() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
+/// The seed of random draws.
+pub(crate) fn seed(text: &str) -> Result<u64, InvalidValue> {
+    text.parse().map_err(|_| "write a whole number from 0 to 18446744073709551615".into())
+}
+
 /// A number above 0.
 pub(crate) fn positive(text: &str) -> Result<f64, InvalidValue> {
     let number: f64 = text.parse().map_err(|_| "write a number, such as 2 or 0.5")?;

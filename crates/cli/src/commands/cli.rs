@@ -17,7 +17,7 @@ use super::sim::Sim;
 use super::verify::Verify;
 use crate::args::File;
 use crate::failure::Failure;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::io::Write;
 
 /// Simulate a load-balancing topology from one file.
@@ -109,7 +109,8 @@ Usage: weir COMMAND [ARGUMENTS]; weir --help lists the commands.
 
 /// The command line of this process. Help and version are printed here.
 pub(crate) fn parse() -> Result<Option<Command>, Failure> {
-    match Cli::try_parse() {
+    let arguments = with_negative_values(Cli::command()).try_get_matches();
+    match arguments.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(Cli { command: Some(command) }) => Ok(Some(command)),
         Ok(Cli { command: None }) => Err(Failure::Worded(FIRST.to_owned())),
         Err(e) if e.use_stderr() => {
@@ -122,13 +123,20 @@ pub(crate) fn parse() -> Result<Option<Command>, Failure> {
     }
 }
 
+/// A value such as `-1` belongs to its option, which says what it takes instead; it is no argument of its own.
+fn with_negative_values(command: clap::Command) -> clap::Command {
+    let takes = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
+    let command = command.mut_args(|arg| if takes(&arg) { arg.allow_negative_numbers(true) } else { arg });
+    let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_negative_values))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_definition_is_consistent() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 }

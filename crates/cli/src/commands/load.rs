@@ -1,6 +1,6 @@
 //! `weir load FILE --to URL`: sends a scenario's requests and says how they were answered.
 
-use crate::args::{File, ReportFormat, Settings, Verbosity, positive, written};
+use crate::args::{File, ReportFormat, Settings, Verbosity, positive, seed, written};
 use crate::failure::Failure;
 use crate::output::{self, Outputs, Written};
 use crate::{input, interrupt};
@@ -20,7 +20,8 @@ Examples:
 
 The requests are those of the simulation with the same seed: the same times, kinds, keys and bodies.
 Each is sent at its time, whether or not earlier ones were answered; latency counts from that time.
-A run whose requests were sent too late is void (exit code 1).")]
+A run whose requests were sent too late is void (exit code 1). What the file expects of the scenario
+is judged by what was measured (exit code 1 unless all holds).")]
 pub(crate) struct Load {
     /// Topology file, or its plan (JSON); `-` is standard input
     #[arg(value_name = "FILE")]
@@ -32,7 +33,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "URL")]
     pub(crate) to: String,
     /// Seed of all random draws
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
     pub(crate) seed: u64,
     /// Number of requests, overriding the file
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
@@ -126,7 +127,10 @@ fn answer(outcome: &Outcome) -> Result<(), Failure> {
         Some(why) => Err(Failure::No(format!(
             "the run is void: {why}; lower the rate, or stop other work on this machine"
         ))),
-        None => Ok(()),
+        None => match weir_report::load_unmet(outcome).as_slice() {
+            [] => Ok(()),
+            unmet => Err(Failure::No(unmet.join("\n  "))),
+        },
     }
 }
 

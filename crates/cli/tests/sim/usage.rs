@@ -1,6 +1,6 @@
 //! The command line itself: help, wrong usage, what is not built yet. No topology is evaluated here.
 
-use crate::shared::common::{Scratch, frozen, run};
+use crate::shared::common::{Scratch, frozen, run, weir};
 
 #[test]
 fn help_is_frozen_and_the_short_one_fits_a_screen() {
@@ -112,4 +112,77 @@ fn a_plan_takes_no_parameters() {
     run(&["sim", &plan, "-p", "size=4"]).fails(2, "already evaluated");
     run(&["plan", &plan, "--sweep", "size=4"]).fails(2, "already evaluated");
     run(&["sim", &plan]).fails(2, "plan.json");
+}
+
+/// A value that begins with a minus belongs to its option, which says what it takes.
+#[test]
+fn negative_values_are_values() {
+    let scratch = Scratch::new("usage-negative");
+    let file = scratch.file(
+        "a.star",
+        "x = param(\"x\", 1)\nscenario(\"s\", server(model=1*ms), traffic.poisson(rate=100), requests=10)\n",
+    );
+    run(&["sim", &file, "-p", "x=-1"]).succeeds();
+    let refused = run(&["sim", &file, "--seed", "-1"]);
+    refused.fails(2, "invalid value '-1' for '--seed <N>'");
+    refused.fails(2, "write a whole number from 0");
+    run(&["sim", &file, "--requests", "-5"]).fails(2, "invalid value '-5' for '--requests <N>'");
+    run(&["load", &file, "--to", "http://127.0.0.1:1", "--speed", "-2"]).fails(2, "write a number above 0");
+}
+
+/// What weir wrote itself, and tables, are named where a topology is wanted.
+#[test]
+fn files_that_are_no_topology_are_named() {
+    let scratch = Scratch::new("usage-mistaken");
+    let file = scratch
+        .file("a.star", "scenario(\"s\", server(model=1*ms), traffic.poisson(rate=100), requests=10)\n");
+    let (result, part) = (scratch.path("r.json"), scratch.path("p.json"));
+    std::fs::write(&result, run(&["sim", &file, "--output", "json"]).succeeds()).expect("written");
+    run(&["sim", &file, "--shard", "1/2", "--save", &part]).succeeds();
+    let table = scratch.file("t.csv", "arrival_s,path\n0.1,/\n");
+    let parquet = scratch.file("t.parquet", "PAR1");
+    for command in ["sim", "check", "graph", "plan"] {
+        for (file, says) in [
+            (&result, "is a result of `weir sim`: `weir compare` reads it"),
+            (&part, "is a part of a simulation (--shard): `weir merge` reads it"),
+            (&table, "is a table (CSV)"),
+            (&parquet, "is a Parquet file"),
+        ] {
+            run(&[command, file]).fails(2, says);
+        }
+    }
+}
+
+/// A name that is not UTF-8 is a name all the same, of the file and of what is written.
+#[test]
+fn names_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let scratch = Scratch::new("usage-names");
+    let named = |bytes: &[u8]| std::path::Path::new(&scratch.path("")).join(OsStr::from_bytes(bytes));
+    let (file, saved) = (named(b"a\xff.star"), named(b"r\xff.json"));
+    std::fs::write(&file, "load(\"b.star\", \"rate\")\nscenario(\"s\", server(model=1*ms), traffic.poisson(rate=rate), requests=10)\n")
+        .expect("written");
+    scratch.file("b.star", "rate = 100\n");
+    let ran = weir().arg("sim").arg(&file).arg("--save").arg(&saved).output().expect("it starts");
+    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(saved.exists());
+    let ran = weir().arg("check").arg(named(b"none\xff.star")).output().expect("it starts");
+    assert_eq!(ran.status.code(), Some(2), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// Words that nothing is called by, and the texts of warnings, are found.
+#[test]
+fn help_finds_users_words() {
+    for (word, says) in [
+        ("outage", "weir help faulty"),
+        ("gc", "garbage collection"),
+        ("site", "one row per site"),
+        ("busy", "weir help utilisation"),
+        ("seed", "--seed N"),
+        ("too short for p99", "too few samples"),
+    ] {
+        let ran = run(&["help", word]);
+        assert!(ran.succeeds().contains(says), "{word}");
+    }
 }

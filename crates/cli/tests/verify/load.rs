@@ -106,6 +106,33 @@ fn what_is_simulated_is_sent() {
     }
 }
 
+/// What the file expects of the scenario is judged by what was measured; a run that is void says so instead.
+#[test]
+fn expectations_are_judged() {
+    let scratch = Scratch::new("load-expect");
+    let expect = "expect(\"s\", success=[\">=0.5\", \"<0.5\"], attempts_per_request=\"<2\")\n";
+    let text = format!(
+        "scenario(\"s\", server(), traffic.constant(rate = 100), requests = 50, window = \"all\")\n{expect}"
+    );
+    let file = scratch.file("expects.star", &text);
+    let served = Weir::new("listen(\"127.0.0.1:0\", respond(200), name = \"web\")\n");
+    let to = format!("http://{}", served.addr("web"));
+    let ran = weir().args(["load", &file, "--to", &to, "--output", "json"]).output().expect("it starts");
+    assert_eq!(ran.status.code(), Some(1), "one of them fails");
+    let result: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    let judged = result["expectations"].as_array().expect("a list");
+    let of = |i: usize| (judged[i]["expect"].as_str(), judged[i]["holds"].as_bool());
+    let is = |holds: bool| if result["void"].is_null() { Some(holds) } else { None };
+    assert_eq!(judged.len(), 2, "{result}");
+    assert_eq!(
+        (of(0), of(1)),
+        ((Some("success>=0.5"), is(true)), (Some("success<0.5"), is(false))),
+        "{result}"
+    );
+    assert!(result["warnings"].to_string().contains("attempts_per_request<2"), "{result}");
+    assert!(judged[0]["value"]["low"].as_f64().is_some_and(|low| low > 0.9), "{result}");
+}
+
 /// A server that drains says GOAWAY to a connection of HTTP/2 before its first request, which goes on another one.
 #[test]
 fn a_request_is_not_lost_on_a_connection_that_drains() {

@@ -48,7 +48,7 @@ pub(crate) async fn send(sender: &Sender, thinking: Thinking) {
                 users.until_ns.pop();
                 let k = users.sent[user as usize];
                 users.sent[user as usize] += 1;
-                let (selected, _) = sender.load.selects((at_ns as f64 * sender.speed) as u64, ordinal);
+                let (selected, _) = sender.load.selects(sender.speed.times(at_ns), ordinal);
                 let request = sender.requests.of_user(ordinal, user, k);
                 sender.g.begin(Arrival { request, intended_ns: at_ns, selected, user: Some(user) });
                 ordinal += 1;

@@ -4,6 +4,7 @@ use super::Generator;
 use super::job::Arrival;
 use super::sender::{Sender, scaled};
 use std::rc::Rc;
+use weir_stats::Ratio;
 use weir_workload::{Load, Requests};
 
 /// Requests that are begun in a row before answers are read.
@@ -13,7 +14,7 @@ const ROW: u32 = 32;
 pub(crate) struct Open {
     load: Load,
     requests: Requests,
-    speed: f64,
+    speed: Ratio,
     ordinal: u64,
     /// The scenario's time of the next arrival.
     arrives_ns: u64,

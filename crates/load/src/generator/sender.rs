@@ -4,6 +4,7 @@ use super::{Generator, closed, open};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
+use weir_stats::Ratio;
 use weir_workload::{Load, Requests};
 
 /// Sends the requests of a run.
@@ -11,7 +12,7 @@ pub(crate) struct Sender {
     pub g: Rc<Generator>,
     pub load: Load,
     pub requests: Requests,
-    pub speed: f64,
+    pub speed: Ratio,
 }
 
 impl Sender {
@@ -30,7 +31,21 @@ impl Sender {
     }
 }
 
-/// A time of the scenario, in a run that is faster by a factor.
-pub(crate) fn scaled(ns: u64, speed: f64) -> u64 {
-    if speed == 1.0 { ns } else { (ns as f64 / speed) as u64 }
+/// A time of the scenario, in a run that is faster by a factor: exactly, also where it is Unix time.
+pub(crate) fn scaled(ns: u64, speed: Ratio) -> u64 {
+    speed.divide(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_divided_exactly() {
+        let at_ns = 1_732_600_000_123_456_789;
+        assert_eq!(scaled(at_ns, Ratio::near(1.0)), at_ns);
+        assert_eq!(scaled(at_ns, Ratio::near(0.1)), 10 * at_ns);
+        assert_eq!(scaled(at_ns, Ratio::near(3.0)), at_ns / 3);
+        assert_eq!(scaled(at_ns, Ratio::near(1.25)), at_ns / 5 * 4 + 3);
+    }
 }

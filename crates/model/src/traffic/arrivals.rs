@@ -7,7 +7,9 @@ use super::Traffic;
 use super::varying::Varying;
 use crate::sampler::{Sampler, whole};
 use std::sync::Arc;
-use weir_stats::{Key, math};
+use weir_stats::{Key, Ratio, math};
+
+const NS_PER_S: u32 = 1_000_000_000;
 
 /// Arrivals in order; the first comes after one gap.
 #[derive(Clone, Debug)]
@@ -22,11 +24,38 @@ pub struct Arrivals {
 enum Gap {
     Drawn(Sampler),
     Exponential(f64),
-    Constant(f64),
+    Constant(Steps),
     /// A Poisson process whose rate changes.
     Varying(Box<Varying>),
     /// Recorded times.
     Trace(Arc<[u64]>),
+}
+
+/// Equal gaps that need not be whole ns: each is `whole` ns and `part` of `of`, and what is left over is carried, so the
+/// k-th instant is k gaps rounded half up, for every k.
+#[derive(Clone, Debug)]
+struct Steps {
+    whole: u64,
+    part: u64,
+    of: u64,
+    carried: u64,
+}
+
+impl Steps {
+    fn new(gap_ns: f64) -> Steps {
+        let gap = Ratio::of_gap(gap_ns, NS_PER_S).unwrap_or(Ratio { over: whole(gap_ns), under: 1 });
+        let of = gap.under;
+        Steps { whole: gap.over / of, part: gap.over % of, of, carried: of / 2 }
+    }
+
+    /// The next gap, ns.
+    #[inline(always)]
+    fn next_ns(&mut self) -> u64 {
+        // Both are below `of`, which is at most 10^19: the sum may pass 64 bits, the difference not.
+        let is_over = self.carried >= self.of - self.part;
+        self.carried = if is_over { self.carried - (self.of - self.part) } else { self.carried + self.part };
+        self.whole + u64::from(is_over)
+    }
 }
 
 impl Arrivals {
@@ -36,7 +65,7 @@ impl Arrivals {
         let key = traffic.mix(key);
         let gap = match traffic {
             Traffic::Poisson { gap_ns } => Gap::Exponential(*gap_ns),
-            Traffic::Constant { gap_ns } => Gap::Constant(*gap_ns),
+            Traffic::Constant { gap_ns } => Gap::Constant(Steps::new(*gap_ns)),
             Traffic::Renewal { gap } => Gap::Drawn(Sampler::new(gap)),
             Traffic::Mmpp { states } => Gap::Varying(Box::new(Varying::mmpp(states, key))),
             Traffic::Schedule { points, repeat } => {
@@ -54,13 +83,10 @@ impl Arrivals {
     #[inline(always)]
     pub fn next_ns(&mut self) -> Option<u64> {
         self.issued += 1;
-        let gap = match &self.gap {
-            Gap::Exponential(mean) => whole(-math::ln(self.key.nth(self.issued).unit()) * mean),
+        let gap = match &mut self.gap {
+            Gap::Exponential(mean) => whole(-math::ln(self.key.nth(self.issued).unit()) * *mean),
             Gap::Drawn(sampler) => sampler.draw(self.key.nth(self.issued)),
-            Gap::Constant(gap) => {
-                self.last_ns = (self.issued as f64 * gap + 0.5) as u64;
-                0
-            }
+            Gap::Constant(steps) => steps.next_ns(),
             Gap::Varying(_) | Gap::Trace(_) => return self.next_rare(),
         };
         self.last_ns = self.last_ns.saturating_add(gap);
@@ -137,6 +163,24 @@ mod tests {
         let of = Box::new(Dist::Exponential { mean_ns: 1_000_000 });
         let posts = Traffic::Renewal { gap: Dist::Rounded { of, to_ns: 1_000_000 } };
         assert!((rate(&posts, 1_000_000) / 1042.2 - 1.0).abs() < 0.006);
+    }
+
+    /// A gap of a third of a second is no whole number of ns, and no float either: neither may add up.
+    #[test]
+    fn constant_rates_keep_their_average_exactly() {
+        let nth = |gap_ns: f64, n: u64| {
+            let mut arrivals = Arrivals::new(&Traffic::Constant { gap_ns }, Key::new(1));
+            (0..n).map_while(|_| arrivals.next_ns()).last()
+        };
+        assert_eq!(nth(1e9 / 3.0, 3_000_000), Some(1_000_000 * S));
+        assert_eq!([1, 2, 3].map(|n| nth(1e9 / 3.0, n)), [Some(333_333_333), Some(666_666_667), Some(S)]);
+        assert_eq!(nth(1e9 / 0.7, 700), Some(1000 * S));
+        assert_eq!(nth(1e9 / 7e9, 7_000_000), Some(S / 1000));
+        // Past 2^53 ns, where floats lack the odd ones.
+        let mut steps = Steps::new(1e9 / 3e-5);
+        let at: u64 = (0..30_003).map(|_| steps.next_ns()).sum();
+        assert_eq!(at, 30_003 * 100_000 * S / 3);
+        assert_eq!(nth(333_333_333.0, 3), Some(999_999_999), "`every=333333333*ns` says so");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Warnings about probable mistakes that can still be run, one function for each: nodes that no request reaches, weights
 //! that no balancer reads; what concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests
-//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`, times without a mean `warn/moments.rs`.
+//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`, what cannot
+//! happen `warn/never.rs`, times without a mean `warn/moments.rs`, traces that begin late
+//! `warn/traces.rs`.
 
 use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::ways::down;
@@ -11,6 +13,7 @@ pub use asked::asked;
 pub use certificates::certificates;
 pub use load::overloaded;
 pub use moments::{cut_off, heavy_tails};
+pub use traces::late_traces;
 
 mod asked;
 mod certificates;
@@ -18,7 +21,9 @@ mod failing;
 mod idle;
 mod load;
 mod moments;
+mod never;
 mod statuses;
+mod traces;
 
 fn warning(message: String) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
@@ -75,6 +80,7 @@ pub fn graph(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
         statuses::unheard,
         idle::outliers,
         idle::slow_starts,
+        never::short_timeouts,
         unmodelled,
         one_target,
     ] {

@@ -11,6 +11,7 @@
 //! - Source: Finagle `RetryBudget`, linkerd. In the language: `budget(ratio=0.2, min_per_s=10, window=10*s)`.
 
 use serde::{Deserialize, Serialize};
+use weir_stats::Ratio;
 
 /// `budget(...)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,8 +43,10 @@ pub struct Tokens {
     part: u64,
     reserve: u64,
     most: u64,
-    /// Units per ns.
-    refill: f64,
+    /// Units per ns; `None`: there is no refill.
+    refill: Option<Ratio>,
+    /// Parts of a unit that the refill left over.
+    carried: u64,
     stamp: u64,
 }
 
@@ -60,7 +63,8 @@ impl Tokens {
             part: now_ns / part_ns,
             reserve: most,
             most,
-            refill: config.min_per_s.max(0.0),
+            refill: (config.min_per_s > 0.0).then(|| Ratio::near(config.min_per_s)),
+            carried: 0,
             stamp: now_ns,
         }
     }
@@ -74,12 +78,12 @@ impl Tokens {
             }
             self.part = part;
         }
-        let refill = (now_ns.saturating_sub(self.stamp) as f64 * self.refill) as u64;
-        // If rounding leaves nothing the clock does not advance, so that slow refills are not lost.
-        if refill > 0 || self.reserve == self.most {
-            self.reserve = self.reserve.saturating_add(refill).min(self.most);
-            self.stamp = self.stamp.max(now_ns);
-        }
+        let since_ns = now_ns.saturating_sub(self.stamp);
+        let (refill, carried) =
+            self.refill.map_or((0, 0), |rate| rate.times_carrying(since_ns, self.carried));
+        self.reserve = self.reserve.saturating_add(refill).min(self.most);
+        self.carried = if self.reserve == self.most { 0 } else { carried };
+        self.stamp = self.stamp.max(now_ns);
     }
 
     /// Credits a request's very first attempt.
@@ -154,6 +158,18 @@ mod tests {
         assert_eq!(retries(0.0, 10.0, 1000, 100), 100);
         assert_eq!(retries(0.0, 0.0, 1000, 20), 0);
         assert!(retries(0.0, 0.3, 1000, 100).abs_diff(3) <= 1, "slow refills are not lost");
+    }
+
+    /// A third of a unit is gained in each ns: floored each time, nothing ever would be.
+    #[test]
+    fn the_reserve_refills_exactly_however_often_it_is_asked() {
+        let mut budget =
+            Tokens::new(&Budget { ratio: 0.0, min_per_s: 1.0 / 3.0, window_ns: 1_000_000 * S }, 0);
+        while budget.take(0) {}
+        let before = budget.sum + budget.reserve;
+        (1..=3_000_000).for_each(|ns| budget.advance(ns));
+        assert_eq!(budget.reserve - before, 999_999, "0.3333333333333333 of 3,000,000");
+        assert_eq!(budget.stamp, 3_000_000);
     }
 
     #[test]

@@ -5,10 +5,11 @@
 //! - Signal: outcomes of requests. State per target: failures in a row, ejections in a row, the end of its ejection.
 //! - Cost: O(1) per outcome, O(log n) per ejection.
 //! - Formula: `consecutive` failures eject; the k-th ejection in a row lasts min(base · 2^(k−1), max); then a single request
-//!   probes: its failure ejects again, its success resets. Never more than `max_percent` of the targets are out.
+//!   probes: its failure ejects again, its success resets. Never more than `max_percent` of the targets are out, but one may
+//!   be, as long as that is not 0.
 //! - What counts: [`is_failure`]. Success resets the row; anything else (a full queue, a client that left) is neither.
 //! - Choices: outcomes of requests that were sent before an ejection change nothing while it lasts.
-//! - Pathologies: with few targets `max_percent` lets none go; a target that fails every other request never has a row.
+//! - Pathologies: a target that fails every other request never has a row.
 //! - Source: Finagle failure accrual, nginx `max_fails`. In the language: `eject(consecutive=5, base=30*s, max=300*s, max_percent=50)`.
 
 use crate::{Kind, Outcome, TargetId};
@@ -167,8 +168,9 @@ impl Ejections {
             (Some(kind), State::In) if is_failure(kind) => {
                 record.failures = record.failures.saturating_add(1);
                 let enough = record.failures >= self.config.consecutive.max(1);
-                let allowed = 100.0 * f64::from(self.out + 1) <= self.config.max_percent * f64::from(targets);
-                (enough && allowed).then(|| self.eject(now_ns, target)).map(|()| Verdict::Ejected)
+                (enough && self.has_room(targets))
+                    .then(|| self.eject(now_ns, target))
+                    .map(|()| Verdict::Ejected)
             }
             (None, State::Probing) if probe => {
                 *record = Record::default();
@@ -186,6 +188,12 @@ impl Ejections {
             }
             _ => None,
         }
+    }
+
+    /// Whether one more of so many targets may go; the first always may, however small its share, as in Envoy.
+    fn has_room(&self, targets: u32) -> bool {
+        let most = self.config.max_percent;
+        (self.out == 0 && most > 0.0) || 100.0 * f64::from(self.out + 1) <= most * f64::from(targets)
     }
 
     /// The remaining time of a target's ejection, ns (on probation for none), and its number of ejections in a row.
@@ -322,8 +330,14 @@ mod tests {
         all.picked(TargetId(0));
         all.outcome(30 * S, TargetId(0), true, None, 10);
         assert_eq!(fail(&mut all, 30 * S, TargetId(5), 1, 10), Some(Verdict::Ejected), "there is room now");
-        let mut few = ejections(1, 50.0);
-        assert_eq!(fail(&mut few, 0, TargetId(0), 50, 1), None, "one of one is more than half");
+        let mut few = ejections(3, 33.0);
+        assert_eq!(
+            fail(&mut few, 0, TargetId(0), 5, 3),
+            Some(Verdict::Ejected),
+            "33 % of three is less than one"
+        );
+        assert_eq!(fail(&mut few, 0, TargetId(1), 50, 3), None, "but no second one goes");
+        assert_eq!(fail(&mut ejections(3, 0.0), 0, TargetId(0), 50, 3), None, "0 switches it off");
     }
 
     /// For any outcomes, the share holds, and the number of ejected targets is that of a plain count.

@@ -18,7 +18,7 @@ mod verdict;
 
 use crate::graph::pictures;
 use crate::saved::SavedResult;
-use crate::{comparison, entry, expected, page, sites, text, unknown, wrap};
+use crate::{comparison, entry, expected, expected_page, page, sites, text, unknown, wrap};
 use contest::Contest;
 use places::Places;
 use shown::{Selection, needs_attention};
@@ -46,7 +46,7 @@ pub(crate) fn write(
     let contest = saved.as_ref().and_then(|saved| Contest::new(results, saved, baseline));
     let verdict = verdict::sentences(results, contest.as_ref(), &shown.labels);
     summary::write(results, &shown, &verdict, out)?;
-    expectations(results, out)?;
+    expected_page::write(expected::rows(results), out)?;
     table(results, &shown, out)?;
     outcomes::write(results, &shown, out)?;
     if let Some(contest) = &contest {
@@ -63,34 +63,6 @@ pub(crate) fn write(
     scenarios(results, &shown, out)?;
     let settings = entry::settings(results).map_or(String::new(), |settings| format!("{settings} · "));
     page::end(&format!("{settings}{}", entry::signature(results)), out)
-}
-
-/// What the file expects, in the colours of its verdicts.
-fn expectations(results: &Results, out: &mut dyn Write) -> io::Result<()> {
-    let rows = expected::rows(results);
-    if rows.is_empty() {
-        return Ok(());
-    }
-    page::section("Expectations", "What the file requires of its scenarios.", out)?;
-    writeln!(
-        out,
-        "<div class=\"wide\" tabindex=\"0\">\n<table class=\"expected\">\n<thead><tr><th>scenario</th><th>expected</th><th></th><th class=\"n\">is</th></tr></thead>\n<tbody>"
-    )?;
-    for row in rows {
-        let [scenario, expect, word, figure] = row.cells.map(|cell| crate::escaped(&cell));
-        let why =
-            row.reason.map_or_else(String::new, |why| format!("<small>{}</small>", crate::escaped(&why)));
-        let class = match row.holds {
-            Some(true) => "good",
-            Some(false) => "bad",
-            None => "warn",
-        };
-        writeln!(
-            out,
-            "<tr><td>{scenario}</td><td>{expect}</td><td class=\"{class}\"><b>{word}</b></td><td class=\"n\">{figure}{why}</td></tr>"
-        )?;
-    }
-    writeln!(out, "</tbody>\n</table>\n</div>\n</section>")
 }
 
 /// Pictures that are drawn, the first of them open; a note names where further ones are.

@@ -45,7 +45,7 @@ pub(crate) enum LineKey {
 
 impl LineKey {
     /// `node` is the key of the nodes' own draws.
-    pub fn of(&self, code: &Code, node: Key) -> Key {
+    pub fn key(&self, code: &Code, node: Key) -> Key {
         match self {
             LineKey::Node(place, number) => {
                 node.with(code.place_keys[*place as usize]).with(u64::from(*number))
@@ -75,14 +75,14 @@ pub(crate) struct LineTables {
 impl LineTables {
     /// All timelines at their start.
     pub fn start(&self, code: &Code, key: Key) -> Vec<Faulty> {
-        let keys = self.lines.iter().map(|line| (line, line.key.of(code, key.with(purpose::NODE))));
+        let keys = self.lines.iter().map(|line| (line, line.key.key(code, key.with(purpose::NODE))));
         keys.map(|(line, key)| Faulty::new(&line.law, key)).collect()
     }
 
     /// The clocks of processes that follow them; empty where none pauses.
     pub fn clocks(&self, code: &Code, key: Key) -> Vec<ProcessClock> {
         let lines = if self.pauses.is_empty() { &[][..] } else { &self.lines };
-        let keys = lines.iter().map(|line| (line, line.key.of(code, key.with(purpose::NODE))));
+        let keys = lines.iter().map(|line| (line, line.key.key(code, key.with(purpose::NODE))));
         keys.map(|(line, key)| ProcessClock::new(&line.law, key)).collect()
     }
 }

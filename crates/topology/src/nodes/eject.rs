@@ -24,7 +24,12 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may("consecutive", "1 or more", "5", "failures in a row"),
         may("base", "a duration", "30*s", "how long the first ejection lasts"),
         may("max", "a duration", "300*s", "how long an ejection lasts at most"),
-        may("max_percent", "0 to 100, percent", "50", "how many of the targets may be ejected at once"),
+        may(
+            "max_percent",
+            "0 to 100, percent",
+            "50",
+            "how many of the targets may be ejected at once; one always may, unless it is 0",
+        ),
     ],
     more: &[],
     make,

@@ -90,8 +90,12 @@ pub(super) fn node_of<'v>(
 /// Warns of rules that an earlier one leaves nothing to match.
 fn shadowed(call: &mut Call<'_, '_, '_, '_>, rules: &[RouteCondition]) {
     for (i, rule) in rules.iter().enumerate() {
-        if let Some(before) = rules[..i].iter().position(|r| r.is_empty() || r == rule) {
-            let why = if rules[before].is_empty() { "matches every request" } else { "is the same" };
+        if let Some(before) = rules[..i].iter().position(|r| r.covers(rule)) {
+            let why = match &rules[before] {
+                all if all.takes_all() => "matches every request",
+                same if same == rule => "is the same",
+                _ => "matches all that it matches",
+            };
             call.warn(
                 format!(
                     "`rules[{i}]` of `route` never applies: `rules[{before}]` {why}, and the first \

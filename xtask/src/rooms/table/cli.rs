@@ -12,7 +12,8 @@ pub(super) const CLI: Layout = Layout {
         room("interrupt", "ctrl-C. While there is nothing to hand over it ends the process at once", &[]),
         room("output", "where results go", &["failure"]),
         room("args", "what several commands take", &[]),
-        room("input", "from FILE to a plan", &["failure", "args"]),
+        room("mistaken", "files that are given where a topology is wanted, and are something else", &[]),
+        room("input", "from FILE to a plan", &["failure", "args", "mistaken"]),
         room("progress", "one line on a terminal that says how far a long run is", &[]),
         room(
             "commands",

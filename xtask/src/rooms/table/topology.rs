@@ -8,6 +8,7 @@ pub(super) const TOPOLOGY: Layout = Layout {
     rooms: &[
         room("params", "parameters of a file", &[]),
         room("places", "the locations of calls in the text", &[]),
+        room("path_bytes", "paths between the processes of an evaluation", &[]),
         room("reading", "a file that a topology names, read up to a limit", &[]),
         room(
             "language",
@@ -25,9 +26,13 @@ pub(super) const TOPOLOGY: Layout = Layout {
         room(
             "evaluate",
             "evaluates a request (a file and its parameters) to a plan, in this process",
-            &["params", "language", "nodes", "load"],
+            &["params", "path_bytes", "language", "nodes", "load"],
         ),
-        room("wire", "how a request goes to the evaluating child and its answer comes back", &["evaluate"]),
+        room(
+            "wire",
+            "how a request goes to the evaluating child and its answer comes back",
+            &["path_bytes", "evaluate"],
+        ),
         room("sandbox", "evaluation in a child process under limits", &["evaluate", "wire"]),
         room("lib", "what the other crates call", &["evaluate"]),
     ],

@@ -1,6 +1,6 @@
 //! The arguments of `weir compare`.
 
-use crate::args::{File, ReportFormat, Settings, Verbosity, list, setting, written};
+use crate::args::{File, ReportFormat, Settings, Verbosity, list, seed, setting, written};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ pub(crate) struct Compare {
     #[arg(long = "sweep", value_name = "NAME=A,B,...", value_parser = list)]
     sweeps: Vec<(String, Vec<String>)>,
     /// Seed of all random draws [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = seed)]
     pub(crate) seed: Option<u64>,
     /// Independent replications of each scenario [default: 10]
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(1..))]

@@ -1,8 +1,9 @@
-//! `weir help [NAME]`: what a function, an argument, a kind of error, a figure, a command or an option means; without a
+//! `weir help [NAME]`: what a function, an argument, a kind of error, a figure, a command, an option or a warning means; without a
 //! name the list of functions. The texts come from the table by which files are checked.
 
 mod entry;
 mod overview;
+mod words;
 
 use super::cli::Cli;
 use crate::failure::Failure;
@@ -22,9 +23,11 @@ Examples:
   weir help overloaded                             a kind of error
   weir help max_in_flight                          an argument, and which functions take it
   weir help p99                                    a figure of a result
-  weir help sim                                    a command")]
+  weir help sim                                    a command
+  weir help outage                                 a word of yours, and what it is called here
+  weir help \"too short for p99\"                  what a warning means")]
 pub(crate) struct Help {
-    /// A function, argument, kind of error, figure, command or option
+    /// A function, argument, kind of error, figure, command or option, a word, or the text of a warning
     #[arg(value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) name: Option<String>,
 }
@@ -59,6 +62,9 @@ fn pages(asked: &str, functions: &[Entry]) -> Vec<String> {
     }
     if pages.is_empty() && manual::units().contains(&asked) {
         pages.push(entry::UNITS.to_owned());
+    }
+    if pages.is_empty() {
+        pages.extend(words::pages(asked));
     }
     pages
 }

@@ -1,6 +1,6 @@
 //! The arguments of `weir sim`: what to simulate, how precise figures must be, and where results go.
 
-use crate::args::{File, InvalidValue, Nodes, SimFormat, written};
+use crate::args::{File, InvalidValue, Nodes, SimFormat, seed, written};
 use clap::Args;
 use std::path::PathBuf;
 use weir_plan::Metric;
@@ -27,7 +27,7 @@ pub(crate) struct Sim {
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<String>,
     /// Seed of all random draws
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
     pub(crate) seed: u64,
     /// Independent replications of each scenario
     #[arg(long, value_name = "R", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
@@ -92,7 +92,7 @@ pub(crate) struct Laboratory {
     pub(crate) github: bool,
     /// Show where typical requests spend their time; in JSON, also the run over time
     ///
-    /// This describes the first replication, which is run again for it. The --html page always has it.
+    /// The first replication runs again for it; standard error says how long. The --html page has it.
     #[arg(long)]
     pub(crate) explain: bool,
     /// Write histories of requests: .jsonl, or .json for Perfetto

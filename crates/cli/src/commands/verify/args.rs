@@ -1,6 +1,6 @@
 //! The arguments of `weir verify`.
 
-use crate::args::{File, InvalidValue, ReportFormat, Settings, Verbosity, positive, setting, written};
+use crate::args::{File, InvalidValue, ReportFormat, Settings, Verbosity, positive, seed, setting, written};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) settings: Settings,
     /// Seed of all random draws
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
     pub(crate) seed: u64,
     /// Runs of each scenario [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]

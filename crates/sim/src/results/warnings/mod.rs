@@ -23,7 +23,7 @@ pub(crate) struct Finished<'a> {
 }
 
 /// What would mislead a reader of a finished scenario.
-pub(crate) struct Found {
+pub(crate) struct Findings {
     /// The most serious first: what happened in the run, then what was known before.
     pub warnings: Vec<String>,
     /// How many times as long a replication would have to be to settle.
@@ -31,7 +31,7 @@ pub(crate) struct Found {
 }
 
 /// Looks at a finished scenario.
-pub(crate) fn find(finished: &Finished) -> Found {
+pub(crate) fn find(finished: &Finished) -> Findings {
     let Finished { point, scenario, program, runs, .. } = finished;
     let mut warnings = Vec::new();
     warnings.extend(nothing_selected(finished));
@@ -57,7 +57,7 @@ pub(crate) fn find(finished: &Finished) -> Found {
     warnings.extend(one_loop(point, scenario, &program.code));
     warnings.extend(known.into_iter().map(str::to_string));
     warnings.dedup();
-    Found { warnings, needs_times: start_up.map(|of| of.needs_times()) }
+    Findings { warnings, needs_times: start_up.map(|of| of.needs_times()) }
 }
 
 /// Replications are longer than the file says.

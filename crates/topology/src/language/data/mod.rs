@@ -11,6 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use table::Table;
 use weir_plan::DataFile;
+use weir_plan::duration::whole_ns;
+use weir_stats::Decimal;
 
 /// No data file is larger than this, MiB.
 const MOST_MIB: u64 = 256;
@@ -111,19 +113,10 @@ fn values(table: &Table, of: Column) -> Result<Vec<u64>, String> {
     while let Some(row) = rows.read()? {
         let field = row.field(column, name)?;
         let row = row.line;
-        let number: f64 = field.parse().map_err(|_| {
-            format!("holds \"{}\" in row {row}, column `{name}`: it must be a number", table::cut(field))
+        let ns = ns_of(field, each, of).map_err(|why| {
+            let quote = if field.parse::<f64>().is_ok() { "" } else { "\"" };
+            format!("holds {quote}{}{quote} in row {row}, column `{name}`: {why}", table::cut(field))
         })?;
-        let ns = (number * each).round();
-        if !number.is_finite() || number < 0.0 || ns > 9.2e18 {
-            return Err(format!(
-                "holds {} in row {row}, column `{name}`: {} must be finite, not negative and at most 292 \
-                    years",
-                table::cut(field),
-                of.item
-            ));
-        }
-        let ns = ns as u64;
         if of.ascends && values.last().is_some_and(|before| *before > ns) {
             return Err(format!(
                 "holds {} in row {row}, column `{name}`, which is before the instant above it: sort the \
@@ -139,13 +132,29 @@ fn values(table: &Table, of: Column) -> Result<Vec<u64>, String> {
     Ok(values)
 }
 
+/// The ns of a field whose unit has `each` of them; never through a float, which lacks the digits of Unix time.
+///
+/// # Errors
+/// Why it has none, in words.
+fn ns_of(field: &str, each: i64, of: Column) -> Result<u64, String> {
+    let range = || format!("{} must be finite, not negative and at most 292 years", of.item);
+    let Some(number) = Decimal::parse(field) else {
+        return Err(if field.parse::<f64>().is_ok() { range() } else { "it must be a number".to_owned() });
+    };
+    if number.times_rounded(each).is_none_or(|ns| ns < 0) {
+        return Err(range());
+    }
+    let ns = whole_ns(&number, each)?;
+    u64::try_from(ns).map_err(|_| range())
+}
+
 /// The one column of that name with a unit, and how many ns that is.
-fn timed(table: &Table, what: &str) -> Result<(usize, f64), String> {
-    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+fn timed(table: &Table, what: &str) -> Result<(usize, i64), String> {
+    let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
     let matching =
         |name: &str| units.iter().find(|(u, _)| *name == format!("{what}_{u}")).map(|(_, each)| *each);
     let columns = &table.columns;
-    let found: Vec<(usize, f64)> =
+    let found: Vec<(usize, i64)> =
         columns.iter().enumerate().filter_map(|(i, c)| matching(c).map(|each| (i, each))).collect();
     match found.as_slice() {
         [one] => Ok(*one),
@@ -176,6 +185,19 @@ mod tests {
             Ok(vec![1_500_000, 2_000_000])
         );
         assert_eq!(parse(b"duration_s\r\n1\r\n", DURATION), Ok(vec![1_000_000_000]));
+    }
+
+    /// A float of today's Unix time is off by up to 120 ns.
+    #[test]
+    fn values_are_exact_to_the_ns_or_refused() {
+        let of = |field: &str| parse(format!("arrival_s\n{field}\n").as_bytes(), ARRIVAL);
+        assert_eq!(of("1732600000.123456789"), Ok(vec![1_732_600_000_123_456_789]));
+        assert_eq!(of("0.1234567890000"), Ok(vec![123_456_789]));
+        assert_eq!(of("1.7326000001e9"), Ok(vec![1_732_600_000_100_000_000]));
+        assert_eq!(of("0.30000000000000004"), Ok(vec![300_000_000]), "as programs print floats");
+        let why = of("1732600000.1234567891").expect_err("a tenth of a ns");
+        assert!(why.contains("row 2, column `arrival_s`: it is not a whole number of nanoseconds"), "{why}");
+        assert!(of("0.0000000001").is_err() && parse(b"duration_ns\n1.5\n", DURATION).is_err());
     }
 
     #[test]

@@ -11,7 +11,8 @@ use starlark::values::{
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::Hash;
-use weir_plan::duration::{TOO_LONG, rounded, show_ns};
+use weir_plan::duration::{TOO_LONG, show_ns};
+use weir_stats::Decimal;
 
 /// A duration in ns; at most 292 years either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ProvidesStaticType, NoSerialize, Allocative, StarlarkPagable)]
@@ -60,7 +61,10 @@ impl DurationValue {
                     "a duration cannot be multiplied by {f}: it must be a finite number"
                 ))));
             }
-            Number::Float(f) => rounded(self.0 as f64 * f),
+            Number::Float(f) => match scaled(self.0, f) {
+                Err(vague) => return Some(Err(stop(vague))),
+                Ok(ns) => ns,
+            },
         };
         Some(ns.map(|ns| heap.alloc(DurationValue(ns))).ok_or_else(|| stop(TOO_LONG)))
     }
@@ -142,20 +146,39 @@ impl<'v> StarlarkValue<'v> for DurationValue {
                 Ok(heap.alloc(self.0 as f64 / other.0 as f64))
             };
         }
-        let by = match number(other) {
-            Some(Number::Int(i)) => i as f64,
-            Some(Number::Float(f)) => f,
+        let ns = match number(other) {
+            Some(Number::Int(0)) => return Err(stop("a duration cannot be divided by 0")),
+            Some(Number::Int(i)) => divided(self.0, i),
+            Some(Number::Float(f)) => match Decimal::shortest(f).filter(|_| f != 0.0) {
+                Some(by) => by.divide_rounded(self.0),
+                None => return Err(stop(format!("a duration cannot be divided by {f}"))),
+            },
             None if other.downcast_ref::<Poison>().is_some() => return Ok(heap.alloc(Poison)),
             None => return Err(stop(format!("a duration cannot be divided by {}", with_article(other)))),
         };
-        if by == 0.0 || !by.is_finite() {
-            return Err(stop(format!("a duration cannot be divided by {by}")));
-        }
-        let ns = match number(other) {
-            Some(Number::Int(i)) => divided(self.0, i),
-            _ => rounded(self.0 as f64 / by),
-        };
         ns.map(|ns| heap.alloc(DurationValue(ns))).ok_or_else(|| stop(TOO_LONG))
+    }
+}
+
+/// A duration times a float, taken as the decimal as which it is written, to the nearest ns, halves away from zero; `None`
+/// out of range.
+///
+/// # Errors
+/// The float may have been written with more digits than a float keeps, and they would be ns.
+fn scaled(ns: i64, by: f64) -> Result<Option<i64>, String> {
+    /// Up to here a float tells each ns from the next.
+    const EXACT_NS: u64 = 1 << 53;
+    let Some(decimal) = Decimal::shortest(by) else { return Ok(None) };
+    let product = decimal.times_rounded(ns);
+    match product {
+        Some(ns) if ns.unsigned_abs() > EXACT_NS && decimal.is_like_a_float() && by != by.trunc() => {
+            Err(format!(
+                "a float has 16 digits, which are too few for a duration of {} that is exact to the nanosecond: write it \
+                    as a string, such as \"1732600000.123456789s\"",
+                show_ns(i128::from(ns))
+            ))
+        }
+        product => Ok(product),
     }
 }
 
@@ -175,5 +198,16 @@ mod tests {
     fn divisions_round_halves_away_from_zero() {
         assert_eq!(divided(10, 4), Some(3));
         assert_eq!(divided(-10, 4), Some(-3));
+    }
+
+    #[test]
+    fn products_are_those_of_the_decimals() {
+        let hours = 3_600_000_000_000;
+        assert_eq!(scaled(9_007_199_254_740_993, 1.1), Ok(Some(9_907_919_180_215_092)));
+        assert_eq!(scaled(hours, 24_000.1), Ok(Some(86_400_360_000_000_000)));
+        assert_eq!(scaled(hours, 1e300), Ok(None));
+        assert_eq!(scaled(1_000_000, 0.1 + 0.2), Ok(Some(300_000)));
+        let vague = scaled(1_000_000_000, 1_732_600_000.123_456_7).expect_err("its last digits are a guess");
+        assert!(vague.contains("write it as a string"), "{vague}");
     }
 }
