@@ -20,6 +20,8 @@ use weir_sim::{Extras, Options, Results};
 pub(crate) struct Side {
     saved: SavedResult,
     plan: Option<Plan>,
+    /// What was finished of it, where it was interrupted.
+    interrupted: Option<String>,
 }
 
 pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
@@ -64,17 +66,25 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
     let stop = interrupt::stop_flag(&at_once);
     let a = side(args, a, &stop)?;
     let b = b.map(|b| side(args, b, &stop)).transpose()?;
+    let interrupted = [Some(&a), b.as_ref()].into_iter().flatten().find_map(|side| side.interrupted.clone());
     let pairings = match &b {
-        Some(b) => across(&a, b, args.verbosity.quiet)?,
-        None => within(&a, &args.scenarios)?,
+        Some(b) => across(&a, b, args.verbosity.quiet),
+        None => within(&a, &args.scenarios),
+    };
+    let pairings = match pairings {
+        // What it lacks was not finished.
+        Err(_) if interrupted.is_some() => return Err(Failure::Interrupted),
+        pairings => pairings?,
     };
     let comparison = Comparison::new(&pairings);
     let mut written = Written::result(|out| match args.output {
         ReportFormat::Text => weir_report::compare_text(&comparison, output::width(), out),
         ReportFormat::Json => weir_report::compare_json(&comparison, out),
     });
-    written.file(html.as_ref(), |out| weir_report::compare_html(&comparison, out));
-    written.end(Ok(()))
+    if interrupted.is_none() {
+        written.file(html.as_ref(), |out| weir_report::compare_html(&comparison, out));
+    }
+    written.end(interrupted.map_or(Ok(()), |what| Err(Failure::InterruptedAfter(what))))
 }
 
 /// The contents of a path.
@@ -102,7 +112,7 @@ fn read(args: &Compare, path: &Path, files: &mut Vec<PathBuf>) -> Result<Input, 
 
 fn side(args: &Compare, known: Input, stop: &AtomicBool) -> Result<Side, Failure> {
     let plan = match known {
-        Input::SavedResult(saved) => return Ok(Side { saved, plan: None }),
+        Input::SavedResult(saved) => return Ok(Side { saved, plan: None, interrupted: None }),
         Input::Plan(plan) => plan,
     };
     let options = Options {
@@ -120,7 +130,7 @@ fn side(args: &Compare, known: Input, stop: &AtomicBool) -> Result<Side, Failure
     // What is finished of one side alone cannot be compared.
     let overdue = |_: Option<&Results>| Failure::Interrupted.exit();
     let results = sim::run_plan(&plan, &options, &wants, args.verbosity.quiet, stop, &overdue)?;
-    if results.interrupted {
+    if results.interrupted && results.scenarios.is_empty() {
         return Err(Failure::Interrupted);
     }
     Side::new(&results, plan)
@@ -135,7 +145,8 @@ impl Side {
     /// A result that is at hand, with its plan.
     pub(crate) fn new(results: &Results, plan: Plan) -> Result<Side, Failure> {
         let saved = SavedResult::new(results).map_err(|e| Failure::Fault(e.to_string()))?;
-        Ok(Side { saved, plan: Some(plan) })
+        let interrupted = results.interrupted.then(|| weir_report::interrupted(results));
+        Ok(Side { saved, plan: Some(plan), interrupted })
     }
 
     /// Whether both are of one plan.
