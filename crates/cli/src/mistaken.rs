@@ -42,7 +42,9 @@ fn kind(path: &Path, bytes: &[u8]) -> Option<&'static str> {
 /// Whether a line is names with commas between them, which no topology begins with.
 fn is_header(line: &str) -> bool {
     let is_name = |name: &str| {
-        let name = name.trim().trim_matches('"');
+        let name = name.trim();
+        // One pair of quotes: three begin a text of a topology.
+        let name = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
     };
     line.contains(',') && line.split(',').all(is_name)

@@ -25,7 +25,7 @@ pub fn overlaps(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic>
         let one_line =
             |a: NodeId, b: NodeId| a == b || line(point, a).is_some_and(|l| Some(l) == line(point, b));
         let twice = before.is_some_and(|before| !one_line(before, outer));
-        if !twice && !(pauses && !one_line(outer, inner)) {
+        if !twice && (!pauses || one_line(outer, inner)) {
             return;
         }
         let error = Diagnostic::error(

@@ -122,7 +122,7 @@ const WARNINGS: &[Warning] = &[
                 worse.",
     },
     Warning {
-        says: "too few samples null quantile n/a",
+        says: "null quantile n/a too few samples",
         means: "A quantile is `null` where a replication has fewer than ten samples beyond it: p99 needs 1,000, p99.9 10,000. Make \
                 runs longer.",
     },
