@@ -114,9 +114,14 @@ pub fn duration(ns: i64) -> String {
     format!("{sign}{whole}.{}{unit}", fraction.trim_end_matches('0'))
 }
 
-/// Whether the value is so far from the middle of its interval that `±` would show one that is not there.
+/// Whether the value is so far from the middle of its interval that `±` would show one that is not there. Of an interval as
+/// narrow as a histogram's bucket nobody wants the ends.
 fn is_lopsided(e: &Estimate, half: f64) -> bool {
     const ALIKE: f64 = 0.05;
+    const NARROW: f64 = 1e-3;
+    if half < e.value.unwrap_or_default().abs() * NARROW {
+        return false;
+    }
     let Some(middle) = e.low.zip(e.high).map(|(low, high)| 0.5 * (low + high)) else { return false };
     e.value.is_some_and(|value| (value - middle).abs() > ALIKE * half)
 }

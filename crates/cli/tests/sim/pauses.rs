@@ -74,10 +74,10 @@ fn a_node_is_inside_of_one_process() {
     let scratch = Scratch::new("pauses-wrong");
     let pause = |node: &str| format!("faulty(1*s, 1*s, {node}, mode=\"pause\")");
     let inside = pause(&pause("server()"));
-    let shared = format!("s = server()\nx = lb.random([{}, {}])", pause("s"), pause("s"));
-    let apart = format!("s = server()\nx = lb.random([{0}, {0}])", pause("cable(1*ms, s)"));
+    let shared = format!("one = server()\nx = lb.random([{}, {}])", pause("one"), pause("one"));
+    let apart = format!("one = server()\nx = lb.random([{0}, {0}])", pause("cable(1*ms, one)"));
     let one =
-        "s = server()\nx = lb.random(block(1*s, 1*s, [delay(1*ms, s), delay(2*ms, s)], mode=\"pause\"))";
+        "app = server()\nx = lb.random(block(1*s, 1*s, [delay(1*ms, app), delay(2*ms, app)], mode=\"pause\"))";
     for (source, says) in [
         (format!("x = {inside}"), Some("two pauses")),
         (shared, Some("two pauses")),
