@@ -66,10 +66,11 @@ fn each_inside(point: &Point, mut take: impl FnMut(NodeId, NodeId, bool)) {
         if matches!(spec, Some(Spec::Cable { .. } | Spec::Listen(_) | Spec::Lb(_))) {
             continue;
         }
-        let behind: &[NodeId] = match &point.nodes[id as usize].to {
-            Edge::None => &[],
-            Edge::Node(child) => std::slice::from_ref(child),
-            Edge::List(list) => point.lists.get(*list as usize).map_or(&[], Vec::as_slice),
+        let behind: &[NodeId] = match (spec, &point.nodes[id as usize].to) {
+            (Some(Spec::Server { model: Some(model), .. }), _) => std::slice::from_ref(model),
+            (_, Edge::None) => &[],
+            (_, Edge::Node(child)) => std::slice::from_ref(child),
+            (_, Edge::List(list)) => point.lists.get(*list as usize).map_or(&[], Vec::as_slice),
         };
         for child in behind {
             inside[*child as usize].get_or_insert(outer);

@@ -32,6 +32,8 @@ fn a_pause_stops_what_is_inside() {
         ("delay(13*ms, server())", 7, 13),
         ("queue(delay(13*ms, server()), concurrency=1000)", 7, 13),
         ("concurrent(31*ms, cores=1)", 157, 31),
+        ("server(model=concurrent(31*ms, cores=1))", 157, 31),
+        ("server(model=13*ms)", 7, 13),
         ("route([(when(path=\"/*\"), delay(250*ms, server()))])", 7, 250),
     ] {
         let source = format!(
@@ -76,8 +78,7 @@ fn a_node_is_inside_of_one_process() {
     let inside = pause(&pause("server()"));
     let shared = format!("one = server()\nx = lb.random([{}, {}])", pause("one"), pause("one"));
     let apart = format!("one = server()\nx = lb.random([{0}, {0}])", pause("cable(1*ms, one)"));
-    let one =
-        "app = server()\nx = lb.random(block(1*s, 1*s, [delay(1*ms, app), delay(2*ms, app)], mode=\"pause\"))";
+    let one = "app = server()\nx = lb.random(block(1*s, 1*s, [delay(1*ms, app), delay(2*ms, app)], mode=\"pause\"))";
     for (source, says) in [
         (format!("x = {inside}"), Some("two pauses")),
         (shared, Some("two pauses")),
