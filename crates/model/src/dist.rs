@@ -147,7 +147,11 @@ impl Dist {
                     *term *= a / f64::from(i);
                     Some(*term)
                 });
-                (libm::exp(-a) * (1.0 + terms.sum::<f64>())).min(1.0)
+                // Where the exponential is 0 the sum may be too large for a number.
+                match libm::exp(-a) {
+                    0.0 => 0.0,
+                    least => (least * (1.0 + terms.sum::<f64>())).min(1.0),
+                }
             }
             Dist::Hyperexponential { phases } => phases.iter().map(|(p, mean)| p * exponential(*mean)).sum(),
             Dist::Empirical { values_ns, .. } => {
@@ -211,6 +215,8 @@ mod tests {
             assert!((beyond - said).abs() < 0.015, "{dist:?}: {said}, drawn {beyond}");
         }
         assert_eq!(Dist::Fixed { ns: 5 }.share_beyond(4), 1.0);
+        let many = Dist::Erlang { k: 40, mean_ns: 10 * MS };
+        assert_eq!(many.share_beyond(crate::sampler::LONGEST_NS), 0.0);
         let sum = Dist::Sum { a: Box::new(Dist::Fixed { ns: 5 }), b: Box::new(exponential) };
         assert_eq!((sum.share_beyond(4), sum.share_beyond(u64::MAX)), (1.0, 0.0));
     }
