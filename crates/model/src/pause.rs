@@ -10,7 +10,7 @@ use crate::faulty::{Faulty, Law};
 use weir_stats::Key;
 
 /// Beyond so many pauses in one piece of work their mean is taken for the rest.
-const MOST_PAUSES: u32 = 1_000_000;
+const MOST_PAUSES: u32 = 10_000;
 
 /// The clock of one process.
 #[derive(Clone, Copy, Debug)]

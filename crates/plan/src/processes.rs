@@ -5,6 +5,7 @@
 
 use crate::diagnostic::{Diagnostic, Location};
 use crate::{Edge, Line, Mode, NodeId, Point, Spec};
+use std::collections::BTreeSet;
 
 /// By node, the node whose pauses stop it; a node that pauses is not inside of itself.
 pub fn process_of(point: &Point) -> Vec<Option<NodeId>> {
@@ -16,35 +17,31 @@ pub fn process_of(point: &Point) -> Vec<Option<NodeId>> {
     of
 }
 
-/// An error for each node that two processes would stop: a node is inside of one.
+/// An error for each place of the file whose process has a node that another would stop, too: a node is inside of one.
 pub fn overlaps(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
     let mut of: Vec<Option<NodeId>> = vec![None; point.nodes.len()];
-    let mut found: Vec<Diagnostic> = Vec::new();
+    let mut sites: BTreeSet<usize> = BTreeSet::new();
     each_inside(point, |outer, inner, pauses| {
         let before = of[inner as usize].replace(outer);
         let one_line =
             |a: NodeId, b: NodeId| a == b || line(point, a).is_some_and(|l| Some(l) == line(point, b));
         let twice = before.is_some_and(|before| !one_line(before, outer));
-        if !twice && (!pauses || one_line(outer, inner)) {
-            return;
-        }
-        let error = Diagnostic::error(
-            "a node behind this is stopped by two pauses, which is not built yet: a node is inside of one process".to_owned(),
-        )
-        .help("leave one `mode=\"pause\"`, or put a `cable` between the two processes");
-        let site = point.nodes[outer as usize].site as usize;
-        let placed = match standing.get(site).and_then(Option::as_ref) {
-            Some(at) => error.with_location(at),
-            None => error,
-        };
-        if !found.contains(&placed) {
-            found.push(placed);
+        if twice || pauses && !one_line(outer, inner) {
+            sites.insert(point.nodes[outer as usize].site as usize);
         }
     });
-    found
+    let error = Diagnostic::error(
+        "a node behind this is stopped by two pauses, which is not built yet: a node is inside of one process".to_owned(),
+    )
+    .help("leave one `mode=\"pause\"`, or put a `cable` between the two processes");
+    let placed = |site: usize| match standing.get(site).and_then(Option::as_ref) {
+        Some(at) => error.clone().with_location(at),
+        None => error.clone(),
+    };
+    sites.into_iter().map(placed).collect()
 }
 
-/// The time-line that several nodes share.
+/// The timeline that several nodes share.
 fn line(point: &Point, id: NodeId) -> Option<&Line> {
     match point.spec(id) {
         Some(Spec::Faulty(fault)) if fault.line != Line::Own => Some(&fault.line),

@@ -1,9 +1,9 @@
 //! Figures mean what they say, and claim no more than is known: rates, windows, intervals, sums, and warnings.
 
-use std::sync::atomic::AtomicBool;
-use weir_plan::Plan;
+use std::sync::atomic::{AtomicBool, Ordering};
+use weir_plan::{Metric, Plan};
 use weir_policy::Kind;
-use weir_sim::{Error, NodeResult, Options, ScenarioResult, run};
+use weir_sim::{Error, Extras, Goal, NodeResult, Options, Precision, ScenarioResult, run, run_with_extras};
 use weir_topology::{Request, evaluate};
 
 fn plan(source: &str) -> Plan {
@@ -237,4 +237,18 @@ fn sums_are_exact_or_not_said() {
     let short = result("delay(8760 * hours, server())", "traffic.constant(every = 1 * ms), requests = 20");
     assert_eq!(node(&short, "delay").latency_part_ms.value, Some(8_760.0 * 3_600_000.0));
     assert_eq!(said(&short, &["too long to add up"]), Vec::<&str>::new());
+}
+
+/// A run that was too short begins anew and is longer; interrupted before anything of that is finished, it has what the
+/// shorter one has.
+#[test]
+fn an_interrupt_keeps_a_run_that_was_too_short() {
+    let stop = AtomicBool::new(false);
+    let progress = |done, all| stop.store(done == all, Ordering::Relaxed);
+    let source = "scenario(\"x\", queue(delay(dist.exponential(10*ms), server())), traffic.poisson(rate=90), requests=450)\n";
+    let precision = Precision { goals: vec![Goal { metric: Metric::Mean, share: 0.01 }], most: 1_000 };
+    let wants = Extras { each: false, precision: Some(precision) };
+    let result = run_with_extras(&plan(source), &options(), &wants, &progress, &stop).expect("it runs");
+    assert!(result.interrupted);
+    assert_eq!((result.stretch, result.scenarios[0].requests.total), (1, 4_500));
 }

@@ -117,6 +117,7 @@ fn an_interrupt_is_heard_in_every_phase() {
         ("faulty(1*ns, 1*ns, server())", slow, &[]),
         ("faulty(1*ns, 1*ns, server())", slow, &["--explain", "--precision", "1%"]),
         ("faulty(1*ns, 1*ns, server(), together=\"a\")", slow, &[]),
+        ("faulty(1*ns, 1*ns, server(model=1*ms), mode=\"pause\")", slow, &[]),
         ("faulty(1*ns, 1*ns, server())", "traffic.poisson(rate=1), requests=1000000, window=\"auto\"", &[]),
         ("server()", "traffic.mmpp([(0.001, 1*ns), (0.002, 1*ns)]), duration=100*hours", &[]),
         ("server()", "traffic.mmpp([(0.001, 1*ns), (0.002, 1*ns)]), requests=1000", &[]),

@@ -308,3 +308,27 @@ fn an_interrupt_keeps_finished_replications() {
         assert_eq!(kept["scenarios"], whole["scenarios"]);
     }
 }
+
+/// So does `compare`: the finished part is compared.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_keeps_what_can_be_compared() {
+    let scratch = Scratch::new("kept-pairs");
+    let file = scratch.file("f.star", GOOD);
+    let saved = scratch.path("saved.json");
+    run(&["sim", &file, "-q", "--save", &saved]).succeeds();
+    let child = weir()
+        .args(["compare", &saved, &file, "--output", "json", "--replications", "20000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    common::works(&child);
+    common::interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("interrupted after ") && said.contains(" of 20000 replications"), "{said}");
+    let compared: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(compared["pairs"][0]["statistics"][0]["b"]["value"].is_f64(), "{compared}");
+}

@@ -1,6 +1,7 @@
 //! Runs replications until figures are precise enough (Law and Kelton, Simulation Modeling and Analysis, 9.4.1):
-//! until half of each interval is at most a given share of its value; first of all they are made long enough to settle. All scenarios get as many as the worst of them
-//! needs, so that they can be compared. The next step depends on figures alone, never on time or threads.
+//! until half of each interval is at most a given share of its value; first of all they are made long enough to
+//! settle. All scenarios get as many as the worst of them needs, so that they can be compared. The next step depends
+//! on figures alone, never on time or threads.
 
 use crate::results::expect::counted;
 use crate::results::gather::{JobReplications, Run, Sink};
@@ -25,6 +26,9 @@ const FEWEST: u32 = 10;
 /// A replication gets at most so many times as many requests as the file says.
 const MOST_STRETCH: u64 = 10_000;
 
+/// A replication is not made longer than this, in requests: some ten seconds of one core.
+const MOST_REQUESTS: u64 = 100_000_000;
+
 /// Estimates of a start-up are lower in a run that has not settled, so one that is too short gets more than they say.
 const MARGIN: f64 = 1.5;
 
@@ -38,28 +42,45 @@ pub(crate) fn run(
     precision: &Precision,
 ) -> Result<Results, Error> {
     let mut options = options.clone();
+    let mut shorter = None;
     loop {
         let run = Run { jobs: jobs(plan, &options)?, options: &options, observer, fast: true };
-        match rounds(plan, &run, wants, precision)? {
-            Outcome::Done(results) => return Ok(results),
-            Outcome::TooShort(stretch) => options.stretch = stretch,
+        match rounds(plan, &run, wants, precision, shorter.as_ref())? {
+            Outcome::Done(results) => return Ok(or_shorter(results, shorter.as_ref())),
+            Outcome::TooShort(stretch, results) => {
+                options.stretch = stretch;
+                shorter = Some(Results { interrupted: true, ..*results });
+            }
         }
     }
+}
+
+/// Where nothing was finished before the run was interrupted: what there is of the shorter one before it.
+fn or_shorter(results: Results, shorter: Option<&Results>) -> Results {
+    let is_empty = results.interrupted && results.scenarios.is_empty();
+    shorter.filter(|_| is_empty).cloned().unwrap_or(results)
 }
 
 /// How a series of rounds ends.
 enum Outcome {
     Done(Results),
-    /// Each replication needs so many times as many requests as the file says.
-    TooShort(u64),
+    /// Each replication needs so many times as many requests as the file says; and what was finished.
+    TooShort(u64, Box<Results>),
 }
 
-fn rounds(plan: &Plan, run: &Run<'_>, wants: &Extras, precision: &Precision) -> Result<Outcome, Error> {
+fn rounds(
+    plan: &Plan,
+    run: &Run<'_>,
+    wants: &Extras,
+    precision: &Precision,
+    shorter: Option<&Results>,
+) -> Result<Outcome, Error> {
     let first = run.options.replications.max(FEWEST).min(precision.most.max(1));
     let mut rounds = Rounds {
         plan,
         run,
         wants,
+        shorter,
         all: run.jobs.iter().map(|_| JobReplications::default()).collect(),
         results: run.jobs.iter().map(|_| None).collect(),
         done: 0,
@@ -72,7 +93,7 @@ fn rounds(plan: &Plan, run: &Run<'_>, wants: &Extras, precision: &Precision) -> 
             return Ok(Outcome::Done(rounds.end(Vec::new())));
         }
         if let Some(stretch) = rounds.longer() {
-            return Ok(Outcome::TooShort(stretch));
+            return Ok(Outcome::TooShort(stretch, Box::new(rounds.end(Vec::new()))));
         }
         rounds.done = rounds.next;
         let missed = |s| missed(s, precision);
@@ -91,6 +112,8 @@ struct Rounds<'a> {
     plan: &'a Plan,
     run: &'a Run<'a>,
     wants: &'a Extras,
+    /// What there is of a run before this one, which was too short.
+    shorter: Option<&'a Results>,
     all: Vec<JobReplications>,
     results: Vec<Option<ScenarioResult>>,
     /// How many were done before this round, and how many there will be after it.
@@ -109,11 +132,13 @@ impl Rounds<'_> {
     /// all, so that scenarios keep the same requests.
     fn longer(&self) -> Option<u64> {
         let now = self.run.options.stretch;
-        let can = self.run.jobs.iter().zip(&self.results).filter(|(job, _)| can_stretch(job.scenario));
-        let times = can.filter_map(|(_, result)| result.as_ref()?.needs_times).reduce(f64::max)?;
+        let can = || self.run.jobs.iter().zip(&self.results).filter(|(job, _)| can_stretch(job.scenario));
+        let times = can().filter_map(|(_, result)| result.as_ref()?.needs_times).reduce(f64::max)?;
+        let longest = can().filter_map(|(job, _)| job.scenario.requests).max()?;
+        let most = (MOST_REQUESTS / longest.max(1)).min(MOST_STRETCH);
         let wanted = (now as f64 * times * MARGIN).ceil() as u64;
-        let may = self.run.options.requests.is_none() && now < MOST_STRETCH;
-        may.then_some(wanted.max(now + 1).min(MOST_STRETCH))
+        let may = self.run.options.requests.is_none() && now < most;
+        may.then_some(wanted.max(now + 1).min(most))
     }
 
     /// The results; those of jobs that were stopped say how many replications they have.
@@ -139,7 +164,8 @@ impl Sink for Rounds<'_> {
 
     fn tell_overdue(&mut self) {
         let results = self.results.clone();
-        (self.run.observer.overdue)(Some(&self.end(Vec::new())));
+        let told = or_shorter(self.end(Vec::new()), self.shorter);
+        (self.run.observer.overdue)(Some(&told));
         self.results = results;
     }
 }
