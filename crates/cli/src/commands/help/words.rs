@@ -89,7 +89,7 @@ const WARNINGS: &[Warning] = &[
                 still filling. Make runs longer (`--requests`).",
     },
     Warning {
-        says: "few outages were seen",
+        says: "few outages fell into the windows",
         means: "So few outages fell into the window that success and high quantiles depend on when they came. Make runs longer, or \
                 use more replications.",
     },

@@ -212,8 +212,8 @@ fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
     ))
 }
 
-/// With fewer outages per replication the figures say little about outages.
-const FEW: f64 = 20.0;
+/// With fewer outages in the window of a replication the figures say little about outages.
+const FEW: f64 = 15.0;
 
 /// Too few outages: replications differ by chance more than their interval shows.
 fn few_outages(point: &Point, scenario: &Scenario, code: &Code, runs: &[Replication]) -> Option<String> {
@@ -224,12 +224,15 @@ fn few_outages(point: &Point, scenario: &Scenario, code: &Code, runs: &[Replicat
     // A node that never comes back within the run is not an outage, but the state of the system.
     let comes_back = |mttr_ns: u64| longest_ns.is_none_or(|run| mttr_ns / 2 < run);
     let fails = faults(point, code).any(|fault| comes_back(fault.mttr_ns) && !fault.is_scheduled());
-    let seen: u64 = runs.iter().map(|r| r.outages).sum();
-    let each = seen as f64 / runs.len().max(1) as f64;
+    // The window has as large a part of the outages as of the requests.
+    let within = |r: &Replication| r.outages as f64 * r.selected as f64 / r.total.max(1) as f64;
+    let seen: f64 = runs.iter().map(within).sum();
+    let each = seen / runs.len().max(1) as f64;
     (fails && each < FEW).then(|| {
         format!(
-            "few outages: {seen} were seen in {} replications, {each:.1} in each; success and high quantiles depend on when \
-             they happened, and their intervals may be too narrow. Make replications longer (--requests), not more of them",
+            "few outages: about {seen:.0} fell into the windows of {} replications, {each:.1} into each; success and high \
+             quantiles depend on when they happened, and their intervals may be too narrow. Make replications longer \
+             (--requests), not more of them",
             runs.len()
         )
     })
