@@ -58,7 +58,7 @@ fn tiles(outcome: &Outcome) -> Vec<(String, &'static str)> {
 
 /// Latency by percentile: of all requests, and of the successes where some failed.
 fn curves(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
-    let is_known = |q: &f64| outcome.all.count() as f64 * (1.0 - q) >= 10.0 - 1e-9;
+    let is_known = |q: &f64| outcome.all.quantile(*q).is_some();
     let known: Vec<f64> = CURVE.into_iter().filter(is_known).collect();
     let [_, .., last] = known[..] else { return Ok(()) };
     let ms = |of: &Histogram, q: f64| of.quantile(q).map(|ns| ns / 1e6);
