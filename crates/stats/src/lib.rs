@@ -15,7 +15,7 @@ mod mser;
 mod student;
 
 pub use binomial::clopper_pearson;
-pub use decimal::{Decimal, Inexact, Ratio};
+pub use decimal::{Decimal, ProductError, Ratio};
 pub use difference::{Difference, Side, holm, no_other_end, paired, welch};
 pub use draw::Key;
 pub use estimate::{Estimate, Latency};
