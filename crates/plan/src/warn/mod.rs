@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 pub use asked::asked;
 pub use certificates::certificates;
+pub use closed::instant_loops;
 pub use load::overloaded;
 pub use moments::{cut_off, heavy_tails};
 pub use traces::late_traces;
@@ -18,6 +19,7 @@ pub use traces::late_traces;
 mod asked;
 mod certificates;
 mod failing;
+mod closed;
 mod idle;
 mod load;
 mod moments;
