@@ -2,7 +2,7 @@
 //!
 //! One run has no replications, so a figure is judged by what its requests alone prove, with one-sided bounds of 95 %: shares by
 //! the exact binomial bounds, quantiles by order statistics (the share of requests below a bound is binomial as well). A mean has
-//! no such bound, whatever the latencies: it stays undecided.
+//! no such bound, whatever the latencies and however long the run: it is not judged, and a warning says so.
 
 use crate::outcome::{Latency, Outcome, Verdict};
 use weir_plan::{Condition, Metric, Point, Scenario};
@@ -11,17 +11,40 @@ use weir_stats::{Estimate, Histogram, clopper_pearson};
 /// The probability that a bound is wrong.
 const TAIL: f64 = 0.05;
 
-/// Judges what a file expects of the scenario, but for what cannot be seen from outside, which a warning names.
+/// Why a run cannot judge a figure, however long it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Obstacle {
+    Unseen,
+    Unbounded,
+}
+
+impl Obstacle {
+    const ALL: [Obstacle; 2] = [Obstacle::Unseen, Obstacle::Unbounded];
+
+    fn words(self) -> &'static str {
+        match self {
+            Obstacle::Unseen => "it is not seen from outside",
+            Obstacle::Unbounded => {
+                "one run has no interval for a mean; a quantile, such as p50 or p99, can be judged"
+            }
+        }
+    }
+}
+
+/// Judges what a file expects of the scenario, but for what a run cannot judge, which a warning names with the reason.
 pub(crate) fn judge(point: &Point, scenario: &Scenario, outcome: &mut Outcome) {
     let of_it = point.expectations.iter().filter(|e| e.scenario == scenario.name);
-    let mut unseen = Vec::new();
+    let mut unjudged: Vec<(Obstacle, String)> = Vec::new();
     for e in of_it {
         for condition in &e.conditions {
             let node = e.node.as_ref().map_or(String::new(), |node| format!(" at {node}"));
             let expect = format!("{condition}{node}");
-            let Some(value) = measured(condition.metric, outcome) else {
-                unseen.push(expect);
-                continue;
+            let value = match measured(condition.metric, outcome) {
+                Ok(value) => value,
+                Err(obstacle) => {
+                    unjudged.push((obstacle, expect));
+                    continue;
+                }
             };
             let (metric, span) = (condition.metric, e.span.clone());
             // A run that is void or was stopped says nothing of the scenario.
@@ -30,9 +53,13 @@ pub(crate) fn judge(point: &Point, scenario: &Scenario, outcome: &mut Outcome) {
             outcome.expectations.push(Verdict { expect, value, metric, holds, span });
         }
     }
-    if !unseen.is_empty() {
-        let what = format!("not judged, since it is not seen from outside: {}", unseen.join(", "));
-        outcome.warnings.push(what);
+    for obstacle in Obstacle::ALL {
+        let of_it = unjudged.iter().filter(|(of, _)| *of == obstacle);
+        let named: Vec<&str> = of_it.map(|(_, expect)| &expect[..]).collect();
+        if !named.is_empty() {
+            let what = format!("not judged, since {}: {}", obstacle.words(), named.join(", "));
+            outcome.warnings.push(what);
+        }
     }
 }
 
@@ -41,15 +68,14 @@ fn holds(condition: &Condition, e: &Estimate) -> Option<bool> {
     (low == high).then_some(low)
 }
 
-/// A figure with its bounds; `None`: a load does not measure it.
-fn measured(metric: Metric, outcome: &Outcome) -> Option<Estimate> {
+/// A figure with its bounds, or why there are none.
+fn measured(metric: Metric, outcome: &Outcome) -> Result<Estimate, Obstacle> {
     let r = &outcome.requests;
     let (of_all, of_ok) = (&outcome.all, &outcome.ok);
-    Some(match metric {
+    Ok(match metric {
         Metric::Success => share(r.ok, r.selected),
         Metric::Errors(kind) => share(r.errors.get(&kind).copied().unwrap_or(0), r.selected),
-        Metric::Mean => mean(of_all),
-        Metric::OkMean => mean(of_ok),
+        Metric::Mean | Metric::OkMean => return Err(Obstacle::Unbounded),
         Metric::P50 => quantile(of_all, 0),
         Metric::P90 => quantile(of_all, 1),
         Metric::P95 => quantile(of_all, 2),
@@ -61,7 +87,7 @@ fn measured(metric: Metric, outcome: &Outcome) -> Option<Estimate> {
         Metric::OkP99 => quantile(of_ok, 3),
         Metric::OkP999 => quantile(of_ok, 4),
         Metric::GoodputPerS | Metric::AttemptsPerRequest | Metric::Utilisation | Metric::WaitMs => {
-            return None;
+            return Err(Obstacle::Unseen);
         }
     })
 }
@@ -74,16 +100,11 @@ fn share(k: u64, n: u64) -> Estimate {
     Estimate { value: Some(k as f64 / n as f64), low: Some(low), high: Some(high) }
 }
 
-fn mean(samples: &Histogram) -> Estimate {
-    Estimate { value: Latency::new(samples).mean, low: None, high: None }
-}
-
 /// The quantile of that number among [`Latency::QUANTILES`], between order statistics: the greatest value of which fewer than
 /// the share q of all requests lies below, as far as these show, and the least of which more does.
 fn quantile(samples: &Histogram, number: usize) -> Estimate {
-    let latency = Latency::new(samples);
-    let (Some((_, q)), Some(value)) =
-        (Latency::QUANTILES.get(number), latency.quantiles.get(number).copied().flatten())
+    let known = Latency::new(samples).quantiles;
+    let (Some((_, q)), Some(value)) = (Latency::QUANTILES.get(number), known.get(number).copied().flatten())
     else {
         return Estimate::default();
     };
@@ -96,8 +117,8 @@ fn quantile(samples: &Histogram, number: usize) -> Estimate {
         let place = (rank.clamp(1, n) - 1) as f64 / (n.max(2) - 1) as f64;
         samples.quantile(place).map(|ns| ns / 1e6)
     };
-    let low = maybe.filter(|rank| *rank > 0).and_then(at).or(latency.min);
-    Estimate { value: Some(value), low: low.map(|low| low.min(value)), high: surely.and_then(at) }
+    let low = maybe.and_then(at).map(|low| low.min(value));
+    Estimate { value: Some(value), low, high: surely.and_then(at) }
 }
 
 /// The least rank from 0 to n of which the predicate, which rises, is true.
@@ -147,7 +168,7 @@ mod tests {
 
     #[test]
     fn figures_are_judged_by_what_the_requests_prove() {
-        let expect = "expect(\"s\", p50=[\"<1100ms\", \"<990ms\", \"<900ms\"], p999=\"<5s\", mean=\"<5s\", \
+        let expect = "expect(\"s\", p50=[\"<1100ms\", \"<990ms\", \"<900ms\"], p999=\"<5s\", \
                       success=[\">=0.99\", \">=0.999\"], errors={\"timeout\": \"<=0.01\", \"reset\": \"<=0.0001\"})";
         let said = judged(expect, &mut outcome());
         let of = |text: &str| {
@@ -155,7 +176,6 @@ mod tests {
         };
         assert_eq!([of("p50<1100"), of("p50<990"), of("p50<900")], [Some(true), None, Some(false)]);
         assert_eq!(of("p999"), None, "2,000 requests have no p99.9");
-        assert_eq!(of("mean"), None, "a mean has no bounds");
         assert_eq!([of("success>=0.99"), of("success>=0.999")], [Some(true), None], "{said:?}");
         assert_eq!([of("errors.timeout"), of("errors.reset")], [Some(true), None]);
     }
@@ -172,6 +192,16 @@ mod tests {
         );
         let mut void = Outcome { void: Some("too late".to_owned()), ..outcome() };
         assert_eq!(judged(expect, &mut void)[0].1, None, "a void run says nothing");
+    }
+
+    #[test]
+    fn a_mean_is_not_judged_and_fails_no_run() {
+        let mut run = outcome();
+        let said = judged("expect(\"s\", mean=\"<5s\", ok_mean=\"<1ms\", p50=\"<1h\")", &mut run);
+        assert_eq!(said, [("p50<1h".to_owned(), Some(true))]);
+        let reason = "not judged, since one run has no interval for a mean; a quantile, such as p50 or p99, can be judged: \
+                      mean<5s, ok_mean<1ms";
+        assert_eq!(run.warnings, [reason]);
     }
 
     /// With n uniform ranks the bounds are those of the binomial distribution: for the median of 2,000, ranks 963 and 1,038.

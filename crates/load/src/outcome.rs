@@ -108,9 +108,7 @@ impl Latency {
     /// Of these samples.
     pub fn new(samples: &Histogram) -> Latency {
         let ms = |ns: f64| ns / 1e6;
-        // The rule of `docs/spec/language.md#sim-json`: n(1 - q) of at least ten; rounding must not take one away.
-        let enough = |q: f64| samples.count() as f64 * (1.0 - q) >= 10.0 - 1e-9;
-        let quantile = |q: f64| samples.quantile(q).filter(|_| enough(q)).map(ms);
+        let quantile = |q: f64| samples.quantile(q).map(ms);
         Latency {
             min: samples.min().map(|ns| ms(ns as f64)),
             mean: samples.mean().map(ms),

@@ -2,7 +2,7 @@
 
 use crate::suggest;
 use std::fmt;
-use weir_stats::{Decimal, Inexact};
+use weir_stats::{Decimal, ProductError};
 
 /// Units, the greatest first, with their ns.
 pub const UNITS: [(&str, i64); 6] = [
@@ -87,9 +87,9 @@ pub fn parse_duration(text: &str) -> Result<i64, InvalidDuration> {
 pub fn whole_ns(number: &Decimal, each: i64) -> Result<i64, String> {
     match number.times(each) {
         Ok(ns) => Ok(ns),
-        Err(Inexact::TooLarge) => Err(TOO_LONG.to_owned()),
-        Err(Inexact::Fraction(nearest)) if number.is_like_a_float() => Ok(nearest),
-        Err(Inexact::Fraction(nearest)) => Err(format!(
+        Err(ProductError::TooLarge) => Err(TOO_LONG.to_owned()),
+        Err(ProductError::Fraction(nearest)) if number.is_like_a_float() => Ok(nearest),
+        Err(ProductError::Fraction(nearest)) => Err(format!(
             "it is not a whole number of nanoseconds; the nearest is {}",
             show_ns(i128::from(nearest))
         )),

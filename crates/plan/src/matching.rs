@@ -74,34 +74,48 @@ impl Scenario {
 
 impl RouteCondition {
     /// Whether each request that matches `other` matches this as well. `false` where that is not known.
-    pub fn covers(&self, other: &RouteCondition) -> bool {
-        let has_target = |method: &String| method == "OPTIONS" || method == "CONNECT";
-        // Only these two have targets that are no path.
-        let all_paths = self.takes_all_paths() && !other.method.iter().any(has_target);
-        (all_paths || cover(&self.path, &other.path, |a, b| is_within(a, b)))
-            && cover(&self.method, &other.method, |a, b| a == b)
-            && cover(&self.host, &other.host, |a, b| a == b)
-            && cover(&self.header, &other.header, |a, b| a.0 == b.0 && is_within(&a.1, &b.1))
-            && cover(&self.client, &other.client, |a, b| a == b)
-            && cover(&self.client_name, &other.client_name, |a, b| is_within(a, b))
+    pub fn is_superset_of(&self, other: &RouteCondition) -> bool {
+        let needs_path = !other.method.is_empty() && !other.method.iter().any(|method| can_lack_path(method));
+        let all_targets = self.has_all_targets() || self.has_all_paths() && needs_path;
+        (all_targets || is_each_within(&other.path, &self.path, |a, b| is_within(a, b)))
+            && self.is_superset_but_for_target(other)
+    }
+
+    /// The same of requests that have a path; `OPTIONS *` and CONNECT have none.
+    pub fn is_superset_of_paths_of(&self, other: &RouteCondition) -> bool {
+        (self.has_all_paths() || is_each_within(&other.path, &self.path, |a, b| is_within(a, b)))
+            && self.is_superset_but_for_target(other)
+    }
+
+    fn is_superset_but_for_target(&self, other: &RouteCondition) -> bool {
+        is_each_within(&other.method, &self.method, |a, b| a == b)
+            && is_each_within(&other.host, &self.host, |a, b| a == b)
+            && is_each_within(&other.header, &self.header, |a, b| a.0 == b.0 && is_within(&a.1, &b.1))
+            && is_each_within(&other.client, &self.client, |a, b| a == b)
+            && is_each_within(&other.client_name, &self.client_name, |a, b| is_within(a, b))
     }
 }
 
-/// Whether some of these patterns covers each of the others; no pattern is a condition that all meet.
-fn cover<T>(patterns: &[T], others: &[T], covers: impl Fn(&T, &T) -> bool) -> bool {
-    let is_covered = |other: &T| patterns.iter().any(|pattern| covers(pattern, other));
-    patterns.is_empty() || (!others.is_empty() && others.iter().all(is_covered))
+/// Whether a request with this method may have a target that is no path: `*`, or an authority.
+fn can_lack_path(method: &str) -> bool {
+    method == "OPTIONS" || method == "CONNECT"
 }
 
-/// Whether a pattern, exact or ending in `*`, covers another.
-fn is_within(pattern: &str, other: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(prefix) => other.strip_suffix('*').unwrap_or(other).starts_with(prefix),
-        None => pattern == other,
+/// Whether each of these patterns lies within one of the others; no pattern is a condition that all meet.
+fn is_each_within<T>(these: &[T], others: &[T], is_within: impl Fn(&T, &T) -> bool) -> bool {
+    let is_within_one = |one: &T| others.iter().any(|other| is_within(one, other));
+    others.is_empty() || (!these.is_empty() && these.iter().all(is_within_one))
+}
+
+/// Whether all that a pattern, exact or ending in `*`, matches is matched by another.
+fn is_within(one: &str, other: &str) -> bool {
+    match other.strip_suffix('*') {
+        Some(prefix) => one.strip_suffix('*').unwrap_or(one).starts_with(prefix),
+        None => one == other,
     }
 }
 
-/// A request as conditions look at it, wherever its bytes are: in simulation an [`Asked`], served the message itself.
+/// A request as conditions look at it, wherever its bytes are: in simulation a [`RequestParts`], served the message itself.
 pub trait MatchInput {
     /// The method.
     fn method(&self) -> &[u8];
@@ -158,14 +172,19 @@ impl RouteCondition {
     }
 
     /// Whether one of its patterns matches every path.
-    fn takes_all_paths(&self) -> bool {
-        self.path.iter().any(|path| path == "/*" || path == "*")
+    fn has_all_paths(&self) -> bool {
+        self.path.iter().any(|path| path == "/*") || self.has_all_targets()
     }
 
-    /// Whether it matches every request, but for `OPTIONS *` and the like.
-    pub fn takes_all(&self) -> bool {
+    /// Whether it has a pattern for every target; `/*` does not match the `*` of OPTIONS, nor the authority of CONNECT.
+    fn has_all_targets(&self) -> bool {
+        self.path.iter().any(|path| path == "*")
+    }
+
+    /// Whether it matches every request.
+    pub fn is_universal(&self) -> bool {
         self.is_empty()
-            || self.takes_all_paths() && RouteCondition { path: Vec::new(), ..self.clone() }.is_empty()
+            || self.has_all_targets() && RouteCondition { path: Vec::new(), ..self.clone() }.is_empty()
     }
 
     /// Whether it says nothing, and so matches all.
@@ -242,6 +261,45 @@ mod tests {
             assert!(!when.matches(&other), "{other:?}");
         }
         assert!(RouteCondition::default().matches(&asked) && RouteCondition::default().is_empty());
+    }
+
+    /// What a condition is said to match of another agrees with what it matches.
+    #[test]
+    fn a_superset_matches_all_that_the_other_matches() {
+        let of = |path: &[&str], method: &[&str], host: &[&str]| RouteCondition {
+            path: words(path),
+            method: words(method),
+            host: words(host),
+            ..RouteCondition::default()
+        };
+        let paths: [&[&str]; 5] = [&[], &["*"], &["/*"], &["/a*"], &["/a", "/b"]];
+        let methods: [&[&str]; 4] = [&[], &["GET"], &["OPTIONS"], &["GET", "CONNECT"]];
+        let hosts: [&[&str]; 2] = [&[], &["h"]];
+        let mut all: Vec<RouteCondition> = Vec::new();
+        for (path, method) in paths.iter().flat_map(|path| methods.iter().map(move |method| (path, method))) {
+            all.extend(hosts.iter().map(|host| of(path, method, host)));
+        }
+        let targets = [("GET", "/"), ("GET", "/a"), ("OPTIONS", "*"), ("OPTIONS", "/b"), ("CONNECT", "h:1")];
+        let requests: Vec<RequestParts<'_>> = targets
+            .iter()
+            .flat_map(|(method, path)| [Some("h"), None].map(|host| (*method, *path, host)))
+            .map(|(method, path, host)| RequestParts { method, path, host, headers: &[], client: None })
+            .collect();
+        for (one, other) in all.iter().flat_map(|one| all.iter().map(move |other| (one, other))) {
+            let has_all = |is_asked: &dyn Fn(&&RequestParts<'_>) -> bool| {
+                requests.iter().filter(is_asked).filter(|r| other.matches(*r)).all(|r| one.matches(r))
+            };
+            let what = format!("{one:?} and {other:?}");
+            assert!(!one.is_superset_of(other) || has_all(&|_| true), "{what}");
+            assert!(!one.is_superset_of_paths_of(other) || has_all(&|r| r.path.starts_with('/')), "{what}");
+            assert!(!one.is_universal() || requests.iter().all(|r| one.matches(r)), "{one:?}");
+        }
+        let (star, slash) = (of(&["*"], &[], &[]), of(&["/*"], &[], &[]));
+        assert!(star.is_universal() && !slash.is_universal());
+        assert!(
+            slash.is_superset_of(&of(&[], &["GET"], &[])) && star.is_superset_of(&of(&[], &["OPTIONS"], &[]))
+        );
+        assert!(slash.is_superset_of_paths_of(&of(&[], &[], &["h"])));
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub fn never(points: &[(u64, f64)], repeat: bool) -> Option<&'static str> {
     }
 }
 
-/// The first argument of a time-line in which two differ, with its values in words.
+/// The first argument of a timeline in which two differ, with its values in words.
 pub fn differs(a: &Faulty, b: &Faulty) -> Option<(&'static str, String, String)> {
     let ns = |ns: u64| show_ns(i128::from(ns));
     let clock = |c: Clock| if c == Clock::Eager { "\"eager\"" } else { "\"lazy\"" }.to_owned();

@@ -58,7 +58,7 @@ fn tiles(outcome: &Outcome) -> Vec<(String, &'static str)> {
 
 /// Latency by percentile: of all requests, and of the successes where some failed.
 fn curves(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
-    let is_known = |q: &f64| outcome.all.count() as f64 * (1.0 - q) >= 10.0 - 1e-9;
+    let is_known = |q: &f64| outcome.all.quantile(*q).is_some();
     let known: Vec<f64> = CURVE.into_iter().filter(is_known).collect();
     let [_, .., last] = known[..] else { return Ok(()) };
     let ms = |of: &Histogram, q: f64| of.quantile(q).map(|ns| ns / 1e6);
@@ -67,10 +67,7 @@ fn curves(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     let high = ms(&outcome.all, last).unwrap_or_default();
     let usual = ms(&outcome.all, 0.5).unwrap_or_default();
     let low = ms(&outcome.all, 0.0).filter(|low| *low > 0.0);
-    let y = match low {
-        Some(low) if high > 40.0 * usual => Axis::log(low.max(high / 1e6), high),
-        _ => Axis::from_zero(high),
-    };
+    let y = Axis::of_latencies(low, usual, high);
     let ticks = known.iter().filter(|q| [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999].contains(*q));
     let chart = Chart {
         label: "Latency by percentile".to_owned(),

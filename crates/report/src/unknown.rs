@@ -3,10 +3,7 @@
 use crate::number::count;
 use weir_plan::Metric;
 use weir_sim::ScenarioResult;
-use weir_stats::Estimate;
-
-/// Requests beyond a quantile that it needs (`docs/spec/language.md#sim-json`).
-const BEYOND: f64 = 10.0;
+use weir_stats::{Estimate, samples_needed};
 
 /// The quantiles, and the requests that they are of: all, or the successes.
 const QUANTILES: [(Metric, f64, bool); 10] = [
@@ -33,8 +30,7 @@ pub(crate) fn reason(
     if value.value.is_some() {
         return None;
     }
-    // 1 - 0.999 is not exactly a thousandth.
-    let needed = (BEYOND / (1.0 - q)).round() as u64;
+    let needed = samples_needed(q);
     let (what, all) =
         if of_successes { ("successes", s.requests.ok) } else { ("requests", s.requests.selected) };
     let has = all / u64::from(replications.max(1));

@@ -16,7 +16,7 @@ pub struct Decimal {
 
 /// Why a decimal times a whole number is no whole number to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inexact {
+pub enum ProductError {
     /// It does not fit into 64 bits.
     TooLarge,
     /// It lies between two whole numbers, of which this is the nearest.
@@ -71,42 +71,42 @@ impl Decimal {
     ///
     /// # Errors
     /// It is no whole number, or too large for one.
-    pub fn times(&self, factor: i64) -> Result<i64, Inexact> {
+    pub fn times(&self, factor: i64) -> Result<i64, ProductError> {
         if self.digits == 0 || factor == 0 {
             return Ok(0);
         }
         let signed = |size: u128| match (i64::try_from(size), self.negative == (factor < 0)) {
             (Ok(size), true) => Ok(size),
             (Ok(size), false) => Ok(-size),
-            (Err(_), _) => Err(Inexact::TooLarge),
+            (Err(_), _) => Err(ProductError::TooLarge),
         };
         // Digits that do not fit lie below all that the product can show.
         let (mut digits, mut exponent, mut is_exact) = (self.digits, self.exponent, true);
         let product = loop {
             match digits.checked_mul(u128::from(factor.unsigned_abs())) {
                 Some(product) => break product,
-                None if exponent >= 0 => return Err(Inexact::TooLarge),
+                None if exponent >= 0 => return Err(ProductError::TooLarge),
                 None => (digits, exponent, is_exact) = (digits / 10, exponent + 1, false),
             }
         };
         let tens = 10u128.checked_pow(exponent.unsigned_abs());
         if exponent >= 0 {
-            return signed(tens.and_then(|tens| product.checked_mul(tens)).ok_or(Inexact::TooLarge)?);
+            return signed(tens.and_then(|tens| product.checked_mul(tens)).ok_or(ProductError::TooLarge)?);
         }
         // 10^39 is above every product.
-        let Some(tens) = tens else { return Err(Inexact::Fraction(0)) };
+        let Some(tens) = tens else { return Err(ProductError::Fraction(0)) };
         let (whole, rest) = (product / tens, product % tens);
         match signed(whole + u128::from(rest >= tens - rest))? {
             exact if rest == 0 && is_exact => Ok(exact),
-            nearest => Err(Inexact::Fraction(nearest)),
+            nearest => Err(ProductError::Fraction(nearest)),
         }
     }
 
     /// `factor` times it, to the nearest whole number, halves away from zero; `None`: too large.
     pub fn times_rounded(&self, factor: i64) -> Option<i64> {
         match self.times(factor) {
-            Ok(number) | Err(Inexact::Fraction(number)) => Some(number),
-            Err(Inexact::TooLarge) => None,
+            Ok(number) | Err(ProductError::Fraction(number)) => Some(number),
+            Err(ProductError::TooLarge) => None,
         }
     }
 
@@ -242,12 +242,12 @@ mod tests {
             assert_eq!(decimal(text).times(s), Ok(ns), "{text}");
         }
         for (text, why) in [
-            ("0.1234567891", Inexact::Fraction(123_456_789)),
-            ("-0.0000000005", Inexact::Fraction(-1)),
-            ("1e-80", Inexact::Fraction(0)),
-            ("1.2345678901234567890123456789012345678", Inexact::Fraction(1_234_567_890)),
-            ("1e10", Inexact::TooLarge),
-            ("1e300", Inexact::TooLarge),
+            ("0.1234567891", ProductError::Fraction(123_456_789)),
+            ("-0.0000000005", ProductError::Fraction(-1)),
+            ("1e-80", ProductError::Fraction(0)),
+            ("1.2345678901234567890123456789012345678", ProductError::Fraction(1_234_567_890)),
+            ("1e10", ProductError::TooLarge),
+            ("1e300", ProductError::TooLarge),
         ] {
             assert_eq!(decimal(text).times(s), Err(why), "{text}");
         }

@@ -20,6 +20,15 @@ fn bucket_of(ns: u64) -> usize {
     octave as usize * PER_OCTAVE + (ns >> octave) as usize
 }
 
+/// The samples with which the quantile `q` is known: ten lie beyond it (`docs/spec/language.md#sim-json`), since fewer make it
+/// noise.
+pub fn samples_needed(q: f64) -> u64 {
+    const BEYOND: f64 = 10.0;
+    // 1 - 0.9 is a little less than a tenth.
+    const ROUNDING: f64 = 1e-9;
+    ((BEYOND - ROUNDING) / (1.0 - q)).ceil() as u64
+}
+
 /// The least value of a bucket, and how many values it spans.
 fn bounds(bucket: usize) -> (u64, u64) {
     let octave = (bucket / PER_OCTAVE).saturating_sub(1);
@@ -157,7 +166,7 @@ impl Histogram {
     pub fn quantiles_within<const N: usize>(&self, ascending: [f64; N]) -> [Option<BoundedQuantile>; N] {
         let mut at = Place::default();
         ascending.map(|q| {
-            if (self.total as f64) * (1.0 - q) < 10.0 - 1e-9 {
+            if self.total < samples_needed(q) {
                 return None;
             }
             let rank = q * (self.total - 1) as f64;
@@ -257,6 +266,20 @@ pub struct BoundedQuantile {
 mod tests {
     use super::*;
     use crate::Key;
+
+    #[test]
+    fn a_quantile_needs_ten_samples_beyond_it() {
+        let needed = [0.0, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999].map(samples_needed);
+        assert_eq!(needed, [10, 20, 100, 200, 1_000, 10_000, 100_000]);
+        assert_eq!((samples_needed(0.985), samples_needed(1.0)), (667, u64::MAX));
+        for q in [0.5, 0.9, 0.95, 0.99, 0.999] {
+            let mut h = Histogram::new();
+            (1..samples_needed(q)).for_each(|ns| h.record(ns));
+            assert_eq!(h.quantile(q), None, "{q}");
+            h.record(1);
+            assert!(h.quantile(q).is_some(), "{q}");
+        }
+    }
 
     #[test]
     fn an_empty_one_takes_any_least() {

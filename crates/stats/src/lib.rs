@@ -15,10 +15,10 @@ mod mser;
 mod student;
 
 pub use binomial::clopper_pearson;
-pub use decimal::{Decimal, Inexact, Ratio};
+pub use decimal::{Decimal, ProductError, Ratio};
 pub use difference::{Difference, Side, holm, no_other_end, paired, welch};
 pub use draw::Key;
 pub use estimate::{Estimate, Latency};
-pub use histogram::{BoundedQuantile, Counts, Histogram};
+pub use histogram::{BoundedQuantile, Counts, Histogram, samples_needed};
 pub use mser::truncation;
 pub use student::{t95, t95_of, two_tails};

@@ -109,6 +109,7 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
         found.extend(warn::heavy_tails(&point));
         found.extend(warn::cut_off(&point));
         found.extend(warn::late_traces(&point));
+        found.extend(warn::instant_loops(&point));
         found.extend(warn::asked(&point, &standing));
         found.extend(warn::certificates(&point, &standing));
         point.warnings = found.iter().filter(|f| f.severity == Severity::Warning).map(in_one_line).collect();

@@ -58,6 +58,19 @@ fn the_simulator_matches_as_it_is_served() {
     }
 }
 
+/// The `*` of OPTIONS is no path: `/*` does not match it, and `check` says no more than that.
+#[test]
+fn options_for_the_server_passes_a_rule_for_all_paths() {
+    let rule = |condition: &str, body: &str| format!("(when({condition}), respond(200, body=\"{body}\"))");
+    let rules = [rule("path=\"/*\"", "path"), rule("host=\"h\"", "host"), rule("path=\"*\"", "all")];
+    let weir = Weir::before(&format!("route([{}])", rules.join(", ")));
+    let ask = |target: &str, host: &str| {
+        let request = format!("OPTIONS {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        weir.ask(&request).expect("an answer").body_text()
+    };
+    assert_eq!([ask("/", "h"), ask("*", "h"), ask("*", "g")], ["path", "host", "all"]);
+}
+
 /// What browsers send unescaped (WHATWG URL), and what is never allowed.
 #[test]
 fn targets_pass_as_they_came_or_not_at_all() {

@@ -1,4 +1,4 @@
-//! Nodes that are up and down: how they fail, and by which time-line.
+//! Nodes that are up and down: how they fail, and by which timeline.
 
 use serde::{Deserialize, Serialize};
 use weir_model::Dist;
@@ -8,7 +8,7 @@ use weir_model::faulty::Law;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
-    /// Alternating exponential periods on the node's own time-line.
+    /// Alternating exponential periods on the node's own timeline.
     #[default]
     Eager,
     /// Looked at only when a request enters (the posts').
@@ -32,7 +32,7 @@ pub enum Mode {
     Pause,
 }
 
-/// The time-line that a faulty node follows.
+/// The timeline that a faulty node follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
@@ -68,7 +68,7 @@ pub struct Faulty {
     pub starts_up: bool,
     /// Whether health checks pass while it is down (`checks="pass"`).
     pub checks_pass: bool,
-    /// Whose time-line it follows.
+    /// Whose timeline it follows.
     pub line: Line,
 }
 

@@ -83,7 +83,7 @@ fn within(what: String, index: u32, len: usize, of: &str) -> Result<(), String> 
     }
 }
 
-/// Nodes that share a time-line have one law of it.
+/// Nodes that share a timeline have one law of it.
 fn time_lines(specs: &[Spec]) -> Result<(), String> {
     let mut first: HashMap<&Line, (usize, &Faulty)> = HashMap::new();
     for (i, spec) in specs.iter().enumerate() {

@@ -5,7 +5,7 @@ use crate::duration::show_ns;
 use crate::ways::down;
 use crate::{Faulty, Mode, NodeId, Point, Scenario, Spec};
 use std::collections::BTreeSet;
-use weir_model::Traffic;
+use weir_model::{Dist, Traffic};
 use weir_policy::Kind;
 use weir_policy::config::Retry;
 
@@ -106,7 +106,7 @@ pub(super) fn attempts(draft: &Draft<'_>, found: &mut Findings) {
 pub(super) fn repairs(draft: &Draft<'_>, found: &mut Findings) {
     let point = draft.point;
     let mttr = |spec: &Spec| match spec {
-        Spec::Faulty(law) => Some(law.mttr_ns),
+        Spec::Faulty(law) if !is_meant_to_last(law) => Some(law.mttr_ns),
         _ => None,
     };
     if !point.specs.iter().any(|s| mttr(s).is_some()) {
@@ -138,6 +138,12 @@ pub(super) fn repairs(draft: &Draft<'_>, found: &mut Findings) {
             "use a shorter `mttr`, or a longer run",
         );
     }
+}
+
+/// Whether the file itself says when the outage is: at a fixed time, or from the start for a fixed time. If it is not over by
+/// the end, that is meant.
+fn is_meant_to_last(law: &Faulty) -> bool {
+    law.is_scheduled() || !law.starts_up && law.down.as_ref().is_some_and(Dist::is_fixed)
 }
 
 /// How long a scenario lasts, as far as that is known beforehand, ns.

@@ -2,7 +2,7 @@
 //! that no balancer reads; what concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests
 //! `warn/asked.rs`, settings that do nothing `warn/idle.rs`, what cannot
 //! happen `warn/never.rs`, times without a mean `warn/moments.rs`, traces that begin late
-//! `warn/traces.rs`.
+//! `warn/traces.rs`, users that neither think nor wait `warn/closed.rs`. What each means is in `warn/pages.rs`.
 
 use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::ways::down;
@@ -11,17 +11,21 @@ use std::collections::BTreeSet;
 
 pub use asked::asked;
 pub use certificates::certificates;
+pub use closed::instant_loops;
 pub use load::overloaded;
 pub use moments::{cut_off, heavy_tails};
+pub use pages::{PAGES, WarningPage};
 pub use traces::late_traces;
 
 mod asked;
 mod certificates;
+mod closed;
 mod failing;
 mod idle;
 mod load;
 mod moments;
 mod never;
+mod pages;
 mod statuses;
 mod traces;
 

@@ -6,8 +6,9 @@ use crate::duration::show_ns;
 use crate::{Point, Scenario};
 use weir_model::Traffic;
 
+const DAY_NS: u64 = 86_400_000_000_000;
 /// A trace that begins later than this, ns, waits for nothing that anyone meant.
-const LATE_NS: u64 = 86_400_000_000_000;
+const LATE_NS: u64 = DAY_NS;
 
 /// Warnings for scenarios whose trace begins so late that the run is nothing but a wait.
 pub fn late_traces(point: &Point) -> Vec<Diagnostic> {
@@ -38,5 +39,20 @@ fn late(scenario: &Scenario) -> Option<Diagnostic> {
 
 /// A time in words; days where there are many.
 fn shown(ns: u64) -> String {
-    if ns > LATE_NS { format!("{} days", ns / LATE_NS) } else { show_ns(i128::from(ns)) }
+    match ns / DAY_NS {
+        0 => show_ns(i128::from(ns)),
+        1 => "1 day".to_owned(),
+        days => format!("{days} days"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_counted() {
+        let said = [1, DAY_NS, 2 * DAY_NS - 1, 3 * DAY_NS].map(shown);
+        assert_eq!(said, ["1ns", "1 day", "1 day", "3 days"]);
+    }
 }

@@ -19,6 +19,10 @@ pub(crate) struct Axis {
 
 /// Ticks at most, beside the first.
 const MOST: f64 = 5.0;
+/// Beyond this factor between what is usual and the highest an axis of latencies is logarithmic.
+const STEEP: f64 = 40.0;
+/// The highest of a logarithmic axis of latencies is at most so many times the lowest.
+const WIDEST: f64 = 1e6;
 
 impl Axis {
     /// From 0 to a round number at or above `high`.
@@ -48,6 +52,14 @@ impl Axis {
         let first = (low / step + 1e-9).floor();
         let count = ((high / step - 1e-9).ceil() - first).max(1.0);
         Axis::ticked(first * step, step, count as usize)
+    }
+
+    /// Of latencies: logarithmic where the highest is far above what is usual. `low`: the least above 0, if there is one.
+    pub(crate) fn of_latencies(low: Option<f64>, usual: f64, high: f64) -> Axis {
+        match low.filter(|low| *low > 0.0 && *low <= high) {
+            Some(low) if high > STEEP * usual => Axis::log(low.max(high / WIDEST), high),
+            _ => Axis::from_zero(high),
+        }
     }
 
     fn ticked(low: f64, step: f64, count: usize) -> Axis {

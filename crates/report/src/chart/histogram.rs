@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Bars of a histogram.
 const BARS: usize = 50;
 /// Beyond this factor between the longest and the shortest the axis is logarithmic.
-const STEEP: f64 = 20.0;
+const WIDE: f64 = 20.0;
 
 /// What is shorter than this part of the median is in the first bar.
 const LONGER: f64 = 200.0;
@@ -37,7 +37,7 @@ pub(crate) fn histogram(counts: &[LatencyCount]) -> Option<String> {
     let (first, last) = (counts.first()?, counts.last().filter(|_| total > 1)?);
     // The few shortest of a logarithmic axis would take half of it: they are in its first bar.
     let low = first.from_ms.max(median_ms(counts, total) / LONGER).max(1e-6);
-    let x = if last.to_ms > STEEP * low { Axis::log(low, last.to_ms) } else { Axis::around(low, last.to_ms) };
+    let x = if last.to_ms > WIDE * low { Axis::log(low, last.to_ms) } else { Axis::around(low, last.to_ms) };
     let bars = bars(counts, &x);
     let share = |n: u64| n as f64 / total as f64 * 100.0;
     let most = bars.iter().flatten().map(|bar| share(bar.ok + bar.failed)).fold(0.0, f64::max);

@@ -14,7 +14,7 @@ const MOST: usize = 6;
 /// A row: its scenario, its bar (in shares of the width), and its figure.
 struct Row {
     scenario: usize,
-    who: String,
+    label: String,
     small: String,
     bar: String,
     value: String,
@@ -33,7 +33,7 @@ fn rows(shown: &Selection, rows: &[Row], out: &mut dyn Write) -> io::Result<()> 
             out,
             "<div class=\"row{off}\" data-s=\"{}\"><span>{}{small}</span><svg class=\"bar\" role=\"img\" aria-label=\"{2}\">{3}</svg><span class=\"value\">{2}</span></div>",
             row.scenario,
-            escaped(&row.who),
+            escaped(&row.label),
             escaped(&row.value),
             row.bar
         )?;
@@ -78,7 +78,7 @@ pub(super) fn parts(
     for (scenario, s) in all.iter().enumerate() {
         let mut row = |small: &str, bar: String, value: String| {
             let small = if looked_at { small.to_owned() } else { String::new() };
-            drawn.push(Row { scenario, who: shown.labels[scenario].clone(), small, bar, value });
+            drawn.push(Row { scenario, label: shown.labels[scenario].clone(), small, bar, value });
         };
         row("mean", style.draw_mean(s), format!("{} ms", with_interval(&s.latency_all.mean)));
         for of in select_typical(s) {
@@ -174,7 +174,7 @@ pub(super) fn utilisation(results: &Results, shown: &Selection, out: &mut dyn Wr
             let colour = if share > 0.95 { " style=\"--c:var(--warn)\"" } else { "" };
             all.push(Row {
                 scenario,
-                who: shown.labels[scenario].clone(),
+                label: shown.labels[scenario].clone(),
                 small: site(n),
                 bar: part(0.0, share, colour, ""),
                 value: format!("{} busy, {} waiting", percentage(&n.utilisation), alone(&n.queue_mean)),
@@ -211,7 +211,7 @@ pub(super) fn spread(results: &Results, shown: &Selection, out: &mut dyn Write) 
         bar += &part(at(mean * (1.0 - cv)), at(mean * (1.0 + cv)), "", "");
         let _ = write!(bar, "<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"0\" y2=\"100%\"/>", at(mean) * 100.0);
         let value = format!("{}..{}", plain(Some(least)), plain(Some(most)));
-        Row { scenario, who: shown.labels[scenario].clone(), small: site(n), bar, value }
+        Row { scenario, label: shown.labels[scenario].clone(), small: site(n), bar, value }
     };
     let all: Vec<Row> = found.into_iter().map(row).collect();
     if all.is_empty() {

@@ -3,6 +3,7 @@
 use crate::compare::{Compared, Comparison, Pairing, Verdict};
 use crate::saved::{Design, SavedResult};
 use crate::{comparison, entry};
+use std::collections::HashMap;
 use weir_sim::Results;
 
 /// The statistics that a page compares, the first for the verdict in words where it is known.
@@ -14,6 +15,8 @@ const MOST: usize = 12;
 /// A scenario that is compared with its baseline.
 pub(super) struct Rival<'c> {
     pub number: usize,
+    /// Its own name, without the point of the sweep.
+    pub name: &'c str,
     pub statistics: &'c [Compared],
 }
 
@@ -36,17 +39,7 @@ impl<'a> Contest<'a> {
     pub fn new(results: &Results, saved: &'a SavedResult, baseline: Option<&str>) -> Option<Contest<'a>> {
         let designs = &saved.designs;
         let name = baseline.or(designs.first().map(|d| &d.name[..]))?;
-        let several = designs.iter().any(|d| d.name != name);
-        let base_of = |design: &Design| {
-            let mut of_name = (0..designs.len()).filter(|at| designs[*at].name == name);
-            // Scenarios at the same point, or of one scenario its points.
-            if several { of_name.find(|at| designs[*at].params == design.params) } else { of_name.next() }
-        };
-        let is_rival =
-            |at: usize| if several { designs[at].name != name } else { base_of(&designs[at]) != Some(at) };
-        let rivals = (0..designs.len()).filter(|at| is_rival(*at));
-        let against: Vec<(usize, usize)> =
-            rivals.filter_map(|at| Some((base_of(&designs[at])?, at))).collect();
+        let against = pairs_with_baseline(designs, name);
         let (first, _) = *against.first()?;
         let has_points = against.iter().any(|(base, _)| *base != first);
         let swept = entry::swept(results);
@@ -70,8 +63,11 @@ impl<'a> Contest<'a> {
 
     /// Those that are compared with the baseline, in the order of the result.
     pub fn rivals(&self) -> impl Iterator<Item = Rival<'_>> {
-        let with = |((_, number), statistics): (&(usize, usize), _)| Rival { number: *number, statistics };
-        self.against.iter().zip(self.comparison.statistics()).map(with)
+        self.against.iter().zip(&self.comparison.pairs).map(|((_, number), pair)| Rival {
+            number: *number,
+            name: &pair.of.b.1.name,
+            statistics: &pair.statistics,
+        })
     }
 
     /// The statistics that are compared, in the order in which they are shown.
@@ -122,6 +118,21 @@ pub(super) fn find<'c>(statistics: &'c [Compared], name: &str) -> Option<&'c Com
     statistics.iter().find(|c| c.name == name)
 }
 
+/// The baseline and the rival of each comparison, by number: scenarios are compared at the same point of a sweep; the points of
+/// one scenario alone with its first.
+fn pairs_with_baseline(designs: &[Design], name: &str) -> Vec<(usize, usize)> {
+    let of_name = || (0..designs.len()).filter(|at| designs[*at].name == name);
+    if designs.iter().all(|d| d.name == name) {
+        return of_name().skip(1).map(|at| (0, at)).collect();
+    }
+    let mut baselines = HashMap::new();
+    for at in of_name() {
+        baselines.entry(&designs[at].params).or_insert(at);
+    }
+    let rivals = (0..designs.len()).filter(|at| designs[*at].name != name);
+    rivals.filter_map(|at| Some((*baselines.get(&designs[at].params)?, at))).collect()
+}
+
 fn every_two(count: usize) -> Vec<(usize, usize)> {
     (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect()
 }
@@ -131,4 +142,43 @@ fn pairing(saved: &SavedResult, a: usize, b: usize) -> Pairing<'_> {
     let requests = |d: &Design| d.requests_hash.clone().map(|hash| (hash, d.replications));
     let paired = requests(first).is_some() && requests(first) == requests(second);
     Pairing { a: (saved, first), b: (saved, second), paired }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn design(name: &str, point: usize) -> Design {
+        Design {
+            name: name.to_owned(),
+            replications: 2,
+            params: vec![("n".to_owned(), json!(point))],
+            requests_hash: None,
+            warnings: Vec::new(),
+            selected: 1,
+            failed: false,
+            statistics: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn scenarios_are_compared_at_the_same_point() {
+        let two = [design("a", 1), design("b", 1), design("a", 2), design("b", 2), design("b", 3)];
+        assert_eq!(pairs_with_baseline(&two, "a"), [(0, 1), (2, 3)]);
+        assert_eq!(pairs_with_baseline(&two, "b"), [(1, 0), (3, 2)]);
+        let one = [design("a", 1), design("a", 2), design("a", 3)];
+        assert_eq!(pairs_with_baseline(&one, "a"), [(0, 1), (0, 2)]);
+        assert_eq!(pairs_with_baseline(&two, "c"), []);
+    }
+
+    /// A search through all scenarios for each took minutes here.
+    #[test]
+    fn a_sweep_of_many_points_is_paired_at_once() {
+        const POINTS: usize = 50_000;
+        let designs: Vec<Design> =
+            (0..POINTS).flat_map(|point| ["a", "b"].map(|name| design(name, point))).collect();
+        let pairs = pairs_with_baseline(&designs, "a");
+        assert_eq!((pairs.len(), pairs.last()), (POINTS, Some(&(2 * POINTS - 2, 2 * POINTS - 1))));
+    }
 }

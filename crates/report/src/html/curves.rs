@@ -66,9 +66,6 @@ fn known(curve: &[AtQuantile]) -> impl Iterator<Item = (usize, &AtQuantile)> {
     curve.iter().enumerate().filter(|(_, at)| at.ms.value.is_some())
 }
 
-/// Beyond this factor between what is usual and the highest the axis is logarithmic.
-const STEEP: f64 = 40.0;
-
 /// The axes: up to the highest quantile that is known of any. `None`: of none are there two.
 fn chart(all: &[ScenarioResult]) -> Option<Chart> {
     let longest = all.iter().map(|s| &s.curve_all).max_by_key(|curve| known(curve).count())?;
@@ -82,11 +79,7 @@ fn chart(all: &[ScenarioResult]) -> Option<Chart> {
     let usual = curves()
         .filter_map(|curve| known(curve).find(|(_, at)| at.q >= 0.5).map(|(_, at)| value(at)))
         .fold(f64::INFINITY, f64::min);
-    let y = if usual > 0.0 && high > STEEP * usual && low > 0.0 {
-        Axis::log(low.max(high / 1e6), high)
-    } else {
-        Axis::from_zero(high)
-    };
+    let y = Axis::of_latencies(Some(low), usual, high);
     let at = |q: f64| nines(q) / nines(last);
     let ticks = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999].into_iter().filter(|q| *q <= last);
     Some(Chart {

@@ -11,8 +11,6 @@ use weir_stats::Estimate;
 
 /// Lines of a chart at most.
 const LINES: usize = 6;
-/// Beyond this factor between what is usual and the highest the axis is logarithmic.
-const STEEP: f64 = 40.0;
 
 /// A line of such a chart: a value for each part of its series.
 pub(super) struct TimeLine<'a> {
@@ -53,10 +51,8 @@ impl TimeChart<'_> {
         values.sort_by(f64::total_cmp);
         let high = values.last().copied().unwrap_or_default();
         let (low, usual) = (values.iter().find(|v| **v > 0.0), values.get(values.len() / 2));
-        match (low, usual) {
-            (Some(low), Some(usual)) if self.unit == "ms" && high > STEEP * usual => {
-                Axis::log(low.max(high / 1e6), high)
-            }
+        match usual {
+            Some(usual) if self.unit == "ms" => Axis::of_latencies(low.copied(), *usual, high),
             _ => Axis::from_zero(high),
         }
     }

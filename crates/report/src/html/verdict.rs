@@ -1,6 +1,7 @@
 //! The verdict in words: what the file expects and whether it holds, which scenario is faster by how much, and which is best.
 //! It claims no difference that Holm's procedure does not, and says so where there is none.
 
+use super::against::{self, SUCCESS};
 use super::contest::{Contest, Rival, find};
 use crate::compare::{Compared, Verdict};
 use crate::number::{percentage, quantile, with_interval};
@@ -8,7 +9,7 @@ use weir_sim::{Results, ScenarioResult};
 use weir_stats::Estimate;
 
 /// Scenarios that a sentence names at most.
-const NAMED: usize = 3;
+pub(super) const NAMED: usize = 3;
 
 /// The sentences at the top of the page. `labels`: of the scenarios, by number.
 pub(super) fn sentences(results: &Results, contest: Option<&Contest<'_>>, labels: &[String]) -> Vec<String> {
@@ -57,7 +58,7 @@ fn alone(s: &ScenarioResult) -> Option<String> {
     let within: Vec<String> = known
         .iter()
         .filter(|(_, e)| e.value.is_some())
-        .map(|(who, e)| format!("{who} within {} ms", quantile(e)))
+        .map(|(share, e)| format!("{share} within {} ms", quantile(e)))
         .collect();
     let told = format!("{}; {} succeed.", within.join(", "), percentage(&s.success));
     let mut letters = told.chars();
@@ -72,89 +73,40 @@ fn compared(contest: &Contest<'_>, labels: &[String]) -> Vec<String> {
             each.".to_owned()];
     };
     if contest.has_points {
-        return at_points(contest, headline, labels);
+        return at_points(contest, headline);
     }
-    let mut said = vec![against(contest, headline, labels)];
-    said.extend(successes(contest, labels));
+    let mut said = vec![against::sentence(contest, headline, labels)];
+    if headline != SUCCESS {
+        said.extend(successes(contest, labels));
+    }
     said.extend(contest.best().and_then(|best| best_in(&best, labels)));
     said
-}
-
-/// `p2c answers p99 in 0.72 ±0.03 of random's time`.
-fn against(contest: &Contest<'_>, name: &'static str, labels: &[String]) -> String {
-    let told = |r: Rival<'_>| {
-        find(r.statistics, name).map(|c| (r.number, c.verdict, c.ratio, c.difference.estimate))
-    };
-    let all: Vec<(usize, Verdict, Estimate, Estimate)> = contest.rivals().filter_map(told).collect();
-    let base = &contest.baseline;
-    let with = |wanted: Verdict| {
-        let mut of: Vec<_> = all.iter().filter(|(_, verdict, ..)| *verdict == wanted).collect();
-        of.sort_by(|a, b| a.3.value.unwrap_or(0.0).total_cmp(&b.3.value.unwrap_or(0.0)));
-        of
-    };
-    let phrase =
-        |(number, _, ratio, difference): &&(usize, Verdict, Estimate, Estimate)| match (ratio.value, name) {
-            (_, "success") | (None, _) => format!("{} by {}", labels[*number], with_interval(difference)),
-            _ => format!("{} in {}", labels[*number], with_interval(ratio)),
-        };
-    let (less, more, same) = (with(Verdict::Less), with(Verdict::More), with(Verdict::NotSignificant));
-    if less.is_empty() && more.is_empty() {
-        return match &all[..] {
-            [(number, ..)] => {
-                format!("No significant difference in {name} between {} and {base}.", labels[*number])
-            }
-            _ => format!("No scenario's {name} differs significantly from that of {base}."),
-        };
-    }
-    let mut parts = Vec::new();
-    if let [(number, _, ratio, _), rest @ ..] = &less[..] {
-        let rest: Vec<String> = rest.iter().take(NAMED - 1).map(phrase).collect();
-        let first =
-            format!("{} answers {name} in {} of {base}'s time", labels[*number], with_interval(ratio));
-        parts.push(std::iter::once(first).chain(rest).collect::<Vec<_>>().join(", "));
-    }
-    if let [.., (number, _, ratio, _)] = &more[..] {
-        let others = match more.len() {
-            1 => String::new(),
-            2 => ", another takes longer too".to_owned(),
-            n => format!(", {} others take longer too", n - 1),
-        };
-        parts.push(format!(
-            "{} takes {} times as long as {base}{others}",
-            labels[*number],
-            with_interval(ratio)
-        ));
-    }
-    match &same[..] {
-        [] => {}
-        [(number, ..)] => parts.push(format!("{} does not differ significantly", labels[*number])),
-        _ => parts.push(format!("{} others do not differ significantly", same.len())),
-    }
-    let said = parts.join("; ");
-    if less.is_empty() { format!("In {name}, {said}.") } else { format!("{said}.") }
 }
 
 /// What more or less succeeds.
 fn successes(contest: &Contest<'_>, labels: &[String]) -> Option<String> {
     let beyond_chance = |c: &&Compared| c.verdict != Verdict::NotSignificant;
     let told = |r: Rival<'_>| {
-        find(r.statistics, "success").filter(beyond_chance).map(|c| (r.number, c.difference.estimate))
+        find(r.statistics, SUCCESS).filter(beyond_chance).map(|c| (r.number, c.difference.estimate))
     };
     let mut all: Vec<(usize, Estimate)> = contest.rivals().filter_map(told).collect();
     all.sort_by(|a, b| b.1.value.unwrap_or(0.0).total_cmp(&a.1.value.unwrap_or(0.0)));
-    let points = |e: &Estimate| {
-        let sign = if e.value.is_some_and(|value| value < 0.0) { -100.0 } else { 100.0 };
-        let times = |x: Option<f64>| x.map(|x| x * sign);
-        let (low, high) = if sign > 0.0 { (e.low, e.high) } else { (e.high, e.low) };
-        with_interval(&Estimate { value: times(e.value), low: times(low), high: times(high) })
-    };
     let word = |e: &Estimate| if e.value.is_some_and(|value| value < 0.0) { "fewer" } else { "more" };
     let told = |(number, e): &(usize, Estimate)| {
-        format!("{} {} succeed with {}", points(e), word(e), labels[*number])
+        format!("{} {} succeed with {}", amount(e, 100.0), word(e), labels[*number])
     };
     let said: Vec<String> = all.iter().take(NAMED).map(told).collect();
     (!said.is_empty())
         .then(|| format!("Of 100 requests, {} than with {}.", said.join(", "), contest.baseline))
+}
+
+/// The size of a difference with its interval, `scale` times: the words around it say the direction.
+pub(super) fn amount(e: &Estimate, scale: f64) -> String {
+    let is_less = e.value.is_some_and(|value| value < 0.0);
+    let sign = if is_less { -scale } else { scale };
+    let times = |x: Option<f64>| x.map(|x| x * sign);
+    let (low, high) = if is_less { (e.high, e.low) } else { (e.low, e.high) };
+    with_interval(&Estimate { value: times(e.value), low: times(low), high: times(high) })
 }
 
 /// Which scenario is better than every other, and in what.
@@ -183,19 +135,23 @@ fn best_in(best: &[(&'static str, Option<usize>)], labels: &[String]) -> Option<
 }
 
 /// Along a sweep: at how many points each scenario is faster than the baseline.
-fn at_points(contest: &Contest<'_>, name: &'static str, labels: &[String]) -> Vec<String> {
+fn at_points(contest: &Contest<'_>, name: &'static str) -> Vec<String> {
+    let verdicts = contest.rivals().filter_map(|r| Some((r.name, find(r.statistics, name)?.verdict)));
+    vec![describe_points(verdicts, name, &contest.baseline)]
+}
+
+/// `Against base, in p99, of 4 points: x is faster at 3.` `verdicts`: of each point, with the scenario's name.
+fn describe_points<'n>(verdicts: impl Iterator<Item = (&'n str, Verdict)>, name: &str, base: &str) -> String {
     let mut counts: Vec<(&str, [usize; 3])> = Vec::new();
-    for r in contest.rivals() {
-        let Some(c) = find(r.statistics, name) else { continue };
-        let own = labels[r.number].split(" (").next().unwrap_or_default();
+    for (own, verdict) in verdicts {
         let at = counts.iter().position(|(known, _)| *known == own).unwrap_or_else(|| {
             counts.push((own, [0; 3]));
             counts.len() - 1
         });
-        counts[at].1[c.verdict as usize] += 1;
+        counts[at].1[verdict as usize] += 1;
     }
     let told = |(own, [less, more, _]): &(&str, [usize; 3])| {
-        let (lower, higher) = if name == "success" { ("lower", "higher") } else { ("faster", "slower") };
+        let (lower, higher) = if name == SUCCESS { ("lower", "higher") } else { ("faster", "slower") };
         let of = |word: &str, n: &usize| (*n > 0).then(|| format!("{word} at {n}"));
         let said: Vec<String> = of(lower, less).into_iter().chain(of(higher, more)).collect();
         match &said[..] {
@@ -206,10 +162,29 @@ fn at_points(contest: &Contest<'_>, name: &'static str, labels: &[String]) -> Ve
     let points = counts.iter().map(|(_, n)| n.iter().sum::<usize>()).max().unwrap_or_default();
     let said: Vec<String> = counts.iter().take(NAMED).map(told).collect();
     let more = if counts.len() > NAMED { "; the table has the others" } else { "" };
-    vec![format!("Against {}, in {name}, of {points} points: {}{more}.", contest.baseline, said.join("; "))]
+    format!("Against {base}, in {name}, of {points} points: {}{more}.", said.join("; "))
 }
 
 fn listed(names: &[String]) -> String {
     let more = if names.len() > NAMED { format!(" and {} more", names.len() - NAMED) } else { String::new() };
     format!("{}{more}", names[..names.len().min(NAMED)].join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_counted_by_the_names_of_scenarios() {
+        let verdicts = [
+            ("a (new)", Verdict::Less),
+            ("a (old)", Verdict::NotSignificant),
+            ("a (new)", Verdict::Less),
+            ("a (old)", Verdict::More),
+        ];
+        assert_eq!(
+            describe_points(verdicts.into_iter(), "p99", "base"),
+            "Against base, in p99, of 2 points: a (new) is faster at 2; a (old) is slower at 1."
+        );
+    }
 }

@@ -148,7 +148,7 @@ impl Entry<'_> {
     }
 
     fn combined(&self, now: &Stamp, text: &mut String) {
-        who(text, now, self.client, user(self.request).as_deref());
+        write_combined_start(text, now, self.client, user(self.request).as_deref());
         request_line(text, self.request);
         let _ = write!(text, "\" {} {} \"", self.line.status, self.line.sent);
         escape_clf(text, self.request.field("referer").unwrap_or(b"-"));
@@ -197,7 +197,7 @@ impl RefusedRequest<'_> {
 
     /// As nginx does: the received bytes in place of the request.
     fn combined(&self, now: &Stamp, text: &mut String) {
-        who(text, now, self.client, self.what.ok().and_then(user).as_deref());
+        write_combined_start(text, now, self.client, self.what.ok().and_then(user).as_deref());
         match self.what {
             Ok(request) => request_line(text, request),
             Err(first) => escape_clf(text, first),
@@ -279,7 +279,7 @@ fn asked(text: &mut String, request: &Request) {
 }
 
 /// The start of a combined line: client, user, time, up to the quote before the request.
-fn who(text: &mut String, now: &Stamp, client: Option<IpAddr>, user: Option<&[u8]>) {
+fn write_combined_start(text: &mut String, now: &Stamp, client: Option<IpAddr>, user: Option<&[u8]>) {
     match client {
         Some(client) => address(text, client),
         None => text.push('-'),

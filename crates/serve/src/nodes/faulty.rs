@@ -1,9 +1,9 @@
-//! `faulty(mtbf, mttr, node, ...)` and `block(...)`: alternates between up and down, on time-lines that the process
+//! `faulty(mtbf, mttr, node, ...)` and `block(...)`: alternates between up and down, on timelines that the process
 //! owns.
 //!
 //! While down: `refuse` answers `refused` at once; `crash` is a killed process (requests that enter get
 //! `connect_failed`, those inside `reset` as it goes down, also during the body); `blackhole` swallows requests;
-//! `slow` multiplies their work; `pause` stops what is inside, and what enters or leaves waits. Draws: the periods, by the time-line.
+//! `slow` multiplies their work; `pause` stops what is inside, and what enters or leaves waits. Draws: the periods, by the timeline.
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
@@ -22,7 +22,7 @@ use weir_policy::Kind;
 
 /// The node.
 pub(crate) struct Faulty {
-    /// The time-line of being up and down.
+    /// The timeline of being up and down.
     pub timeline: Rc<LocalTimeLine>,
     /// What being down means.
     pub mode: Mode,

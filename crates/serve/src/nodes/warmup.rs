@@ -1,6 +1,6 @@
 //! `warmup(node, factor, requests=None, time=None)`: the work behind takes longer at first, and after a crash above.
 //!
-//! Its state belongs to the process; the time-line of a crash restarts it ([`crate::sync::timeline`]). Draws:
+//! Its state belongs to the process; the timeline of a crash restarts it ([`crate::sync::timeline`]). Draws:
 //! nothing.
 
 use crate::exchange::{NodeId, RequestContext};

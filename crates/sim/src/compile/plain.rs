@@ -61,7 +61,7 @@ impl Compiler<'_> {
         Post::Op(Op::LeaveLimit)
     }
 
-    /// A node that refuses while it is down, by a time-line of its own.
+    /// A node that refuses while it is down, by a timeline of its own.
     pub(super) fn fault(
         &mut self,
         stage: StageId,

@@ -1,8 +1,8 @@
-//! When nodes were down: the spans of the time-lines of `faulty` and `block`, those of equal instants as one mark.
+//! When nodes were down: the spans of the timelines of `faulty` and `block`, those of equal instants as one mark.
 
 use std::collections::BTreeMap;
 
-/// The most changes of a time-line that are followed: a node that fails more often has a line in `up`, and no marks.
+/// The most changes of a timeline that are followed: a node that fails more often has a line in `up`, and no marks.
 pub(crate) const MOST_CHANGES: u64 = 64;
 /// The most marks of a scenario: the longest of the most members.
 const MOST_MARKS: usize = 100;
@@ -12,7 +12,7 @@ const MOST_MARKS: usize = 100;
 pub struct Mark {
     /// The site, in words.
     pub place: String,
-    /// What its nodes did: `refuse`, `crash`, `blackhole` or `slow`.
+    /// What its nodes did: `refuse`, `crash`, `blackhole`, `slow` or `pause`.
     pub what: &'static str,
     /// When it began.
     pub from_ns: u64,

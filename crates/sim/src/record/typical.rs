@@ -17,11 +17,10 @@ use crate::code::SiteId;
 use std::collections::BTreeMap;
 use weir_plan::Point;
 use weir_policy::history::StageKind;
+use weir_stats::samples_needed;
 
 /// The quantiles that are explained.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
-/// A quantile with fewer requests beyond it is not reported, as everywhere.
-const LEAST: f64 = 10.0;
 /// Latencies of 2^DIGITS neighbouring numbers form a class; larger latencies have as many classes per power of two.
 const DIGITS: u32 = 5;
 
@@ -72,6 +71,11 @@ fn bucket(ns: u64) -> u32 {
     (shift << DIGITS) + (ns >> shift) as u32
 }
 
+/// The quantiles of so many requests.
+fn known(requests: u64) -> impl Iterator<Item = f64> {
+    QUANTILES.into_iter().filter(move |q| requests >= samples_needed(*q))
+}
+
 impl Sums {
     pub fn new(code: &Code) -> Sums {
         Sums { sites: code.stages.iter().map(|s| s.site).collect(), by_latency: BTreeMap::new() }
@@ -90,8 +94,7 @@ impl Sums {
     /// The typical requests; quantiles with too few requests are missing.
     pub fn typical(&self, point: &Point) -> Vec<Typical> {
         let all: u64 = self.by_latency.values().map(|sum| sum.requests).sum();
-        let known = QUANTILES.into_iter().filter(|q| all as f64 * (1.0 - q) >= LEAST);
-        known.filter_map(|q| self.near(point, q, all)).collect()
+        known(all).filter_map(|q| self.near(point, q, all)).collect()
     }
 
     fn near(&self, point: &Point, q: f64, all: u64) -> Option<Typical> {
@@ -125,6 +128,13 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quantile_is_known_from_ten_requests_beyond_it_on() {
+        assert_eq!(known(100).collect::<Vec<_>>(), [0.5, 0.9]);
+        assert_eq!(known(99).collect::<Vec<_>>(), [0.5]);
+        assert_eq!(known(10_000).last(), Some(0.999));
+    }
 
     #[test]
     fn latencies_that_fall_together_differ_by_3_percent_at_most() {

@@ -1,4 +1,4 @@
-//! Samples of the inner state, at equal distances in time, and the time-lines of what fails: the input of a recorder's
+//! Samples of the inner state, at equal distances in time, and the timelines of what fails: the input of a recorder's
 //! series.
 
 use super::build::{Act, FaultSite};
@@ -51,14 +51,14 @@ impl Reference<'_> {
         })
     }
 
-    /// The index of each member's time-line.
+    /// The index of each member's timeline.
     fn lines_of(&self, stage: &Stage, fault: &FaultSite) -> impl Iterator<Item = usize> {
         let base = self.code.blocks[stage.block as usize].base;
         let members = base..base + stage.nodes.len() as u32;
         members.map(|member| self.tables.fault_lines[MemberId(member).index_from(fault.offset)] as usize)
     }
 
-    /// When nodes were down until now, by their time-lines as they were at the start. A clock that only requests move on
+    /// When nodes were down until now, by their timelines as they were at the start. A clock that only requests move on
     /// has no instants of its own.
     fn outages(&self, point: &Point, start: &[Faulty]) -> Vec<Mark> {
         let mut sites = Vec::new();

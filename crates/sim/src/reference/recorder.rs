@@ -37,7 +37,7 @@ struct Open {
 
 pub(crate) struct Recorder {
     pub tracks: Tracks,
-    /// The time-lines of nodes that fail, as they were at the start.
+    /// The timelines of nodes that fail, as they were at the start.
     pub lines: Vec<Faulty>,
     slots: Vec<Slot>,
     /// By slot: stages that may or may not count.

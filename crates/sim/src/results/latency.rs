@@ -104,7 +104,7 @@ impl ReplicationLatency {
 }
 
 /// The latencies of all replications together, in a result's quantiles and in all quantiles of the curve.
-pub(crate) struct Together {
+pub(crate) struct LatencySummary {
     pub latency: Latency,
     pub curve: Vec<AtQuantile>,
     /// The quantiles for which single replications are too short: the correlation of samples has not faded there, so
@@ -112,8 +112,8 @@ pub(crate) struct Together {
     pub too_short: Vec<&'static str>,
 }
 
-impl Together {
-    pub fn new(pooled: &Histogram, own: &[&ReplicationLatency]) -> Together {
+impl LatencySummary {
+    pub fn new(pooled: &Histogram, own: &[&ReplicationLatency]) -> LatencySummary {
         let within = pooled.quantiles_within(CURVE);
         let at = |i: usize| PooledQuantile::new(pooled, CURVE[i], within[i], own.iter().map(|o| o.curve[i]));
         let all: Vec<PooledQuantile> = (0..CURVE.len()).map(at).collect();
@@ -129,7 +129,7 @@ impl Together {
             max: own.iter().filter_map(|o| o.max).reduce(f64::max),
         };
         let biased = QUANTILES.iter().filter(|(_, at)| all[*at].is_biased);
-        Together {
+        LatencySummary {
             latency,
             curve: CURVE.iter().zip(&all).map(|(q, of)| AtQuantile { q: *q, ms: of.estimate }).collect(),
             too_short: biased.map(|(name, _)| *name).collect(),
@@ -232,7 +232,7 @@ mod tests {
                 ReplicationLatency::new(&own)
             })
             .collect();
-        let together = Together::new(&pooled, &own.iter().collect::<Vec<_>>());
+        let together = LatencySummary::new(&pooled, &own.iter().collect::<Vec<_>>());
         (together.latency.p99, together.too_short)
     }
 

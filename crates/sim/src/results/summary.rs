@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::code::MemberId;
 use crate::results::expect;
 use crate::results::job::JobOptions;
-use crate::results::latency::{self, Pooled, ReplicationLatency, Together};
+use crate::results::latency::{self, LatencySummary, Pooled, ReplicationLatency};
 use crate::results::replicate::{FinishedRun, Program};
 use crate::results::result::{NodeResult, ReplicationValues, Requests, ScenarioResult};
 use crate::results::rows::Row;
@@ -187,9 +187,11 @@ pub(crate) fn scenario(
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let (pooled_ok, pooled_all) = pooled.into_parts();
     let own: Vec<&ReplicationLatency> = runs.iter().map(|r| &r.all).collect();
-    let Together { latency: latency_all, curve: curve_all, too_short } = Together::new(&pooled_all, &own);
+    let LatencySummary { latency: latency_all, curve: curve_all, too_short } =
+        LatencySummary::new(&pooled_all, &own);
     let successes: Vec<&ReplicationLatency> = runs.iter().map(|r| &r.successes).collect();
-    let Together { latency: latency_ok, curve: curve_ok, .. } = Together::new(&pooled_ok, &successes);
+    let LatencySummary { latency: latency_ok, curve: curve_ok, .. } =
+        LatencySummary::new(&pooled_ok, &successes);
     let finished = Finished { point, scenario, program, runs, asked, too_short: &too_short };
     let found = warnings::find(&finished);
     let mut result = ScenarioResult {

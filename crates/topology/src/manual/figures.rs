@@ -171,7 +171,7 @@ pub const FIGURES: &[Figure] = &[
         "marks",
         O,
         "s",
-        "When members of a site were down, from the time-lines of `faulty` and `block`. Nodes that change more than 64 \
+        "When members of a site were down, from the timelines of `faulty` and `block`. Nodes that change more than 64 \
             times, or only when a request comes (`clock=\"lazy\"`), have none; of more than 100, the longest of the \
             most members are kept.",
     ),

@@ -1,12 +1,14 @@
-//! The manual of the language: functions, kinds of error and figures of a result, for help and for the reference.
+//! The manual of the language: functions, kinds of error, figures of a result and warnings, for help and for the reference.
 //! Functions and their arguments are those of the registry, by which calls are checked.
 
 mod figures;
 mod kinds;
+mod warnings;
 
 pub use crate::language::function::Group;
 pub use figures::{FIGURES, Figure};
 pub use kinds::{KindEntry, kinds};
+pub use warnings::warnings;
 
 use crate::nodes::{self, Arg, Need, Unbuilt};
 use weir_plan::suggest;

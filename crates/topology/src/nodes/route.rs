@@ -87,22 +87,32 @@ pub(super) fn node_of<'v>(
     None
 }
 
-/// Warns of rules that an earlier one leaves nothing to match.
+/// Warns of rules that an earlier one leaves nothing to match, or only requests without a path.
 fn shadowed(call: &mut Call<'_, '_, '_, '_>, rules: &[RouteCondition]) {
     for (i, rule) in rules.iter().enumerate() {
-        if let Some(before) = rules[..i].iter().position(|r| r.covers(rule)) {
+        let earlier = &rules[..i];
+        let what = if let Some(before) = earlier.iter().position(|r| r.is_superset_of(rule)) {
             let why = match &rules[before] {
-                all if all.takes_all() => "matches every request",
+                all if all.is_universal() => "matches every request",
                 same if same == rule => "is the same",
                 _ => "matches all that it matches",
             };
-            call.warn(
-                format!(
-                    "`rules[{i}]` of `route` never applies: `rules[{before}]` {why}, and the first \
-                    rule that matches applies"
-                ),
-                "put it before that one, or leave it out",
-            );
-        }
+            format!("never applies: `rules[{before}]` {why}")
+        } else if let Some(before) = earlier.iter().position(|r| leaves_no_path(r, rule)) {
+            format!(
+                "applies to requests without a path alone, such as `OPTIONS *`: `rules[{before}]` matches all others that it matches"
+            )
+        } else {
+            continue;
+        };
+        call.warn(
+            format!("`rules[{i}]` of `route` {what}, and the first rule that matches applies"),
+            "put it before that one, or leave it out",
+        );
     }
+}
+
+/// Whether an earlier rule leaves a later one only requests without a path, which the later one does not name.
+fn leaves_no_path(earlier: &RouteCondition, later: &RouteCondition) -> bool {
+    later.method.is_empty() && earlier.is_superset_of_paths_of(later)
 }

@@ -3,6 +3,7 @@
 
 mod entry;
 mod overview;
+mod warnings;
 mod words;
 
 use super::cli::Cli;
@@ -65,6 +66,9 @@ fn pages(asked: &str, functions: &[Entry]) -> Vec<String> {
     }
     if pages.is_empty() {
         pages.extend(words::pages(asked));
+    }
+    if pages.is_empty() {
+        pages.extend(warnings::pages(asked));
     }
     pages
 }

@@ -14,32 +14,38 @@ const BEHIND: f64 = 0.02;
 /// The growth of the mean latency from the first to the second half of the window that deserves a warning.
 const DRIFT: f64 = 0.1;
 
+/// A warning about latencies that grow.
+pub(super) enum Growth {
+    Overload(String),
+    Drift(String),
+}
+
 /// The warning about overload, or else about drift.
-pub(super) fn find(finished: &Finished) -> Option<String> {
+pub(super) fn find(finished: &Finished) -> Option<Growth> {
     if let Some((site, busy, behind)) = overloaded_site(finished) {
         let Point { nodes, specs, sites, .. } = finished.point;
         let shares = |spec: u32| matches!(specs[spec as usize], Spec::Concurrent { .. });
         let shared = nodes.iter().any(|n| n.site == site.0 && shares(n.spec));
-        return Some(format!(
+        return Some(Growth::Overload(format!(
             "overloaded: the {} at {} is busy {:.1} % of the time and its queue keeps growing: answering all requests takes \
              {} as long as they took to arrive; latencies depend on how long the run is, not on the system",
             if shared { "server" } else { "queue" },
             sites[site.index()].label,
             100.0 * busy,
             format_args!("{:.*} times", if behind < 9.0 { 2 } else { 0 }, 1.0 + behind)
-        ));
+        )));
     }
     // Outages by a schedule make the transient the question.
     if super::faults(finished.point, &finished.program.code).any(Faulty::is_scheduled) {
         return None;
     }
     let growth = drift(finished.runs)?;
-    Some(format!(
+    Some(Growth::Drift(format!(
         "not settled: in the second half of the window the mean latency is {:.0} % {} than in the first; run longer \
          (--requests), or read the figures as those of a start-up, not of a steady state",
         100.0 * growth.abs(),
         if growth > 0.0 { "higher" } else { "lower" }
-    ))
+    )))
 }
 
 /// The busiest queue or server with an unbounded line, if it is always busy and answers fall behind requests.

@@ -1,14 +1,19 @@
 //! Warnings about figures that would mislead a reader; those about growth and drift are in `warnings/growth.rs`,
-//! those about start-up and unlike replications in `warnings/settling.rs`.
+//! those about start-up and unlike replications in `warnings/settling.rs`; what each means is in `warnings/pages.rs`.
 
 mod growth;
+mod pages;
 mod settling;
+
+pub use pages::WARNINGS;
 
 use crate::code::{Code, Stage};
 use crate::results::job::JobOptions;
 use crate::results::replicate::Program;
 use crate::results::summary::Replication;
+use growth::Growth;
 use weir_model::Traffic;
+use weir_plan::warn::WarningPage;
 use weir_plan::{Edge, Faulty, Listen, Point, Scenario, Scope, Spec, listeners};
 
 /// What the warnings about a finished scenario are derived from.
@@ -34,27 +39,38 @@ pub(crate) struct Findings {
 pub(crate) fn find(finished: &Finished) -> Findings {
     let Finished { point, scenario, program, runs, .. } = finished;
     let mut warnings = Vec::new();
-    warnings.extend(nothing_selected(finished));
-    warnings.extend(ended_early(finished));
-    warnings.extend(unsettled(runs));
+    let mut tell = |page: &'static WarningPage, text: Option<String>| {
+        debug_assert!(
+            text.as_ref().is_none_or(|text| page.fits(text)),
+            "{text:?} is not on the page {page:?}"
+        );
+        warnings.extend(text);
+    };
+    tell(&pages::NOTHING_SELECTED, nothing_selected(finished));
+    tell(&pages::ENDED_EARLY, ended_early(finished));
+    tell(&pages::NEVER_WARM, unsettled(runs));
     let known = point.warnings_of(scenario);
     let grows = growth::find(finished);
-    let overloaded = grows.iter().any(|w| w.starts_with("overloaded"))
+    let overloaded = grows.iter().any(|growth| matches!(growth, Growth::Overload(_)))
         || known.iter().any(|w| w.contains("the run will not settle"));
-    warnings.extend(grows);
-    warnings.extend(settling::two_outcomes(runs));
+    match grows {
+        Some(Growth::Overload(text)) => tell(&pages::OVERLOADED, Some(text)),
+        Some(Growth::Drift(text)) => tell(&pages::DRIFT, Some(text)),
+        None => {}
+    }
+    tell(&pages::TWO_OUTCOMES, settling::two_outcomes(runs));
     let start_up = if overloaded { None } else { settling::start_up(finished) };
-    warnings.extend(start_up.as_ref().map(|of| of.warning(finished)));
-    warnings.extend(stretched(finished));
+    tell(&pages::START_UP, start_up.as_ref().map(|of| of.warning(finished)));
+    tell(&pages::STRETCHED, stretched(finished));
     // A longer run does not help where latencies grow with it.
     if !overloaded {
-        warnings.extend(too_short(finished.too_short));
+        tell(&pages::TOO_SHORT, too_short(finished.too_short));
     }
-    warnings.extend(inexact(runs));
-    warnings.extend(lost(runs));
-    warnings.extend(few_outages(point, scenario, &program.code, runs));
-    warnings.extend(taken_as_get(runs));
-    warnings.extend(one_loop(point, scenario, &program.code));
+    tell(&pages::INEXACT, inexact(runs));
+    tell(&pages::LOST, lost(runs));
+    tell(&pages::FEW_OUTAGES, few_outages(point, scenario, &program.code, runs));
+    tell(&pages::TAKEN_AS_GET, taken_as_get(runs));
+    tell(&pages::ONE_LOOP, one_loop(point, scenario, &program.code));
     warnings.extend(known.into_iter().map(str::to_string));
     warnings.dedup();
     Findings { warnings, needs_times: start_up.map(|of| of.needs_times()) }

@@ -25,10 +25,12 @@ struct Column {
     /// The meaning of one of its values.
     item: &'static str,
     ascends: bool,
+    /// Whether a value between two ns is refused and not rounded: instants whose last digits are lost would fall together.
+    is_exact: bool,
 }
 
-const DURATION: Column = Column { name: "duration", item: "a duration", ascends: false };
-const ARRIVAL: Column = Column { name: "arrival", item: "an instant", ascends: true };
+const DURATION: Column = Column { name: "duration", item: "a duration", ascends: false, is_exact: false };
+const ARRIVAL: Column = Column { name: "arrival", item: "an instant", ascends: true, is_exact: true };
 
 /// A trace: its instants, ns, and what its rows say of their requests, where they say anything.
 #[derive(Clone, Debug)]
@@ -138,13 +140,14 @@ fn values(table: &Table, of: Column) -> Result<Vec<u64>, String> {
 /// Why it has none, in words.
 fn ns_of(field: &str, each: i64, of: Column) -> Result<u64, String> {
     let range = || format!("{} must be finite, not negative and at most 292 years", of.item);
-    let Some(number) = Decimal::parse(field) else {
+    // Of more digits than a decimal holds a float keeps those that can be a ns of a service time.
+    let float = || field.parse::<f64>().ok().filter(|_| !of.is_exact).and_then(Decimal::shortest);
+    let Some(number) = Decimal::parse(field).or_else(float) else {
         return Err(if field.parse::<f64>().is_ok() { range() } else { "it must be a number".to_owned() });
     };
-    if number.times_rounded(each).is_none_or(|ns| ns < 0) {
-        return Err(range());
-    }
-    let ns = whole_ns(&number, each)?;
+    let is_negative = field.starts_with('-') && number.times(1) != Ok(0);
+    let Some(rounded) = number.times_rounded(each).filter(|_| !is_negative) else { return Err(range()) };
+    let ns = if of.is_exact { whole_ns(&number, each)? } else { rounded };
     u64::try_from(ns).map_err(|_| range())
 }
 
@@ -189,7 +192,7 @@ mod tests {
 
     /// A float of today's Unix time is off by up to 120 ns.
     #[test]
-    fn values_are_exact_to_the_ns_or_refused() {
+    fn instants_are_exact_to_the_ns_or_refused() {
         let of = |field: &str| parse(format!("arrival_s\n{field}\n").as_bytes(), ARRIVAL);
         assert_eq!(of("1732600000.123456789"), Ok(vec![1_732_600_000_123_456_789]));
         assert_eq!(of("0.1234567890000"), Ok(vec![123_456_789]));
@@ -197,7 +200,27 @@ mod tests {
         assert_eq!(of("0.30000000000000004"), Ok(vec![300_000_000]), "as programs print floats");
         let why = of("1732600000.1234567891").expect_err("a tenth of a ns");
         assert!(why.contains("row 2, column `arrival_s`: it is not a whole number of nanoseconds"), "{why}");
-        assert!(of("0.0000000001").is_err() && parse(b"duration_ns\n1.5\n", DURATION).is_err());
+        assert!(of("0.0000000001").is_err());
+    }
+
+    /// A tool that divides writes more digits than there are ns, and a service time is no worse for half a ns.
+    #[test]
+    fn durations_are_rounded_to_the_ns() {
+        let of = |text: &str| parse(format!("{text}\n").as_bytes(), DURATION);
+        assert_eq!(of("duration_ns\n1.5\n2.5\n0.4999\n0"), Ok(vec![2, 3, 0, 0]), "halves up");
+        assert_eq!(of("duration_ms\n0.1234567891"), Ok(vec![123_457]));
+        let long = "0.1234567890123456789012345678901234567890123456789";
+        assert_eq!(
+            of(&format!("duration_s\n{long}")),
+            Ok(vec![123_456_789]),
+            "more digits than a decimal has"
+        );
+        assert_eq!(of("duration_s\n1e-12"), Ok(vec![0]));
+        assert!(
+            of("duration_s\n1e10").is_err()
+                && of("duration_ns\n-0.2").is_err()
+                && of("duration_s\ninf").is_err()
+        );
     }
 
     #[test]

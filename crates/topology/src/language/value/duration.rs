@@ -61,10 +61,7 @@ impl DurationValue {
                     "a duration cannot be multiplied by {f}: it must be a finite number"
                 ))));
             }
-            Number::Float(f) => match scaled(self.0, f) {
-                Err(vague) => return Some(Err(stop(vague))),
-                Ok(ns) => ns,
-            },
+            Number::Float(f) => scaled(self.0, f),
         };
         Some(ns.map(|ns| heap.alloc(DurationValue(ns))).ok_or_else(|| stop(TOO_LONG)))
     }
@@ -162,24 +159,8 @@ impl<'v> StarlarkValue<'v> for DurationValue {
 
 /// A duration times a float, taken as the decimal as which it is written, to the nearest ns, halves away from zero; `None`
 /// out of range.
-///
-/// # Errors
-/// The float may have been written with more digits than a float keeps, and they would be ns.
-fn scaled(ns: i64, by: f64) -> Result<Option<i64>, String> {
-    /// Up to here a float tells each ns from the next.
-    const EXACT_NS: u64 = 1 << 53;
-    let Some(decimal) = Decimal::shortest(by) else { return Ok(None) };
-    let product = decimal.times_rounded(ns);
-    match product {
-        Some(ns) if ns.unsigned_abs() > EXACT_NS && decimal.is_like_a_float() && by != by.trunc() => {
-            Err(format!(
-                "a float has 16 digits, which are too few for a duration of {} that is exact to the nanosecond: write it \
-                    as a string, such as \"1732600000.123456789s\"",
-                show_ns(i128::from(ns))
-            ))
-        }
-        product => Ok(product),
-    }
+fn scaled(ns: i64, by: f64) -> Option<i64> {
+    Decimal::shortest(by)?.times_rounded(ns)
 }
 
 /// Rounds to the nearest ns, halves away from zero.
@@ -203,11 +184,18 @@ mod tests {
     #[test]
     fn products_are_those_of_the_decimals() {
         let hours = 3_600_000_000_000;
-        assert_eq!(scaled(9_007_199_254_740_993, 1.1), Ok(Some(9_907_919_180_215_092)));
-        assert_eq!(scaled(hours, 24_000.1), Ok(Some(86_400_360_000_000_000)));
-        assert_eq!(scaled(hours, 1e300), Ok(None));
-        assert_eq!(scaled(1_000_000, 0.1 + 0.2), Ok(Some(300_000)));
-        let vague = scaled(1_000_000_000, 1_732_600_000.123_456_7).expect_err("its last digits are a guess");
-        assert!(vague.contains("write it as a string"), "{vague}");
+        assert_eq!(scaled(9_007_199_254_740_993, 1.1), Some(9_907_919_180_215_092));
+        assert_eq!(scaled(hours, 24_000.1), Some(86_400_360_000_000_000));
+        assert_eq!(scaled(hours, 1e300), None);
+        assert_eq!(scaled(1_000_000, 0.1 + 0.2), Some(300_000));
+    }
+
+    /// Above 104 days a float no longer tells each nanosecond from the next.
+    #[test]
+    fn a_long_product_is_rounded_to_the_nearest_ns() {
+        let s = 1_000_000_000;
+        assert_eq!(scaled(s, 1_732_600_000.123_456_7), Some(1_732_600_000_123_456_700));
+        assert_eq!(scaled(86_400 * s, 365.0 / 3.0), Some(10_512_000_000_000_000));
+        assert_eq!(scaled(86_400 * s, 200_000.123_456_789), None, "547 years");
     }
 }
