@@ -7,20 +7,21 @@ use std::io::{self, Write};
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
 
-/// Up to this many scenarios each one's sites are shown without being asked for.
+/// Up to this many scenarios each one's sites are shown without being asked for. The points of a sweep are one table.
 const FEW: usize = 3;
 
 /// Whether each scenario's sites are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sites {
-    /// Where there are few scenarios.
+    /// Where there are few scenarios, and none is swept.
     Few,
     /// Always.
     Always,
 }
 
 pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    let detail = which == Sites::Always || results.scenarios.len() <= FEW;
+    let swept = entry::swept(results);
+    let detail = which == Sites::Always || (swept.is_empty() && results.scenarios.len() <= FEW);
     let shown = if detail { &entry::QUANTILES[..] } else { &comparison::QUANTILES[..] };
     let warnings = entry::warnings(results, shown);
     for (text, labels) in &warnings {
@@ -29,7 +30,6 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
     if !warnings.is_empty() {
         writeln!(out)?;
     }
-    let swept = entry::swept(results);
     if results.interrupted {
         let what = interrupted(results).replacen('i', "I", 1);
         let what = format!("{what}: what follows is what was finished.");

@@ -2,11 +2,10 @@
 //! read the difference before you commit it.
 
 use std::path::Path;
-use weir_plan::Plan;
-use weir_plan::Value;
+use weir_plan::{Metric, Plan, Value};
 use weir_policy::Kind;
 use weir_report::{Sites, WIDTH};
-use weir_sim::{AtQuantile, NodeResult, Requests, Results, ScenarioResult};
+use weir_sim::{AtQuantile, ExpectationResult, NodeResult, Requests, Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
 use weir_testkit::assert_frozen;
 use weir_topology::{Request, evaluate};
@@ -137,6 +136,32 @@ fn results(n: usize) -> Results {
     }
 }
 
+/// Two scenarios of which none is swept.
+fn unswept() -> Results {
+    let results = results(3);
+    let scenarios = results.scenarios.iter().filter(|s| s.params[0].1 == Value::Int(1)).cloned().collect();
+    Results { scenarios, ..results }
+}
+
+/// A condition, and its figure at each of the scenarios.
+fn expecting(mut results: Results, expect: &str, metric: Metric, at: &[(Estimate, Option<bool>)]) -> Results {
+    for (s, (value, holds)) in results.scenarios.iter_mut().zip(at) {
+        let (expect, span) = (expect.to_owned(), "bamboo<4>.star:9:1".to_owned());
+        s.expectations.push(ExpectationResult { expect, value: *value, metric, holds: *holds, span });
+    }
+    results
+}
+
+/// Two scenarios at two points, which expect something.
+fn expectations() -> Results {
+    let p99 = [(567.0, 12.0), (240.0, 2.0), (251.3, 0.9), (249.7, 0.9)].map(|(ms, half)| e(ms, half));
+    let holds = [Some(false), Some(true), Some(false), None];
+    let p99: Vec<_> = p99.into_iter().zip(holds).collect();
+    let success = [(e(0.99974, 0.0001), Some(true)); 4];
+    let all = expecting(results(4), "p99<=250ms", Metric::P99, &p99);
+    expecting(all, "success>=99.9%", Metric::Success, &success)
+}
+
 fn frozen(name: &str, write: impl Fn(&mut Vec<u8>) -> std::io::Result<()>) {
     let mut bytes = Vec::new();
     write(&mut bytes).unwrap();
@@ -146,7 +171,35 @@ fn frozen(name: &str, write: impl Fn(&mut Vec<u8>) -> std::io::Result<()>) {
 
 #[test]
 fn text_of_few_scenarios_shows_their_sites() {
-    frozen("few.txt", |out| weir_report::text(&results(2), Sites::Few, WIDTH, out));
+    frozen("few.txt", |out| weir_report::text(&unswept(), Sites::Few, WIDTH, out));
+}
+
+#[test]
+fn text_of_a_sweep_is_one_table() {
+    frozen("sweep.txt", |out| weir_report::text(&results(2), Sites::Few, 110, out));
+}
+
+/// A line for what the file expects, and lines for the points at which it does not hold.
+#[test]
+fn expectations_along_a_sweep_are_one_row() {
+    frozen("expectations.txt", |out| weir_report::text(&expectations(), Sites::Few, 110, out));
+    assert_eq!(
+        weir_report::unmet(&expectations()),
+        [
+            "bamboo (routers=1): p99<=250ms fails: 567 ±12 ms",
+            "alone (routers=1): p99<=250ms fails: 251.3 ±0.9 ms",
+            "alone (routers=4): p99<=250ms cannot be decided: 249.7 ±0.9 ms",
+        ]
+    );
+    let fail = expecting(results(2), "p99<1s", Metric::P99, &[(e(1500.0, 12.0), Some(false)); 2]);
+    assert_eq!(
+        weir_report::unmet(&fail),
+        ["bamboo: p99<1s fails at 2 of 2 points: routers=1 (1500 ±12 ms), routers=4 (1500 ±12 ms)"]
+    );
+    let mut junit = Vec::new();
+    weir_report::junit(&expectations(), &mut junit).unwrap();
+    let junit = String::from_utf8(junit).unwrap();
+    assert!(junit.contains("tests=\"8\" failures=\"3\""), "each point is a test: {junit}");
 }
 
 #[test]
