@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use weir_plan::Metric;
 use weir_sim::{ExpectationResult, Results, ScenarioResult};
-use weir_stats::Estimate;
 
 /// An expectation with what is said of it.
 struct Expectation<'a> {
@@ -103,9 +102,10 @@ fn rows_along(group: Vec<Expectation<'_>>) -> Vec<Row> {
     let Some(first) = group.first() else { return Vec::new() };
     let held = group.iter().filter(|one| one.e.holds == Some(true)).count();
     let words = match group.len() {
-        all if held == all => format!("holds at all {all} points"),
-        all if held == 0 => format!("holds at none of {all} points"),
-        all => format!("holds at {held} of {all} points"),
+        all if group.iter().all(|one| one.e.holds == first.e.holds) => {
+            format!("{} at all {all}", word(first.e))
+        }
+        all => format!("holds at {held} of {all}"),
     };
     let failed = group.iter().any(|one| one.e.holds == Some(false));
     let holds = if held == group.len() { Some(true) } else { failed.then_some(false) };
@@ -113,7 +113,7 @@ fn rows_along(group: Vec<Expectation<'_>>) -> Vec<Row> {
     let mut rows = vec![Row { cells, reason: None, holds }];
     for one in group.into_iter().filter(|one| one.e.holds != Some(true)) {
         let at = Row {
-            cells: [String::new(), format!("  at {}", one.point), word(one.e).to_owned(), figure(one.e)],
+            cells: [String::new(), format!("  {}", one.point), word(one.e).to_owned(), figure(one.e)],
             reason: one.reason,
             holds: one.e.holds,
         };
@@ -124,18 +124,14 @@ fn rows_along(group: Vec<Expectation<'_>>) -> Vec<Row> {
 
 /// From the least to the greatest figure of a sweep.
 fn range(group: &[Expectation<'_>]) -> String {
-    let mut known: Vec<&ExpectationResult> =
-        group.iter().map(|one| one.e).filter(|e| e.value.value.is_some()).collect();
-    known.sort_by(|a, b| a.value.value.unwrap_or_default().total_cmp(&b.value.value.unwrap_or_default()));
-    let (Some(least), Some(most)) = (known.first(), known.last()) else {
+    let mut known: Vec<f64> = group.iter().filter_map(|one| one.e.value.value).collect();
+    known.sort_by(f64::total_cmp);
+    let (Some(first), Some(least), Some(most)) = (group.first(), known.first(), known.last()) else {
         return "nothing can be said".to_owned();
     };
-    let percent = |x: Option<f64>| if least.metric.is_share() { x.map(|x| x * 100.0) } else { x };
-    let told = |e: &Estimate| {
-        number::alone(&Estimate { value: percent(e.value), low: percent(e.low), high: percent(e.high) })
-    };
-    let (low, high) = (told(&least.value), told(&most.value));
-    let unit = unit(least.metric);
+    let per = if first.e.metric.is_share() { 100.0 } else { 1.0 };
+    let (low, high) = (number::plain(Some(least * per)), number::plain(Some(most * per)));
+    let unit = unit(first.e.metric);
     if low == high { format!("{low}{unit}") } else { format!("{low}..{high}{unit}") }
 }
 
