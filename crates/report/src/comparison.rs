@@ -1,17 +1,44 @@
-//! The table of scenarios: one row each, swept parameters as columns, success and latency with their intervals.
+//! The table of scenarios: one row each, swept parameters as columns, then what is asked for, with intervals.
 
+use crate::column::Column;
 use crate::entry;
-use crate::number::{percentage, quantile, with_interval};
 use crate::table::{Side, Table};
+use weir_plan::Metric;
 use weir_sim::Results;
 
-/// The quantiles that the table shows.
-pub(crate) const QUANTILES: [&str; 3] = ["p50", "p95", "p99"];
+/// The columns where `--columns` names none.
+const USUAL: [Metric; 5] = [Metric::Success, Metric::Mean, Metric::P50, Metric::P95, Metric::P99];
 
-/// All scenarios side by side; latencies are those of all requests, in ms, and beside them those of successes wherever
-/// something failed: errors that come at once make those of all requests look better.
-pub(crate) fn table(results: &Results) -> Table {
-    with(results, some_failed(results))
+/// Those of successes, where something failed: errors that come at once make latencies of all requests look better.
+const OF_SUCCESSES: [Metric; 2] = [Metric::OkP50, Metric::OkP99];
+
+/// All scenarios side by side, latencies in ms.
+pub(crate) fn table(results: &Results, columns: &[Column]) -> Table {
+    let swept = entry::swept(results);
+    let mut t = Table::new();
+    t.column("scenario", Side::Left);
+    for p in &swept {
+        t.key_column(p, Side::Right);
+    }
+    for column in columns {
+        t.column(column.heading(), column.side());
+    }
+    for s in &results.scenarios {
+        let mut cells = vec![s.name.clone()];
+        cells.extend(swept.iter().map(|p| entry::param(s, p).map(entry::value).unwrap_or_default()));
+        cells.extend(columns.iter().map(|column| column.cell(s)));
+        t.row(cells);
+    }
+    t
+}
+
+/// These columns, or the usual ones if there are none.
+pub(crate) fn chosen(columns: &[Column], results: &Results) -> Vec<Column> {
+    if !columns.is_empty() {
+        return columns.to_vec();
+    }
+    let of_successes = OF_SUCCESSES.into_iter().filter(|_| some_failed(results));
+    USUAL.into_iter().chain(of_successes).map(Column::Metric).collect()
 }
 
 /// Whether a request failed in any scenario.
@@ -19,31 +46,8 @@ pub(crate) fn some_failed(results: &Results) -> bool {
     results.scenarios.iter().any(|s| s.requests.failed > 0)
 }
 
-fn with(results: &Results, successes: bool) -> Table {
-    let swept = entry::swept(results);
-    let mut t = Table::new();
-    t.column("scenario", Side::Left);
-    for p in &swept {
-        t.key_column(p, Side::Right);
-    }
-    for heading in ["success", "mean"].into_iter().chain(QUANTILES) {
-        t.column(heading, Side::Right);
-    }
-    if successes {
-        t.column("p50 ok", Side::Right);
-        t.column("p99 ok", Side::Right);
-    }
-    for s in &results.scenarios {
-        let mut cells = vec![s.name.clone()];
-        cells.extend(swept.iter().map(|p| entry::param(s, p).map(entry::value).unwrap_or_default()));
-        cells.push(percentage(&s.success));
-        let l = &s.latency_all;
-        cells.push(with_interval(&l.mean));
-        cells.extend([&l.p50, &l.p95, &l.p99].map(quantile));
-        if successes {
-            cells.extend([&s.latency_ok.p50, &s.latency_ok.p99].map(quantile));
-        }
-        t.row(cells);
-    }
-    t
+/// The quantiles that these columns show, as [`entry::QUANTILES`] names them.
+pub(crate) fn quantiles(columns: &[Column]) -> Vec<&'static str> {
+    let is_shown = |q: &&str| columns.iter().any(|column| column.name().trim_start_matches("ok_") == *q);
+    entry::QUANTILES.into_iter().filter(is_shown).collect()
 }

@@ -1,7 +1,8 @@
 //! The words that all formats share: a scenario's parameters, label and metrics by name.
 
-use crate::number::duration;
+use crate::number::{count, duration};
 use weir_plan::Value;
+use weir_policy::Kind;
 use weir_sim::{NodeResult, Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
 
@@ -125,6 +126,13 @@ fn without_numbers(text: &str) -> String {
         }
     }
     masked
+}
+
+/// `12 refused, 1 timeout`.
+pub(crate) fn errors(errors: &[(Kind, u64)]) -> String {
+    let kinds: Vec<String> =
+        errors.iter().map(|(kind, n)| format!("{} {}", count(*n), kind.name())).collect();
+    kinds.join(", ")
 }
 
 /// At most four labels; how many more there are.

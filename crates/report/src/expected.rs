@@ -3,11 +3,16 @@
 use crate::number::{self, with_interval};
 use crate::table::{Side, Table, escaped};
 use crate::{entry, unknown, wrap};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
-use weir_sim::{ExpectationResult, Results};
+use weir_plan::Metric;
+use weir_sim::{ExpectationResult, Results, ScenarioResult};
 
 /// An expectation with what is said of it.
 struct Expectation<'a> {
+    scenario: &'a str,
+    /// The point of the sweep: `routers=4`.
+    point: String,
     label: String,
     e: &'a ExpectationResult,
     /// The figure that the condition is about, with the interval by which it is judged, or why it is unknown.
@@ -19,16 +24,35 @@ struct Expectation<'a> {
 /// All expectations with their scenario's label.
 fn all(results: &Results) -> impl Iterator<Item = Expectation<'_>> {
     let swept = entry::swept(results);
-    let of = move |s| (entry::label(s, &swept), s);
-    results.scenarios.iter().map(of).flat_map(move |(label, s)| {
+    let of = move |s: &ScenarioResult| (entry::label(s, &swept), entry::point(&s.params, &swept));
+    results.scenarios.iter().map(move |s| (of(s), s)).flat_map(move |((label, point), s)| {
         let replications = entry::replications(s, results);
         s.expectations.iter().map(move |e| {
             let reason = unknown::reason(s, replications, e.metric, &e.value);
             let reason = reason.map(|why| format!("{} {why}", e.metric.name()));
             let figure = reason.as_ref().map_or_else(|| figure(e), |why| format!("{}: {why}", figure(e)));
-            Expectation { label: label.clone(), e, figure, reason }
+            let (label, point) = (label.clone(), point.clone());
+            Expectation { scenario: &s.name, point, label, e, figure, reason }
         })
     })
+}
+
+/// The same, those of a scenario along its sweep together: what one line of the file expects.
+fn along_sweeps(results: &Results) -> Vec<Vec<Expectation<'_>>> {
+    let mut groups: Vec<Vec<Expectation<'_>>> = Vec::new();
+    let mut at: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    for one in all(results) {
+        if one.point.is_empty() {
+            groups.push(vec![one]);
+            continue;
+        }
+        let group = *at.entry((one.scenario, &one.e.span, &one.e.expect)).or_insert(groups.len());
+        match groups.get_mut(group) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    groups
 }
 
 /// In a table.
@@ -36,8 +60,16 @@ fn figure(e: &ExpectationResult) -> String {
     match e.value.value {
         None => "nothing can be said".to_owned(),
         Some(_) if e.metric.is_share() => number::percentage(&e.value),
-        Some(_) if e.metric.is_time() => format!("{} ms", with_interval(&e.value)),
-        Some(_) => with_interval(&e.value),
+        Some(_) => format!("{}{}", with_interval(&e.value), unit(e.metric)),
+    }
+}
+
+/// The unit behind a figure.
+fn unit(metric: Metric) -> &'static str {
+    match metric {
+        of if of.is_share() => " %",
+        of if of.is_time() => " ms",
+        _ => "",
     }
 }
 
@@ -57,9 +89,50 @@ pub(crate) struct Row {
     pub holds: Option<bool>,
 }
 
-/// All of them.
+/// All of them: along a sweep one row for all points, and below it those at which it does not hold.
 pub(crate) fn rows(results: &Results) -> Vec<Row> {
-    all(results).map(|Expectation { label, e, reason, .. }| row(label, e, reason)).collect()
+    let rows = along_sweeps(results).into_iter().flat_map(|group| match group.len() {
+        0 | 1 => group.into_iter().map(|one| row(one.label, one.e, one.reason)).collect(),
+        _ => rows_along(group),
+    });
+    rows.collect()
+}
+
+fn rows_along(group: Vec<Expectation<'_>>) -> Vec<Row> {
+    let Some(first) = group.first() else { return Vec::new() };
+    let held = group.iter().filter(|one| one.e.holds == Some(true)).count();
+    let words = match group.len() {
+        all if group.iter().all(|one| one.e.holds == first.e.holds) => {
+            format!("{} at all {all}", word(first.e))
+        }
+        all => format!("holds at {held} of {all}"),
+    };
+    let failed = group.iter().any(|one| one.e.holds == Some(false));
+    let holds = if held == group.len() { Some(true) } else { failed.then_some(false) };
+    let cells = [first.scenario.to_owned(), first.e.expect.clone(), words, range(&group)];
+    let mut rows = vec![Row { cells, reason: None, holds }];
+    for one in group.into_iter().filter(|one| one.e.holds != Some(true)) {
+        let at = Row {
+            cells: [String::new(), format!("  {}", one.point), word(one.e).to_owned(), figure(one.e)],
+            reason: one.reason,
+            holds: one.e.holds,
+        };
+        rows.push(at);
+    }
+    rows
+}
+
+/// From the least to the greatest figure of a sweep.
+fn range(group: &[Expectation<'_>]) -> String {
+    let mut known: Vec<f64> = group.iter().filter_map(|one| one.e.value.value).collect();
+    known.sort_by(f64::total_cmp);
+    let (Some(first), Some(least), Some(most)) = (group.first(), known.first(), known.last()) else {
+        return "nothing can be said".to_owned();
+    };
+    let per = if first.e.metric.is_share() { 100.0 } else { 1.0 };
+    let (low, high) = (number::plain(Some(least * per)), number::plain(Some(most * per)));
+    let unit = unit(first.e.metric);
+    if low == high { format!("{low}{unit}") } else { format!("{low}..{high}{unit}") }
 }
 
 /// The same of a run that was measured, by scenario.
@@ -82,18 +155,31 @@ pub(crate) fn write_rows(rows: Vec<Row>, width: usize, out: &mut dyn Write) -> i
         return Ok(());
     }
     let mut t = Table::new();
-    for heading in ["scenario", "expected", ""] {
-        t.column(heading, Side::Left);
-    }
+    t.column("scenario", Side::Left);
+    t.key_column("expected", Side::Left);
+    t.column("", Side::Left);
     t.column("is", Side::Right);
     rows.into_iter().for_each(|row| t.row(row.cells.into()));
     writeln!(out, "{}", t.text(width))
 }
 
-/// What does not hold, or cannot be decided: one sentence each.
+/// What does not hold, or cannot be decided: one sentence each, which names the points of a sweep.
 pub(crate) fn unmet(results: &Results) -> Vec<String> {
-    let unmet = all(results).filter(|told| told.e.holds != Some(true));
-    unmet.map(|Expectation { label, e, figure, .. }| sentence(&label, e, &figure)).collect()
+    let verdicts = [Some(false), None];
+    let groups = along_sweeps(results);
+    groups.iter().flat_map(|group| verdicts.map(|holds| unmet_along(group, holds))).flatten().collect()
+}
+
+/// Those of a sweep with this verdict, if there are any.
+fn unmet_along(group: &[Expectation<'_>], holds: Option<bool>) -> Option<String> {
+    let of: Vec<&Expectation<'_>> = group.iter().filter(|one| one.e.holds == holds).collect();
+    let (first, rest) = of.split_first()?;
+    if rest.is_empty() {
+        return Some(sentence(&first.label, first.e, &first.figure));
+    }
+    let at: Vec<String> = of.iter().map(|one| format!("{} ({})", one.point, one.figure)).collect();
+    let points = format!("at {} of {} points: {}", of.len(), group.len(), entry::listed(&at));
+    Some(format!("{}: {} {} {points}", first.scenario, first.e.expect, verdict(first.e)))
 }
 
 /// The same of a run that was measured.
@@ -103,15 +189,18 @@ pub(crate) fn unmet_of(judged: &[(String, ExpectationResult)]) -> Vec<String> {
 }
 
 fn sentence(label: &str, e: &ExpectationResult, figure: &str) -> String {
-    match e.holds {
-        Some(_) => format!("{label}: {} fails: {figure}", e.expect),
-        None => format!("{label}: {} cannot be decided: {figure}", e.expect),
-    }
+    format!("{label}: {} {}: {figure}", e.expect, verdict(e))
+}
+
+/// What a sentence says of one that does not hold.
+fn verdict(e: &ExpectationResult) -> &'static str {
+    if e.holds.is_some() { "fails" } else { "cannot be decided" }
 }
 
 /// JUnit's XML: a test case for each expectation.
 pub(crate) fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
-    let (tests, failures) = (all(results).count(), unmet(results).len());
+    let failures = all(results).filter(|one| one.e.holds != Some(true)).count();
+    let tests = all(results).count();
     let file = escaped(&results.file);
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
     writeln!(out, "<testsuites tests=\"{tests}\" failures=\"{failures}\">")?;

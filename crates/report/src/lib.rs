@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod chart;
+mod column;
 mod compare;
 mod compare_page;
 mod comparison;
@@ -32,11 +33,12 @@ mod verify;
 mod verify_page;
 mod wrap;
 
+pub use column::Column;
 pub use compare::{Comparison, Pairing, Verdict};
 pub use number::{duration, group_digits};
 pub use saved::{Design, NotAResult, SavedResult};
 pub use table::escaped;
-pub use text::Sites;
+pub use text::{Sites, View};
 pub use trace::TraceForm;
 pub use wrap::{NARROWEST, WIDTH};
 
@@ -87,8 +89,8 @@ pub fn parquet(results: &Results, out: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// An error of `out`.
-pub fn text(results: &Results, sites: Sites, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    text::write(results, sites, width, out)
+pub fn text(results: &Results, view: &View, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    text::write(results, view, width, out)
 }
 
 /// Writes the histories of requests. `selection`: which they are, as the user wrote it.
@@ -106,12 +108,18 @@ pub fn trace(
 }
 
 /// Writes one self-contained HTML page. `plan`: what was simulated, for the pictures; `baseline`: the scenario that the
-/// others are compared with, or else the first.
+/// others are compared with, or else the first; `columns`: those of the table of scenarios, as in [`View`].
 ///
 /// # Errors
 /// An error of `out`.
-pub fn html(results: &Results, plan: &Plan, baseline: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
-    html::write(results, plan, baseline, out)
+pub fn html(
+    results: &Results,
+    plan: &Plan,
+    baseline: Option<&str>,
+    columns: &[Column],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    html::write(results, plan, baseline, columns, out)
 }
 
 /// Writes the JSON of a load run (`docs/spec/language.md#load`, `weir.load/1`), ending with a new line.

@@ -1,5 +1,6 @@
 //! Tables for a terminal: first the warnings, then the scenarios side by side, then site by site.
 
+use crate::column::Column;
 use crate::number::{self, count, with_interval};
 use crate::table::{Side, Table};
 use crate::{comparison, entry, expected, explained, sites, wrap};
@@ -7,42 +8,54 @@ use std::io::{self, Write};
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
 
-/// Up to this many scenarios each one's sites are shown without being asked for.
+/// Up to this many scenarios each one's sites are shown without being asked for. The points of a sweep are one table.
 const FEW: usize = 3;
+
+/// What is shown of a result.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Whether each scenario's sites are.
+    pub sites: Sites,
+    /// The columns of the table of scenarios; the usual ones, if there are none here.
+    pub columns: Vec<Column>,
+}
 
 /// Whether each scenario's sites are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sites {
-    /// Where there are few scenarios.
+    /// Where there are few scenarios, and none is swept.
     Few,
     /// Always.
     Always,
 }
 
-pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    let detail = which == Sites::Always || results.scenarios.len() <= FEW;
-    let shown = if detail { &entry::QUANTILES[..] } else { &comparison::QUANTILES[..] };
-    let warnings = entry::warnings(results, shown);
+pub(crate) fn write(results: &Results, view: &View, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let swept = entry::swept(results);
+    let detail = view.sites == Sites::Always || (swept.is_empty() && results.scenarios.len() <= FEW);
+    let columns = comparison::chosen(&view.columns, results);
+    let shown = if detail { entry::QUANTILES.to_vec() } else { comparison::quantiles(&columns) };
+    let warnings = entry::warnings(results, &shown);
     for (text, labels) in &warnings {
         write!(out, "{}", wrap::wrapped_to(&format!("warning: {text} [{}]", entry::listed(labels)), width))?;
     }
     if !warnings.is_empty() {
         writeln!(out)?;
     }
-    let swept = entry::swept(results);
     if results.interrupted {
         let what = interrupted(results).replacen('i', "I", 1);
         let what = format!("{what}: what follows is what was finished.");
         writeln!(out, "{}", wrap::wrapped_to(&what, width))?;
     }
-    let ok = match results.scenarios.len() > 1 && comparison::some_failed(results) {
+    // Of one scenario the table has nothing that does not follow.
+    let tabled = results.scenarios.len() > 1 || !view.columns.is_empty();
+    let ok = match tabled && columns.iter().any(|column| column.is_of_successes()) {
         true => " (ok: of successes)",
         false => "",
     };
     let title = format!("{}: latency of all requests{ok} in ms, ± half of the 95 % interval", results.file);
     writeln!(out, "{}", wrap::wrapped_to(&title, width))?;
-    if results.scenarios.len() > 1 {
-        writeln!(out, "{}", comparison::table(results).text(width))?;
+    if tabled {
+        writeln!(out, "{}", comparison::table(results, &columns).text(width))?;
     }
     if detail {
         for s in &results.scenarios {
@@ -56,13 +69,21 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
         }
     } else {
         explanations(&results.scenarios, &swept, width, out)?;
-        writeln!(out, "{}", wrap::wrapped_to("--nodes sites shows each scenario site by site.", width))?;
+        writeln!(out, "{}", wrap::wrapped_to(hint(view), width))?;
     }
     expected::write(results, width, out)?;
     if let Some(settings) = entry::settings(results) {
         write!(out, "{}", wrap::wrapped_to(&settings, width))?;
     }
     writeln!(out, "{}", entry::signature(results))
+}
+
+/// What else could be shown.
+fn hint(view: &View) -> &'static str {
+    match view.columns.is_empty() {
+        true => "--nodes sites shows each scenario's sites, --columns p99.9,errors other figures.",
+        false => "--nodes sites shows each scenario's sites.",
+    }
 }
 
 /// What was finished of a run that was interrupted.
@@ -138,9 +159,7 @@ pub(crate) fn summary(s: &ScenarioResult, results: &Results, width: usize) -> Ve
         number::percentage(&s.success)
     )];
     if r.failed > 0 {
-        let kinds: Vec<String> =
-            r.errors.iter().map(|(kind, n)| format!("{} {}", count(*n), kind.name())).collect();
-        lines.push(format!("{} failed: {}", count(r.failed), kinds.join(", ")));
+        lines.push(format!("{} failed: {}", count(r.failed), entry::errors(&r.errors)));
     }
     lines.push(format!(
         "{} requests/s, {} responses/s, goodput {}/s; attempts per request {}",

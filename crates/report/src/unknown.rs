@@ -41,12 +41,3 @@ pub(crate) fn reason(
         format!("{needed_of}, and some have fewer")
     })
 }
-
-/// The metrics of a table of scenarios that can be unknown, by name.
-pub(crate) const OF_TABLE: [(&str, Metric); 5] = [
-    ("p50", Metric::P50),
-    ("p95", Metric::P95),
-    ("p99", Metric::P99),
-    ("p50 ok", Metric::OkP50),
-    ("p99 ok", Metric::OkP99),
-];

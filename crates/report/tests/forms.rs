@@ -2,14 +2,16 @@
 //! read the difference before you commit it.
 
 use std::path::Path;
-use weir_plan::Plan;
-use weir_plan::Value;
+use weir_plan::{Metric, Plan, Value};
 use weir_policy::Kind;
-use weir_report::{Sites, WIDTH};
-use weir_sim::{AtQuantile, NodeResult, Requests, Results, ScenarioResult};
+use weir_report::{Column, Sites, View, WIDTH};
+use weir_sim::{AtQuantile, ExpectationResult, NodeResult, Requests, Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
 use weir_testkit::assert_frozen;
 use weir_topology::{Request, evaluate};
+
+const FEW: View = View { sites: Sites::Few, columns: Vec::new() };
+const ALL: View = View { sites: Sites::Always, columns: Vec::new() };
 
 fn e(value: f64, half: f64) -> Estimate {
     Estimate { value: Some(value), low: Some(value - half), high: Some(value + half) }
@@ -137,6 +139,32 @@ fn results(n: usize) -> Results {
     }
 }
 
+/// Two scenarios of which none is swept.
+fn unswept() -> Results {
+    let results = results(3);
+    let scenarios = results.scenarios.iter().filter(|s| s.params[0].1 == Value::Int(1)).cloned().collect();
+    Results { scenarios, ..results }
+}
+
+/// A condition, and its figure at each of the scenarios.
+fn expecting(mut results: Results, expect: &str, metric: Metric, at: &[(Estimate, Option<bool>)]) -> Results {
+    for (s, (value, holds)) in results.scenarios.iter_mut().zip(at) {
+        let (expect, span) = (expect.to_owned(), "bamboo<4>.star:9:1".to_owned());
+        s.expectations.push(ExpectationResult { expect, value: *value, metric, holds: *holds, span });
+    }
+    results
+}
+
+/// Two scenarios at two points, which expect something.
+fn expectations() -> Results {
+    let p99 = [(567.0, 12.0), (240.0, 2.0), (251.3, 0.9), (249.7, 0.9)].map(|(ms, half)| e(ms, half));
+    let holds = [Some(false), Some(true), Some(false), None];
+    let p99: Vec<_> = p99.into_iter().zip(holds).collect();
+    let success = [(e(0.99974, 0.0001), Some(true)); 4];
+    let all = expecting(results(4), "p99<=250ms", Metric::P99, &p99);
+    expecting(all, "success>=99.9%", Metric::Success, &success)
+}
+
 fn frozen(name: &str, write: impl Fn(&mut Vec<u8>) -> std::io::Result<()>) {
     let mut bytes = Vec::new();
     write(&mut bytes).unwrap();
@@ -146,18 +174,86 @@ fn frozen(name: &str, write: impl Fn(&mut Vec<u8>) -> std::io::Result<()>) {
 
 #[test]
 fn text_of_few_scenarios_shows_their_sites() {
-    frozen("few.txt", |out| weir_report::text(&results(2), Sites::Few, WIDTH, out));
+    frozen("few.txt", |out| weir_report::text(&unswept(), &FEW, WIDTH, out));
+}
+
+#[test]
+fn text_of_a_sweep_is_one_table() {
+    frozen("sweep.txt", |out| weir_report::text(&results(2), &FEW, 110, out));
+}
+
+/// The columns that are asked for stand in that order, beside scenario and point; of one scenario too.
+#[test]
+fn the_columns_of_the_table_can_be_chosen() {
+    let columns = ["p99.9", "attempts", "goodput", "ok_p999", "failed", "errors", "min"];
+    let columns: Vec<Column> = columns.into_iter().filter_map(Column::parse).collect();
+    let view = View { sites: Sites::Few, columns: columns.clone() };
+    frozen("columns.txt", |out| weir_report::text(&results(4), &view, 120, out));
+    let mut one = Vec::new();
+    weir_report::text(&results(1), &view, 120, &mut one).unwrap();
+    let one = String::from_utf8(one).unwrap();
+    assert!(one.contains("\nscenario  p99.9  attempts"), "{one}");
+    let mut page = Vec::new();
+    weir_report::html(&results(2), &plan(), None, &columns, &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(
+        page.contains("<th class=\"n\">ok_p99.9</th><th class=\"n\">failed</th><th>errors</th>"),
+        "{page}"
+    );
+}
+
+/// The warning about short runs is about the quantiles that are shown.
+#[test]
+fn warnings_of_short_runs_follow_the_columns() {
+    let mut results = results(4);
+    for s in &mut results.scenarios {
+        s.too_short = vec!["p99", "p99.9"];
+        s.warnings = weir_sim::too_short(&s.too_short).into_iter().collect();
+    }
+    let text = |columns: &[&str]| {
+        let columns = columns.iter().filter_map(|name| Column::parse(name)).collect();
+        let mut out = Vec::new();
+        weir_report::text(&results, &View { sites: Sites::Few, columns }, 200, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert!(text(&[]).contains("too short for p99:"));
+    assert!(text(&["p50", "p99.9"]).contains("too short for p99.9:"));
+    assert!(text(&["ok_p99", "p999"]).contains("too short for p99 and p99.9:"));
+    assert!(!text(&["mean", "errors"]).contains("too short"));
+}
+
+/// A line for what the file expects, and lines for the points at which it does not hold.
+#[test]
+fn expectations_along_a_sweep_are_one_row() {
+    frozen("expectations.txt", |out| weir_report::text(&expectations(), &FEW, 110, out));
+    assert_eq!(
+        weir_report::unmet(&expectations()),
+        [
+            "bamboo (routers=1): p99<=250ms fails: 567 ±12 ms",
+            "alone (routers=1): p99<=250ms fails: 251.3 ±0.9 ms",
+            "alone (routers=4): p99<=250ms cannot be decided: 249.7 ±0.9 ms",
+        ]
+    );
+    let fail = expecting(results(2), "p99<1s", Metric::P99, &[(e(1500.0, 12.0), Some(false)); 2]);
+    assert_eq!(
+        weir_report::unmet(&fail),
+        ["bamboo: p99<1s fails at 2 of 2 points: routers=1 (1500 ±12 ms), routers=4 (1500 ±12 ms)"]
+    );
+    let mut junit = Vec::new();
+    weir_report::junit(&expectations(), &mut junit).unwrap();
+    let junit = String::from_utf8(junit).unwrap();
+    assert!(junit.contains("tests=\"8\" failures=\"3\""), "each point is a test: {junit}");
 }
 
 #[test]
 fn text_of_many_scenarios_is_one_table() {
-    frozen("many.txt", |out| weir_report::text(&results(4), Sites::Few, WIDTH, out));
+    frozen("many.txt", |out| weir_report::text(&results(4), &FEW, WIDTH, out));
 }
 
 #[test]
 fn lines_stay_within_eighty_columns() {
     let mut out = Vec::new();
-    weir_report::text(&results(4), Sites::Always, WIDTH, &mut out).unwrap();
+    weir_report::text(&results(4), &ALL, WIDTH, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let wide: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
     assert!(wide.is_empty(), "{wide:#?}");
@@ -169,7 +265,7 @@ fn lines_stay_within_eighty_columns() {
 fn tables_use_a_wide_terminal() {
     let text = |width: usize| {
         let mut out = Vec::new();
-        weir_report::text(&results(1), Sites::Always, width, &mut out).unwrap();
+        weir_report::text(&results(1), &ALL, width, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
     let parts = |text: &str| text.lines().filter(|l| l.trim_start().starts_with("site ")).count();
@@ -183,9 +279,9 @@ fn tables_use_a_wide_terminal() {
 
 #[test]
 fn a_narrow_terminal_is_not_exceeded() {
-    for (width, scenarios, sites) in [(40, 4, Sites::Few), (50, 4, Sites::Always), (60, 1, Sites::Always)] {
+    for (width, scenarios, view) in [(40, 4, &FEW), (50, 4, &ALL), (60, 1, &ALL)] {
         let mut out = Vec::new();
-        weir_report::text(&results(scenarios), sites, width, &mut out).unwrap();
+        weir_report::text(&results(scenarios), view, width, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         // The last line is to be copied whole.
         let lines = text.lines().filter(|l| !l.starts_with("weir "));
@@ -224,7 +320,7 @@ fn csv_is_tidy() {
 
 fn page(n: usize) -> String {
     let mut out = Vec::new();
-    weir_report::html(&results(n), &plan(), None, &mut out).unwrap();
+    weir_report::html(&results(n), &plan(), None, &[], &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

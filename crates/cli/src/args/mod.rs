@@ -8,4 +8,4 @@ mod value;
 pub(crate) use file::{File, Settings, Verbosity};
 pub(crate) use format::{Nodes, ReportFormat, SimFormat};
 pub(crate) use invalid::InvalidValue;
-pub(crate) use value::{list, positive, seed, setting, written};
+pub(crate) use value::{column, list, positive, seed, setting, written};

@@ -1,8 +1,9 @@
 //! Values of options that several commands take.
 
 use super::InvalidValue;
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
+use weir_report::Column;
 
 /// `name=value`.
 pub(crate) fn setting(text: &str) -> Result<(String, String), InvalidValue> {
@@ -32,6 +33,16 @@ pub(crate) fn written() -> impl TypedValueParser<Value = PathBuf> {
         )),
         _ => Ok(path),
     })
+}
+
+/// A column of the table of scenarios.
+pub(crate) fn column() -> impl TypedValueParser<Value = Column> {
+    let named = |(name, other)| match other {
+        "" => PossibleValue::new(name),
+        other => PossibleValue::new(name).alias(other),
+    };
+    let known = PossibleValuesParser::new(Column::names().map(named));
+    known.try_map(|name| Column::parse(&name).ok_or_else(|| InvalidValue::from("is no column")))
 }
 
 /// The seed of random draws.

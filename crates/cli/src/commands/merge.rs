@@ -1,13 +1,13 @@
 //! `weir merge PART...`: the parts of `weir sim --shard`, put together to the result of one run.
 
 use super::sim;
-use crate::args::{Nodes, SimFormat, written};
+use crate::args::{Nodes, SimFormat, column, written};
 use crate::failure::Failure;
 use crate::input;
 use crate::output::{Outputs, Written};
 use clap::Args;
 use std::path::PathBuf;
-use weir_report::Sites;
+use weir_report::{Column, Sites, View};
 use weir_sim::{NotWhole, ShardRun};
 
 /// `weir merge`.
@@ -24,6 +24,19 @@ pub(crate) struct Merge {
     /// Show each scenario site by site
     #[arg(long, value_name = "sites|all", hide_possible_values = true)]
     pub(crate) nodes: Option<Nodes>,
+    /// Columns of the table of scenarios: success, mean, p99.9, errors, ...
+    ///
+    /// Also min, max, p50, p90, p95, p99; `ok_` before a latency: that of successes (ok_p99).
+    ///
+    /// Also attempts, failed; goodput, requests and responses, per second. They replace the usual ones.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        value_parser = column(),
+        hide_possible_values = true
+    )]
+    pub(crate) columns: Vec<Column>,
     /// Format of the result on standard output
     #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
     pub(crate) output: SimFormat,
@@ -51,11 +64,12 @@ pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
         other => Failure::Usage(other.to_string()),
     })?;
     let sites = if args.nodes.is_some() || members { Sites::Always } else { Sites::Few };
+    let view = View { sites, columns: args.columns.clone() };
     let mut written = Written::result(|out| {
-        sim::formed(args.output, sites, args.each && args.output == SimFormat::Json, &results, out)
+        sim::formed(args.output, &view, args.each && args.output == SimFormat::Json, &results, out)
     });
     if let Some(form) = form {
-        written.file(save.as_ref(), |out| sim::formed(form, sites, true, &results, out));
+        written.file(save.as_ref(), |out| sim::formed(form, &view, true, &results, out));
     }
     written.end(sim::met(&results))
 }

@@ -2,6 +2,7 @@
 
 mod any_libm;
 mod bounded;
+mod columns;
 mod compare;
 mod evidence;
 mod expect;

@@ -29,7 +29,7 @@ pub(super) fn write(contest: &Contest<'_>, shown: &Selection, out: &mut dyn Writ
         "<div class=\"wide\" tabindex=\"0\">\n<table class=\"against\">\n<thead><tr><th>scenario</th>"
     )?;
     for name in &statistics {
-        writeln!(out, "<th class=\"n\">{}</th>", heading(name))?;
+        writeln!(out, "<th class=\"n\">{}</th>", name)?;
     }
     writeln!(out, "</tr></thead>\n<tbody>")?;
     for rival in &rivals {
@@ -44,11 +44,6 @@ pub(super) fn write(contest: &Contest<'_>, shown: &Selection, out: &mut dyn Writ
         writeln!(out, "</details>")?;
     }
     writeln!(out, "</section>")
-}
-
-/// `ok_p99` as the table of scenarios has it.
-fn heading(name: &str) -> String {
-    name.strip_prefix("ok_").map_or_else(|| name.to_owned(), |of| format!("{of} ok"))
 }
 
 fn cell(c: &Compared) -> String {

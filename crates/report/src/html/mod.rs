@@ -17,6 +17,7 @@ mod sweep;
 mod time_charts;
 mod verdict;
 
+use crate::column::Column;
 use crate::graph::pictures;
 use crate::saved::SavedResult;
 use crate::{comparison, entry, expected, expected_page, page, sites, text, unknown, wrap};
@@ -32,6 +33,7 @@ pub(crate) fn write(
     results: &Results,
     plan: &Plan,
     baseline: Option<&str>,
+    columns: &[Column],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (shown, places) = (Selection::new(results), Places::new(&results.scenarios));
@@ -48,7 +50,7 @@ pub(crate) fn write(
     let verdict = verdict::sentences(results, contest.as_ref(), &shown.labels);
     summary::write(results, &shown, &verdict, out)?;
     expected_page::write(expected::rows(results), out)?;
-    table(results, &shown, out)?;
+    table(results, &shown, &comparison::chosen(columns, results), out)?;
     outcomes::write(results, &shown, out)?;
     if let Some(contest) = &contest {
         baseline::write(contest, &shown, out)?;
@@ -107,14 +109,15 @@ fn topology(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<(
 /// More rows than this are folded.
 const ROWS: usize = 24;
 
-fn table(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Result<()> {
+fn table(results: &Results, shown: &Selection, columns: &[Column], out: &mut dyn Write) -> io::Result<()> {
     page::section(
         "Scenarios",
         "Latency of all requests (ok: of successes) in ms, ± half of the 95 % interval.",
         out,
     )?;
     let all = results.scenarios.len();
-    let whole = format!("<div class=\"wide\" tabindex=\"0\">\n{}</div>", comparison::table(results).html());
+    let table = comparison::table(results, columns);
+    let whole = format!("<div class=\"wide\" tabindex=\"0\">\n{}</div>", table.html());
     if all <= ROWS {
         writeln!(out, "{whole}")?;
     } else {
@@ -125,26 +128,24 @@ fn table(results: &Results, shown: &Selection, out: &mut dyn Write) -> io::Resul
         writeln!(
             out,
             "<div class=\"wide\" tabindex=\"0\">\n{}</div>\n<details><summary>All {all} scenarios</summary>\n{whole}</details>",
-            comparison::table(&few).html()
+            comparison::table(&few, columns).html()
         )?;
     }
-    for line in unknown_quantiles(results, shown) {
+    for line in unknown_quantiles(results, shown, columns) {
         writeln!(out, "<p class=\"note\">{}</p>", crate::escaped(&line))?;
     }
     writeln!(out, "</section>")
 }
 
 /// Why quantiles of the table are unknown, a line each: `p99 needs 1 000 requests a replication, has 977 (main)`.
-fn unknown_quantiles(results: &Results, shown: &Selection) -> Vec<String> {
-    let some_failed = comparison::some_failed(results);
+fn unknown_quantiles(results: &Results, shown: &Selection, columns: &[Column]) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-    for (name, metric) in
-        unknown::OF_TABLE.into_iter().filter(|(name, _)| some_failed || !name.ends_with("ok"))
-    {
+    for column in columns {
+        let Column::Metric(metric) = *column else { continue };
         for (s, label) in results.scenarios.iter().zip(&shown.labels) {
             let replications = entry::replications(s, results);
             let Some(why) = unknown::reason(s, replications, metric, &s.estimate(metric)) else { continue };
-            let line = format!("{name} {why}");
+            let line = format!("{} {why}", column.name());
             match reasons.iter_mut().find(|(known, _)| *known == line) {
                 Some((_, labels)) => labels.push(label.clone()),
                 None => reasons.push((line, vec![label.clone()])),

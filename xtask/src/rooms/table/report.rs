@@ -16,7 +16,8 @@ pub(super) const REPORT: Layout = Layout {
         room("parquet", "the rows of the CSV as Parquet", &["entry"]),
         room("table", "A table of cells with headings, as text in columns or as HTML", &[]),
         room("chart", "charts as SVG: lines with their intervals over an axis", &["number", "table"]),
-        room("comparison", "the table of scenarios", &["number", "entry", "table"]),
+        room("column", "the columns of a table of scenarios, by name", &["number", "entry", "table"]),
+        room("comparison", "the table of scenarios", &["entry", "table", "column"]),
         room(
             "graph",
             "the drawing of a topology, as SVG: layers from left to right, where requests go",
@@ -66,7 +67,7 @@ pub(super) const REPORT: Layout = Layout {
         room(
             "text",
             "tables for a terminal",
-            &["number", "entry", "table", "comparison", "sites", "explained", "wrap", "expected"],
+            &["number", "entry", "table", "column", "comparison", "sites", "explained", "wrap", "expected"],
         ),
         room(
             "html",
@@ -76,6 +77,7 @@ pub(super) const REPORT: Layout = Layout {
                 "entry",
                 "table",
                 "chart",
+                "column",
                 "comparison",
                 "graph",
                 "page",
@@ -98,6 +100,7 @@ pub(super) const REPORT: Layout = Layout {
                 "csv",
                 "parquet",
                 "table",
+                "column",
                 "offered",
                 "json",
                 "trace",

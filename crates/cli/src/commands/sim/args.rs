@@ -1,9 +1,10 @@
 //! The arguments of `weir sim`: what to simulate, how precise figures must be, and where results go.
 
-use crate::args::{File, InvalidValue, Nodes, SimFormat, seed, written};
+use crate::args::{File, InvalidValue, Nodes, SimFormat, column, seed, written};
 use clap::Args;
 use std::path::PathBuf;
 use weir_plan::Metric;
+use weir_report::Column;
 use weir_sim::{Goal, Precision, Selection, Shard};
 
 /// `weir sim`.
@@ -13,6 +14,7 @@ Examples:
   weir sim bamboo.star                             all scenarios, 10 replications, a table
   weir sim bamboo.star one_router -p servers=500   one of them, with a parameter set
   weir sim bamboo.star --sweep routers=1,2,4,8,16  the product of all sweeps, point by point
+  weir sim bamboo.star --columns p99.9,errors      other figures in the table
   weir sim bamboo.star --output json | jq .        every number with its 95 % interval
   weir sim bamboo.star --save run.csv --html run.html
   weir sim bamboo.star --precision p99=1%          as many replications as it takes
@@ -41,6 +43,19 @@ pub(crate) struct Sim {
     /// One row per site, or one per member of each site
     #[arg(long, value_name = "sites|all", hide_possible_values = true)]
     pub(crate) nodes: Option<Nodes>,
+    /// Columns of the table of scenarios: success, mean, p99.9, errors, ...
+    ///
+    /// Also min, max, p50, p90, p95, p99; `ok_` before a latency: that of successes (ok_p99).
+    ///
+    /// Also attempts, failed; goodput, requests and responses, per second. They replace the usual ones.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        value_parser = column(),
+        hide_possible_values = true
+    )]
+    pub(crate) columns: Vec<Column>,
     /// Format of the result on standard output
     #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
     pub(crate) output: SimFormat,

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use weir_plan::Plan;
-use weir_report::{Sites, group_digits};
+use weir_report::{Sites, View, group_digits};
 use weir_sim::{Error, Explanation, Extras, Observer, Options, Results, SETTLED_OVER, Shard};
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     let explained = set_aside(args, &mut results);
     let mut written = Written::result(|out| render(args, args.output, &results, out));
     if let Some(form) = save_format {
-        written.file(save.as_ref(), |out| formed(form, sites_of(args), true, &results, out));
+        written.file(save.as_ref(), |out| formed(form, &view_of(args), true, &results, out));
     }
     written.file(junit.as_ref(), |out| weir_report::junit(&results, out));
     if let Some(trace) = trace {
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     for (scenario, explained) in results.scenarios.iter_mut().zip(explained) {
         scenario.explained = explained;
     }
-    written.file(html.as_ref(), |out| weir_report::html(&results, &plan, baseline, out));
+    written.file(html.as_ref(), |out| weir_report::html(&results, &plan, baseline, &args.columns, out));
     let traced = explain::check_traced(args, &results, &recordings);
     written.end(verdict(args, &results).and(traced))
 }
@@ -212,23 +212,25 @@ fn tell_effort(results: &Results, took: Duration) {
 }
 
 fn render(args: &Sim, form: SimFormat, results: &Results, out: &mut dyn Write) -> io::Result<()> {
-    formed(form, sites_of(args), args.laboratory.each, results, out)
+    formed(form, &view_of(args), args.laboratory.each, results, out)
 }
 
-pub(crate) fn sites_of(args: &Sim) -> Sites {
-    if args.nodes.is_some() { Sites::Always } else { Sites::Few }
+/// What text shows.
+pub(crate) fn view_of(args: &Sim) -> View {
+    let sites = if args.nodes.is_some() { Sites::Always } else { Sites::Few };
+    View { sites, columns: args.columns.clone() }
 }
 
 /// A result in a form.
 pub(crate) fn formed(
     form: SimFormat,
-    sites: Sites,
+    view: &View,
     each: bool,
     results: &Results,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match form {
-        SimFormat::Text => weir_report::text(results, sites, output::width(), out),
+        SimFormat::Text => weir_report::text(results, view, output::width(), out),
         SimFormat::Json if each => weir_report::json_with_each(results, out),
         SimFormat::Json => weir_report::json(results, out),
         SimFormat::Csv => weir_report::csv(results, out),
