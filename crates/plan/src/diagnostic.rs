@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -94,7 +95,7 @@ impl Diagnostic {
         self.line = at.line;
         self.column = at.column;
         self.end_column = at.end_column;
-        self.snippet = Some(at.snippet.clone());
+        self.snippet = Some(at.snippet.to_string());
         self
     }
 }
@@ -167,8 +168,8 @@ pub struct Location {
     pub column: u32,
     /// The column after the last character on that line.
     pub end_column: u32,
-    /// The line.
-    pub snippet: String,
+    /// The line, which the places on it share.
+    pub snippet: Arc<str>,
 }
 
 impl Location {
@@ -201,7 +202,8 @@ mod tests {
     #[test]
     fn long_lines_are_cut_around_the_caret() {
         let line = format!("{}foo{}", "x".repeat(500), "y".repeat(500));
-        let at = Location { file: "a.star".into(), line: 1, column: 501, end_column: 504, snippet: line };
+        let at =
+            Location { file: "a.star".into(), line: 1, column: 501, end_column: 504, snippet: line.into() };
         let text = Diagnostic::error("m").with_location(&at).to_string();
         assert!(text.lines().all(|l| l.len() < 180) && text.contains("^^^"), "{text}");
     }

@@ -1,7 +1,7 @@
 //! The graph under construction: nodes in order of creation, sites, places; specs and lists interned.
 
 use crate::language::context::Files;
-use crate::places::{Bound, CallSite, NamePosition, at_of};
+use crate::places::{Bound, CallSite, Locator, NamePosition};
 use starlark::codemap::{CodeMapId, FileSpan};
 use std::collections::HashMap;
 use weir_plan::diagnostic::Location;
@@ -14,6 +14,7 @@ type CallKey = (CodeMapId, u32, u32);
 /// The graph made by one evaluation.
 #[derive(Default)]
 pub(crate) struct Graph {
+    pub(crate) locator: Locator,
     places: Vec<Place>,
     place_of: HashMap<Place, u32>,
     sites: Vec<Interned>,
@@ -139,7 +140,7 @@ impl Graph {
             .collect();
         Interned {
             place: place_index,
-            at: last.map(at_of),
+            at: last.map(|span| self.locator.at(span)),
             bound,
             chain,
             spec: None,

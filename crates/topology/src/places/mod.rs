@@ -3,6 +3,10 @@
 //! A place must survive comments and other functions, so calls are numbered per `def` and callee, in the order of the
 //! text, whether they are ever evaluated or not.
 
+mod locator;
+
+pub(crate) use locator::Locator;
+
 use starlark::codemap::FileSpan;
 use starlark::syntax::AstModule;
 use starlark_syntax::syntax::ast::{
@@ -155,12 +159,12 @@ pub(crate) fn at_of(span: &FileSpan) -> Location {
         line: to_u32(resolved.begin.line + 1),
         column: to_u32(resolved.begin.column + 1),
         end_column: to_u32(end + 1),
-        snippet: line.trim_end().to_owned(),
+        snippet: line.trim_end().into(),
     }
 }
 
 /// Lines and columns are below 2^32: a source is.
-fn to_u32(n: usize) -> u32 {
+pub(crate) fn to_u32(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
