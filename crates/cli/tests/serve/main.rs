@@ -18,6 +18,7 @@ mod paths;
 mod prometheus;
 mod real;
 mod reload;
+mod rest;
 mod room;
 #[path = "../shared/mod.rs"]
 mod shared;

@@ -51,6 +51,13 @@ impl Deadlines {
         }
     }
 
+    /// When the first of those that a task waits for is due, ns.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        let slots = self.slots.borrow();
+        let awaited = slots.iter().filter(|(_, s)| s.waker.is_some() && s.at_tick != NEVER);
+        awaited.map(|(_, s)| u64::from(s.at_tick) * TICK_NS).min()
+    }
+
     /// Wakes all tasks that wait for a deadline, for another reason.
     pub fn wake_all(&self) {
         let all: Vec<Waker> =

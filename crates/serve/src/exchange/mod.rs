@@ -443,6 +443,12 @@ impl PinnedConnection {
             .take_if(|bound| !bound.conn.is_usable(now_ns, bound.since_ns, bound.idle_timeout_ns));
     }
 
+    /// When it has been idle for too long, ns.
+    pub fn idle_due_ns(&self) -> Option<u64> {
+        let bound = self.0.borrow();
+        bound.as_ref().map(|bound| bound.since_ns.saturating_add(bound.idle_timeout_ns.unwrap_or(u64::MAX)))
+    }
+
     /// Keeps a connection that only this client may use.
     pub fn put(&self, upstream: &dyn Upstream, mut conn: OriginConn, now_ns: u64) {
         conn.rest();

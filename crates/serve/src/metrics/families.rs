@@ -117,7 +117,7 @@ families! {
     Panic Gauge Most "weir_panic" ["pool"] "Whether so few targets are eligible that health is ignored (1) or not (0).";
     Targets Gauge Sum "weir_targets" ["pool", "state"] "Targets by state.";
 
-    LoopLag Histogram Sum "weir_loop_lag_seconds" [] "How late the clock of an event loop ticked; it ticks ten times a second.";
+    LoopLag Histogram Sum "weir_loop_lag_seconds" [] "How late the clock of an event loop ticked; it ticks ten times a second, unless nothing comes to the loop.";
     LoopBusy Gauge Most "weir_loop_busy_ratio" ["loop"] "The share of the last second in which the thread of an event loop ran.";
     LogLinesSampled Counter Sum "weir_log_lines_sampled_total" ["listener"] "Lines of the access log that `log_sample` left out.";
     LogLinesLost Counter Sum "weir_log_lines_lost_total" [] "Lines of access logs that could not be written.";

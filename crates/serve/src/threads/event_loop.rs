@@ -26,7 +26,6 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::Poll;
 use weir_net::io::Core;
-use weir_net::io::deadlines::TICK_NS;
 use weir_net::io::runtime::JoinHandle;
 use weir_plan::Http;
 
@@ -126,6 +125,9 @@ impl Loop {
             closing: tokio::sync::watch::Sender::default(),
             failed: tokio::sync::watch::Sender::new(None),
         });
+        if let Some(pulse) = lp.process.pulse(number) {
+            pulse.begins(lp.core.runtime.signs());
+        }
         lp.needs("the timers", lp.core.timers.clone().run(lp.core.runtime.clone()));
         lp.needs("the clock", lp.clone().tick());
         lp
@@ -308,7 +310,7 @@ impl Loop {
     }
 
     /// Writes out the lines of access logs that were gathered since the last time.
-    fn hand_over_logs(&self) {
+    pub(super) fn hand_over_logs(&self) {
         // Connections from before a reload log by the listener of that time.
         for listener in self.ever.borrow().iter().filter_map(Weak::upgrade) {
             listener.log.iter().chain(&listener.traces).for_each(LoopLog::hand_over);
@@ -350,8 +352,30 @@ impl Loop {
         self.longest_ns(|http| http.drain_timeout_ns)
     }
 
+    /// Closes connections to origins that were idle for too long or are too old.
+    pub(super) fn close_idle(&self) {
+        let now_ns = self.core.now();
+        self.targets.for_each(|target| target.sweep(now_ns));
+        for (_, client) in self.clients.borrow().iter() {
+            client.pinned.sweep(now_ns);
+        }
+    }
+
+    /// When the first of them has been idle for too long, ns; without such a limit, a time that will not come.
+    pub(super) fn idle_due_ns(&self) -> Option<u64> {
+        let mut first: Option<u64> = None;
+        self.targets.for_each(|target| first = first.into_iter().chain(target.idle_due_ns()).min());
+        let clients = self.clients.borrow();
+        clients.iter().filter_map(|(_, client)| client.pinned.idle_due_ns()).chain(first).min()
+    }
+
+    /// Whether graphs remain for clients of former ones.
+    pub(super) fn has_retired(&self) -> bool {
+        !self.retired.borrow().is_empty()
+    }
+
     /// Drops everything that no client needs any more.
-    fn forget_retired(&self) {
+    pub(super) fn forget_retired(&self) {
         let (clients, now_ns) = (self.clients.borrow(), self.core.now());
         let is_needed = |r: &RetiredGraph| {
             now_ns < r.since_ns.saturating_add(ON_THE_WAY_NS)
@@ -368,32 +392,6 @@ impl Loop {
     pub fn know(self: &Rc<Self>, session: Rc<Session>, pinned: Rc<PinnedConnection>) -> ConnectionGuard {
         let key = self.clients.borrow_mut().insert(Client { session, pinned });
         ConnectionGuard { lp: self.clone(), key }
-    }
-
-    /// Ten times a second: deadlines, pools, the date.
-    async fn tick(self: Rc<Self>) {
-        let mut count = 0u64;
-        let mut due_ns = self.core.now();
-        loop {
-            if let Some(pulse) = self.process.pulse(self.number) {
-                pulse.beats(self.core.now(), due_ns);
-            }
-            self.state.metrics.beats(self.core.now(), due_ns);
-            due_ns = self.core.now().saturating_add(TICK_NS);
-            self.core.timers.sleep_until(due_ns).await;
-            self.core.deadlines.sweep();
-            self.hand_over_logs();
-            count += 1;
-            if count.is_multiple_of(10) {
-                self.core.renew_date();
-                let now_ns = self.core.now();
-                self.targets.for_each(|target| target.sweep(now_ns));
-                for (_, client) in self.clients.borrow().iter() {
-                    client.pinned.sweep(now_ns);
-                }
-                self.forget_retired();
-            }
-        }
     }
 
     /// Begins nothing new at listeners up to this level.

@@ -9,5 +9,6 @@ pub(crate) mod generation;
 pub(crate) mod load;
 pub(crate) mod mail;
 pub(crate) mod process;
+mod tick;
 pub(crate) mod transit;
 pub(crate) mod watchdog;

@@ -142,6 +142,11 @@ impl Target {
         pooled.into_iter().chain(self.multiplexed.oldest_ns()).min()
     }
 
+    /// When the longest idle connection has been idle for too long, ns.
+    pub fn idle_due_ns(&self) -> Option<u64> {
+        self.oldest_ns().map(|since| since.saturating_add(self.idle_timeout_ns.get().unwrap_or(u64::MAX)))
+    }
+
     /// Keeps a connection for the next request, if it leads where it should.
     pub fn put(&self, core: &Core, conn: OriginConn) {
         let leads = self.place.leads(conn.opened_ns(), || conn.peer());

@@ -8,12 +8,14 @@
 //!
 //! Wakers may be used from any thread: other threads put the task into a list and notify the loop if it sleeps, its own sockets do neither.
 
+mod signs;
 mod source;
 mod stream;
 mod task;
 #[cfg(test)]
 mod tests;
 
+pub use signs::LifeSigns;
 pub use source::Source;
 pub use stream::{Acceptor, Stream};
 pub use task::JoinHandle;
@@ -65,6 +67,12 @@ struct Inner {
     current: RefCell<Option<Rc<Task>>>,
     /// The number of checks of the sockets, plus one.
     looks: Cell<u64>,
+    /// The numbers of events of sockets and of tasks' turns so far.
+    events: Cell<u64>,
+    runs: Cell<u64>,
+    /// The task that waits for the loop to be woken, and the number of turns by then.
+    resting: RefCell<Option<(Rc<Task>, u64)>>,
+    signs: Arc<LifeSigns>,
     budget: Cell<u32>,
     budget_bytes: Cell<usize>,
     wake_list: Arc<WakeList>,
@@ -88,6 +96,10 @@ impl Runtime {
             later: RefCell::default(),
             current: RefCell::default(),
             looks: Cell::new(1),
+            events: Cell::new(0),
+            runs: Cell::new(0),
+            resting: RefCell::default(),
+            signs: Arc::default(),
             budget: Cell::new(BUDGET),
             budget_bytes: Cell::new(BUDGET_BYTES),
             wake_list: Arc::new(WakeList::new(list, ring)),
@@ -166,6 +178,7 @@ impl Runtime {
     }
 
     fn enter(&self, task: &Rc<Task>) {
+        self.0.runs.set(self.0.runs.get() + 1);
         self.0.budget.set(BUDGET);
         self.0.budget_bytes.set(BUDGET_BYTES);
         *self.0.current.borrow_mut() = Some(task.clone());
@@ -187,6 +200,7 @@ impl Runtime {
         while let Ok(key) = self.0.woken.try_recv() {
             let task = self.0.tasks.borrow().get(key).cloned();
             if let Some(task) = task {
+                self.0.events.set(self.0.events.get() + 1);
                 task.unlist();
                 self.wake(&task);
             }
@@ -197,6 +211,11 @@ impl Runtime {
     fn wait(&self, events: &mut Vec<Event>) -> io::Result<()> {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut timeout = Some(&at_once);
+        // Others have run since, so what it waits for is to be found out anew.
+        let disturbed = self.0.resting.borrow_mut().take_if(|(_, runs)| *runs != self.0.runs.get());
+        if let Some((task, _)) = disturbed {
+            self.wake(&task);
+        }
         let is_idle = || self.0.ready.borrow().is_empty() && self.0.later.borrow().is_empty();
         if is_idle() {
             // A thread that puts a task into the list from now on notifies the loop; earlier entries are found here.
@@ -208,7 +227,10 @@ impl Runtime {
         }
         events.clear();
         self.0.looks.set(self.0.looks.get() + 1);
+        let sleeps = timeout.is_none();
+        self.0.signs.waits(self.0.looks.get(), sleeps);
         let waited = epoll::wait(&self.0.epoll, rustix::buffer::spare_capacity(events), timeout);
+        self.0.signs.goes_on(sleeps);
         self.0.wake_list.mark_awake();
         match waited {
             Ok(_) | Err(Errno::INTR) => {}
@@ -220,6 +242,11 @@ impl Runtime {
             if let Some(source) = source {
                 source.on_event(self, event.flags);
             }
+        }
+        self.0.events.set(self.0.events.get() + events.len() as u64);
+        let resting = self.0.resting.borrow_mut().take();
+        if let Some((task, _)) = resting.filter(|(task, _)| !task.queued.replace(true)) {
+            self.0.ready.borrow_mut().push_front(task);
         }
         // After the tasks whose sockets have become ready.
         self.0.ready.borrow_mut().extend(self.0.later.borrow_mut().drain(..));
@@ -291,8 +318,36 @@ impl Runtime {
         .await;
     }
 
+    /// Waits until the loop has slept and was woken, by whatever it was; then the task goes on before all others. It goes
+    /// on as well, without a sleep, if others have a turn before that.
+    pub async fn slept(&self) {
+        let mut asked = false;
+        std::future::poll_fn(|cx| {
+            if std::mem::replace(&mut asked, true) {
+                return Poll::Ready(());
+            }
+            match self.waits(cx) {
+                Waits::Task(task) => *self.0.resting.borrow_mut() = Some((task, self.0.runs.get())),
+                _ => cx.waker().wake_by_ref(),
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// The number of times so far that a socket, a timer or another thread had something for this one.
+    pub fn events(&self) -> u64 {
+        self.0.events.get()
+    }
+
+    /// What other threads see of it.
+    pub fn signs(&self) -> Arc<LifeSigns> {
+        self.0.signs.clone()
+    }
+
     /// Drops all tasks, and those that they begin meanwhile.
     fn end(&self) {
+        self.0.resting.borrow_mut().take();
         self.0.ready.borrow_mut().clear();
         self.0.later.borrow_mut().clear();
         loop {

@@ -277,3 +277,51 @@ fn a_listener_is_told_of_everybody() {
         assert_eq!(nobody.kind(), io::ErrorKind::WouldBlock);
     });
 }
+
+/// A task that waits for the loop to sleep and to be woken goes on before what woke it.
+#[test]
+fn the_task_that_rests_goes_first() {
+    let (send, receive) = tokio::sync::oneshot::channel::<()>();
+    let order = run(|runtime| async move {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let (said, saw) = (order.clone(), runtime.clone());
+        let other = runtime.spawn(async move {
+            receive.await.expect("it is sent");
+            said.borrow_mut().push("other");
+        });
+        yield_now().await;
+        let said = order.clone();
+        let signs = runtime.signs();
+        let sender = std::thread::spawn(move || {
+            while !signs.is_asleep() {
+                std::thread::yield_now();
+            }
+            send.send(()).expect("it is awaited");
+            signs.turn()
+        });
+        let events = saw.events();
+        let rests = runtime.spawn(async move {
+            saw.slept().await;
+            assert!(saw.events() > events, "the wake");
+            said.borrow_mut().push("rests");
+        });
+        rests.await;
+        other.await;
+        let asleep_in = sender.join().expect("the other thread");
+        assert!(runtime.signs().turn() > asleep_in);
+        order.take()
+    });
+    assert_eq!(order, ["rests", "other"]);
+}
+
+/// If others have a turn first, the loop does not sleep: what they have begun may be due sooner.
+#[test]
+fn a_rest_ends_where_others_have_a_turn() {
+    run(|runtime| async move {
+        let rt = runtime.clone();
+        let rests = runtime.spawn(async move { rt.slept().await });
+        runtime.spawn(async {});
+        // Nothing else wakes this loop.
+        rests.await;
+    });
+}

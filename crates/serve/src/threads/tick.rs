@@ -1,0 +1,86 @@
+//! The clock of a loop: ten times a second deadlines end, and once a second pools are gone through, the date is made anew
+//! and what no client needs any more is dropped.
+//!
+//! A loop that nothing has come to rests: it sleeps until something is due or comes, without a timer of its own.
+
+use super::event_loop::Loop;
+use std::rc::Rc;
+use weir_net::io::deadlines::TICK_NS;
+
+/// A loop rests after so many ticks between which nothing came.
+const QUIET_TICKS: u32 = 3;
+
+/// Ticks in a second.
+const SECOND: u32 = 10;
+
+/// Idle connections may be older than they should by so much, ns, where no other limit ends them: they are looked at before
+/// they are used.
+const LOOK_NS: u64 = 10_000_000_000;
+
+/// The loop's timer wakes it a little early, ns.
+const EARLY_NS: u64 = 2_000_000;
+
+impl Loop {
+    /// Keeps time until the loop ends.
+    pub(super) async fn tick(self: Rc<Self>) {
+        let (mut count, mut quiet) = (0u32, 0u32);
+        let mut due_ns = self.core.now();
+        loop {
+            self.state.metrics.beats(self.core.now(), due_ns);
+            due_ns = self.core.now().saturating_add(TICK_NS);
+            let events = self.core.runtime.events();
+            self.core.timers.sleep_until(due_ns).await;
+            // One is this tick's.
+            quiet = if self.core.runtime.events() - events <= 1 { quiet + 1 } else { 0 };
+            self.core.deadlines.sweep();
+            self.hand_over_logs();
+            count = count.wrapping_add(1);
+            if count.is_multiple_of(SECOND) {
+                self.look_after();
+            }
+            if quiet >= QUIET_TICKS {
+                self.rest().await;
+                (quiet, due_ns) = (0, self.core.now());
+            }
+        }
+    }
+
+    /// Sleeps until something comes; meanwhile ends what is due.
+    async fn rest(&self) {
+        loop {
+            let next_ns = self.next_due_ns();
+            let sleep = next_ns.map(|at| self.core.timers.sleep_until(at));
+            let events = self.core.runtime.events();
+            self.core.runtime.slept().await;
+            let alone = self.core.runtime.events() - events <= 1;
+            let is_due = next_ns.is_some_and(|at| at <= self.core.now().saturating_add(EARLY_NS));
+            if let Some(sleep) = sleep.filter(|_| alone && is_due) {
+                sleep.await;
+            }
+            self.core.deadlines.sweep();
+            self.look_after();
+            if !(alone && is_due) {
+                return;
+            }
+        }
+    }
+
+    /// Closes connections that were idle for too long and drops what no client needs; makes the date anew.
+    fn look_after(&self) {
+        self.core.renew_date();
+        self.close_idle();
+        self.forget_retired();
+    }
+
+    /// When something is due that no task has a timer of its own for, ns.
+    fn next_due_ns(&self) -> Option<u64> {
+        let now_ns = self.core.now();
+        let waits = [
+            self.core.deadlines.next_due_ns(),
+            self.idle_due_ns()
+                .map(|at| at.clamp(now_ns, now_ns.saturating_add(LOOK_NS)).saturating_add(TICK_NS)),
+            self.has_retired().then(|| now_ns.saturating_add(u64::from(SECOND) * TICK_NS)),
+        ];
+        waits.into_iter().flatten().min().map(|at| at.max(now_ns))
+    }
+}
