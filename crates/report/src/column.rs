@@ -2,11 +2,11 @@
 //! where they are long.
 
 use crate::entry;
-use crate::number::{self, count, percentage, quantile, with_interval};
+use crate::number::{self, count, quantile, with_interval};
 use crate::table::Side;
 use weir_plan::Metric;
 use weir_sim::ScenarioResult;
-use weir_stats::Latency;
+use weir_stats::{Estimate, Latency};
 
 /// A figure of a scenario that has a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Requests {
 
 /// Every column: its name, the name of the same figure in `expect` and in the JSON (where it is another), its heading.
 const ALL: [(&str, &str, &str, Column); 23] = [
-    ("success", "", "success", Column::Metric(Metric::Success)),
+    ("success", "", "success %", Column::Metric(Metric::Success)),
     ("mean", "", "mean", Column::Metric(Metric::Mean)),
     ("min", "", "min", Column::Min(Requests::All)),
     ("max", "", "max", Column::Max(Requests::All)),
@@ -95,23 +95,46 @@ impl Column {
         self.name().starts_with("ok_")
     }
 
-    /// The figure of a scenario.
-    pub(crate) fn cell(self, s: &ScenarioResult) -> String {
+    /// The figures of scenarios, all written in one way.
+    pub(crate) fn cells(self, all: &[ScenarioResult]) -> Vec<String> {
+        let figures = |of: &dyn Fn(&ScenarioResult) -> Estimate, alone| {
+            number::alike(&all.iter().map(of).collect::<Vec<_>>(), alone)
+        };
+        let told = |of: &dyn Fn(&ScenarioResult) -> String| all.iter().map(of).collect();
         match self {
-            Column::Metric(metric) if metric.is_share() => percentage(&s.estimate(metric)),
-            Column::Metric(metric) => match self.name().trim_start_matches("ok_").starts_with('p') {
-                true => quantile(&s.estimate(metric)),
-                false => with_interval(&s.estimate(metric)),
-            },
-            Column::Min(of) => number::plain(of.latency(s).min),
-            Column::Max(of) => number::plain(of.latency(s).max),
-            Column::RequestRate => with_interval(&s.request_rate_per_s),
-            Column::ResponseRate => with_interval(&s.response_rate_per_s),
-            Column::Failed => count(s.requests.failed),
-            Column::Errors if s.requests.errors.is_empty() => number::UNKNOWN.to_owned(),
-            Column::Errors => entry::errors(&s.requests.errors),
+            Column::Metric(metric) => figures(&|s| in_unit(metric, &s.estimate(metric)), rounding(metric)),
+            Column::Min(of) => told(&|s| number::plain(of.latency(s).min)),
+            Column::Max(of) => told(&|s| number::plain(of.latency(s).max)),
+            Column::RequestRate => figures(&|s| s.request_rate_per_s, with_interval),
+            Column::ResponseRate => figures(&|s| s.response_rate_per_s, with_interval),
+            Column::Failed => told(&|s| count(s.requests.failed)),
+            Column::Errors => told(&|s| match s.requests.errors.is_empty() {
+                true => number::UNKNOWN.to_owned(),
+                false => entry::errors(&s.requests.errors),
+            }),
         }
     }
+}
+
+/// A figure in the unit that tables have it in.
+pub(crate) fn in_unit(metric: Metric, e: &Estimate) -> Estimate {
+    if unit(metric) == "%" { number::in_percent(e) } else { *e }
+}
+
+/// That unit: `ms`, `%`, or nothing.
+pub(crate) fn unit(metric: Metric) -> &'static str {
+    match metric {
+        // As in the column `busy` of the table of sites.
+        Metric::Utilisation => "",
+        of if of.is_share() => "%",
+        of if of.is_time() => "ms",
+        _ => "",
+    }
+}
+
+/// How a figure is written that has no interval.
+pub(crate) fn rounding(metric: Metric) -> fn(&Estimate) -> String {
+    if metric.name().trim_start_matches("ok_").starts_with('p') { quantile } else { with_interval }
 }
 
 impl Requests {

@@ -23,10 +23,11 @@ pub(crate) fn table(results: &Results, columns: &[Column]) -> Table {
     for column in columns {
         t.column(column.heading(), column.side());
     }
-    for s in &results.scenarios {
+    let figures: Vec<Vec<String>> = columns.iter().map(|column| column.cells(&results.scenarios)).collect();
+    for (at, s) in results.scenarios.iter().enumerate() {
         let mut cells = vec![s.name.clone()];
         cells.extend(swept.iter().map(|p| entry::param(s, p).map(entry::value).unwrap_or_default()));
-        cells.extend(columns.iter().map(|column| column.cell(s)));
+        cells.extend(figures.iter().map(|column| column[at].clone()));
         t.row(cells);
     }
     t

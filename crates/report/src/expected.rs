@@ -1,11 +1,13 @@
 //! The expectations of a file and their verdicts: a table, JUnit's XML for a CI's list of tests, GitHub's annotations.
 
-use crate::number::{self, with_interval};
+use crate::column;
+use crate::number;
 use crate::table::{Side, Table, escaped};
 use crate::{entry, unknown, wrap};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use weir_plan::Metric;
+use weir_plan::duration::parse_duration;
 use weir_sim::{ExpectationResult, Results, ScenarioResult};
 
 /// An expectation with what is said of it.
@@ -55,22 +57,48 @@ fn along_sweeps(results: &Results) -> Vec<Vec<Expectation<'_>>> {
     groups
 }
 
-/// In a table.
+/// As the table of scenarios has it, with its unit.
 fn figure(e: &ExpectationResult) -> String {
-    match e.value.value {
-        None => "nothing can be said".to_owned(),
-        Some(_) if e.metric.is_share() => number::percentage(&e.value),
-        Some(_) => format!("{}{}", with_interval(&e.value), unit(e.metric)),
+    if e.value.value.is_none() {
+        return "nothing can be said".to_owned();
     }
+    let told = column::rounding(e.metric)(&column::in_unit(e.metric, &e.value));
+    format!("{told}{}", unit(e.metric))
 }
 
 /// The unit behind a figure.
-fn unit(metric: Metric) -> &'static str {
-    match metric {
-        of if of.is_share() => " %",
-        of if of.is_time() => " ms",
-        _ => "",
+fn unit(metric: Metric) -> String {
+    match column::unit(metric) {
+        "" => String::new(),
+        unit => format!(" {unit}"),
     }
+}
+
+/// The condition with its bound in the unit of the figure: `p99<1s` is `p99<1000ms`, `success>=0.999` is `success>=99.9%`.
+fn condition(e: &ExpectationResult) -> String {
+    in_unit(&e.expect, e.metric).unwrap_or_else(|| e.expect.clone())
+}
+
+/// `None`: it is not understood.
+fn in_unit(expect: &str, metric: Metric) -> Option<String> {
+    let at = expect.find(['<', '>'])?;
+    let at = at + 1 + usize::from(expect[at + 1..].starts_with('='));
+    let (before, rest) = expect.split_at(at);
+    let (bound, node) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+    let share = |digits: &str| digits.parse::<f64>().ok();
+    let bound = match (metric.is_share(), bound.strip_suffix('%')) {
+        (true, Some(digits)) => share(digits)? / 100.0,
+        (true, None) => share(bound)?,
+        // A bare number of ms.
+        _ if metric.is_time() => match bound.parse() {
+            Ok(ms) => ms,
+            Err(_) => parse_duration(bound).ok()? as f64 / 1e6,
+        },
+        _ => return None,
+    };
+    let unit = column::unit(metric);
+    let bound = if unit == "%" { bound * 100.0 } else { bound };
+    Some(format!("{before}{}{unit}{node}", (bound * 1e9).round() / 1e9))
 }
 
 fn word(e: &ExpectationResult) -> &'static str {
@@ -109,7 +137,7 @@ fn rows_along(group: Vec<Expectation<'_>>) -> Vec<Row> {
     };
     let failed = group.iter().any(|one| one.e.holds == Some(false));
     let holds = if held == group.len() { Some(true) } else { failed.then_some(false) };
-    let cells = [first.scenario.to_owned(), first.e.expect.clone(), words, range(&group)];
+    let cells = [first.scenario.to_owned(), condition(first.e), words, range(&group)];
     let mut rows = vec![Row { cells, reason: None, holds }];
     for one in group.into_iter().filter(|one| one.e.holds != Some(true)) {
         let at = Row {
@@ -129,7 +157,7 @@ fn range(group: &[Expectation<'_>]) -> String {
     let (Some(first), Some(least), Some(most)) = (group.first(), known.first(), known.last()) else {
         return "nothing can be said".to_owned();
     };
-    let per = if first.e.metric.is_share() { 100.0 } else { 1.0 };
+    let per = if column::unit(first.e.metric) == "%" { 100.0 } else { 1.0 };
     let (low, high) = (number::plain(Some(least * per)), number::plain(Some(most * per)));
     let unit = unit(first.e.metric);
     if low == high { format!("{low}{unit}") } else { format!("{low}..{high}{unit}") }
@@ -141,7 +169,7 @@ pub(crate) fn rows_of(judged: &[(String, ExpectationResult)]) -> Vec<Row> {
 }
 
 fn row(label: String, e: &ExpectationResult, reason: Option<String>) -> Row {
-    Row { cells: [label, e.expect.clone(), word(e).to_owned(), figure(e)], reason, holds: e.holds }
+    Row { cells: [label, condition(e), word(e).to_owned(), figure(e)], reason, holds: e.holds }
 }
 
 /// As a table, where the file expects anything.
@@ -179,7 +207,7 @@ fn unmet_along(group: &[Expectation<'_>], holds: Option<bool>) -> Option<String>
     }
     let at: Vec<String> = of.iter().map(|one| format!("{} ({})", one.point, one.figure)).collect();
     let points = format!("at {} of {} points: {}", of.len(), group.len(), entry::listed(&at));
-    Some(format!("{}: {} {} {points}", first.scenario, first.e.expect, verdict(first.e)))
+    Some(format!("{}: {} {} {points}", first.scenario, condition(first.e), verdict(first.e)))
 }
 
 /// The same of a run that was measured.
@@ -189,7 +217,7 @@ pub(crate) fn unmet_of(judged: &[(String, ExpectationResult)]) -> Vec<String> {
 }
 
 fn sentence(label: &str, e: &ExpectationResult, figure: &str) -> String {
-    format!("{label}: {} {}: {figure}", e.expect, verdict(e))
+    format!("{label}: {} {}: {figure}", condition(e), verdict(e))
 }
 
 /// What a sentence says of one that does not hold.
@@ -286,4 +314,25 @@ pub(crate) fn shortfalls(results: &Results) -> Vec<String> {
         .map(sentence)
         .map(|s| wrap::wrapped_to(&s, wrap::WIDTH).trim_end().to_owned())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_has_the_unit_of_its_figure() {
+        for (expect, metric, told) in [
+            ("p99<300ms", Metric::P99, "p99<300ms"),
+            ("p999<=1s", Metric::P999, "p999<=1000ms"),
+            ("wait_ms<12 at desk", Metric::WaitMs, "wait_ms<12ms at desk"),
+            ("success>=0.999", Metric::Success, "success>=99.9%"),
+            ("success>=99.95%", Metric::Success, "success>=99.95%"),
+            ("utilisation<60% at a desk", Metric::Utilisation, "utilisation<0.6 at a desk"),
+        ] {
+            assert_eq!(in_unit(expect, metric).as_deref(), Some(told));
+        }
+        assert_eq!(in_unit("goodput_per_s>50", Metric::GoodputPerS), None);
+        assert_eq!(in_unit("p99", Metric::P99), None);
+    }
 }

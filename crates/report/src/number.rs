@@ -14,18 +14,35 @@ const ROUNDING: f64 = 1e-13;
 /// The placeholder for an unknown value.
 pub(crate) const UNKNOWN: &str = "–";
 
-/// `141.7 ±0.5`: the value rounded to the precision of its interval, and half of the interval's width; `885 (60..1800)`
+/// `141.7 ±0.5`: the value rounded to the precision of its interval, and half of the interval's width; `885 (60..1 800)`
 /// where the value is not in the middle of it.
 pub(crate) fn with_interval(e: &Estimate) -> String {
+    written(e, has_ends(e))
+}
+
+/// Figures of one column: all by their ends, if one of them needs it.
+pub(crate) fn alike(all: &[Estimate], alone: fn(&Estimate) -> String) -> Vec<String> {
+    let by_ends = all.iter().any(has_ends);
+    let cell = |e: &Estimate| if half_width(e).is_some() { written(e, by_ends) } else { alone(e) };
+    all.iter().map(cell).collect()
+}
+
+/// Whether `±` would show an interval that is not there.
+fn has_ends(e: &Estimate) -> bool {
+    half_width(e)
+        .is_some_and(|half| half > e.value.unwrap_or_default().abs() * ROUNDING && is_lopsided(e, half))
+}
+
+fn written(e: &Estimate, by_ends: bool) -> String {
     let Some(value) = e.value else { return UNKNOWN.into() };
     match half_width(e) {
-        Some(half) if half > value.abs() * ROUNDING && is_lopsided(e, half) => {
+        Some(half) if half > value.abs() * ROUNDING && by_ends => {
             let show = |x: Option<f64>| fixed(x.unwrap_or(value), places_of(half));
             format!("{} ({}..{})", show(e.value), show(e.low), show(e.high))
         }
         Some(half) if half > value.abs() * ROUNDING => {
             let places = places_of(half);
-            format!("{} ±{half:.places$}", fixed(value, places))
+            format!("{} ±{}", fixed(value, places), fixed(half, places))
         }
         Some(_) => exact((value * 1e9).round() / 1e9),
         None => significant(value, DIGITS_WITHOUT_INTERVAL),
@@ -52,12 +69,16 @@ pub(crate) fn alone(e: &Estimate) -> String {
 
 /// A share as a percentage, with its interval: `99.93 ±0.02 %`.
 pub(crate) fn percentage(e: &Estimate) -> String {
-    let percent = |x: Option<f64>| x.map(|x| x * 100.0);
-    let scaled = Estimate { value: percent(e.value), low: percent(e.low), high: percent(e.high) };
-    match scaled.value {
-        Some(_) => format!("{} %", with_interval(&scaled)),
+    match e.value {
+        Some(_) => format!("{} %", with_interval(&in_percent(e))),
         None => UNKNOWN.into(),
     }
+}
+
+/// A share in per cent.
+pub(crate) fn in_percent(e: &Estimate) -> Estimate {
+    let percent = |x: Option<f64>| x.map(|x| x * 100.0);
+    Estimate { value: percent(e.value), low: percent(e.low), high: percent(e.high) }
 }
 
 /// The lower bound (95 %) of a share that was 100 % in all of `n` samples, in per cent, rounded down; `None` if
@@ -86,7 +107,10 @@ pub(crate) fn count(n: u64) -> String {
 
 /// A number with a separator between its groups of three digits.
 pub fn group_digits(n: u64, separator: char) -> String {
-    let digits = n.to_string();
+    grouped(&n.to_string(), separator)
+}
+
+fn grouped(digits: &str, separator: char) -> String {
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);
     for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
@@ -162,10 +186,16 @@ pub(crate) fn exponent_of(written: &str) -> i32 {
     written.rsplit('e').next().and_then(|e| e.parse().ok()).unwrap_or(0)
 }
 
+/// With so many decimal places, and thousands apart as in [`count`].
 fn fixed(x: f64, places: usize) -> String {
     let s = format!("{x:.places$}");
     let zero = s.starts_with('-') && s.bytes().all(|b| matches!(b, b'-' | b'0' | b'.'));
-    if zero { s[1..].to_owned() } else { s }
+    let (sign, s) = match s.strip_prefix('-') {
+        Some(rest) => (if zero { "" } else { "-" }, rest),
+        None => ("", &s[..]),
+    };
+    let (whole, fraction) = s.split_at(s.find('.').unwrap_or(s.len()));
+    format!("{sign}{}{fraction}", grouped(whole, ' '))
 }
 
 fn trimmed(s: String) -> String {
@@ -185,7 +215,7 @@ mod tests {
         assert_eq!(percentage(&e(0.9, 1e-17)), "90 %", "an interval of rounding errors");
         assert_eq!(with_interval(&e(141.7346, 0.52)), "141.7 ±0.5");
         assert_eq!(with_interval(&e(141.7346, 0.1249)), "141.73 ±0.12");
-        assert_eq!(with_interval(&e(1732.46, 12.4)), "1732 ±12");
+        assert_eq!(with_interval(&e(1732.46, 12.4)), "1 732 ±12");
         assert_eq!(with_interval(&e(0.5, 0.0096)), "0.500 ±0.010");
         assert_eq!(with_interval(&e(20.0, 0.0)), "20");
         assert_eq!(with_interval(&e(-0.001, 0.3)), "0.0 ±0.3");
@@ -201,10 +231,27 @@ mod tests {
     #[test]
     fn an_interval_is_written_by_its_ends_where_the_sides_differ() {
         let between = |value, low, high| Estimate { value: Some(value), low: Some(low), high: Some(high) };
-        assert_eq!(with_interval(&between(885.3, 60.1, 1800.2)), "885 (60..1800)");
+        assert_eq!(with_interval(&between(885.3, 60.1, 1800.2)), "885 (60..1 800)");
         assert_eq!(percentage(&between(1.0, 0.963_783, 1.0)), "100.0 (96.4..100.0) %");
         assert_eq!(percentage(&between(0.0, 0.0, 0.000_2)), "0.000 (0.000..0.020) %");
         assert_eq!(with_interval(&between(10.01, 9.0, 11.0)), "10.0 ±1.0");
+    }
+
+    /// One that is not in the middle of its interval takes the others of its column along.
+    #[test]
+    fn figures_of_a_column_are_written_alike() {
+        let ends = Estimate { value: Some(885.3), low: Some(60.1), high: Some(1800.2) };
+        assert_eq!(alike(&[e(141.7, 0.52), e(20.0, 0.0)], with_interval), ["141.7 ±0.5", "20"]);
+        let told = alike(&[e(141.7, 0.52), ends, e(20.0, 0.0), Estimate::default()], with_interval);
+        assert_eq!(told, ["141.7 (141.2..142.2)", "885 (60..1 800)", "20", "–"]);
+    }
+
+    #[test]
+    fn thousands_are_apart_in_all_figures() {
+        assert_eq!(with_interval(&e(15928.4, 1005.0)), "15 928 ±1 005");
+        assert_eq!(plain(Some(-1234567.0)), "-1 234 567");
+        assert_eq!(plain(Some(1234.5)), "1 234");
+        assert_eq!(plain(Some(0.1234)), "0.1234");
     }
 
     #[test]

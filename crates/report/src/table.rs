@@ -62,6 +62,22 @@ impl Table {
     /// As lines of text, each ended, none wider than `width` where that can be: the first column is cut if that is enough,
     /// else columns that find no room follow in tables of their own, each with the columns that say what a row is of.
     pub(crate) fn text(&self, width: usize) -> String {
+        self.aligned().text_as_is(width)
+    }
+
+    /// With figures one above the other: points under points, intervals under intervals.
+    fn aligned(&self) -> Table {
+        let mut t = self.clone();
+        for (i, _) in self.headings.iter().enumerate().filter(|(_, (_, side))| *side == Side::Right) {
+            let column: Vec<&str> = self.rows.iter().map(|row| &row[i][..]).collect();
+            for (row, cell) in t.rows.iter_mut().zip(aligned(&column)) {
+                row[i] = cell;
+            }
+        }
+        t
+    }
+
+    fn text_as_is(&self, width: usize) -> String {
         const NARROWEST: usize = 24;
         let mut widths = self.widths();
         let over = span(&widths).saturating_sub(width);
@@ -76,7 +92,7 @@ impl Table {
 
     /// Whether its text is wider than that without anything cut.
     pub(crate) fn is_wider_than(&self, width: usize) -> bool {
-        span(&self.widths()) > width
+        span(&self.aligned().widths()) > width
     }
 
     /// Rows as columns.
@@ -145,6 +161,37 @@ impl Table {
         out.push_str("</tbody>\n</table>\n");
         out
     }
+}
+
+/// A figure in its parts: what is before its point, the point with what follows, interval and unit.
+fn figure(cell: &str) -> Option<(&str, &str, &str)> {
+    let is_behind = |at: &usize| {
+        let rest = &cell[at + 1..];
+        rest.starts_with(['±', '(', '%']) || rest.starts_with(|c: char| c.is_alphabetic())
+    };
+    let end = cell.match_indices(' ').map(|(at, _)| at).find(is_behind).unwrap_or(cell.len());
+    let (number, behind) = cell.split_at(end);
+    let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
+    let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == ' ');
+    let is_number =
+        digits(whole.trim_start_matches(['+', '-', '–'])) && digits(fraction.trim_start_matches('.'));
+    (is_number && !fraction.starts_with("..")).then_some((whole, fraction, behind))
+}
+
+/// Cells of a column whose figures have intervals or units, one above the other.
+fn aligned(column: &[&str]) -> Vec<String> {
+    let figures: Vec<_> = column.iter().map(|cell| figure(cell)).collect();
+    let most = |part: fn(&(&str, &str, &str)) -> usize| figures.iter().flatten().map(part).max().unwrap_or(0);
+    let fraction = most(|(_, fraction, _)| fraction.chars().count());
+    let behind = most(|(.., behind)| behind.chars().count());
+    let pad = |text: &str, width: usize| format!("{text}{}", " ".repeat(width - text.chars().count()));
+    let cell = |(cell, parts): (&&str, &Option<(&str, &str, &str)>)| match parts {
+        Some((whole, of_one, rest)) if behind > 0 => {
+            format!("{whole}{}{}", pad(of_one, fraction), pad(rest, behind))
+        }
+        _ => (*cell).to_owned(),
+    };
+    column.iter().zip(&figures).map(cell).collect()
 }
 
 /// The total width of columns of these widths.
@@ -229,6 +276,15 @@ mod tests {
             text,
             "site                        n\na <very> lo…me of a site    1\nb                         100\n"
         );
+    }
+
+    #[test]
+    fn figures_of_a_column_stand_one_above_the_other() {
+        let cells = ["1 732 ±12", "141.73 ±0.12", "20", "–", "240..567 ms", "100 %"];
+        let want =
+            ["1 732    ±12  ", "141.73 ±0.12", "20         ", "–         ", "240..567 ms", "100    %    "];
+        assert_eq!(aligned(&cells), want);
+        assert_eq!(aligned(&["1", "0.25"]), ["1", "0.25"]);
     }
 
     #[test]

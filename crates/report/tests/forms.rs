@@ -237,7 +237,7 @@ fn expectations_along_a_sweep_are_one_row() {
     let fail = expecting(results(2), "p99<1s", Metric::P99, &[(e(1500.0, 12.0), Some(false)); 2]);
     assert_eq!(
         weir_report::unmet(&fail),
-        ["bamboo: p99<1s fails at 2 of 2 points: routers=1 (1500 ±12 ms), routers=4 (1500 ±12 ms)"]
+        ["bamboo: p99<1000ms fails at 2 of 2 points: routers=1 (1 500 ±12 ms), routers=4 (1 500 ±12 ms)"]
     );
     let mut junit = Vec::new();
     weir_report::junit(&expectations(), &mut junit).unwrap();

@@ -57,7 +57,7 @@ fn parts_that_are_merged_have_the_columns_of_one_run() {
     let whole = run(&[&["sim", &file, "-q"][..], &columns].concat());
     let merged = run(&[&["merge", &parts[0], &parts[1]][..], &columns].concat());
     assert_eq!(merged.succeeds(), whole.succeeds());
-    assert_eq!(words(&merged.out, "scenario"), ["scenario", "success", "max"]);
+    assert_eq!(words(&merged.out, "scenario"), ["scenario", "success", "%", "max"]);
 }
 
 /// Where there is no room for more, a line says what else there is.

@@ -27,7 +27,7 @@ fn a_quantile_on_a_step_has_bounds_that_were_seen() {
     assert_eq!(warnings(&result), "", "a step is no bias");
     let file = scratch.file("f.star", source);
     let text = run(&["sim", &file, "-q"]).succeeds().to_owned();
-    assert!(text.contains("(50.00..1800.00)") || text.contains("(50..1800)"), "{text}");
+    assert!(text.contains("(50..1 800)"), "{text}");
 }
 
 /// M/M/1 at 0.9 has a mean of 100 ms and settles in some 3.8 s: replications of 5 s are too short, and more of them would

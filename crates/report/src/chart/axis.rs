@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round() {
-        assert_eq!(labels(&Axis::from_zero(2894.0)), ["0", "1000", "2000", "3000"]);
+        assert_eq!(labels(&Axis::from_zero(2894.0)), ["0", "1 000", "2 000", "3 000"]);
         assert_eq!(labels(&Axis::from_zero(494.0)), ["0", "100", "200", "300", "400", "500"]);
         assert_eq!(labels(&Axis::from_zero(0.03)), ["0", "0.01", "0.02", "0.03"]);
         assert_eq!(labels(&Axis::from_zero(0.0)), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
@@ -148,9 +148,12 @@ mod tests {
         assert_eq!(labels(&Axis::around(95.3, 99.9)), ["95", "96", "97", "98", "99", "100"]);
         assert_eq!(
             labels(&Axis::log(34.0, 2900.0)),
-            ["20", "50", "100", "200", "500", "1000", "2000", "5000"]
+            ["20", "50", "100", "200", "500", "1 000", "2 000", "5 000"]
         );
-        assert_eq!(labels(&Axis::log(1.0, 1e6)), ["1", "10", "100", "1000", "10000", "100000", "1000000"]);
+        assert_eq!(
+            labels(&Axis::log(1.0, 1e6)),
+            ["1", "10", "100", "1 000", "10 000", "100 000", "1 000 000"]
+        );
         assert_eq!(labels(&Axis::log(1.0, 1.0)), ["1", "2"]);
     }
 

@@ -55,7 +55,7 @@ pub(super) const REPORT: Layout = Layout {
         room(
             "expected",
             "what a file expects and whether it holds",
-            &["number", "entry", "table", "unknown", "wrap"],
+            &["number", "entry", "table", "column", "unknown", "wrap"],
         ),
         room("expected_page", "the same as a section of a page", &["expected", "page", "table"]),
         room("load", "what a load run found out", &["number", "table", "json", "wrap", "expected"]),

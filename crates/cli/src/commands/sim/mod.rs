@@ -207,7 +207,7 @@ pub(crate) fn failure(plan: &Plan, error: Error) -> Failure {
 /// What the run took, on standard error: it differs from run to run, so it is not part of the result.
 fn tell_effort(results: &Results, took: Duration) {
     let requests: u64 = results.scenarios.iter().map(|s| s.requests.total).sum();
-    let (requests, events) = (group_digits(requests, ','), group_digits(results.events, ','));
+    let (requests, events) = (group_digits(requests, ' '), group_digits(results.events, ' '));
     let _ = writeln!(io::stderr(), "{requests} requests, {events} events in {:.2} s", took.as_secs_f64());
 }
 
