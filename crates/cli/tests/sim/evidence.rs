@@ -55,7 +55,8 @@ fn a_share_is_judged_by_what_so_many_requests_can_prove() {
     assert!(text.out.contains("undecided") && text.out.contains("(96.4..100.0) %"), "{}", text.out);
 }
 
-/// M/M/1 at 0.9: by Kleinrock the mean is 100 ms. The cut is one number for all, and no replication chooses it for itself.
+/// M/M/1 at 0.9: by Kleinrock the mean is 100 ms. The cut is one number for all, and no replication chooses it for
+/// itself.
 #[test]
 fn a_warm_up_is_cut_without_looking_at_the_figure() {
     let scratch = Scratch::new("evidence-auto");
@@ -96,7 +97,8 @@ fn parts_of_a_run_are_cut_as_the_whole() {
     assert_eq!(whole, merged);
 }
 
-/// The verdict on a member of a pool does not depend on what is shown; a name that means two places, or none, is refused.
+/// The verdict on a member of a pool does not depend on what is shown; a name that means two places, or none, is
+/// refused.
 #[test]
 fn a_node_is_judged_by_its_name() {
     let scratch = Scratch::new("evidence-nodes");
