@@ -58,7 +58,8 @@ pub(crate) fn run_and_read(command: &mut Command) -> Result<Output, Stop> {
     Ok(Output { is_success: status.success(), stdout: gather(stdout), stderr: gather(stderr) })
 }
 
-/// All lines until the end. A process that the program left behind may hold the pipe open; then only what has arrived counts.
+/// All lines until the end. A process that the program left behind may hold the pipe open; then only what has arrived
+/// counts.
 fn gather(lines: Option<mpsc::Receiver<String>>) -> String {
     let next = || lines.as_ref()?.recv_timeout(Duration::from_secs(5)).ok();
     std::iter::from_fn(next).collect()

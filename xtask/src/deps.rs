@@ -1,4 +1,5 @@
-//! Dependencies point downwards only, between crates and between rooms; a library that belongs to one crate stays there, but for tests.
+//! Dependencies point downwards only, between crates and between rooms; a library that belongs to one crate stays
+//! there, but for tests.
 
 use crate::command::cargo_path;
 use crate::rooms;
@@ -62,8 +63,8 @@ const NEVER: &[(&str, &str, &str)] = &[
 const NO_LANGUAGE: &str =
     "what runs or reports a plan takes it from weir-plan; the language is for who has a file";
 
-/// Crates that must build without the language, and so without what is below: nothing that they use, however indirectly, may
-/// bring in a package whose name begins so.
+/// Crates that must build without the language, and so without what is below: nothing that they use, however
+/// indirectly, may bring in a package whose name begins so.
 const WITHOUT: (&[&str], &str) =
     (&["weir-plan", "weir-net", "weir-workload", "weir-load", "weir-sim", "weir-serve"], "starlark");
 

@@ -1,5 +1,6 @@
-//! What is given to people: `cargo xtask dist` makes the release binary stripped, with its debug lines in a file beside it that debuggers
-//! find, completions and man pages; `cargo xtask static` the same without any library of the system, for images that have nothing else.
+//! What is given to people: `cargo xtask dist` makes the release binary stripped, with its debug lines in a file beside
+//! it that debuggers find, completions and man pages; `cargo xtask static` the same without any library of the system,
+//! for images that have nothing else.
 
 use crate::command::{Outcome, Stop, answers, cargo_path, output, run};
 use std::fs;

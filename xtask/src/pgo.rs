@@ -1,8 +1,9 @@
 //! The counts by which a release is laid out: `cargo xtask pgo` makes them anew.
 //!
-//! Three steps: a build that counts what runs, a load that makes it run (`bench/train`), and what was counted, merged, into
-//! `xtask/profile`, where the compiler of weir's own crates finds it (`xtask/profile/rustc`). In a release what runs often then
-//! lies together, and what never ran lies apart. bench/README.md has what it gains; without the tools the recipe is skipped.
+//! Three steps: a build that counts what runs, a load that makes it run (`bench/train`), and what was counted, merged,
+//! into `xtask/profile`, where the compiler of weir's own crates finds it (`xtask/profile/rustc`). In a release what
+//! runs often then lies together, and what never ran lies apart. bench/README.md has what it gains; without the tools
+//! the recipe is skipped.
 
 use crate::command::{Outcome, Stop, answers, cargo_path, output, run};
 use std::ffi::OsString;
@@ -48,8 +49,8 @@ pub(crate) fn pgo(root: &Path) -> Outcome {
     Ok(())
 }
 
-/// Whether counts can be those of half a minute. One that is beyond all others makes all others look rare, and a release that
-/// takes a quarter more instructions for each request (2026-11-23).
+/// Whether counts can be those of half a minute. One that is beyond all others makes all others look rare, and a
+/// release that takes a quarter more instructions for each request (2026-11-23).
 fn check_counts(said: &str) -> Outcome {
     const MOST: u64 = 100_000_000_000;
     let most =

@@ -25,8 +25,8 @@ struct Failures {
     tests: Vec<String>,
 }
 
-/// All suites, and then the tests that failed once more, one after another. A test that passes only then depends on time: the
-/// host took the cores away. It is named beside what was skipped.
+/// All suites, and then the tests that failed once more, one after another. A test that passes only then depends on
+/// time: the host took the cores away. It is named beside what was skipped.
 fn test_and_again(root: &Path, leaning: &mut Vec<String>) -> Outcome {
     let Some(failures) = tests_failed(root, &[])? else { return Ok(()) };
     if failures.suites.is_empty() {
@@ -130,8 +130,8 @@ pub(crate) fn deny(root: &Path) -> Outcome {
     run(Command::new(binary).args(["--locked", "check", "licenses", "bans", "sources"]).current_dir(root))
 }
 
-/// The short rows of bench/applications, with what they need installed under `target/applications`. Once more where one fails, since
-/// real clients have deadlines of their own.
+/// The short rows of bench/applications, with what they need installed under `target/applications`. Once more where one
+/// fails, since real clients have deadlines of their own.
 fn applications(root: &Path) -> Outcome {
     let script = root.join("bench/applications");
     let install = run(Command::new(&script).arg("--install").current_dir(root));

@@ -1,5 +1,5 @@
-//! Ctrl-C. While there is nothing to hand over it ends the process at once; in a run the first asks it to stop after what is
-//! finished, and the second ends the process. The exit code is 130.
+//! Ctrl-C. While there is nothing to hand over it ends the process at once; in a run the first asks it to stop after
+//! what is finished, and the second ends the process. The exit code is 130.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

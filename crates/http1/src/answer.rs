@@ -4,9 +4,9 @@ use crate::reason::reason;
 use crate::render_response::Client;
 use crate::write::{field, number};
 
-/// Appends an answer of weir's own: status line, Date (unless `extra` has one), Content-Type if there is a body (`text/plain`,
-/// unless `extra` has one; an empty one means none), Content-Length, `Connection: close` if `to.close`, the extra fields.
-/// The body is left out for HEAD, and body and length for 1xx, 204 and 304 (RFC 9110 §8.6).
+/// Appends an answer of weir's own: status line, Date (unless `extra` has one), Content-Type if there is a body
+/// (`text/plain`, unless `extra` has one; an empty one means none), Content-Length, `Connection: close` if `to.close`,
+/// the extra fields. The body is left out for HEAD, and body and length for 1xx, 204 and 304 (RFC 9110 §8.6).
 pub fn render_answer(
     status: u16,
     extra: &[(&str, &[u8])],

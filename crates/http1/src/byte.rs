@@ -71,9 +71,9 @@ pub(crate) fn is_token(b: u8) -> bool {
     is(b, TOKEN)
 }
 
-/// What a target may have: of RFC 3986 §2 the unreserved bytes, the reserved ones without `#`, and the percent sign; and what
-/// browsers send unescaped (WHATWG URL, percent-encode sets): `[` `]` `|` `^` anywhere, `{` `}` `\` and the backtick
-/// ([`QUERY_ONLY`]) in a query.
+/// What a target may have: of RFC 3986 §2 the unreserved bytes, the reserved ones without `#`, and the percent sign;
+/// and what browsers send unescaped (WHATWG URL, percent-encode sets): `[` `]` `|` `^` anywhere, `{` `}` `\` and the
+/// backtick ([`QUERY_ONLY`]) in a query.
 pub(crate) fn is_uri(b: u8) -> bool {
     is(b, URI)
 }
@@ -124,7 +124,8 @@ pub(crate) fn trim(mut v: &[u8]) -> &[u8] {
     v
 }
 
-/// The elements of a comma-separated list, trimmed, empty ones left out (RFC 9110 §5.6.1). For tokens: quotes have no meaning.
+/// The elements of a comma-separated list, trimmed, empty ones left out (RFC 9110 §5.6.1). For tokens: quotes have no
+/// meaning.
 pub(crate) fn elements(v: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     v.split(|&b| b == b',').map(trim).filter(|e| !e.is_empty())
 }

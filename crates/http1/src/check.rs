@@ -23,7 +23,8 @@ pub struct Hop<'a> {
     pub port: Option<u16>,
     /// Peers whose X-Forwarded-* are believed.
     pub trusted: &'a Networks,
-    /// Protocols that may be upgraded to, in lower case. `h2c` is never allowed, even if it is listed here (RFC 9113 §3.1).
+    /// Protocols that may be upgraded to, in lower case. `h2c` is never allowed, even if it is listed here (RFC 9113
+    /// §3.1).
     pub upgrades: &'a [String],
     /// Authorities that CONNECT may ask for: `host:port`, `*.example.com:port`, or with `*` for the port.
     pub connect: &'a [String],
@@ -140,7 +141,8 @@ pub(crate) fn max_forwards(request: &Request) -> Result<Option<u64>, Refusal> {
     }
 }
 
-/// Whether a 101 leads to where the client wants to go: only to protocols of its Upgrade that were passed on (RFC 9110 §7.8).
+/// Whether a 101 leads to where the client wants to go: only to protocols of its Upgrade that were passed on (RFC 9110
+/// §7.8).
 pub fn check_switch(request: &Request, hop: &Hop<'_>, response: &Response) -> Result<(), Refusal> {
     let mut to = response.block.known(Name::Upgrade).flat_map(elements).peekable();
     let named = to.peek().is_some() && response.version() == Version::H11;

@@ -1,5 +1,6 @@
-//! Messages that came by HTTP/2, as the same objects as those by HTTP/1.1: their parts are written as a head, which then goes
-//! through the one parser. So targets, hosts, names and values are checked equally strictly in all versions of HTTP.
+//! Messages that came by HTTP/2, as the same objects as those by HTTP/1.1: their parts are written as a head, which
+//! then goes through the one parser. So targets, hosts, names and values are checked equally strictly in all versions
+//! of HTTP.
 
 use crate::byte::trim;
 use crate::limits::Limits;
@@ -22,8 +23,8 @@ pub struct Pseudo<'a> {
 }
 
 impl Request {
-    /// Reads a request that came by HTTP/2. `head`: a buffer to write it to. Of `fields`, which are walked more than once, names
-    /// must be lower case, and nothing may have line ends: parsers of HTTP/2 see to that (RFC 9113 §8.2.1).
+    /// Reads a request that came by HTTP/2. `head`: a buffer to write it to. Of `fields`, which are walked more than
+    /// once, names must be lower case, and nothing may have line ends: parsers of HTTP/2 see to that (RFC 9113 §8.2.1).
     pub fn convert<'f, F: Iterator<Item = (&'f [u8], &'f [u8])>>(
         &mut self,
         pseudo: &Pseudo<'_>,
@@ -57,7 +58,8 @@ impl Request {
 }
 
 impl Response {
-    /// Reads the head of a response that came by HTTP/2, as [`Request::convert`] does. `has_body`: the stream continues after it.
+    /// Reads the head of a response that came by HTTP/2, as [`Request::convert`] does. `has_body`: the stream continues
+    /// after it.
     pub fn convert<'f>(
         &mut self,
         status: u16,

@@ -127,7 +127,8 @@ impl Decoder {
         matches!(self.state, State::End)
     }
 
-    /// The connection ended: the end of a body that lasts until then, a refusal for one that is cut short (RFC 9112 §8).
+    /// The connection ended: the end of a body that lasts until then, a refusal for one that is cut short (RFC 9112
+    /// §8).
     pub fn eof(&mut self) -> Result<(), Refusal> {
         match self.state {
             State::Close | State::End => {

@@ -1,12 +1,12 @@
 //! HTTP/1.1 messages and an intermediary's rules, sans-I/O: bytes in, events and bytes out.
 //!
-//! A head is found ([`Seek`]), parsed once into a reused object that owns its bytes ([`Request`], [`Response`]), checked
-//! ([`check_request`]) and written once into an output buffer ([`render_request`], [`render_response`]). Bodies are read
-//! by [`Decoder`] and written by [`Encoder`]. What is refused, and why, is one table: [`RULES`]. Nothing here knows a
-//! socket, a clock or a thread, and nothing is allocated for a message once the buffers have grown.
+//! A head is found ([`Seek`]), parsed once into a reused object that owns its bytes ([`Request`], [`Response`]),
+//! checked ([`check_request`]) and written once into an output buffer ([`render_request`], [`render_response`]). Bodies
+//! are read by [`Decoder`] and written by [`Encoder`]. What is refused, and why, is one table: [`RULES`]. Nothing here
+//! knows a socket, a clock or a thread, and nothing is allocated for a message once the buffers have grown.
 //!
-//! Lines are split here and not by a library: libraries are lenient where a proxy must not be, so that every byte would be
-//! looked at twice. What is lost, another's eyes, the tests give back: hyper (on httparse) reads the same messages.
+//! Lines are split here and not by a library: libraries are lenient where a proxy must not be, so that every byte would
+//! be looked at twice. What is lost, another's eyes, the tests give back: hyper (on httparse) reads the same messages.
 #![forbid(unsafe_code)]
 
 mod answer;

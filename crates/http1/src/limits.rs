@@ -20,8 +20,8 @@ impl Limits {
     pub const TARGET: usize = 8 * 1024;
     /// The default of [`Limits::max_method`].
     pub const METHOD: usize = 32;
-    /// Bytes of chunk extensions that a whole body may carry: they are not used in practice, and each costs the reader time
-    /// (CVE-2023-39326).
+    /// Bytes of chunk extensions that a whole body may carry: they are not used in practice, and each costs the reader
+    /// time (CVE-2023-39326).
     pub const EXTENSIONS: usize = 16 * 1024;
     /// Empty lines before a request line that are skipped (RFC 9112 §2.2 asks for at least one).
     pub const EMPTY_LINES: usize = 4;

@@ -90,7 +90,8 @@ pub(crate) const ENDS_HERE: Names = Names::new(&[
     Name::Http2Settings,
 ]);
 
-/// Fields that describe earlier hops, which an attacker would like to forge (`docs/spec/background.md#hop-by-hop-fields`).
+/// Fields that describe earlier hops, which an attacker would like to forge
+/// (`docs/spec/background.md#hop-by-hop-fields`).
 pub(crate) const FORWARDED: Names = Names::new(&[
     Name::Forwarded,
     Name::RealIp,
@@ -160,8 +161,8 @@ pub(crate) fn classify(name: &[u8]) -> (Name, bool) {
     if same(name, canonical) { (known, name.contains(&b'_')) } else { (Name::Other, false) }
 }
 
-/// Why no request has a field of this name when something is decided by it: it ends at weir, or is refused. `None`: some
-/// may have one.
+/// Why no request has a field of this name when something is decided by it: it ends at weir, or is refused. `None`:
+/// some may have one.
 pub fn why_unseen(name: &[u8]) -> Option<&'static str> {
     match classify(name) {
         (_, true) => Some("a request that writes that name with `_` is refused (400)"),

@@ -13,7 +13,8 @@ use std::net::IpAddr;
 const ANEW: Names = HOP.with(Names::new(&[Name::Host, Name::ContentLength]));
 
 /// Appends the head as the origin gets it: request line, Host, kept fields, Via, X-Forwarded-*, framing, Connection
-/// (nothing for keep-alive; an allowed upgrade and `TE: trailers` are re-created). `docs/spec/background.md#hop-by-hop-fields`.
+/// (nothing for keep-alive; an allowed upgrade and `TE: trailers` are re-created).
+/// `docs/spec/background.md#hop-by-hop-fields`.
 pub fn render_request(
     request: &Request,
     checked: &Checked,

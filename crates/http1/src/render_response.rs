@@ -32,9 +32,9 @@ pub fn body_to_client(response: &Response, to: Client) -> Framing {
 }
 
 /// Appends the head as the client gets it; `body` is how the body will be written (`Close`: until the connection ends,
-/// which the head then says). `add` are fields of weir's own (`Set-Cookie`), after the origin's. `date` are the 29 bytes
-/// of a Date field, used if the origin sent none (RFC 9110 §6.6.1). Framing is written anew; a length is announced for HEAD
-/// and 304, which have no body.
+/// which the head then says). `add` are fields of weir's own (`Set-Cookie`), after the origin's. `date` are the 29
+/// bytes of a Date field, used if the origin sent none (RFC 9110 §6.6.1). Framing is written anew; a length is
+/// announced for HEAD and 304, which have no body.
 pub fn render_response(
     response: &Response,
     to: Client,

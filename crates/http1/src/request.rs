@@ -34,8 +34,9 @@ impl Request {
         self.understand(head, &line, limits)
     }
 
-    /// The quick way: reads the head that `bytes` begin with, if it has come whole and nothing is wrong with it, and gives
-    /// its length. `None` says no more than that it is not so: [`crate::Seek::request`] and [`Request::parse`] say why.
+    /// The quick way: reads the head that `bytes` begin with, if it has come whole and nothing is wrong with it, and
+    /// gives its length. `None` says no more than that it is not so: [`crate::Seek::request`] and [`Request::parse`]
+    /// say why.
     pub fn take(&mut self, bytes: &[u8], limits: &Limits) -> Option<usize> {
         self.block.clear();
         let (line, end) = split::begun_request(bytes, limits, &mut self.block)?;

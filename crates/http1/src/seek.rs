@@ -27,8 +27,8 @@ pub struct Seek {
 const FEW: usize = 8;
 
 impl Seek {
-    /// Looks for the end of a request head in the bytes that have arrived. `Some(n)`: the head is `bytes[..n]`, blank line
-    /// and skipped empty lines before it included (RFC 9112 §2.2). What can become no head is refused at once.
+    /// Looks for the end of a request head in the bytes that have arrived. `Some(n)`: the head is `bytes[..n]`, blank
+    /// line and skipped empty lines before it included (RFC 9112 §2.2). What can become no head is refused at once.
     pub fn request(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
         if self.is_calm(bytes) {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! A head into its lines: one pass that takes the strict form and nothing else.
 //!
-//! A head that is not taken is walked again, slowly, by `diagnose`, which says why. Where values end is found eight bytes
-//! at a time ([`crate::scan`]): they are most of a head.
+//! A head that is not taken is walked again, slowly, by `diagnose`, which says why. Where values end is found eight
+//! bytes at a time ([`crate::scan`]): they are most of a head.
 
 use crate::block::{Block, Line};
 use crate::byte::{URI, class, is_token};
@@ -43,7 +43,8 @@ pub(crate) fn request(head: &[u8], limits: &Limits, block: &mut Block) -> Result
     Ok(line)
 }
 
-/// Splits the request head that `bytes` begin with, and says where it ends; `None`: there is none that is whole and fine.
+/// Splits the request head that `bytes` begin with, and says where it ends; `None`: there is none that is whole and
+/// fine.
 pub(crate) fn begun_request(
     bytes: &[u8],
     limits: &Limits,
@@ -228,7 +229,8 @@ fn line_end(head: &[u8], at: usize) -> Option<usize> {
     (head.get(at..at + 2)? == b"\r\n").then_some(at + 2)
 }
 
-/// Where the value from `at` on ends, and its line: at the first CR LF. The only control character allowed before it is a tab.
+/// Where the value from `at` on ends, and its line: at the first CR LF. The only control character allowed before it is
+/// a tab.
 fn value_end(head: &[u8], mut at: usize) -> Option<(usize, usize)> {
     loop {
         at += control(&head[at..])?;

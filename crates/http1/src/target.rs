@@ -17,7 +17,8 @@ pub(crate) struct Target {
     pub(crate) lacks: &'static [u8],
 }
 
-/// Reads the target of a request with this method. All its bytes are allowed in one; `classes` is the union of their classes.
+/// Reads the target of a request with this method. All its bytes are allowed in one; `classes` is the union of their
+/// classes.
 pub(crate) fn read(method: &[u8], target: &[u8], classes: u8) -> Result<Target, Refusal> {
     let form = || refuse(Id::TargetForm);
     if method == b"CONNECT" {
@@ -55,8 +56,8 @@ pub(crate) fn read(method: &[u8], target: &[u8], classes: u8) -> Result<Target, 
     Ok(Target { authority, path, path_end, lacks })
 }
 
-/// Whether a request may have this path and query as its target: the rules of [`crate::Request::parse`], for what a file says
-/// or a rewrite makes. `most`: bytes at most.
+/// Whether a request may have this path and query as its target: the rules of [`crate::Request::parse`], for what a
+/// file says or a rewrite makes. `most`: bytes at most.
 pub fn check_target(target: &[u8], most: usize) -> Result<(), Refusal> {
     if target.len() > most {
         return Err(refuse(Id::TargetTooLong));

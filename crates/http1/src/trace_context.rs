@@ -1,5 +1,5 @@
-//! Trace Context (W3C, level 1): `traceparent` and `tracestate` are read, and pass unchanged or, where they are invalid,
-//! not at all.
+//! Trace Context (W3C, level 1): `traceparent` and `tracestate` are read, and pass unchanged or, where they are
+//! invalid, not at all.
 
 use crate::block::Block;
 use crate::byte::elements;
@@ -19,7 +19,8 @@ const CONTEXT: Names = Names::new(&[Name::TraceParent, Name::TraceState]);
 /// Members of `tracestate` (§3.3.1.1).
 const MOST_MEMBERS: usize = 32;
 
-/// The trace of a head, and those of its fields that go no further: without one valid `traceparent` neither does (§3.2, §3.3).
+/// The trace of a head, and those of its fields that go no further: without one valid `traceparent` neither does (§3.2,
+/// §3.3).
 pub(crate) fn read(block: &Block) -> (Option<Trace>, Names) {
     let mut parents = block.passing(Name::TraceParent);
     let Some(trace) = parents.next().and_then(parent).filter(|_| parents.next().is_none()) else {

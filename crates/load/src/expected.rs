@@ -1,8 +1,9 @@
 //! The expectations of a scenario, judged by what was measured.
 //!
-//! One run has no replications, so a figure is judged by what its requests alone prove, with one-sided bounds of 95 %: shares by
-//! the exact binomial bounds, quantiles by order statistics (the share of requests below a bound is binomial as well). A mean has
-//! no such bound, whatever the latencies and however long the run: it is not judged, and a warning says so.
+//! One run has no replications, so a figure is judged by what its requests alone prove, with one-sided bounds of 95 %:
+//! shares by the exact binomial bounds, quantiles by order statistics (the share of requests below a bound is binomial
+//! as well). A mean has no such bound, whatever the latencies and however long the run: it is not judged, and a warning
+//! says so.
 
 use crate::outcome::{Latency, Outcome, Verdict};
 use weir_plan::{Condition, Metric, Point, Scenario};
@@ -100,8 +101,8 @@ fn share(k: u64, n: u64) -> Estimate {
     Estimate { value: Some(k as f64 / n as f64), low: Some(low), high: Some(high) }
 }
 
-/// The quantile of that number among [`Latency::QUANTILES`], between order statistics: the greatest value of which fewer than
-/// the share q of all requests lies below, as far as these show, and the least of which more does.
+/// The quantile of that number among [`Latency::QUANTILES`], between order statistics: the greatest value of which
+/// fewer than the share q of all requests lies below, as far as these show, and the least of which more does.
 fn quantile(samples: &Histogram, number: usize) -> Estimate {
     let known = Latency::new(samples).quantiles;
     let (Some((_, q)), Some(value)) = (Latency::QUANTILES.get(number), known.get(number).copied().flatten())
@@ -204,7 +205,8 @@ mod tests {
         assert_eq!(run.warnings, [reason]);
     }
 
-    /// With n uniform ranks the bounds are those of the binomial distribution: for the median of 2,000, ranks 963 and 1,038.
+    /// With n uniform ranks the bounds are those of the binomial distribution: for the median of 2,000, ranks 963 and
+    /// 1,038.
     #[test]
     fn bounds_of_quantiles_are_order_statistics() {
         let Estimate { low: Some(low), high: Some(high), .. } = quantile(&outcome().all, 0) else {

@@ -107,7 +107,8 @@ impl Dist {
         matches!(self, Dist::Fixed { .. })
     }
 
-    /// The tail exponent where the tail is that of a power: moments from that one on are infinite. Of a sum, the heavier.
+    /// The tail exponent where the tail is that of a power: moments from that one on are infinite. Of a sum, the
+    /// heavier.
     pub fn tail_exponent(&self) -> Option<f64> {
         match self {
             Dist::Pareto { alpha, .. } => Some(*alpha),

@@ -88,8 +88,8 @@ impl Faulty {
         if law.lazy { self.up } else { copy.is_up(law, now_ns, true) }
     }
 
-    /// The spans before `end_ns` in which an eager clock is down, from its state on; `None` if it changes more than `most`
-    /// times.
+    /// The spans before `end_ns` in which an eager clock is down, from its state on; `None` if it changes more than
+    /// `most` times.
     pub fn times_down(mut self, law: &Law, end_ns: u64, most: u64) -> Option<Vec<(u64, u64)>> {
         let (mut spans, mut since) = (Vec::new(), 0);
         let last = self.flips + most;

@@ -1,6 +1,6 @@
 //! How the modelled world behaves: queues, faults, service times, arrivals. Sans-I/O: the simulator runs it in
-//! virtual time, the proxy's built-in servers in real time. It may use `policy` and `stats`; it has no clock, thread, socket or
-//! random source.
+//! virtual time, the proxy's built-in servers in real time. It may use `policy` and `stats`; it has no clock, thread,
+//! socket or random source.
 #![forbid(unsafe_code)]
 
 pub mod concurrent;

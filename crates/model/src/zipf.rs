@@ -3,8 +3,8 @@
 //! - In virtual time: each request draws its key.
 //! - In the proxy: nothing; `weir load` draws the keys of its requests this way.
 //! - Draws: one or a few per key: a value of the continuous law is accepted, or (rarely) drawn again.
-//! - Source: W. Hörmann and G. Derflinger, Rejection-inversion to generate variates from monotone discrete distributions,
-//!   ACM TOMACS 6 (1996).
+//! - Source: W. Hörmann and G. Derflinger, Rejection-inversion to generate variates from monotone discrete
+//!   distributions, ACM TOMACS 6 (1996).
 
 use weir_stats::{Key, math};
 

@@ -1,5 +1,5 @@
-//! Servers whose address is one of the file's own listeners, from which requests come back to them: each may go round until
-//! weir answers 508, by its own hops in Via. A chain of listeners that ends elsewhere is none.
+//! Servers whose address is one of the file's own listeners, from which requests come back to them: each may go round
+//! until weir answers 508, by its own hops in Via. A chain of listeners that ends elsewhere is none.
 
 use crate::address::Address;
 use crate::diagnostic::{Diagnostic, Severity};

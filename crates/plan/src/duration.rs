@@ -79,8 +79,8 @@ pub fn parse_duration(text: &str) -> Result<i64, InvalidDuration> {
     whole_ns(&decimal, *each).map_err(wrong)
 }
 
-/// The ns of a number of units of `each` ns, exactly. A number as a program prints a float may have more digits than there
-/// are ns, and is rounded (half away from zero): its last digits are of no meaning.
+/// The ns of a number of units of `each` ns, exactly. A number as a program prints a float may have more digits than
+/// there are ns, and is rounded (half away from zero): its last digits are of no meaning.
 ///
 /// # Errors
 /// Why it cannot be had, in words: it is too long, or no whole number of ns.

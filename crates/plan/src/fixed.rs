@@ -1,12 +1,12 @@
 //! Constants that no file can set: limits and times that are the same for every topology (the first lines of
 //! `docs/spec/serving.md`).
 //!
-//! The proxy runs by these constants, and `weir plan` prints the very same ones ([`LIMITS`]): a reader of a plan sees what
-//! is set and what is fixed. They belong to this version of weir, not to the topology, so they are in no plan's hash, and a plan
-//! that is read back need not have them; what it says of them is passed over.
+//! The proxy runs by these constants, and `weir plan` prints the very same ones ([`LIMITS`]): a reader of a plan sees
+//! what is set and what is fixed. They belong to this version of weir, not to the topology, so they are in no plan's
+//! hash, and a plan that is read back need not have them; what it says of them is passed over.
 //!
-//! Only values with an effect visible from outside are here. Sizes of buffers, how much is done in one turn, and the like
-//! are tunings, and stay where they are used.
+//! Only values with an effect visible from outside are here. Sizes of buffers, how much is done in one turn, and the
+//! like are tunings, and stay where they are used.
 
 use weir_http1::Limits;
 
@@ -35,7 +35,8 @@ limits! {
     "max_empty_lines" MAX_EMPTY_LINES: usize = Limits::EMPTY_LINES;
     /// Options over all Connection lines of a message; more is 400, of an origin 502 (RFC 9110 §7.6.1 sets no bound).
     "max_connection_options" MAX_CONNECTION_OPTIONS: usize = Limits::OPTIONS;
-    /// Bytes of chunk extensions that a whole body may carry; more is 400, of an origin 502 (RFC 9112 §7.1.1, CVE-2023-39326).
+    /// Bytes of chunk extensions that a whole body may carry; more is 400, of an origin 502 (RFC 9112 §7.1.1,
+    /// CVE-2023-39326).
     "max_chunk_extensions" MAX_CHUNK_EXTENSIONS_BYTES: usize = Limits::EXTENSIONS;
     /// Own hops in Via; more is 508 (`docs/spec/serving.md#fields`; RFC 9110 §7.6.3).
     "max_via_hops" MAX_VIA_HOPS: usize = Limits::OWN_HOPS;
@@ -87,20 +88,21 @@ limits! {
     "h2_stream_window" H2_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
     /// The same of all streams of a connection.
     "h2_connection_window" H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
-    /// The same of a connection to an origin: as much as HTTP/2 allows. A connection takes no more requests than have room in it, each with
-    /// the window of a stream, so a client that takes nothing of its answer holds up no other.
+    /// The same of a connection to an origin: as much as HTTP/2 allows. A connection takes no more requests than have
+    /// room in it, each with the window of a stream, so a client that takes nothing of its answer holds up no other.
     "h2_origin_window" H2_ORIGIN_WINDOW_BYTES: u32 = i32::MAX as u32;
-    /// How long an origin may be silent after a PING, which weir sends after a time-out, before its connection is closed
-    /// (`docs/spec/serving.md#silent-connections`).
+    /// How long an origin may be silent after a PING, which weir sends after a time-out, before its connection is
+    /// closed (`docs/spec/serving.md#silent-connections`).
     "h2_ping_ns" H2_PING_NS: u64 = S;
     /// Bytes of one stream that wait for the connection to a peer.
     "h2_send_buffer" H2_SEND_BUFFER_BYTES: usize = 64 * KIB;
-    /// The part of the memory (or of the control group's limit) that bytes of HTTP/2 bodies may take while they wait: above it no
-    /// window is given, nothing is read for slow readers, and accepting pauses.
+    /// The part of the memory (or of the control group's limit) that bytes of HTTP/2 bodies may take while they wait:
+    /// above it no window is given, nothing is read for slow readers, and accepting pauses.
     "h2_buffered_part" H2_BUFFERED_PART: u64 = 4;
     /// Above that, how long a client may read nothing of an answer before the answer is aborted.
     "h2_stalled_ns" H2_STALLED_NS: u64 = S;
-    /// Frames that bring nothing (PING, SETTINGS, PRIORITY, resets, empty DATA) before a connection ends (ENHANCE_YOUR_CALM).
+    /// Frames that bring nothing (PING, SETTINGS, PRIORITY, resets, empty DATA) before a connection ends
+    /// (ENHANCE_YOUR_CALM).
     "max_idle_frames" MAX_IDLE_FRAMES: u32 = 1000;
     /// The period in which they are counted.
     "max_idle_frames_ns" MAX_IDLE_FRAMES_NS: u64 = 10 * S;
@@ -125,8 +127,8 @@ limits! {
     /// Bytes of an idempotent request's body that are kept in case its reused connection ends
     /// (`docs/spec/serving.md#resending`; RFC 9110 §9.2.2).
     "max_resend" MAX_RESEND_BYTES: usize = 64 * KIB;
-    /// A client that expects a 100 gets it from weir after this silence of the origin (`docs/spec/serving.md#expect`; RFC 9110
-    /// §10.1.1).
+    /// A client that expects a 100 gets it from weir after this silence of the origin (`docs/spec/serving.md#expect`;
+    /// RFC 9110 §10.1.1).
     "continue_after_ns" CONTINUE_AFTER_NS: u64 = S;
     /// How long an exchange that `on_cancel` continues without its client may go without a byte
     /// (`docs/spec/serving.md#on-cancel`).
@@ -173,8 +175,8 @@ limits! {
     "access_log_first_line" ACCESS_LOG_FIRST_LINE_BYTES: usize = KIB;
     /// How long the end of the process waits for the access log's last lines.
     "access_log_finish_ns" ACCESS_LOG_FINISH_NS: u64 = S;
-    /// Lines a second on standard error, of failed requests and of all else each (`docs/spec/serving.md#sockets-and-signals`);
-    /// further ones are left out, and counted.
+    /// Lines a second on standard error, of failed requests and of all else each
+    /// (`docs/spec/serving.md#sockets-and-signals`); further ones are left out, and counted.
     "error_log_rate_per_s" ERROR_LOG_RATE_PER_S: u32 = 10;
     /// Between two lines there which say that no client can be accepted.
     "accept_log_pause_ns" ACCEPT_LOG_PAUSE_NS: u64 = 10 * S;

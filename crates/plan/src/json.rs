@@ -1,7 +1,8 @@
 //! Reading JSON although `starlark` switches on `serde_json/arbitrary_precision` for the whole program.
 //!
-//! With that feature a number with a fraction reaches tagged and untagged enums as a map of one private key, which their
-//! buffering cannot turn back into a number (serde-rs/json issue 505). The adapter below turns it back on the way.
+//! With that feature a number with a fraction reaches tagged and untagged enums as a map of one private key, which
+//! their buffering cannot turn back into a number (serde-rs/json issue 505). The adapter below turns it back on the
+//! way.
 
 use serde::de::value::StringDeserializer;
 use serde::de::{

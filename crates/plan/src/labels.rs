@@ -10,8 +10,8 @@ pub fn label(point: &Point, id: NodeId) -> String {
     node.name.clone().or_else(|| site.map(|site| site.label.clone())).unwrap_or_default()
 }
 
-/// The names of a balancer's targets, in their order: by the first of these that no other target of it has: the name of the
-/// server or listener that its only way leads to, that one's address, its own site and number.
+/// The names of a balancer's targets, in their order: by the first of these that no other target of it has: the name of
+/// the server or listener that its only way leads to, that one's address, its own site and number.
 pub fn target_labels(point: &Point, lb: NodeId) -> Vec<String> {
     let Some(Edge::List(list)) = point.nodes.get(lb as usize).map(|node| node.to) else { return Vec::new() };
     let targets = &point.lists[list as usize];

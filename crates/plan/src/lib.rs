@@ -1,10 +1,10 @@
 //! The plan: what a topology file is evaluated to, and the only thing that everything downstream sees of it.
 //!
-//! [`Plan`] is plain data ([`graph`]) with every default explicit. Around it lie the checks that a plan read from JSON goes
-//! through (`validate`), the ranges and words that the language holds a file to as well ([`ranges`], [`address`],
-//! [`template`], [`path`]), its hash, what each node is when served ([`serving`]), the load that each node is offered, and
-//! what is surely a mistake in it ([`warn`]). The crate uses no Starlark, no clock and no socket; it reads two kinds of file,
-//! the keys of sticky cookies ([`sticky`]) and, for their digest, certificates ([`named_files`]).
+//! [`Plan`] is plain data ([`graph`]) with every default explicit. Around it lie the checks that a plan read from JSON
+//! goes through (`validate`), the ranges and words that the language holds a file to as well ([`ranges`], [`address`],
+//! [`template`], [`path`]), its hash, what each node is when served ([`serving`]), the load that each node is offered,
+//! and what is surely a mistake in it ([`warn`]). The crate uses no Starlark, no clock and no socket; it reads two
+//! kinds of file, the keys of sticky cookies ([`sticky`]) and, for their digest, certificates ([`named_files`]).
 #![forbid(unsafe_code)]
 
 pub mod address;

@@ -1,5 +1,5 @@
-//! The parts of a plan for serving: listeners with their HTTP settings, how weir connects to a server's origin, fixed answers,
-//! redirects and rewriting. Durations are ns, sizes bytes; `None` means no limit unless stated otherwise.
+//! The parts of a plan for serving: listeners with their HTTP settings, how weir connects to a server's origin, fixed
+//! answers, redirects and rewriting. Durations are ns, sizes bytes; `None` means no limit unless stated otherwise.
 
 use crate::address::Address;
 use crate::http::InvalidWord;
@@ -152,7 +152,8 @@ pub struct Http {
     pub tunnel_idle_ns: Option<u64>,
     /// The meaning of the end of a client's stream.
     pub half_close: HalfClose,
-    /// Addresses and networks (CIDR) whose `X-Forwarded-*` fields are trusted; `unix:` means the peers of a Unix socket.
+    /// Addresses and networks (CIDR) whose `X-Forwarded-*` fields are trusted; `unix:` means the peers of a Unix
+    /// socket.
     pub trusted: Vec<String>,
     /// Addresses and networks (CIDR), or `unix:`, that send the PROXY protocol.
     pub proxy_from: Vec<String>,
@@ -175,8 +176,8 @@ pub struct Http {
     /// The field that names a request, from here to the origin and back; `None`: requests have no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The share of requests whose history is written down; 0 to 1. With 0 none is, else those that `traceparent` samples
-    /// as well.
+    /// The share of requests whose history is written down; 0 to 1. With 0 none is, else those that `traceparent`
+    /// samples as well.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub trace: f64,
 }
@@ -215,7 +216,8 @@ impl Http {
         Ok(())
     }
 
-    /// Where histories of requests go: to the access log, or standard output where there is none; `None`: none are written.
+    /// Where histories of requests go: to the access log, or standard output where there is none; `None`: none are
+    /// written.
     pub fn traces(&self) -> Option<&str> {
         (self.trace > 0.0).then(|| self.access_log.as_deref().unwrap_or("stdout"))
     }

@@ -115,7 +115,8 @@ fn is_within(one: &str, other: &str) -> bool {
     }
 }
 
-/// A request as conditions look at it, wherever its bytes are: in simulation a [`RequestParts`], served the message itself.
+/// A request as conditions look at it, wherever its bytes are: in simulation a [`RequestParts`], served the message
+/// itself.
 pub trait MatchInput {
     /// The method.
     fn method(&self) -> &[u8];

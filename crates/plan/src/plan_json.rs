@@ -24,8 +24,8 @@ impl Plan {
     /// The name of a plan's schema.
     pub const SCHEMA: &str = "weir.plan/1";
 
-    /// The plan as JSON, UTF-8, one item of each list per line, a line feed at the end. Beside the plan it shows what no file
-    /// can set ([`fixed`]).
+    /// The plan as JSON, UTF-8, one item of each list per line, a line feed at the end. Beside the plan it shows what
+    /// no file can set ([`fixed`]).
     pub fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::new();
         // Writing to memory does not fail, and plans hold nothing that JSON lacks.
@@ -42,8 +42,8 @@ impl Plan {
         rest.next() == Some(&b'{') && rest.next() == Some(&b'"')
     }
 
-    /// Reads a plan. Its hash is recomputed: a plan edited by hand has a different one. What it says is fixed is passed over:
-    /// another version may have written it.
+    /// Reads a plan. Its hash is recomputed: a plan edited by hand has a different one. What it says is fixed is passed
+    /// over: another version may have written it.
     ///
     /// # Errors
     /// JSON that is malformed, indices that lead nowhere, cycles, arguments out of range.

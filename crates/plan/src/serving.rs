@@ -1,10 +1,11 @@
-//! The role of each node when its topology is served: something that weir does, a model of the world around it, or a part of a
-//! server that weir itself is.
+//! The role of each node when its topology is served: something that weir does, a model of the world around it, or a
+//! part of a server that weir itself is.
 //!
-//! A *built-in server* is read from the leaves outwards: a node behind which all ends in servers without address, by way of
-//! models, waiting lines and time limits only, belongs to one; the outermost such node is its root. Balancers, retries,
-//! hedges, routes, splits, rate limits, rewriting, buffering and fixed answers are never part of one, since weir does them.
-//! A `weight` right behind a balancer is the balancer's, not the built-in server's, so two weights of one server are one.
+//! A *built-in server* is read from the leaves outwards: a node behind which all ends in servers without address, by
+//! way of models, waiting lines and time limits only, belongs to one; the outermost such node is its root. Balancers,
+//! retries, hedges, routes, splits, rate limits, rewriting, buffering and fixed answers are never part of one, since
+//! weir does them. A `weight` right behind a balancer is the balancer's, not the built-in server's, so two weights of
+//! one server are one.
 
 use crate::address::Address;
 use crate::circles::circles;

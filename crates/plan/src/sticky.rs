@@ -1,9 +1,9 @@
 //! The key under which the cookies of `sticky=` are made: of the file `sticky_key=`, or of the cookie's name.
 //!
-//! A cookie's value is a hash of its target's name under this key (`policy::sticky`). A client that knows the key can send a
-//! request to the target of its choice. A key in a file is secret; a key derived from the cookie's name can be computed
-//! by anyone. Either is the same after a restart and on every instance with the same file or name, so this derivation
-//! never changes.
+//! A cookie's value is a hash of its target's name under this key (`policy::sticky`). A client that knows the key can
+//! send a request to the target of its choice. A key in a file is secret; a key derived from the cookie's name can be
+//! computed by anyone. Either is the same after a restart and on every instance with the same file or name, so this
+//! derivation never changes.
 
 use crate::diagnostic::Diagnostic;
 use crate::http::{InvalidWord, short};

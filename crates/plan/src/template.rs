@@ -1,5 +1,5 @@
-//! Texts with `{host}`, `{uri}`, `{client}` and the parts of a client's certificate in them: where `redirect` leads, what
-//! `rewrite` sets. `{{` and `}}` are literal braces.
+//! Texts with `{host}`, `{uri}`, `{client}` and the parts of a client's certificate in them: where `redirect` leads,
+//! what `rewrite` sets. `{{` and `}}` are literal braces.
 
 use crate::http::{self, InvalidWord, short};
 

@@ -1,5 +1,5 @@
-//! The parts of a plan for TLS: a listener's certificates, which clients it asks for one, how an origin is verified. Files
-//! are named here by their paths and are read when the plan is served: a simulation needs no keys.
+//! The parts of a plan for TLS: a listener's certificates, which clients it asks for one, how an origin is verified.
+//! Files are named here by their paths and are read when the plan is served: a simulation needs no keys.
 
 use serde::{Deserialize, Serialize};
 

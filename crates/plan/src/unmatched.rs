@@ -1,5 +1,5 @@
-//! Rules of a `route` that no client of a listener can match: a certificate that nobody asks for, CONNECT where it is refused,
-//! addresses of a family that no client has. A rule that denies and never matches lets everything in.
+//! Rules of a `route` that no client of a listener can match: a certificate that nobody asks for, CONNECT where it is
+//! refused, addresses of a family that no client has. A rule that denies and never matches lets everything in.
 
 use crate::address::Address;
 use crate::diagnostic::Diagnostic;
@@ -23,8 +23,8 @@ const CONNECT: Has = 16;
 
 /// The rules that never match when the point is served, once for each site, each with its node.
 pub(crate) fn unmatched(point: &Point) -> Vec<(NodeId, Diagnostic)> {
-    // What is behind a listener comes from its clients, one of which is weir if there is a listener before it: it has no
-    // certificate, and passes on the address of its own client.
+    // What is behind a listener comes from its clients, one of which is weir if there is a listener before it: it has
+    // no certificate, and passes on the address of its own client.
     let pass = |_, spec: &Spec, above: Has| match spec {
         Spec::Listen(listen) => clients_of(listen) | above & (IPV4 | IPV6),
         _ => above,

@@ -4,8 +4,8 @@ use crate::{Edge, Node, NodeId, Point, Scenario, Spec};
 use std::collections::BTreeSet;
 
 impl Point {
-    /// The warnings that concern a scenario: those that name it, and those that name none and whose place it reaches. Without
-    /// their places, since lines and comments are to change no result.
+    /// The warnings that concern a scenario: those that name it, and those that name none and whose place it reaches.
+    /// Without their places, since lines and comments are to change no result.
     pub fn warnings_of(&self, scenario: &Scenario) -> Vec<&str> {
         if self.warnings.is_empty() {
             return Vec::new();

@@ -2,8 +2,8 @@
 
 use crate::{Edge, NodeId, Point, Spec};
 
-/// Fills in what reaches each node. `at` holds what begins there; `pass` says which part of what reached a node it passes
-/// on; where several things reach a node, `join` makes one of them (it must not matter in which order).
+/// Fills in what reaches each node. `at` holds what begins there; `pass` says which part of what reached a node it
+/// passes on; where several things reach a node, `join` makes one of them (it must not matter in which order).
 pub(crate) fn down<T: Copy + PartialEq>(
     point: &Point,
     mut at: Vec<T>,

@@ -1,8 +1,8 @@
 //! Tidy CSV: one row per scenario, node and metric, so that any data frame reads it as it is.
 //!
-//! Columns: `scenario`, one `param.NAME` for each parameter, `node` (empty for the scenario as a whole), `place`, `kind`,
-//! `count`, `metric` (the path in the JSON), `value`, `low`, `high`, then `replications`, `seed`, `plan` and `version`,
-//! which are the same in all rows, unless the run was interrupted. An unknown value is empty.
+//! Columns: `scenario`, one `param.NAME` for each parameter, `node` (empty for the scenario as a whole), `place`,
+//! `kind`, `count`, `metric` (the path in the JSON), `value`, `low`, `high`, then `replications`, `seed`, `plan` and
+//! `version`, which are the same in all rows, unless the run was interrupted. An unknown value is empty.
 
 use crate::entry;
 use std::io::{self, Write};

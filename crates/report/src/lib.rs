@@ -1,7 +1,7 @@
 //! The results of a simulation, for people and for programs: text, JSON, CSV and one HTML page.
 //!
-//! Every form is a function from [`Results`] to bytes: the same results give the same bytes, in any environment. JSON and
-//! CSV carry every number as it is; text and HTML round each to what its interval can bear.
+//! Every form is a function from [`Results`] to bytes: the same results give the same bytes, in any environment. JSON
+//! and CSV carry every number as it is; text and HTML round each to what its interval can bear.
 #![forbid(unsafe_code)]
 
 mod chart;

@@ -1,4 +1,5 @@
-//! The results of a load run: the JSON of `docs/spec/language.md#load` (`weir.load/1`), a table, and each request as CSV.
+//! The results of a load run: the JSON of `docs/spec/language.md#load` (`weir.load/1`), a table, and each request as
+//! CSV.
 
 use crate::expected;
 use crate::json::Params;

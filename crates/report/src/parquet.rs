@@ -1,5 +1,5 @@
-//! Parquet: the rows and columns of the CSV (`csv.rs`), typed. An unknown value is null; a parameter is a number if all its
-//! values are, otherwise the text that follows `-p`.
+//! Parquet: the rows and columns of the CSV (`csv.rs`), typed. An unknown value is null; a parameter is a number if all
+//! its values are, otherwise the text that follows `-p`.
 
 use crate::entry;
 use ::parquet::basic::{LogicalType, Repetition, Type as Physical};

@@ -19,7 +19,8 @@ const QUANTILES: [(Metric, f64, bool); 10] = [
     (Metric::OkP999, 0.999, true),
 ];
 
-/// Why a figure of a scenario is unknown: `needs 1 000 requests a replication, has 977`. `None`: it is known, or no quantile.
+/// Why a figure of a scenario is unknown: `needs 1 000 requests a replication, has 977`. `None`: it is known, or no
+/// quantile.
 pub(crate) fn reason(
     s: &ScenarioResult,
     replications: u32,

@@ -1,5 +1,5 @@
-//! What a verification found: the JSON of `docs/spec/language.md#verify` (`weir.verify/1`) and tables with both columns and
-//! their difference.
+//! What a verification found: the JSON of `docs/spec/language.md#verify` (`weir.verify/1`) and tables with both columns
+//! and their difference.
 
 use crate::entry;
 use crate::number::{self, UNKNOWN, with_interval};

@@ -1,5 +1,5 @@
-//! A verification as one self-contained page: both percentile curves in one plot, the differences with their bands, the servers'
-//! shares.
+//! A verification as one self-contained page: both percentile curves in one plot, the differences with their bands, the
+//! servers' shares.
 
 use crate::chart::{Axis, Chart, Series, nines};
 use crate::table::escaped;

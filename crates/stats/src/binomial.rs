@@ -1,5 +1,5 @@
-//! How sure a share is that was counted (Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated
-//! in the case of the binomial").
+//! How sure a share is that was counted (Clopper and Pearson 1934, "The use of confidence or fiducial limits
+//! illustrated in the case of the binomial").
 
 use crate::student::incomplete_beta;
 

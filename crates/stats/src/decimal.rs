@@ -1,9 +1,10 @@
-//! Decimal numbers and fractions, exactly: what a text or a float says in tens, and multiples of it without a rounding that
-//! adds up.
+//! Decimal numbers and fractions, exactly: what a text or a float says in tens, and multiples of it without a rounding
+//! that adds up.
 
 /// Digits of a float that say something: 15 are always kept, 17 tell any two apart.
 const FLOAT_DIGITS: std::ops::RangeInclusive<u32> = 15..=17;
-/// The parts into which a gap of a fraction of a nanosecond is cut where its decimal has too many digits for a [`Ratio`].
+/// The parts into which a gap of a fraction of a nanosecond is cut where its decimal has too many digits for a
+/// [`Ratio`].
 const FINE: u64 = 100_000_000_000_000_000;
 
 /// A decimal number as it is written: ±digits · 10^exponent, without zeros at the end.
@@ -24,8 +25,8 @@ pub enum ProductError {
 }
 
 impl Decimal {
-    /// The number that a text is: digits, a point, a sign, an exponent. `None`: it is no number, or has more than 38 digits
-    /// between its first and its last that is not 0.
+    /// The number that a text is: digits, a point, a sign, an exponent. `None`: it is no number, or has more than 38
+    /// digits between its first and its last that is not 0.
     pub fn parse(text: &str) -> Option<Decimal> {
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
@@ -147,8 +148,8 @@ impl Ratio {
         if exponent < 0 { Ratio::lowest(digits, tens) } else { Ratio::lowest(digits.checked_mul(tens)?, 1) }
     }
 
-    /// The gap between events of a rate, where a gap is `unit` over a rate: exactly that of the shortest decimal rate which
-    /// has it. A float holds no third, but the rate of 3 that it was made of.
+    /// The gap between events of a rate, where a gap is `unit` over a rate: exactly that of the shortest decimal rate
+    /// which has it. A float holds no third, but the rate of 3 that it was made of.
     pub fn of_gap(gap: f64, unit: u32) -> Option<Ratio> {
         const EXACT: f64 = (1u64 << 53) as f64;
         if (1.0..EXACT).contains(&gap) && gap == gap.trunc() {
@@ -190,8 +191,8 @@ impl Ratio {
         self.times_carrying(number, 0).0
     }
 
-    /// `number` times it and `carried` parts, which an earlier product left over: the whole number, which saturates, and what
-    /// is left over now, so that nothing is lost however often it is called.
+    /// `number` times it and `carried` parts, which an earlier product left over: the whole number, which saturates,
+    /// and what is left over now, so that nothing is lost however often it is called.
     pub fn times_carrying(&self, number: u64, carried: u64) -> (u64, u64) {
         // Nearly always all fits into 64 bits, whose division is several times faster.
         match number.checked_mul(self.over).and_then(|product| product.checked_add(carried)) {

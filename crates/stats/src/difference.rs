@@ -44,9 +44,9 @@ impl Side<'_> {
 }
 
 impl Difference {
-    /// The same for a share that was counted among `n` requests of each design. If no request ends otherwise in the other
-    /// design, all replications agree, and only the number of requests shows how little that proves: the interval has at
-    /// least the half width of the exact binomial bound of none of `n`. The sign test (McNemar 1947) bounds the
+    /// The same for a share that was counted among `n` requests of each design. If no request ends otherwise in the
+    /// other design, all replications agree, and only the number of requests shows how little that proves: the interval
+    /// has at least the half width of the exact binomial bound of none of `n`. The sign test (McNemar 1947) bounds the
     /// probability: of so many requests that differ, all would differ in the same direction.
     #[must_use]
     pub fn of_counts(self, n: u64) -> Difference {
@@ -139,8 +139,8 @@ pub fn holm(p: &[Option<f64>], level: f64) -> Vec<bool> {
 mod tests {
     use super::*;
 
-    /// Two replications of twenty requests, of which one fails in each: no more than two heads in a row. With ten times as
-    /// many it is beyond chance.
+    /// Two replications of twenty requests, of which one fails in each: no more than two heads in a row. With ten times
+    /// as many it is beyond chance.
     #[test]
     fn few_requests_prove_little() {
         let (all, most) = ([1.0, 1.0], [0.95, 0.95]);

@@ -1,9 +1,9 @@
 //! Keyed random draws: a value is a function of its purpose, never of how many were drawn before it.
 //!
 //! A [`Key`] mixes together everything a value depends on (seed, replication, purpose, place, request, way); a draw is
-//! the key's bits. No state, so no order of evaluation, no policy and no number of threads changes a value: common random
-//! numbers come for free (`docs/spec/background.md#common-random-numbers`: the standard deviation of a difference falls up to
-//! 80-fold).
+//! the key's bits. No state, so no order of evaluation, no policy and no number of threads changes a value: common
+//! random numbers come for free (`docs/spec/background.md#common-random-numbers`: the standard deviation of a
+//! difference falls up to 80-fold).
 //!
 //! The mixer is the folded 64x64 multiply of wyhash (Wang Yi, public domain): 3 to 4 ns for two rounds.
 

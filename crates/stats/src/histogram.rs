@@ -20,8 +20,8 @@ fn bucket_of(ns: u64) -> usize {
     octave as usize * PER_OCTAVE + (ns >> octave) as usize
 }
 
-/// The samples with which the quantile `q` is known: ten lie beyond it (`docs/spec/language.md#sim-json`), since fewer make it
-/// noise.
+/// The samples with which the quantile `q` is known: ten lie beyond it (`docs/spec/language.md#sim-json`), since fewer
+/// make it noise.
 pub fn samples_needed(q: f64) -> u64 {
     const BEYOND: f64 = 10.0;
     // 1 - 0.9 is a little less than a tenth.

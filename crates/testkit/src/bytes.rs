@@ -12,8 +12,8 @@ pub fn corpus(text: &str) -> Vec<Vec<u8>> {
     text.lines().map(line).collect()
 }
 
-/// Runs a test on these bytes. If it panics, the bytes are shortened as long as it still does; then what is left is written to
-/// standard error, and the last panic goes on.
+/// Runs a test on these bytes. If it panics, the bytes are shortened as long as it still does; then what is left is
+/// written to standard error, and the last panic goes on.
 ///
 /// # Panics
 /// If the test does.

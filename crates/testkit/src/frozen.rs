@@ -1,7 +1,7 @@
 //! Files that freeze an output. `UPDATE=1 cargo test` accepts the new one; read the difference as carefully as code.
 //!
-//! Neither `expect-test` nor `insta` fits: the files are pages, pictures and results that are read as they are, without a
-//! header of a library's own, and one variable updates all of them.
+//! Neither `expect-test` nor `insta` fits: the files are pages, pictures and results that are read as they are, without
+//! a header of a library's own, and one variable updates all of them.
 
 use std::fs;
 use std::path::Path;

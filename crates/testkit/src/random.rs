@@ -61,7 +61,8 @@ impl Random {
         values[self.below(values.len())]
     }
 
-    /// Changes up to `most` places: a byte or a bit is replaced, a piece is removed, repeated or inserted, the end is cut off.
+    /// Changes up to `most` places: a byte or a bit is replaced, a piece is removed, repeated or inserted, the end is
+    /// cut off.
     pub fn mutate(&mut self, bytes: &mut Vec<u8>, most: usize) {
         for _ in 0..self.below(most + 1) {
             let start = self.below(bytes.len() + 1);

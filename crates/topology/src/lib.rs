@@ -5,8 +5,8 @@
 //! (`nodes/mod.rs`), one file per node or family; each checks its own arguments and records what is wrong as a
 //! [`weir_plan::Diagnostic`] instead of ending the evaluation, so that one run reports as many errors as can be known.
 //!
-//! No unsafe code is written here; the derives of the `starlark` crate expand to some (an `unsafe impl` per value type),
-//! which is why it is denied, not forbidden, and allowed in the folder `language/value` alone.
+//! No unsafe code is written here; the derives of the `starlark` crate expand to some (an `unsafe impl` per value
+//! type), which is why it is denied, not forbidden, and allowed in the folder `language/value` alone.
 #![deny(unsafe_code)]
 
 mod evaluate;

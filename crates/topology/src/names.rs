@@ -1,4 +1,5 @@
-//! The pass over a file's names before it runs: unknown ones, unknown members of a namespace, predeclared ones bound anew.
+//! The pass over a file's names before it runs: unknown ones, unknown members of a namespace, predeclared ones bound
+//! anew.
 
 use crate::nodes;
 use crate::places::at_of;

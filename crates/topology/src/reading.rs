@@ -1,5 +1,5 @@
-//! Reading a file that a topology names, up to a limit. A device or a pipe is refused before it is opened: a pipe would wait
-//! for its writer, and some devices never end.
+//! Reading a file that a topology names, up to a limit. A device or a pipe is refused before it is opened: a pipe would
+//! wait for its writer, and some devices never end.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

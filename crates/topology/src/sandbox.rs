@@ -62,8 +62,8 @@ fn remedy(e: &std::io::Error) -> &'static str {
     }
 }
 
-/// Evaluates a file in a child process: `exe __evaluate`, where `exe` is a program whose `main` calls [`child_main`] for
-/// that argument (the running one: [`std::env::current_exe`]).
+/// Evaluates a file in a child process: `exe __evaluate`, where `exe` is a program whose `main` calls [`child_main`]
+/// for that argument (the running one: [`std::env::current_exe`]).
 ///
 /// # Errors
 /// [`Failure::Wrong`] where the file is wrong or passes a limit, [`Failure::Environment`] where no child can be run.

@@ -261,7 +261,8 @@ fn traces_are_read_beside_the_file_and_hashed_by_their_instants() {
     assert_eq!(both.data_files.len(), 1);
 }
 
-/// As access logs have it: the first instant is the start, to the nanosecond, and a run that would wait for 54 years says so.
+/// As access logs have it: the first instant is the start, to the nanosecond, and a run that would wait for 54 years
+/// says so.
 #[test]
 fn traces_in_unix_time_start_with_the_run() {
     let folder = folder("traces-unix");
@@ -344,8 +345,8 @@ fn sequences_and_fanouts_pass_on_all_that_comes() {
     assert!(loads(2).is_empty(), "nobody knows the rate of a closed loop beforehand");
 }
 
-/// A server that shares its cores can do what it can with the best number inside; a server with a model is offered what its
-/// model is.
+/// A server that shares its cores can do what it can with the best number inside; a server with a model is offered what
+/// its model is.
 #[test]
 fn contention_and_models_are_offered_load() {
     let done = run("def shared(**more):\n    return concurrent(8*ms, **more)\n\
@@ -362,7 +363,8 @@ fn contention_and_models_are_offered_load() {
     assert_eq!(loads(2), [(20.0, 0.6)]);
 }
 
-/// Whether a line is bounded: by itself, by what caps requests around it, or by what ends their time, unless they go on.
+/// Whether a line is bounded: by itself, by what caps requests around it, or by what ends their time, unless they go
+/// on.
 #[test]
 fn what_bounds_a_line_is_known() {
     let bounded = |node: &str, more: &str| {

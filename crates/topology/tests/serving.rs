@@ -151,8 +151,8 @@ fn every_default_of_the_contract_is_in_the_plan() {
     assert_eq!(Origin::new(false).response_timeout_ns, None);
 }
 
-/// What `docs/spec/serving.md#names-in-the-file` has no name for is shown beside it, and is no part of the plan: another
-/// version may have another.
+/// What `docs/spec/serving.md#names-in-the-file` has no name for is shown beside it, and is no part of the plan:
+/// another version may have another.
 #[test]
 fn what_no_file_can_set_is_shown_and_passed_over() {
     let plan = plan("listen(\"127.0.0.1:0\", server(addr=\"x:1\"))\n");
@@ -300,7 +300,8 @@ fn listeners_behind_others() {
     assert_eq!([of(0), of(1), of(2), of(3), of(4)], ["a", "ab", "abc", "ad", "e"]);
 }
 
-/// Weir itself connects to a listener behind another: it has no client certificate, and no client to announce before HTTP.
+/// Weir itself connects to a listener behind another: it has no client certificate, and no client to announce before
+/// HTTP.
 #[test]
 fn an_inner_listener_that_weir_cannot_reach_is_refused() {
     let refused = |more: &str, outer: &str| {

@@ -1,4 +1,5 @@
-//! `tls.server(...)` and `tls.client(...)`: what the plan keeps of them, and which errors are reported at their location.
+//! `tls.server(...)` and `tls.client(...)`: what the plan keeps of them, and which errors are reported at their
+//! location.
 
 use weir_plan::{CertificateFiles, ClientAuth, Plan, Point, Spec, TlsClient, TlsServer};
 use weir_topology::{Request, evaluate};

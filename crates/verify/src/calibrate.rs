@@ -1,5 +1,5 @@
-//! What this machine adds to a request: the time of a hop, and how much it can send at all. Measured on scenarios of its own, never
-//! on the one that is verified, and then simulated.
+//! What this machine adds to a request: the time of a hop, and how much it can send at all. Measured on scenarios of
+//! its own, never on the one that is verified, and then simulated.
 
 use crate::options::{Error, Options};
 use crate::prepare::Arrangement;
@@ -11,8 +11,8 @@ use weir_load::Row;
 use weir_plan::{Plan, Point, Scenario};
 use weir_topology::{Request, evaluate};
 
-/// The scenarios: a router alone, a server behind it that takes a known time, one at which a request always waits, one at the end
-/// of a cable, and as much as there can be.
+/// The scenarios: a router alone, a server behind it that takes a known time, one at which a request always waits, one
+/// at the end of a cable, and as much as there can be.
 const SCENARIOS: &str = r#"
 def app():
     return delay(TAKES, server("app"))
@@ -99,8 +99,9 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
 /// Parts of a run, of which one is taken.
 const PARTS: usize = 4;
 
-/// The latencies of a part of a run in which the machine did nothing else, ascending, ns: what the host takes for others at times
-/// is not a hop's own time. Of four parts that with the second least median; before them a quarter of the run is left out.
+/// The latencies of a part of a run in which the machine did nothing else, ascending, ns: what the host takes for
+/// others at times is not a hop's own time. Of four parts that with the second least median; before them a quarter of
+/// the run is left out.
 fn steady(rows: &[Row]) -> Vec<u64> {
     let mut rows: Vec<&Row> = rows.iter().filter(|row| row.error.is_none()).collect();
     rows.sort_unstable_by_key(|row| row.request);

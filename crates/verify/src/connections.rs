@@ -1,7 +1,9 @@
-//! The number of connections that a run should need: from its clients to the router's loops, and from each loop to each server.
+//! The number of connections that a run should need: from its clients to the router's loops, and from each loop to each
+//! server.
 //!
-//! Nothing that a request waits for hangs on them but the opening itself, which takes a tenth of a millisecond on loopback. So
-//! they follow from when exchanges begin and end in the simulation, and the time to open them is reported beside the statistics.
+//! Nothing that a request waits for hangs on them but the opening itself, which takes a tenth of a millisecond on
+//! loopback. So they follow from when exchanges begin and end in the simulation, and the time to open them is reported
+//! beside the statistics.
 
 use crate::hops::CalibratedPoint;
 use crate::prepare::Arrangement;
@@ -68,7 +70,8 @@ pub(crate) fn predicted(
     ConnectionCounts { client: is_h1.then_some(client), server: is_plain.then_some(server), selected }
 }
 
-/// The time to open connections is not simulated; a warning says so when it is more than this share of the mean latency.
+/// The time to open connections is not simulated; a warning says so when it is more than this share of the mean
+/// latency.
 const MATTERS: f64 = 0.005;
 
 /// A warning if it matters: the share of requests that count that opened a connection, and the time of each.

@@ -54,7 +54,8 @@ impl Figures {
         }
     }
 
-    /// Those of a run. Without `patience` a request that was given up at the load's limit has no latency, as one that is lost.
+    /// Those of a run. Without `patience` a request that was given up at the load's limit has no latency, as one that
+    /// is lost.
     pub fn real(real: &RunOutcome, prepared: &Arrangement, patience: bool) -> Figures {
         // At the outermost listener results tell the kind itself: a client takes 404 or 429 for an answer.
         let outermost = real.routed.iter().filter(|row| !row.inner && row.server.is_none());

@@ -1,9 +1,9 @@
 //! A point with what a machine adds: a delay before the scenario's first node, one before each server, one before each
 //! node at which requests wait for a timer. They are nodes at places of their own, so they change no draw.
 //!
-//! The length of a hop to a server and the lateness of a timer are drawn afresh in each *turn*: where requests depend on each
-//! other, a tenth of a millisecond changes the rest of a run. The prediction is the mean over such turns, not a single one. The
-//! hop to a router is constant, so that requests arrive in the order in which they were sent.
+//! The length of a hop to a server and the lateness of a timer are drawn afresh in each *turn*: where requests depend
+//! on each other, a tenth of a millisecond changes the rest of a run. The prediction is the mean over such turns, not a
+//! single one. The hop to a router is constant, so that requests arrive in the order in which they were sent.
 
 use crate::calibrate::Calibration;
 use crate::prepare::Arrangement;
@@ -102,7 +102,8 @@ fn timers(point: &Point, root: NodeId, calibration: &Calibration) -> Vec<(NodeId
     (0..).zip(reachable(point, &[root])).filter_map(waits).collect()
 }
 
-/// Adds a delay before each of these nodes. It is right behind the node it leads to, which precedes those that lead to it.
+/// Adds a delay before each of these nodes. It is right behind the node it leads to, which precedes those that lead to
+/// it.
 fn before(point: &Point, nodes: &[(NodeId, Spec)]) -> CalibratedPoint {
     let own = |id: NodeId| id + nodes.partition_point(|(node, _)| *node < id) as NodeId;
     let at = |id: NodeId| nodes.binary_search_by_key(&id, |(node, _)| *node).ok();

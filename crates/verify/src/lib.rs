@@ -1,9 +1,9 @@
-//! One file, two worlds: a scenario is simulated, then served on this machine and loaded over real sockets, and both are
-//! compared (`docs/spec/language.md#verify`).
+//! One file, two worlds: a scenario is simulated, then served on this machine and loaded over real sockets, and both
+//! are compared (`docs/spec/language.md#verify`).
 //!
-//! Run k is paired with replication k: the same requests at the same instants, the same work and the same choices, since all
-//! draws are keyed by a header that only the processes of the run trust. What remains to be compared is the model of the world
-//! and the machine.
+//! Run k is paired with replication k: the same requests at the same instants, the same work and the same choices,
+//! since all draws are keyed by a header that only the processes of the run trust. What remains to be compared is the
+//! model of the world and the machine.
 #![forbid(unsafe_code)]
 
 mod against;

@@ -13,7 +13,8 @@ use weir_plan::Plan;
 pub struct Options {
     /// Seed of all draws.
     pub seed: u64,
-    /// Runs of each scenario that count, at least 1; with one nothing can be decided. As many more are made for those that are void.
+    /// Runs of each scenario that count, at least 1; with one nothing can be decided. As many more are made for those
+    /// that are void.
     pub runs: u32,
     /// Requests of each run, instead of what the file says.
     pub requests: Option<u64>,

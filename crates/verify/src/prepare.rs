@@ -92,8 +92,8 @@ impl Arrangement {
         all
     }
 
-    /// The servers of which both worlds tell how many requests they get: another proxy does not say where it sends them, and real
-    /// servers tell nothing.
+    /// The servers of which both worlds tell how many requests they get: another proxy does not say where it sends
+    /// them, and real servers tell nothing.
     pub fn compared(&self) -> impl Iterator<Item = NodeId> {
         let real = self.real.iter().filter(|_| self.against.is_none());
         self.servers.iter().chain(real).copied()

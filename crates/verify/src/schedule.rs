@@ -8,11 +8,13 @@ use weir_plan::Scenario;
 use weir_stats::Key;
 use weir_workload::load_unless;
 
-/// Of what this machine could send at most, a run may want this share: the generator, the router and the servers share its cores.
+/// Of what this machine could send at most, a run may want this share: the generator, the router and the servers share
+/// its cores.
 const MOST_SHARE: f64 = 0.6;
 /// Runs that go on beside each other may want this share together, so that their requests meet rarely.
 const SHARE_BESIDE: f64 = 0.1;
-/// The most parallel runs: the timers of each stay awake for a part of the time (`net/io/timers`), which more would wait for.
+/// The most parallel runs: the timers of each stay awake for a part of the time (`net/io/timers`), which more would
+/// wait for.
 const MOST_BESIDE: u32 = 2;
 /// The overhead of a run beside its requests, ns.
 const BESIDE_NS: u64 = 600_000_000;

@@ -58,13 +58,13 @@ const MOST_WAITED: (f64, f64) = (300_000.0, 0.02);
 const LEAST_WAITED: f64 = 0.05;
 /// The host may take this share of the cores.
 const MOST_STOLEN: f64 = 0.1;
-/// The most by which the p90 lateness of servers' timers may exceed the calibrated one: ns, or by this share of the median
-/// latency: a queue at three quarters makes four times as much of it.
+/// The most by which the p90 lateness of servers' timers may exceed the calibrated one: ns, or by this share of the
+/// median latency: a queue at three quarters makes four times as much of it.
 const MOST_LATE: (f64, f64) = (200_000.0, 0.01);
 
 impl RunOutcome {
-    /// Why it says nothing of the model, if it does not: the machine was busy with something else. `late_ns`: as late one timer of
-    /// ten rings when it is not.
+    /// Why it says nothing of the model, if it does not: the machine was busy with something else. `late_ns`: as late
+    /// one timer of ten rings when it is not.
     pub fn void(&self, late_ns: f64) -> Option<String> {
         let p50 = self.load.all.quantile(0.5).unwrap_or_default();
         let (most_ns, most_share) = MOST_WAITED;

@@ -1,7 +1,7 @@
 //! Files that all know each other, over others: the largest such set of a crate, and what would loosen it.
 //!
-//! A module's file is the front of its folder: that it names the files in there, as `mod.rs` does to list them or to choose
-//! among them, makes no knot. That a file in there names its front does count.
+//! A module's file is the front of its folder: that it names the files in there, as `mod.rs` does to list them or to
+//! choose among them, makes no knot. That a file in there names its front does count.
 
 use super::tree::{Edge, Tree};
 use std::collections::BTreeSet;

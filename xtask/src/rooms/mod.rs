@@ -1,8 +1,9 @@
-//! Rooms: the folders inside a crate's `src` use only those that the table lists, and no large set of files depends on itself.
+//! Rooms: the folders inside a crate's `src` use only those that the table lists, and no large set of files depends on
+//! itself.
 //!
 //! A file knows another if it names something in it: in a `use`, or by a path in its code. Names are followed through
-//! re-exports (`pub use`) to the file that declares them. What is compiled for tests does not count. A method called on a value
-//! from elsewhere is not found; the file that names its type is.
+//! re-exports (`pub use`) to the file that declares them. What is compiled for tests does not count. A method called on
+//! a value from elsewhere is not found; the file that names its type is.
 
 mod knot;
 mod names;

@@ -18,8 +18,8 @@ impl Token {
     }
 }
 
-/// The words of a text, and the names of the modules that it declares for tests (`#[cfg(test)] mod naive;`). A text that
-/// cannot be divided into tokens has none.
+/// The words of a text, and the names of the modules that it declares for tests (`#[cfg(test)] mod naive;`). A text
+/// that cannot be divided into tokens has none.
 pub(super) fn tokens(text: &str) -> (Vec<Token>, BTreeSet<String>) {
     let mut all = Vec::new();
     flatten(text.parse().unwrap_or_default(), &mut all);

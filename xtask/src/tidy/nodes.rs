@@ -1,5 +1,5 @@
-//! Every function of the language is used by an example or a test, and every kind of a plan is explained. What functions and
-//! their arguments mean is data of the registry, which its own tests look at.
+//! Every function of the language is used by an example or a test, and every kind of a plan is explained. What
+//! functions and their arguments mean is data of the registry, which its own tests look at.
 
 use super::{Source, files};
 use std::path::Path;

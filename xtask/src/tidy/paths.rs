@@ -41,7 +41,8 @@ fn cited(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(move |(_, word)| is_path(word))
 }
 
-/// Whether it is a file or folder, from the root, from `crates`, or from the sources of a crate; a file's ending may be left out.
+/// Whether it is a file or folder, from the root, from `crates`, or from the sources of a crate; a file's ending may be
+/// left out.
 fn exists(root: &Path, path: &str) -> bool {
     let is_there = |at: &Path| at.join(path).exists() || at.join(format!("{path}.rs")).exists();
     is_there(root)

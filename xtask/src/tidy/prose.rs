@@ -1,4 +1,5 @@
-//! Prose: words of a dialect, counted per thousand words of comments; each may have a share, since all have a use somewhere.
+//! Prose: words of a dialect, counted per thousand words of comments; each may have a share, since all have a use
+//! somewhere.
 
 use super::Source;
 use proc_macro2::{TokenStream, TokenTree};

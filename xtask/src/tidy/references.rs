@@ -1,8 +1,9 @@
-//! Every page and heading that a comment or a document names exists, and the headings of the specification have anchors.
+//! Every page and heading that a comment or a document names exists, and the headings of the specification have
+//! anchors.
 //!
-//! A comment cites `docs/spec/serving.md#targets`. The part after `#` is an anchor, `<a id="targets"></a>` on the line above
-//! a heading, or the anchor that GitHub makes of a heading's text. In `docs/spec` each heading has an anchor of its own, so
-//! that a citation stays right when sections get other numbers.
+//! A comment cites `docs/spec/serving.md#targets`. The part after `#` is an anchor, `<a id="targets"></a>` on the line
+//! above a heading, or the anchor that GitHub makes of a heading's text. In `docs/spec` each heading has an anchor of
+//! its own, so that a citation stays right when sections get other numbers.
 
 use super::{Source, files};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! `weir check FILE`: its errors on standard error (2), or what it offers to each pool on standard output (0). Starts nothing.
-//! With `--serve` also whether it can be served, and what would be left out.
+//! `weir check FILE`: its errors on standard error (2), or what it offers to each pool on standard output (0). Starts
+//! nothing. With `--serve` also whether it can be served, and what would be left out.
 
 use super::serve;
 use crate::args::File;

@@ -1,4 +1,5 @@
-//! Commands of `docs/spec/language.md#commands` that are not built yet: known by name, answered with a sentence and exit code 2.
+//! Commands of `docs/spec/language.md#commands` that are not built yet: known by name, answered with a sentence and
+//! exit code 2.
 
 use crate::failure::Failure;
 use clap::Args;

@@ -76,8 +76,8 @@ fn find(name: &str) -> Result<&'static Example, Failure> {
     Err(Failure::Usage(format!("there is no example `{name}`; {help}")))
 }
 
-/// Writes the example and what it needs, or nothing. Existing files are not overwritten; they are checked before anything
-/// is written.
+/// Writes the example and what it needs, or nothing. Existing files are not overwritten; they are checked before
+/// anything is written.
 fn to_file(example: &Example, path: &Path) -> Result<(), Failure> {
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
     let beside: Vec<(PathBuf, &str)> =

@@ -1,5 +1,5 @@
-//! `weir sim FILE --watch`: simulates again whenever the file, or what it loads, is saved, and says what changed against the
-//! run before. Files are looked at five times a second: that works on every file system.
+//! `weir sim FILE --watch`: simulates again whenever the file, or what it loads, is saved, and says what changed
+//! against the run before. Files are looked at five times a second: that works on every file system.
 
 use super::sim::Sim;
 use super::{compare, sim};

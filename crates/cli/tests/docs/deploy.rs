@@ -1,4 +1,5 @@
-//! The files of deploy/: the units as systemd reads them, the manifests by their schema, the topology of the ConfigMap, and queries that name what there is.
+//! The files of deploy/: the units as systemd reads them, the manifests by their schema, the topology of the ConfigMap,
+//! and queries that name what there is.
 
 use crate::shared::common::{Scratch, run};
 use std::collections::{BTreeMap, BTreeSet};

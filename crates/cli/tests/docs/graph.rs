@@ -62,7 +62,8 @@ fn each_point_of_a_sweep_has_its_picture() {
     assert!(!run(&["graph", &file, "-p", "n=5"]).succeeds().contains("n=5"), "one picture needs no heading");
 }
 
-/// Pictures that are kept: the file, the scenario, and where. Those of Timelike's posts, each from its topology, and the README's.
+/// Pictures that are kept: the file, the scenario, and where. Those of Timelike's posts, each from its topology, and
+/// the README's.
 const KEPT: [(&str, &str, &str); 4] = [
     ("examples/timelike/post2.star", "random_10lbs_one_pool", "examples/timelike/homogeneous.svg"),
     ("examples/timelike/post2.star", "retry_random_10lbs_10pools", "examples/timelike/distinct.svg"),

@@ -1,4 +1,5 @@
-//! `docs/policies.md` says what `examples/policies.star`, `docs/probes.star` and `docs/failing.star` print, and advises what follows from it.
+//! `docs/policies.md` says what `examples/policies.star`, `docs/probes.star` and `docs/failing.star` print, and advises
+//! what follows from it.
 //!
 //! The sections between `<!-- NAME -->` and `<!-- end -->` are written by
 //! `UPDATE=1 cargo test -p weir --test docs -- policies::`.

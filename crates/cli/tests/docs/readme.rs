@@ -1,7 +1,8 @@
 //! The documentation is true: outputs, topologies, figures of the picture, links and lists are those of the program.
 //!
-//! A block that begins with `$ weir ...` or `$ cargo run --release -- ...` shows what that prints, to the byte; a block of
-//! Starlark is an example without its comments. `UPDATE=1 cargo test -p weir --test docs -- readme::` writes the outputs anew.
+//! A block that begins with `$ weir ...` or `$ cargo run --release -- ...` shows what that prints, to the byte; a block
+//! of Starlark is an example without its comments. `UPDATE=1 cargo test -p weir --test docs -- readme::` writes the
+//! outputs anew.
 
 use crate::shared::common::{Execution, Scratch, run, weir};
 use crate::shared::figures::{figure, named, root, scenarios};

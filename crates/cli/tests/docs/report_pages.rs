@@ -1,4 +1,5 @@
-//! The pages of `weir sim --html` and `weir verify --html` in a browser: on a telephone, a screen and paper, light and dark, with few scenarios and many.
+//! The pages of `weir sim --html` and `weir verify --html` in a browser: on a telephone, a screen and paper, light and
+//! dark, with few scenarios and many.
 
 use crate::shared::common::{Scratch, run};
 use crate::shared::serve::browser::Browser;

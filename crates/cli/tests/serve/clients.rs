@@ -61,8 +61,8 @@ fn a_half_close_is_answered_where_the_file_says_so() {
 fn a_client_that_leaves_while_it_waits_is_not_worked_for() {
     let origin = silent();
     let weir = Weir::before(&server(&origin));
-    // What lies unread behind the request, and how the client leaves. 90,000 bytes are more than weir reads ahead, and the rest
-    // fits into any receive buffer: behind what does not fit, the system cannot report the end.
+    // What lies unread behind the request, and how the client leaves. 90,000 bytes are more than weir reads ahead, and
+    // the rest fits into any receive buffer: behind what does not fit, the system cannot report the end.
     for (at, (unread, breaks)) in
         [(0, false), (0, true), (10, false), (10, true), (90_000, false), (90_000, true)]
             .into_iter()

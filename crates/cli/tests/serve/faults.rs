@@ -1,6 +1,7 @@
 //! Origins at their worst, one script for each fault: nothing hangs, nothing is doubled, and the right one is blamed.
 //!
-//! Each fault is met twice: by a server without a balancer, and by `retry(3, lb.round_robin([bad, good], start="first"))`.
+//! Each fault is met twice: by a server without a balancer, and by
+//! `retry(3, lb.round_robin([bad, good], start="first"))`.
 
 use crate::shared::serve::{Fault, Origin, Peer, Weir, closed_port, origin, pause, reply, tell, until};
 use std::fmt::Write;

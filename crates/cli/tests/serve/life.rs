@@ -280,8 +280,8 @@ fn without_descriptors_accepting_pauses() {
     drop(clients);
 }
 
-/// Connections that wait because descriptors have run out wait for a reason that an operator can read and mend; it is not
-/// written ten times a second.
+/// Connections that wait because descriptors have run out wait for a reason that an operator can read and mend; it is
+/// not written ten times a second.
 #[test]
 fn without_descriptors_it_says_so() {
     let weir = Weir::with("listen(\"127.0.0.1:0\", respond(200), loops = 2)\n", &["--quiet"], 1);

@@ -232,8 +232,8 @@ fn a_tunnel_has_its_bytes_and_its_end() {
     }
 }
 
-/// A limit of weir's that ends a request is named in the log, in the metrics, and in an answer of weir's own; `cancelled` are clients
-/// that left, and only those.
+/// A limit of weir's that ends a request is named in the log, in the metrics, and in an answer of weir's own;
+/// `cancelled` are clients that left, and only those.
 #[test]
 fn limits_are_named() {
     let scratch = Scratch::new("log-limits");

@@ -215,7 +215,8 @@ fn a_fifo_without_a_reader_is_said_at_start() {
     assert!(text.lines().count() == 1 && text.contains("\"/1\""), "{text}");
 }
 
-/// The user of Basic is named, and all that clients send is escaped as nginx and Apache do: no byte looks like a column.
+/// The user of Basic is named, and all that clients send is escaped as nginx and Apache do: no byte looks like a
+/// column.
 #[test]
 fn combined_is_what_nginx_and_apache_write() {
     let scratch = Scratch::new("log-clf");

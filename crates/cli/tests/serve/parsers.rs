@@ -1,8 +1,9 @@
 //! What reaches an origin, read by four parsers that know nothing of each other: exactly the requests that were sent.
 //!
-//! Random requests, each with a nonce, pipelined and aborted, go through weir to an origin that keeps every byte. Our own
-//! strict reader, Python's h11, Node's llhttp and Go's net/http must find the same requests in them; each answer must carry
-//! the nonce of its request; and what was hidden in bodies, or came after a request that was refused, must not be there.
+//! Random requests, each with a nonce, pipelined and aborted, go through weir to an origin that keeps every byte. Our
+//! own strict reader, Python's h11, Node's llhttp and Go's net/http must find the same requests in them; each answer
+//! must carry the nonce of its request; and what was hidden in bodies, or came after a request that was refused, must
+//! not be there.
 
 use crate::shared::common::Scratch;
 use crate::shared::serve::{Fault, Framing, Message, Origin, Peer, Stream, Weir, pause, tell, until};

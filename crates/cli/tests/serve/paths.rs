@@ -93,7 +93,8 @@ fn targets_pass_as_they_came_or_not_at_all() {
     weir.assert_alive();
 }
 
-/// A length in a 1xx, an expectation in any case, a trailer that resembles a length: all of them pass, and harm nothing.
+/// A length in a 1xx, an expectation in any case, a trailer that resembles a length: all of them pass, and harm
+/// nothing.
 #[test]
 fn what_other_proxies_take_is_taken() {
     let origin = Origin::new(|peer| {

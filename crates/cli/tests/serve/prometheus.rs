@@ -1,4 +1,5 @@
-//! A real Prometheus scrapes a weir in trouble: every query of the dashboard returns data, every alert reports its trouble.
+//! A real Prometheus scrapes a weir in trouble: every query of the dashboard returns data, every alert reports its
+//! trouble.
 
 use crate::shared::common::Scratch;
 use crate::shared::serve;

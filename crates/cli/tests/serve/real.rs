@@ -1,5 +1,5 @@
-//! `weir serve` between real clients and servers: `examples/edge.star` with curl, h2load, nghttp and a browser, gRPC and WebSocket
-//! in Python. What is not installed is passed over, and said so.
+//! `weir serve` between real clients and servers: `examples/edge.star` with curl, h2load, nghttp and a browser, gRPC
+//! and WebSocket in Python. What is not installed is passed over, and said so.
 
 use crate::shared::certificates::Authority;
 use crate::shared::serve::{Weir, free_port, tell};

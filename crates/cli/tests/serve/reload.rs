@@ -121,8 +121,8 @@ fn the_program_starts_anew_in_its_own_place() {
     assert!(until(|| !std::path::Path::new(&control).exists()), "the last one ends too");
 }
 
-/// The path by which it was started leads to the new program: a whole path, one from the working folder, and a name that the shell
-/// looked up. So it is for each process after it, and where a supervisor adopts them.
+/// The path by which it was started leads to the new program: a whole path, one from the working folder, and a name
+/// that the shell looked up. So it is for each process after it, and where a supervisor adopts them.
 #[test]
 fn an_upgrade_follows_a_link_that_was_switched() {
     for (started, is_supervised) in

@@ -156,7 +156,8 @@ fn idle_origin_connections_make_room_for_descriptors() {
     let mut clients: Vec<Stream> = (0..CLIENTS).map(|_| weir.client()).collect();
     for round in 0..3 {
         for n in 0..ORIGINS {
-            // All at once, so that as many connections to this origin are open, and idle when the next one's turn comes.
+            // All at once, so that as many connections to this origin are open, and idle when the next one's turn
+            // comes.
             for client in &mut clients {
                 client.send(format!("GET /{n} HTTP/1.1\r\nHost: h\r\n\r\n")).expect("it is sent");
             }
@@ -171,7 +172,8 @@ fn idle_origin_connections_make_room_for_descriptors() {
     weir.assert_alive();
 }
 
-/// Clients that linger have descriptors, too: of more than may be connected the oldest are closed, and each newcomer is served.
+/// Clients that linger have descriptors, too: of more than may be connected the oldest are closed, and each newcomer is
+/// served.
 #[test]
 fn clients_that_linger_count_as_connected() {
     /// By 160 descriptors.

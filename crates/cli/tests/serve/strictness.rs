@@ -1,4 +1,5 @@
-//! `docs/strictness.md` is true of weir: each message of its tables goes through `weir serve`, and its cell says what comes of it.
+//! `docs/strictness.md` is true of weir: each message of its tables goes through `weir serve`, and its cell says what
+//! comes of it.
 
 use crate::shared::serve::{Fault, Origin, Stream, Weir};
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! `weir serve` with TLS and real clients: curl and OpenSSL, which are skipped where they are not installed; what is said of
-//! certificates that cannot be used, at start, on SIGHUP and of origins.
+//! `weir serve` with TLS and real clients: curl and OpenSSL, which are skipped where they are not installed; what is
+//! said of certificates that cannot be used, at start, on SIGHUP and of origins.
 
 use crate::shared::certificates::Authority;
 use crate::shared::common::run;
@@ -262,8 +262,8 @@ fn an_expired_certificate_is_a_warning() {
     checked.succeeds();
 }
 
-/// While clients come all the time, certificates change: no client is refused, later clients see the new one, and one that cannot
-/// be used changes nothing.
+/// While clients come all the time, certificates change: no client is refused, later clients see the new one, and one
+/// that cannot be used changes nothing.
 #[test]
 fn certificates_change_while_clients_come() {
     if !has("curl") || !has("openssl") {

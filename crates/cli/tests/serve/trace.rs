@@ -1,5 +1,5 @@
-//! What the log records of a request beyond its line's first fields: its name, its trace, how long its parts took, its targets; and the
-//! histories that `http(trace=...)` writes.
+//! What the log records of a request beyond its line's first fields: its name, its trace, how long its parts took, its
+//! targets; and the histories that `http(trace=...)` writes.
 
 use crate::shared::common::Scratch;
 use crate::shared::serve::{Origin, Weir, closed_port, pause, reply, until};

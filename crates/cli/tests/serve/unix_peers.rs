@@ -1,5 +1,5 @@
-//! Clients behind a proxy that reaches weir over a Unix socket: weir knows them from X-Forwarded-* if the file trusts `unix:`, and
-//! from the PROXY protocol if the file demands it of `unix:`; otherwise no client is known.
+//! Clients behind a proxy that reaches weir over a Unix socket: weir knows them from X-Forwarded-* if the file trusts
+//! `unix:`, and from the PROXY protocol if the file demands it of `unix:`; otherwise no client is known.
 
 use crate::shared::common;
 use crate::shared::serve;
@@ -10,7 +10,8 @@ use serde_json::Value;
 /// What a proxy in front says of its client, after an element that the client has made up.
 const SAID: &str = "X-Forwarded-For: 192.0.2.1, 203.0.113.7\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: shop.example\r\n";
 
-/// A listener on a Unix socket before an origin, with a route, a template and an access log that tell which client weir sees.
+/// A listener on a Unix socket before an origin, with a route, a template and an access log that tell which client weir
+/// sees.
 struct Case {
     weir: Weir,
     origin: Origin,

@@ -79,7 +79,8 @@ fn each(scenario: &Value, stat: &str) -> Vec<f64> {
     of["each"].as_array().expect("values").iter().map(|x| x.as_f64().expect("a number")).collect()
 }
 
-/// How much higher `a` is than `b` on the same requests: the mean of the differences by replication, with Student's interval.
+/// How much higher `a` is than `b` on the same requests: the mean of the differences by replication, with Student's
+/// interval.
 pub(crate) fn more(a: &Value, b: &Value, stat: &str) -> Estimate {
     let of: Vec<f64> = each(a, stat).iter().zip(each(b, stat)).map(|(a, b)| a - b).collect();
     let n = of.len() as f64;

@@ -31,7 +31,8 @@ pub(crate) fn named<'a>(scenarios: &'a [Value], name: &str) -> &'a Value {
     scenarios.iter().find(|s| s["name"] == name).unwrap_or_else(|| panic!("no scenario `{name}`"))
 }
 
-/// A figure by its name: a latency over all requests (`p99`), over successes (`ok_mean`), or one of the scenario (`success`).
+/// A figure by its name: a latency over all requests (`p99`), over successes (`ok_mean`), or one of the scenario
+/// (`success`).
 #[track_caller]
 pub(crate) fn figure(scenario: &Value, stat: &str) -> Estimate {
     let latency = |of: &str, stat: &str| scenario["latency_ms"][of].get(stat).cloned();

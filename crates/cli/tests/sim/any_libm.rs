@@ -1,4 +1,5 @@
-//! The same bytes with any C library: one whose `log`, `exp`, `pow`, `sin` and `cos` err in the last bit changes nothing.
+//! The same bytes with any C library: one whose `log`, `exp`, `pow`, `sin` and `cos` err in the last bit changes
+//! nothing.
 #![cfg(target_os = "linux")]
 
 use crate::shared::common::{Scratch, weir};

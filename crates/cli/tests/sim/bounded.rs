@@ -1,5 +1,5 @@
-//! What is huge stays within bounds: memory, numbers of replications, and the time until an interrupt is heard; and what will
-//! take long is announced.
+//! What is huge stays within bounds: memory, numbers of replications, and the time until an interrupt is heard; and
+//! what will take long is announced.
 
 use crate::shared::common;
 use crate::shared::common::{Scratch, run, weir};

@@ -75,7 +75,8 @@ def dyno():
 scenario("random", lb.random(pool(250, dyno)), traffic.poisson(every=1*ms), requests=20000)
 "#;
 
-/// Service of 20 ms or 19 ms behind a random balancer: by pairs the mean's difference is known at least fifty times better.
+/// Service of 20 ms or 19 ms behind a random balancer: by pairs the mean's difference is known at least fifty times
+/// better.
 #[test]
 fn pairs_are_worth_fifty_times_the_deviation() {
     let scratch = Scratch::new("compare-crn");

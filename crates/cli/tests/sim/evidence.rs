@@ -126,7 +126,8 @@ fn parts_of_a_run_are_cut_as_the_whole() {
     assert_eq!(whole, merged);
 }
 
-/// The verdict on a member of a pool does not depend on what is shown; a name that means two places, or none, is refused.
+/// The verdict on a member of a pool does not depend on what is shown; a name that means two places, or none, is
+/// refused.
 #[test]
 fn a_node_is_judged_by_its_name() {
     let scratch = Scratch::new("evidence-nodes");

@@ -150,7 +150,8 @@ fn replications_are_added_until_figures_are_known_well_enough() {
     run(&["sim", &file, "--max-replications", "7"]).fails(2, "--precision");
 }
 
-/// A queue that begins empty at a load of 0.9: the middle half of a short run differs from what comes after the warm-up.
+/// A queue that begins empty at a load of 0.9: the middle half of a short run differs from what comes after the
+/// warm-up.
 #[test]
 fn a_run_is_looked_at_from_where_it_has_settled() {
     let scratch = Scratch::new("auto");

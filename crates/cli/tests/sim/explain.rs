@@ -28,8 +28,8 @@ fn number(of: &Value, key: &str) -> u64 {
     of[key].as_u64().unwrap_or_else(|| panic!("{key} of {of}"))
 }
 
-/// The lines of `docs/spec/language.md#trace`: the 100 slowest of each scenario, the slowest first, whose stages that count are
-/// their latency.
+/// The lines of `docs/spec/language.md#trace`: the 100 slowest of each scenario, the slowest first, whose stages that
+/// count are their latency.
 #[test]
 fn the_slowest_are_written_down_line_by_line() {
     let text = traced(&[], "t.jsonl");

@@ -2,8 +2,8 @@
 
 use crate::shared::simulated::{KnownFigures, errors, judge, kinds, options, simulate};
 
-/// A node that is up 90 ms and down 10 ms on average: each mode gives what it must. A request of 9 ms that enters a process
-/// is reset if it is killed meanwhile: exp(−9/90) of those that find it up go through.
+/// A node that is up 90 ms and down 10 ms on average: each mode gives what it must. A request of 9 ms that enters a
+/// process is reset if it is killed meanwhile: exp(−9/90) of those that find it up go through.
 #[test]
 fn each_mode_gives_what_it_must() {
     let source = r#"
@@ -68,8 +68,8 @@ tried("together", [faulty(90 * ms, 10 * ms, x, together = "rack") for x in two()
     judge(source, &theory);
 }
 
-/// Independent failures p, n attempts: success 1−pⁿ, (1−pⁿ)/(1−p) attempts. With `work="same"` all attempts of a request
-/// fare alike; a second look at an exponential work under a limit of its mean fails again with 1/e.
+/// Independent failures p, n attempts: success 1−pⁿ, (1−pⁿ)/(1−p) attempts. With `work="same"` all attempts of a
+/// request fare alike; a second look at an exponential work under a limit of its mean fails again with 1/e.
 #[test]
 fn retries_follow_the_formulas() {
     let source = r#"
@@ -124,8 +124,8 @@ scenario("passed over", lb.random([faulty(1 * us, 100000 * hours, server(), mode
     );
 }
 
-/// Exponential work at once at n nodes: all are done after s·Hₙ, one after s/n, k of them after the difference of Hs; one
-/// after another it is Erlang's. A limit that one branch keeps with 1 − 1/e, all of five with the fifth power.
+/// Exponential work at once at n nodes: all are done after s·Hₙ, one after s/n, k of them after the difference of Hs;
+/// one after another it is Erlang's. A limit that one branch keeps with 1 − 1/e, all of five with the fifth power.
 #[test]
 fn several_at_once_and_one_after_another() {
     let source = r#"
@@ -179,8 +179,8 @@ scenario("lost", timeout(50 * ms, cable(5 * ms, server(), loss = 0.1)), p, reque
 
 /// One of twenty exponential servers at 60 % behind a limit: what becomes of the work that is cut off decides.
 ///
-/// finish: M/M/1, untouched, cut at the limit. stop: what is cut off leaves its work undone, so the work before an arrival
-/// is that of M/M/1 cut at the limit (a finite dam). skip: those in line leave, the one inside goes on.
+/// finish: M/M/1, untouched, cut at the limit. stop: what is cut off leaves its work undone, so the work before an
+/// arrival is that of M/M/1 cut at the limit (a finite dam). skip: those in line leave, the one inside goes on.
 #[test]
 fn what_a_queue_does_with_what_is_cancelled() {
     let (rate, mean, limit) = (0.03f64, 20.0, 60.0);
@@ -212,7 +212,8 @@ def run(how):
     );
 }
 
-/// A line that requests leave after a patience: M/M/c with impatient clients (Barrer 1957), by level crossing of the offered wait.
+/// A line that requests leave after a patience: M/M/c with impatient clients (Barrer 1957), by level crossing of the
+/// offered wait.
 #[test]
 fn waits_that_end() {
     let (c, gap, mean, patience) = (10, 8.0, 80.0, 20.0);
@@ -238,8 +239,8 @@ scenario("x", queue(delay(dist.exponential(80 * ms), server()), concurrency = 10
     judge(source, &[("x", known)]);
 }
 
-/// Cold servers: over their first n requests work takes (f+1)/2 + (f−1)/2n times as long, over the first second its share
-/// of the way; exactly, since nothing is drawn.
+/// Cold servers: over their first n requests work takes (f+1)/2 + (f−1)/2n times as long, over the first second its
+/// share of the way; exactly, since nothing is drawn.
 #[test]
 fn warm_ups() {
     let source = r#"

@@ -1,5 +1,5 @@
-//! Targets that fail at once or never answer, behind the policies that measure time: they draw no traffic, and none is given
-//! up for good.
+//! Targets that fail at once or never answer, behind the policies that measure time: they draw no traffic, and none is
+//! given up for good.
 
 use crate::shared::simulated::{figure, kinds, options, plan, simulate};
 use weir_plan::Spec;
@@ -35,8 +35,8 @@ def hangs():
     return delay(1 * hours, server("hangs"))
 "#;
 
-/// One that answers 503 at once among n gets its even share at most, idle or with a hundred requests in flight. `peak_ewma`
-/// gave it all of two and 0.20 of ten, `prequal` all and 0.30.
+/// One that answers 503 at once among n gets its even share at most, idle or with a hundred requests in flight.
+/// `peak_ewma` gave it all of two and 0.20 of ten, `prequal` all and 0.30.
 #[test]
 fn a_target_that_fails_at_once_gets_its_even_share_at_most() {
     let mut source = NODES.to_owned();
@@ -58,8 +58,8 @@ fn a_target_that_fails_at_once_gets_its_even_share_at_most() {
     }
 }
 
-/// One of ten refuses half of the time, for ten seconds on average. It gets its tenth all along: while it refuses by the rule
-/// of those that failed last, while it answers by its cost.
+/// One of ten refuses half of the time, for ten seconds on average. It gets its tenth all along: while it refuses by
+/// the rule of those that failed last, while it answers by its cost.
 #[test]
 fn who_answers_again_gets_its_share_again() {
     let source = r#"
@@ -81,8 +81,8 @@ run("prequal", lb.prequal)
     }
 }
 
-/// A limit around a balancer over one that hangs and one that takes 10 ms, with arrivals that come when that one is idle and
-/// when it is not. Of 100 requests a few are cut off, of many about one in 128.
+/// A limit around a balancer over one that hangs and one that takes 10 ms, with arrivals that come when that one is
+/// idle and when it is not. Of 100 requests a few are cut off, of many about one in 128.
 #[test]
 fn a_target_that_hangs_is_not_chosen_again_and_again() {
     let mut source = NODES.to_owned();

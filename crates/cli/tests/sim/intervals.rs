@@ -3,8 +3,8 @@
 use crate::evidence::{simulated, warnings};
 use crate::shared::common::{Scratch, run};
 
-/// Latencies of 2, 4, 50 and 1,800 ms, the last of one in a hundred: p99 is on the step between the last two, and no bound
-/// is a latency that no request had. The median is on the first step.
+/// Latencies of 2, 4, 50 and 1,800 ms, the last of one in a hundred: p99 is on the step between the last two, and no
+/// bound is a latency that no request had. The median is on the first step.
 #[test]
 fn a_quantile_on_a_step_has_bounds_that_were_seen() {
     let scratch = Scratch::new("intervals-steps");
@@ -30,8 +30,8 @@ fn a_quantile_on_a_step_has_bounds_that_were_seen() {
     assert!(text.contains("(50..1 800)"), "{text}");
 }
 
-/// M/M/1 at 0.9 has a mean of 100 ms and settles in some 3.8 s: replications of 5 s are too short, and more of them would
-/// be as wrong. A length that the command line gives stays, with the warning.
+/// M/M/1 at 0.9 has a mean of 100 ms and settles in some 3.8 s: replications of 5 s are too short, and more of them
+/// would be as wrong. A length that the command line gives stays, with the warning.
 #[test]
 fn precision_makes_replications_longer() {
     let scratch = Scratch::new("intervals-longer");

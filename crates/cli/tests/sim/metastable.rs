@@ -1,11 +1,11 @@
-//! A burst that a system never recovers from: exactly where attempts × utilisation exceeds 1, and what is cut off is worked
-//! on all the same (Bronson et al. 2021).
+//! A burst that a system never recovers from: exactly where attempts × utilisation exceeds 1, and what is cut off is
+//! worked on all the same (Bronson et al. 2021).
 
 use crate::shared::simulated::{figure, options, simulate};
 use weir_sim::{Options, ScenarioResult};
 
-/// Twenty single servers, in turn; ten seconds' arrivals within one, five seconds after the start. What is looked at is the
-/// middle half of the requests: long after.
+/// Twenty single servers, in turn; ten seconds' arrivals within one, five seconds after the start. What is looked at is
+/// the middle half of the requests: long after.
 fn after_the_burst(load: f64, attempts: u32, on_cancel: &str, seconds: u32) -> ScenarioResult {
     let rate = load * 1000.0;
     let source = format!(
@@ -20,8 +20,8 @@ scenario("x", entry, traffic.schedule(burst), duration = {seconds} * s)
     simulate(&source, &options).remove(0)
 }
 
-/// The table 8.3 of the notes: with n attempts and a load ρ, collapse for good exactly where nρ > 1. What recovers takes
-/// about nρD/(1 − nρ) for a burst of D = 10 s, 90 s at 0.9: it is given 5 times that.
+/// The table 8.3 of the notes: with n attempts and a load ρ, collapse for good exactly where nρ > 1. What recovers
+/// takes about nρD/(1 − nρ) for a burst of D = 10 s, 90 s at 0.9: it is given 5 times that.
 #[test]
 fn collapse_where_attempts_times_load_exceeds_one() {
     for load in [0.3, 0.4, 0.6, 0.8] {

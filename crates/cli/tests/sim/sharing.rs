@@ -1,4 +1,5 @@
-//! Servers that share: processor sharing, many servers, loss, the closed loop, the Universal Scalability Law. Times in ms.
+//! Servers that share: processor sharing, many servers, loss, the closed loop, the Universal Scalability Law. Times in
+//! ms.
 
 use crate::shared::figures::inverse;
 use crate::shared::simulated::{
@@ -27,8 +28,8 @@ fn sharing_a_core_is_insensitive_to_the_distribution() {
     judge(&source, &theory);
 }
 
-/// Several cores, exponential work: as many inside as with M/M/c, whether they share the cores or wait for one (threads);
-/// what waits in line for a thread is M/M/c to its quantiles.
+/// Several cores, exponential work: as many inside as with M/M/c, whether they share the cores or wait for one
+/// (threads); what waits in line for a thread is M/M/c to its quantiles.
 #[test]
 fn cores_and_threads_are_many_servers() {
     let (c, gap, work) = (4, 6.25, 20.0);
@@ -70,8 +71,8 @@ fn loss_is_insensitive_to_the_distribution() {
     judge(&source, &theory);
 }
 
-/// N users that think Z: T = N·s/U − Z, U = 1 − p₀ of the finite queue; how thinking is spread does not matter. With U near
-/// 1/8 or 1 alike.
+/// N users that think Z: T = N·s/U − Z, U = 1 − p₀ of the finite queue; how thinking is spread does not matter. With U
+/// near 1/8 or 1 alike.
 #[test]
 fn a_closed_loop_is_the_finite_queue() {
     let latency = |n: u32, think: f64, work: f64| {

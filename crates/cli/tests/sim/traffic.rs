@@ -42,8 +42,8 @@ scenario("x", server(), traffic.schedule(points), duration = 20 * s, window = "a
     assert!((total - want).abs() < 4.0 * want.sqrt(), "{total}, expected {want}");
 }
 
-/// An interrupted Poisson process (a modulated one with a silent state) is a renewal process with hyperexponential gaps,
-/// so its queue is GI/M/1: T is exponential with mean s/(1−σ).
+/// An interrupted Poisson process (a modulated one with a silent state) is a renewal process with hyperexponential
+/// gaps, so its queue is GI/M/1: T is exponential with mean s/(1−σ).
 #[test]
 fn bursts_in_a_queue() {
     // Rate λ while on; on for 1/a, off for 1/b on average. Kuczura (1973): gaps are (p, r1) or (1 − p, r2).

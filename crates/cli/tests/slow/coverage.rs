@@ -1,4 +1,5 @@
-//! The honesty of the intervals: of a thousand simulations with as many seeds, the 95 % intervals hold the truth in 930 to
+//! The honesty of the intervals: of a thousand simulations with as many seeds, the 95 % intervals hold the truth in 930
+//! to
 //! 970. Where runs are too short for that, pooled quantiles are hardly biased, and results warn.
 
 use crate::shared::simulated::{figure, options, plan, simulate};
@@ -105,9 +106,9 @@ fn tail(load: f64, requests: u64, seeds: u64) -> Tail {
     }
 }
 
-/// In runs that are too short the pooled quantile is hardly biased, its interval holds the truth more often than not, and
-/// where it does not the result mostly says so. Ten times as long, it holds it, and says nothing where that is long: at 0.95
-/// requests hang together sixteen times as long as at 0.8.
+/// In runs that are too short the pooled quantile is hardly biased, its interval holds the truth more often than not,
+/// and where it does not the result mostly says so. Ten times as long, it holds it, and says nothing where that is
+/// long: at 0.95 requests hang together sixteen times as long as at 0.8.
 #[test]
 fn tails_of_short_runs_are_honest() {
     for (load, requests, seeds, bias, held, warned) in
@@ -125,8 +126,8 @@ fn tails_of_short_runs_are_honest() {
     }
 }
 
-/// The success of requests to a node that is down a tenth of the time, with twenty outages in the window and forty in the
-/// run.
+/// The success of requests to a node that is down a tenth of the time, with twenty outages in the window and forty in
+/// the run.
 #[test]
 fn intervals_of_a_success_under_faults() {
     let source = "scenario(\"x\", faulty(450 * ms, 50 * ms, server()), traffic.poisson(every = 5 * ms), requests = 4000)\n";

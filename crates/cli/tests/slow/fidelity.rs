@@ -1,7 +1,7 @@
 //! A part of the table of `docs/fidelity.md`, run for real: a step of CI, which has the machine for itself meanwhile.
 //!
-//! A host that takes the cores away makes runs void and statistics undecided; that is said and no failure. What differs is
-//! measured afresh: only what does so each time is a difference of the worlds.
+//! A host that takes the cores away makes runs void and statistics undecided; that is said and no failure. What differs
+//! is measured afresh: only what does so each time is a difference of the worlds.
 
 use crate::shared::common::{Scratch, run};
 use serde_json::Value;

@@ -1,9 +1,10 @@
 //! Published tables: every file of examples/timelike agrees with an independent simulation of the same systems.
 //!
 //! A figure agrees if it lies within 3.5 standard errors of the difference, or within a floor of 0.5 ms or 0.3 % for
-//! latencies and 0.0003 for success. The error that weir itself reports counts up to 1.6 times what the oracle's scatter
-//! implies: a wide interval excuses nothing. Where nothing can fail, nothing may. What disagrees is run again with another
-//! seed and three times the replications, and must agree then: chance alone fails no run, a bias does with certainty.
+//! latencies and 0.0003 for success. The error that weir itself reports counts up to 1.6 times what the oracle's
+//! scatter implies: a wide interval excuses nothing. Where nothing can fail, nothing may. What disagrees is run again
+//! with another seed and three times the replications, and must agree then: chance alone fails no run, a bias does with
+//! certainty.
 
 use crate::shared::figures::{Estimate, figure, named, root, scenarios, student};
 use serde_json::Value;

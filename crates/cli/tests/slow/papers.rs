@@ -1,5 +1,5 @@
-//! What others have published: each file of `examples/papers` expects the published figures, and meets them with a tenth of
-//! its requests.
+//! What others have published: each file of `examples/papers` expects the published figures, and meets them with a
+//! tenth of its requests.
 
 use crate::shared::common::run;
 use crate::shared::figures::root;

@@ -1,7 +1,7 @@
 //! Closed forms: what queueing theory says of data/closed_forms.star, computed here, within 1 % or the 99.9 % interval.
 //!
-//! The 99.9 % interval is the reported 95 % interval, widened by Student's quantiles; it excuses nothing where it is wider
-//! than 5 % of the figure. Times are in ms.
+//! The 99.9 % interval is the reported 95 % interval, widened by Student's quantiles; it excuses nothing where it is
+//! wider than 5 % of the figure. Times are in ms.
 
 use crate::shared::figures::{figure, integral, inverse, named, root, scenarios, student};
 use serde_json::Value;
@@ -68,8 +68,8 @@ fn room_for(total: u32, c: u32, gap: f64, work: f64) -> KnownFigures {
     vec![("success", served), ("ok_mean", inside * gap / served)]
 }
 
-/// The mean latency in units of work where the shorter of two exponential queues is joined: the chain of (longer, shorter),
-/// cut at 60, by Gauss and Seidel.
+/// The mean latency in units of work where the shorter of two exponential queues is joined: the chain of (longer,
+/// shorter), cut at 60, by Gauss and Seidel.
 fn shorter_of_two(load: f64) -> f64 {
     const LONGEST: usize = 60;
     let at = |i: usize, j: usize| i * (i + 1) / 2 + j;

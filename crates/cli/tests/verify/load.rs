@@ -177,7 +177,8 @@ fn relay(mut client: TcpStream, to: &str) -> io::Result<()> {
     io::copy(&mut client, &mut server).map(drop)
 }
 
-/// A latency counts from the intended instant: with one connection, requests that come faster than they are answered wait.
+/// A latency counts from the intended instant: with one connection, requests that come faster than they are answered
+/// wait.
 #[test]
 fn latency_counts_from_the_intended_instant() {
     let scratch = Scratch::new("load-open");

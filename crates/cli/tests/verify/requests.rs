@@ -1,5 +1,6 @@
-//! `weir verify`: what is simulated is what runs. Nothing here leans on how fast the machine is: what is checked is which requests
-//! went where, which a busy machine does not change, and what the client and the servers saw for themselves.
+//! `weir verify`: what is simulated is what runs. Nothing here leans on how fast the machine is: what is checked is
+//! which requests went where, which a busy machine does not change, and what the client and the servers saw for
+//! themselves.
 
 use crate::shared::certificates::Authority;
 use crate::shared::common::{Scratch, interrupt, run, weir};
@@ -96,7 +97,8 @@ fn picks_are_the_same_again() {
     run(&["verify", "--replay", &wrong]).code.map_or_else(|| panic!("it ends"), |code| assert_eq!(code, 1));
 }
 
-/// Without the end of a record it is unknown whether all of its picks are the same; without picks it is unknown as well.
+/// Without the end of a record it is unknown whether all of its picks are the same; without picks it is unknown as
+/// well.
 #[test]
 fn a_record_is_whole_and_has_picks() {
     let scratch = Scratch::new("verify-cut");
@@ -120,8 +122,8 @@ fn a_record_is_whole_and_has_picks() {
     }
 }
 
-/// What fails tells its kind at the outermost listener, also where a client takes it for an answer; and a request enters there,
-/// whatever listens behind.
+/// What fails tells its kind at the outermost listener, also where a client takes it for an answer; and a request
+/// enters there, whatever listens behind.
 #[test]
 fn kinds_and_attempts_are_those_of_the_simulation() {
     let scratch = Scratch::new("verify-kinds");
@@ -185,7 +187,8 @@ fn requests_go_where_the_simulation_sends_them() {
     }
 }
 
-/// Connections are predicted: of requests that come one after the other there is one to the router, and one to each server.
+/// Connections are predicted: of requests that come one after the other there is one to the router, and one to each
+/// server.
 #[test]
 fn connections_are_those_of_the_simulation() {
     let scratch = Scratch::new("verify-connections");
@@ -323,8 +326,8 @@ fn flights(record: &[Value]) -> Vec<Flight> {
         .collect()
 }
 
-/// From the client's and the servers' own logs: the picked server may have had the fewest requests in flight. Not a line of
-/// weir's policies is used here.
+/// From the client's and the servers' own logs: the picked server may have had the fewest requests in flight. Not a
+/// line of weir's policies is used here.
 #[test]
 fn a_naive_model_allows_every_pick() {
     let scratch = Scratch::new("verify-naive");

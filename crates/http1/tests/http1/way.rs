@@ -41,7 +41,8 @@ impl Setup {
 /// The result of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A whole message, head and body, as it is forwarded; whether the connection is kept, and where it ended in the stream.
+    /// A whole message, head and body, as it is forwarded; whether the connection is kept, and where it ended in the
+    /// stream.
     Whole {
         out: Vec<u8>,
         kept: bool,

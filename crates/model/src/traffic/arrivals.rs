@@ -31,8 +31,8 @@ enum Gap {
     Trace(Arc<[u64]>),
 }
 
-/// Equal gaps that need not be whole ns: each is `whole` ns and `part` of `of`, and what is left over is carried, so the
-/// k-th instant is k gaps rounded half up, for every k.
+/// Equal gaps that need not be whole ns: each is `whole` ns and `part` of `of`, and what is left over is carried, so
+/// the k-th instant is k gaps rounded half up, for every k.
 #[derive(Clone, Debug)]
 struct Steps {
     whole: u64,

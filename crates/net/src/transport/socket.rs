@@ -192,13 +192,15 @@ impl Socket {
         }
     }
 
-    /// Whether the other side's system has all that was written, as far as this one tells: for a socket that is to end in a reset, which
-    /// destroys what waits here. The socket is of no use for more writes after that: its buffer is made as small as can be.
+    /// Whether the other side's system has all that was written, as far as this one tells: for a socket that is to end
+    /// in a reset, which destroys what waits here. The socket is of no use for more writes after that: its buffer is
+    /// made as small as can be.
     pub fn has_delivered(&self) -> bool {
         match self {
             Socket::Tcp(s) => {
-                // The system says of a socket that it takes more, not that nothing waits. With the least of buffers, and no more than
-                // one byte allowed to be unsent, the two are nearly the same: less than a segment is on its way then.
+                // The system says of a socket that it takes more, not that nothing waits. With the least of buffers,
+                // and no more than one byte allowed to be unsent, the two are nearly the same: less than a segment is
+                // on its way then.
                 let socket = SockRef::from(s);
                 let set = socket.set_tcp_notsent_lowat(1).and_then(|()| socket.set_send_buffer_size(1));
                 set.is_err() || self.events(PollFlags::OUT | PollFlags::HUP | PollFlags::ERR)
@@ -209,8 +211,9 @@ impl Socket {
         }
     }
 
-    /// Raises TCP_USER_TIMEOUT above `limit_ns`, the connection's longest write limit (`None`: none): otherwise the system ends a
-    /// connection with a shut window after `least_ns`, which its socket began with, and so before weir does.
+    /// Raises TCP_USER_TIMEOUT above `limit_ns`, the connection's longest write limit (`None`: none): otherwise the
+    /// system ends a connection with a shut window after `least_ns`, which its socket began with, and so before weir
+    /// does.
     pub fn extend_user_timeout(&self, limit_ns: Option<u64>, least_ns: u64) {
         const SLACK_NS: u64 = 1_000_000_000;
         if let (Socket::Tcp(_), Some(fd)) = (self, self.fd())

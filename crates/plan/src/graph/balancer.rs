@@ -29,8 +29,8 @@ pub struct Lb {
     pub spare: Option<NodeId>,
     /// The cookie by which clients return to their target.
     pub sticky: Option<String>,
-    /// The file of the key under which its value is made ([`crate::sticky`]), as seen from the working directory; `None`:
-    /// the cookie's name is the key. Never without `sticky`; its path is not part of the hash.
+    /// The file of the key under which its value is made ([`crate::sticky`]), as seen from the working directory;
+    /// `None`: the cookie's name is the key. Never without `sticky`; its path is not part of the hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sticky_key: Option<String>,
     /// Whether all event loops share one state.

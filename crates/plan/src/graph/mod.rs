@@ -109,7 +109,8 @@ pub struct Place {
 pub struct Site {
     /// Index in [`Point::places`].
     pub place: u32,
-    /// The place in words, unique among sites: `dyno/cable`, `apps`, `apps/queue`, `lb.random#2`, after the calls where needed.
+    /// The place in words, unique among sites: `dyno/cable`, `apps`, `apps/queue`, `lb.random#2`, after the calls where
+    /// needed.
     pub label: String,
     /// The call's location, `file:line:column`; not part of the hash.
     pub span: String,

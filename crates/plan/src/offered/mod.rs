@@ -33,13 +33,13 @@ pub struct SiteLoad {
 }
 
 /// The offered load of every site of queues or `concurrent` that the scenario reaches, in the order of the sites. Each
-/// balancer is taken to split by weight (`lb.first`: all to the first), each node of a `sequence` or `fanout` to get every
-/// request, a `route` what matches of the mix, and a rate limit to pass what it lets through; faults, retries, hedges,
-/// timeouts and warm-ups are taken not to happen. What is unknown is left out: arrivals, an infinite mean, what a rate
-/// limit by key lets through.
+/// balancer is taken to split by weight (`lb.first`: all to the first), each node of a `sequence` or `fanout` to get
+/// every request, a `route` what matches of the mix, and a rate limit to pass what it lets through; faults, retries,
+/// hedges, timeouts and warm-ups are taken not to happen. What is unknown is left out: arrivals, an infinite mean, what
+/// a rate limit by key lets through.
 ///
-/// A server that shares its cores can do what it can with the best number of requests inside; a server with a model is offered
-/// what its model is.
+/// A server that shares its cores can do what it can with the best number of requests inside; a server with a model is
+/// offered what its model is.
 pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
     let Some(scenario) = point.scenarios.get(scenario) else { return Vec::new() };
     let Some(rate) = scenario.traffic.rate_per_s() else { return Vec::new() };
@@ -89,8 +89,8 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
     sites.into_iter().flatten().collect()
 }
 
-/// For each site: whether something keeps the lines of all its queues and shared servers from growing without end at any
-/// rate. In a closed loop there are never more requests than users.
+/// For each site: whether something keeps the lines of all its queues and shared servers from growing without end at
+/// any rate. In a closed loop there are never more requests than users.
 pub fn bounded_sites(point: &Point, scenario: &Scenario) -> Vec<bool> {
     let mut bounded = vec![true; point.sites.len()];
     let Some(walk) = Walk::reaching(point, scenario) else { return vec![false; point.sites.len()] };
@@ -107,8 +107,8 @@ pub fn bounded_sites(point: &Point, scenario: &Scenario) -> Vec<bool> {
     bounded
 }
 
-/// The speed of all together at a server that shares its cores, in cores, with the best number of requests inside: m of them
-/// do min(m, cores) / (1 + contention·(m−1) + coherency·m·(m−1)).
+/// The speed of all together at a server that shares its cores, in cores, with the best number of requests inside: m of
+/// them do min(m, cores) / (1 + contention·(m−1) + coherency·m·(m−1)).
 fn most_at_work(cores: f64, contention: f64, coherency: f64, threads: Option<u32>) -> f64 {
     let law = Law::new(cores, contention, coherency, threads);
     let together = |m: f64| {

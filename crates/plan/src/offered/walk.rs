@@ -161,8 +161,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether something keeps the line of requests at a queue or at a server that shares its cores from growing without end:
-    /// its own bounds, or what caps or cuts off requests around it.
+    /// Whether something keeps the line of requests at a queue or at a server that shares its cores from growing
+    /// without end: its own bounds, or what caps or cuts off requests around it.
     pub(crate) fn is_bounded(&self, id: NodeId) -> bool {
         let marks = self.marks.get(id as usize).copied().unwrap_or(0);
         let (capped, timed) = (marks & UNCAPPED == 0, marks & UNTIMED == 0);

@@ -1,8 +1,8 @@
 //! Paths as they are compared and rewritten: one place for simulated requests, served ones and what a file says.
 //!
-//! Two paths are one if only their writing differs: an unreserved character as %XX or as itself, the digits of another %XX
-//! in either case (RFC 3986 §6.2.2.1, §6.2.2.2). A plan holds a file's pattern in its normal form, that without such
-//! %XX and with capitals; a request's path is compared as it came, without a copy, and is forwarded byte for byte.
+//! Two paths are one if only their writing differs: an unreserved character as %XX or as itself, the digits of another
+//! %XX in either case (RFC 3986 §6.2.2.1, §6.2.2.2). A plan holds a file's pattern in its normal form, that without
+//! such %XX and with capitals; a request's path is compared as it came, without a copy, and is forwarded byte for byte.
 
 use std::borrow::Cow;
 use weir_http1::Limits;
@@ -68,8 +68,8 @@ pub fn rewritten(from: &str, to: &str, target: &[u8]) -> PathRewrite {
     }
 }
 
-/// Removes dot segments, including encoded ones (RFC 3986 §5.2.4); `None`: it has none. With `open` its last segment may go
-/// on, and is none yet.
+/// Removes dot segments, including encoded ones (RFC 3986 §5.2.4); `None`: it has none. With `open` its last segment
+/// may go on, and is none yet.
 pub fn without_dots(path: &str, open: bool) -> Option<String> {
     let path = normal(path);
     let mut kept: Vec<&str> = Vec::new();

@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use weir_http1::Limits;
 use weir_model::Traffic;
 
-/// Warnings for nodes that look at what a scenario's requests do not have, once per place. `standing`: the sites' locations.
+/// Warnings for nodes that look at what a scenario's requests do not have, once per place. `standing`: the sites'
+/// locations.
 pub fn asked(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
     let looks = |spec: &Spec| match spec {
         Spec::Route { otherwise, .. } => !otherwise,

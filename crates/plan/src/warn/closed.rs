@@ -1,5 +1,5 @@
-//! Closed loops whose users neither think nor wait: a user that is answered at the instant of its request sends the next one
-//! then, and so on, until no request is left.
+//! Closed loops whose users neither think nor wait: a user that is answered at the instant of its request sends the
+//! next one then, and so on, until no request is left.
 
 use super::{index, warning};
 use crate::diagnostic::Diagnostic;

@@ -140,8 +140,8 @@ pub(super) fn repairs(draft: &Draft<'_>, found: &mut Findings) {
     }
 }
 
-/// Whether the file itself says when the outage is: at a fixed time, or from the start for a fixed time. If it is not over by
-/// the end, that is meant.
+/// Whether the file itself says when the outage is: at a fixed time, or from the start for a fixed time. If it is not
+/// over by the end, that is meant.
 fn is_meant_to_last(law: &Faulty) -> bool {
     law.is_scheduled() || !law.starts_up && law.down.as_ref().is_some_and(Dist::is_fixed)
 }

@@ -10,13 +10,14 @@ use weir_policy::config::Balance;
 /// Rounding of a load.
 const ROUNDING: f64 = 1e-9;
 
-/// A warning for each queue that is offered as much as it can take, or more; a hint where something keeps its line short all
-/// the same.
+/// A warning for each queue that is offered as much as it can take, or more; a hint where something keeps its line
+/// short all the same.
 pub fn overloaded(point: &Point) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
     for (i, scenario) in point.scenarios.iter().enumerate() {
         let loads = offered::offered_load(point, i);
-        // Where balancers look at load, one queue's excess goes to the others; only if all of them have too much it stays.
+        // Where balancers look at load, one queue's excess goes to the others; only if all of them have too much it
+        // stays.
         let relieved = loads.iter().any(|l| l.steered && share(l) <= 1.0);
         for load in loads {
             if !is_full(point, scenario, &load) || load.steered && relieved {
@@ -41,7 +42,8 @@ pub fn overloaded(point: &Point) -> Vec<Diagnostic> {
     found
 }
 
-/// Arrivals over capacity: of the busiest, or of all together where balancers that consider load send them to idle targets.
+/// Arrivals over capacity: of the busiest, or of all together where balancers that consider load send them to idle
+/// targets.
 fn share(load: &SiteLoad) -> f64 {
     if load.steered { load.rate_per_s / load.capacity_per_s } else { load.utilisation }
 }

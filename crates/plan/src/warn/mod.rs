@@ -1,8 +1,8 @@
-//! Warnings about probable mistakes that can still be run, one function for each: nodes that no request reaches, weights
-//! that no balancer reads; what concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests
-//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`, what cannot
-//! happen `warn/never.rs`, times without a mean `warn/moments.rs`, traces that begin late
-//! `warn/traces.rs`, users that neither think nor wait `warn/closed.rs`. What each means is in `warn/pages.rs`.
+//! Warnings about probable mistakes that can still be run, one function for each: nodes that no request reaches,
+//! weights that no balancer reads; what concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests
+//! `warn/asked.rs`, settings that do nothing `warn/idle.rs`, what cannot happen `warn/never.rs`, times without a mean
+//! `warn/moments.rs`, traces that begin late `warn/traces.rs`, users that neither think nor wait `warn/closed.rs`. What
+//! each means is in `warn/pages.rs`.
 
 use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::ways::down;
@@ -104,7 +104,8 @@ pub fn graph(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
     findings
 }
 
-/// Servers that a simulation reaches and nothing is known of: they answer at once. A file that is only served needs no model.
+/// Servers that a simulation reaches and nothing is known of: they answer at once. A file that is only served needs no
+/// model.
 fn unmodelled(draft: &Draft<'_>, found: &mut Findings) {
     let mut reached = vec![false; draft.point.nodes.len()];
     for root in draft.point.scenarios.iter().filter_map(|s| usize::try_from(s.root).ok()) {

@@ -1,4 +1,5 @@
-//! What the warnings about a plan mean, for `weir help "TEXT"`: a line here for each text of `warn`, `serving` and `circles`.
+//! What the warnings about a plan mean, for `weir help "TEXT"`: a line here for each text of `warn`, `serving` and
+//! `circles`.
 
 /// A warning or hint, and what is said of it.
 #[derive(Clone, Copy, Debug)]

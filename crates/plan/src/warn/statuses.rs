@@ -49,7 +49,8 @@ pub(super) fn unanswered(draft: &Draft<'_>, found: &mut Findings) {
     }
 }
 
-/// Retries in front of listeners, where every failure is an answer, that retry no such answer. A hint: it may be intended.
+/// Retries in front of listeners, where every failure is an answer, that retry no such answer. A hint: it may be
+/// intended.
 pub(super) fn unheard(draft: &Draft<'_>, found: &mut Findings) {
     let point = draft.point;
     if !point.specs.iter().any(|spec| matches!(spec, Spec::Listen(_))) {

@@ -7,8 +7,8 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// There is no other way to see that a decision allocates nothing than to be the allocator, and `GlobalAlloc` is unsafe to
-// implement: its caller promises valid layouts and pointers. All are handed on to the system's as they came.
+// There is no other way to see that a decision allocates nothing than to be the allocator, and `GlobalAlloc` is unsafe
+// to implement: its caller promises valid layouts and pointers. All are handed on to the system's as they came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);

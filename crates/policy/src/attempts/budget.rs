@@ -4,7 +4,8 @@
 //! - State: earnings of first attempts, by time; a reserve. Cost: O(1), no allocation.
 //! - Formula: a retry or hedge takes 1; a first attempt earns `ratio`, which expires after `window`; the reserve holds
 //!   min_per_s · window at first and never more, and refills by min_per_s. What expires is spent first.
-//! - In the long run at most min_per_s + ratio · first attempts per second; at 20 % a service at 0.8 of its capacity stays below 1.
+//! - In the long run at most min_per_s + ratio · first attempts per second; at 20 % a service at 0.8 of its capacity
+//!   stays below 1.
 //! - Choices: earnings are kept by 64ths of the window, and expire with the oldest of their 64th: never late, early
 //!   by less than one.
 //! - Pathologies: one budget per loop would let each loop have min_per_s: it belongs to the process.

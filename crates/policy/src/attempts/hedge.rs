@@ -1,6 +1,7 @@
 //! Hedging: a further attempt starts when the last has not answered in time; the first good answer wins.
 //!
-//! - Idea: latency is mostly bad luck; a second try after the 95th percentile costs 5 % more requests and squares the tail.
+//! - Idea: latency is mostly bad luck; a second try after the 95th percentile costs 5 % more requests and squares the
+//!   tail.
 //! - State per request: attempts begun, which are open, when the next may start. Cost: O(1).
 //! - Formula: each attempt starts `after` the last, or at once when one failed, up to `attempts`; the first `ok` wins
 //!   and the rest is cancelled; when all have failed the last error is the answer. If the share q of answers is later
@@ -9,7 +10,8 @@
 //!   attempt that may not begin is not requested again. An error after which a retry would be unsafe starts no
 //!   attempt either.
 //! - Pathologies: under overload every request is late, and hedging doubles the load: give it a budget.
-//! - Source: Dean, Barroso, "The Tail at Scale" (2013). In the language: `hedge(after, node, attempts=2, methods=, budget=)`.
+//! - Source: Dean, Barroso, "The Tail at Scale" (2013). In the language:
+//!   `hedge(after, node, attempts=2, methods=, budget=)`.
 
 use crate::attempts::retry::Methods;
 use crate::attempts::retry::may_retry;

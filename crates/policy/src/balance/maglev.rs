@@ -1,18 +1,20 @@
 //! Maglev's table: consistent hashing with even shares and one lookup.
 //!
 //! - Idea: each target has a permutation of the table's slots; in turn each takes the next free slot of its own.
-//! - Signal: the request's key; with `bound` requests in flight too. State: a table of `table_size` (prime) slots, a count per target.
+//! - Signal: the request's key; with `bound` requests in flight too. State: a table of `table_size` (prime) slots, a
+//!   count per target.
 //! - Cost of a decision: O(1); if targets are left out, a jump for each of their slots that is met. A change of
 //!   weights or targets fills a new table, O(M log M), off that path if another balancer shares it
 //!   ([`crate::balance::table`]); eligibility changes only where the jumps end, so that it moves the fewest keys.
-//! - Formula: offset = h1 mod M, skip = h2 mod (M − 1) + 1; slot j of the permutation is (offset + j·skip) mod M. By weight: the
-//!   k-th turn of a target comes at k/w. Slots of equal targets differ by 1 at most.
+//! - Formula: offset = h1 mod M, skip = h2 mod (M − 1) + 1; slot j of the permutation is (offset + j·skip) mod M. By
+//!   weight: the k-th turn of a target comes at k/w. Slots of equal targets differ by 1 at most.
 //! - Choices: a key whose target is left out jumps to another slot that its hash gives, and again. Neighbouring slots
 //!   do not work: with few targets their owners follow each other in patterns, and one would inherit more than its
 //!   share.
 //! - Pathologies: a popular key belongs to one target (hence `bound`); the removal of a target also moves up to a
 //!   hundredth of the others' slots at 1,000 targets. Slow start does not act on it: it would move keys.
-//! - Source: jumps: Chen et al., "Revisiting Consistent Hashing with Bounded Loads" (2019); table: Eisenbud et al., "Maglev: A Fast and Reliable Software Network Load Balancer" (NSDI 2016), 3.4; Envoy.
+//! - Source: jumps: Chen et al., "Revisiting Consistent Hashing with Bounded Loads" (2019); table: Eisenbud et al.,
+//!   "Maglev: A Fast and Reliable Software Network Load Balancer" (NSDI 2016), 3.4; Envoy.
 //! - In the language: `lb.maglev(targets, key=, table_size=65537, bound=None)`.
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/maglev.rs`; checks of a plan in
 //!   `plan/src/validate/around.rs`, `validate/node.rs`; the naive twin in the tests below.

@@ -1,15 +1,15 @@
 //! The least loaded of a few drawn targets ("power of two choices").
 //!
-//! - Idea: draw `choices` targets by weight, one after another, and take the one with the fewest in flight for its weight.
-//!   Idle ones are equally loaded, and the first drawn is taken: they get the shares of their weights.
+//! - Idea: draw `choices` targets by weight, one after another, and take the one with the fewest in flight for its
+//!   weight. Idle ones are equally loaded, and the first drawn is taken: they get the shares of their weights.
 //! - Signal: requests in flight from this balancer. State: a count per target.
-//! - Cost of a decision: O(choices); with unequal weights draws repeat until they meet another target (an alias table), and
-//!   after some trials O(n).
-//! - Formula: load in flight^bias / weight (with bias 0: none, so the first drawn is taken); among many M/M/1 servers at load r the mean time in system is the sum of
-//!   r^(2^i - 2) service times (Vvedenskaya 1996, Mitzenmacher 1996).
+//! - Cost of a decision: O(choices); with unequal weights draws repeat until they meet another target (an alias table),
+//!   and after some trials O(n).
+//! - Formula: load in flight^bias / weight (with bias 0: none, so the first drawn is taken); among many M/M/1 servers
+//!   at load r the mean time in system is the sum of r^(2^i - 2) service times (Vvedenskaya 1996, Mitzenmacher 1996).
 //! - Ties: `random` keeps the first drawn, which is by weight; `first` takes the lowest index.
-//! - Pathologies: with replacement and two targets the busier is taken every fourth time; weaker black holes than a full
-//!   scan, yet black holes (`error_hold`).
+//! - Pathologies: with replacement and two targets the busier is taken every fourth time; weaker black holes than a
+//!   full scan, yet black holes (`error_hold`).
 //! - Source: Mitzenmacher, "The Power of Two P2cArgs in Randomized Load Balancing" (2001); Envoy, Finagle.
 //! - In the language: `lb.p2c(targets, choices=2, replacement=False, ties=, error_hold=, bias=1.0)`.
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/p2c.rs`; checks of a plan in
@@ -189,7 +189,8 @@ impl P2c {
         best
     }
 
-    /// As many draws as are wanted, each repeated until it meets a target that is not barred; `None` where too many do not.
+    /// As many draws as are wanted, each repeated until it meets a target that is not barred; `None` where too many do
+    /// not.
     fn try_draws(&mut self, draw: Key, barred: &impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let n = self.open.len() as u64;
         self.scratch.drawn.clear();

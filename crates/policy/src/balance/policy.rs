@@ -1,7 +1,7 @@
 //! The trait that every balancing policy implements in its own file, with defaults for what most do not need.
 //!
-//! A balancer calls it through its enum of policies ([`super::Balancer`]), never through a pointer, so that hot policies
-//! are inlined at their callers.
+//! A balancer calls it through its enum of policies ([`super::Balancer`]), never through a pointer, so that hot
+//! policies are inlined at their callers.
 
 use crate::balance::Ask;
 use crate::balance::roster::Roster;
@@ -28,12 +28,13 @@ pub struct Traits {
     pub measures: bool,
     /// It picks by the request's key, and knows its targets by name.
     pub hashes: bool,
-    /// A pick depends on the picks and returns before it. The picks of a policy without memory may be made ahead of time.
+    /// A pick depends on the picks and returns before it. The picks of a policy without memory may be made ahead of
+    /// time.
     pub remembers: bool,
     /// It asks its targets how busy they are.
     pub probes: bool,
-    /// It looks at nothing but the draw and its own counts, so that [`super::Balancer::pick`] is all it needs; its state
-    /// is part of the balancer and its code is inlined.
+    /// It looks at nothing but the draw and its own counts, so that [`super::Balancer::pick`] is all it needs; its
+    /// state is part of the balancer and its code is inlined.
     pub is_inlined: bool,
 }
 
@@ -51,8 +52,8 @@ impl Traits {
 
 /// A balancing policy: its state over the targets of one balancer.
 ///
-/// Targets are indices of the roster. Time and randomness are arguments; no method allocates, except those that follow a
-/// change of the targets.
+/// Targets are indices of the roster. Time and randomness are arguments; no method allocates, except those that follow
+/// a change of the targets.
 pub trait Policy: Sized + 'static {
     /// Its arguments in the language; `()` if it has none.
     type Args;

@@ -4,7 +4,8 @@
 //! - Signal: none. State: the targets of positive weight; with unequal weights an alias table (Vose 1991).
 //! - Cost of a decision: O(1); with exclusion a few trials, then O(n). A change of the targets is O(n), off that path.
 //! - Formula: behind it each of n equal servers is a queue of its own (Pollaczek-Khinchine), hence the longest tails.
-//! - Pathologies: none of herds or black holes, but no help against queues either; composed, random of random is random.
+//! - Pathologies: none of herds or black holes, but no help against queues either; composed, random of random is
+//!   random.
 //! - Source: Kingsbury, Timelike `lb-random`. In the language: `lb.random(targets)`.
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/random.rs`; checks of a plan in
 //!   `plan/src/validate/around.rs`; the naive twin in `examples/decisions/naive.rs`.

@@ -1,14 +1,16 @@
 //! The ring of consistent hashing (ketama), point for point nginx's.
 //!
 //! - Idea: each target owns many points of a ring; a key belongs to the first point at or after its hash.
-//! - Signal: the request's key; with `bound` requests in flight too. State: 160 points per unit of weight, a count per target.
-//! - Cost of a decision: O(1) by a table of starts; a step per point of a target that is left out. A change of the targets
-//!   sorts the ring anew, off that path where another brings it ([`crate::balance::table`]); eligibility changes nothing but where a
-//!   walk stops.
-//! - Formula: point k of a target is crc32(host, 0, port, point k−1), little-endian; key: crc32. When a target goes, its
-//!   keys move and no others; the most loaded of n equal targets has about 1 + 2.5/√160 of the mean.
-//! - Pathologies: shares are uneven by a tenth or two (Maglev's are not); a popular key is one target's (hence `bound`);
-//!   when a target is out its load goes to those that follow its points. Slow start does not act on it: it would move keys.
+//! - Signal: the request's key; with `bound` requests in flight too. State: 160 points per unit of weight, a count per
+//!   target.
+//! - Cost of a decision: O(1) by a table of starts; a step per point of a target that is left out. A change of the
+//!   targets sorts the ring anew, off that path where another brings it ([`crate::balance::table`]); eligibility
+//!   changes nothing but where a walk stops.
+//! - Formula: point k of a target is crc32(host, 0, port, point k−1), little-endian; key: crc32. When a target goes,
+//!   its keys move and no others; the most loaded of n equal targets has about 1 + 2.5/√160 of the mean.
+//! - Pathologies: shares are uneven by a tenth or two (Maglev's are not); a popular key is one target's (hence
+//!   `bound`); when a target is out its load goes to those that follow its points. Slow start does not act on it: it
+//!   would move keys.
 //! - Source: Karger et al. 1997; libketama; nginx `hash ... consistent`.
 //! - In the language: `lb.ring_hash(targets, key=, bound=None)`.
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/ring_hash.rs`; checks of a plan in
@@ -79,8 +81,8 @@ impl RingHash {
         &mut self.load
     }
 
-    /// The targets have changed. If weights or names did, a new ring is made, at the next pick or by [`RingHash::ring`],
-    /// unless [`RingHash::share`] brings it before.
+    /// The targets have changed. If weights or names did, a new ring is made, at the next pick or by
+    /// [`RingHash::ring`], unless [`RingHash::share`] brings it before.
     pub fn refresh(&mut self, roster: &Roster) {
         self.load.refresh(roster.effective());
         self.wanted = (!self.ring.made_of.is(roster)).then(|| TableInput::new(roster));
@@ -241,9 +243,9 @@ mod tests {
 
     const ADDRESSES: [&str; 3] = ["127.0.0.1:18081", "127.0.0.1:18082", "127.0.0.1:18083"];
 
-    /// What nginx 1.22.1 answered for the keys user-0 to user-63: `hash $arg_k consistent` over three servers on the ports
-    /// above, each of which answers with its number (recorded in November 2026). In turn: equal weights; 1, 2 and 5; the
-    /// second one down.
+    /// What nginx 1.22.1 answered for the keys user-0 to user-63: `hash $arg_k consistent` over three servers on the
+    /// ports above, each of which answers with its number (recorded in November 2026). In turn: equal weights; 1, 2 and
+    /// 5; the second one down.
     const NGINX: [&str; 3] = [
         "1121213233111121213311113313211332123221331131121123332222121113",
         "3123233233133123212313133313233332232322331333123323332232323333",
@@ -274,7 +276,8 @@ mod tests {
         assert_eq!(got, "1151144544114111414551514515511555155141541151115454455154141144");
     }
 
-    /// A model simple enough to be checked by reading: all points, the least at or after the key, else the least of all.
+    /// A model simple enough to be checked by reading: all points, the least at or after the key, else the least of
+    /// all.
     #[test]
     fn the_table_of_starts_changes_no_answer() {
         for n in [1usize, 2, 7, 300] {

@@ -5,7 +5,8 @@
 //! - State: a count per target. Formula: at most ceil(bound · (in flight at all + 1) · w / W), W over the eligible.
 //! - Property: since the bounds of all eligible targets add up to more than is in flight, one has room.
 //! - Pathologies: counts are this balancer's; with few requests in flight every bound is at least 1, so it is loose.
-//! - Source: Mirrokni, Thorup, Zadimoghaddam, "Consistent Hashing with Bounded Loads" (2016); Envoy `hash_balance_factor`.
+//! - Source: Mirrokni, Thorup, Zadimoghaddam, "Consistent Hashing with Bounded Loads" (2016); Envoy
+//!   `hash_balance_factor`.
 
 use crate::TargetId;
 

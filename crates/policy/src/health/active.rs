@@ -10,7 +10,8 @@
 //! - Detection of a dead target: between (fall − 1) intervals and fall intervals plus the check's timeout.
 //! - Pathologies: a target whose check lies; n loops that all check (one does it for the process); an interval so
 //!   short that checks are load.
-//! - Source: HAProxy `inter`, `fastinter`, `downinter`, `rise`, `fall`, `spread-checks`. In the language: `health.http`, `health.tcp`.
+//! - Source: HAProxy `inter`, `fastinter`, `downinter`, `rise`, `fall`, `spread-checks`. In the language:
+//!   `health.http`, `health.tcp`.
 
 use crate::TargetId;
 use serde::{Deserialize, Serialize};
@@ -42,7 +43,8 @@ pub struct Check {
     pub fall: u32,
     /// Each interval is longer or shorter by up to this share.
     pub jitter: f64,
-    /// The interval while a change is under way (some passes or failures in a row, not yet enough), or before the first check.
+    /// The interval while a change is under way (some passes or failures in a row, not yet enough), or before the first
+    /// check.
     pub fast_interval_ns: Option<u64>,
     /// The interval while a target is down.
     pub down_interval_ns: Option<u64>,

@@ -4,13 +4,14 @@
 //!   has recovered.
 //! - Signal: outcomes of requests. State per target: failures in a row, ejections in a row, the end of its ejection.
 //! - Cost: O(1) per outcome, O(log n) per ejection.
-//! - Formula: `consecutive` failures eject; the k-th ejection in a row lasts min(base · 2^(k−1), max); then a single request
-//!   probes: its failure ejects again, its success resets. Never more than `max_percent` of the targets are out, but one may
-//!   be, as long as that is not 0.
+//! - Formula: `consecutive` failures eject; the k-th ejection in a row lasts min(base · 2^(k−1), max); then a single
+//!   request probes: its failure ejects again, its success resets. Never more than `max_percent` of the targets are
+//!   out, but one may be, as long as that is not 0.
 //! - What counts: [`is_failure`]. Success resets the row; anything else (a full queue, a client that left) is neither.
 //! - Choices: outcomes of requests that were sent before an ejection change nothing while it lasts.
 //! - Pathologies: a target that fails every other request never has a row.
-//! - Source: Finagle failure accrual, nginx `max_fails`. In the language: `eject(consecutive=5, base=30*s, max=300*s, max_percent=50)`.
+//! - Source: Finagle failure accrual, nginx `max_fails`. In the language:
+//!   `eject(consecutive=5, base=30*s, max=300*s, max_percent=50)`.
 
 use crate::{Kind, Outcome, TargetId};
 use serde::{Deserialize, Serialize};

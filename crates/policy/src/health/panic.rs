@@ -1,9 +1,9 @@
 //! The panic threshold: if too few targets are eligible, health is ignored.
 //!
 //! Idea: a few healthy targets under the load of all fail too; and checks that find most targets down are more likely
-//! wrong than right. Formula: ignore health if eligible < threshold · targets, both of weight > 0 and not drained or ejected
-//! by hand (0: never). The step is intended: with 4 of 10 the healthy would get 2.5 times their load. Source: Envoy
-//! `healthy_panic_threshold`.
+//! wrong than right. Formula: ignore health if eligible < threshold · targets, both of weight > 0 and not drained or
+//! ejected by hand (0: never). The step is intended: with 4 of 10 the healthy would get 2.5 times their load. Source:
+//! Envoy `healthy_panic_threshold`.
 
 use crate::balance::Balance;
 use serde::{Deserialize, Serialize};

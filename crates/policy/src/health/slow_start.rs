@@ -1,15 +1,16 @@
 //! Slow start: a target that has just become eligible gets a growing share of its weight.
 //!
 //! - Idea: a cold cache or an empty queue must not meet the whole load at once.
-//! - Signal: time since it became eligible. State per target: when that was. Cost: nothing per pick; a change of weights at
-//!   each hundredth.
+//! - Signal: time since it became eligible. State per target: when that was. Cost: nothing per pick; a change of
+//!   weights at each hundredth.
 //! - Formula: weight · max(min_weight, (elapsed / window)^(1/aggression)), in steps of a hundredth; 1 after the window.
 //!   Policies that compare requests in flight divide by that weight, so that they are scaled too.
 //! - Choices: it begins at every change from not eligible to eligible after the start, and for targets added later,
 //!   never at start-up. Weights are relative: if all targets are new it changes nothing. It does not act on hashes,
 //!   whose keys it would move.
 //! - Pathologies: two new targets among few share the ramp; with round robin over a long window a step comes late.
-//! - Source: Envoy `slow_start_config`, HAProxy `slowstart`. In the language: `slow_start(window, aggression=1.0, min_weight=0.1)`.
+//! - Source: Envoy `slow_start_config`, HAProxy `slowstart`. In the language:
+//!   `slow_start(window, aggression=1.0, min_weight=0.1)`.
 
 use crate::TargetId;
 use serde::{Deserialize, Serialize};

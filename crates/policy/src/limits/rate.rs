@@ -1,7 +1,7 @@
 //! A rate limit: a token bucket per key, full at the start.
 //!
-//! - Idea: `per_s` on average, `burst` at once. - State: per key how full its bucket was and when. - Cost: O(1), no allocation
-//!   once the table has grown.
+//! - Idea: `per_s` on average, `burst` at once. - State: per key how full its bucket was and when. - Cost: O(1), no
+//!   allocation once the table has grown.
 //! - Formula: tokens = min(burst, tokens + per_s · dt); a request takes 1, or is refused with the time until the
 //!   next.
 //! - Bounded: at most [`KEYS`] keys. A full bucket is as good as none; if all slots that a key may have are taken,
@@ -163,7 +163,8 @@ mod tests {
         assert!((0..3).all(|_| lim.take(100 * S, None).is_ok()) && lim.take(100 * S, None).is_err());
     }
 
-    /// Units that no ns fills are carried: asked 3,000,000 times at odd instants, a third of a token a second is exactly that.
+    /// Units that no ns fills are carried: asked 3,000,000 times at odd instants, a third of a token a second is
+    /// exactly that.
     #[test]
     fn the_average_is_kept_exactly() {
         for (per_s, s) in [(1.0 / 3.0, 3_000_000), (0.3, 3_000_000), (3e-5, 30_000_000)] {

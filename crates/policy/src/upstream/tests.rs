@@ -438,7 +438,8 @@ fn slow_start_scales_shares() {
     assert_eq!(least, 0.1, "one that is added later too");
 }
 
-/// Slow start scales the comparison of requests in flight: held at a tenth, a newcomer has two where others have twenty.
+/// Slow start scales the comparison of requests in flight: held at a tenth, a newcomer has two where others have
+/// twenty.
 #[test]
 fn slow_start_holds_off_the_stampede() {
     let slow_start = Some(SlowStart { window_ns: 60 * S, aggression: 1.0, min_weight: 0.1 });

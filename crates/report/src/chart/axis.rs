@@ -1,4 +1,5 @@
-//! Axes: from a value to a place between 0 and 1, and the ticks. No mathematics of the C library, so the same bytes everywhere.
+//! Axes: from a value to a place between 0 and 1, and the ticks. No mathematics of the C library, so the same bytes
+//! everywhere.
 
 use crate::number::{exponent_of, plain};
 use weir_stats::math::ln;
@@ -54,7 +55,8 @@ impl Axis {
         Axis::ticked(first * step, step, count as usize)
     }
 
-    /// Of latencies: logarithmic where the highest is far above what is usual. `low`: the least above 0, if there is one.
+    /// Of latencies: logarithmic where the highest is far above what is usual. `low`: the least above 0, if there is
+    /// one.
     pub(crate) fn of_latencies(low: Option<f64>, usual: f64, high: f64) -> Axis {
         match low.filter(|low| *low > 0.0 && *low <= high) {
             Some(low) if high > STEEP * usual => Axis::log(low.max(high / WIDEST), high),

@@ -1,7 +1,8 @@
 //! Charts as SVG: lines with their intervals over an axis. All positions are shares of the available room, so a chart
 //! is as wide as its page allows, and its text keeps its size.
 //!
-//! The values under a pointer are in the chart as data (`page.js` shows it); without scripts the titles of lines say the same.
+//! The values under a pointer are in the chart as data (`page.js` shows it); without scripts the titles of lines say
+//! the same.
 
 mod axis;
 mod histogram;

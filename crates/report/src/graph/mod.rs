@@ -1,12 +1,12 @@
 //! The drawing of a topology, as SVG: layers from left to right, where requests go.
 //!
-//! After Sugiyama, Tagawa and Toda, *Methods for visual understanding of hierarchical system structures* (1981): nodes of one site
-//! become one box ([`fold`]), boxes get layers by the longest way to them ([`layers`]), long edges get waypoints in the layers
-//! between, each layer is ordered by barycenters ([`order`]), and heights follow the neighbours ([`place`]). The layout is made once for
-//! a plan; what is said in a box may change with each [`Drawing::svg`].
+//! After Sugiyama, Tagawa and Toda, *Methods for visual understanding of hierarchical system structures* (1981): nodes
+//! of one site become one box ([`fold`]), boxes get layers by the longest way to them ([`layers`]), long edges get
+//! waypoints in the layers between, each layer is ordered by barycenters ([`order`]), and heights follow the neighbours
+//! ([`place`]). The layout is made once for a plan; what is said in a box may change with each [`Drawing::svg`].
 //!
-//! A status page shows a box for each site. A picture of a plan ([`pictures`]) is made to be read: chains are one box too
-//! ([`chains`]), which says what its nodes do ([`words`]), and how many lead to how many is drawn ([`links`]).
+//! A status page shows a box for each site. A picture of a plan ([`pictures`]) is made to be read: chains are one box
+//! too ([`chains`]), which says what its nodes do ([`words`]), and how many lead to how many is drawn ([`links`]).
 
 mod chains;
 mod fold;

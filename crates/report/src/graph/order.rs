@@ -1,5 +1,5 @@
-//! The order within each layer: by the barycenter of the neighbours, forth and back, so that few edges cross. An edge that passes layers
-//! has a waypoint in each.
+//! The order within each layer: by the barycenter of the neighbours, forth and back, so that few edges cross. An edge
+//! that passes layers has a waypoint in each.
 
 use super::layers::Layered;
 

@@ -1,4 +1,5 @@
-//! A plan's pictures: one for each scenario, and one for listeners that no scenario leads to; those that look alike are one.
+//! A plan's pictures: one for each scenario, and one for listeners that no scenario leads to; those that look alike are
+//! one.
 
 use super::{Drawing, svg, text};
 use crate::entry;

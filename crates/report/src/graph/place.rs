@@ -1,4 +1,5 @@
-//! The position of each box: layers as wide as their widest box; heights follow the neighbours, as far as nothing overlaps.
+//! The position of each box: layers as wide as their widest box; heights follow the neighbours, as far as nothing
+//! overlaps.
 
 use super::fold::Boxed;
 use super::layers::Layered;
@@ -92,8 +93,9 @@ fn heights(laid: &Ordered, sizes: &[f64]) -> Vec<f64> {
     middle
 }
 
-/// Puts the items of a layer as near to where they are wanted as their order and sizes allow, by least squares: neighbours that would
-/// overlap become a block, which is placed at the mean of the positions its members want (pool adjacent violators).
+/// Puts the items of a layer as near to where they are wanted as their order and sizes allow, by least squares:
+/// neighbours that would overlap become a block, which is placed at the mean of the positions its members want (pool
+/// adjacent violators).
 fn stack(row: &[usize], wanted: &[f64], sizes: &[f64], middle: &mut [f64]) {
     // The distance of each below the first if all touched.
     let mut below = Vec::with_capacity(row.len());

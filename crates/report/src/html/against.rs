@@ -1,5 +1,5 @@
-//! The sentence that says how the scenarios differ from the baseline in one statistic: a latency as a ratio, or as a difference
-//! where there is no ratio; success in points.
+//! The sentence that says how the scenarios differ from the baseline in one statistic: a latency as a ratio, or as a
+//! difference where there is no ratio; success in points.
 
 use super::contest::{Contest, find};
 use super::verdict::{NAMED, amount};
@@ -31,8 +31,8 @@ enum Part {
     Worst,
 }
 
-/// `p2c answers p99 in 0.72 ±0.03 of random's time`, or `p2c succeeds 3.2 ±0.4 points more often than random`. `labels`: of the
-/// scenarios, by number.
+/// `p2c answers p99 in 0.72 ±0.03 of random's time`, or `p2c succeeds 3.2 ±0.4 points more often than random`.
+/// `labels`: of the scenarios, by number.
 pub(super) fn sentence(contest: &Contest<'_>, name: &str, labels: &[String]) -> String {
     let gaps = contest.rivals().filter_map(|r| {
         let c = find(r.statistics, name)?;

@@ -87,8 +87,8 @@ impl<'a> Contest<'a> {
         STATISTICS.into_iter().filter(|name| !name.starts_with("ok_")).find(is_told)
     }
 
-    /// Of each statistic in which scenarios differ: the scenario that is better than every other, if there is one. `None` if
-    /// not every two were compared.
+    /// Of each statistic in which scenarios differ: the scenario that is better than every other, if there is one.
+    /// `None` if not every two were compared.
     pub fn best(&self) -> Option<Vec<(&'static str, Option<usize>)>> {
         let count = self.pairs.iter().map(|pair| pair.1 + 1).max()?;
         let beats = |name: &str, winner: usize, loser: usize| {
@@ -118,8 +118,8 @@ pub(super) fn find<'c>(statistics: &'c [Compared], name: &str) -> Option<&'c Com
     statistics.iter().find(|c| c.name == name)
 }
 
-/// The baseline and the rival of each comparison, by number: scenarios are compared at the same point of a sweep; the points of
-/// one scenario alone with its first.
+/// The baseline and the rival of each comparison, by number: scenarios are compared at the same point of a sweep; the
+/// points of one scenario alone with its first.
 fn pairs_with_baseline(designs: &[Design], name: &str) -> Vec<(usize, usize)> {
     let of_name = || (0..designs.len()).filter(|at| designs[*at].name == name);
     if designs.iter().all(|d| d.name == name) {

@@ -1,5 +1,5 @@
-//! A simulation as one self-contained page, readable without scripts and on paper: what would mislead, the answer in a few figures,
-//! the scenarios side by side, over time, as a sweep, as curves, then the topology, and site by site.
+//! A simulation as one self-contained page, readable without scripts and on paper: what would mislead, the answer in a
+//! few figures, the scenarios side by side, over time, as a sweep, as curves, then the topology, and site by site.
 
 mod against;
 mod bars;

@@ -1,4 +1,5 @@
-//! Replications that ended in two ways: a dot for each, in the colour of its group, for a mean of both is the figure of neither.
+//! Replications that ended in two ways: a dot for each, in the colour of its group, for a mean of both is the figure of
+//! neither.
 
 use super::shown::Selection;
 use crate::chart::Axis;

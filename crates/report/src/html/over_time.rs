@@ -1,5 +1,5 @@
-//! How the first replication went over time: all scenarios in one chart each of latency, failures and goodput, then each
-//! scenario by itself.
+//! How the first replication went over time: all scenarios in one chart each of latency, failures and goodput, then
+//! each scenario by itself.
 
 use super::marks;
 use super::places::Places;
@@ -9,8 +9,8 @@ use crate::{escaped, page};
 use std::io::{self, Write};
 use weir_sim::{Results, Series};
 
-/// The most scenarios whose charts are open: those that fail or warn. The next ones are folded, and a note names the place of
-/// the rest.
+/// The most scenarios whose charts are open: those that fail or warn. The next ones are folded, and a note names the
+/// place of the rest.
 const OPEN: usize = 3;
 const FOLDED: usize = 12;
 

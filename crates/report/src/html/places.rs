@@ -1,4 +1,5 @@
-//! Colours of places: the same place has the same colour in all scenarios and charts, whatever helper of the file made it there.
+//! Colours of places: the same place has the same colour in all scenarios and charts, whatever helper of the file made
+//! it there.
 
 use crate::chart::COLOURS;
 use crate::sites::Names;
@@ -6,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_sim::{NodeResult, ScenarioResult};
 
 /// The places of all scenarios. Scenarios that call one helper have the same place behind another beginning
-/// (`p2c/zone/queue`, `random/zone/queue`), so a place is known by its end: the shortest that is one place in every scenario.
+/// (`p2c/zone/queue`, `random/zone/queue`), so a place is known by its end: the shortest that is one place in every
+/// scenario.
 pub(super) struct Places<'a> {
     ends: BTreeMap<&'a str, &'a str>,
     /// The ends that have a colour of their own, those with the most time first.

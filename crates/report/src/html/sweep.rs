@@ -38,7 +38,8 @@ impl Line {
     }
 }
 
-/// Lines that share a panel, each with its name there and its colour, under a heading of their own where there are several panels.
+/// Lines that share a panel, each with its name there and its colour, under a heading of their own where there are
+/// several panels.
 struct Panel<'a> {
     heading: String,
     lines: Vec<(String, usize, &'a Line)>,

@@ -1,5 +1,5 @@
-//! The verdict in words: what the file expects and whether it holds, which scenario is faster by how much, and which is best.
-//! It claims no difference that Holm's procedure does not, and says so where there is none.
+//! The verdict in words: what the file expects and whether it holds, which scenario is faster by how much, and which is
+//! best. It claims no difference that Holm's procedure does not, and says so where there is none.
 
 use super::against::{self, SUCCESS};
 use super::contest::{Contest, Rival, find};

@@ -1,5 +1,5 @@
-//! Trace events as Perfetto and Chrome's `about:tracing` read them (Google, Trace Event Format): a process for each scenario and
-//! replication, a thread for each request, times in microseconds.
+//! Trace events as Perfetto and Chrome's `about:tracing` read them (Google, Trace Event Format): a process for each
+//! scenario and replication, a thread for each request, times in microseconds.
 //!
 //! Events of a thread may nest but not overlap. So what counts is in the request's own thread, within the request; what
 //! ran beside it (branches that lost, work that a queue finished in vain) is in as many further threads as needed.

@@ -1,9 +1,9 @@
 //! How room is made for a client at a limit.
 //!
-//! Where descriptors are the limit the oldest lingering connection goes first: it was answered. Then the client connection that has been
-//! idle for longest is closed, as nginx does: only after a whole answer and [`IDLE_BEFORE_ROOM_NS`] of idleness, read once more before it
-//! is closed. First one of the accepting loop, then one of another. Without one the new client waits. That a limit is reached is reported
-//! once, with its name.
+//! Where descriptors are the limit the oldest lingering connection goes first: it was answered. Then the client
+//! connection that has been idle for longest is closed, as nginx does: only after a whole answer and
+//! [`IDLE_BEFORE_ROOM_NS`] of idleness, read once more before it is closed. First one of the accepting loop, then one
+//! of another. Without one the new client waits. That a limit is reached is reported once, with its name.
 
 use crate::threads::admission::Admission;
 use crate::threads::event_loop::Loop;
@@ -14,8 +14,8 @@ use std::rc::Rc;
 use weir_plan::fixed::IDLE_BEFORE_ROOM_NS;
 
 impl Admission {
-    /// A client waits for room at this listener: one that lingers or is idle makes room, if there is one. Returns whether there is room
-    /// already.
+    /// A client waits for room at this listener: one that lingers or is idle makes room, if there is one. Returns
+    /// whether there is room already.
     pub fn make_room(&self, lp: &Rc<Loop>, listener: usize) -> bool {
         let own = self.clients.is_full();
         let (whose, limits) = match &self.common {
@@ -65,8 +65,8 @@ pub(crate) fn make_room_here(lp: &Loop, whose: IdleScope) {
     let _ = cut_for(lp, whose) || close_idle(lp, whose);
 }
 
-/// Closes a descriptor, if there is one that can be spared: of a client that lingers, or else of an idle connection to an origin. It may
-/// be free only when the client's task has run.
+/// Closes a descriptor, if there is one that can be spared: of a client that lingers, or else of an idle connection to
+/// an origin. It may be free only when the client's task has run.
 pub(crate) fn free_descriptor(lp: &Loop) -> bool {
     cut_lingering_short(lp) || lp.targets.close_oldest()
 }
@@ -77,7 +77,8 @@ pub(crate) fn cut_lingering_short(lp: &Loop) -> bool {
     found.inspect(|session| session.cut_lingering_short()).is_some()
 }
 
-/// The same where a place is needed, which is free at once. Those that linger have none among the clients of a listener or an address.
+/// The same where a place is needed, which is free at once. Those that linger have none among the clients of a listener
+/// or an address.
 fn cut_for(lp: &Loop, whose: IdleScope) -> bool {
     let found = match whose {
         IdleScope::Anybody => lp.longest_lingering(Session::has_place),

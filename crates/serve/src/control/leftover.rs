@@ -1,6 +1,6 @@
-//! Listening sockets of a predecessor for which the new file has no listener. While the predecessor drains, clients there
-//! are refused in words (503, `Connection: close`), so that none waits before a socket that nothing accepts from; then
-//! the sockets close (`docs/spec/operating.md#replace`).
+//! Listening sockets of a predecessor for which the new file has no listener. While the predecessor drains, clients
+//! there are refused in words (503, `Connection: close`), so that none waits before a socket that nothing accepts from;
+//! then the sockets close (`docs/spec/operating.md#replace`).
 //!
 //! A thread of its own serves all of them: nothing here is on the path of a request that a listener takes.
 

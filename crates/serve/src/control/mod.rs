@@ -1,4 +1,5 @@
-//! The process: how its threads start and end, what they are asked from outside, and how another process takes its place.
+//! The process: how its threads start and end, what they are asked from outside, and how another process takes its
+//! place.
 
 mod built_in;
 mod drain;

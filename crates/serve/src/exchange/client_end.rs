@@ -223,12 +223,14 @@ impl ClientEnd {
         ask!(self, h1 => h1.is_broken(), h2 => h2.is_gone(cx))
     }
 
-    /// As a tunnel: whether more can be read now, though a read may have to wait for the task's turn (HTTP/2: it never has to).
+    /// As a tunnel: whether more can be read now, though a read may have to wait for the task's turn (HTTP/2: it never
+    /// has to).
     pub fn has_more(&self) -> bool {
         ask!(self, h1 => h1.has_more(), _h2 => false)
     }
 
-    /// As a tunnel: whether the client has everything that was sent, as far as the system tells. Nothing more can be sent then.
+    /// As a tunnel: whether the client has everything that was sent, as far as the system tells. Nothing more can be
+    /// sent then.
     pub fn has_delivered(&self) -> bool {
         ask!(self, stream => stream.has_delivered())
     }

@@ -266,7 +266,8 @@ impl OriginEnd {
         }
     }
 
-    /// As a tunnel: whether more can be read now, though a read may have to wait for the task's turn (HTTP/2: it never has to).
+    /// As a tunnel: whether more can be read now, though a read may have to wait for the task's turn (HTTP/2: it never
+    /// has to).
     pub fn has_more(&mut self) -> bool {
         match self {
             OriginEnd::H1(stream) => stream.has_more(),
@@ -274,7 +275,8 @@ impl OriginEnd {
         }
     }
 
-    /// As a tunnel: whether the origin has everything that was sent, as far as the system tells. Nothing more can be sent then.
+    /// As a tunnel: whether the origin has everything that was sent, as far as the system tells. Nothing more can be
+    /// sent then.
     pub fn has_delivered(&self) -> bool {
         ask!(self, stream => stream.has_delivered())
     }

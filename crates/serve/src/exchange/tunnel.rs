@@ -1,5 +1,5 @@
-//! A tunnel after 101 or an accepted CONNECT: bytes both ways, each half closed by itself. A reset of one side reaches the other side as
-//! a reset, behind every byte that came before it (`docs/spec/serving.md#client-leaves`).
+//! A tunnel after 101 or an accepted CONNECT: bytes both ways, each half closed by itself. A reset of one side reaches
+//! the other side as a reset, behind every byte that came before it (`docs/spec/serving.md#client-leaves`).
 
 use super::origin_reply::OriginReply;
 use super::{ClientEnd, Exchange, OriginEnd};
@@ -148,8 +148,8 @@ struct Tunnel<'a> {
     idle_ns: Option<u64>,
 }
 
-/// Runs until both halves have ended, one side has broken it, nothing moved for `tunnel_idle`, or the target's `drain_timeout` has
-/// passed. Of a tunnel that one side has broken, the other is still to be reset.
+/// Runs until both halves have ended, one side has broken it, nothing moved for `tunnel_idle`, or the target's
+/// `drain_timeout` has passed. Of a tunnel that one side has broken, the other is still to be reset.
 pub(super) async fn tunnel(ex: &Exchange, reply: &mut OriginReply) -> End {
     reply.abort.leave_graph();
     let idle_ns = ex.listener().http.tunnel_idle_ns;
@@ -213,8 +213,8 @@ impl Tunnel<'_> {
         }
     }
 
-    /// Forwards what a broken side had sent before, and waits until the other side has it: a reset destroys what waits anywhere. The
-    /// limits of the tunnel hold on; returns the one that has ended it.
+    /// Forwards what a broken side had sent before, and waits until the other side has it: a reset destroys what waits
+    /// anywhere. The limits of the tunnel hold on; returns the one that has ended it.
     async fn end_in_reset(&mut self, by: Side) -> Option<End> {
         let half = if by == Side::Client { &mut self.up } else { &mut self.down };
         half.is_broken = true;

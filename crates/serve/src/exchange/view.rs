@@ -77,8 +77,8 @@ impl<'a> View<'a> {
         self.fill_with(template, self.host())
     }
 
-    /// The same for a Location: a port belongs to a scheme, so the request's port is left out for another scheme. `None`:
-    /// the request lacks a part of it: the host (HTTP/1.0), a path (`OPTIONS *`), a certificate.
+    /// The same for a Location: a port belongs to a scheme, so the request's port is left out for another scheme.
+    /// `None`: the request lacks a part of it: the host (HTTP/1.0), a path (`OPTIONS *`), a certificate.
     pub fn fill_location(&self, template: &str) -> Option<Vec<u8>> {
         let lacks = |piece| match piece {
             Piece::Host => self.host().is_empty(),

@@ -1,4 +1,5 @@
-//! Field lines between the two versions: heads are rendered once, by `weir_http1`, and then read into what the `h2` crate sends.
+//! Field lines between the two versions: heads are rendered once, by `weir_http1`, and then read into what the `h2`
+//! crate sends.
 
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE};

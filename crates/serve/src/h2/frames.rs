@@ -1,13 +1,15 @@
-//! Counts what a peer's frames cost and what they bring, in front of the parser: PING, SETTINGS, PRIORITY, resets and empty
-//! DATA are lawful one by one, and a flood of them keeps a loop busy with nothing (CVE-2019-9512 to 9518, CVE-2023-44487).
+//! Counts what a peer's frames cost and what they bring, in front of the parser: PING, SETTINGS, PRIORITY, resets and
+//! empty DATA are lawful one by one, and a flood of them keeps a loop busy with nothing (CVE-2019-9512 to 9518,
+//! CVE-2023-44487).
 //!
-//! Sans-I/O: the bytes of both directions go in, in any pieces; a verdict comes out. The account is of what is still owed. A
-//! frame that brings nothing costs one. A head costs by its size until it is accepted, so that only heads cost which the parser
-//! refuses (an HPACK bomb). Progress pays back: DATA that is read, bytes that the peer takes, and the end of a request. Each DATA
-//! frame that is sent pays for one PING, by which gRPC measures its bandwidth. weir opens the requests to an origin itself, so
-//! each of them entitles the origin to [`OWED`] frames: a head, trailers, a reset, a PING. It may use them after the end of the
-//! request, since frames may be on their way when weir cancels it. WINDOW_UPDATE is free: a peer that reads much sends many; the
-//! `h2` crate's limit of stream errors bounds what invalid ones cost (CVE-2025-8671).
+//! Sans-I/O: the bytes of both directions go in, in any pieces; a verdict comes out. The account is of what is still
+//! owed. A frame that brings nothing costs one. A head costs by its size until it is accepted, so that only heads cost
+//! which the parser refuses (an HPACK bomb). Progress pays back: DATA that is read, bytes that the peer takes, and the
+//! end of a request. Each DATA frame that is sent pays for one PING, by which gRPC measures its bandwidth. weir opens
+//! the requests to an origin itself, so each of them entitles the origin to [`OWED`] frames: a head, trailers, a reset,
+//! a PING. It may use them after the end of the request, since frames may be on their way when weir cancels it.
+//! WINDOW_UPDATE is free: a peer that reads much sends many; the `h2` crate's limit of stream errors bounds what
+//! invalid ones cost (CVE-2025-8671).
 
 use weir_plan::fixed::{MAX_IDLE_FRAMES as MOST, MAX_IDLE_FRAMES_NS as PERIOD_NS};
 

@@ -48,8 +48,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// Sends an origin GOAWAY with ENHANCE_YOUR_CALM, which the `h2` crate does not in this role. It is not sent within a frame that
-    /// was sent in part, and an origin that sends on may lose it to the reset that follows.
+    /// Sends an origin GOAWAY with ENHANCE_YOUR_CALM, which the `h2` crate does not in this role. It is not sent within
+    /// a frame that was sent in part, and an origin that sends on may lose it to the reset that follows.
     pub fn send_goaway(&self, cx: &mut Context<'_>) {
         const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb];
         let mut wire = self.wire.borrow_mut();

@@ -1,5 +1,6 @@
-//! HTTP/2 behind the two ends of an exchange: [`server`] faces clients, [`client`] faces origins. Knows no node, no policy, no graph. Frames, HPACK,
-//! streams and windows are the `h2` crate's; what a message must look like is `weir_http1`'s, as for HTTP/1.1.
+//! HTTP/2 behind the two ends of an exchange: [`server`] faces clients, [`client`] faces origins. Knows no node, no
+//! policy, no graph. Frames, HPACK, streams and windows are the `h2` crate's; what a message must look like is
+//! `weir_http1`'s, as for HTTP/1.1.
 
 pub(crate) mod client;
 pub(crate) mod fields;

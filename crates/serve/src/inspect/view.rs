@@ -41,7 +41,8 @@ pub struct RecentView {
     pub seconds: u32,
     /// Requests (of a balancer: attempts) that ended each second.
     pub rate_per_s: f64,
-    /// The share of them that failed with a 5xx, or broke off by the fault of weir or an origin; `None`: there were none.
+    /// The share of them that failed with a 5xx, or broke off by the fault of weir or an origin; `None`: there were
+    /// none.
     pub share_5xx: Option<f64>,
     /// The time that half of them took at most, ms (of attempts: until the head of the answer).
     pub p50_ms: Option<f64>,

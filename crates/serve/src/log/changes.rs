@@ -1,5 +1,5 @@
-//! Changes of targets for the error log (`docs/spec/operating.md#changes-of-state`): each is reported on its own as long
-//! as they are few; many at once are summed, and none is left out, however slow the reader is.
+//! Changes of targets for the error log (`docs/spec/operating.md#changes-of-state`): each is reported on its own as
+//! long as they are few; many at once are summed, and none is left out, however slow the reader is.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The heads of messages that a thread has parsed and may parse into again: objects with lists that have grown.
 //!
-//! A head goes from hand to hand in its box and comes back here when its exchange has ended, so that a request in a warm
-//! process allocates none. The lists belong to the thread; each event loop is one.
+//! A head goes from hand to hand in its box and comes back here when its exchange has ended, so that a request in a
+//! warm process allocates none. The lists belong to the thread; each event loop is one.
 
 use std::cell::RefCell;
 use weir_http1::{Request, Response};

@@ -1,4 +1,5 @@
-//! What both versions of HTTP say about a message: the pieces of a body, the heads and their errors, the end of an exchange.
+//! What both versions of HTTP say about a message: the pieces of a body, the heads and their errors, the end of an
+//! exchange.
 //!
 //! `h1` and `h2` read and write these; `exchange` works with them and does not know which of the two is behind.
 
@@ -22,7 +23,8 @@ pub(crate) enum Piece {
     End,
 }
 
-/// The body of an error: its status in words and the limit that ended the request; nothing about weir or the servers behind.
+/// The body of an error: its status in words and the limit that ended the request; nothing about weir or the servers
+/// behind.
 pub(crate) fn error_page(status: u16, limit: Option<RequestLimit>) -> String {
     let reason = weir_http1::reason(status);
     match limit {

@@ -1,7 +1,8 @@
 //! `cable(time, node, loss=0.0, resend=None)`: a link, crossed by the request and by its response (its head).
 //!
 //! A lost crossing takes the time of sending again in addition, or never ends: then there is no answer until a
-//! timeout or the client gives up. It acts before built-in servers, and before real ones with `--inject`. Draws: each crossing, and how often it is lost.
+//! timeout or the client gives up. It acts before built-in servers, and before real ones with `--inject`. Draws: each
+//! crossing, and how often it is lost.
 
 use crate::exchange::Exchange;
 use crate::exchange::reply::Answer;

@@ -3,7 +3,8 @@
 //!
 //! While down: `refuse` answers `refused` at once; `crash` is a killed process (requests that enter get
 //! `connect_failed`, those inside `reset` as it goes down, also during the body); `blackhole` swallows requests;
-//! `slow` multiplies their work; `pause` stops what is inside, and what enters or leaves waits. Draws: the periods, by the timeline.
+//! `slow` multiplies their work; `pause` stops what is inside, and what enters or leaves waits. Draws: the periods, by
+//! the timeline.
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
@@ -35,7 +36,8 @@ pub(crate) struct Faulty {
 }
 
 impl Faulty {
-    /// Passes, fails, or waits, perhaps forever. `true`: what is behind runs inside of a process that may crash or pause.
+    /// Passes, fails, or waits, perhaps forever. `true`: what is behind runs inside of a process that may crash or
+    /// pause.
     pub async fn enter(&self, core: &Core, ctx: &mut RequestContext) -> Result<bool, Failure> {
         let seen = self.timeline.shared.look(core.clock).await;
         match (self.mode, seen.up) {

@@ -1,4 +1,5 @@
-//! `flaky(p, node, kind="status_5xx")`: fails with probability p after the node behind has done its work. Draws: whether.
+//! `flaky(p, node, kind="status_5xx")`: fails with probability p after the node behind has done its work. Draws:
+//! whether.
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;

@@ -1,4 +1,5 @@
-//! `server(name, model=...)` without address: a built-in server. Its model does the work, and it answers. Draws: nothing.
+//! `server(name, model=...)` without address: a built-in server. Its model does the work, and it answers. Draws:
+//! nothing.
 
 use crate::exchange::Exchange;
 use crate::exchange::reply::{Answer, LocalAnswer, Reply, ReplySource};

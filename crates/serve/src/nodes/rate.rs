@@ -1,4 +1,5 @@
-//! `limit.rate(node, per_s, burst=per_s, key=None)`: a token for each request, or 429 with the seconds until there is one.
+//! `limit.rate(node, per_s, burst=per_s, key=None)`: a token for each request, or 429 with the seconds until there is
+//! one.
 //!
 //! The buckets belong to the process. Requests without the key share one. Draws: nothing.
 

@@ -1,4 +1,5 @@
-//! How a topology comes to be served, the first and those that replace it: listeners are bound, threads adopt its graph.
+//! How a topology comes to be served, the first and those that replace it: listeners are bound, threads adopt its
+//! graph.
 
 pub(crate) mod adopt;
 mod changes;

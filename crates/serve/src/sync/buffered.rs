@@ -1,6 +1,6 @@
 //! Bytes of HTTP/2 bodies that are buffered in this process, over all loops, and their limit
-//! (`docs/spec/serving.md#buffered-bytes`): a part of the memory, or of the limit of the control group. HTTP/1.1 needs no such
-//! count: each of its connections buffers at most one buffer.
+//! (`docs/spec/serving.md#buffered-bytes`): a part of the memory, or of the limit of the control group. HTTP/1.1 needs
+//! no such count: each of its connections buffers at most one buffer.
 
 use std::fs::read_to_string;
 use std::sync::OnceLock;
@@ -68,8 +68,8 @@ fn total(meminfo: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok().map(|kib: u64| kib * 1024)
 }
 
-/// The smallest limit of the control groups that contain this process, from the text of /proc/self/cgroup: version 2, or
-/// version 1, which shows a number beyond all memory where no limit is set.
+/// The smallest limit of the control groups that contain this process, from the text of /proc/self/cgroup: version 2,
+/// or version 1, which shows a number beyond all memory where no limit is set.
 fn limit(groups: &str) -> Option<u64> {
     let two = groups.lines().find_map(|line| line.strip_prefix("0::"));
     let one = groups.lines().find_map(|line| line.split_once(":memory:")).map(|(_, path)| path);

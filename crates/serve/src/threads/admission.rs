@@ -19,7 +19,8 @@ pub(crate) struct Place {
     pub common: Option<ClientGuard>,
 }
 
-/// A client that lingers counts only where the limit is that of descriptors: a listener's own limits are of clients that it serves.
+/// A client that lingers counts only where the limit is that of descriptors: a listener's own limits are of clients
+/// that it serves.
 struct LingeringPlace {
     _common: ClientGuard,
 }

@@ -103,8 +103,8 @@ impl Certificates {
     }
 }
 
-/// Checks that all certificates, keys and bundles that a topology names can be used, as far as this machine can tell. Returns
-/// a sentence for each certificate that has expired or is not valid yet.
+/// Checks that all certificates, keys and bundles that a topology names can be used, as far as this machine can tell.
+/// Returns a sentence for each certificate that has expired or is not valid yet.
 ///
 /// # Errors
 /// Each unusable file.

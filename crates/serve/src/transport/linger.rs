@@ -27,8 +27,8 @@ impl Drop for Lingering<'_> {
     }
 }
 
-/// Ends a connection after its last answer: nothing more is written, and what arrives is discarded. The client counts as connected until
-/// then; where its place is needed the loop cuts this short (`accept/room.rs`).
+/// Ends a connection after its last answer: nothing more is written, and what arrives is discarded. The client counts
+/// as connected until then; where its place is needed the loop cuts this short (`accept/room.rs`).
 pub(crate) async fn linger(core: &Core, session: &Session, wire: &RefCell<Wire>) {
     let Some(_lingering) = Lingering::new(&core.lingering) else { return };
     let now_ns = core.now();

@@ -1,12 +1,12 @@
-//! Headers of the PROXY protocol from a corpus, mutated and cut everywhere, beside a reader of the specification that is as
-//! plain as can be.
+//! Headers of the PROXY protocol from a corpus, mutated and cut everywhere, beside a reader of the specification that
+//! is as plain as can be.
 
 use super::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_testkit::{Random, corpus};
 
-/// What these bytes say, by the words of sections 2.1 and 2.2: the length of the header, and the client. `None`: no header, or
-/// not the whole of one.
+/// What these bytes say, by the words of sections 2.1 and 2.2: the length of the header, and the client. `None`: no
+/// header, or not the whole of one.
 fn plainly(bytes: &[u8]) -> Option<(usize, Option<SocketAddr>)> {
     if bytes.starts_with(b"PROXY ") { version_1(bytes) } else { version_2(bytes) }
 }

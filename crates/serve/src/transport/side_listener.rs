@@ -22,7 +22,8 @@ pub struct SideListener {
 }
 
 impl SideListener {
-    /// Binds an address as listeners have it. `private`: only the user of this process may connect to a Unix socket (0600).
+    /// Binds an address as listeners have it. `private`: only the user of this process may connect to a Unix socket
+    /// (0600).
     ///
     /// # Errors
     /// Why it cannot be bound, with the remedy.

@@ -123,7 +123,8 @@ impl Attempt {
         self.poll_limits(cx, ex, ctx)
     }
 
-    /// Applies the limits of an attempt without a head: sends 100 (Continue) late, and fails where the origin is too silent.
+    /// Applies the limits of an attempt without a head: sends 100 (Continue) late, and fails where the origin is too
+    /// silent.
     fn poll_limits(
         &mut self,
         cx: &mut Context<'_>,

@@ -210,7 +210,8 @@ impl Server {
                 let failure = Failure::new(Kind::Reset).with_cause(FailureCause::Silent);
                 (on.reused && !self.is_built_in() && idempotent, failure)
             }
-            // The origin did nothing, so any request may be sent again; once, since the next connection may end as well.
+            // The origin did nothing, so any request may be sent again; once, since the next connection may end as
+            // well.
             AttemptError::Unprocessed => {
                 let failure = Failure::new(Kind::Refused).with_cause(FailureCause::Refused);
                 (!on.fresh && ex.can_send_again(), failure)

@@ -1,4 +1,5 @@
-//! The budget of buffered bytes, which is the process's: tests of a process of their own, that sets it small, one at a time.
+//! The budget of buffered bytes, which is the process's: tests of a process of their own, that sets it small, one at a
+//! time.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -75,8 +76,8 @@ fn asks(streams: u32, window: u32) -> Vec<u8> {
 /// The largest window that there is.
 const WIDE: u32 = 0x7fff_ffff;
 
-/// Clients that never read, and would have all the time of the world for it, hold no more than may wait for long: others are let
-/// in, and served.
+/// Clients that never read, and would have all the time of the world for it, hold no more than may wait for long:
+/// others are let in, and served.
 #[test]
 fn who_never_reads_does_not_keep_others_out() {
     let large = "x".repeat(8 << 20);

@@ -17,8 +17,8 @@ const ORIGINS: usize = 4;
 /// What each of them may take: its state, and that of its peers, which run in this process too.
 const EACH: usize = 40 << 10;
 
-/// Origins that have one large answer for everybody and keep no copy of it; their addresses, and how many requests they have
-/// begun to answer, or found no client any more.
+/// Origins that have one large answer for everybody and keep no copy of it; their addresses, and how many requests they
+/// have begun to answer, or found no client any more.
 fn origins(answer: Vec<u8>) -> (Vec<String>, Arc<AtomicUsize>) {
     let (answer, begun) = (Arc::new(answer), Arc::new(AtomicUsize::new(0)));
     let addrs = (0..ORIGINS).map(|_| origin(&answer, &begun)).collect();

@@ -1,5 +1,5 @@
-//! Thousands of changes of the target set, by reloads and by hand, under load with every balancer: no request is lost, memory is
-//! flat. Alone in its program, since the memory is the program's.
+//! Thousands of changes of the target set, by reloads and by hand, under load with every balancer: no request is lost,
+//! memory is flat. Alone in its program, since the memory is the program's.
 
 #[path = "../reload/load.rs"]
 #[allow(dead_code, reason = "other tests need more of it")]
@@ -98,8 +98,8 @@ fn thousands_of_changes_lose_no_request_and_keep_no_memory() {
     });
     assert!(wrong.is_empty(), "{} of {asked}: {:?}", wrong.len(), &wrong[..wrong.len().min(20)]);
     held.push(resident());
-    // The first round finds its level. A generation that stayed would take tens of KiB for each of 1,500 reloads; what stays for its
-    // `drain_timeout` are flags.
+    // The first round finds its level. A generation that stayed would take tens of KiB for each of 1,500 reloads; what
+    // stays for its `drain_timeout` are flags.
     assert!(held[ROUNDS] < held[1] + (4 << 10), "KiB after each thousand: {held:?}");
 }
 

@@ -1,5 +1,5 @@
-//! A served topology from a text, a tiny blocking client, and origins that follow a script. Loopback and free ports only;
-//! every wait is bounded.
+//! A served topology from a text, a tiny blocking client, and origins that follow a script. Loopback and free ports
+//! only; every wait is bounded.
 #![allow(dead_code, unused_imports)]
 
 pub mod certificates;
@@ -121,7 +121,8 @@ pub fn pause(ms: u64) {
     std::thread::sleep(Duration::from_millis(ms));
 }
 
-/// Whether a time in ms is what was asked for, given a machine that others keep busy: never too early, and not by far too late.
+/// Whether a time in ms is what was asked for, given a machine that others keep busy: never too early, and not by far
+/// too late.
 #[track_caller]
 pub fn near(ms: f64, want: f64) {
     assert!(ms >= want - 0.2 && ms < want + 400.0, "{ms} ms, want {want}");

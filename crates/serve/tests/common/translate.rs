@@ -62,7 +62,8 @@ pub async fn client(
     }
     drop(to);
     drop(sender);
-    // The drop is still to be reported, unless the connection has ended: a task that has been joined cannot be joined again.
+    // The drop is still to be reported, unless the connection has ended: a task that has been joined cannot be joined
+    // again.
     if !connection.is_finished() {
         let _ = tokio::time::timeout(Duration::from_secs(1), connection).await;
     }

@@ -1,5 +1,6 @@
-//! What real applications do and no flood is: answers that end in trailers, small messages, PINGs, clients that give up; and the
-//! floods beside them. Streams that a client only listens to. Answers that come before the end of an upload.
+//! What real applications do and no flood is: answers that end in trailers, small messages, PINGs, clients that give
+//! up; and the floods beside them. Streams that a client only listens to. Answers that come before the end of an
+//! upload.
 
 use crate::common::{pause, serve, serve_node, until};
 use crate::peer::{Client, Origin, Reply, fields, get, post, read, run, write};
@@ -56,7 +57,8 @@ fn all_are_answered(origin: &Origin) {
     assert_eq!(origin.connections(), 1);
 }
 
-/// An origin that sends nothing but PINGs gets the reason with the close, and the requests on its connection fail for that.
+/// An origin that sends nothing but PINGs gets the reason with the close, and the requests on its connection fail for
+/// that.
 #[test]
 fn a_flood_by_an_origin_ends_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -162,7 +164,8 @@ fn whole_frame(bytes: &[u8]) -> Option<usize> {
     (bytes.len() >= length).then_some(length)
 }
 
-/// A client that says something once and then listens (gRPC's subscriptions) is not late, for as long as something moves.
+/// A client that says something once and then listens (gRPC's subscriptions) is not late, for as long as something
+/// moves.
 #[test]
 fn a_client_that_listens_is_answered_on() {
     let origin = events(30, Duration::from_millis(100));
@@ -312,7 +315,8 @@ fn no_error_after_a_whole_answer_is_none() {
     });
 }
 
-/// Requests that a client gives up after a while, as at deadlines of its own, are no flood; those that it gives up at once are.
+/// Requests that a client gives up after a while, as at deadlines of its own, are no flood; those that it gives up at
+/// once are.
 #[test]
 fn giving_up_is_no_flood() {
     let origin = Origin::new(1000, |_, _| Reply::Silence);
@@ -339,7 +343,8 @@ fn giving_up_is_no_flood() {
     assert!(!counted(&served, "weir_connections_closed_total{listener=\"l1\",reason=\"flood\"}"));
 }
 
-/// A gRPC server resets a call with CANCEL at the deadline that its client has told it; as 502 it would be the server's fault.
+/// A gRPC server resets a call with CANCEL at the deadline that its client has told it; as 502 it would be the server's
+/// fault.
 #[test]
 fn a_call_that_its_server_cancels_is_cancelled() {
     let origin = Origin::new(100, |_, _| Reply::Reset(h2::Reason::CANCEL, None));

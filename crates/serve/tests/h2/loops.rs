@@ -3,8 +3,8 @@
 use crate::common::{Conn, Origin, Reply, serve_with, until};
 use crate::peer::{Client, get, run};
 
-/// One connection holds many requests, so a later client is served on the other loop, however many are there: each loop has
-/// its own connections to the origin, and the small ones never need more than one.
+/// One connection holds many requests, so a later client is served on the other loop, however many are there: each loop
+/// has its own connections to the origin, and the small ones never need more than one.
 #[test]
 fn one_that_carries_much_has_its_loop_to_itself() {
     const HELD: usize = 8;

@@ -170,7 +170,8 @@ fn an_origin_of_another_version_is_said_to_be_one() {
     until(|| origin.open() == 0);
 }
 
-/// Each of these clients sends what a connection bears; what all of them send goes over one to the origin, which bears no more.
+/// Each of these clients sends what a connection bears; what all of them send goes over one to the origin, which bears
+/// no more.
 #[test]
 fn small_pieces_of_many_clients_are_put_together() {
     let origin = Origin::new(100, |_, _| ok("done"));

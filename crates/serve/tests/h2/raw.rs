@@ -78,8 +78,8 @@ fn a_preface_that_comes_in_pieces_is_one() {
     assert_eq!(head[3], SETTINGS);
 }
 
-/// An origin that says on its first connection, as soon as a request is there, that it has done none; what comes then goes on to
-/// another address.
+/// An origin that says on its first connection, as soon as a request is there, that it has done none; what comes then
+/// goes on to another address.
 pub fn leaving(then: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let addr = listener.local_addr().expect("an address").to_string();

@@ -1,4 +1,5 @@
-//! Connections to origins that have gone silent, and clients that take nothing of their answers: neither may hold up other requests.
+//! Connections to origins that have gone silent, and clients that take nothing of their answers: neither may hold up
+//! other requests.
 
 use crate::common::{self, Conn, RunningBalancer, serve_node, until};
 use crate::peer;
@@ -110,7 +111,8 @@ fn status(served: &RunningBalancer, path: &str) -> u16 {
     common::get(&served.addr, path).status
 }
 
-/// With HTTP/1.1 the connection closes with the request that ran out of time, so one request fails; so it is here, whichever limit ends it.
+/// With HTTP/1.1 the connection closes with the request that ran out of time, so one request fails; so it is here,
+/// whichever limit ends it.
 #[test]
 fn a_silent_connection_costs_one_request() {
     use Step::{Answer, Fall};

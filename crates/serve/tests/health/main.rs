@@ -1,5 +1,5 @@
-//! Health, limits, stickiness and names on real sockets: what `docs/spec/serving.md#loop-and-process` says is the process's,
-//! with two loops.
+//! Health, limits, stickiness and names on real sockets: what `docs/spec/serving.md#loop-and-process` says is the
+//! process's, with two loops.
 
 mod dns;
 mod limits;

@@ -1,5 +1,5 @@
-//! A target that is removed while requests are on their way to it: those that wait for a connection, and what the log says
-//! of those that are cut.
+//! A target that is removed while requests are on their way to it: those that wait for a connection, and what the log
+//! says of those that are cut.
 
 use crate::support::{LIMIT, Mode, Origin, pause, serve_whole, until};
 use socket2::{Domain, Socket, Type};
@@ -28,7 +28,8 @@ fn black_hole() -> Option<(SocketAddr, Socket, Vec<TcpStream>)> {
     None
 }
 
-/// Neither a request that connects to it nor one that waits for that connection waits for a `connect_timeout` that is far away.
+/// Neither a request that connects to it nor one that waits for that connection waits for a `connect_timeout` that is
+/// far away.
 #[test]
 fn who_waits_for_a_connection_to_a_removed_target_ends_or_moves() {
     let Some((hole, _socket, _waiting)) = black_hole() else { return };

@@ -141,8 +141,8 @@ pub fn peak_ewma_and_prequal_avoid_who_is_slow() {
     }
 }
 
-/// With `scope="process"` the owner's thread measures, which reads no socket between a pick and its return. Had it not read
-/// the clock, a slow target would be tried about three times before one measurement is right.
+/// With `scope="process"` the owner's thread measures, which reads no socket between a pick and its return. Had it not
+/// read the clock, a slow target would be tried about three times before one measurement is right.
 #[test]
 pub fn the_owner_measures_with_a_clock_of_now() {
     let list = "[server(\"slow\", model=25*ms), server(\"fast\", model=0.2*ms)]";
@@ -161,7 +161,8 @@ pub fn the_owner_measures_with_a_clock_of_now() {
     panic!("of 480 requests each: {batches:?}");
 }
 
-/// Requests in flight alone decide here: had those that were cancelled stayed in the count, their target would get none.
+/// Requests in flight alone decide here: had those that were cancelled stayed in the count, their target would get
+/// none.
 #[test]
 pub fn prequal_forgets_who_was_cancelled() {
     let (origins, list) = busy(2);
@@ -246,7 +247,8 @@ pub fn first_is_a_hot_spare() {
     assert!(ask(&served.addr, 5).iter().all(|name| name == "a"));
 }
 
-/// A target is passed over if no connection reached it; not a router that lives, though the only origin behind it is dead.
+/// A target is passed over if no connection reached it; not a router that lives, though the only origin behind it is
+/// dead.
 #[test]
 pub fn who_was_reached_is_not_passed_over() {
     let dead = {
@@ -308,8 +310,8 @@ pub fn eject_takes_a_failing_target_out() {
     assert_eq!(failed(40), 0);
 }
 
-/// A `timeout` around a balancer that cuts off what is at a target, before its answer or within, is an error of it; with more
-/// than a `retry` between them it is none.
+/// A `timeout` around a balancer that cuts off what is at a target, before its answer or within, is an error of it;
+/// with more than a `retry` between them it is none.
 #[test]
 pub fn a_timeout_around_ejects() {
     let (good, head) = (Origin::named("good"), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc".to_vec());

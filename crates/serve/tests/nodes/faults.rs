@@ -21,8 +21,8 @@ pub fn faulty_by_its_modes() {
     assert_eq!(get(&up.addr, "/").server(), "a");
 }
 
-/// A process is up for 10 ms at a time and stands still for 40: 20 ms of work are inside during a pause at least, whenever
-/// they begin. What enters waits.
+/// A process is up for 10 ms at a time and stands still for 40: 20 ms of work are inside during a pause at least,
+/// whenever they begin. What enters waits.
 #[test]
 pub fn a_pause_stops_what_is_inside() {
     for model in ["20*ms", "queue(delay(20*ms, server()))", "concurrent(20*ms, cores=1)"] {

@@ -196,7 +196,8 @@ pub fn models_before_a_listener_act() {
     near(ms, 50.0);
 }
 
-/// Inner listeners are there until the outer ones are empty: a request that comes to one after the drain began is served.
+/// Inner listeners are there until the outer ones are empty: a request that comes to one after the drain began is
+/// served.
 #[test]
 pub fn inner_listeners_drain_last() {
     for loops in [1, 3] {

@@ -145,8 +145,8 @@ pub fn fanout_waits_for_as_many_as_it_needs() {
     near(ms, 10.0);
 }
 
-/// Two delays at one place, passed one after the other, are two draws. No request takes less than its draws, and a busy machine
-/// only makes it longer: one of several rounds has to come near their mean.
+/// Two delays at one place, passed one after the other, are two draws. No request takes less than its draws, and a busy
+/// machine only makes it longer: one of several rounds has to come near their mean.
 #[test]
 pub fn draws_belong_to_places_and_requests() {
     const REQUESTS: u32 = 200;

@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 
 const FROM: &str = "http=http(proxy_from=[\"127.0.0.1\"])";
 
-/// An outer weir that believes the header of the test, before an inner one that gets the client's address from it, before an origin.
+/// An outer weir that believes the header of the test, before an inner one that gets the client's address from it,
+/// before an origin.
 fn chain(version: &str, origin: &Origin) -> (RunningBalancer, RunningBalancer) {
     let inner = serve(&format!("listen(\"127.0.0.1:0\", server(\"o\", addr=\"{}\"), {FROM})", origin.addr));
     let outer = serve(&format!(

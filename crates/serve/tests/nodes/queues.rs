@@ -128,8 +128,8 @@ pub fn a_slot_is_held_for_the_body() {
     until(|| stuck.count() == 2);
 }
 
-/// Two balancers let a request each through to a server that may have one connection: the one that finds no room waits, but not for
-/// ever, though its `connect_timeout` is none.
+/// Two balancers let a request each through to a server that may have one connection: the one that finds no room waits,
+/// but not for ever, though its `connect_timeout` is none.
 #[test]
 pub fn a_wait_for_a_connection_ends() {
     let origin = slow(3000);

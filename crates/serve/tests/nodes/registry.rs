@@ -1,4 +1,5 @@
-//! Each kind of node and each policy has a test: a new one does not compile here without. On which transports: `everywhere.rs`.
+//! Each kind of node and each policy has a test: a new one does not compile here without. On which transports:
+//! `everywhere.rs`.
 
 use crate::{attempts, balance, buffered, choose, faults, fixed, limits, models, queues, rewrite};
 use weir_plan::Spec;

@@ -23,8 +23,8 @@ fn moved(before: &[String], after: &[String], gone: &str, came: &str) -> usize {
     before.iter().zip(after).filter(|(b, a)| b != a && b.as_str() != gone && a.as_str() != came).count()
 }
 
-/// Where a target goes, only its keys move; where one comes, only to it. A ring keeps that exactly; of maglev's table few entries beside
-/// change hands (Eisenbud and others 2016, 5.3), and none where a target only drains.
+/// Where a target goes, only its keys move; where one comes, only to it. A ring keeps that exactly; of maglev's table
+/// few entries beside change hands (Eisenbud and others 2016, 5.3), and none where a target only drains.
 #[test]
 fn keys_move_no_more_than_they_must() {
     let origins: Vec<Origin> = ["a", "b", "c", "d", "e", "f"].iter().map(|name| Origin::new(name)).collect();

@@ -63,9 +63,9 @@ impl Client {
     }
 }
 
-/// Clients that ask without a pause until the end; requests that were answered, and those that were not by 200, each with the
-/// step at which that was, which what is done meanwhile may set. Where the process may end, a connection may, between two
-/// requests: then the next is another.
+/// Clients that ask without a pause until the end; requests that were answered, and those that were not by 200, each
+/// with the step at which that was, which what is done meanwhile may set. Where the process may end, a connection may,
+/// between two requests: then the next is another.
 pub(crate) fn under_load(
     addr: SocketAddr,
     may_end: bool,

@@ -1,4 +1,5 @@
-//! Another file is served (`docs/spec/operating.md#reload`): no request is lost, and a target that stays keeps its state.
+//! Another file is served (`docs/spec/operating.md#reload`): no request is lost, and a target that stays keeps its
+//! state.
 
 #[path = "../health/support.rs"]
 #[allow(dead_code, reason = "other tests need more of it")]

@@ -1,5 +1,5 @@
-//! The first message of a handshake, from real clients (OpenSSL, curl), mutated and cut: nothing disturbs the listener, and
-//! pieces say what the whole does.
+//! The first message of a handshake, from real clients (OpenSSL, curl), mutated and cut: nothing disturbs the listener,
+//! and pieces say what the whole does.
 
 use crate::common::certificates::Authority;
 use crate::common::configs::client;
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use weir_testkit::{Random, corpus};
 
-/// How the listener answers these bytes before their end: with nothing, an alert and its number, a handshake, or in cleartext.
+/// How the listener answers these bytes before their end: with nothing, an alert and its number, a handshake, or in
+/// cleartext.
 #[derive(Debug, PartialEq, Eq)]
 enum FirstAnswer {
     Nothing,

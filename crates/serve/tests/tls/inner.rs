@@ -110,7 +110,8 @@ fn it_is_checked_by_tls() {
     }
 }
 
-/// Certificates are replaced, in the same files and by others, while requests come on connections that are new each time: none is lost.
+/// Certificates are replaced, in the same files and by others, while requests come on connections that are new each
+/// time: none is lost.
 #[test]
 fn replaced_certificates_are_followed() {
     let authority = Authority::new("replaced");
@@ -180,8 +181,8 @@ impl ResolvesServerCert for Shows {
     }
 }
 
-/// A process that has taken its address gets no request: neither with a certificate of the same authority for the same name, nor with the
-/// listener's own, whose key it does not have.
+/// A process that has taken its address gets no request: neither with a certificate of the same authority for the same
+/// name, nor with the listener's own, whose key it does not have.
 #[test]
 fn somebody_else_at_its_address_is_not_trusted() {
     let authority = Authority::new("else");

@@ -257,7 +257,8 @@ fn health_checks_go_over_tls() {
     }
 }
 
-/// An origin that has chosen HTTP/1.1 is asked again once no connection is left that says so: it may be another by then.
+/// An origin that has chosen HTTP/1.1 is asked again once no connection is left that says so: it may be another by
+/// then.
 #[test]
 fn who_chose_http_1_is_asked_again() {
     let authority = Authority::new("again");

@@ -1,4 +1,5 @@
-//! Upgrades to origins that choose their version by ALPN: HTTP/2 has none, so that they go by HTTP/1.1, and all else as before.
+//! Upgrades to origins that choose their version by ALPN: HTTP/2 has none, so that they go by HTTP/1.1, and all else as
+//! before.
 
 use crate::common::certificates::Authority;
 use crate::common::transport::{Transport, with_transport};
@@ -20,8 +21,8 @@ struct ObservedConnection {
     closed: bool,
 }
 
-/// An origin by TLS that echoes on what is upgraded at `/ws`, and answers 404 to other upgrades and 200 to other requests, each
-/// with the version that it came by.
+/// An origin by TLS that echoes on what is upgraded at `/ws`, and answers 404 to other upgrades and 200 to other
+/// requests, each with the version that it came by.
 struct Origin {
     addr: String,
     authority: Authority,

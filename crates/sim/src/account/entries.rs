@@ -1,8 +1,8 @@
-//! How many selected requests entered each stage: those that entered its block, plus the attempts that retries further out
-//! added, less those refused or cut off on the way.
+//! How many selected requests entered each stage: those that entered its block, plus the attempts that retries further
+//! out added, less those refused or cut off on the way.
 //!
-//! All stages are summed up in one pass from the outermost in. Each by itself would have to look at all that are further
-//! out, which is quadratic in a deep chain of nodes.
+//! All stages are summed up in one pass from the outermost in. Each by itself would have to look at all that are
+//! further out, which is quadratic in a deep chain of nodes.
 
 use crate::account::ledger::Ledger;
 use crate::code::{Code, MemberId, StageId};

@@ -1,6 +1,6 @@
-//! `window="auto"`: each replication runs once with all requests counted, in batches of five in order of arrival; MSER-5
-//! on the average of these series says how many requests came before the scenario had settled, and each replication runs
-//! again without those.
+//! `window="auto"`: each replication runs once with all requests counted, in batches of five in order of arrival;
+//! MSER-5 on the average of these series says how many requests came before the scenario had settled, and each
+//! replication runs again without those.
 //!
 //! The cut is one number for all replications: a cut by each replication's own series would choose, of the batches at
 //! hand, those that happen to be alike, and so leave out the busy periods that belong to the figure.

@@ -95,8 +95,8 @@ pub(crate) struct Code {
     pub limits: Vec<LimitSite>,
     /// Whether what they cut off is a timeout of the balancer behind.
     pub timed: Vec<bool>,
-    /// By pc: the step that gives back what a request there holds, innermost first; [`NOT`]: none in this block. Only for
-    /// what can be cut off.
+    /// By pc: the step that gives back what a request there holds, innermost first; [`NOT`]: none in this block. Only
+    /// for what can be cut off.
     pub gives_back: Vec<u32>,
     /// By pc: whether a request there can be cut off.
     pub can_be_cut: Vec<bool>,

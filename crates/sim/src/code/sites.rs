@@ -26,7 +26,8 @@ pub(crate) struct DrawSite {
     pub loss: Option<u32>,
     /// A cable, which health checks cross as well.
     pub crosses: bool,
-    /// Pauses of the process around it lengthen it: member to [`LineTables::pauses`](crate::code::fault_timelines::LineTables::pauses).
+    /// Pauses of the process around it lengthen it: member to
+    /// [`LineTables::pauses`](crate::code::fault_timelines::LineTables::pauses).
     pub pause: Option<u32>,
 }
 

@@ -11,8 +11,8 @@ use weir_policy::Kind;
 use weir_policy::config::Rate;
 
 impl Compiler<'_> {
-    /// A link: a wait on the way in and one on the way back. `lossy`: the share of crossings that are lost, and when they
-    /// are sent again.
+    /// A link: a wait on the way in and one on the way back. `lossy`: the share of crossings that are lost, and when
+    /// they are sent again.
     pub(super) fn cable(
         &mut self,
         time: &Dist,

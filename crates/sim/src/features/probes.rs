@@ -1,7 +1,7 @@
 //! Probes of `lb.prequal`: how busy targets are, reported after a round trip.
 //!
-//! - In virtual time: each way of the target's cables. A target without cables answers at once. A probe without a cost is
-//!   drawn in advance, so only its arrival and return are events; one with a cost is work, and runs through the code
+//! - In virtual time: each way of the target's cables. A target without cables answers at once. A probe without a cost
+//!   is drawn in advance, so only its arrival and return are events; one with a cost is work, and runs through the code
 //!   like a health check ([`crate::features::health_checks`]).
 //! - Given back: nothing; a probe with a cost gives back what it holds, once the answers' `age` has passed.
 //! - Draws: crossings, by balancer, request and number of the probe.

@@ -1,8 +1,8 @@
 //! What ended in each part of a replication: latencies, failures by kind, and successes in time.
 //!
-//! Latencies are counted by class. Those of the part that goes on have a table, so that a request costs one addition; those of
-//! parts that are over are lists of the classes that occurred, so that two parts are merged quickly and memory depends
-//! neither on the number of requests nor on how far latencies lie apart.
+//! Latencies are counted by class. Those of the part that goes on have a table, so that a request costs one addition;
+//! those of parts that are over are lists of the classes that occurred, so that two parts are merged quickly and memory
+//! depends neither on the number of requests nor on how far latencies lie apart.
 
 use std::collections::BTreeMap;
 use weir_policy::{Kind, Outcome};

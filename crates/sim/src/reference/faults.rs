@@ -14,7 +14,8 @@ use weir_policy::Kind;
 use weir_stats::Key;
 
 impl LineSite {
-    /// The timeline at its start, and the clock of a process that follows it. `node` is the key of the nodes' own draws.
+    /// The timeline at its start, and the clock of a process that follows it. `node` is the key of the nodes' own
+    /// draws.
     pub(super) fn start(&self, code: &Code, node: Key) -> (Faulty, ProcessClock) {
         let key = match &self.key {
             LineKey::Node(place, number) => {

@@ -103,7 +103,8 @@ pub struct ScenarioResult {
     /// The quantiles for which single replications have too few samples: one of the warnings lists them
     /// ([`too_short`](crate::too_short)), if a longer run would help.
     pub too_short: Vec<&'static str>,
-    /// How many times as long a replication would have to be for its slowest station to settle; `None`: it is long enough.
+    /// How many times as long a replication would have to be for its slowest station to settle; `None`: it is long
+    /// enough.
     pub needs_times: Option<f64>,
     /// The file's expectations about it, and whether they hold.
     pub expectations: Vec<ExpectationResult>,

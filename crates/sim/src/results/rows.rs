@@ -33,8 +33,8 @@ fn parts(code: &Code, stage: StageId) -> Vec<(StageId, Option<u32>)> {
     if code.mask == 0 { vec![(stage, None)] } else { (0..members).map(|m| (stage, Some(m))).collect() }
 }
 
-/// A row for each of the stages that have members which `is_wanted` names, of those members; whether others of a stage are
-/// not wanted, so that a sum over all its members would not do.
+/// A row for each of the stages that have members which `is_wanted` names, of those members; whether others of a stage
+/// are not wanted, so that a sum over all its members would not do.
 pub(crate) fn rows_of(code: &Code, is_wanted: impl Fn(u32) -> bool) -> (Vec<Row>, bool) {
     let (mut rows, mut is_partial) = (Vec::new(), false);
     for &stage in &code.order {

@@ -19,8 +19,8 @@ pub struct Options {
     pub first: u32,
     /// Independent replications; at least 1.
     pub replications: u32,
-    /// How many of them show where a scenario with `window="auto"` settles; `None`: all. A replication that is run again
-    /// needs the number that the run had.
+    /// How many of them show where a scenario with `window="auto"` settles; `None`: all. A replication that is run
+    /// again needs the number that the run had.
     pub settled_over: Option<u32>,
     /// Overrides the number of requests of every scenario.
     pub requests: Option<u64>,

@@ -12,8 +12,8 @@ use std::sync::mpsc;
 /// With `--precision` the replications that show where a scenario settles; how many there will be is not known then.
 pub const SETTLED_OVER: u32 = 10;
 
-/// Determines where each of these jobs settles, if that is requested and not known. `false`: it was stopped; `overdue` is
-/// called where threads do not end then.
+/// Determines where each of these jobs settles, if that is requested and not known. `false`: it was stopped; `overdue`
+/// is called where threads do not end then.
 ///
 /// # Errors
 /// A plan that cannot be simulated.

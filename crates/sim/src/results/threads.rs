@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 /// How often the stop flag is looked at while no thread reports anything.
 const PERIOD: Duration = Duration::from_millis(50);
-/// A thread reads the stop flag every so many events. One that has not ended after this time is busy with something that
-/// has no events: a request that takes ever more steps at one instant, or a scenario that is being compiled.
+/// A thread reads the stop flag every so many events. One that has not ended after this time is busy with something
+/// that has no events: a request that takes ever more steps at one instant, or a scenario that is being compiled.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// Follows a run from outside.

@@ -1,7 +1,7 @@
 //! What changes during a replication: pending events, requests in flight, and the state of each feature.
 //!
-//! It uses only `code`. The engine, the features and the reference change it; it neither schedules nor decides anything by
-//! itself.
+//! It uses only `code`. The engine, the features and the reference change it; it neither schedules nor decides anything
+//! by itself.
 
 pub(crate) mod branches;
 pub(crate) mod clients;

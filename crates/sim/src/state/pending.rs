@@ -1,5 +1,6 @@
-//! The set of pending events, in a total order (`docs/spec/language.md#order-at-one-instant`): by time, then class, request,
-//! attempt and branch; never by when an event was scheduled, so no way of scheduling changes a byte of the result.
+//! The set of pending events, in a total order (`docs/spec/language.md#order-at-one-instant`): by time, then class,
+//! request, attempt and branch; never by when an event was scheduled, so no way of scheduling changes a byte of the
+//! result.
 //!
 //! Constant delays go through one first-in-first-out lane each: an entry that is scheduled later is due later. Where
 //! times are equal a lane inserts from its end. Drawn times go to a timing wheel, those beyond it to a 4-ary heap.

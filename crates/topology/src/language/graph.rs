@@ -240,8 +240,9 @@ fn named(call: &CallSite) -> String {
 /// The `def` of a call outside any `def`.
 const OUTSIDE: &str = "<file>";
 
-/// A place in words, in two parts: its function (nothing outside of any), and there the variable that the node is bound to
-/// (`apps`), the kind inside of what is bound (`apps/cable`), or kind and number where there is no name at all (`lb.random#2`).
+/// A place in words, in two parts: its function (nothing outside of any), and there the variable that the node is bound
+/// to (`apps`), the kind inside of what is bound (`apps/cable`), or kind and number where there is no name at all
+/// (`lb.random#2`).
 fn place_in_words(p: &Place, bound: Option<&Bound>) -> (String, String) {
     let outside = p.def == OUTSIDE;
     let front = if outside { String::new() } else { format!("{}/", p.def) };

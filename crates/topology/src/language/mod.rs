@@ -1,5 +1,5 @@
-//! What a function of the language is made of: its entry, a call of it, the values it takes and returns, and the state of
-//! the evaluation.
+//! What a function of the language is made of: its entry, a call of it, the values it takes and returns, and the state
+//! of the evaluation.
 
 pub(crate) mod call;
 pub(crate) mod context;

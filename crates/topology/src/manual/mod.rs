@@ -1,5 +1,5 @@
-//! The manual of the language: functions, kinds of error, figures of a result and warnings, for help and for the reference.
-//! Functions and their arguments are those of the registry, by which calls are checked.
+//! The manual of the language: functions, kinds of error, figures of a result and warnings, for help and for the
+//! reference. Functions and their arguments are those of the registry, by which calls are checked.
 
 mod figures;
 mod kinds;
@@ -101,8 +101,8 @@ fn argument(a: &'static Arg, shared: bool) -> Argument {
 }
 
 impl Entry {
-    /// The function as a call: `cable(time, node, loss=0.0, resend=None, name=None)`; `...` means the arguments that the
-    /// family shares.
+    /// The function as a call: `cable(time, node, loss=0.0, resend=None, name=None)`; `...` means the arguments that
+    /// the family shares.
     pub fn signature(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         for a in self.arguments.iter().filter(|a| !a.shared) {

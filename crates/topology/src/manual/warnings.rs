@@ -1,4 +1,5 @@
-//! What the warnings about a file mean: those that functions give about their own arguments, and those about the whole plan.
+//! What the warnings about a file mean: those that functions give about their own arguments, and those about the whole
+//! plan.
 
 use weir_plan::warn::{PAGES, WarningPage};
 

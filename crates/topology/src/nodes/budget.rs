@@ -1,4 +1,5 @@
-//! `budget(ratio=0.2, min_per_s=10, window=10*s)`: the budget that further attempts are charged to; one bucket per node that uses it.
+//! `budget(ratio=0.2, min_per_s=10, window=10*s)`: the budget that further attempts are charged to; one bucket per node
+//! that uses it.
 
 use super::{Description, Function, Group, examples, may};
 use crate::language::call::{Call, Outcome};

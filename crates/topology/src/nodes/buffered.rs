@@ -1,5 +1,5 @@
-//! `buffered(node, n)`: requests up to n bytes are read whole before a target is picked, responses up to n bytes are taken
-//! whole, so that a slow client holds no server.
+//! `buffered(node, n)`: requests up to n bytes are read whole before a target is picked, responses up to n bytes are
+//! taken whole, so that a slow client holds no server.
 
 use super::{Description, Function, Group, NAME, examples, need};
 use crate::language::call::{Call, Outcome};

@@ -1,4 +1,5 @@
-//! `traffic.closed(users, think)`: a fixed number of users; each thinks, sends a request, waits for its answer, and thinks again.
+//! `traffic.closed(users, think)`: a fixed number of users; each thinks, sends a request, waits for its answer, and
+//! thinks again.
 
 use super::traffic::made;
 use super::{Description, Function, Group, examples, need};

@@ -1,5 +1,5 @@
-//! `faulty(mtbf, mttr, node, clock="eager"|"lazy", mode="refuse"|"crash"|"blackhole"|"slow"|"pause", ...)`: alternates between up
-//! and down; `block(mtbf, mttr, nodes, ...)`: several nodes that do so together.
+//! `faulty(mtbf, mttr, node, clock="eager"|"lazy", mode="refuse"|"crash"|"blackhole"|"slow"|"pause", ...)`: alternates
+//! between up and down; `block(mtbf, mttr, nodes, ...)`: several nodes that do so together.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::language::call::{Call, Outcome, list};

@@ -1,4 +1,5 @@
-//! `health.http(path, interval=2*s, timeout=1*s, rise=2, fall=3, ...)`, `health.tcp(...)`: active checks of a balancer's targets.
+//! `health.http(path, interval=2*s, timeout=1*s, rise=2, fall=3, ...)`, `health.tcp(...)`: active checks of a
+//! balancer's targets.
 
 use super::{Description, Function, Group, examples, may, need};
 use crate::language::call::{Call, Outcome};

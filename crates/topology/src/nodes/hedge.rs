@@ -1,4 +1,5 @@
-//! `hedge(after, node, attempts=2, methods="idempotent"|"any", budget=None, replay=64*KiB)`: a further attempt after a while.
+//! `hedge(after, node, attempts=2, methods="idempotent"|"any", budget=None, replay=64*KiB)`: a further attempt after a
+//! while.
 
 use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::language::call::{Call, Outcome};

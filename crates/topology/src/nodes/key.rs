@@ -1,4 +1,5 @@
-//! `key.header(n)`, `key.cookie(n)`, `key.path()`, `key.client()`: the property of a request that is hashed or counted by.
+//! `key.header(n)`, `key.cookie(n)`, `key.path()`, `key.client()`: the property of a request that is hashed or counted
+//! by.
 
 use super::{Description, Function, Group, examples, need};
 use crate::language::call::{Call, Outcome};

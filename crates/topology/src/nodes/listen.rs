@@ -1,8 +1,8 @@
 //! `listen(addr, node, name=None, protocol="http"|"tcp", tls=None, http=None, loops=None)`: where requests come in.
 //!
-//! Without `name=` the listeners of a file are called `listen`, `listen#2`, `listen#3`, ... in its order, regardless of what the
-//! others are called. A listener behind another is a separate hop: a failure behind it is an answer for the nodes
-//! before it.
+//! Without `name=` the listeners of a file are called `listen`, `listen#2`, `listen#3`, ... in its order, regardless of
+//! what the others are called. A listener behind another is a separate hop: a failure behind it is an answer for the
+//! nodes before it.
 
 use super::{Description, Function, Group, examples, may, maybe, need};
 use crate::language::call::{Call, Outcome};

@@ -1,4 +1,5 @@
-//! `outlier(...)`: outlier detection by Envoy's names and defaults; durations and percentages as the language writes them.
+//! `outlier(...)`: outlier detection by Envoy's names and defaults; durations and percentages as the language writes
+//! them.
 
 use super::{Description, Function, Group, examples, may};
 use crate::language::call::{Call, Outcome};

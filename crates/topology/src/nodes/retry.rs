@@ -136,7 +136,8 @@ fn backoff(call: &mut Call<'_, '_, '_, '_>) -> (u64, u64) {
 
 const ON: &str = "write `on=[\"connect_failed\", \"timeout\", 503]`";
 
-/// The kinds and the status numbers of `on`, each once: kinds in the order of `docs/spec/language.md#kinds`, numbers ascending.
+/// The kinds and the status numbers of `on`, each once: kinds in the order of `docs/spec/language.md#kinds`, numbers
+/// ascending.
 fn on(call: &mut Call<'_, '_, '_, '_>) -> (Vec<Kind>, Vec<u16>) {
     let (mut kinds, mut statuses) = (Vec::new(), BTreeSet::new());
     let Some(value) = call.value("on") else {

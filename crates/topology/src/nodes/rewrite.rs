@@ -1,7 +1,7 @@
 //! `rewrite(node, path=None, set={}, remove=[], response_set={}, response_remove=[])`: another path, other fields.
 //!
-//! `path=("/api/", "/")` replaces a prefix, which fits as a condition does; a path without it stays as it is, and one that
-//! would become longer than a target may be is `bad_request` (414). What is removed goes first, then what is set
+//! `path=("/api/", "/")` replaces a prefix, which fits as a condition does; a path without it stays as it is, and one
+//! that would become longer than a target may be is `bad_request` (414). What is removed goes first, then what is set
 //! occurs once. Values take `{host}`, `{uri}` (as the request came to this node) and `{client}`.
 
 use super::{Description, Function, Group, NAME, examples, may, need};

@@ -1,4 +1,5 @@
-//! `server(name="server", addr=None, model=None, protocol="auto"|"h1", connect_timeout=1*s, ...)`: where a request ends.
+//! `server(name="server", addr=None, model=None, protocol="auto"|"h1", connect_timeout=1*s, ...)`: where a request
+//! ends.
 
 use super::{Description, Function, Group, examples, may};
 use crate::language::call::{Call, Outcome};

@@ -1,5 +1,6 @@
-//! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request", min_version="1.2"|"1.3")` (a single pair needs no list) and
-//! `tls.client(ca="system"|"file.pem", name=None, cert=None, key=None)`: TLS on a listener, and to an origin.
+//! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request", min_version="1.2"|"1.3")` (a single
+//! pair needs no list) and `tls.client(ca="system"|"file.pem", name=None, cert=None, key=None)`: TLS on a listener, and
+//! to an origin.
 
 use super::{Description, Function, Group, examples, may, maybe, need};
 use crate::language::call::{Call, Outcome, list};

@@ -1,5 +1,6 @@
-//! `traffic.trace("file.csv", start="first")`: recorded instants, counted from the first, from the column `arrival_s` (or `_ms`, `_us`, `_ns`), and what the requests
-//! were, from `method`, `path`, `host`, `key` and `body` (bytes), where there are such columns.
+//! `traffic.trace("file.csv", start="first")`: recorded instants, counted from the first, from the column `arrival_s`
+//! (or `_ms`, `_us`, `_ns`), and what the requests were, from `method`, `path`, `host`, `key` and `body` (bytes), where
+//! there are such columns.
 
 use super::{Description, Function, Group, examples, may, need};
 use crate::language::call::{Call, Outcome, describe};

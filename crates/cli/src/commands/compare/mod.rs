@@ -1,4 +1,5 @@
-//! `weir compare`: two results, two files or two scenarios of one, and which of their figures differ by more than chance.
+//! `weir compare`: two results, two files or two scenarios of one, and which of their figures differ by more than
+//! chance.
 
 mod args;
 
@@ -196,7 +197,8 @@ fn within<'a>(side: &'a Side, names: &[String]) -> Result<Vec<Pairing<'a>>, Fail
     Ok(pairings)
 }
 
-/// Scenarios of one name, at the same parameters or else in the order of the sweep; where each side has one only, these.
+/// Scenarios of one name, at the same parameters or else in the order of the sweep; where each side has one only,
+/// these.
 fn across<'a>(a: &'a Side, b: &'a Side, quiet: bool) -> Result<Vec<Pairing<'a>>, Failure> {
     let (first, second) = (&a.saved.designs, &b.saved.designs);
     if let ([_], [_]) = (&first[..], &second[..]) {

@@ -1,5 +1,5 @@
-//! `weir help [NAME]`: what a function, an argument, a kind of error, a figure, a command, an option or a warning means; without a
-//! name the list of functions. The texts come from the table by which files are checked.
+//! `weir help [NAME]`: what a function, an argument, a kind of error, a figure, a command, an option or a warning
+//! means; without a name the list of functions. The texts come from the table by which files are checked.
 
 mod entry;
 mod overview;

@@ -1,5 +1,5 @@
-//! The page of a warning, found by its text, or by a part of it. The pages are beside the warnings: those of `weir check` in
-//! `topology` and `plan`, those of a result in `sim`.
+//! The page of a warning, found by its text, or by a part of it. The pages are beside the warnings: those of
+//! `weir check` in `topology` and `plan`, those of a result in `sim`.
 
 use super::{WIDTH, wrapped};
 use weir_plan::warn::WarningPage;
@@ -106,8 +106,8 @@ fn in_order(parts: &[Part], asked: &[String]) -> Likeness {
     inside.chain(around).filter_map(like).max().unwrap_or_default()
 }
 
-/// The telling words of two texts that are the same up to the end of either, and whether the warning's is reached; `None`:
-/// they differ.
+/// The telling words of two texts that are the same up to the end of either, and whether the warning's is reached;
+/// `None`: they differ.
 fn aligned(parts: &[Part], asked: &[String]) -> Option<(usize, bool)> {
     match (parts, asked) {
         ([], _) => Some((0, true)),

@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The path by which this process was started, from the root on. To be called as the process starts: later the working
-/// folder or the links may be others. The first argument may be anything, so its path counts only if this program is there;
-/// otherwise it is the path of this program's file.
+/// folder or the links may be others. The first argument may be anything, so its path counts only if this program is
+/// there; otherwise it is the path of this program's file.
 pub(super) fn path() -> io::Result<PathBuf> {
     let file = env::current_exe()?;
     let name = env::args_os().next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The process of a new binary. Under systemd it is no child of the old process but of systemd: a main process that is not
-//! its child systemd kills when the unit is stopped, without the time to drain (`main_pid_alien` in its
+//! The process of a new binary. Under systemd it is no child of the old process but of systemd: a main process that is
+//! not its child systemd kills when the unit is stopped, without the time to drain (`main_pid_alien` in its
 //! `unit_kill_context`). So the program is started by a child that ends at once, and whose child systemd adopts.
 
 use super::program;

@@ -9,7 +9,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 use weir_serve::{Inherited, ReloadError, Remote};
 
-/// The sockets that the parent has opened; `None`: none. Must be called before any child starts, which would inherit them.
+/// The sockets that the parent has opened; `None`: none. Must be called before any child starts, which would inherit
+/// them.
 pub(super) fn inherited() -> Result<Option<Arc<Inherited>>, Failure> {
     let mut given = ListenFd::from_env();
     let all = Inherited::default();

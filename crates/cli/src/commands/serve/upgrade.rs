@@ -1,5 +1,6 @@
 //! A new binary in the place of this one (`docs/spec/operating.md#supervision`): on SIGUSR2 or `weir admin upgrade` the
-//! program at the path by which this process was started starts as its child, in the same control group, and takes over with `--replace`.
+//! program at the path by which this process was started starts as its child, in the same control group, and takes over
+//! with `--replace`.
 
 use super::Serve;
 use super::program;

@@ -103,8 +103,8 @@ impl Write for Record<'_> {
     }
 }
 
-/// Runs all scenarios in both worlds; also whether the record could be written. `shown`: the terminal shows how far they
-/// are.
+/// Runs all scenarios in both worlds; also whether the record could be written. `shown`: the terminal shows how far
+/// they are.
 fn verify(
     plan: &Plan,
     options: &Options,

@@ -148,7 +148,8 @@ impl Browser {
 }
 
 impl Drop for Browser {
-    /// It ends by itself, with all its processes: one that is killed leaves some behind, which still write to the profile.
+    /// It ends by itself, with all its processes: one that is killed leaves some behind, which still write to the
+    /// profile.
     fn drop(&mut self) {
         self.session = None;
         if self.call("Browser.close", json!({})).is_none() {

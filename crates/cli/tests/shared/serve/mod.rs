@@ -1,4 +1,5 @@
-//! What the tests of `weir serve` share: the running binary, origins that follow a script, and readers that forgive nothing.
+//! What the tests of `weir serve` share: the running binary, origins that follow a script, and readers that forgive
+//! nothing.
 
 pub(crate) mod admin;
 pub(crate) mod browser;
@@ -27,7 +28,8 @@ pub(crate) fn pause(ms: u64) {
 }
 
 /// For how long tests wait for what must come, however busy the machine is. What weir would do anyway by then (an idle
-/// connection to an origin ends after 4 s, a drain after 10) is set to a minute where it could be taken for what is wanted.
+/// connection to an origin ends after 4 s, a drain after 10) is set to a minute where it could be taken for what is
+/// wanted.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits until something holds; `false` if it does not for a long time.

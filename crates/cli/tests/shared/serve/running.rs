@@ -133,7 +133,8 @@ impl Weir {
         mask & 1 << (signal.as_raw() - 1) != 0
     }
 
-    /// The lines of `listeners` listeners on standard error, where they are if a log goes to standard output; none until all are.
+    /// The lines of `listeners` listeners on standard error, where they are if a log goes to standard output; none
+    /// until all are.
     fn listening_on_stderr(&self, listeners: usize) -> Vec<String> {
         let err = self.err();
         let is_told = |l: &&str| l.starts_with("listening ") && l.ends_with('\n');

@@ -4,8 +4,9 @@
 //!
 //!   UPDATE=1 cargo test -p weir --test slow -- questions:: --include-ignored --test-threads 1
 //!
-//! Each word of a verdict hangs on a figure: where the figures no longer bear any of the words, the test fails instead. Every run
-//! answers the quick ones anew and holds the plans of all to those on the page; the rest takes minutes, and is run by hand.
+//! Each word of a verdict hangs on a figure: where the figures no longer bear any of the words, the test fails instead.
+//! Every run answers the quick ones anew and holds the plans of all to those on the page; the rest takes minutes, and
+//! is run by hand.
 
 mod failing;
 mod policies;

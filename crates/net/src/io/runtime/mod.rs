@@ -6,7 +6,8 @@
 //! tokio's runtime in `bench/README.md`: a balancer's requests are many short turns of two sockets, so the cost of
 //! each readiness is a good part of the total.
 //!
-//! Wakers may be used from any thread: other threads put the task into a list and notify the loop if it sleeps, its own sockets do neither.
+//! Wakers may be used from any thread: other threads put the task into a list and notify the loop if it sleeps, its own
+//! sockets do neither.
 
 mod signs;
 mod source;

@@ -268,7 +268,8 @@ fn a_listener_is_told_of_everybody() {
         let acceptor = Acceptor::new(&runtime, listener.into()).expect("it is watched");
         let clients: Vec<_> =
             (0..20).map(|_| std::net::TcpStream::connect(address).expect("a connection")).collect();
-        // A task that accepts again is woken again. (That a quiet listener costs nothing: serve_faults, out of descriptors.)
+        // A task that accepts again is woken again. (That a quiet listener costs nothing: serve_faults, out of
+        // descriptors.)
         acceptor.quiet();
         for _ in &clients {
             poll_fn(|cx| acceptor.poll_accept(cx)).await.expect("somebody");

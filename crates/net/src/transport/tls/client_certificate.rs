@@ -11,8 +11,8 @@ use x509_parser::prelude::FromDer;
 pub struct ClientCertificate {
     /// Its subject, such as `CN=billing, O=Example`.
     pub subject: String,
-    /// Its DNS, URI and mail names, in its order. One with blanks or controls is left out: it would not stay one word in a
-    /// field or a log.
+    /// Its DNS, URI and mail names, in its order. One with blanks or controls is left out: it would not stay one word
+    /// in a field or a log.
     pub names: Vec<String>,
     /// The SHA-256 of its DER, in hexadecimal.
     pub sha256: String,

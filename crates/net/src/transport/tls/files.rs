@@ -40,8 +40,8 @@ fn wrong<T>(what: &str, path: &str, why: impl fmt::Display) -> Result<T, CannotU
 const MOST_BYTES: u64 = 8 << 20;
 
 impl CertificateFiles {
-    /// The warning for a certificate that has expired or is not valid yet: clients may refuse it, so it is worth a sentence,
-    /// but the rest of a file is served all the same. `None`: it is valid, or cannot be read.
+    /// The warning for a certificate that has expired or is not valid yet: clients may refuse it, so it is worth a
+    /// sentence, but the rest of a file is served all the same. `None`: it is valid, or cannot be read.
     pub fn warning(&self) -> Option<String> {
         let chain = certificates("certificate", &self.cert).ok()?;
         let why = match Validity::from_der(chain.first()?)?.today() {

@@ -1,5 +1,5 @@
-//! The validity of a certificate (RFC 5280, 4.1.2.5). rustls judges only certificates of others; weir warns of an own one
-//! that clients may refuse.
+//! The validity of a certificate (RFC 5280, 4.1.2.5). rustls judges only certificates of others; weir warns of an own
+//! one that clients may refuse.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use x509_parser::certificate::X509CertificateParser;

@@ -1,7 +1,7 @@
 //! The policies that are not inlined at their callers: those that look at a key, at time or at what a caller reports.
 //!
-//! They lie behind a pointer, so that a balancer of the others is small and the choice between those takes one comparison
-//! less.
+//! They lie behind a pointer, so that a balancer of the others is small and the choice between those takes one
+//! comparison less.
 
 use crate::balance::Ask;
 use crate::balance::first::First;

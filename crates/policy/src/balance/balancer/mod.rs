@@ -25,8 +25,9 @@ pub struct Balancer {
     roster: Box<Roster>,
 }
 
-/// The state of its policy. Large ones lie behind a pointer, so that many small ones stay in the cache. The tag has a byte
-/// of its own: hidden in a vector's capacity, as it would be, it takes five instructions to read at each pick and return.
+/// The state of its policy. Large ones lie behind a pointer, so that many small ones stay in the cache. The tag has a
+/// byte of its own: hidden in a vector's capacity, as it would be, it takes five instructions to read at each pick and
+/// return.
 #[derive(Clone, Debug)]
 #[repr(u8)]
 enum State {
@@ -203,8 +204,8 @@ impl Balancer {
         });
     }
 
-    /// A new target; its index. That of a removed one is used again once nothing is in flight there, as far as the policy
-    /// counts; one that does not count always takes the next (see [`Balancer::add_at`]).
+    /// A new target; its index. That of a removed one is used again once nothing is in flight there, as far as the
+    /// policy counts; one that does not count always takes the next (see [`Balancer::add_at`]).
     pub fn add(&mut self, now_ns: u64, weight: f64, name: &str) -> TargetId {
         let free = self.roster.gone().find(|&t| self.in_flight(t) == Some(0));
         let target = free.unwrap_or(TargetId(self.roster.len()));

@@ -105,8 +105,8 @@ impl Book {
     }
 }
 
-/// Targets come, go, drain and change their weight while requests are in flight: no pick of one that is out, no count is
-/// lost, no index is used again while something is in flight there, and all of it is the same again.
+/// Targets come, go, drain and change their weight while requests are in flight: no pick of one that is out, no count
+/// is lost, no index is used again while something is in flight there, and all of it is the same again.
 #[test]
 fn target_sets_change_under_load() {
     for config in all() {
@@ -251,8 +251,8 @@ fn load_never_attracts() {
     }
 }
 
-/// Of ten equals one fails at once: policies that measure time do not give it more than its even share, and never let go of
-/// it either. What is wrong with the request itself changes nothing.
+/// Of ten equals one fails at once: policies that measure time do not give it more than its even share, and never let
+/// go of it either. What is wrong with the request itself changes nothing.
 #[test]
 fn failing_fast_draws_no_traffic_where_time_is_measured() {
     for config in all().into_iter().filter(|b| b.traits().measures) {

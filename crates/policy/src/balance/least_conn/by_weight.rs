@@ -70,8 +70,8 @@ impl LeastConn {
         chosen
     }
 
-    /// A step of the rotation among targets that are not barred. All barred ones are taken out before: one that took part
-    /// and may not be picked would get all the turns that it missed at once, later.
+    /// A step of the rotation among targets that are not barred. All barred ones are taken out before: one that took
+    /// part and may not be picked would get all the turns that it missed at once, later.
     #[cold]
     pub(super) fn turn_where(&mut self, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
         let mut aside = std::mem::take(&mut self.aside);
@@ -89,8 +89,8 @@ impl LeastConn {
         chosen.inspect(|&t| self.take(t))
     }
 
-    /// The rotation starts at the cursor, which was drawn and follows the picks, so that balancers stay apart: each target
-    /// has a part of its weight, the more the sooner its turn would come.
+    /// The rotation starts at the cursor, which was drawn and follows the picks, so that balancers stay apart: each
+    /// target has a part of its weight, the more the sooner its turn would come.
     pub(super) fn start_turns(&mut self, weights: &[f64]) {
         if self.ties != Ties::Rotate {
             return;

@@ -1,14 +1,14 @@
 //! Least connections over all targets.
 //!
-//! - Idea: send the request where the fewest are in flight; by weight, where in flight / weight is least. Idle targets are
-//!   equally loaded, so they get the shares of their weights from the rule for ties.
+//! - Idea: send the request where the fewest are in flight; by weight, where in flight / weight is least. Idle targets
+//!   are equally loaded, so they get the shares of their weights from the rule for ties.
 //! - Signal: requests in flight from this balancer, counted from the pick until the whole response is back.
 //! - State: a count per target, bitmaps per level ([`Levels`]), one set of them per distinct weight.
 //! - Cost of a decision: O(distinct weights) for random ties, for any number of targets; a scan of n/64 words at most
-//!   for the others, and O(equally loaded) for `rotate` with unequal weights. A change of one target's weight is O(distinct
-//!   weights), or O(n) if the weight is new to it.
-//! - Ties: `random` uniformly, or by weight where weights differ; `first` the lowest index; `rotate` the next after the last
-//!   chosen, or the next of a smooth weighted rotation among the equally loaded (nginx).
+//!   for the others, and O(equally loaded) for `rotate` with unequal weights. A change of one target's weight is
+//!   O(distinct weights), or O(n) if the weight is new to it.
+//! - Ties: `random` uniformly, or by weight where weights differ; `first` the lowest index; `rotate` the next after the
+//!   last chosen, or the next of a smooth weighted rotation among the equally loaded (nginx).
 //! - Pathologies: a target that fails fast has the fewest in flight and draws all traffic (`error_hold` keeps a failed
 //!   request counted); several balancers over the same targets with `first` pile onto the same few (the Timelike posts'
 //!   "linear growth"); a new, empty target gets a burst.

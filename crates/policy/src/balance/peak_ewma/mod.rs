@@ -1,24 +1,27 @@
-//! The cheaper of two drawn targets, where cost is a latency that rises at once and falls slowly, times what is in flight.
+//! The cheaper of two drawn targets, where cost is a latency that rises at once and falls slowly, times what is in
+//! flight.
 //!
 //! - Idea: a target that was slow once is believed slow until enough time or enough good answers say otherwise. A short
 //!   latency speaks for a target only if it ended well.
-//! - Signal: the time from pick to answer, how it ended, and requests in flight, all from this balancer. State: cost, stamp
-//!   and count per target; whether it failed last; what was cancelled there since its last success.
+//! - Signal: the time from pick to answer, how it ended, and requests in flight, all from this balancer. State: cost,
+//!   stamp and count per target; whether it failed last; what was cancelled there since its last success.
 //! - Cost of a decision: O(1), two exponentials.
-//! - Formula: an answer after `rtt` gives cost := rtt if rtt > cost, else cost·w + rtt·(1 − w), w = e^(−dt/decay); unseen, cost
-//!   decays as w. A new target costs `default_rtt`. Load = cost·(in flight + cancelled + 1) / weight, cancelled being the
-//!   requests cancelled since the last success there, at most 16.
-//! - Errors: they may raise the cost and never lower it. Of two drawn of which exactly one failed last, the first drawn is
-//!   taken, whatever they cost: one of n gets 1/n at most, and competes by its cost again from its first success on. If the
-//!   one that failed has less weight than the other, it is taken in that proportion only: a light one gains nothing either.
-//! - Cancelled requests: they raise the cost to the time that they took, and until a success time alone does not bring it
-//!   below that. It is unknown whether the target still works on them, so they weigh like requests in flight: a target that
-//!   hangs behind a `timeout` is not cheap because the time limit is short. It might never be cheap again, so one in 64 of
-//!   the picks that draw it first while it has nothing in flight takes it: 1/(64·n) of all.
-//! - Choices: looking changes nothing (Finagle's and tower's `load` writes the decay back, so that a target that is looked at
-//!   often forgets its answers sooner). A success forgets what was cancelled before, as it came back in spite of it.
-//! - Pathologies: an idle bad target is tried again every few `decay`; a `default_rtt` below what others take draws a burst;
-//!   a target that fails gets its even share however long its errors take (`eject` ends that).
+//! - Formula: an answer after `rtt` gives cost := rtt if rtt > cost, else cost·w + rtt·(1 − w), w = e^(−dt/decay);
+//!   unseen, cost decays as w. A new target costs `default_rtt`. Load = cost·(in flight + cancelled + 1) / weight,
+//!   cancelled being the requests cancelled since the last success there, at most 16.
+//! - Errors: they may raise the cost and never lower it. Of two drawn of which exactly one failed last, the first drawn
+//!   is taken, whatever they cost: one of n gets 1/n at most, and competes by its cost again from its first success on.
+//!   If the one that failed has less weight than the other, it is taken in that proportion only: a light one gains
+//!   nothing either.
+//! - Cancelled requests: they raise the cost to the time that they took, and until a success time alone does not bring
+//!   it below that. It is unknown whether the target still works on them, so they weigh like requests in flight: a
+//!   target that hangs behind a `timeout` is not cheap because the time limit is short. It might never be cheap again,
+//!   so one in 64 of the picks that draw it first while it has nothing in flight takes it: 1/(64·n) of all.
+//! - Choices: looking changes nothing (Finagle's and tower's `load` writes the decay back, so that a target that is
+//!   looked at often forgets its answers sooner). A success forgets what was cancelled before, as it came back in spite
+//!   of it.
+//! - Pathologies: an idle bad target is tried again every few `decay`; a `default_rtt` below what others take draws a
+//!   burst; a target that fails gets its even share however long its errors take (`eject` ends that).
 //! - Source: Finagle `PeakEwma`, tower/linkerd `peak_ewma`; what failed and what was cancelled: weir's own.
 //! - In the language: `lb.peak_ewma(targets, decay=10*s, default_rtt=30*ms)`.
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/peak_ewma.rs`; checks of a plan in
@@ -46,8 +49,8 @@ const TRIALS: u64 = 34;
 const DOUBT: u64 = TRIALS + 2;
 /// One in this number of picks tries a target that was cancelled and has not answered since.
 const TRIED: u64 = 64;
-/// More cancelled requests in a row than this weigh no more: when all targets come back from a stall, the first to answer
-/// must not get everything.
+/// More cancelled requests in a row than this weigh no more: when all targets come back from a stall, the first to
+/// answer must not get everything.
 const MOST_CANCELLED: u8 = 16;
 
 /// The state of a target: 32 bytes, two in a cache line.

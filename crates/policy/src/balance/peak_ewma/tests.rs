@@ -115,7 +115,8 @@ fn a_slow_target_is_avoided() {
     assert_eq!(lb.total_in_flight(), 0);
 }
 
-/// One of n that failed last is taken where it is drawn first: 1/n, however cheap or dear it is. Its first success ends that.
+/// One of n that failed last is taken where it is drawn first: 1/n, however cheap or dear it is. Its first success ends
+/// that.
 #[test]
 fn failing_fast_draws_no_traffic() {
     for n in [2, 3, 10] {
@@ -181,7 +182,8 @@ fn a_target_that_was_cancelled_is_tried_now_and_then() {
     assert!((shares(&two, 2000 * S)[0] - 0.5).abs() < 0.011);
 }
 
-/// A limit of 15 ms around one that hangs and one that takes 10 ms, which may be busy: of 2000 requests few are cut off.
+/// A limit of 15 ms around one that hangs and one that takes 10 ms, which may be busy: of 2000 requests few are cut
+/// off.
 #[test]
 fn a_target_that_hangs_is_not_chosen_again_and_again() {
     for (gap, most) in [(5 * MS, 60), (20 * MS, 40), (100 * MS, 40), (10 * S, 40)] {
@@ -202,8 +204,8 @@ fn a_target_that_hangs_is_not_chosen_again_and_again() {
     }
 }
 
-/// When all come back from a stall in which everything was cancelled, the first to answer gets up to 17 more than others
-/// at a time, not everything: 60 are in flight here.
+/// When all come back from a stall in which everything was cancelled, the first to answer gets up to 17 more than
+/// others at a time, not everything: 60 are in flight here.
 #[test]
 fn after_a_stall_the_first_to_answer_does_not_get_everything() {
     for n in [2, 10] {

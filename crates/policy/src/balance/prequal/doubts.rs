@@ -1,9 +1,10 @@
-//! What a balancer of `lb.prequal` holds against its targets: errors not yet made up for, and requests that were cancelled.
+//! What a balancer of `lb.prequal` holds against its targets: errors not yet made up for, and requests that were
+//! cancelled.
 
 use crate::{Kind, Outcome, TargetId};
 
-/// More errors in a row than this are as bad as this many, so that a target that failed for long is believed soon after it
-/// answers again.
+/// More errors in a row than this are as bad as this many, so that a target that failed for long is believed soon after
+/// it answers again.
 const MOST: u8 = 16;
 
 /// What speaks against one target.

@@ -1,24 +1,27 @@
 //! Prequal: asynchronous probes of requests in flight and latency; the hot are avoided, the fastest cold one is taken.
 //!
-//! - Idea: what a target says of itself is better than what one balancer sees. Each request has a few random targets probed,
-//!   and is itself decided by answers that are there already, kept in a small pool.
-//! - Signal: each target's own requests in flight (RIF), and the median latency of its latest answers to requests that met
-//!   about as many there (`latencies.rs`). State: a pool of at most `pool` answers, the last 128 RIFs seen.
+//! - Idea: what a target says of itself is better than what one balancer sees. Each request has a few random targets
+//!   probed, and is itself decided by answers that are there already, kept in a small pool.
+//! - Signal: each target's own requests in flight (RIF), and the median latency of its latest answers to requests that
+//!   met about as many there (`latencies.rs`). State: a pool of at most `pool` answers, the last 128 RIFs seen.
 //! - Cost of a decision: O(pool), and `probes` probes.
-//! - Formula: θ = the `q_rif` quantile of recent RIFs; hot if RIF > θ. Least latency / weight among the cold; if all are hot
-//!   the least (RIF + 1) / weight; one of several equal ones at random. An answer is used b = max(1, (1 + delta) / ((1 − pool/n)·probes − remove)) times (rounded at
-//!   random), adds 1 to its RIF each time, and is dropped after `age`. Per request `remove` answers go, the oldest and the worst
-//!   in turn. With fewer than two usable answers: at random by weight.
-//! - Errors: a target that fails at once looks empty ("sinkholing"). So an error drops the target's answer, and those that
-//!   follow are not used until as many successes as errors have come back (16 at most). Until then a request picks it if a draw of one among n falls on it, unless its
-//!   answer is hot: 1/n at most, and its weight's share where that is less. Else it is left out, at random as well.
+//! - Formula: θ = the `q_rif` quantile of recent RIFs; hot if RIF > θ. Least latency / weight among the cold; if all
+//!   are hot the least (RIF + 1) / weight; one of several equal ones at random. An answer is used b = max(1, (1 +
+//!   delta) / ((1 − pool/n)·probes − remove)) times (rounded at random), adds 1 to its RIF each time, and is dropped
+//!   after `age`. Per request `remove` answers go, the oldest and the worst in turn. With fewer than two usable
+//!   answers: at random by weight.
+//! - Errors: a target that fails at once looks empty ("sinkholing"). So an error drops the target's answer, and those
+//!   that follow are not used until as many successes as errors have come back (16 at most). Until then a request picks
+//!   it if a draw of one among n falls on it, unless its answer is hot: 1/n at most, and its weight's share where that
+//!   is less. Else it is left out, at random as well.
 //! - Cancelled requests: they raise the latency that is believed to the time that they took, until a success. It might
 //!   never be the least again, so of the draws of one among n that fall on such a target one in 64 is heeded.
-//! - Pathologies: needs targets that answer probes; a pool larger than the set of targets herds; stale answers herd too;
-//!   a target that hangs behind a `timeout` is cold when others are hot (a `timeout` behind this balancer is an error);
-//!   a median of a few answers that is too high stays until the target is picked again, which may be when the others are hot.
-//! - Source: Wydrowski et al., "Load is not what you should balance" (NSDI 2024); what errors and cancelled requests do to
-//!   a target: weir's own.
+//! - Pathologies: needs targets that answer probes; a pool larger than the set of targets herds; stale answers herd
+//!   too; a target that hangs behind a `timeout` is cold when others are hot (a `timeout` behind this balancer is an
+//!   error); a median of a few answers that is too high stays until the target is picked again, which may be when the
+//!   others are hot.
+//! - Source: Wydrowski et al., "Load is not what you should balance" (NSDI 2024); what errors and cancelled requests do
+//!   to a target: weir's own.
 //! - In the language: `lb.prequal(targets, probes=3, pool=16, age=1*s, q_rif=0.84, remove=1, delta=1.0)`.
 //! - Elsewhere: arguments and reference text in `topology/src/nodes/lb/prequal.rs`; checks of a plan in
 //!   `plan/src/validate/around.rs`; the naive twin in `tests.rs`.
@@ -146,8 +149,8 @@ impl Prequal {
         self.pool.retain(|a| weights[a.target.index()] > 0.0);
     }
 
-    /// The targets to probe for one request, distinct and uniformly drawn, into `out`. Each is as likely to be the first
-    /// of them, since what is added to the pool first leaves it first.
+    /// The targets to probe for one request, distinct and uniformly drawn, into `out`. Each is as likely to be the
+    /// first of them, since what is added to the pool first leaves it first.
     pub fn to_probe(&mut self, draw: Key, out: &mut Vec<TargetId>) {
         out.clear();
         self.owed_probes += self.how.probes;
@@ -171,8 +174,8 @@ impl Prequal {
         out.iter_mut().for_each(|i| *i = self.open[i.index()]);
     }
 
-    /// The targets to probe for one request, drawn by its `draw`, into `out`, each with what its answer is to be drawn by
-    /// ([`Prequal::probed`]): where answers take their time.
+    /// The targets to probe for one request, drawn by its `draw`, into `out`, each with what its answer is to be drawn
+    /// by ([`Prequal::probed`]): where answers take their time.
     pub fn whom(&mut self, draw: Key, out: &mut Vec<(TargetId, Key)>) {
         let draw = draw.with(PROBES);
         let mut asked = take(&mut self.asked);
@@ -333,7 +336,8 @@ impl Prequal {
         self.random.pick_where(draw, barred)
     }
 
-    /// The index of the answer to use, among those that are usable, of equal ones at random; `None` with fewer than two.
+    /// The index of the answer to use, among those that are usable, of equal ones at random; `None` with fewer than
+    /// two.
     fn best(&self, draw: Key, usable: impl Fn(&Answer) -> bool) -> Option<usize> {
         let threshold = self.threshold();
         let cost = |a: &Answer| {

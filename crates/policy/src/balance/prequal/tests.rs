@@ -191,8 +191,8 @@ fn a_target_that_failed_last_gets_one_in_n_at_most() {
     assert!(tight > 100, "{tight} get about that: they are tried");
 }
 
-/// The share of the first of `n` targets that answer probes and are busy four fifths of the time, with one request after
-/// another: while it is like the others, while it fails at once, and afterwards.
+/// The share of the first of `n` targets that answer probes and are busy four fifths of the time, with one request
+/// after another: while it is like the others, while it fails at once, and afterwards.
 fn shares_of_one_that_fails(n: usize, seed: u64) -> [f64; 3] {
     let (mut lb, mut busy) = (lb(n, DEFAULT), vec![Busy::default(); n]);
     let mut open: Vec<(u64, TargetId, u16, u64)> = Vec::new();
@@ -319,7 +319,8 @@ fn equal_answers_are_drawn_at_random() {
     }
 }
 
-/// Targets that all answer alike: none gets more because of its place in the list, also where the pool is smaller than the set.
+/// Targets that all answer alike: none gets more because of its place in the list, also where the pool is smaller than
+/// the set.
 #[test]
 fn no_place_in_the_list_is_better() {
     for (n, every_ns) in [(3usize, 10_000_000u64), (10, 300_000), (60, 150_000)] {

@@ -1,7 +1,7 @@
 //! Targets by weight: a step of the smooth sequence that looks at each weight once, however many targets have it.
 //!
-//! All targets of one weight are raised alike, so their order changes only where one is taken and lowered by the sum, which
-//! puts it last or nearly so. Each weight keeps its targets in that order, as a queue.
+//! All targets of one weight are raised alike, so their order changes only where one is taken and lowered by the sum,
+//! which puts it last or nearly so. Each weight keeps its targets in that order, as a queue.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -12,8 +12,8 @@ const FLOOR: i64 = i64::MIN / 2;
 /// The classes of one balancer, in order of weight. Targets are named by their place among the open ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classes {
-    /// The first one's value in each class. Apart from the rest, so that raising all of them and finding the greatest are
-    /// two short loops.
+    /// The first one's value in each class. Apart from the rest, so that raising all of them and finding the greatest
+    /// are two short loops.
     values: Vec<i64>,
     weights: Vec<i64>,
     /// (value less what the class has been raised by, target): the greatest first, of equals the first target.

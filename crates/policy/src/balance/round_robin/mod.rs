@@ -2,9 +2,9 @@
 //!
 //! - Idea: every target raises its current value by its weight; the highest is taken and lowered by the sum.
 //! - Signal: none. State: one integer per target (with equal weights just a cursor, which gives the same sequence).
-//! - Cost of a decision: O(1): the sequence repeats after W picks, so a short one is written down; O(distinct weights) where
-//!   it is long, and after targets were left out, as those of one weight are raised alike. O(n) where some are left out, and
-//!   for a few picks after that. A change of the targets writes the sequence anew, off that path.
+//! - Cost of a decision: O(1): the sequence repeats after W picks, so a short one is written down; O(distinct weights)
+//!   where it is long, and after targets were left out, as those of one weight are raised alike. O(n) where some are
+//!   left out, and for a few picks after that. A change of the targets writes the sequence anew, off that path.
 //! - Formula: over each cycle of W = sum of weights picks, target i is taken exactly w_i times; {5,1,1}: a a b a c a a.
 //! - Pathologies: balancers that start alike hit the first target together (hence `start="random"`); blind to queues.
 //! - Source: nginx, commit "smooth weighted round-robin" (2012). In the language: `lb.round_robin(targets, start=)`.
@@ -46,8 +46,8 @@ pub struct RoundRobin {
     open: Vec<TargetId>,
     /// Index in `open` of the next; equal weights only.
     cursor: usize,
-    /// (current value, weight) of each of `open`; empty where weights are equal. The values are those of now on the track
-    /// of values only.
+    /// (current value, weight) of each of `open`; empty where weights are equal. The values are those of now on the
+    /// track of values only.
     smooth: Vec<(i64, i64)>,
     /// The sequence from all-zero values on, if it is short.
     cycle: Vec<TargetId>,
@@ -134,9 +134,9 @@ impl RoundRobin {
 
     /// Other weights from now on, of these and perhaps of more targets.
     ///
-    /// Equal weights go on with the target whose turn it was, or the next that is left. A written sequence is entered where
-    /// the old one was left, as a share of its length, so that balancers which started apart stay apart. Where none is
-    /// written, those that stay keep their values.
+    /// Equal weights go on with the target whose turn it was, or the next that is left. A written sequence is entered
+    /// where the old one was left, as a share of its length, so that balancers which started apart stay apart. Where
+    /// none is written, those that stay keep their values.
     pub fn refresh(&mut self, weights: &[f64]) {
         let next = self.open.get(self.cursor).copied().unwrap_or_default();
         let progress = match self.cycle.len() {
@@ -214,8 +214,8 @@ impl RoundRobin {
         self.step_off(|t| exclude.contains(&t)).or_else(|| self.step_off(|_| false))
     }
 
-    /// A step of all targets, off the written sequence. Going over to classes is worth as much as a few steps of values, so
-    /// it waits until a few in a row have left no target out.
+    /// A step of all targets, off the written sequence. Going over to classes is worth as much as a few steps of
+    /// values, so it waits until a few in a row have left no target out.
     fn step_on(&mut self) -> Option<TargetId> {
         if self.track == Track::Values {
             if self.calm < CALM {
@@ -278,8 +278,8 @@ impl RoundRobin {
 
 /// (0, weight) of each open target, divided by what the weights have in common; nothing where they are equal.
 ///
-/// Weights are whole in the file. Those that slow start or a change at run time makes are kept to a thousandth. A weight
-/// beyond all bounds counts as the greatest with which no sum overflows.
+/// Weights are whole in the file. Those that slow start or a change at run time makes are kept to a thousandth. A
+/// weight beyond all bounds counts as the greatest with which no sum overflows.
 fn values(weights: &[f64], open: &[TargetId]) -> Vec<(i64, i64)> {
     let fraction = open.iter().any(|&i| weights[i.index()].fract() != 0.0);
     let scale = if fraction { 1000.0 } else { 1.0 };

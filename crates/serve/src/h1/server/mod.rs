@@ -215,8 +215,8 @@ fn take(limits: &Limits, wire: &mut Wire, seek: &mut Seek) -> Result<Option<Box<
 }
 
 /// Whether a connection that may use HTTP/2 begins with neither its preface nor a request: three words, the last of
-/// which is not an HTTP version, nor the beginning of one. A client that could make sense of a status would not have sent it
-/// (RFC 9113 §3.4).
+/// which is not an HTTP version, nor the beginning of one. A client that could make sense of a status would not have
+/// sent it (RFC 9113 §3.4).
 fn is_no_http(conn: &Conn) -> bool {
     let wire = conn.wire.borrow();
     let mut lines = wire.input().split(|b| matches!(b, b'\r' | b'\n'));

@@ -316,7 +316,8 @@ impl Stream {
         !wire.input().is_empty() || !wire.has_ended() && wire.socket.has_input()
     }
 
-    /// As a tunnel: whether the client has everything that was sent, as far as the system tells. Nothing more can be sent then.
+    /// As a tunnel: whether the client has everything that was sent, as far as the system tells. Nothing more can be
+    /// sent then.
     pub fn has_delivered(&self) -> bool {
         self.conn.wire.borrow().has_delivered()
     }

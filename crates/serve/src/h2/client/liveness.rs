@@ -1,5 +1,6 @@
-//! Whether the origin of a connection still answers. A request that ended by a time limit may have met a dead connection, which HTTP/1.1
-//! closes with the request; here it is asked by PING and takes nothing new until it answers (`docs/spec/serving.md#silent-connections`).
+//! Whether the origin of a connection still answers. A request that ended by a time limit may have met a dead
+//! connection, which HTTP/1.1 closes with the request; here it is asked by PING and takes nothing new until it answers
+//! (`docs/spec/serving.md#silent-connections`).
 
 use crate::h2::Shared;
 use h2::{Ping, PingPong};
@@ -49,8 +50,8 @@ impl Liveness {
         self.state.get() == State::Dead
     }
 
-    /// A request on it has ended by a time limit: asks by PING, unless that is done already. The PING wakes the task that drives the
-    /// connection.
+    /// A request on it has ended by a time limit: asks by PING, unless that is done already. The PING wakes the task
+    /// that drives the connection.
     #[cold]
     pub fn ask(&self, shared: &Shared) {
         if self.is_trusted()
@@ -63,9 +64,10 @@ impl Liveness {
         }
     }
 
-    /// Looks for the answer to the PING; returns whether the origin has been silent for too long. Otherwise wakes the task to look again.
-    /// Any byte of the origin shows that it is there, though only the answer makes the connection good for new requests: the PING may wait
-    /// behind much data. To be called after everything that has arrived was read.
+    /// Looks for the answer to the PING; returns whether the origin has been silent for too long. Otherwise wakes the
+    /// task to look again. Any byte of the origin shows that it is there, though only the answer makes the connection
+    /// good for new requests: the PING may wait behind much data. To be called after everything that has arrived was
+    /// read.
     #[cold]
     pub fn poll_dead(&self, cx: &mut Context<'_>, shared: &Shared) -> bool {
         if let Some(pings) = &mut *self.pings.borrow_mut()

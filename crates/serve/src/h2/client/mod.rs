@@ -205,7 +205,8 @@ fn settings() -> Builder {
     builder
 }
 
-/// Drives a connection to its end: when it is dropped everywhere else, or the origin ends or floods it, or does not answer.
+/// Drives a connection to its end: when it is dropped everywhere else, or the origin ends or floods it, or does not
+/// answer.
 async fn drive(
     conn: std::rc::Weak<Conn>,
     shared: Rc<Shared>,

@@ -1,9 +1,10 @@
-//! An answer may come before the end of its request's body: 413, 401, a redirect. Many clients (curl 7.88, Node, httpx, Java) lose
-//! it if the stream is reset then, or wait for window first. So the rest of the body is taken and dropped, as in the lingering close
-//! of HTTP/1.1: until it ends, for 2 s of silence, or 10 s in all. Only then the stream is reset.
+//! An answer may come before the end of its request's body: 413, 401, a redirect. Many clients (curl 7.88, Node, httpx,
+//! Java) lose it if the stream is reset then, or wait for window first. So the rest of the body is taken and dropped,
+//! as in the lingering close of HTTP/1.1: until it ends, for 2 s of silence, or 10 s in all. Only then the stream is
+//! reset.
 //!
-//! A PING follows the last byte. nginx and HAProxy give window back for each read, so that a client that waits for a frame after its
-//! last byte gets one; the `h2` crate gives it back in large pieces, and nothing for the last.
+//! A PING follows the last byte. nginx and HAProxy give window back for each read, so that a client that waits for a
+//! frame after its last byte gets one; the `h2` crate gives it back in large pieces, and nothing for the last.
 
 use super::{Conn, Open};
 use crate::h2::recv::UnwantedBody;

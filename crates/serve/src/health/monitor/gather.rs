@@ -14,7 +14,8 @@ pub(super) fn counts(pool: &str, targets: &[String], metrics: &Metrics) -> Vec<T
     targets.iter().map(|target| metrics.health(pool, target)).collect()
 }
 
-/// A target's health has changed. What is set by hand, or taken back, ends the time for the reason before: a drain is no fault.
+/// A target's health has changed. What is set by hand, or taken back, ends the time for the reason before: a drain is
+/// no fault.
 pub(super) fn changed(counts: &[TargetHealth], health: &Health, one: &Transition, now_ns: u64) {
     let Some(target) = counts.get(one.target.index()) else { return };
     let reason = one.reason.name();

@@ -41,7 +41,8 @@ impl System {
             builder.build()
         });
         let answer = match resolver {
-            // A name with an underscore, as containers have, is a name for the system, though not of a host by RFC 1123.
+            // A name with an underscore, as containers have, is a name for the system, though not of a host by RFC
+            // 1123.
             Ok(resolver) => match Name::from_str_relaxed(host) {
                 Ok(name) => resolver.lookup_ip(name).await,
                 Err(e) => return LookupResult::Failed(e.to_string()),

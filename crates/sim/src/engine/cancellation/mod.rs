@@ -287,8 +287,8 @@ impl Engine<'_> {
         }
     }
 
-    /// The hold of a request that waits at the step before `pc`, with the step that gives it back; and the step from which
-    /// the search for further holds begins.
+    /// The hold of a request that waits at the step before `pc`, with the step that gives it back; and the step from
+    /// which the search for further holds begins.
     fn hold_at(&self, before: Op, pc: usize, waits: bool) -> (Option<(HoldKind, u32)>, usize) {
         match before {
             Op::EnterQueue { queue } if waits => {

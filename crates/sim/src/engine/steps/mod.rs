@@ -1,13 +1,14 @@
 //! The step loop of a request: it runs through its code until it reaches a step whose turn has not come.
 //!
-//! The loop in [`Engine::go_on`] is one function on purpose, and the only one that may be longer than a screen: where the
-//! request is (`pc`, `member`, `depth`, `time`) stays in locals from step to step. Three conventions hold in it:
+//! The loop in [`Engine::go_on`] is one function on purpose, and the only one that may be longer than a screen: where
+//! the request is (`pc`, `member`, `depth`, `time`) stays in locals from step to step. Three conventions hold in it:
 //!
-//! - `state` borrows the request's slot, and `again!()` borrows it anew. It follows every call on `self`, before `state` is
-//!   used once more, since the call may have changed or moved the states.
-//! - A step that another request could see begins with `in_turn!()`, which leaves the loop while the request is ahead of the
-//!   clock.
-//! - A step that few topologies have is out of line: [`crate::code::ColdOp`] in `detour`, some others in functions of their own.
+//! - `state` borrows the request's slot, and `again!()` borrows it anew. It follows every call on `self`, before
+//!   `state` is used once more, since the call may have changed or moved the states.
+//! - A step that another request could see begins with `in_turn!()`, which leaves the loop while the request is ahead
+//!   of the clock.
+//! - A step that few topologies have is out of line: [`crate::code::ColdOp`] in `detour`, some others in functions of
+//!   their own.
 
 mod cold_steps;
 mod waiting;

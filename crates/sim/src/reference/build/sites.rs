@@ -223,7 +223,8 @@ pub(crate) struct Tables {
     pub faults: Vec<FaultSite>,
     /// The timeline of each faulty node.
     pub fault_lines: Vec<u32>,
-    /// The timeline that stops each member of a stage inside of a process that pauses; [`NONE`](super::NONE): none does.
+    /// The timeline that stops each member of a stage inside of a process that pauses; [`NONE`](super::NONE): none
+    /// does.
     pub pauses: Vec<u32>,
     pub lines: Vec<LineSite>,
     pub flaky: Vec<FlakySite>,

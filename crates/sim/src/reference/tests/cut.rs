@@ -210,8 +210,8 @@ root = queue(timeout(20 * ms, inner), name = "outer")
     assert_eq!(went.busy_and_waiting("inner", 60.0), (60.0, 30.0));
 }
 
-/// A `timeout` around a balancer is an error of the target at which a request was, also of one that is tried again after
-/// its ejection. The client's patience, limits with more between, and limits behind another balancer are not.
+/// A `timeout` around a balancer is an error of the target at which a request was, also of one that is tried again
+/// after its ejection. The client's patience, limits with more between, and limits behind another balancer are not.
 #[test]
 fn a_timeout_around_a_balancer_ejects() {
     let lb = |eject: &str| {
@@ -251,8 +251,8 @@ fn a_timeout_around_a_balancer_ejects() {
     Case::new(&at, &again).gives(&[cut, cut, "5 ok", cut, "5 ok", "5 ok", cut]);
 }
 
-/// The members of one site are timeouts around different nodes, and a request that goes on without its client was cut off
-/// all the same.
+/// The members of one site are timeouts around different nodes, and a request that goes on without its client was cut
+/// off all the same.
 #[test]
 fn a_timeout_counts_by_what_it_is_around() {
     let source = r#"

@@ -188,7 +188,8 @@ scenario("s", lb.random([ejecting, checking]), traffic.poisson(every = 4 * ms), 
     assert!((0.3..0.8).contains(&down) && parts(&checking.ejected) == 0.0, "{checking:?}");
 }
 
-/// Without chance every figure of every part is known: an answer each millisecond, half a millisecond after its request.
+/// Without chance every figure of every part is known: an answer each millisecond, half a millisecond after its
+/// request.
 #[test]
 fn a_series_of_equal_requests_is_level_until_the_end() {
     let source = r#"

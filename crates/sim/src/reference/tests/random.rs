@@ -180,7 +180,8 @@ pub(super) fn traffic(d: &mut Draws) -> (String, &'static str) {
 
 const PAUSE: &str = "mode = \"pause\"";
 
-/// A file with one scenario out of a seed: nodes over their own and shared children, whole milliseconds nearly everywhere.
+/// A file with one scenario out of a seed: nodes over their own and shared children, whole milliseconds nearly
+/// everywhere.
 fn random_file(seed: u64) -> String {
     let mut d = Draws::new(seed);
     let mut text = String::from(

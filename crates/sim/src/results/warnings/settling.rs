@@ -1,4 +1,5 @@
-//! Runs too short for a station to settle, and replications that ended in two ways: their mean is the figure of neither.
+//! Runs too short for a station to settle, and replications that ended in two ways: their mean is the figure of
+//! neither.
 
 use super::Finished;
 use crate::results::summary::Replication;
@@ -8,8 +9,8 @@ use weir_stats::Estimate;
 /// A run should last this many times as long as its slowest station takes to settle.
 const SETTLINGS: f64 = 10.0;
 
-/// A line shorter than this share of what arrivals by chance alone would build belongs to a balancer that looks at load: then
-/// the stations settle together, and sooner.
+/// A line shorter than this share of what arrivals by chance alone would build belongs to a balancer that looks at
+/// load: then the stations settle together, and sooner.
 const ALONE: f64 = 0.25;
 
 /// A replication that is short beside the start-up of its slowest station.
@@ -37,9 +38,9 @@ impl StartUp {
     }
 }
 
-/// The start-up of the slowest queue or server that shares its cores. With utilisation ρ and service time S a queue with
-/// exponential times forgets its start with the time constant S/(1-√ρ)² (Abate and Whitt 1987, "Transient behavior of the
-/// M/M/1 queue: starting at the origin"); with c slots, a c-th of it.
+/// The start-up of the slowest queue or server that shares its cores. With utilisation ρ and service time S a queue
+/// with exponential times forgets its start with the time constant S/(1-√ρ)² (Abate and Whitt 1987, "Transient behavior
+/// of the M/M/1 queue: starting at the origin"); with c slots, a c-th of it.
 pub(super) fn start_up(finished: &Finished) -> Option<StartUp> {
     let Finished { scenario, program, runs, .. } = finished;
     if matches!(scenario.traffic, Traffic::Closed { .. }) {

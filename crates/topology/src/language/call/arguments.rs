@@ -63,8 +63,8 @@ impl<'v> Call<'v, '_, '_, '_> {
         }
     }
 
-    /// An argument that another function of the language makes; `None` of the language is not given. `wanted` says what it
-    /// is, `help` how it is written.
+    /// An argument that another function of the language makes; `None` of the language is not given. `wanted` says what
+    /// it is, `help` how it is written.
     pub(crate) fn made<T: StarlarkValue<'v>>(
         &mut self,
         name: &str,

@@ -146,7 +146,8 @@ impl<'v> Call<'v, '_, '_, '_> {
         fields
     }
 
-    /// A list of strings that pass a check (one string alone will do), which may be empty; `None` where it is not given.
+    /// A list of strings that pass a check (one string alone will do), which may be empty; `None` where it is not
+    /// given.
     pub(crate) fn several(&mut self, name: &str, check: Check) -> Option<Vec<String>> {
         let value = self.value_or_none(name)?;
         let empty = list(value).is_some_and(|items| items.is_empty());

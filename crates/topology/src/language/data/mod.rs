@@ -1,5 +1,5 @@
-//! CSV files: a header, a column `duration_ns`, `_us`, `_ms` or `_s` (or `arrival_...`); in traces also what requests were.
-//! Other columns are ignored.
+//! CSV files: a header, a column `duration_ns`, `_us`, `_ms` or `_s` (or `arrival_...`); in traces also what requests
+//! were. Other columns are ignored.
 
 mod rows;
 mod table;
@@ -25,7 +25,8 @@ struct Column {
     /// The meaning of one of its values.
     item: &'static str,
     ascends: bool,
-    /// Whether a value between two ns is refused and not rounded: instants whose last digits are lost would fall together.
+    /// Whether a value between two ns is refused and not rounded: instants whose last digits are lost would fall
+    /// together.
     is_exact: bool,
 }
 

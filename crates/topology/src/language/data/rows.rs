@@ -1,5 +1,5 @@
-//! A trace's description of its requests, row by row: the columns `method`, `path`, `host`, `key` and `body` (bytes). An empty
-//! field is as if the column were not there: GET, `/`, no host, a separate client, no body.
+//! A trace's description of its requests, row by row: the columns `method`, `path`, `host`, `key` and `body` (bytes).
+//! An empty field is as if the column were not there: GET, `/`, no host, a separate client, no body.
 
 use super::table::{Table, cut};
 use std::collections::HashMap;

@@ -72,7 +72,8 @@ impl<'a> Rows<'a> {
         let reader = ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
-            // So that a record begins right behind the line break of the one before; fields lose a `\r` when they are trimmed.
+            // So that a record begins right behind the line break of the one before; fields lose a `\r` when they are
+            // trimmed.
             .terminator(Terminator::Any(b'\n'))
             .from_reader(text.as_bytes().chain(SENTINEL));
         Rows { text, reader, record: StringRecord::new() }

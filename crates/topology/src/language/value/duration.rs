@@ -157,8 +157,8 @@ impl<'v> StarlarkValue<'v> for DurationValue {
     }
 }
 
-/// A duration times a float, taken as the decimal as which it is written, to the nearest ns, halves away from zero; `None`
-/// out of range.
+/// A duration times a float, taken as the decimal as which it is written, to the nearest ns, halves away from zero;
+/// `None` out of range.
 fn scaled(ns: i64, by: f64) -> Option<i64> {
     Decimal::shortest(by)?.times_rounded(ns)
 }

@@ -7,8 +7,8 @@ use starlark::values::{
 };
 use std::fmt;
 
-/// A namespace of the registry: its name and its members. Members that do not exist are found by the pass over the names
-/// (`names.rs`); here they are poison.
+/// A namespace of the registry: its name and its members. Members that do not exist are found by the pass over the
+/// names (`names.rs`); here they are poison.
 #[derive(Clone, Debug, ProvidesStaticType, NoSerialize, Allocative, StarlarkPagablePanic)]
 pub(crate) struct NamespaceValue {
     pub(crate) name: &'static str,

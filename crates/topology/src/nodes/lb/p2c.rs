@@ -1,4 +1,5 @@
-//! `lb.p2c(targets, choices=2, replacement=False, ties=, error_hold=0*s, bias=1.0)`: the least loaded of a few drawn targets.
+//! `lb.p2c(targets, choices=2, replacement=False, ties=, error_hold=0*s, bias=1.0)`: the least loaded of a few drawn
+//! targets.
 
 use super::common::{COMMON, balancer, hold, targets};
 use crate::language::call::{Call, Outcome};

@@ -1,4 +1,5 @@
-//! `lb.peak_ewma(targets, decay=10*s, default_rtt=30*ms)`: the cheaper of two by latency that rises at once and falls slowly.
+//! `lb.peak_ewma(targets, decay=10*s, default_rtt=30*ms)`: the cheaper of two by latency that rises at once and falls
+//! slowly.
 
 use super::common::{COMMON, balancer, targets};
 use crate::language::call::{Call, Outcome};

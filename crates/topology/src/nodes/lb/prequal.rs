@@ -1,5 +1,5 @@
-//! `lb.prequal(targets, probes=3, pool=16, age=1*s, q_rif=0.84, remove=1, delta=1.0, probe_cost=0*s)`: by probes of requests
-//! in flight and latency.
+//! `lb.prequal(targets, probes=3, pool=16, age=1*s, q_rif=0.84, remove=1, delta=1.0, probe_cost=0*s)`: by probes of
+//! requests in flight and latency.
 
 use super::common::{COMMON, around, place, targets};
 use crate::language::call::{Call, Outcome};
