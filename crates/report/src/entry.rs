@@ -82,27 +82,39 @@ pub(crate) fn label(s: &ScenarioResult, swept: &[&str]) -> String {
 pub(crate) const QUANTILES: [&str; 5] = ["p50", "p90", "p95", "p99", "p99.9"];
 
 /// Every warning once, with the labels of the scenarios that have it; in order of first mention. Warnings about quantiles
-/// that are not `shown` are left out. Warnings of one scenario along a sweep that differ only in their numbers are one,
-/// with the numbers of the first.
+/// that are not `shown` are left out. Warnings that differ only in their numbers are one, with the numbers of the first.
 pub(crate) fn warnings(results: &Results, shown: &[&str]) -> Vec<(String, Vec<String>)> {
     let swept = swept(results);
-    let mut all: Vec<(String, Vec<String>, (String, &str))> = Vec::new();
+    let mut all: Vec<Warning> = Vec::new();
     for s in &results.scenarios {
-        for w in s.warnings.iter().filter_map(|w| about_shown(w, s, shown)) {
-            let kind = (without_numbers(&w), s.name.as_str());
+        for text in s.warnings.iter().filter_map(|w| about_shown(w, s, shown)) {
+            let kind = without_numbers(&text);
             let label = label(s, &swept);
-            match all.iter_mut().find(|(text, _, of)| *text == w || *of == kind) {
-                Some((text, labels, _)) => {
-                    if *text != w && labels.len() == 1 {
-                        text.push_str(&format!(" (numbers of {})", labels[0]));
-                    }
-                    labels.push(label);
+            match all.iter_mut().find(|one| one.kind == kind) {
+                Some(one) => {
+                    one.differ |= one.text != text;
+                    one.labels.push(label);
                 }
-                None => all.push((w, vec![label], kind)),
+                None => all.push(Warning { text, kind, labels: vec![label], differ: false }),
             }
         }
     }
-    all.into_iter().map(|(text, labels, _)| (text, labels)).collect()
+    let told = |one: Warning| match one.labels.first().filter(|_| one.differ) {
+        Some(first) => (format!("{} (numbers of {first})", one.text), one.labels),
+        None => (one.text, one.labels),
+    };
+    all.into_iter().map(told).collect()
+}
+
+/// A warning of some scenarios.
+struct Warning {
+    /// In the words of the first.
+    text: String,
+    /// The same without its numbers.
+    kind: String,
+    labels: Vec<String>,
+    /// Whether the numbers of the others are other ones.
+    differ: bool,
 }
 
 /// A warning, as far as it is about quantiles that are shown.
@@ -114,13 +126,15 @@ fn about_shown(warning: &str, s: &ScenarioResult, shown: &[&str]) -> Option<Stri
     weir_sim::too_short(&seen)
 }
 
-/// A text with `#` for each number.
+/// A text with `#` for each number; digits of a name stay (`p99`, `app2`).
 fn without_numbers(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
+    let mut is_name = false;
     for c in text.chars() {
+        is_name = c.is_alphabetic() || c == '_' || (is_name && c.is_ascii_digit());
         match c {
-            '0'..='9' if masked.ends_with('#') => {}
-            '0'..='9' => masked.push('#'),
+            '0'..='9' if !is_name && masked.ends_with('#') => {}
+            '0'..='9' if !is_name => masked.push('#'),
             '.' | ',' if masked.ends_with('#') => {}
             c => masked.push(c),
         }
@@ -231,4 +245,15 @@ pub(crate) fn settings(results: &Results) -> Option<String> {
     let requests = results.requests.map(|n| format!("--requests {n}"));
     let all: Vec<String> = params.into_iter().chain(requests).collect();
     (!all.is_empty()).then(|| format!("with {}", all.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_not_those_of_names() {
+        assert_eq!(without_numbers("lost: 17 of 4,000 in 1.5 s"), "lost: # of # in # s");
+        assert_eq!(without_numbers("too short for p99 of app_2"), "too short for p99 of app_2");
+    }
 }

@@ -178,18 +178,27 @@ fn figure(cell: &str) -> Option<(&str, &str, &str)> {
     (is_number && !fraction.starts_with("..")).then_some((whole, fraction, behind))
 }
 
-/// Cells of a column whose figures have intervals or units, one above the other.
+/// Cells of a column whose figures have intervals or units, one above the other. What has neither may be longer behind
+/// its point, up to where intervals end.
 fn aligned(column: &[&str]) -> Vec<String> {
     let figures: Vec<_> = column.iter().map(|cell| figure(cell)).collect();
-    let most = |part: fn(&(&str, &str, &str)) -> usize| figures.iter().flatten().map(part).max().unwrap_or(0);
-    let fraction = most(|(_, fraction, _)| fraction.chars().count());
-    let behind = most(|(.., behind)| behind.chars().count());
-    let pad = |text: &str, width: usize| format!("{text}{}", " ".repeat(width - text.chars().count()));
+    if figures.iter().flatten().all(|(.., behind)| behind.is_empty()) {
+        return column.iter().map(|cell| (*cell).to_owned()).collect();
+    }
+    let length = |text: &str| text.chars().count();
+    let with_more = figures.iter().flatten().filter(|(.., behind)| !behind.is_empty());
+    let fraction = with_more.map(|(_, fraction, _)| length(fraction)).max().unwrap_or(0);
+    let right_of_point = |(_, of_one, behind): &(&str, &str, &str)| match behind.is_empty() {
+        true => (*of_one).to_owned(),
+        false => format!("{of_one}{}{behind}", " ".repeat(fraction - length(of_one))),
+    };
+    let most = figures.iter().flatten().map(|parts| length(&right_of_point(parts))).max().unwrap_or(0);
     let cell = |(cell, parts): (&&str, &Option<(&str, &str, &str)>)| match parts {
-        Some((whole, of_one, rest)) if behind > 0 => {
-            format!("{whole}{}{}", pad(of_one, fraction), pad(rest, behind))
+        Some(parts) => {
+            let right = right_of_point(parts);
+            format!("{}{right}{}", parts.0, " ".repeat(most - length(&right)))
         }
-        _ => (*cell).to_owned(),
+        None => (*cell).to_owned(),
     };
     column.iter().zip(&figures).map(cell).collect()
 }
@@ -285,6 +294,7 @@ mod tests {
             ["1 732    ±12  ", "141.73 ±0.12", "20         ", "–         ", "240..567 ms", "100    %    "];
         assert_eq!(aligned(&cells), want);
         assert_eq!(aligned(&["1", "0.25"]), ["1", "0.25"]);
+        assert_eq!(aligned(&["0.003248", "19.8 ±0.18"]), ["0.003248 ", "19.8 ±0.18"]);
     }
 
     #[test]

@@ -71,3 +71,29 @@ fn a_table_of_many_says_that_there_are_other_columns() {
     let out = run(&chosen).succeeds().to_owned();
     assert!(out.contains("--nodes sites") && !out.contains("--columns"), "{out}");
 }
+
+/// The parameter that is named first varies slowest, on the command line as in the file.
+#[test]
+fn the_first_named_sweep_varies_slowest() {
+    let scratch = Scratch::new("columns-order");
+    let source = |a: &str, b: &str| {
+        format!(
+            "a = param(\"a\", 1{a})\nb = param(\"b\", 3{b})\n\
+             scenario(\"s\", delay((a + b)*ms, server()), traffic.poisson(rate=50), requests=100)\n"
+        )
+    };
+    let plain = scratch.file("plain.star", source("", ""));
+    let swept = scratch.file("swept.star", source(", sweep=[1, 2]", ", sweep=[3, 4]"));
+    let order = |args: &[&str]| -> Vec<String> {
+        let ran = run(&[args, &["-q", "--columns", "mean"]].concat());
+        let rows = ran.succeeds().lines().filter(|l| l.starts_with("s  "));
+        rows.map(|l| l.split_whitespace().skip(1).take(2).collect::<Vec<_>>().join(",")).collect()
+    };
+    let product = ["1,3", "1,4", "2,3", "2,4"];
+    assert_eq!(order(&["sim", &swept]), product);
+    assert_eq!(order(&["sim", &plain, "--sweep", "a=1,2", "--sweep", "b=3,4"]), product);
+    let other_way = run(&["sim", &plain, "-q", "--sweep", "b=3,4", "--sweep", "a=1,2", "--columns", "mean"]);
+    let rows = other_way.succeeds().lines().filter(|l| l.starts_with("s  "));
+    let means: Vec<&str> = rows.filter_map(|l| l.split_whitespace().nth(3)).collect();
+    assert_eq!(means, ["4", "5", "5", "6"], "{}", other_way.out);
+}

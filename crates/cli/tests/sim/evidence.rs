@@ -260,6 +260,37 @@ fn an_overload_takes_no_other_scenario_along() {
     assert!(warnings(&both).contains("146 years of virtual time"), "{}", warnings(&both));
 }
 
+/// What differs only in its numbers is one warning of several scenarios too, with the names of all, in text and on the page;
+/// the JSON has each scenario's own. `check` sends nothing, and so counts no attempts.
+#[test]
+fn several_scenarios_have_one_warning_of_a_kind() {
+    let scratch = Scratch::new("evidence-several");
+    let file = scratch.file(
+        "f.star",
+        "n = param(\"n\", 2, sweep=[2, 3])\nx = retry(2, flaky(0.1, delay(5*ms, server()), kind=\"reset\"))\n\
+         scenario(\"a\", x, traffic.poisson(rate=50 * n), requests=3000)\n\
+         scenario(\"b\", x, traffic.poisson(rate=60 * n), requests=4000)\n",
+    );
+    let page = scratch.path("page.html");
+    let text = run(&["sim", &file, "-q", "--html", &page])
+        .succeeds()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert_eq!(text.matches("warning: taken as GET").count(), 1, "{text}");
+    assert!(text.contains("(numbers of a (n=2)) [a (n=2), a (n=3), b (n=2), b (n=3)]"), "{text}");
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert_eq!(page.matches("taken as GET:").count(), 1);
+    let json = run(&["sim", &file, "-q", "--output", "json"]);
+    assert_eq!(json.succeeds().matches("taken as GET:").count(), 4);
+    let check = run(&["check", &file]);
+    assert!(
+        !check.succeeds().contains("taken as GET") && !check.err.contains("taken as GET"),
+        "{}",
+        check.err
+    );
+}
+
 /// Along a sweep one warning is enough; the text warns of the quantiles that it shows, and says how it was made.
 #[test]
 fn a_sweep_has_one_warning_of_a_kind() {
