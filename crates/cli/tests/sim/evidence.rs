@@ -181,7 +181,7 @@ fn one_slow_answer_is_no_time_without_answers() {
 fn warnings_are_about_what_is_wrong() {
     let scratch = Scratch::new("evidence-warnings");
     let queue = "queue(delay(dist.exponential(1*s), server()))";
-    let often = "faulty(2*s, 200*ms, queue(delay(5*ms, server()))), traffic.poisson(rate=100), duration=60*s";
+    let often = "faulty(4*s, 400*ms, queue(delay(5*ms, server()))), traffic.poisson(rate=100), duration=60*s";
     let clones = "fanout(pool(3, lambda: queue(delay(dist.exponential(10*ms), server()), on_cancel=\"stop\")), need=1)";
     for (scenario, said, unsaid) in [
         (
@@ -209,7 +209,7 @@ fn warnings_are_about_what_is_wrong() {
             "few outages",
             "",
         ),
-        // Of 27 outages half are in the middle.
+        // Of 14 outages half are in the middle.
         (format!("{often}, window=\"all\""), "", "few outages"),
         (format!("{often}, window=\"middle\""), "few outages", ""),
         (format!("{clones}, traffic.poisson(rate=150), requests=4000"), "", "offered load"),

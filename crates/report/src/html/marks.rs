@@ -18,7 +18,7 @@ fn words(mark: &Mark, places: &Places<'_>) -> String {
         (members, count) if members == count => format!("all {count} "),
         (members, count) => format!("{members} of {count} "),
     };
-    let state = match &mark.what[..] {
+    let state = match mark.what {
         "slow" => "slow".to_owned(),
         "pause" => "paused".to_owned(),
         what => format!("down ({what})"),

@@ -113,12 +113,7 @@ impl Engine<'_> {
                 return self.check_sleeps(slot, now_ns, code.waits[wait as usize].ns);
             }
             Op::WaitDrawn { draw } if code.draws[draw as usize].crosses => {
-                let ns = self.drawn(slot, draw);
-                let ns = match code.draws[draw as usize].pause {
-                    Some(pause) => self.held_ns(pause, member, now_ns, ns),
-                    None => ns,
-                };
-                return self.check_sleeps(slot, now_ns, ns);
+                return self.check_crosses(slot, draw, member, now_ns);
             }
             Op::Serve => {
                 self.check_arrives(slot);
@@ -168,6 +163,16 @@ impl Engine<'_> {
             | Op::End => {}
         }
         true
+    }
+
+    /// A check crosses a link whose time is drawn.
+    fn check_crosses(&mut self, slot: SlotId, draw: u32, member: MemberId, now_ns: u64) -> bool {
+        let ns = self.drawn(slot, draw);
+        let ns = match self.core.code().draws[draw as usize].pause {
+            Some(pause) => self.held_ns(pause, member, now_ns, ns),
+            None => ns,
+        };
+        self.check_sleeps(slot, now_ns, ns)
     }
 
     /// A step that only some topologies have; false: the check waits, or has ended.

@@ -147,9 +147,12 @@ fn model(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<NodeId>> {
         return Ok(None);
     }
     if let Some(node) = value.downcast_ref::<NodeValue>() {
-        let state = &mut *call.context.state.borrow_mut();
-        let here = call.span().map(|s| state.graph.locator.at(&s).span()).unwrap_or_default();
-        let before = state.models.insert(node.0, here);
+        let span = call.span();
+        let before = {
+            let state = &mut *call.context.state.borrow_mut();
+            let here = span.map(|s| state.graph.locator.at(&s).span()).unwrap_or_default();
+            state.models.insert(node.0, here)
+        };
         if let Some(other) = before {
             let message = format!(
                 "this model already belongs to another server, made at {other}: the two would share it"

@@ -229,7 +229,7 @@ fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
 }
 
 /// With fewer outages in the window of a replication the figures say little about outages.
-const FEW: f64 = 15.0;
+const FEW: f64 = 10.0;
 
 /// Too few outages: replications differ by chance more than their interval shows.
 fn few_outages(point: &Point, scenario: &Scenario, code: &Code, runs: &[Replication]) -> Option<String> {
