@@ -57,20 +57,20 @@ impl Pulse {
 
 /// What the watchdog saw of a loop when it looked last.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct Sighting {
     /// The turn, if it did not sleep.
     turn: Option<u64>,
     /// Since when it has been in that turn, or asleep, ns.
     since_ns: u64,
 }
 
-impl Seen {
+impl Sighting {
     /// The message about a loop that is in this turn now, if something has changed. `resumed_ns`: since when the process
     /// has run without a stop.
     fn news(&mut self, pulse: &Pulse, turn: Option<u64>, now_ns: u64, resumed_ns: u64) -> Option<News> {
         let stood_ns = pulse.stands_ns(now_ns);
         if turn.is_none() || turn != self.turn {
-            *self = Seen { turn, since_ns: now_ns };
+            *self = Sighting { turn, since_ns: now_ns };
             pulse.stands_since_ns.store(NEVER, Relaxed);
             return stood_ns.map(|for_ns| News::GoesOn { for_ns });
         }
@@ -129,7 +129,7 @@ impl Running {
 pub(crate) fn watch(clock: Clock, pulses: Arc<[Pulse]>, errors: Arc<ErrorLog>) -> std::io::Result<()> {
     std::thread::Builder::new().name("weir-watchdog".to_owned()).spawn(move || {
         let mut running = Running { looked_ns: clock.now(), resumed_ns: 0 };
-        let mut seen = vec![Seen::default(); pulses.len()];
+        let mut seen = vec![Sighting::default(); pulses.len()];
         while Arc::strong_count(&pulses) > 1 {
             std::thread::sleep(Duration::from_nanos(LOOK_NS));
             let now_ns = clock.now();
@@ -161,7 +161,7 @@ mod tests {
     /// Reports once that it is stuck, and once that it continues.
     #[test]
     fn a_loop_that_stands_still_is_said_once() {
-        let (pulse, mut seen) = (Pulse::default(), Seen::default());
+        let (pulse, mut seen) = (Pulse::default(), Sighting::default());
         let mut look = |turn: u64, now_ns| seen.news(&pulse, Some(turn), now_ns, 0);
         assert_eq!(look(1, 5 * S), None);
         assert_eq!(look(1, 6 * S), None, "a second is not more than a second");
@@ -180,7 +180,7 @@ mod tests {
     /// A loop without work does not stand still, nor does one that has not begun or has ended.
     #[test]
     fn a_loop_that_sleeps_does_not_stand_still() {
-        let (pulse, mut seen) = (Pulse::default(), Seen::default());
+        let (pulse, mut seen) = (Pulse::default(), Sighting::default());
         assert_eq!(pulse.turn(), None, "it has not begun");
         assert_eq!([5, 50, 500].map(|s| seen.news(&pulse, None, s * S, 0)), [None; 3]);
         pulse.begins(Arc::default());
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!([running.looks(10 * S + LOOK_NS), running.looks(10 * S + 3 * LOOK_NS)], [0, 0]);
         assert_eq!([running.looks(600 * S), running.looks(600 * S + LOOK_NS)], [600 * S, 600 * S]);
         let (pulse, stuck) = (Pulse::default(), Pulse::default());
-        let (mut seen, mut seen_stuck) = (Seen::default(), Seen::default());
+        let (mut seen, mut seen_stuck) = (Sighting::default(), Sighting::default());
         assert!(seen_stuck.news(&stuck, Some(1), 5 * S, 0).is_none());
         assert!(seen_stuck.news(&stuck, Some(1), 10 * S, 0).is_some());
         assert!(seen.news(&pulse, Some(1), 10 * S, 0).is_none());

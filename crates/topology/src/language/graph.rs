@@ -140,7 +140,7 @@ impl Graph {
             .collect();
         Interned {
             place: place_index,
-            at: last.map(|span| self.locator.at(span)),
+            at: last.map(|span| self.locator.locate(span)),
             bound,
             chain,
             spec: None,

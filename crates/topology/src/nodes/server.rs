@@ -150,7 +150,7 @@ fn model(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<NodeId>> {
         let span = call.span();
         let before = {
             let state = &mut *call.context.state.borrow_mut();
-            let here = span.map(|s| state.graph.locator.at(&s).span()).unwrap_or_default();
+            let here = span.map(|s| state.graph.locator.locate(&s).span()).unwrap_or_default();
             state.models.insert(node.0, here)
         };
         if let Some(other) = before {

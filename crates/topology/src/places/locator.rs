@@ -26,7 +26,7 @@ struct Line {
 
 impl Locator {
     /// The place of a span.
-    pub(crate) fn at(&mut self, span: &FileSpan) -> Location {
+    pub(crate) fn locate(&mut self, span: &FileSpan) -> Location {
         let (begin, end) = (span.span.begin(), span.span.end());
         let number = span.file.find_line(begin);
         let line_begin = span.file.line_span(number).begin();
@@ -79,7 +79,7 @@ mod tests {
             for &begin in at.iter().filter(|begin| **begin <= end) {
                 let span = Span::new(Pos::new(begin as u32), Pos::new(end as u32));
                 let span = map.file_span(span);
-                assert_eq!(locator.at(&span), at_of(&span), "{begin}..{end}");
+                assert_eq!(locator.locate(&span), at_of(&span), "{begin}..{end}");
             }
         }
     }
@@ -92,7 +92,7 @@ mod tests {
         let mut locator = Locator::default();
         let mut texts = Vec::new();
         for at in (0..1_000).map(|i| (i * call.len()) as u32) {
-            texts.push(locator.at(&map.file_span(Span::new(Pos::new(at), Pos::new(at + 11)))).snippet);
+            texts.push(locator.locate(&map.file_span(Span::new(Pos::new(at), Pos::new(at + 11)))).snippet);
         }
         assert!(locator.counted <= 2 * call.len() * 1_000, "{}", locator.counted);
         assert!(texts.iter().all(|text| Arc::ptr_eq(text, &texts[0])), "the line is there once");
