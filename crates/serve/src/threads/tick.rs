@@ -10,6 +10,9 @@ use weir_net::io::deadlines::TICK_NS;
 /// A loop rests after so many ticks between which nothing came.
 const QUIET_TICKS: u32 = 3;
 
+/// Events of a tick itself: its timer's, and the wake of the clock.
+const OF_A_TICK: u64 = 2;
+
 /// Ticks in a second.
 const SECOND: u32 = 10;
 
@@ -30,8 +33,7 @@ impl Loop {
             due_ns = self.core.now().saturating_add(TICK_NS);
             let events = self.core.runtime.events();
             self.core.timers.sleep_until(due_ns).await;
-            // One is this tick's.
-            quiet = if self.core.runtime.events() - events <= 1 { quiet + 1 } else { 0 };
+            quiet = if self.core.runtime.events() - events <= OF_A_TICK { quiet + 1 } else { 0 };
             self.core.deadlines.sweep();
             self.hand_over_logs();
             count = count.wrapping_add(1);
