@@ -1,13 +1,13 @@
 //! The clock of a loop: ten times a second deadlines end, and once a second pools are gone through, the date is made anew
 //! and what no client needs any more is dropped.
 //!
-//! A loop that nothing has come to rests: it sleeps until something is due or comes, without a timer of its own.
+//! A loop without events rests: it sleeps until a deadline or the next event, without a periodic timer.
 
 use super::event_loop::Loop;
 use std::rc::Rc;
 use weir_net::io::deadlines::TICK_NS;
 
-/// A loop rests after so many ticks between which nothing came.
+/// The number of ticks without another event after which a loop rests.
 const QUIET_TICKS: u32 = 3;
 
 /// Events of a tick itself: its timer's, and the wake of the clock.
@@ -16,12 +16,9 @@ const OF_A_TICK: u64 = 2;
 /// Ticks in a second.
 const SECOND: u32 = 10;
 
-/// Idle connections may be older than they should by so much, ns, where no other limit ends them: they are looked at before
-/// they are used.
+/// The interval at which a loop at rest checks its idle connections for limits other than the idle time-out, ns. Each is
+/// checked before its next use as well.
 const LOOK_NS: u64 = 10_000_000_000;
-
-/// The loop's timer wakes it a little early, ns.
-const EARLY_NS: u64 = 2_000_000;
 
 impl Loop {
     /// Keeps time until the loop ends.
@@ -47,23 +44,17 @@ impl Loop {
         }
     }
 
-    /// Sleeps until something comes; meanwhile ends what is due.
+    /// Sleeps until something comes or is due.
     async fn rest(&self) {
-        loop {
-            let next_ns = self.next_due_ns();
-            let sleep = next_ns.map(|at| self.core.timers.sleep_until(at));
-            let events = self.core.runtime.events();
-            self.core.runtime.slept().await;
-            let alone = self.core.runtime.events() - events <= 1;
-            let is_due = next_ns.is_some_and(|at| at <= self.core.now().saturating_add(EARLY_NS));
-            if let Some(sleep) = sleep.filter(|_| alone && is_due) {
-                sleep.await;
-            }
-            self.core.deadlines.sweep();
+        let next_ns = self.next_due_ns();
+        // It need not be awaited: its end wakes the loop as anything does.
+        let _due = next_ns.map(|at| self.core.timers.sleep_until(at));
+        self.core.runtime.slept().await;
+        // Before all others: what they set counts from now, and a request waits for nothing that grows with the targets.
+        self.core.deadlines.sweep();
+        self.core.renew_date();
+        if next_ns.is_some_and(|at| at <= self.core.now().saturating_add(TICK_NS)) {
             self.look_after();
-            if !(alone && is_due) {
-                return;
-            }
         }
     }
 

@@ -1,8 +1,7 @@
 //! Signs of life of a loop, for other threads: whether it goes on costs it two stores a turn, and no timer.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// What a loop does, as another thread sees it. Both are only ever compared with what they were a while ago, so no order
 /// among them matters.
