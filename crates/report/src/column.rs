@@ -81,7 +81,7 @@ impl Column {
         ALL.iter().find(|(.., column)| *column == self).map_or("", |(name, ..)| name)
     }
 
-    /// What stands above it.
+    /// Its heading.
     pub(crate) fn heading(self) -> &'static str {
         ALL.iter().find(|(.., column)| *column == self).map_or("", |(_, _, heading, _)| heading)
     }

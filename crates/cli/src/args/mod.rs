@@ -4,8 +4,10 @@ mod file;
 mod format;
 mod invalid;
 mod value;
+mod view;
 
 pub(crate) use file::{File, Settings, Verbosity};
 pub(crate) use format::{Nodes, ReportFormat, SimFormat};
 pub(crate) use invalid::InvalidValue;
 pub(crate) use value::{column, list, positive, seed, setting, written};
+pub(crate) use view::ViewOptions;

@@ -1,13 +1,13 @@
 //! `weir merge PART...`: the parts of `weir sim --shard`, put together to the result of one run.
 
 use super::sim;
-use crate::args::{Nodes, SimFormat, column, written};
+use crate::args::{Nodes, SimFormat, ViewOptions, written};
 use crate::failure::Failure;
 use crate::input;
 use crate::output::{Outputs, Written};
 use clap::Args;
 use std::path::PathBuf;
-use weir_report::{Column, Sites, View};
+use weir_report::Sites;
 use weir_sim::{NotWhole, ShardRun};
 
 /// `weir merge`.
@@ -21,22 +21,8 @@ pub(crate) struct Merge {
     /// All parts of one run, in any order
     #[arg(value_name = "PART", required = true)]
     pub(crate) parts: Vec<PathBuf>,
-    /// Show each scenario site by site
-    #[arg(long, value_name = "sites|all", hide_possible_values = true)]
-    pub(crate) nodes: Option<Nodes>,
-    /// Columns of the table of scenarios: success, mean, p99.9, errors, ...
-    ///
-    /// Also min, max, p50, p90, p95, p99; `ok_` before a latency: that of successes (ok_p99).
-    ///
-    /// Also attempts, failed; goodput, requests and responses, per second. They replace the usual ones.
-    #[arg(
-        long,
-        value_name = "NAME,...",
-        value_delimiter = ',',
-        value_parser = column(),
-        hide_possible_values = true
-    )]
-    pub(crate) columns: Vec<Column>,
+    #[command(flatten)]
+    pub(crate) view: ViewOptions,
     /// Format of the result on standard output
     #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
     pub(crate) output: SimFormat,
@@ -52,7 +38,7 @@ pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
     let form = args.save.as_deref().map(sim::format_of).transpose()?;
     let parts = args.parts.iter().map(|path| read(path)).collect::<Result<Vec<ShardRun>, Failure>>()?;
     let members = parts.iter().any(ShardRun::lists_members);
-    if args.nodes == Some(Nodes::All) && !members {
+    if args.view.nodes == Some(Nodes::All) && !members {
         return Err(Failure::Usage(
             "these parts have only sites: give --nodes all to `weir sim --shard`".to_owned(),
         ));
@@ -63,8 +49,10 @@ pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
         NotWhole::Run(weir_sim::Error::SelfCheck(sentences)) => Failure::Fault(sentences.join("\n  ")),
         other => Failure::Usage(other.to_string()),
     })?;
-    let sites = if args.nodes.is_some() || members { Sites::Always } else { Sites::Few };
-    let view = View { sites, columns: args.columns.clone() };
+    let mut view = args.view.to_view();
+    if members {
+        view.sites = Sites::Always;
+    }
     let mut written = Written::result(|out| {
         sim::formed(args.output, &view, args.each && args.output == SimFormat::Json, &results, out)
     });

@@ -72,11 +72,11 @@ fn once(
                 writeln!(out)
             })?,
             None => output::to_stdout(|out| {
-                sim::formed(SimFormat::Text, &sim::view_of(args), false, &results, out)
+                sim::formed(SimFormat::Text, &args.view.to_view(), false, &results, out)
             })?,
         },
         None => {
-            output::to_stdout(|out| sim::formed(SimFormat::Text, &sim::view_of(args), false, &results, out))?
+            output::to_stdout(|out| sim::formed(SimFormat::Text, &args.view.to_view(), false, &results, out))?
         }
     }
     if let Err(unmet) = sim::met(&results) {

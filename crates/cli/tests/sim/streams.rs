@@ -134,21 +134,26 @@ fn a_run_that_fails_leaves_an_older_file_alone() {
     assert_eq!(scratch.names(), ["good.star", "run.json"]);
 }
 
+/// What a run prints that is interrupted while it works.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn interrupted(args: &[&str]) -> std::process::Output {
+    let child =
+        weir().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    common::works(&child);
+    common::interrupt(&child);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    output
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupt_prints_what_is_finished() {
     let (scratch, file) = good("interrupt");
     let old = scratch.file("run.json", "older");
-    let child = weir()
-        .args(["sim", &file, "--requests", "1000000000000", "--output", "json", "--save", &old])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    common::works(&child);
-    common::interrupt(&child);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
+    let output =
+        interrupted(&["sim", &file, "--requests", "1000000000000", "--output", "json", "--save", &old]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\"interrupted\": true") && text.contains("\"scenarios\": []"), "{text}");
     assert_eq!(std::fs::read_to_string(&old).unwrap(), "older");
@@ -287,17 +292,7 @@ fn an_interrupt_keeps_finished_replications() {
     for more in
         [&["--replications", "20000"][..], &["--precision", "mean=0.0001%", "--max-replications", "100000"]]
     {
-        let child = weir()
-            .args(["sim", &file, "--output", "json", "--threads", "2"])
-            .args(more)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        common::works(&child);
-        common::interrupt(&child);
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(130));
+        let output = interrupted(&[&["sim", &file, "--output", "json", "--threads", "2"][..], more].concat());
         let mut kept: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let scenario = kept["scenarios"][0].as_object_mut().expect("some were finished");
         let finished = scenario.remove("replications").expect("it says how many").to_string();
@@ -317,16 +312,7 @@ fn an_interrupt_keeps_what_can_be_compared() {
     let file = scratch.file("f.star", GOOD);
     let saved = scratch.path("saved.json");
     run(&["sim", &file, "-q", "--save", &saved]).succeeds();
-    let child = weir()
-        .args(["compare", &saved, &file, "--output", "json", "--replications", "20000"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    common::works(&child);
-    common::interrupt(&child);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
+    let output = interrupted(&["compare", &saved, &file, "--output", "json", "--replications", "20000"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("interrupted after ") && said.contains(" of 20000 replications"), "{said}");
     let compared: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

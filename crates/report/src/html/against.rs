@@ -20,7 +20,7 @@ struct Gap {
     difference: Estimate,
 }
 
-/// The part of the sentence in which a scenario stands.
+/// The part of the sentence that names a scenario.
 #[derive(Clone, Copy)]
 enum Part {
     /// The best of those that are better.

@@ -71,7 +71,7 @@ fn bucket(ns: u64) -> u32 {
     (shift << DIGITS) + (ns >> shift) as u32
 }
 
-/// The quantiles of so many requests.
+/// The quantiles that this number of requests can show.
 fn known(requests: u64) -> impl Iterator<Item = f64> {
     QUANTILES.into_iter().filter(move |q| requests >= samples_needed(*q))
 }

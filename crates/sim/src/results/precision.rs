@@ -23,7 +23,7 @@ pub struct Precision {
 /// With fewer replications an interval is too unreliable to end a run.
 const FEWEST: u32 = 10;
 
-/// A replication gets at most so many times as many requests as the file says.
+/// The greatest factor by which a replication has more requests than the file says.
 const MOST_STRETCH: u64 = 10_000;
 
 /// A replication is not made longer than this, in requests: some ten seconds of one core.
@@ -64,7 +64,7 @@ fn or_shorter(results: Results, shorter: Option<&Results>) -> Results {
 /// How a series of rounds ends.
 enum Outcome {
     Done(Results),
-    /// Each replication needs so many times as many requests as the file says; and what was finished.
+    /// The factor by which each replication must have more requests than the file says, and the results so far.
     TooShort(u64, Box<Results>),
 }
 

@@ -1,10 +1,9 @@
 //! The arguments of `weir sim`: what to simulate, how precise figures must be, and where results go.
 
-use crate::args::{File, InvalidValue, Nodes, SimFormat, column, seed, written};
+use crate::args::{File, InvalidValue, SimFormat, ViewOptions, seed, written};
 use clap::Args;
 use std::path::PathBuf;
 use weir_plan::Metric;
-use weir_report::Column;
 use weir_sim::{Goal, Precision, Selection, Shard};
 
 /// `weir sim`.
@@ -40,22 +39,8 @@ pub(crate) struct Sim {
     /// Threads to use [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// One row per site, or one per member of each site
-    #[arg(long, value_name = "sites|all", hide_possible_values = true)]
-    pub(crate) nodes: Option<Nodes>,
-    /// Columns of the table of scenarios: success, mean, p99.9, errors, ...
-    ///
-    /// Also min, max, p50, p90, p95, p99; `ok_` before a latency: that of successes (ok_p99).
-    ///
-    /// Also attempts, failed; goodput, requests and responses, per second. They replace the usual ones.
-    #[arg(
-        long,
-        value_name = "NAME,...",
-        value_delimiter = ',',
-        value_parser = column(),
-        hide_possible_values = true
-    )]
-    pub(crate) columns: Vec<Column>,
+    #[command(flatten)]
+    pub(crate) view: ViewOptions,
     /// Format of the result on standard output
     #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
     pub(crate) output: SimFormat,

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use weir_plan::Plan;
-use weir_report::{Sites, View, group_digits};
+use weir_report::{View, group_digits};
 use weir_sim::{Error, Explanation, Extras, Observer, Options, Results, SETTLED_OVER, Shard};
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     let explained = set_aside(args, &mut results);
     let mut written = Written::result(|out| render(args, args.output, &results, out));
     if let Some(form) = save_format {
-        written.file(save.as_ref(), |out| formed(form, &view_of(args), true, &results, out));
+        written.file(save.as_ref(), |out| formed(form, &args.view.to_view(), true, &results, out));
     }
     written.file(junit.as_ref(), |out| weir_report::junit(&results, out));
     if let Some(trace) = trace {
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     for (scenario, explained) in results.scenarios.iter_mut().zip(explained) {
         scenario.explained = explained;
     }
-    written.file(html.as_ref(), |out| weir_report::html(&results, &plan, baseline, &args.columns, out));
+    written.file(html.as_ref(), |out| weir_report::html(&results, &plan, baseline, &args.view.columns, out));
     let traced = explain::check_traced(args, &results, &recordings);
     written.end(verdict(args, &results).and(traced))
 }
@@ -145,7 +145,7 @@ fn options(args: &Sim) -> Options {
         stretch: 1,
         requests: args.requests,
         threads: args.threads.map_or_else(cores, usize::from),
-        members: args.nodes == Some(Nodes::All),
+        members: args.view.nodes == Some(Nodes::All),
         scenarios: args.scenarios.clone(),
     }
 }
@@ -212,13 +212,7 @@ fn tell_effort(results: &Results, took: Duration) {
 }
 
 fn render(args: &Sim, form: SimFormat, results: &Results, out: &mut dyn Write) -> io::Result<()> {
-    formed(form, &view_of(args), args.laboratory.each, results, out)
-}
-
-/// What text shows.
-pub(crate) fn view_of(args: &Sim) -> View {
-    let sites = if args.nodes.is_some() { Sites::Always } else { Sites::Few };
-    View { sites, columns: args.columns.clone() }
+    formed(form, &args.view.to_view(), args.laboratory.each, results, out)
 }
 
 /// A result in a form.
