@@ -24,15 +24,10 @@ impl Delay {
     pub async fn pass(&self, core: &Core, ctx: &mut RequestContext) -> NodeId {
         let ns = self.time.draw(ctx.way.draw(self.key));
         let ns = ctx.scaled(ns);
-        let ns = match &self.process {
-            Some(process) => {
-                let now = core.now();
-                process.end_of(now, ns).saturating_sub(now)
-            }
-            None => ns,
-        };
-        if ns > 0 {
-            core.timers.after(ns).await;
+        match &self.process {
+            Some(process) => core.timers.sleep_until(process.end_of(core.now(), ns)).await,
+            None if ns > 0 => core.timers.after(ns).await,
+            None => {}
         }
         self.node
     }

@@ -67,7 +67,8 @@ impl Faulty {
             let now = core.now();
             let at = self.timeline.end_of(now, 0);
             if at > now {
-                core.timers.after(at - now).await;
+                // One instant for all that wait: they go on in the order in which they came, as in simulation.
+                core.timers.sleep_until(at).await;
             }
         }
     }

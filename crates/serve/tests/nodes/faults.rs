@@ -38,6 +38,29 @@ pub fn a_pause_stops_what_is_inside() {
     assert_eq!(get(&served.addr, "/").status, 504);
 }
 
+/// What came during a pause enters what is behind in the order in which it came.
+#[test]
+pub fn a_pause_keeps_the_order() {
+    let origin = Origin::named("a");
+    let node = format!("queue(server(\"a\", addr=\"{}\"), concurrency=1)", origin.addr);
+    let times = "dist.fixed(1000*hours), dist.fixed(1*s)";
+    let text = format!(
+        "listen(\"127.0.0.1:0\", faulty({times}, {node}, starts=\"down\", mode=\"pause\"))"
+    );
+    let served = serve_with(&text, 1, true);
+    let mut all: Vec<Conn> = Vec::new();
+    for i in 0..20 {
+        let mut conn = Conn::new(&served.addr);
+        conn.send(format!("GET /{i} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        all.push(conn);
+        pause(2);
+    }
+    assert!(all.iter_mut().all(|conn| conn.response().status == 200));
+    let seen: Vec<String> = origin.seen().into_iter().map(|(head, _)| head).collect();
+    let sent: Vec<String> = (0..20).map(|i| format!("GET /{i} ")).collect();
+    assert!(seen.len() == 20 && seen.iter().zip(&sent).all(|(a, b)| a.starts_with(b)), "{seen:?}");
+}
+
 /// What is inside is cut off as it goes down: much sooner than its work ends.
 #[test]
 pub fn a_crash_resets_what_is_inside() {
