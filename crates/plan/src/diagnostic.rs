@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Range;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,14 +29,12 @@ pub struct Diagnostic {
     pub line: u32,
     /// The column of its first character, from 1; 0 where no line is at fault.
     pub column: u32,
-    /// The column after its last character on that line.
-    pub end_column: u32,
     /// The message, one sentence without a full stop.
     pub message: String,
     /// The remedy.
     pub help: Option<String>,
-    /// The line of source.
-    pub snippet: Option<String>,
+    /// The line of source, as much as is shown of it.
+    pub excerpt: Option<Excerpt>,
 }
 
 impl Diagnostic {
@@ -47,10 +45,9 @@ impl Diagnostic {
             file: None,
             line: 0,
             column: 0,
-            end_column: 0,
             message: message.into(),
             help: None,
-            snippet: None,
+            excerpt: None,
         }
     }
 
@@ -82,7 +79,7 @@ impl Diagnostic {
         let line = parts.next().and_then(|l| l.parse().ok());
         match (column, line, parts.next()) {
             (Some(column), Some(line), Some(file)) => {
-                Diagnostic { file: Some(file.to_owned()), line, column, end_column: column, ..self }
+                Diagnostic { file: Some(file.to_owned()), line, column, ..self }
             }
             _ => self,
         }
@@ -94,8 +91,7 @@ impl Diagnostic {
         self.file = Some(at.file.clone());
         self.line = at.line;
         self.column = at.column;
-        self.end_column = at.end_column;
-        self.snippet = Some(at.snippet.to_string());
+        self.excerpt = Some(at.excerpt.clone());
         self
     }
 }
@@ -119,14 +115,12 @@ impl fmt::Display for Diagnostic {
             Some(file) => write!(f, "\n{margin}--> {file}")?,
             None => {}
         }
-        if let Some(snippet) = &self.snippet {
+        if let Some(Excerpt { text, from, upto }) = &self.excerpt {
             // Tabs would move the caret; control characters could do worse to a terminal.
-            let line: String = snippet.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            let from = (self.column as usize).saturating_sub(1).min(line.chars().count());
-            let upto = (self.end_column as usize).saturating_sub(1).clamp(from, line.chars().count());
-            let (line, from, upto) = shortened(&line, from, upto);
+            let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            let (before, marked) = (*from as usize, upto.saturating_sub(*from).max(1) as usize);
             write!(f, "\n{margin} |\n{number} | {}", line.trim_end())?;
-            write!(f, "\n{margin} | {}{}", " ".repeat(from), "^".repeat((upto - from).max(1)))?;
+            write!(f, "\n{margin} | {}{}", " ".repeat(before), "^".repeat(marked))?;
         }
         if let Some(help) = &self.help {
             write!(f, "\n{margin} = help: {help}")?;
@@ -145,20 +139,8 @@ pub fn plainly(error: &std::io::Error) -> String {
     }
 }
 
-/// At most 160 characters of a long line, around the part marked.
-fn shortened(line: &str, from: usize, upto: usize) -> (String, usize, usize) {
-    const MOST: usize = 160;
-    let chars: Vec<char> = line.chars().collect();
-    if chars.len() <= MOST {
-        return (line.to_owned(), from, upto);
-    }
-    let start = from.saturating_sub(40);
-    let end = (start + MOST).min(chars.len());
-    (chars[start..end].iter().collect(), from - start, upto.min(end) - start)
-}
-
-/// A place in a file, with its line of source.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A place in a file, with its line of source. It is small, however long the line is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
     /// The file, as the user named it.
     pub file: String,
@@ -166,16 +148,49 @@ pub struct Location {
     pub line: u32,
     /// The column, from 1, in characters.
     pub column: u32,
-    /// The column after the last character on that line.
-    pub end_column: u32,
-    /// The line, which the places on it share.
-    pub snippet: Arc<str>,
+    /// What is shown of the line.
+    pub excerpt: Excerpt,
 }
 
 impl Location {
     /// `file:line:column`.
     pub fn span(&self) -> String {
         format!("{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// What a message shows of a line of source, and what it marks there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Excerpt {
+    /// The line, or a part of one that is long.
+    text: String,
+    /// The first character that is marked, from 0.
+    from: u32,
+    /// The character after the last that is marked.
+    upto: u32,
+}
+
+impl Excerpt {
+    /// Characters that are shown, at most.
+    const MOST: usize = 160;
+    /// Characters shown before the mark, of a line that is cut.
+    const BEFORE: usize = 40;
+
+    /// What is shown of a line, around the bytes that are marked. No more of the line is read than is shown: a generated
+    /// file is one line, and has as many places as calls.
+    pub fn around(line: &str, marked: Range<usize>) -> Excerpt {
+        let before = line.get(..marked.start).unwrap_or(line);
+        let is_whole = line.chars().take(Excerpt::MOST + 1).count() <= Excerpt::MOST;
+        let begin = match before.char_indices().rev().take(Excerpt::BEFORE).last() {
+            Some((at, _)) if !is_whole => at,
+            _ => 0,
+        };
+        let chars = |range: Range<usize>| line.get(range).unwrap_or_default().chars();
+        let from = chars(begin..before.len()).count();
+        let marked = chars(marked).take(Excerpt::MOST - from).count();
+        let text = chars(begin..line.len()).take(Excerpt::MOST).collect();
+        // Both are at most `MOST`.
+        Excerpt { text, from: from as u32, upto: (from + marked) as u32 }
     }
 }
 
@@ -189,8 +204,7 @@ mod tests {
             file: "a.star".into(),
             line: 12,
             column: 5,
-            end_column: 8,
-            snippet: "x = foo(1)".into(),
+            excerpt: Excerpt::around("x = foo(1)", 4..7),
         };
         let d = Diagnostic::error("no such thing").with_location(&at).help("take another");
         assert_eq!(
@@ -202,9 +216,17 @@ mod tests {
     #[test]
     fn long_lines_are_cut_around_the_caret() {
         let line = format!("{}foo{}", "x".repeat(500), "y".repeat(500));
-        let at =
-            Location { file: "a.star".into(), line: 1, column: 501, end_column: 504, snippet: line.into() };
-        let text = Diagnostic::error("m").with_location(&at).to_string();
-        assert!(text.lines().all(|l| l.len() < 180) && text.contains("^^^"), "{text}");
+        for (marked, shown) in [(500..503, "^^^"), (500..1003, "^^^"), (0..1003, "^^^"), (1003..1003, "^")] {
+            let at = Location {
+                file: "a.star".into(),
+                line: 1,
+                column: 501,
+                excerpt: Excerpt::around(&line, marked.clone()),
+            };
+            let text = Diagnostic::error("m").with_location(&at).to_string();
+            assert!(text.lines().all(|l| l.len() < 180) && text.ends_with(shown), "{marked:?}: {text}");
+        }
+        let text = Excerpt::around(&line, 500..503);
+        assert_eq!((text.text.len(), text.from, text.upto, &text.text[40..43]), (160, 40, 43, "foo"));
     }
 }

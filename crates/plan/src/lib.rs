@@ -28,6 +28,7 @@ pub mod path;
 mod plan_json;
 pub mod processes;
 pub mod ranges;
+mod reach;
 pub mod rewriting;
 pub mod serving;
 pub mod sticky;
@@ -54,6 +55,6 @@ pub use listen::{
     SendProxy,
 };
 pub use matching::{MatchInput, RequestParts};
-pub use offered::{Effort, SiteLoad, bounded_sites, effort, offered_load};
+pub use offered::{Effort, SiteLoad, effort, offered_load, unbounded_sites};
 pub use plan_json::PlanError;
 pub use tls::{CertificateFiles, ClientAuth, MinVersion, TlsClient, TlsServer};

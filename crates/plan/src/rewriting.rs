@@ -2,9 +2,10 @@
 //! rewriting makes of one. Routes and keys behind see these.
 
 use crate::path::{self, PathRewrite};
+use crate::reach::Reach;
 use crate::template::{Piece, pieces};
 use crate::{Edge, NodeId, Point, RequestShape, Rewrite, Scenario, Spec};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Kinds at most; with more a scenario cannot be run.
 const MOST_KINDS: usize = 1 << 16;
@@ -26,15 +27,20 @@ impl Kinds {
         let shapes = if scenario.mix.is_empty() { vec![RequestShape::plain()] } else { scenario.mix.clone() };
         let before = (0..).zip(&shapes).map(|(i, _)| i).collect();
         let mut kinds = Kinds { shapes, before, made: BTreeMap::new() };
-        if point.specs.iter().any(|s| matches!(s, Spec::Rewrite(_))) {
-            kinds.spread(point, scenario.root)?;
-        }
+        kinds.spread(point, scenario.root)?;
         Some(kinds)
     }
 
     /// The kind that the rewriting of that spec turns a kind into.
     pub fn behind(&self, spec: u32, kind: u32) -> u32 {
         self.made.get(&(spec, kind)).copied().unwrap_or(kind)
+    }
+
+    /// What the rewriting of that spec changes: pairs of a kind and what it becomes, ascending. Few of the kinds come to
+    /// a rewrite of a long chain.
+    pub fn changes(&self, spec: u32) -> impl Iterator<Item = (u32, u32)> {
+        let made = self.made.range((spec, 0)..=(spec, u32::MAX));
+        made.map(|((_, kind), made)| (*kind, *made))
     }
 
     /// Whether anything is rewritten.
@@ -44,7 +50,11 @@ impl Kinds {
 
     /// Follows the kinds from the root on, as far as something is rewritten.
     fn spread(&mut self, point: &Point, root: NodeId) -> Option<()> {
-        let leads = leading(point);
+        let reach = Reach::new(point, root);
+        let leads = leading(point, &reach);
+        if !leads.contains(&true) {
+            return Some(());
+        }
         let mut coming: BTreeMap<NodeId, BTreeSet<u32>> = BTreeMap::new();
         coming.insert(root, (0..self.shapes.len() as u32).collect());
         // A node comes after all that it leads to: the highest one's kinds are known.
@@ -59,7 +69,7 @@ impl Kinds {
                 _ => kinds,
             };
             let mut reach = |next: NodeId| {
-                if leads.get(next as usize).copied().unwrap_or(false) {
+                if reach.index(next).is_some_and(|at| leads[at]) {
                     coming.entry(next).or_default().extend(&kinds);
                 }
             };
@@ -86,22 +96,19 @@ impl Kinds {
     }
 }
 
-/// Whether a `rewrite` is at or behind each node.
-fn leading(point: &Point) -> Vec<bool> {
-    let mut leads: Vec<bool> = Vec::with_capacity(point.nodes.len());
-    let mut lists: Vec<Option<bool>> = vec![None; point.lists.len()];
-    for node in &point.nodes {
-        let of = |id: NodeId| leads.get(id as usize).copied().unwrap_or(false);
+/// Whether a `rewrite` is at or behind each node that is reached.
+fn leading(point: &Point, reach: &Reach) -> Vec<bool> {
+    let mut leads: Vec<bool> = Vec::with_capacity(reach.ids().len());
+    let mut lists: HashMap<u32, bool> = HashMap::new();
+    for node in reach.ids().iter().filter_map(|id| point.nodes.get(*id as usize)) {
+        let of = |id: NodeId| reach.index(id).and_then(|at| leads.get(at)).copied().unwrap_or(false);
         let spec = point.specs.get(node.spec as usize);
         let behind = match node.to {
             Edge::None => false,
             Edge::Node(next) => of(next),
-            Edge::List(list) => match lists.get_mut(list as usize) {
-                Some(known) => {
-                    *known.get_or_insert_with(|| point.lists[list as usize].iter().any(|next| of(*next)))
-                }
-                None => false,
-            },
+            Edge::List(list) => *lists.entry(list).or_insert_with(|| {
+                point.lists.get(list as usize).is_some_and(|nodes| nodes.iter().any(|next| of(*next)))
+            }),
         };
         let aside = spec.and_then(Spec::aside).is_some_and(of);
         leads.push(behind || aside || matches!(spec, Some(Spec::Rewrite(_))));

@@ -1,6 +1,7 @@
 //! Which warnings of a file concern which of its scenarios.
 
-use crate::{Edge, Node, NodeId, Point, Scenario, Spec};
+use crate::reach::Reach;
+use crate::{Node, Point, Scenario};
 use std::collections::BTreeSet;
 
 impl Point {
@@ -32,38 +33,13 @@ impl Point {
 
     /// The locations of the nodes that a scenario reaches.
     fn spans(&self, scenario: &Scenario) -> BTreeSet<&str> {
-        let mut sites = vec![false; self.sites.len()];
-        self.reached(scenario).for_each(|node| sites[node.site as usize] = true);
-        let sites = self.sites.iter().zip(sites).filter(|(_, reached)| *reached);
-        sites.map(|(site, _)| site.span.as_str()).filter(|span| !span.is_empty()).collect()
+        let sites = self.reached(scenario).filter_map(|node| self.sites.get(node.site as usize));
+        sites.map(|site| site.span.as_str()).filter(|span| !span.is_empty()).collect()
     }
 
     /// The nodes that a scenario reaches.
     pub(crate) fn reached(&self, scenario: &Scenario) -> impl Iterator<Item = &Node> {
-        let mut reached = vec![false; self.nodes.len()];
-        if let Some(root) = reached.get_mut(scenario.root as usize) {
-            *root = true;
-        }
-        let mut listed = vec![false; self.lists.len()];
-        // A node comes after all that it leads to. A list is walked once, however many balancers share it.
-        for (id, node) in self.nodes.iter().enumerate().rev() {
-            if !reached[id] {
-                continue;
-            }
-            let mut reach = |next: NodeId| reached[next as usize] = true;
-            if let Some(aside) = self.specs.get(node.spec as usize).and_then(Spec::aside) {
-                reach(aside);
-            }
-            match node.to {
-                Edge::None => {}
-                Edge::Node(next) => reach(next),
-                Edge::List(list) => {
-                    if !std::mem::replace(&mut listed[list as usize], true) {
-                        self.lists[list as usize].iter().copied().for_each(reach);
-                    }
-                }
-            }
-        }
-        self.nodes.iter().zip(reached).filter(|(_, reached)| *reached).map(|(node, _)| node)
+        let ids = Reach::new(self, scenario.root).into_ids();
+        ids.into_iter().filter_map(|id| self.nodes.get(id as usize))
     }
 }

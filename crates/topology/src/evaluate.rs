@@ -5,7 +5,7 @@ use crate::load::{Runner, Source};
 use crate::nodes::check_expectations;
 use crate::params::Params;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use weir_plan::diagnostic::{Diagnostic, Severity};
 use weir_plan::hash;
@@ -77,6 +77,7 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
     let mut points: Vec<Point> = Vec::new();
     let mut data_files: Vec<DataFile> = Vec::new();
     let mut warnings: Vec<Diagnostic> = Vec::new();
+    let mut known: HashSet<Diagnostic> = HashSet::new();
     let mut files: BTreeSet<PathBuf> = BTreeSet::new();
     loop {
         let context = Context::default();
@@ -114,7 +115,7 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
         found.extend(warn::certificates(&point, &standing));
         point.warnings = found.iter().filter(|f| f.severity == Severity::Warning).map(in_one_line).collect();
         for finding in found {
-            if !warnings.contains(&finding) {
+            if known.insert(finding.clone()) {
                 warnings.push(finding);
             }
         }

@@ -281,8 +281,8 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
             Some("make the recursion end, or build the nodes in a `for` loop".to_owned()),
         ),
         ErrorKind::Parser(_) => {
-            let line = error.span().map(|s| at_of(s).snippet).unwrap_or_default();
-            not_starlark(&line).or_else(|| unit_alone(text)).or_else(|| power(text)).unwrap_or_else(|| {
+            let line = error.span().map(|s| s.file.source_line(s.file.find_line(s.span.begin())));
+            not_starlark(line.unwrap_or_default()).or_else(|| unit_alone(text)).or_else(|| power(text)).unwrap_or_else(|| {
                 (format!("syntax error: {}", text.strip_prefix("Parse error: ").unwrap_or(text)), None)
             })
         }

@@ -1,11 +1,12 @@
 //! The requests of a scenario in classes: those of a class take the same branch at every `route`. Where requests are
 //! rewritten each of their kinds, rewritten or not, is a separate class.
 
+use crate::reach::Reach;
 use crate::rewriting::Kinds;
 use crate::{Point, RequestShape, RouteCondition, Scenario, Spec};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Numbers kept for all nodes and classes, at most; with more the loads are unknown.
+/// Numbers kept for all nodes of a scenario and its classes, at most; with more the loads are unknown.
 const MOST_NUMBERS: usize = 1 << 25;
 
 /// The common properties of the requests of a class.
@@ -30,11 +31,13 @@ pub(super) struct Classes {
 
 impl Classes {
     /// The classes; `None` where there are too many to keep count of.
-    pub(super) fn new(point: &Point, scenario: &Scenario) -> Option<Classes> {
-        let routes: Vec<(u32, &[RouteCondition], bool)> = (0u32..)
-            .zip(&point.specs)
-            .filter_map(|(i, spec)| match spec {
-                Spec::Route { rules, otherwise } => Some((i, rules.as_slice(), *otherwise)),
+    pub(super) fn new(point: &Point, scenario: &Scenario, reach: &Reach) -> Option<Classes> {
+        let nodes = reach.ids().iter().filter_map(|id| point.nodes.get(*id as usize));
+        let specs: BTreeSet<u32> = nodes.map(|node| node.spec).collect();
+        let routes: Vec<(u32, &[RouteCondition], bool)> = specs
+            .into_iter()
+            .filter_map(|i| match point.specs.get(i as usize) {
+                Some(Spec::Route { rules, otherwise }) => Some((i, rules.as_slice(), *otherwise)),
                 _ => None,
             })
             .collect();
@@ -54,7 +57,7 @@ impl Classes {
             class.0 += share(i);
             class.1.push(i);
         }
-        if classes.len().saturating_mul(point.nodes.len()) > MOST_NUMBERS {
+        if classes.len().saturating_mul(reach.ids().len()) > MOST_NUMBERS {
             return None;
         }
         let of_route =

@@ -1,6 +1,7 @@
 //! How much a simulation will have to do: requests, and nodes that each of them visits.
 
-use crate::{Edge, Point, Scenario, Spec};
+use crate::reach::Reach;
+use crate::{Edge, NodeId, Point, Scenario, Spec};
 use std::collections::HashMap;
 use weir_model::Traffic;
 
@@ -17,7 +18,8 @@ pub struct Effort {
 
 /// The effort of a scenario; `None` where it is not known how many requests it sends.
 pub fn effort(point: &Point, scenario: &Scenario) -> Option<Effort> {
-    let (visits, most_visits) = visits(point).get(scenario.root as usize).copied()?;
+    // The root comes after all that it leads to.
+    let (visits, most_visits) = visits(point, scenario.root).pop()?;
     Some(Effort { requests: requests(scenario)?, visits, most_visits })
 }
 
@@ -39,17 +41,18 @@ fn requests(scenario: &Scenario) -> Option<f64> {
     }
 }
 
-/// The least and greatest number of nodes that a request visits from each node on.
-fn visits(point: &Point) -> Vec<(f64, f64)> {
-    let mut all: Vec<(f64, f64)> = Vec::with_capacity(point.nodes.len());
+/// The least and greatest number of nodes that a request visits from each node on that the root leads to.
+fn visits(point: &Point, root: NodeId) -> Vec<(f64, f64)> {
+    let reach = Reach::new(point, root);
+    let mut all: Vec<(f64, f64)> = Vec::with_capacity(reach.ids().len());
     // For a list: the longest path of one of its nodes, and the sum of all.
     let mut lists: HashMap<u32, [(f64, f64); 2]> = HashMap::new();
     let longer = |a: (f64, f64), b: (f64, f64)| (a.0.max(b.0), a.1.max(b.1));
     let together = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
     // A node comes after all that it leads to.
-    for node in &point.nodes {
+    for node in reach.ids().iter().filter_map(|id| point.nodes.get(*id as usize)) {
         let spec = point.specs.get(node.spec as usize);
-        let of = |id: u32| all.get(id as usize).copied().unwrap_or_default();
+        let of = |id: u32| reach.index(id).and_then(|at| all.get(at)).copied().unwrap_or_default();
         let behind = match node.to {
             Edge::None => spec.and_then(Spec::aside).map(of).unwrap_or_default(),
             Edge::Node(next) => of(next),

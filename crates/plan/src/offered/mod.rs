@@ -1,7 +1,8 @@
 //! Offered load: how busy each queue and each `concurrent` would be, computed from arrivals, weights and means without
 //! running anything.
 
-use crate::{Edge, Point, Scenario, Spec};
+use crate::{Edge, Node, NodeId, Point, Scenario, Spec};
+use std::collections::{BTreeMap, BTreeSet};
 use walk::{STEERED, UNKNOWN};
 use weir_model::concurrent::Law;
 
@@ -45,17 +46,15 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
     let Some(rate) = scenario.traffic.rate_per_s() else { return Vec::new() };
     let Some(walk) = Walk::offered(point, scenario, rate) else { return Vec::new() };
     let holds = walk.holds_s();
-    let mut sites: Vec<Option<SiteLoad>> = vec![None; point.sites.len()];
-    for id in 0..point.nodes.len() {
-        let node = &point.nodes[id];
-        let rate = walk.rate(id);
-        if rate <= 0.0 || walk.marks[id] & UNKNOWN != 0 {
+    let mut sites: BTreeMap<u32, SiteLoad> = BTreeMap::new();
+    for (id, node) in walk.nodes() {
+        let (rate, marks) = (walk.rate(id), walk.marks(id));
+        if rate <= 0.0 || marks & UNKNOWN != 0 {
             continue;
         }
         let (hold_s, places) = match (point.specs.get(node.spec as usize), node.to) {
             (Some(Spec::Queue { concurrency, .. }), Edge::Node(inner)) => {
-                let Some(hold_s) = holds.get(inner as usize) else { continue };
-                (*hold_s, f64::from(*concurrency))
+                (holds.of(inner), f64::from(*concurrency))
             }
             (Some(Spec::Concurrent { work, cores, contention, coherency, threads, .. }), _) => {
                 let Some(mean_ns) = work.mean_ns() else { continue };
@@ -66,8 +65,7 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
         if !hold_s.is_finite() {
             continue;
         }
-        let utilisation = rate * hold_s / places;
-        let load = SiteLoad {
+        let load = sites.entry(node.site).or_insert(SiteLoad {
             site: node.site,
             count: 0,
             utilisation: 0.0,
@@ -75,36 +73,27 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
             capacity_per_s: 0.0,
             bounded: true,
             steered: false,
-        };
-        if let Some(slot) = sites.get_mut(node.site as usize) {
-            let load = slot.get_or_insert(load);
-            load.count += 1;
-            load.rate_per_s += rate;
-            load.capacity_per_s += places / hold_s;
-            load.utilisation = load.utilisation.max(utilisation);
-            load.bounded &= walk.is_bounded(id as u32);
-            load.steered |= walk.marks[id] & STEERED != 0;
-        }
+        });
+        load.count += 1;
+        load.rate_per_s += rate;
+        load.capacity_per_s += places / hold_s;
+        load.utilisation = load.utilisation.max(rate * hold_s / places);
+        load.bounded &= walk.is_bounded(id);
+        load.steered |= marks & STEERED != 0;
     }
-    sites.into_iter().flatten().collect()
+    sites.into_values().collect()
 }
 
-/// For each site: whether something keeps the lines of all its queues and shared servers from growing without end at
-/// any rate. In a closed loop there are never more requests than users.
-pub fn bounded_sites(point: &Point, scenario: &Scenario) -> Vec<bool> {
-    let mut bounded = vec![true; point.sites.len()];
-    let Some(walk) = Walk::reaching(point, scenario) else { return vec![false; point.sites.len()] };
-    for (id, node) in (0u32..).zip(&point.nodes) {
-        let queues =
-            matches!(point.specs.get(node.spec as usize), Some(Spec::Queue { .. } | Spec::Concurrent { .. }));
-        if queues
-            && walk.rate(id as usize) > 0.0
-            && let Some(site) = bounded.get_mut(node.site as usize)
-        {
-            *site &= walk.is_bounded(id);
-        }
-    }
-    bounded
+/// The sites of queues and shared servers whose lines nothing keeps from growing without end at some rate; `None` where
+/// that is not known. In a closed loop there are never more requests than users.
+pub fn unbounded_sites(point: &Point, scenario: &Scenario) -> Option<BTreeSet<u32>> {
+    let walk = Walk::reaching(point, scenario)?;
+    let is_unbounded = |(id, node): &(NodeId, &Node)| {
+        let spec = point.specs.get(node.spec as usize);
+        let queues = matches!(spec, Some(Spec::Queue { .. } | Spec::Concurrent { .. }));
+        queues && walk.rate(*id) > 0.0 && !walk.is_bounded(*id)
+    };
+    Some(walk.nodes().filter(is_unbounded).map(|(_, node)| node.site).collect())
 }
 
 /// The speed of all together at a server that shares its cores, in cores, with the best number of requests inside: m of

@@ -1,7 +1,8 @@
 //! Arrivals per second at each node, from the root on, for each class of requests.
 
 use super::classes::Classes;
-use crate::{Edge, NodeId, Point, RequestShape, Scenario, Spec};
+use crate::reach::Reach;
+use crate::{Edge, Node, NodeId, Point, RequestShape, Scenario, Spec};
 use std::collections::HashMap;
 use weir_model::{OnCancel, Traffic};
 use weir_policy::config::Balance;
@@ -36,10 +37,12 @@ pub(crate) struct Walk<'a> {
     /// Whether spares get requests as well: then only whether a node is reached at all matters.
     everywhere: bool,
     classes: Classes,
-    /// Arrivals per second, class by class for each node.
+    /// The nodes that the scenario reaches.
+    reach: Reach,
+    /// Arrivals per second, class by class for each of these nodes.
     rates: Vec<f64>,
-    /// The properties of the path to each node.
-    pub(super) marks: Vec<u8>,
+    /// The properties of the path to each of them.
+    marks: Vec<u8>,
 }
 
 impl<'a> Walk<'a> {
@@ -54,27 +57,38 @@ impl<'a> Walk<'a> {
     }
 
     fn new(point: &'a Point, scenario: &Scenario, per_s: f64, everywhere: bool) -> Option<Walk<'a>> {
-        let classes = Classes::new(point, scenario)?;
-        let (n, k) = (point.nodes.len(), classes.shares.len());
-        let mut walk = Walk { point, everywhere, rates: vec![0.0; n * k], marks: vec![0; n], classes };
-        let from = scenario.root as usize * k;
-        let root = walk.rates.get_mut(from..from + k)?;
-        root.iter_mut().zip(&walk.classes.shares).for_each(|(rate, share)| *rate = per_s * share);
+        let reach = Reach::new(point, scenario.root);
+        let classes = Classes::new(point, scenario, &reach)?;
+        let (n, k) = (reach.ids().len(), classes.shares.len());
+        let mut walk = Walk { point, everywhere, reach, rates: vec![0.0; n * k], marks: vec![0; n], classes };
         let closed = matches!(scenario.traffic, Traffic::Closed { .. });
-        walk.marks[scenario.root as usize] =
+        let marks =
             if closed { 0 } else { UNCAPPED } | if scenario.patience_ns.is_some() { 0 } else { UNTIMED };
-        walk.spread(scenario.root);
+        let rates: Vec<f64> = walk.classes.shares.iter().map(|share| per_s * share).collect();
+        walk.reach.index(scenario.root)?;
+        walk.add(scenario.root, &rates, 1.0, marks);
+        walk.spread();
         Some(walk)
     }
 
+    /// The nodes that the scenario reaches, each after all that it leads to.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, &'a Node)> {
+        self.reach.ids().iter().filter_map(|id| Some((*id, self.point.nodes.get(*id as usize)?)))
+    }
+
     /// Arrivals per second at a node, all classes together.
-    pub(super) fn rate(&self, id: usize) -> f64 {
+    pub(super) fn rate(&self, id: NodeId) -> f64 {
         self.rates_of(id).iter().sum()
     }
 
-    fn rates_of(&self, id: usize) -> &[f64] {
+    fn rates_of(&self, id: NodeId) -> &[f64] {
         let k = self.classes.shares.len();
-        &self.rates[id * k..(id + 1) * k]
+        self.reach.index(id).map_or(&[], |at| &self.rates[at * k..(at + 1) * k])
+    }
+
+    /// The properties of the path to a node.
+    pub(super) fn marks(&self, id: NodeId) -> u8 {
+        self.reach.index(id).map_or(0, |at| self.marks[at])
     }
 
     fn spec(&self, id: NodeId) -> Option<&'a Spec> {
@@ -94,35 +108,37 @@ impl<'a> Walk<'a> {
         if share <= 0.0 || rates.iter().all(|r| *r <= 0.0) {
             return;
         }
-        let from = id as usize * self.classes.shares.len();
+        let Some(at) = self.reach.index(id) else { return };
+        let from = at * self.classes.shares.len();
         self.rates[from..].iter_mut().zip(rates).for_each(|(to, rate)| *to += rate * share);
-        self.marks[id as usize] |= marks;
+        self.marks[at] |= marks;
     }
 
     /// Arrivals from the root on. A node comes after all that it leads to, so backwards every rate is final in time.
     /// Balancers over one list are added up first: a list of a quarter of a million is walked once, not per router.
-    fn spread(&mut self, root: NodeId) {
+    fn spread(&mut self) {
         let point = self.point;
-        let mut lists: Vec<Flow> = vec![Flow::default(); point.lists.len()];
+        let mut lists: HashMap<u32, Flow> = HashMap::new();
         // The highest target of each list: once all nodes above it are done, the list's rate is final.
         let mut ending: HashMap<NodeId, Vec<u32>> = HashMap::new();
-        for (i, list) in (0u32..).zip(&point.lists) {
-            if let Some(highest) = list.iter().max() {
-                ending.entry(*highest).or_default().push(i);
+        for list in self.reach.lists() {
+            if let Some(highest) = point.lists.get(*list as usize).and_then(|nodes| nodes.iter().max()) {
+                ending.entry(*highest).or_default().push(*list);
             }
         }
-        for id in (0..=root).rev() {
+        for at in (0..self.reach.ids().len()).rev() {
+            let id = self.reach.ids()[at];
             for list in ending.remove(&id).unwrap_or_default() {
-                let flow = std::mem::take(&mut lists[list as usize]);
+                let flow = lists.remove(&list).unwrap_or_default();
                 self.share(&point.lists[list as usize], &flow);
             }
-            let rates = self.rates_of(id as usize).to_vec();
+            let rates = self.rates_of(id).to_vec();
             if rates.iter().all(|r| *r <= 0.0) {
                 continue;
             }
             match (point.nodes[id as usize].to, self.spec(id)) {
                 (Edge::None, Some(Spec::Server { model: Some(model), .. })) => {
-                    self.add(*model, &rates, 1.0, self.marks[id as usize]);
+                    self.add(*model, &rates, 1.0, self.marks(id));
                 }
                 (Edge::None, _) => {}
                 (Edge::Node(next), _) => {
@@ -130,7 +146,7 @@ impl<'a> Walk<'a> {
                     let (passing, more) = self.passing(id);
                     self.add(next, &rates, passing, self.marks_behind(id) | more);
                 }
-                (Edge::List(list), _) => self.fan(id, list, &rates, &mut lists[list as usize]),
+                (Edge::List(list), _) => self.fan(id, list, &rates, lists.entry(list).or_default()),
             }
         }
     }
@@ -142,7 +158,7 @@ impl<'a> Walk<'a> {
             return rates;
         }
         let mut out = vec![0.0; rates.len()];
-        for (class, rate) in rates.into_iter().enumerate() {
+        for (class, rate) in rates.into_iter().enumerate().filter(|(_, rate)| *rate > 0.0) {
             if let Some(to) = out.get_mut(self.classes.behind(spec, class)) {
                 *to += rate;
             }
@@ -152,7 +168,7 @@ impl<'a> Walk<'a> {
 
     /// The share of requests that a node with one node behind it passes on, and the flags to set.
     fn passing(&self, id: NodeId) -> (f64, u8) {
-        let total = self.rate(id as usize);
+        let total = self.rate(id);
         match self.spec(id) {
             Some(Spec::Rate { rate, .. }) if total <= rate.per_s => (1.0, 0),
             Some(Spec::Rate { rate, key: None }) => (rate.per_s / total, 0),
@@ -164,7 +180,7 @@ impl<'a> Walk<'a> {
     /// Whether something keeps the line of requests at a queue or at a server that shares its cores from growing
     /// without end: its own bounds, or what caps or cuts off requests around it.
     pub(crate) fn is_bounded(&self, id: NodeId) -> bool {
-        let marks = self.marks.get(id as usize).copied().unwrap_or(0);
+        let marks = self.marks(id);
         let (capped, timed) = (marks & UNCAPPED == 0, marks & UNTIMED == 0);
         match self.spec(id) {
             Some(Spec::Queue { capacity, timeout_ns, on_cancel, .. }) => {
@@ -188,7 +204,7 @@ impl<'a> Walk<'a> {
 
     /// The marks of a node, and what it changes of them for what is behind it.
     fn marks_behind(&self, id: NodeId) -> u8 {
-        let marks = self.marks[id as usize];
+        let marks = self.marks(id);
         match self.spec(id) {
             Some(Spec::Timeout { time_ns: Some(_) }) => marks & !UNTIMED,
             Some(Spec::Queue { on_cancel, .. }) => {
@@ -255,7 +271,7 @@ impl<'a> Walk<'a> {
 
     /// Which classes come to a node.
     pub(crate) fn coming(&self, id: NodeId) -> Vec<usize> {
-        let rates = self.rates_of(id as usize).iter().enumerate();
+        let rates = self.rates_of(id).iter().enumerate();
         rates.filter(|(_, rate)| **rate > 0.0).map(|(class, _)| class).collect()
     }
 
@@ -282,11 +298,11 @@ impl<'a> Walk<'a> {
     }
 
     /// The mean time that a request spends at each node and behind it, without waiting, s; infinite where a mean is.
-    pub(super) fn holds_s(&self) -> Vec<f64> {
-        let mut holds: Vec<f64> = Vec::with_capacity(self.point.nodes.len());
+    pub(super) fn holds_s(&self) -> Holds<'_> {
+        let mut holds = Holds { reach: &self.reach, times: Vec::with_capacity(self.reach.ids().len()) };
         let mut of_list: HashMap<(u32, u32), f64> = HashMap::new();
         // A node comes after all that it leads to, so forwards everything behind it is known.
-        for (id, node) in (0u32..).zip(&self.point.nodes) {
+        for (id, node) in self.nodes() {
             let spec = self.point.specs.get(node.spec as usize);
             let (own_ns, model) = match spec {
                 Some(Spec::Delay { time }) => (time.mean_ns().unwrap_or(f64::INFINITY), None),
@@ -302,7 +318,7 @@ impl<'a> Walk<'a> {
                 (Edge::Node(next), _) | (Edge::None, Some(next)) => {
                     // Rejected requests take no time (and 0 times an infinite mean is not a number).
                     let (passing, _) = self.passing(id);
-                    holds.get(next as usize).map_or(0.0, |h| if passing > 0.0 { h * passing } else { 0.0 })
+                    if passing > 0.0 { holds.of(next) * passing } else { 0.0 }
                 }
                 (Edge::None, None) => 0.0,
                 (Edge::List(list), _) if matches!(spec, Some(Spec::Route { .. })) => {
@@ -312,24 +328,24 @@ impl<'a> Walk<'a> {
                     *of_list.entry((list, node.spec)).or_insert_with(|| self.list_s(list, node.spec, &holds))
                 }
             };
-            holds.push(own_ns / 1e9 + behind);
+            holds.times.push(own_ns / 1e9 + behind);
         }
         holds
     }
 
     /// The mean over the classes that reach a `route`.
-    fn route_s(&self, id: NodeId, list: u32, holds: &[f64]) -> f64 {
+    fn route_s(&self, id: NodeId, list: u32, holds: &Holds<'_>) -> f64 {
         let Some(nodes) = self.point.lists.get(list as usize) else { return 0.0 };
-        let taken = self.rates_of(id as usize).iter().enumerate().map(|(class, rate)| {
+        let taken = self.rates_of(id).iter().enumerate().map(|(class, rate)| {
             let node = self.branch(id, class).and_then(|b| nodes.get(b));
-            (*rate, node.and_then(|n| holds.get(*n as usize)).copied().unwrap_or(0.0))
+            (*rate, node.map_or(0.0, |n| holds.of(*n)))
         });
         mean(taken)
     }
 
-    fn list_s(&self, list: u32, spec: u32, holds: &[f64]) -> f64 {
+    fn list_s(&self, list: u32, spec: u32, holds: &Holds<'_>) -> f64 {
         let Some(targets) = self.point.lists.get(list as usize) else { return 0.0 };
-        let each = targets.iter().map(|t| holds.get(*t as usize).copied().unwrap_or(0.0));
+        let each = targets.iter().map(|t| holds.of(*t));
         let weights = targets.iter().map(|t| self.weight(*t));
         match self.point.specs.get(spec as usize) {
             Some(Spec::Sequence) => each.sum(),
@@ -345,6 +361,20 @@ impl<'a> Walk<'a> {
             }
             _ => mean(weights.zip(each)),
         }
+    }
+}
+
+/// The mean time that a request spends at each node and behind it, s.
+pub(super) struct Holds<'w> {
+    reach: &'w Reach,
+    /// Of the nodes in their order, as far as it is known.
+    times: Vec<f64>,
+}
+
+impl Holds<'_> {
+    /// That of a node; 0 where it is not known.
+    pub(super) fn of(&self, id: NodeId) -> f64 {
+        self.reach.index(id).and_then(|at| self.times.get(at)).copied().unwrap_or(0.0)
     }
 }
 

@@ -22,12 +22,12 @@ pub fn asked(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
     if !looking.contains(&true) {
         return found;
     }
-    let mut places: Vec<(&str, &str)> = Vec::new();
+    let mut places: HashSet<(&str, &str)> = HashSet::new();
     for scenario in &point.scenarios {
         let Some(walk) = Walk::reaching(point, scenario) else { continue };
         // Members of a pool share all of it.
         let mut seen: HashSet<(u32, u32, Vec<usize>)> = HashSet::new();
-        for (id, node) in (0u32..).zip(&point.nodes) {
+        for (id, node) in walk.nodes() {
             if !looking[node.spec as usize] {
                 continue;
             }
@@ -48,7 +48,7 @@ pub fn asked(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
                 spec => keyless(spec, &walk, id, scenario),
             };
             if let Some(finding) = said {
-                places.push(key);
+                places.insert(key);
                 let at = standing.get(node.site as usize).and_then(Option::as_ref);
                 found.push(placed(finding, at));
             }

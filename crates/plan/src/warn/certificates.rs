@@ -5,24 +5,25 @@ use crate::diagnostic::{Diagnostic, Location};
 use crate::offered::Walk;
 use crate::template::asks_for_certificate;
 use crate::{Point, Spec};
+use std::collections::HashSet;
 
 /// Warnings for rules and templates that a simulated request reaches and that ask for a client's certificate, once per
 /// place. `standing`: the sites' locations.
 pub fn certificates(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
     let reasons: Vec<Option<&str>> = point.specs.iter().map(reason).collect();
-    let (mut found, mut places) = (Vec::new(), Vec::new());
+    let (mut found, mut places) = (Vec::new(), HashSet::new());
     if reasons.iter().all(Option::is_none) {
         return found;
     }
     for scenario in &point.scenarios {
         let Some(walk) = Walk::reaching(point, scenario) else { continue };
-        for (id, node) in (0u32..).zip(&point.nodes) {
+        for (id, node) in walk.nodes() {
             let Some(reason) = reasons[node.spec as usize] else { continue };
             let span = point.sites[node.site as usize].span.as_str();
-            if places.contains(&span) || walk.coming(id).is_empty() {
+            if places.contains(span) || walk.coming(id).is_empty() {
                 continue;
             }
-            places.push(span);
+            places.insert(span);
             let kind = point.specs[node.spec as usize].kind();
             let message = format!("a simulated client has no certificate: in this `{kind}` {reason}");
             let at = standing.get(node.site as usize).and_then(Option::as_ref);

@@ -7,7 +7,7 @@
 use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::ways::down;
 use crate::{Edge, Node, NodeId, Point, Spec};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 pub use asked::asked;
 pub use certificates::certificates;
@@ -92,12 +92,11 @@ pub fn graph(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
         look(draft, &mut found);
         // Once per place, however many nodes and calls came through it.
         let mut sites = BTreeSet::new();
-        let mut places: Vec<Option<Location>> = Vec::new();
+        let mut places: HashSet<Option<&Location>> = HashSet::new();
         for (site, finding) in found.0 {
-            let at = draft.describe(site).1.cloned();
-            if sites.insert(site) && !places.contains(&at) {
-                findings.push(placed(finding, at.as_ref()));
-                places.push(at);
+            let at = draft.describe(site).1;
+            if sites.insert(site) && places.insert(at) {
+                findings.push(placed(finding, at));
             }
         }
     }

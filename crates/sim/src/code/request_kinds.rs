@@ -14,12 +14,34 @@ pub(crate) struct Kinds {
     pub keys: Vec<Vec<Option<u64>>>,
     /// Whether any node reads a request's client.
     pub reads_keys: bool,
-    /// Of each `rewrite`: the kind that it turns each kind into. Then the original of each kind.
-    pub rewrites: Vec<Vec<u32>>,
+    /// Of each `rewrite`: what it makes of the kinds. Then the original of each kind.
+    pub rewrites: Vec<RewriteTable>,
     pub before: Vec<u32>,
     pub choices: Vec<ChoiceSite>,
     /// List, site and number of each node that chooses.
     pub nodes: Vec<(u32, u32, u32)>,
+}
+
+/// The kinds that a `rewrite` changes, ascending, and what they become.
+#[derive(Clone, Debug)]
+pub(crate) struct RewriteTable(Vec<(u32, u32)>);
+
+impl RewriteTable {
+    /// From the pairs, ascending.
+    pub fn new(changes: impl Iterator<Item = (u32, u32)>) -> RewriteTable {
+        RewriteTable(changes.collect())
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What a kind is behind it.
+    pub fn behind(&self, kind: u32) -> u32 {
+        let found = self.0.binary_search_by_key(&kind, |(from, _)| *from);
+        found.map_or(kind, |at| self.0[at].1)
+    }
 }
 
 /// The site of a choosing node.

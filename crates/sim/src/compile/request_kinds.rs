@@ -4,6 +4,7 @@ use crate::code::StageId;
 use crate::code::request_kinds::ChoiceRule;
 use crate::code::request_kinds::ChoiceSite;
 use crate::code::request_kinds::Kinds;
+use crate::code::request_kinds::RewriteTable;
 use crate::code::{ColdOp, NOT, Op};
 use crate::compile::blocks::Draft;
 use crate::compile::{Compiler, Post};
@@ -72,13 +73,12 @@ impl Compiler<'_> {
 
     /// A `rewrite` matters only where kinds do.
     pub(crate) fn rewrite(&mut self, spec: u32) -> Option<Post> {
-        let all = 0..self.shapes.shapes.len() as u32;
-        let made: Vec<u32> = all.map(|kind| self.shapes.behind(spec, kind)).collect();
-        if made.iter().zip(0..).all(|(made, kind)| *made == kind) {
+        let changes = RewriteTable::new(self.shapes.changes(spec));
+        if changes.is_empty() {
             return None;
         }
         self.code.details = true;
-        self.code.kinds.rewrites.push(made);
+        self.code.kinds.rewrites.push(changes);
         self.op(Op::Cold(ColdOp::EnterRewrite { rewrite: self.code.kinds.rewrites.len() as u32 - 1 }), &[]);
         Some(Post::Op(Op::Cold(ColdOp::LeaveRewrite)))
     }

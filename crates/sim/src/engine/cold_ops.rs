@@ -88,7 +88,7 @@ impl Engine<'_> {
     /// The request is of the kind that a rewrite makes of it.
     fn become_rewritten(&mut self, slot: SlotId, rewrite: u32) {
         let shape = &mut self.features.details.slots[slot.index()].shape;
-        *shape = self.core.code.kinds.rewrites[rewrite as usize][*shape as usize];
+        *shape = self.core.code.kinds.rewrites[rewrite as usize].behind(*shape);
     }
 
     /// It is of its former kind again.

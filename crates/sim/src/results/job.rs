@@ -3,6 +3,7 @@
 use crate::account::settle::SettlingPoint;
 use crate::results::replicate::{Program, program};
 use crate::results::run::{Error, Options};
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use weir_model::Traffic;
 use weir_plan::{Plan, Point, Scenario, Window};
@@ -78,21 +79,26 @@ pub(crate) fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>
         return Err(Error::UnknownScenario(unknown.clone(), names));
     }
     let longest = plan.points.iter().map(|p| p.scenarios.len()).max().unwrap_or(0);
-    let mut names: Vec<&str> = Vec::new();
+    let (mut names, mut seen): (Vec<&str>, HashSet<&str>) = (Vec::new(), HashSet::new());
     for i in 0..longest {
         for point in &plan.points {
             if let Some(s) = point.scenarios.get(i)
-                && !names.contains(&s.name.as_str())
+                && seen.insert(&s.name)
             {
                 names.push(&s.name);
             }
         }
     }
     names.retain(|n| options.scenarios.is_empty() || options.scenarios.iter().any(|s| s == n));
+    let by_name = |point: &'a Point| {
+        let named = point.scenarios.iter().map(|s| (s.name.as_str(), s));
+        (point, named.collect::<HashMap<&str, &Scenario>>())
+    };
+    let points: Vec<_> = plan.points.iter().map(by_name).collect();
     let mut jobs = Vec::new();
     for name in names {
-        for point in &plan.points {
-            let Some(scenario) = point.scenarios.iter().find(|s| s.name == name) else { continue };
+        for (point, scenarios) in &points {
+            let Some(&scenario) = scenarios.get(name) else { continue };
             let stretch = if can_stretch(scenario) { options.stretch } else { 1 };
             let requests = options.requests.or(scenario.requests).map(|n| n.saturating_mul(stretch));
             if requests.is_none() && scenario.duration_ns.is_none() {

@@ -27,6 +27,8 @@ pub(crate) struct State {
     pub(crate) findings: Findings,
     pub(crate) graph: Graph,
     pub(crate) scenarios: Vec<Scenario>,
+    /// The index of each scenario by its name.
+    pub(crate) named_scenarios: HashMap<String, usize>,
     pub(crate) expectations: Vec<LocatedExpectation>,
     pub(crate) params: Params,
     pub(crate) files: Files,

@@ -8,7 +8,6 @@ use super::{Description, Function, Group, examples, may, need};
 use crate::language::call::{Call, Outcome, describe, list};
 use crate::language::context::{LocatedExpectation, State};
 use crate::language::value::Poison;
-use crate::places::at_of;
 use starlark::values::dict::DictRef;
 use starlark::values::{Value, ValueLike};
 use std::collections::BTreeSet;
@@ -89,7 +88,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         call.wrong_but("`expect` has no condition", "add one, such as `p99=\"<300ms\"`");
     }
     let (Some(scenario), false) = (scenario, call.failed()) else { return Ok(None) };
-    let at = call.span().map(|s| at_of(&s));
+    let at = call.location();
     let span = at.as_ref().map(Location::span).unwrap_or_default();
     let expectation = Expectation { scenario, node, conditions, span };
     call.context.state.borrow_mut().expectations.push(LocatedExpectation { expectation, at });
@@ -231,12 +230,12 @@ pub(crate) fn check(state: &mut State) {
 
 fn unknown_scenario(state: &State, expectation: &Expectation) -> Option<Diagnostic> {
     let name = &expectation.scenario;
-    let known = || state.scenarios.iter().map(|s| s.name.as_str());
-    if known().any(|k| k == name) {
+    if state.named_scenarios.contains_key(name) {
         return None;
     }
+    let known = state.scenarios.iter().map(|s| s.name.as_str());
     let found = Diagnostic::error(format!("`expect` names the scenario \"{name}\", which does not exist"));
-    Some(match suggest::nearest(name, known()) {
+    Some(match suggest::nearest(name, known) {
         Some(near) => found.help(format!("did you mean \"{near}\"?")),
         None => found.help("name one of the file's scenarios"),
     })
@@ -246,19 +245,11 @@ fn unknown_scenario(state: &State, expectation: &Expectation) -> Option<Diagnost
 fn unknown_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> {
     let name = expectation.node.as_deref()?;
     let reached = reached(state, &expectation.scenario);
-    let (mut known, mut sites) = (Vec::new(), BTreeSet::new());
-    for id in 0u32.. {
-        let Some(node) = state.graph.node(id) else { break };
-        let queues = matches!(state.graph.spec(id), Some(Spec::Queue { .. } | Spec::Concurrent { .. }));
-        if node.name.as_deref() == Some(name) {
-            if queues && reached.contains(&id) {
-                sites.insert(node.site);
-            }
-            known.push(name);
-        } else if let (true, Some(other)) = (queues && reached.contains(&id), node.name.as_deref()) {
-            known.push(other);
-        }
-    }
+    let is_queue =
+        |id: &u32| matches!(state.graph.spec(*id), Some(Spec::Queue { .. } | Spec::Concurrent { .. }));
+    let queues = || reached.iter().filter(|id| is_queue(id)).filter_map(|id| state.graph.node(*id));
+    let sites: BTreeSet<u32> =
+        queues().filter(|node| node.name.as_deref() == Some(name)).map(|node| node.site).collect();
     match sites.len() {
         1 => return None,
         2.. => {
@@ -273,9 +264,9 @@ fn unknown_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> 
         }
         0 => {}
     }
-    if known.contains(&name) {
-        let waits = |id: &u32| state.graph.node(*id).is_some_and(|node| node.name.as_deref() == Some(name));
-        if !reached.iter().any(waits) {
+    let is_named = |id: u32| state.graph.node(id).is_some_and(|node| node.name.as_deref() == Some(name));
+    if (0u32..).take_while(|id| state.graph.node(*id).is_some()).any(is_named) {
+        if !reached.iter().any(|id| is_named(*id)) {
             let scenario = &expectation.scenario;
             let message = format!("no request of the scenario \"{scenario}\" comes to the node \"{name}\"");
             let help = "name a node that it reaches, or the scenario that reaches this one";
@@ -285,7 +276,7 @@ fn unknown_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> 
         return Some(Diagnostic::error(message).help("give the queue a `name=`, and use that name"));
     }
     let found = Diagnostic::error(format!("`expect` names the node \"{name}\", which does not exist"));
-    Some(match suggest::nearest(name, known) {
+    Some(match suggest::nearest(name, queues().filter_map(|node| node.name.as_deref())) {
         Some(near) => found.help(format!("did you mean \"{near}\"?")),
         None => found.help("give the queue a `name=`, and use that name"),
     })
@@ -298,8 +289,9 @@ fn place(state: &State, site: u32) -> Option<String> {
 
 /// The nodes behind a scenario's, models of servers included.
 fn reached(state: &State, scenario: &str) -> BTreeSet<u32> {
-    let roots = state.scenarios.iter().filter(|s| s.name == scenario).map(|s| s.root);
-    let (mut seen, mut lists, mut stack) = (BTreeSet::new(), BTreeSet::new(), roots.collect::<Vec<u32>>());
+    let known = state.named_scenarios.get(scenario).and_then(|at| state.scenarios.get(*at));
+    let (mut seen, mut lists, mut stack) =
+        (BTreeSet::new(), BTreeSet::new(), known.map(|s| s.root).into_iter().collect::<Vec<u32>>());
     while let Some(id) = stack.pop() {
         let (true, Some(node)) = (seen.insert(id), state.graph.node(id)) else { continue };
         stack.extend(state.graph.spec(id).and_then(Spec::aside));

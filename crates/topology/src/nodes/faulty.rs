@@ -5,7 +5,6 @@ use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::language::call::{Call, Outcome, list};
 use crate::language::context::Shared;
 use crate::language::value::{DistValue, NodeValue};
-use crate::places::at_of;
 use starlark::values::ValueLike;
 use weir_model::Dist;
 use weir_plan::ranges::differs;
@@ -217,7 +216,7 @@ fn together(call: &mut Call<'_, '_, '_, '_>) -> Option<String> {
 
 /// Nodes on one timeline have one clock, the same mean periods and the same start.
 fn agree(call: &mut Call<'_, '_, '_, '_>, name: &str, law: &Faulty) {
-    let at = call.span().map(|s| at_of(&s).span()).unwrap_or_default();
+    let at = call.location().map(|at| at.span()).unwrap_or_default();
     let here = Shared { law: law.clone(), at };
     let before = call.context.state.borrow_mut().together.entry(name.to_owned()).or_insert(here).clone();
     let Some((argument, theirs, ours)) = differs(&before.law, law) else { return };

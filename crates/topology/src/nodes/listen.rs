@@ -7,7 +7,6 @@
 use super::{Description, Function, Group, examples, may, maybe, need};
 use crate::language::call::{Call, Outcome};
 use crate::language::value::{HttpValue, TlsServerValue};
-use crate::places::at_of;
 use weir_plan::address::{self, Address};
 use weir_plan::ranges::MOST_LOOPS;
 use weir_plan::{Edge, Listen, ListenProtocol, Spec};
@@ -92,7 +91,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 /// Two listeners cannot share an address, unless the system chooses a free port for each.
 fn taken(call: &mut Call<'_, '_, '_, '_>, addr: &str) {
     let Some(known) = Address::parse(addr).filter(|a| !a.is_free_port()) else { return };
-    let at = call.span().map(|s| at_of(&s).span()).unwrap_or_default();
+    let at = call.location().map(|at| at.span()).unwrap_or_default();
     let before = call.context.state.borrow_mut().listening.addresses.insert(known, at);
     if let Some(before) = before {
         call.wrong_but(
@@ -104,7 +103,7 @@ fn taken(call: &mut Call<'_, '_, '_, '_>, addr: &str) {
 
 /// Its name: its own, or the next that is free.
 fn named(call: &mut Call<'_, '_, '_, '_>, name: Option<String>) -> String {
-    let at = call.span().map(|s| at_of(&s).span()).unwrap_or_default();
+    let at = call.location().map(|at| at.span()).unwrap_or_default();
     let mut state = call.context.state.borrow_mut();
     let listening = &mut state.listening;
     let name = name.unwrap_or_else(|| {

@@ -4,7 +4,6 @@
 use super::{Description, Function, Group, Unbuilt, examples, later, may, maybe, need};
 use crate::language::call::{Call, Outcome};
 use crate::language::value::TrafficValue;
-use crate::places::at_of;
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
 use weir_plan::{Scenario, Window};
@@ -80,7 +79,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let words = [("middle", Some(Window::Middle)), ("auto", Some(Window::Auto)), ("all", Some(Window::All))];
     let window = call.choice("window", &words).unwrap_or_default();
     let deadline = if call.is_none("deadline") { Some(u64::MAX) } else { call.positive_duration("deadline") };
-    let at = call.span().map(|s| at_of(&s));
+    let at = call.location();
     if let Some(name) = &name {
         refuse_same_name(call, name);
     }
@@ -108,15 +107,19 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             patience_ns,
             span,
         };
-        call.context.state.borrow_mut().scenarios.push(made);
+        let state = &mut *call.context.state.borrow_mut();
+        state.named_scenarios.insert(made.name.clone(), state.scenarios.len());
+        state.scenarios.push(made);
     }
     Ok(Some(Value::new_none()))
 }
 
 /// Results and the command line know scenarios by their names.
 fn refuse_same_name(call: &mut Call<'_, '_, '_, '_>, name: &str) {
-    let before =
-        call.context.state.borrow().scenarios.iter().find(|s| s.name == name).map(|s| s.span.clone());
+    let state = call.context.state.borrow();
+    let before = state.named_scenarios.get(name).and_then(|at| state.scenarios.get(*at));
+    let before = before.map(|scenario| scenario.span.clone());
+    drop(state);
     if let Some(before) = before {
         call.wrong_but(format!("two scenarios are called \"{name}\""), format!("the first is at {before}"));
     }

@@ -145,22 +145,9 @@ pub(crate) fn dotted(expr: &AstExpr) -> Option<String> {
     }
 }
 
-/// A span as a place with its line of source.
+/// A span as a place with its line of source. For the many calls of a file there is a [`Locator`].
 pub(crate) fn at_of(span: &FileSpan) -> Location {
-    let resolved = span.resolve_span();
-    let line = span.file.source_line(resolved.begin.line);
-    let end = if resolved.end.line == resolved.begin.line {
-        resolved.end.column
-    } else {
-        line.trim_end().chars().count()
-    };
-    Location {
-        file: span.filename().to_owned(),
-        line: to_u32(resolved.begin.line + 1),
-        column: to_u32(resolved.begin.column + 1),
-        end_column: to_u32(end + 1),
-        snippet: line.trim_end().into(),
-    }
+    Locator::default().locate(span)
 }
 
 /// Lines and columns are below 2^32: a source is.

@@ -4,7 +4,7 @@ use super::Finished;
 use crate::code::SiteId;
 use crate::results::summary::Replication;
 use weir_model::Traffic;
-use weir_plan::{Faulty, Point, Spec, bounded_sites};
+use weir_plan::{Faulty, Point, Spec, unbounded_sites};
 use weir_stats::Estimate;
 
 /// Above this utilisation a queue or server may be unable to keep up.
@@ -63,8 +63,9 @@ fn overloaded_site(finished: &Finished) -> Option<(SiteId, f64, f64)> {
     if behind < 0.0 || busy.is_empty() {
         return None;
     }
-    let bounded = bounded_sites(point, scenario);
-    busy.retain(|(site, _)| !bounded.get(site.index()).is_some_and(|b| *b));
+    if let Some(unbounded) = unbounded_sites(point, scenario) {
+        busy.retain(|(site, _)| unbounded.contains(&(site.index() as u32)));
+    }
     let (site, busy) = busy.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     Some((site, busy, behind))
 }

@@ -8,7 +8,7 @@ use starlark::eval::{Arguments, Evaluator};
 use starlark::values::dict::DictRef;
 use starlark::values::list_or_tuple::UnpackListOrTuple;
 use starlark::values::{Heap, UnpackValue, Value, ValueLike};
-use weir_plan::diagnostic::{Diagnostic, Severity};
+use weir_plan::diagnostic::{Diagnostic, Location, Severity};
 use weir_plan::ranges::MOST_NODES;
 use weir_plan::suggest;
 use weir_plan::{Edge, NodeId, Spec};
@@ -105,6 +105,12 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
     /// The call's location.
     pub(crate) fn span(&self) -> Option<FileSpan> {
         innermost(self.eval)
+    }
+
+    /// Where the call is.
+    pub(crate) fn location(&self) -> Option<Location> {
+        let span = self.span()?;
+        Some(self.context.state.borrow_mut().graph.locator.locate(&span))
     }
 
     /// The site of the call (or of a part of it).
