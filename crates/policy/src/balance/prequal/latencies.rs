@@ -24,8 +24,8 @@ struct Latest {
     kept: u8,
     /// The place of the next one: that of the oldest, once all are taken.
     next: u8,
-    /// Of those kept: read at each probe, and changed by fewer answers.
-    median_ns: u64,
+    /// The places of those kept, by their times: each probe reads the middle.
+    order: [u8; KEPT],
 }
 
 impl Latest {
@@ -34,11 +34,25 @@ impl Latest {
     }
 
     fn add(&mut self, ns: u64) {
-        self.ns[usize::from(self.next)] = ns;
-        self.next = (self.next + 1) % KEPT as u8;
-        self.kept = (self.kept + 1).min(KEPT as u8);
-        let (mut copy, kept) = (self.ns, usize::from(self.kept));
-        self.median_ns = median(&mut copy[..kept]);
+        let (at, mut others) = (self.next, usize::from(self.kept));
+        if let Some(oldest) = self.order[..others].iter().position(|place| *place == at) {
+            self.order.copy_within(oldest + 1..others, oldest);
+            others -= 1;
+        }
+        let to = self.order[..others].partition_point(|place| self.ns[usize::from(*place)] <= ns);
+        self.order.copy_within(to..others, to + 1);
+        self.order[to] = at;
+        self.ns[usize::from(at)] = ns;
+        self.next = (at + 1) % KEPT as u8;
+        self.kept = others as u8 + 1;
+    }
+
+    /// The median of those kept; there is one at least.
+    fn median_ns(&self) -> u64 {
+        let of = |nth: usize| self.ns[usize::from(self.order[nth])];
+        let kept = usize::from(self.kept);
+        let upper = of(kept / 2);
+        if kept % 2 == 1 { upper } else { half_way(of(kept / 2 - 1), upper) }
     }
 }
 
@@ -66,7 +80,7 @@ impl Latencies {
     pub fn median_ns(&self, met: u16) -> u64 {
         let at = place(met);
         match self.of.get(at) {
-            Some(latest) if usize::from(latest.kept) >= ENOUGH => latest.median_ns,
+            Some(latest) if usize::from(latest.kept) >= ENOUGH => latest.median_ns(),
             _ => self.median_around(at),
         }
     }
@@ -107,9 +121,14 @@ fn median(of: &mut [u64]) -> u64 {
     let (below, upper, _) = of.select_nth_unstable(last.div_ceil(2));
     let upper = *upper;
     match below.iter().max() {
-        Some(&lower) if last % 2 == 1 => lower + (upper - lower) / 2,
+        Some(&lower) if last % 2 == 1 => half_way(lower, upper),
         _ => upper,
     }
+}
+
+/// Half way from the lower to the upper.
+fn half_way(lower: u64, upper: u64) -> u64 {
+    lower + (upper - lower) / 2
 }
 
 #[cfg(test)]

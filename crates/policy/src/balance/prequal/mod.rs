@@ -89,6 +89,8 @@ pub struct Prequal {
     weights: Vec<f64>,
     /// Of the targets of positive weight.
     mean_weight: f64,
+    /// How often an answer is used, and the part of a further use; the former [`u32::MAX`]: without end.
+    budget: (u32, f64),
     open: Vec<TargetId>,
     random: Random,
     doubts: Doubts,
@@ -113,6 +115,7 @@ impl Prequal {
             how,
             weights: Vec::new(),
             mean_weight: 1.0,
+            budget: (u32::MAX, 0.0),
             open: Vec::new(),
             random: Random::new(&[]),
             doubts: Doubts::default(),
@@ -144,6 +147,7 @@ impl Prequal {
         self.weights.extend_from_slice(weights);
         let sum: f64 = self.open.iter().map(|&t| weights[t.index()]).sum();
         self.mean_weight = sum / self.open.len().max(1) as f64;
+        self.budget = self.reuse_budget();
         self.doubts.grow(weights.len());
         self.random.refresh(weights);
         self.pool.retain(|a| weights[a.target.index()] > 0.0);
@@ -216,13 +220,21 @@ impl Prequal {
 
     /// How often an answer is used: the reuse budget, its fraction at random.
     fn uses(&self, draw: Key) -> u32 {
+        match self.budget {
+            (u32::MAX, _) => u32::MAX,
+            (whole, part) => whole + u32::from(draw.unit() < part),
+        }
+    }
+
+    /// The paper's reuse budget for the targets that there are.
+    fn reuse_budget(&self) -> (u32, f64) {
         let n = self.open.len().max(1) as f64;
         let gained = (1.0 - f64::from(self.how.pool) / n) * self.how.probes - self.how.remove;
         if gained <= 0.0 {
-            return u32::MAX;
+            return (u32::MAX, 0.0);
         }
         let budget = ((1.0 + self.how.delta) / gained).clamp(1.0, 1e9);
-        budget.floor() as u32 + u32::from(draw.unit() < budget.fract())
+        (budget.floor() as u32, budget.fract())
     }
 
     fn remember(&mut self, rif: u32) {
