@@ -15,7 +15,7 @@ fn client_with(authority: &Authority, name: &str) -> Arc<ClientConfig> {
     let (cert, key) = authority.issue(&[name], false);
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(&authority.file).expect("PEM")).expect("a certificate");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);
     let builder = builder.with_safe_default_protocol_versions().expect("versions");
     let chain = vec![CertificateDer::from_pem_slice(cert.as_bytes()).expect("PEM")];
@@ -80,7 +80,7 @@ fn the_least_version_is_kept_to() {
             serve(&format!("listen(\"127.0.0.1:0\", respond(200, body=\"ok\"), tls=tls.server({tls}))"));
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(&authority.file).expect("PEM")).expect("a certificate");
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider);
         let builder = builder.with_protocol_versions(&[&rustls::version::TLS12]).expect("a version");
         let config = Arc::new(builder.with_root_certificates(roots).with_no_client_auth());

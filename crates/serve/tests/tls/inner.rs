@@ -217,7 +217,7 @@ fn somebody_else_at_its_address_is_not_trusted() {
 }
 
 fn shows(cert: &str, key: &str) -> Arc<ServerConfig> {
-    let provider = rustls::crypto::ring::default_provider();
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
     let chain = vec![CertificateDer::from_pem_slice(cert.as_bytes()).expect("PEM")];
     let key = rustls::pki_types::PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("PEM");
     let key = provider.key_provider.load_private_key(key).expect("a key");

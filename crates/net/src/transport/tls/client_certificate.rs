@@ -1,6 +1,6 @@
 //! The certificate that a client has shown and that was verified, in words.
 
-use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use std::fmt::Write as _;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;

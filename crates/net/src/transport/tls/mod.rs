@@ -26,5 +26,5 @@ use std::sync::Arc;
 
 /// The provider of cryptography.
 fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

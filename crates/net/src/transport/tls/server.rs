@@ -138,7 +138,7 @@ fn current(files: &ServerFiles, protocols: &[&str]) -> Result<Current, CannotUse
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     // Sessions exist only in tickets, whose key changes every six hours: loops need no common memory.
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(failed)?;
+    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().map_err(failed)?;
     Ok(Current { config: Arc::new(config), certificates })
 }
 
