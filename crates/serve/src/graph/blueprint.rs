@@ -14,7 +14,7 @@ use std::sync::Arc;
 use weir_plan::processes::process_of;
 use weir_plan::serving::{Role, Serving};
 use weir_plan::{Edge, Lb, Point, Spec, target_labels};
-use weir_policy::TargetId;
+use weir_policy::{TargetChange, TargetId};
 use weir_policy::health::{Health, HealthConfig};
 use weir_stats::Key;
 
@@ -146,9 +146,9 @@ impl Blueprint {
     pub fn health(&self, node: NodeId, lb: &Lb) -> Health {
         let (config, draw) = self.health_config(node, lb);
         let mut health = Health::new(config, &self.weights(node), self.made_ns, draw);
-        for (target, _) in (0..).map(TargetId).zip(self.targets(node)).filter(|(_, node)| node.is_none()) {
-            health.remove(target);
-        }
+        let targets = (0..).map(TargetId).zip(self.targets(node));
+        let gone = targets.filter(|(_, node)| node.is_none()).map(|(target, _)| TargetChange::Remove(target));
+        health.change_targets(self.made_ns, &gone.collect::<Vec<_>>());
         health
     }
 
