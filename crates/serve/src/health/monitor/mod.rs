@@ -67,7 +67,7 @@ struct Monitored {
     health: Health,
     /// By index, whether a target exists.
     exists: Vec<bool>,
-    ends: Rc<[Ends]>,
+    ends: Arc<[Ends]>,
     flags: Arc<TargetFlags>,
     /// The check of each target; empty without checks.
     questions: Vec<Rc<Question>>,
@@ -436,13 +436,13 @@ impl Monitored {
             Rc::new(Question::new(check, addr, tls, token))
         };
         let questions = lb.health.iter().flat_map(|check| ends.iter().map(move |e| question(e, check)));
-        let labels = blueprint.labels(node);
+        let labels: Vec<String> = blueprint.labels(node).iter().map(|label| String::from(&**label)).collect();
         Monitored {
             node,
             id: own.id,
             health: blueprint.health(node, lb),
             exists: targets.iter().map(Option::is_some).collect(),
-            weights: blueprint.weights(node),
+            weights: blueprint.weights(node).to_vec(),
             flags: own.state.all_flags(),
             questions: questions.collect(),
             ends: ends.clone(),
