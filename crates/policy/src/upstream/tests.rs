@@ -2,11 +2,11 @@
 //! checks.
 
 use super::*;
-use crate::{Kind, TargetChange};
 use crate::config::{
     Check, Eject, Initial, LeastConnArgs, MaglevArgs, OnEmpty, P2cArgs, PeakEwmaArgs, RingHashArgs,
     RoundRobinArgs, SlowStart, Start, Ties,
 };
+use crate::{Kind, TargetChange};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;

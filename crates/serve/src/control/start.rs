@@ -15,6 +15,7 @@ use crate::reload::options::{Error, Listening, Options};
 use crate::reload::reloader::{self, Reloader};
 use crate::sync::{buffered, panics};
 use crate::threads::certificates::Certificates;
+use crate::threads::clients::shortage;
 use crate::threads::generation::Generation;
 use crate::threads::mail::ToLoop;
 use crate::threads::process::{Mail, Mailboxes, Process, Root};
@@ -113,6 +114,10 @@ fn start_bound(
         ..Process::new(&root, run, errors, state, built_in, mailboxes)
     };
     let process = Arc::new(process);
+    let clients = bound.confs.values().filter_map(|conf| conf.admission.common.as_ref()?.most()).max();
+    let own = bound.confs.values().filter_map(|conf| conf.admission.clients.most());
+    let clients = own.chain(clients).fold(0, usize::saturating_add);
+    process.errors.warn(shortage(blueprint.reached.len(), loops, clients).as_slice());
     if process.run.is_some() {
         // A request of a run meets the loop that it meets in the simulation.
         process.transits.close();

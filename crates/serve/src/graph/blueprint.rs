@@ -16,9 +16,9 @@ use std::sync::Arc;
 use weir_plan::processes::process_of;
 use weir_plan::serving::{Role, Serving};
 use weir_plan::{Edge, Lb, Point, Spec, target_labels};
-use weir_policy::{TargetChange, TargetId};
 use weir_policy::config::Balance;
 use weir_policy::health::{Health, HealthConfig};
+use weir_policy::{TargetChange, TargetId};
 use weir_stats::Key;
 
 /// A plan that is served.
@@ -228,10 +228,13 @@ impl Blueprint {
 impl LbTargets {
     fn new(point: &Point, serving: &Serving, id: NodeId, nodes: Box<[Option<NodeId>]>) -> LbTargets {
         let by_node: BTreeMap<NodeId, String> = match point.nodes[id as usize].to {
-            Edge::List(list) => point.lists[list as usize].iter().copied().zip(target_labels(point, id)).collect(),
+            Edge::List(list) => {
+                point.lists[list as usize].iter().copied().zip(target_labels(point, id)).collect()
+            }
             _ => BTreeMap::new(),
         };
-        let label = |target: &Option<NodeId>| Arc::from(target.and_then(|t| by_node.get(&t)).map_or("", |l| l));
+        let label =
+            |target: &Option<NodeId>| Arc::from(target.and_then(|t| by_node.get(&t)).map_or("", |l| l));
         let behind = |target: &Option<NodeId>| {
             target.map_or_else(Ends::nowhere, |target| Ends::behind(point, serving, false, target))
         };

@@ -111,10 +111,7 @@ pub(super) fn outer(point: &Point, serving: &Serving, built_in: bool) -> Vec<End
 
 /// The servers that requests can reach from these ends. `ends`: of the ways of a balancer's targets; `None`: it is no
 /// balancer of this thread.
-pub(super) fn reachable<'a>(
-    outer: &[End],
-    ends: impl Fn(NodeId) -> Option<&'a [Ends]>,
-) -> BTreeSet<NodeId> {
+pub(super) fn reachable<'a>(outer: &[End], ends: impl Fn(NodeId) -> Option<&'a [Ends]>) -> BTreeSet<NodeId> {
     let (mut servers, mut lbs) = (BTreeSet::new(), BTreeSet::new());
     let mut open = outer.to_vec();
     while let Some(end) = open.pop() {

@@ -37,10 +37,10 @@ pub(crate) use sample::Samples;
 pub use text::Exposition;
 pub(crate) use upstream::{ConnectionCounts, Ending, OpenConnection};
 
+use crate::sync::discards::{Discards, Slice};
 use busy::Busy;
 use counts::{CountsBy, values};
 use histogram::Histogram;
-use crate::sync::discards::{Discards, Slice};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -40,6 +40,8 @@ const MOST_LEFT: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The same to adopt it, once one has not built its own in time.
 const PATIENCE_AGAIN: Duration = Duration::from_secs(1);
+/// The time in which loops have freed what an ended graph leaves.
+const SETTLES: Duration = Duration::from_secs(1);
 /// Why nothing is reloaded once the process drains.
 const DRAINING: &str = "weir is draining and no longer reloads";
 
@@ -375,8 +377,7 @@ impl Reloader {
     /// servers, so that requests sent there find them, then to the owner of process-wide state, which passes it on to
     /// the loops. Returns whether a thread does not answer.
     fn hand_out(&self, generation: &Arc<Generation>, sockets: Vec<Vec<(usize, LoopSocket)>>) -> bool {
-        let (owner, built_in, loops) =
-            (self.process.owner(), self.process.built_in(), self.process.loops());
+        let (owner, built_in, loops) = (self.process.owner(), self.process.built_in(), self.process.loops());
         let (done, built) = channel();
         for to in (0..loops).chain([owner, built_in]) {
             self.process.tell(to, ToLoop::Build(generation.clone(), done.clone()));
@@ -394,20 +395,29 @@ impl Reloader {
         !all_heard(&send(owner, sockets), loops + 1, patience) || silent
     }
 
-    /// Frees what former generations leave, on this thread, as soon as no graph is left that has it; until a reload is
-    /// requested. Nothing that a loop frees grows with the plan.
+    /// Frees what former generations leave, on this thread, as soon as no graph is left that has it, and gives their
+    /// memory back; until a reload is requested. Nothing that a loop frees at once grows with the plan.
     fn free_former(&self) {
-        loop {
-            let mut former = lock(&self.former);
-            former.retain(|part| Arc::strong_count(part) > 1);
-            let is_done = former.is_empty();
-            drop(former);
+        let is_asked = || {
             let asked = lock(&self.asked);
-            if is_done || asked.stops || asked.asked > asked.done {
+            asked.stops || asked.asked > asked.done
+        };
+        let mut given_back = false;
+        while !is_asked() {
+            let mut former = lock(&self.former);
+            let before = former.len();
+            former.retain(|part| Arc::strong_count(part) > 1);
+            let (is_done, has_freed) = (former.is_empty(), former.len() < before);
+            drop(former);
+            given_back &= !has_freed;
+            if given_back && is_done {
                 return;
             }
-            drop(asked);
-            self.process.state.graph_ended.wait(Duration::MAX);
+            let wait = if given_back { Duration::MAX } else { SETTLES };
+            if !self.process.state.graph_ended.wait(wait) {
+                weir_heap::give_back();
+                given_back = true;
+            }
         }
     }
 

@@ -6,7 +6,10 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
-use weir_net::io::runtime::Runtime;
+use weir_net::io::Core;
+
+/// The time between slices of connections, ns.
+const BETWEEN_NS: u64 = 1_000_000;
 
 /// The pieces of a thread that wait to be freed.
 #[derive(Default)]
@@ -27,6 +30,8 @@ pub(crate) enum Slice {
 
 /// Pieces of one kind.
 trait Heap {
+    fn slice(&self) -> Slice;
+
     /// Frees a slice; returns whether that was the last.
     fn free(&mut self) -> bool;
 }
@@ -37,6 +42,10 @@ struct Pieces<T> {
 }
 
 impl<T> Heap for Pieces<T> {
+    fn slice(&self) -> Slice {
+        self.slice
+    }
+
     fn free(&mut self) -> bool {
         self.left.truncate(self.left.len().saturating_sub(self.slice as usize));
         self.left.is_empty()
@@ -60,21 +69,25 @@ impl Discards {
         self.heaps.borrow().is_empty()
     }
 
-    /// Frees a slice of what waits; returns whether anything waited. A drop may put more here.
-    fn free_some(&self) -> bool {
-        let first = self.heaps.borrow_mut().pop_front();
-        let Some(mut heap) = first else { return false };
+    /// Frees a slice of what waits; `None`: nothing does. A drop may put more here.
+    fn free_some(&self) -> Option<Slice> {
+        let mut heap = self.heaps.borrow_mut().pop_front()?;
+        let slice = heap.slice();
         if !heap.free() {
             self.heaps.borrow_mut().push_front(heap);
         }
-        true
+        Some(slice)
     }
 
     /// Frees what is put here, for ever.
-    pub async fn run(self: Rc<Self>, runtime: Runtime) {
+    pub async fn run(self: Rc<Self>, core: Rc<Core>) {
         loop {
-            while self.free_some() {
-                runtime.next_turn().await;
+            while let Some(slice) = self.free_some() {
+                match slice {
+                    // The other ends have work with it as well, before what else they get.
+                    Slice::Connections => core.timers.after(BETWEEN_NS).await,
+                    Slice::Memory => core.runtime.next_turn().await,
+                }
             }
             poll_fn(|cx| {
                 if !self.heaps.borrow().is_empty() {
@@ -111,7 +124,7 @@ mod tests {
         let mut steps = 0;
         loop {
             let before = freed.get();
-            if !discards.free_some() {
+            if discards.free_some().is_none() {
                 break;
             }
             steps += 1;

@@ -142,7 +142,7 @@ impl Loop {
         }
         lp.needs("the timers", lp.core.timers.clone().run(lp.core.runtime.clone()));
         lp.needs("the clock", lp.clone().tick());
-        lp.needs("the discards", discards.run(lp.core.runtime.clone()));
+        lp.needs("the discards", discards.run(lp.core.clone()));
         lp
     }
 
@@ -589,6 +589,7 @@ mod tests {
             serving: AtomicU32::new(1),
             ending: tokio::sync::watch::Sender::new(false),
             pulses: (0..2).map(|_| Default::default()).collect(),
+            reserve_said: AtomicBool::new(false),
             drain_said: AtomicBool::new(false),
             drained: [].into(),
             files: Arc::default(),

@@ -40,8 +40,7 @@ impl Pool {
 
     /// Removes those that are too old or were closed by the origin.
     pub fn sweep(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Vec<OriginConn> {
-        let is_over =
-            |idle: &mut Idle| !idle.conn.is_usable(now_ns, idle.since_ns, idle_timeout_ns);
+        let is_over = |idle: &mut Idle| !idle.conn.is_usable(now_ns, idle.since_ns, idle_timeout_ns);
         self.idle.extract_if(.., is_over).map(|idle| idle.conn).collect()
     }
 

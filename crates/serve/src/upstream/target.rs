@@ -109,7 +109,6 @@ impl Targets {
         self.resting.due_ns()
     }
 
-
     /// Closes one idle connection to a target.
     pub fn close_idle(&self, key: u32) {
         if let Some(target) = self.by_key.borrow().get(&key) {

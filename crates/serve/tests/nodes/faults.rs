@@ -44,9 +44,7 @@ pub fn a_pause_keeps_the_order() {
     let origin = Origin::named("a");
     let node = format!("queue(server(\"a\", addr=\"{}\"), concurrency=1)", origin.addr);
     let times = "dist.fixed(1000*hours), dist.fixed(1*s)";
-    let text = format!(
-        "listen(\"127.0.0.1:0\", faulty({times}, {node}, starts=\"down\", mode=\"pause\"))"
-    );
+    let text = format!("listen(\"127.0.0.1:0\", faulty({times}, {node}, starts=\"down\", mode=\"pause\"))");
     let served = serve_with(&text, 1, true);
     let mut all: Vec<Conn> = Vec::new();
     for i in 0..20 {
