@@ -1,5 +1,5 @@
 //! What a thread no longer needs, freed a few pieces at a time: ten thousand connections that end together, or the nodes
-//! of a former graph, would hold up all requests of an event loop (`docs/spec/operating.md#hand-over-limits`).
+//! of a former graph, would hold up all requests of an event loop (`docs/spec/operating.md#costs`).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
