@@ -77,10 +77,13 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                     first = Some(accepted);
                     break;
                 };
-                if lp.core.is_reserved(&accepted.socket) && !leave_reserve(&lp) {
-                    pauses(&lp, socket.acceptor(), closes.as_mut()).await;
-                }
+                let ends = lp.core.is_reserved(&accepted.socket)
+                    && !leave_reserve(&lp)
+                    && !pauses(&lp, socket.acceptor(), closes.as_mut()).await;
                 let_in(&lp, &listener, &admission, accepted, place);
+                if ends {
+                    break;
+                }
             }
             // A connection that broke before it was accepted is not a reason to wait.
             Some(Err(e)) if e.kind() == io::ErrorKind::ConnectionAborted => {}

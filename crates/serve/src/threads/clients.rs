@@ -18,10 +18,11 @@ pub(crate) fn most_clients() -> usize {
     (descriptors() / 2).saturating_sub(DESCRIPTORS_RESERVE as usize).max(MIN_CLIENTS as usize)
 }
 
-/// Descriptors that no connection of a client or a request takes: for reloads, administration, logs and checks. Fewer
-/// where there are few.
+/// Descriptors that no connection of a client or a request takes: for reloads, administration, logs and checks. Where
+/// there are few, a quarter of what is above that number.
 pub(crate) fn reserve() -> usize {
-    (DESCRIPTORS_RESERVE as usize).min(descriptors() / 8)
+    let most = DESCRIPTORS_RESERVE as usize;
+    most.min(descriptors().saturating_sub(most) / 4)
 }
 
 /// What to say at the start if a file with so many targets may need more descriptors than there are, with a connection
