@@ -129,11 +129,11 @@ impl Builder<'_> {
             if built == count {
                 return true;
             }
-            left -= 1;
             let id = built as NodeId;
             if self.is_balancer(id) && !self.count_targets(id, &mut left) {
                 continue;
             }
+            left = left.saturating_sub(1);
             let node = self.node(id);
             self.draft.nodes.borrow_mut().push(node);
         }
