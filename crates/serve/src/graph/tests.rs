@@ -60,9 +60,8 @@ fn a_later_graph_goes_on_with_the_state() {
     let owner = Owner { mail: unbounded_channel().0, is_here: true };
     let room: Rc<dyn MakesRoom> = Rc::new(NoRoom);
     let graph = |epoch, (point, roles): (Arc<plan::Point>, _)| {
-        let draft = Draft::default();
-        let (keys, draws) = (BTreeMap::new(), Draws::new(&point, &[], Key::new(3)));
-        let blueprint = Arc::new(Blueprint::new(epoch, point, roles, keys, &process, 0, draws));
+        let (draft, draws) = (Draft::default(), Draws::new(&point, &[], Key::new(3)));
+        let blueprint = Arc::new(Blueprint::new(epoch, point, roles, BTreeMap::new(), &process, 0, draws));
         let builder = Builder {
             blueprint: &blueprint,
             core: &core,
