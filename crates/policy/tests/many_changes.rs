@@ -63,7 +63,8 @@ fn all_at_once_is_as_one_after_another() {
             let PickOutcome::Target(ticket) = one else { panic!("nothing is left") };
             assert!(ticket.target.0 >= n, "a removed target");
             if i % 3 == 0 {
-                [&mut together, &mut singly].map(|lb| lb.done(20 + i, ticket, None, None));
+                let [one, other] = [&mut together, &mut singly].map(|lb| lb.done(20 + i, ticket, None, None));
+                assert_eq!(one, other);
             }
         }
     }
