@@ -81,13 +81,12 @@ pub fn distinct(names: &[impl AsRef<str>]) -> Vec<String> {
     all
 }
 
-/// The name of a target that is added to these, by the same rule: the first free repeat.
-pub fn distinct_among(name: &str, taken: &[impl AsRef<str>]) -> String {
-    let free = |n: &str| taken.iter().all(|t| t.as_ref() != n);
-    if free(name) {
+/// The name of a target that is added to others, by the same rule: the first repeat that is not taken.
+pub fn distinct_among(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    if !is_taken(name) {
         return name.to_owned();
     }
-    (1u64..).map(|i| format!("{name}#{i}")).find(|n| free(n)).unwrap_or_default()
+    (1u64..).map(|i| format!("{name}#{i}")).find(|n| !is_taken(n)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -121,7 +120,7 @@ mod tests {
     fn repeated_names_are_told_apart() {
         assert_eq!(distinct(&["a", "b", "a", "a"]), ["a", "b", "a#1", "a#2"]);
         assert_eq!(distinct(&["a", "a#1", "a", "a"]), ["a", "a#1", "a#2", "a#3"]);
-        assert_eq!(distinct_among("a", &["a", "b", "a#2"]), "a#1");
-        assert_eq!(distinct_among("c", &["a"]), "c");
+        assert_eq!(distinct_among("a", |name| ["a", "b", "a#2"].contains(&name)), "a#1");
+        assert_eq!(distinct_among("c", |name| name == "a"), "c");
     }
 }

@@ -26,7 +26,7 @@ pub use ds::{bits, bounded, levels};
 pub use health::{active, eject, eligibility, outlier, panic, slow_start, snapshot};
 pub use limits::rate;
 pub use outcome::{Kind, Outcome};
-pub use target::TargetId;
+pub use target::{TargetChange, TargetId};
 pub use upstream::journal::{Choice, Operation};
 pub use upstream::{PickOutcome, Ticket, Upstream};
 

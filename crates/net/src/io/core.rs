@@ -12,6 +12,7 @@ use crate::io::tcp::TcpSettings;
 use crate::io::timers::Timers;
 use std::cell::Cell;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use weir_stats::Key;
 
@@ -42,6 +43,8 @@ pub struct Core {
     draining: Cell<bool>,
     background: Cell<u32>,
     dropping_late: Cell<bool>,
+    /// The number of the first descriptor of the reserve.
+    reserve: Cell<i32>,
 }
 
 /// Work that continues without its client; dropping this ends it.
@@ -85,6 +88,7 @@ impl Core {
             draining: Cell::new(false),
             background: Cell::new(0),
             dropping_late: Cell::new(false),
+            reserve: Cell::new(i32::MAX),
         }))
     }
 
@@ -125,6 +129,18 @@ impl Core {
     /// Stops beginning anything new.
     pub fn drain(&self) {
         self.draining.set(true);
+    }
+
+    /// Leaves all but this number of descriptors to other threads and to what is no connection: connections that this
+    /// thread makes fail as if there were no more.
+    pub fn keep_reserve(&self, own: usize) {
+        self.reserve.set(i32::try_from(own).unwrap_or(i32::MAX));
+    }
+
+    /// Whether a descriptor that was opened just now is one of the reserve. The system gives the lowest free number, so
+    /// that all below are in use: nothing has to be counted.
+    pub fn is_reserved(&self, opened: &impl AsRawFd) -> bool {
+        opened.as_raw_fd() >= self.reserve.get()
     }
 
     /// Registers work whose end no client waits for: a drain waits for it.

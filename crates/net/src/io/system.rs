@@ -29,6 +29,11 @@ pub fn is_exhausted(e: &io::Error) -> bool {
     matches!(Errno::from_io_error(e), Some(Errno::MFILE | Errno::NFILE | Errno::ADDRNOTAVAIL | Errno::NOBUFS))
 }
 
+/// The error of a system without descriptors for this process.
+pub fn exhausted() -> io::Error {
+    Errno::MFILE.into()
+}
+
 /// Checks that this number of descriptors can still be opened.
 ///
 /// # Errors

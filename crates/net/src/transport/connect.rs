@@ -2,6 +2,7 @@
 
 use crate::io::Core;
 use crate::io::runtime::Stream;
+use crate::io::system::exhausted;
 use socket2::{Domain, SockAddr, SockRef, Type};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +14,7 @@ use std::path::Path;
 /// # Errors
 /// The error of the system.
 pub async fn unix(core: &Core, path: &Path) -> io::Result<Stream<UnixStream>> {
-    let socket = socket(Domain::UNIX)?;
+    let socket = socket(core, Domain::UNIX)?;
     Stream::connect(&core.runtime, socket, &SockAddr::unix(path)?).await
 }
 
@@ -63,12 +64,14 @@ pub async fn tcp(core: &Core, addresses: &[SocketAddr]) -> io::Result<Stream<Tcp
 }
 
 async fn one(core: &Core, address: SocketAddr) -> io::Result<Stream<TcpStream>> {
-    let socket = socket(Domain::for_address(address))?;
+    let socket = socket(core, Domain::for_address(address))?;
     socket.set_tcp_nodelay(true)?;
     core.tcp.watch_peer(&SockRef::from(&socket))?;
     Stream::connect(&core.runtime, socket, &address.into()).await
 }
 
-fn socket(domain: Domain) -> io::Result<socket2::Socket> {
-    socket2::Socket::new(domain, Type::STREAM.nonblocking().cloexec(), None)
+/// A socket that is not of the reserve.
+fn socket(core: &Core, domain: Domain) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(domain, Type::STREAM.nonblocking().cloexec(), None)?;
+    if core.is_reserved(&socket) { Err(exhausted()) } else { Ok(socket) }
 }

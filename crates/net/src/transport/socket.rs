@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,6 +17,15 @@ pub enum Raw {
     Tcp(TcpStream),
     /// A Unix socket.
     Unix(UnixStream),
+}
+
+impl AsRawFd for Raw {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Raw::Tcp(socket) => socket.as_raw_fd(),
+            Raw::Unix(socket) => socket.as_raw_fd(),
+        }
+    }
 }
 
 impl Raw {

@@ -15,7 +15,7 @@ use crate::health::panic::OnEmpty;
 use crate::health::panic::is_panic;
 use crate::health::slow_start::Ramps;
 use crate::health::slow_start::SlowStart;
-use crate::{Outcome, TargetId};
+use crate::{Outcome, TargetChange, TargetId};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
@@ -206,6 +206,23 @@ impl Health {
     }
 
     fn set(&mut self, now_ns: u64, target: TargetId, input: Input, reason: Reason) -> bool {
+        self.set_all(now_ns, std::iter::once((target, input, reason)))
+    }
+
+    /// Sets an input of any number of targets; the whole is judged once. Returns whether that changed a view.
+    fn set_all(&mut self, now_ns: u64, inputs: impl Iterator<Item = (TargetId, Input, Reason)>) -> bool {
+        let mut changed = false;
+        for (target, input, reason) in inputs {
+            changed |= self.turn(now_ns, target, input, reason);
+        }
+        if changed {
+            self.judge();
+        }
+        changed
+    }
+
+    /// Sets an input of a target, whose standing is yet to be judged.
+    fn turn(&mut self, now_ns: u64, target: TargetId, input: Input, reason: Reason) -> bool {
         let Some(transition) = self.eligibility.set(target, input, reason) else { return false };
         self.note(transition);
         if let Some(ramps) = &mut self.ramps {
@@ -215,7 +232,6 @@ impl Health {
                 _ => {}
             }
         }
-        self.judge();
         true
     }
 
@@ -238,26 +254,57 @@ impl Health {
 
     /// Whether the name of the server behind a target has an address.
     pub fn set_resolved(&mut self, now_ns: u64, target: TargetId, resolved: bool) -> bool {
-        let reason = if resolved { Reason::Resolved } else { Reason::Unresolved };
-        self.set(now_ns, target, Input::Behind(resolved), reason)
+        self.set(now_ns, target, Input::Behind(resolved), reason_of_name(resolved))
+    }
+
+    /// Whether each target can be reached: `is_name`: as [`Health::set_resolved`], otherwise as
+    /// [`Health::set_behind`].
+    pub fn set_reachable(&mut self, now_ns: u64, targets: impl Iterator<Item = (TargetId, bool, bool)>) {
+        self.set_all(
+            now_ns,
+            targets.map(|(target, is_name, up)| {
+                let reason = if is_name { reason_of_name(up) } else { reason_of_balancers(up) };
+                (target, Input::Behind(up), reason)
+            }),
+        );
     }
 
     /// Whether the balancers behind a target have any target left.
     pub fn set_behind(&mut self, now_ns: u64, target: TargetId, up: bool) -> bool {
-        let reason = if up { Reason::BehindUp } else { Reason::BehindDown };
-        self.set(now_ns, target, Input::Behind(up), reason)
+        self.set(now_ns, target, Input::Behind(up), reason_of_balancers(up))
     }
 
     /// Sets a weight.
     pub fn set_weight(&mut self, target: TargetId, weight: f64) {
-        if let Some(w) = self.weights.get_mut(target.index()) {
-            *w = weight.max(0.0);
+        self.set_weights(&[(target, weight)]);
+    }
+
+    /// Sets any number of weights; the whole is judged once.
+    pub fn set_weights(&mut self, weights: &[(TargetId, f64)]) {
+        for (target, weight) in weights {
+            if let Some(w) = self.weights.get_mut(target.index()) {
+                *w = weight.max(0.0);
+            }
+        }
+        if !weights.is_empty() {
             self.judge();
         }
     }
 
-    /// Adds a target, at the index of a removed one or the next.
-    pub fn add(&mut self, now_ns: u64, target: TargetId, weight: f64) {
+    /// Adds and removes targets, in this order; the whole is judged once.
+    pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
+        for change in changes {
+            match *change {
+                TargetChange::Add { target, weight, .. } => self.add(now_ns, target, weight),
+                TargetChange::Remove(target) => self.remove(target),
+            }
+        }
+        if !changes.is_empty() {
+            self.judge();
+        }
+    }
+
+    fn add(&mut self, now_ns: u64, target: TargetId, weight: f64) {
         let i = target.index();
         if i >= self.weights.len() {
             self.weights.resize(i + 1, 0.0);
@@ -282,11 +329,9 @@ impl Health {
             ramps.begin(now_ns, target);
         }
         self.note(Transition { target, reason: Reason::Added, was_eligible: false, is_eligible });
-        self.judge();
     }
 
-    /// Removes a target.
-    pub fn remove(&mut self, target: TargetId) {
+    fn remove(&mut self, target: TargetId) {
         if !self.exists.get(target.index()).is_some_and(|e| *e) {
             return;
         }
@@ -305,7 +350,6 @@ impl Health {
             ramps.end(target);
         }
         self.note(Transition { target, reason: Reason::Removed, was_eligible, is_eligible: false });
-        self.judge();
     }
 
     /// Whether outcomes of requests matter at all.
@@ -441,4 +485,12 @@ impl Health {
         }
         self.version != version
     }
+}
+
+fn reason_of_name(resolved: bool) -> Reason {
+    if resolved { Reason::Resolved } else { Reason::Unresolved }
+}
+
+fn reason_of_balancers(up: bool) -> Reason {
+    if up { Reason::BehindUp } else { Reason::BehindDown }
 }

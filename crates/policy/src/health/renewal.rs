@@ -29,9 +29,8 @@ impl Health {
         }
         if passive != (self.ejections.is_some(), self.outliers.is_some()) {
             // No remaining rule would let those targets in again.
-            for t in TargetId::all(n) {
-                self.set(now_ns, t, Input::Passive(Passive::In), Reason::Readmitted);
-            }
+            let back = |t| (t, Input::Passive(Passive::In), Reason::Readmitted);
+            self.set_all(now_ns, TargetId::all(n).map(back));
         }
         match (&mut self.ramps, config.slow_start) {
             (Some(ramps), Some(slow_start)) => ramps.configure(slow_start),
@@ -54,9 +53,8 @@ impl Health {
             }
             (Some(_), None) => {
                 self.checks = None;
-                for t in TargetId::all(self.len()) {
-                    self.set(now_ns, t, Input::Active(true), Reason::ChecksPassed);
-                }
+                let back = |t| (t, Input::Active(true), Reason::ChecksPassed);
+                self.set_all(now_ns, TargetId::all(self.len()).map(back));
             }
             (None, None) => {}
         }

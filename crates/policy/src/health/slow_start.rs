@@ -14,6 +14,7 @@
 
 use crate::TargetId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use weir_stats::math;
 
 /// `slow_start(...)`.
@@ -51,7 +52,6 @@ fn next_step_ns(config: &SlowStart, share: f64) -> u64 {
 
 #[derive(Clone, Copy, Debug)]
 struct Ramp {
-    target: TargetId,
     began: u64,
     share: f64,
     next: u64,
@@ -61,13 +61,14 @@ struct Ramp {
 #[derive(Clone, Debug)]
 pub struct Ramps {
     config: SlowStart,
-    ramps: Vec<Ramp>,
+    /// By target, so that thousands that are added at once do not search each other.
+    ramps: BTreeMap<TargetId, Ramp>,
 }
 
 impl Ramps {
     /// No target is on its ramp.
     pub fn new(config: SlowStart) -> Ramps {
-        Ramps { config, ramps: Vec::new() }
+        Ramps { config, ramps: BTreeMap::new() }
     }
 
     /// Replaces the arguments; the state of the targets stays.
@@ -81,33 +82,33 @@ impl Ramps {
         let share = factor(&self.config, 0);
         if share < 1.0 && self.config.window_ns > 0 {
             let next = now_ns.saturating_add(next_step_ns(&self.config, share));
-            self.ramps.push(Ramp { target, began: now_ns, share, next });
+            self.ramps.insert(target, Ramp { began: now_ns, share, next });
         }
     }
 
     /// Ends the ramp of a target that is not eligible any more, or removed.
     pub fn end(&mut self, target: TargetId) {
-        self.ramps.retain(|r| r.target != target);
+        self.ramps.remove(&target);
     }
 
     /// The share of its weight that a target has.
     pub fn share(&self, target: TargetId) -> f64 {
-        self.ramps.iter().find(|r| r.target == target).map_or(1.0, |r| r.share)
+        self.ramps.get(&target).map_or(1.0, |ramp| ramp.share)
     }
 
     /// When the next share changes.
     pub fn next_deadline(&self) -> Option<u64> {
-        self.ramps.iter().map(|r| r.next).min()
+        self.ramps.values().map(|ramp| ramp.next).min()
     }
 
     /// Changes the shares that are due; calls back for each.
     pub fn tick(&mut self, now_ns: u64, mut changed: impl FnMut(TargetId, f64)) {
         let config = &self.config;
-        self.ramps.retain_mut(|r| {
+        self.ramps.retain(|target, r| {
             if r.next <= now_ns {
                 r.share = factor(config, now_ns.saturating_sub(r.began));
                 r.next = r.began.saturating_add(next_step_ns(config, r.share));
-                changed(r.target, r.share);
+                changed(*target, r.share);
             }
             r.share < 1.0
         });

@@ -15,7 +15,7 @@ use crate::health::eligibility::{Admin, Transition};
 use crate::health::snapshot::Snapshot;
 use crate::health::{Health, HealthConfig};
 use crate::upstream::passed_over::PassedOver;
-use crate::{Outcome, Release, TargetId};
+use crate::{Outcome, Release, TargetChange, TargetId};
 use on_loop::{Loops, PerLoop};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
@@ -354,29 +354,33 @@ impl Upstream {
 
     /// Adds a target at the index of a removed one, or the next. The caller knows that nothing is in flight there.
     pub fn add_at(&mut self, now_ns: u64, target: TargetId, weight: f64, name: &str) {
+        self.change_targets(now_ns, &[TargetChange::Add { target, weight, name }]);
+    }
+
+    /// Removes a target: no new picks; requests in flight continue.
+    pub fn remove(&mut self, now_ns: u64, target: TargetId) {
+        self.change_targets(now_ns, &[TargetChange::Remove(target)]);
+    }
+
+    /// Adds and removes targets, in this order. The policy and the health see the whole once, so that the cost is that
+    /// of a pass over the targets, for any number of changes.
+    pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
         for own in self.loops.all_mut() {
-            own.balancer.add_at(now_ns, target, weight, name);
-            own.passed_over.forget(target);
+            own.balancer.change_targets(now_ns, changes);
+            own.passed_over.forget(changes.iter().map(TargetChange::target));
         }
         let n = self.roster().len();
         if self.counting {
             self.counts.resize(n as usize, 0);
         }
         [&mut self.full, &mut self.probing].into_iter().for_each(|b| b.grow(n));
-        self.health.add(now_ns, target, weight);
-        self.full.set(target.0, self.max_in_flight == 0);
-        self.probing.set(target.0, false);
-        self.look(now_ns);
-    }
-
-    /// Removes a target: no new picks; requests in flight continue.
-    pub fn remove(&mut self, now_ns: u64, target: TargetId) {
-        for own in self.loops.all_mut() {
-            own.balancer.remove(now_ns, target);
-            own.passed_over.forget(target);
+        self.health.change_targets(now_ns, changes);
+        for change in changes {
+            if let TargetChange::Add { target, .. } = change {
+                self.full.set(target.0, self.max_in_flight == 0);
+            }
+            self.probing.set(change.target().0, false);
         }
-        self.health.remove(target);
-        self.probing.set(target.0, false);
         self.look(now_ns);
     }
 

@@ -45,10 +45,12 @@ impl PassedOver {
         true
     }
 
-    /// Forgets a target that was replaced or removed.
-    pub fn forget(&mut self, target: TargetId) {
-        if self.targets.set(target.0, false) {
-            self.ends.retain(|e| e.1 != target);
+    /// Forgets targets that were replaced or removed.
+    pub fn forget(&mut self, gone: impl Iterator<Item = TargetId>) {
+        let mut any = false;
+        gone.for_each(|target| any |= self.targets.set(target.0, false));
+        if any {
+            self.ends.retain(|(_, target)| self.targets.has(target.0));
         }
     }
 
@@ -84,8 +86,7 @@ mod tests {
         assert!(!over.tick(12) && over.tick(13));
         assert_eq!(over.targets().iter().collect::<Vec<_>>(), [2]);
         over.failed(14, TargetId(3), 4);
-        over.forget(TargetId(2));
-        over.forget(TargetId(2));
+        over.forget([2, 2].into_iter().map(TargetId));
         assert_eq!((over.next_deadline(), over.tick(24), over.next_deadline()), (Some(24), true, None));
         assert!(over.targets().is_empty() && !PassedOver::new(0).failed(0, TargetId(1), 4));
     }

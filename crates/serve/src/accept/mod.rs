@@ -16,7 +16,7 @@ use crate::metrics::Limit;
 use crate::sync::buffered;
 use crate::threads::admission::{Admission, Place};
 use crate::threads::event_loop::Loop;
-use crate::threads::mail::IdleScope;
+use crate::threads::mail::{IdleScope, ToLoop};
 use crate::threads::transit::InTransit;
 use crate::transport::listener::Listener;
 use crate::transport::listening::{Accepted, ListeningSocket};
@@ -77,7 +77,13 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                     first = Some(accepted);
                     break;
                 };
+                let ends = lp.core.is_reserved(&accepted.socket)
+                    && !leave_reserve(&lp)
+                    && !pauses(&lp, socket.acceptor(), closes.as_mut()).await;
                 let_in(&lp, &listener, &admission, accepted, place);
+                if ends {
+                    break;
+                }
             }
             // A connection that broke before it was accepted is not a reason to wait.
             Some(Err(e)) if e.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -95,6 +101,18 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
         }
     }
     pending_clients::begin(&lp, number, listener, admission, socket, first);
+}
+
+/// An accepted connection has taken a descriptor of the reserve, which is for reloads, administration, logs and checks:
+/// a connection that can be spared is closed for it. Returns whether this loop had one.
+fn leave_reserve(lp: &Rc<Loop>) -> bool {
+    lp.state.metrics.limits.one(Limit::Descriptors);
+    lp.process.note_reserve();
+    if room::free_descriptor(lp) {
+        return true;
+    }
+    lp.process.tell_others(lp.number, || ToLoop::CloseOldest);
+    room::make_room(lp, IdleScope::Anybody)
 }
 
 /// Serves an accepted connection, here or on the loop that carries least.

@@ -62,6 +62,7 @@ fn read(lp: &Rc<Loop>, message: ToLoop) {
         ToLoop::CloseIdle { target } => lp.targets.close_idle(target),
         ToLoop::CloseOldest => drop(room::free_descriptor(lp)),
         ToLoop::MakeRoom(whose) => room::make_room_here(lp, whose),
+        ToLoop::Build(generation, done) => adopt::prepare(lp, generation, done),
         ToLoop::Reload(reload) => adopt::adopt(lp, *reload),
         ToLoop::Ask(ask) => ask(lp),
     }

@@ -10,6 +10,7 @@ use crate::health::monitor::{Callbacks, Monitor};
 use crate::metrics::Limit;
 use crate::nodes::lb::{Owner, ToOwner};
 use crate::reload::adopt;
+use crate::threads::clients::reserve;
 use crate::threads::event_loop::Loop;
 use crate::threads::generation::{Generation, Maker};
 use crate::threads::mail::{IdleScope, ToLoop};
@@ -29,6 +30,7 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use weir_net::io::Core;
 use weir_net::io::runtime::Runtime;
+use weir_net::io::system::descriptors;
 use weir_stats::Key;
 
 /// Sent to a loop: begin nothing new, end what is in progress.
@@ -221,6 +223,7 @@ impl MakesRoom for Room {
     fn free_descriptor(&self) -> bool {
         let Some(lp) = self.0.upgrade() else { return false };
         lp.state.metrics.limits.one(Limit::Descriptors);
+        lp.process.note_reserve();
         // A client that lingers closes when its task runs, so the request waits for that.
         if cut_lingering_short(&lp) {
             return false;
@@ -247,6 +250,9 @@ impl Shared {
         let thread = if number == process.built_in() { Thread::BuiltIn } else { Thread::Proxy };
         let key = Key::new(process.seed).with(u64::from(number));
         let core = Core::new(rt, process.clock, key, TCP)?;
+        if number < process.loops() {
+            core.keep_reserve(descriptors().saturating_sub(reserve()));
+        }
         let state = LocalState::new(process.state.clone(), number as usize);
         let lp = Loop::new(number, core, process.clone(), state);
         lp.needs("the mail of the process's state", lp.state.clone().read(notified));

@@ -15,7 +15,8 @@ use crate::reload::options::{Error, Listening, Options};
 use crate::reload::reloader::{self, Reloader};
 use crate::sync::{buffered, panics};
 use crate::threads::certificates::Certificates;
-use crate::threads::generation::Generation;
+use crate::threads::clients::shortage;
+use crate::threads::generation::{Conf, Generation};
 use crate::threads::mail::ToLoop;
 use crate::threads::process::{Mail, Mailboxes, Process, Root};
 use crate::threads::watchdog;
@@ -23,6 +24,7 @@ use crate::transport::inner::{Inner, InnerAddress};
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::{Audience, Following, Names};
 use crate::verify_run::{RunRole, VerifyRun};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -113,6 +115,7 @@ fn start_bound(
         ..Process::new(&root, run, errors, state, built_in, mailboxes)
     };
     let process = Arc::new(process);
+    process.errors.warn(shortage(blueprint.reached.len(), loops, most_clients_of(&bound.confs)).as_slice());
     if process.run.is_some() {
         // A request of a run meets the loop that it meets in the simulation.
         process.transits.close();
@@ -132,6 +135,13 @@ fn start_bound(
         threads: started.threads,
         ended: started.ended,
     })
+}
+
+/// The clients that listeners admit, over all of them; without a limit none.
+fn most_clients_of(confs: &BTreeMap<usize, Conf>) -> usize {
+    let common = confs.values().filter_map(|conf| conf.admission.common.as_ref()?.most()).max();
+    let own = confs.values().filter_map(|conf| conf.admission.clients.most());
+    own.chain(common).fold(0, usize::saturating_add)
 }
 
 /// The mailboxes of all threads: their senders, and [`Inboxes`] for their receivers.

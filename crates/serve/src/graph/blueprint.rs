@@ -2,20 +2,23 @@
 //! balancers.
 
 use super::draws::Draws;
-use super::ends::Ends;
+use super::ends::{Ends, outer, reachable};
 use super::slots::Changes;
 use super::state::{GraphKeys, PlanIds, ProcessState};
 use crate::exchange::NodeId;
 use crate::exchange::upstream::described;
 use crate::nodes::Id;
+use crate::nodes::lb::Shape;
 use crate::transport::inner::Inner;
-use std::collections::BTreeMap;
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use weir_plan::processes::process_of;
 use weir_plan::serving::{Role, Serving};
 use weir_plan::{Edge, Lb, Point, Spec, target_labels};
-use weir_policy::TargetId;
+use weir_policy::config::Balance;
 use weir_policy::health::{Health, HealthConfig};
+use weir_policy::{TargetChange, TargetId};
 use weir_stats::Key;
 
 /// A plan that is served.
@@ -24,11 +27,12 @@ pub(crate) struct Blueprint {
     pub epoch: u32,
     pub point: Arc<Point>,
     pub serving: Arc<Serving>,
-    pub keys: Arc<GraphKeys>,
     /// By node, the node whose pauses stop it.
     pub process_of: Vec<Option<NodeId>>,
-    /// The targets of each balancer by their indices; `None`: no target any more.
-    targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
+    /// The targets of each balancer.
+    lbs: Arc<BTreeMap<NodeId, LbTargets>>,
+    /// The identities of targets to which some way of clients leads, ascending.
+    pub reached: Box<[u32]>,
     /// By balancer: see [`super::state::PlanIds::places`].
     places: BTreeMap<NodeId, Arc<()>>,
     /// The number of targets that were added and removed since the one before.
@@ -43,6 +47,17 @@ pub(crate) struct Blueprint {
     pub draws: Draws,
     /// Where its own listeners behind others are reached.
     pub inner: Inner,
+    /// The last field: once the end of its last graph is signalled, nothing else of it is held here.
+    pub keys: Arc<GraphKeys>,
+}
+
+/// The targets of one balancer, by their indices. Made once for all threads, and freed on none that serves clients.
+struct LbTargets {
+    /// `None`: no target any more.
+    nodes: Box<[Option<NodeId>]>,
+    shape: Arc<Shape>,
+    labels: Box<[Arc<str>]>,
+    ends: Arc<[Ends]>,
 }
 
 impl Blueprint {
@@ -59,11 +74,15 @@ impl Blueprint {
         let PlanIds { keys, targets, places, changes } = state.prepare(epoch, &point, &draws, made_ns);
         let connections = limits(&point, &serving);
         let inner = Inner::default();
+        let parts = |(id, nodes)| (id, LbTargets::new(&point, &serving, id, nodes));
+        let lbs: BTreeMap<NodeId, LbTargets> = targets.into_iter().map(parts).collect();
+        let servers = reachable(&outer(&point, &serving, false), |lb| lbs.get(&lb).map(|lb| &*lb.ends));
+        let reached: BTreeSet<u32> = servers.into_iter().map(|id| keys.targets[id as usize]).collect();
         Blueprint {
             epoch,
-            keys,
             process_of: process_of(&point),
-            targets,
+            reached: reached.into_iter().collect(),
+            lbs: Arc::new(lbs),
             places,
             changes,
             connections,
@@ -73,7 +92,13 @@ impl Blueprint {
             inner,
             point,
             serving,
+            keys,
         }
+    }
+
+    /// All that grows with the plan: whoever holds it too frees it, and not the thread with the last graph.
+    pub fn large_parts(&self) -> Vec<Arc<dyn Any + Send + Sync>> {
+        vec![self.point.clone(), self.serving.clone(), self.lbs.clone()]
     }
 
     /// The identity of a node.
@@ -83,7 +108,13 @@ impl Blueprint {
 
     /// The targets of a balancer by their indices.
     pub fn targets(&self, lb: NodeId) -> &[Option<NodeId>] {
-        self.targets.get(&lb).map_or(&[], |targets| targets)
+        self.lbs.get(&lb).map_or(&[], |lb| &lb.nodes)
+    }
+
+    /// What the state of a balancer is for.
+    pub fn shape(&self, lb: NodeId) -> Arc<Shape> {
+        let known = self.lbs.get(&lb).map(|lb| lb.shape.clone());
+        known.unwrap_or_else(|| Arc::new(shape(&self.point, lb, &[])))
     }
 
     /// What keeps the indices of a balancer's targets from another use.
@@ -93,7 +124,7 @@ impl Blueprint {
 
     /// A node's arguments.
     pub fn spec(&self, node: NodeId) -> &Spec {
-        &self.point.specs[self.point.nodes[node as usize].spec as usize]
+        spec(&self.point, node)
     }
 
     /// The node or nodes behind a node.
@@ -117,38 +148,23 @@ impl Blueprint {
         self.serving.roles.get(node as usize).copied().unwrap_or_default()
     }
 
-    /// The weights of a balancer's targets, by index.
-    pub fn weights(&self, lb: NodeId) -> Vec<f64> {
-        let weight = |target: &Option<NodeId>| match target.map(|target| self.spec(target)) {
-            Some(Spec::Weight { weight }) => *weight,
-            Some(_) => 1.0,
-            None => 0.0,
-        };
-        self.targets(lb).iter().map(weight).collect()
+    /// The weights of a balancer's targets, by index; 0 for removed ones.
+    pub fn weights(&self, lb: NodeId) -> &[f64] {
+        self.lbs.get(&lb).map_or(&[], |lb| &lb.shape.weights)
     }
 
     /// The display names of a balancer's targets, by index; empty for removed ones.
-    pub fn labels(&self, lb: NodeId) -> Vec<String> {
-        let by_node: BTreeMap<NodeId, String> =
-            self.list(lb).iter().copied().zip(target_labels(&self.point, lb)).collect();
-        let label =
-            |target: &Option<NodeId>| target.and_then(|t| by_node.get(&t).cloned()).unwrap_or_default();
-        self.targets(lb).iter().map(label).collect()
-    }
-
-    /// The names by which targets of a balancer are hashed, by index.
-    pub fn hash_names(&self, lb: NodeId) -> Vec<String> {
-        let name = |target: &Option<NodeId>| target.map_or_else(String::new, |target| self.hash_name(target));
-        self.targets(lb).iter().map(name).collect()
+    pub fn labels(&self, lb: NodeId) -> &[Arc<str>] {
+        self.lbs.get(&lb).map_or(&[], |lb| &lb.labels)
     }
 
     /// The initial health of a balancer's targets: the same on all threads.
     pub fn health(&self, node: NodeId, lb: &Lb) -> Health {
         let (config, draw) = self.health_config(node, lb);
-        let mut health = Health::new(config, &self.weights(node), self.made_ns, draw);
-        for (target, _) in (0..).map(TargetId).zip(self.targets(node)).filter(|(_, node)| node.is_none()) {
-            health.remove(target);
-        }
+        let mut health = Health::new(config, self.weights(node), self.made_ns, draw);
+        let targets = (0..).map(TargetId).zip(self.targets(node));
+        let gone = targets.filter(|(_, node)| node.is_none()).map(|(target, _)| TargetChange::Remove(target));
+        health.change_targets(self.made_ns, &gone.collect::<Vec<_>>());
         health
     }
 
@@ -165,12 +181,9 @@ impl Blueprint {
         (config, self.draws.state(node, 0).with(3))
     }
 
-    /// Where the ways of a balancer's targets end, by index.
-    pub fn ends(&self, lb: NodeId, built_in: bool) -> Vec<Ends> {
-        let behind = |target: &Option<NodeId>| {
-            target.map_or_else(Ends::nowhere, |t| Ends::behind(&self.point, &self.serving, built_in, t))
-        };
-        self.targets(lb).iter().map(behind).collect()
+    /// Where the ways of a balancer's targets end, by index, on a thread that serves clients or owns their state.
+    pub fn ends(&self, lb: NodeId) -> Arc<[Ends]> {
+        self.lbs.get(&lb).map(|lb| lb.ends.clone()).unwrap_or_default()
     }
 
     /// The display name of a target: the server or listener that its only way leads to, with its address, otherwise
@@ -206,22 +219,80 @@ impl Blueprint {
         }
     }
 
-    /// The name by which a target is hashed: the address of the first server or listener on its way, otherwise that
-    /// server's name.
-    pub fn hash_name(&self, mut id: NodeId) -> String {
-        loop {
-            let node = &self.point.nodes[id as usize];
-            let name = || node.name.clone().unwrap_or_default();
-            id = match (self.spec(id), node.to) {
-                (Spec::Server { addr: Some(addr), .. }, _) => return addr.clone(),
-                (Spec::Listen(listen), _) => return listen.addr.clone(),
-                (_, Edge::Node(next)) => next,
-                (_, Edge::List(list)) => match self.point.lists[list as usize].first() {
-                    Some(first) => *first,
-                    None => return name(),
-                },
-                _ => return name(),
+    /// See [`hash_name`].
+    pub fn hash_name(&self, id: NodeId) -> String {
+        hash_name(&self.point, id)
+    }
+}
+
+impl LbTargets {
+    fn new(point: &Point, serving: &Serving, id: NodeId, nodes: Box<[Option<NodeId>]>) -> LbTargets {
+        let by_node: BTreeMap<NodeId, String> = match point.nodes[id as usize].to {
+            Edge::List(list) => {
+                point.lists[list as usize].iter().copied().zip(target_labels(point, id)).collect()
             }
+            _ => BTreeMap::new(),
+        };
+        let label =
+            |target: &Option<NodeId>| Arc::from(target.and_then(|t| by_node.get(&t)).map_or("", |l| l));
+        let behind = |target: &Option<NodeId>| {
+            target.map_or_else(Ends::nowhere, |target| Ends::behind(point, serving, false, target))
+        };
+        LbTargets {
+            shape: Arc::new(shape(point, id, &nodes)),
+            labels: nodes.iter().map(label).collect(),
+            ends: nodes.iter().map(behind).collect(),
+            nodes,
+        }
+    }
+}
+
+/// What the state of a balancer with these targets is for.
+fn shape(point: &Point, id: NodeId, nodes: &[Option<NodeId>]) -> Shape {
+    let weight = |target: &Option<NodeId>| match target.map(|target| spec(point, target)) {
+        Some(Spec::Weight { weight }) => *weight,
+        Some(_) => 1.0,
+        None => 0.0,
+    };
+    let name = |target: &Option<NodeId>| target.map_or_else(String::new, |target| hash_name(point, target));
+    let (balance, pass_over_ns) = match spec(point, id) {
+        // Health belongs to the process, and its permits limit requests in flight.
+        Spec::Lb(lb) => (lb.balance.clone(), if listens(lb) { 0 } else { lb.pass_over_ns }),
+        _ => (Balance::Random, 0),
+    };
+    Shape {
+        balance,
+        pass_over_ns,
+        exists: nodes.iter().map(Option::is_some).collect(),
+        weights: nodes.iter().map(weight).collect(),
+        names: nodes.iter().map(name).collect(),
+    }
+}
+
+/// Whether a balancer judges its targets by their errors.
+pub(super) fn listens(lb: &Lb) -> bool {
+    lb.eject.is_some() || lb.outlier.is_some()
+}
+
+fn spec(point: &Point, node: NodeId) -> &Spec {
+    &point.specs[point.nodes[node as usize].spec as usize]
+}
+
+/// The name by which a target is hashed: the address of the first server or listener on its way, otherwise that
+/// server's name.
+fn hash_name(point: &Point, mut id: NodeId) -> String {
+    loop {
+        let node = &point.nodes[id as usize];
+        let name = || node.name.clone().unwrap_or_default();
+        id = match (spec(point, id), node.to) {
+            (Spec::Server { addr: Some(addr), .. }, _) => return addr.clone(),
+            (Spec::Listen(listen), _) => return listen.addr.clone(),
+            (_, Edge::Node(next)) => next,
+            (_, Edge::List(list)) => match point.lists[list as usize].first() {
+                Some(first) => *first,
+                None => return name(),
+            },
+            _ => return name(),
         }
     }
 }

@@ -1,17 +1,19 @@
 //! From a plan to the nodes that a loop, the owner of process-wide state, or the thread of the built-in servers runs.
 
 use super::Graph;
-use super::blueprint::Blueprint;
-use super::ends::{End, Ends};
+use super::blueprint::{Blueprint, listens};
+use super::ends::{End, Ends, outer};
 use super::identity::inside;
 use super::newest::NewestGraph;
 use super::state::LocalState;
 use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
 use crate::exchange::late::LateFlag;
-use crate::metrics::{Counting, NodeCounts};
-use crate::nodes::lb::{self, LbState, Owner, Shape, Sticky};
+use crate::metrics::{Counting, LbCounts, NodeCounts, TargetCounts};
+use crate::nodes::lb::{self, LbState, Owner, Shape, Sticky, TargetFlags};
 use crate::nodes::{Id, Node};
+use crate::sync::LocalSemaphore;
+use crate::sync::discards::Discards;
 use crate::transport::inner::InnerAddress;
 use crate::transport::settings::client_files;
 use crate::upstream::connect::{Addresses, BuiltInServers, Place};
@@ -37,6 +39,7 @@ use weir_plan::{
 };
 use weir_policy::snapshot::Snapshot;
 use weir_policy::{Operation, TargetId};
+use weir_stats::Key;
 
 /// What kind of thread a graph is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,21 +79,97 @@ pub(crate) struct Builder<'a> {
     pub tls: &'a tls::Clients,
     /// The listeners' numbers and nodes.
     pub listeners: &'a [(usize, NodeId)],
-    /// Receives removed targets, with the flag that ends their requests.
-    pub gone: &'a RefCell<Vec<(Id, TargetId, AbortFlag)>>,
+    /// Where its nodes are freed.
+    pub discards: &'a Rc<Discards>,
+    /// What is built already.
+    pub draft: &'a Draft,
+}
+
+/// A graph that is being built, a few nodes at a time: requests go on meanwhile, in the graph before it.
+#[derive(Default)]
+pub(crate) struct Draft {
+    nodes: RefCell<Vec<Node>>,
+    /// The counters of targets of the balancer that is the next node.
+    counts: RefCell<Vec<Rc<TargetCounts>>>,
+    /// Balancers whose state the thread has already.
+    adoptions: RefCell<Vec<Adoption>>,
+}
+
+/// The state of a balancer that is to have another shape once its graph is adopted.
+struct Adoption {
+    id: Id,
+    state: Rc<LbState>,
+    shape: Arc<Shape>,
+    flags: Arc<TargetFlags>,
+    draw: Key,
+    semaphore: Option<Rc<LocalSemaphore>>,
+}
+
+impl Draft {
+    /// Gives balancers the targets of the graph that is adopted now. Returns removed targets, with the flag that ends
+    /// their requests.
+    fn adopt(&self, now_ns: u64) -> Vec<(Id, TargetId, AbortFlag)> {
+        let mut all = Vec::new();
+        for Adoption { id, state, shape, flags, draw, semaphore } in self.adoptions.take() {
+            let gone = state.adopt(now_ns, &shape, flags, draw);
+            state.limit(now_ns, semaphore.as_ref());
+            all.extend(gone.into_iter().map(|(index, abort)| (id, index, abort)));
+        }
+        all
+    }
 }
 
 impl Builder<'_> {
-    /// All nodes.
-    pub fn graph(&self) -> Graph {
-        let count = self.blueprint.point.nodes.len() as NodeId;
-        let nodes: Vec<Node> = (0..count).map(|id| self.node(id)).collect();
-        let outer = self.outer();
+    /// Builds about this many nodes more; returns whether all are built.
+    pub fn advance(&self, most: usize) -> bool {
+        let count = self.blueprint.point.nodes.len();
+        let mut left = most;
+        while left > 0 {
+            let built = self.draft.nodes.borrow().len();
+            if built == count {
+                return true;
+            }
+            let id = built as NodeId;
+            if self.is_balancer(id) && !self.count_targets(id, &mut left) {
+                continue;
+            }
+            left = left.saturating_sub(1);
+            let node = self.node(id);
+            self.draft.nodes.borrow_mut().push(node);
+        }
+        false
+    }
+
+    /// Whether this thread has a balancer there.
+    fn is_balancer(&self, id: NodeId) -> bool {
+        let is_here = match self.blueprint.role(id) {
+            Role::BuiltIn | Role::Inside => self.is_built_in(),
+            Role::Proxy | Role::Model => !self.is_built_in(),
+            Role::LeftOut => false,
+        };
+        is_here && matches!(self.blueprint.spec(id), Spec::Lb(_))
+    }
+
+    /// Finds the counters of targets of a balancer, at most so many; returns whether it has all.
+    fn count_targets(&self, id: NodeId, left: &mut usize) -> bool {
+        let (labels, mut counts) = (self.blueprint.labels(id), self.draft.counts.borrow_mut());
+        let rest = &labels[counts.len()..];
+        let some = &rest[..rest.len().min(*left)];
+        *left -= some.len();
+        self.state.metrics.add_targets(&plan::label(&self.blueprint.point, id), some, &mut counts);
+        some.len() == rest.len()
+    }
+
+    /// The graph, all nodes of which are built: its balancers have its targets from now on, and it must be adopted.
+    /// Returns removed targets as well, with the flag that ends their requests.
+    pub fn graph(&self) -> (Graph, Vec<(Id, TargetId, AbortFlag)>) {
+        let nodes = self.draft.nodes.take();
+        let outer = outer(&self.blueprint.point, &self.blueprint.serving, self.is_built_in());
         self.count_alone(&nodes, &outer);
+        let gone = self.draft.adopt(self.core.now());
         let balancers =
             || nodes.iter().filter_map(|node| if let Node::Lb(lb) = node { Some(lb) } else { None });
-        let ends = |lb: &Rc<lb::Lb>| (lb.node, self.blueprint.ends(lb.node, self.is_built_in()).into());
-        Graph {
+        let graph = Graph {
             blueprint: self.blueprint.clone(),
             entries: self
                 .listeners
@@ -99,12 +178,26 @@ impl Builder<'_> {
                 .collect(),
             roots: self.roots(),
             lbs: balancers().map(|lb| (lb.id.0, lb.node)).collect(),
-            ends: balancers().map(ends).collect(),
+            ends: balancers().map(|lb| (lb.node, self.ends(lb.node))).collect(),
             outer,
             cut: AbortFlag::default(),
             nodes,
             newest: self.newest.clone(),
+            discards: self.discards.clone(),
+        };
+        (graph, gone)
+    }
+
+    /// Where the ways of a balancer's targets end, by index.
+    fn ends(&self, lb: NodeId) -> Arc<[Ends]> {
+        let Blueprint { point, serving, .. } = &**self.blueprint;
+        if !self.is_built_in() {
+            return self.blueprint.ends(lb);
         }
+        let behind = |target: &Option<NodeId>| {
+            target.map_or_else(Ends::nowhere, |target| Ends::behind(point, serving, true, target))
+        };
+        self.blueprint.targets(lb).iter().map(behind).collect()
     }
 
     /// The roots of built-in servers.
@@ -117,18 +210,6 @@ impl Builder<'_> {
 
     pub(super) fn is_built_in(&self) -> bool {
         self.thread == Thread::BuiltIn
-    }
-
-    /// Where ways end that lead through no balancer's targets.
-    fn outer(&self) -> Vec<End> {
-        let Blueprint { point, serving, .. } = &**self.blueprint;
-        let begin = |(id, node): (NodeId, &plan::Node)| {
-            let spec = &point.specs[node.spec as usize];
-            let listens = matches!(spec, Spec::Listen(_)).then(|| inside(point, id));
-            listens.into_iter().chain(spec.aside()).collect::<Vec<_>>()
-        };
-        let begins = (0..).zip(&point.nodes).flat_map(begin);
-        begins.flat_map(|id| Ends::behind(point, serving, self.is_built_in(), id).all).collect()
     }
 
     fn node(&self, id: NodeId) -> Node {
@@ -197,7 +278,7 @@ impl Builder<'_> {
                 && let Node::Server(server) = &nodes[*id as usize]
             {
                 let label = plan::label(&self.blueprint.point, *id);
-                let counts = || self.state.metrics.pool(&label, std::slice::from_ref(&label));
+                let counts = || self.state.metrics.pool(&label, &[label.as_str().into()]);
                 server.alone.get_or_init(|| SoleTarget::new(self.core.clone(), counts()));
             }
         }
@@ -215,19 +296,10 @@ impl Builder<'_> {
     }
 
     pub(super) fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {
-        let targets = self.blueprint.targets(id).to_vec();
-        // Health belongs to the process, and its permits limit requests in flight.
-        let listens = listens(lb);
         let own_id = self.blueprint.id(id);
-        let shape = Shape {
-            balance: lb.balance.clone(),
-            pass_over_ns: if listens { 0 } else { lb.pass_over_ns },
-            exists: targets.iter().map(Option::is_some).collect(),
-            weights: self.blueprint.weights(id),
-            names: self.blueprint.hash_names(id),
-        };
-        let (state, semaphore) = (self.state_of(id, lb, &shape), self.state.semaphore(own_id.0));
-        state.limit(self.core.now(), semaphore.as_ref());
+        let shape = self.blueprint.shape(id);
+        let semaphore = self.state.semaphore(own_id.0);
+        let state = self.state_of(id, lb, &shape, semaphore.as_ref());
         lb::Lb {
             core: self.core.clone(),
             node: id,
@@ -236,10 +308,10 @@ impl Builder<'_> {
             newest: self.newest.clone(),
             _places: self.blueprint.places(id),
             state,
-            targets,
+            targets: self.blueprint.targets(id).into(),
             scope: lb.scope,
             owner: self.owner.clone(),
-            listens,
+            listens: listens(lb),
             records: self.records.clone().map(|run| {
                 let on_loop = self.number;
                 Box::new(move |deed| run.report(RunEvent::BalancerOperation { lb: id, on_loop, deed }))
@@ -251,10 +323,10 @@ impl Builder<'_> {
             spare: lb.spare,
             sticky: self.sticky(id, lb, &shape),
             waits: semaphore.as_ref().map(|_| self.counts(id, Counting::Queue)),
-            counts: self
-                .state
-                .metrics
-                .pool(&plan::label(&self.blueprint.point, id), &self.blueprint.labels(id)),
+            counts: LbCounts {
+                pool: self.state.metrics.pool_of(&plan::label(&self.blueprint.point, id)),
+                targets: self.draft.counts.take(),
+            },
             semaphore,
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,
@@ -292,8 +364,14 @@ impl Builder<'_> {
         lb::Probes::new(self.blueprint.targets(id).iter().map(way).collect())
     }
 
-    /// This thread's state of a balancer, which has this shape from now on.
-    fn state_of(&self, id: NodeId, lb: &Lb, shape: &Shape) -> Rc<LbState> {
+    /// This thread's state of a balancer: a new one, or the one that is to have this shape.
+    fn state_of(
+        &self,
+        id: NodeId,
+        lb: &Lb,
+        shape: &Arc<Shape>,
+        semaphore: Option<&Rc<LocalSemaphore>>,
+    ) -> Rc<LbState> {
         let own_id = self.blueprint.id(id);
         let flags = self.state.process().flags(own_id.0);
         let draw = self.blueprint.draws.state(id, self.on_loop(lb));
@@ -315,9 +393,12 @@ impl Builder<'_> {
             }
             LbState::new(shape, upstream, flags.clone())
         });
-        if !is_new {
-            let gone = state.adopt(self.core.now(), shape, flags, draw);
-            self.gone.borrow_mut().extend(gone.into_iter().map(|(index, abort)| (own_id, index, abort)));
+        if is_new {
+            state.limit(self.core.now(), semaphore);
+        } else {
+            let (state, shape, semaphore) = (state.clone(), shape.clone(), semaphore.cloned());
+            let adoption = Adoption { id: own_id, state, shape, flags, draw, semaphore };
+            self.draft.adoptions.borrow_mut().push(adoption);
         }
         state
     }
@@ -347,11 +428,6 @@ impl Builder<'_> {
         };
         Place::Tcp(Rc::new(Addresses::new(None, list)))
     }
-}
-
-/// Whether a balancer judges its targets by their errors.
-fn listens(lb: &Lb) -> bool {
-    lb.eject.is_some() || lb.outlier.is_some()
 }
 
 /// How a listener of this process is connected to: as a server is by default, in a version that it accepts.

@@ -1,9 +1,11 @@
 //! Where the ways behind a balancer's targets end: what a check connects to, and what must exist for a target to be
 //! usable.
 
+use super::identity::inside;
 use crate::exchange::NodeId;
+use std::collections::BTreeSet;
 use weir_plan::serving::{Role, Serving};
-use weir_plan::{Edge, Point, Spec, TlsClient};
+use weir_plan::{Edge, Node, Point, Spec, TlsClient};
 
 /// The end of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +96,38 @@ impl Ends {
         let Checked::Server(id) = self.checked else { return None };
         point.specs.get(point.nodes[id as usize].spec as usize)
     }
+}
+
+/// Where ways end that lead through no balancer's targets: from listeners, and of spare nodes.
+pub(super) fn outer(point: &Point, serving: &Serving, built_in: bool) -> Vec<End> {
+    let begin = |(id, node): (NodeId, &Node)| {
+        let spec = &point.specs[node.spec as usize];
+        let listens = matches!(spec, Spec::Listen(_)).then(|| inside(point, id));
+        listens.into_iter().chain(spec.aside()).collect::<Vec<_>>()
+    };
+    let begins = (0..).zip(&point.nodes).flat_map(begin);
+    begins.flat_map(|id| Ends::behind(point, serving, built_in, id).all).collect()
+}
+
+/// The servers that requests can reach from these ends. `ends`: of the ways of a balancer's targets; `None`: it is no
+/// balancer of this thread.
+pub(super) fn reachable<'a>(outer: &[End], ends: impl Fn(NodeId) -> Option<&'a [Ends]>) -> BTreeSet<NodeId> {
+    let (mut servers, mut lbs) = (BTreeSet::new(), BTreeSet::new());
+    let mut open = outer.to_vec();
+    while let Some(end) = open.pop() {
+        match end {
+            End::Server(id) => {
+                servers.insert(id);
+            }
+            End::Lb(id) => {
+                if let Some(ends) = ends(id).filter(|_| lbs.insert(id)) {
+                    open.extend(ends.iter().flat_map(|ends| ends.all.iter().copied()));
+                }
+            }
+            End::Own => {}
+        }
+    }
+    servers
 }
 
 struct Walk<'a> {

@@ -22,17 +22,17 @@ use crate::exchange::serve::Serves;
 use crate::exchange::{self, Exchange, NodeId, RequestContext, Run, Upstream};
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
+use crate::sync::discards::{Discards, Slice};
 use crate::transport::listener::Entry;
 use crate::upstream::server::Server;
 use blueprint::Blueprint;
-use ends::{End, Ends};
+use ends::{End, Ends, reachable};
 use newest::NewestGraph;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_plan as plan;
-use weir_policy::TargetId;
 
 /// The nodes, by their number in the plan.
 pub(crate) struct Graph {
@@ -50,7 +50,9 @@ pub(crate) struct Graph {
     /// Balancers by identity.
     lbs: BTreeMap<u32, NodeId>,
     /// Where the ways of balancers' targets end.
-    ends: BTreeMap<NodeId, Rc<[Ends]>>,
+    ends: BTreeMap<NodeId, Arc<[Ends]>>,
+    /// Where its nodes are freed.
+    discards: Rc<Discards>,
     /// Where ways end that lead through no balancer's targets: from listeners, and of spare nodes.
     outer: Vec<End>,
 }
@@ -135,16 +137,8 @@ impl Graph {
     }
 
     /// Where the ways of a balancer's targets end.
-    pub fn ends(&self, lb: NodeId) -> Rc<[Ends]> {
+    pub fn ends(&self, lb: NodeId) -> Arc<[Ends]> {
         self.ends.get(&lb).cloned().unwrap_or_default()
-    }
-
-    /// The identities of targets to which some way leads.
-    pub fn reached(&self) -> BTreeSet<u32> {
-        let server = |id: &NodeId| {
-            if let Node::Server(server) = self.node(*id) { Some(server.target.key) } else { None }
-        };
-        self.reachable().iter().filter_map(server).collect()
     }
 
     /// The same, for display.
@@ -152,25 +146,18 @@ impl Graph {
         self.ends.get(&lb).map(|ends| &**ends)
     }
 
-    /// Servers that requests can reach through targets that were not removed.
-    fn reachable(&self) -> BTreeSet<NodeId> {
-        let (mut servers, mut lbs) = (BTreeSet::new(), BTreeSet::new());
-        let mut open = self.outer.clone();
-        while let Some(end) = open.pop() {
-            match end {
-                End::Server(id) => {
-                    servers.insert(id);
-                }
-                End::Lb(id) => {
-                    if let (Node::Lb(lb), true) = (self.node(id), lbs.insert(id)) {
-                        let there = (0..).map(TargetId).zip(self.ends(id).to_vec());
-                        let there = there.filter(|(target, _)| lb.has_target(*target));
-                        open.extend(there.flat_map(|(_, ends)| ends.all));
-                    }
-                }
-                End::Own => {}
-            }
-        }
-        servers
+    /// The identities of targets to which some way of built-in servers leads, ascending.
+    pub fn reached_inside(&self) -> Vec<u32> {
+        let servers = reachable(&self.outer, |lb| self.ends_of(lb));
+        let keys: BTreeSet<u32> =
+            servers.into_iter().map(|id| self.blueprint.keys.targets[id as usize]).collect();
+        keys.into_iter().collect()
+    }
+}
+
+impl Drop for Graph {
+    /// With its last request, which does not free ten thousand nodes.
+    fn drop(&mut self) {
+        self.discards.put(std::mem::take(&mut self.nodes), Slice::Memory);
     }
 }

@@ -1,7 +1,7 @@
 //! State that outlives a graph.
 
 use super::blueprint::Blueprint;
-use super::builder::{Builder, Thread};
+use super::builder::{Builder, Draft, Thread};
 use super::draws::Draws;
 use super::state::LocalState;
 use crate::exchange::NodeId;
@@ -13,7 +13,6 @@ use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
 use crate::upstream::target::Targets;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,9 +60,8 @@ fn a_later_graph_goes_on_with_the_state() {
     let owner = Owner { mail: unbounded_channel().0, is_here: true };
     let room: Rc<dyn MakesRoom> = Rc::new(NoRoom);
     let graph = |epoch, (point, roles): (Arc<plan::Point>, _)| {
-        let gone = RefCell::default();
-        let (keys, draws) = (BTreeMap::new(), Draws::new(&point, &[], Key::new(3)));
-        let blueprint = Arc::new(Blueprint::new(epoch, point, roles, keys, &process, 0, draws));
+        let (draft, draws) = (Draft::default(), Draws::new(&point, &[], Key::new(3)));
+        let blueprint = Arc::new(Blueprint::new(epoch, point, roles, BTreeMap::new(), &process, 0, draws));
         let builder = Builder {
             blueprint: &blueprint,
             core: &core,
@@ -81,10 +79,12 @@ fn a_later_graph_goes_on_with_the_state() {
             records: None,
             number: 0,
             listeners: &[],
-            gone: &gone,
+            discards: &Rc::default(),
+            draft: &draft,
         };
         let id = (0..).find(|id| matches!(blueprint.spec(*id), Spec::Lb(_))).expect("the balancer") as NodeId;
-        let graph = builder.graph();
+        while !builder.advance(1) {}
+        let (graph, _) = builder.graph();
         let Node::Lb(lb) = graph.node(id) else { panic!("it is one") };
         (lb.clone(), graph)
     };

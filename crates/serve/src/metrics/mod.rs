@@ -37,6 +37,7 @@ pub(crate) use sample::Samples;
 pub use text::Exposition;
 pub(crate) use upstream::{ConnectionCounts, Ending, OpenConnection};
 
+use crate::sync::discards::{Discards, Slice};
 use busy::Busy;
 use counts::{CountsBy, values};
 use histogram::Histogram;
@@ -97,17 +98,28 @@ impl Metrics {
     }
 
     /// The counters of a pool with these targets.
-    pub fn pool(&self, pool: &str, targets: &[String]) -> LbCounts {
+    pub fn pool(&self, pool: &str, targets: &[Arc<str>]) -> LbCounts {
+        let mut counts = Vec::with_capacity(targets.len());
+        self.add_targets(pool, targets, &mut counts);
+        LbCounts { targets: counts, pool: self.pool_of(pool) }
+    }
+
+    /// The counters of a pool.
+    pub fn pool_of(&self, pool: &str) -> Rc<PoolCounts> {
         let label: Arc<str> = pool.into();
         let new = || Rc::new(PoolCounts::new(label.clone()));
-        let pool = self.pools.borrow_mut().entry(label.clone()).or_insert_with(new).clone();
+        self.pools.borrow_mut().entry(label.clone()).or_insert_with(new).clone()
+    }
+
+    /// Adds the counters of these targets of a pool to the others.
+    pub fn add_targets(&self, pool: &str, targets: &[Arc<str>], counts: &mut Vec<Rc<TargetCounts>>) {
+        let pool = self.pool_of(pool).label.clone();
         let mut all = self.targets.borrow_mut();
-        let target = |name: &String| {
-            let name: Arc<str> = name.as_str().into();
+        let target = |name: &Arc<str>| {
             let new = || Rc::new(TargetCounts::new(name.clone()));
-            all.entry((pool.label.clone(), name.clone())).or_insert_with(new).clone()
+            all.entry((pool.clone(), name.clone())).or_insert_with(new).clone()
         };
-        LbCounts { targets: targets.iter().map(target).collect(), pool: pool.clone() }
+        counts.extend(targets.iter().map(target));
     }
 
     /// The counters of a target's health.
@@ -133,6 +145,17 @@ impl Metrics {
     pub fn beats(&self, now_ns: u64, due_ns: u64) {
         self.lag.observe(now_ns.saturating_sub(due_ns));
         self.busy.look(now_ns);
+    }
+
+    /// Forgets the counters of targets that no graph has any more.
+    pub fn forget(&self, discards: &Discards) {
+        fn take_unused<K: Ord + 'static, T: 'static>(all: &RefCell<BTreeMap<K, Rc<T>>>, discards: &Discards) {
+            let mut all = all.borrow_mut();
+            let unused = all.extract_if(.., |_, counts| Rc::strong_count(counts) == 1);
+            discards.put(unused.collect(), Slice::Memory);
+        }
+        take_unused(&self.targets, discards);
+        take_unused(&self.health, discards);
     }
 
     /// A scrape begins: unused counters are forgotten. Returns its number.

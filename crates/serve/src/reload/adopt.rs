@@ -6,25 +6,64 @@
 use crate::accept;
 use crate::exchange::abort::AbortFlag;
 use crate::graph::Graph;
-use crate::graph::builder::Builder;
+use crate::graph::builder::{Builder, Draft};
 use crate::nodes::Id;
 use crate::threads::admission::Admission;
 use crate::threads::event_loop::Loop;
 use crate::threads::generation::{Generation, Maker, Reload};
 use crate::threads::mail::ToLoop;
 use crate::transport::listener::{Listener, ListenerConfig, ListenerLogs};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use weir_policy::TargetId;
 
-/// Builds a thread's graph of a generation. Requests at removed targets have their `drain_timeout` to end.
+/// Nodes that are built, and counters that are found, before the sockets are polled again.
+const AT_ONCE: usize = 256;
+
+/// Builds a thread's graph beside its requests, which go on between slices of it. It waits for the reload that adopts
+/// it.
+pub(crate) fn prepare(lp: &Rc<Loop>, generation: Arc<Generation>, done: Sender<()>) {
+    let draft = Rc::<Draft>::default();
+    lp.set_draft(generation.blueprint.epoch, draft.clone());
+    let own = lp.clone();
+    lp.core.runtime.spawn(async move {
+        // A reload that could not wait has taken it.
+        while own.has_draft(&draft) && build_some(&own, &generation, &draft, AT_ONCE) == Some(false) {
+            own.core.runtime.next_turn().await;
+        }
+        // Before the thread that began this may free it.
+        drop(generation);
+        let _ = done.send(());
+    });
+}
+
+/// A thread's graph of a generation, as far as it is not built already. Requests at removed targets have their
+/// `drain_timeout` to end.
 pub(crate) fn build(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<Graph>> {
+    let draft = lp.take_draft(generation.blueprint.epoch).unwrap_or_default();
+    while !build_some(lp, generation, &draft, usize::MAX)? {}
+    let (graph, gone) = with_builder(lp, generation, &draft, |builder| builder.graph())?;
+    end_later(lp, gone);
+    Some(Rc::new(graph))
+}
+
+/// Builds about this many nodes more; returns whether all are built. `None`: the thread builds nothing.
+fn build_some(lp: &Rc<Loop>, generation: &Generation, draft: &Draft, most: usize) -> Option<bool> {
+    with_builder(lp, generation, draft, |builder| builder.advance(most))
+}
+
+fn with_builder<T>(
+    lp: &Rc<Loop>,
+    generation: &Generation,
+    draft: &Draft,
+    act: impl FnOnce(&Builder<'_>) -> T,
+) -> Option<T> {
     let Maker { thread, owner, room } = lp.maker()?;
     let process = &lp.process;
-    let gone = RefCell::default();
     let listeners: Vec<_> = generation.confs.iter().map(|(number, conf)| (*number, conf.node)).collect();
-    let builder = Builder {
+    Some(act(&Builder {
         blueprint: &generation.blueprint,
         core: &lp.core,
         thread: *thread,
@@ -41,11 +80,9 @@ pub(crate) fn build(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<Graph>>
         records: process.run.clone().filter(|run| run.records),
         number: lp.number,
         listeners: &listeners,
-        gone: &gone,
-    };
-    let graph = Rc::new(builder.graph());
-    end_later(lp, gone.into_inner());
-    Some(graph)
+        discards: &lp.discards,
+        draft,
+    }))
 }
 
 /// Ends requests at removed targets when `drain_timeout` is over: no target is blamed.
@@ -108,7 +145,11 @@ pub(crate) fn adopt(lp: &Rc<Loop>, reload: Reload) {
             }
         }
     }
-    lp.targets.retire_but(&graph.reached());
+    if lp.number == lp.process.built_in() {
+        lp.targets.retire_but(&graph.reached_inside());
+    } else {
+        lp.targets.retire_but(&generation.blueprint.reached);
+    }
     for (number, socket) in own {
         match socket.watch(&lp.core.runtime) {
             Ok(socket) => accept::begin(lp, number, socket),
@@ -122,6 +163,7 @@ pub(crate) fn adopt(lp: &Rc<Loop>, reload: Reload) {
             lp.process.tell(number, ToLoop::Reload(Box::new(reload)));
         }
     }
-    // The thread that began this may have ended.
+    // Before the thread that began this may free it; that may have ended.
+    drop(generation);
     let _ = done.send(());
 }

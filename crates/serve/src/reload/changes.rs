@@ -63,14 +63,14 @@ fn listeners(before: &Generation, now: &Generation, all: &mut Vec<String>) {
 
 /// The number of remaining targets with another weight.
 fn weights(before: &Generation, now: &Generation) -> usize {
-    let lbs = |generation: &Generation| -> BTreeMap<u32, Vec<f64>> {
+    fn lbs(generation: &Generation) -> BTreeMap<u32, &[f64]> {
         let blueprint = &generation.blueprint;
         let ids = 0..blueprint.point.nodes.len() as NodeId;
         let lb = ids.filter(|id| matches!(blueprint.spec(*id), Spec::Lb(_)));
         lb.map(|id| (blueprint.id(id).0, blueprint.weights(id))).collect()
-    };
+    }
     let (before, now) = (lbs(before), lbs(now));
-    let differ = |(lb, weights): (&u32, &Vec<f64>)| {
+    let differ = |(lb, weights): (&u32, &&[f64])| {
         let was = before.get(lb).map_or(&[][..], |was| was);
         // 0: no target; added and removed ones are counted as such.
         weights.iter().zip(was).filter(|(now, was)| now != was && **now > 0.0 && **was > 0.0).count()

@@ -19,6 +19,7 @@ use crate::threads::mail::ToLoop;
 use crate::threads::process::Process;
 use crate::transport::listening::LoopSocket;
 use crate::upstream::names::Following;
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
@@ -37,6 +38,10 @@ use weir_stats::Key;
 const MOST_LEFT: usize = 8;
 /// The time that a thread may take to build its graph.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The same to adopt it, once one has not built its own in time.
+const PATIENCE_AGAIN: Duration = Duration::from_secs(1);
+/// The time in which loops have freed what an ended graph leaves.
+const SETTLES: Duration = Duration::from_secs(1);
 /// Why nothing is reloaded once the process drains.
 const DRAINING: &str = "weir is draining and no longer reloads";
 
@@ -124,6 +129,8 @@ pub(crate) struct Reloader {
     /// Held for a read, or to replace it.
     pub(crate) state: Mutex<State>,
     config: Mutex<Config>,
+    /// What former generations leave, and graphs may still have.
+    former: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
     asked: Mutex<ReloadQueue>,
     changed: Condvar,
     key: Key,
@@ -157,6 +164,7 @@ impl Reloader {
             applying: Mutex::default(),
             state: Mutex::new(state),
             config: Mutex::new(config),
+            former: Mutex::default(),
             asked: Mutex::default(),
             changed: Condvar::new(),
             key,
@@ -175,6 +183,8 @@ impl Reloader {
         let mut asked = lock(&self.asked);
         asked.asked += 1;
         self.changed.notify_all();
+        // The thread may wait for a graph to end.
+        self.process.state.graph_ended.raise();
         asked.asked
     }
 
@@ -222,6 +232,8 @@ impl Reloader {
             let mut asked = lock(&self.asked);
             (asked.done, asked.result) = (up_to, Some(result));
             self.changed.notify_all();
+            drop(asked);
+            self.free_former();
         }
     }
 
@@ -270,6 +282,7 @@ impl Reloader {
         let mut sentence =
             format!("generation {epoch}: {}", changes::sentence(&before, &generation, is_same));
         let silent = self.hand_out(&generation, bound.sockets);
+        lock(&self.former).extend(before.large_parts());
         let warnings = generation.certificates.warnings.clone();
         *lock(&self.state) = State { current: generation, logs: bound.logs, next: bound.next };
         self.process.metrics.generation.store(u64::from(epoch), Ordering::Relaxed);
@@ -360,19 +373,52 @@ impl Reloader {
         }
     }
 
-    /// Sends a generation to all threads: first to the built-in servers, so that requests sent there find them, then
-    /// to the owner of process-wide state, which passes it on to the loops. Returns whether a thread does not answer.
+    /// Has all threads build their graphs beside their requests, then sends them the generation: first to the built-in
+    /// servers, so that requests sent there find them, then to the owner of process-wide state, which passes it on to
+    /// the loops. Returns whether a thread does not answer.
     fn hand_out(&self, generation: &Arc<Generation>, sockets: Vec<Vec<(usize, LoopSocket)>>) -> bool {
+        let (owner, built_in, loops) = (self.process.owner(), self.process.built_in(), self.process.loops());
+        let (done, built) = channel();
+        for to in (0..loops).chain([owner, built_in]) {
+            self.process.tell(to, ToLoop::Build(generation.clone(), done.clone()));
+        }
+        drop(done);
+        // A thread that stands still was waited for already; it builds its graph when it goes on.
+        let patience = if all_heard(&built, loops + 2, PATIENCE) { PATIENCE } else { PATIENCE_AGAIN };
         let send = |to: u32, sockets| {
             let (done, heard) = channel();
             let (generation, own, seen) = (generation.clone(), Vec::new(), Vec::new());
             self.process.tell(to, ToLoop::Reload(Box::new(Reload { generation, sockets, own, seen, done })));
             heard
         };
-        let built_in = send(self.process.built_in(), Vec::new());
-        let silent = !all_heard(&built_in, 1);
-        let all = send(self.process.owner(), sockets);
-        !all_heard(&all, self.process.loops() + 1) || silent
+        let silent = !all_heard(&send(built_in, Vec::new()), 1, patience);
+        !all_heard(&send(owner, sockets), loops + 1, patience) || silent
+    }
+
+    /// Frees what former generations leave, on this thread, as soon as no graph is left that has it, and gives their
+    /// memory back; until a reload is requested. Nothing that a loop frees at once grows with the plan.
+    fn free_former(&self) {
+        let is_asked = || {
+            let asked = lock(&self.asked);
+            asked.stops || asked.asked > asked.done
+        };
+        let mut given_back = false;
+        while !is_asked() {
+            let mut former = lock(&self.former);
+            let before = former.len();
+            former.retain(|part| Arc::strong_count(part) > 1);
+            let (is_done, has_freed) = (former.is_empty(), former.len() < before);
+            drop(former);
+            given_back &= !has_freed;
+            if given_back && is_done {
+                return;
+            }
+            let wait = if given_back { Duration::MAX } else { SETTLES };
+            if !self.process.state.graph_ended.wait(wait) {
+                weir_heap::give_back();
+                given_back = true;
+            }
+        }
     }
 
     /// The configuration that is served.
@@ -424,9 +470,9 @@ fn certificates(before: &Generation, point: &Point, nodes: &[NodeId]) -> Result<
     before.certificates.renewed(point, nodes, &same).map_err(|wrong| all_failed(&wrong))
 }
 
-/// Whether this number of threads has answered.
-fn all_heard(from: &Receiver<()>, count: u32) -> bool {
-    let end = Instant::now() + PATIENCE;
+/// Whether this number of threads has answered in time.
+fn all_heard(from: &Receiver<()>, count: u32, patience: Duration) -> bool {
+    let end = Instant::now() + patience;
     (0..count).all(|_| from.recv_timeout(end.saturating_duration_since(Instant::now())).is_ok())
 }
 

@@ -18,6 +18,27 @@ pub(crate) fn most_clients() -> usize {
     (descriptors() / 2).saturating_sub(DESCRIPTORS_RESERVE as usize).max(MIN_CLIENTS as usize)
 }
 
+/// Descriptors that no connection of a client or a request takes: for reloads, administration, logs and checks. Where
+/// there are few, a quarter of what is above that number.
+pub(crate) fn reserve() -> usize {
+    let most = DESCRIPTORS_RESERVE as usize;
+    most.min(descriptors().saturating_sub(most) / 4)
+}
+
+/// What to say at the start if a file with so many targets may need more descriptors than there are, with a connection
+/// to each from each loop.
+pub(crate) fn shortage(targets: usize, loops: usize, clients: usize) -> Option<String> {
+    let (most, reserve) = (descriptors(), reserve());
+    let needed = targets.saturating_mul(loops).saturating_add(clients).saturating_add(reserve);
+    (needed > most).then(|| {
+        format!(
+            "this file may need {needed} open files: {targets} targets on {loops} loops, {clients} clients, a reserve of \
+            {reserve}; the limit is {most}. Beyond it the oldest idle connections to targets are closed: raise the limit \
+            (`ulimit -n`, LimitNOFILE= of a systemd unit)"
+        )
+    })
+}
+
 /// No limit.
 const NOT_LIMITED: usize = usize::MAX;
 

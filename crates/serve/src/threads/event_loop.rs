@@ -6,12 +6,14 @@ use super::generation::Maker;
 use super::process::Process;
 use crate::exchange::{NodeId, PinnedConnection};
 use crate::graph::Graph;
+use crate::graph::builder::Draft;
 use crate::graph::newest::NewestGraph;
 use crate::graph::state::LocalState;
 use crate::health::monitor::Monitor;
 use crate::log::LoopLog;
 use crate::nodes::Id;
 use crate::nodes::lb::Lb;
+use crate::sync::discards::Discards;
 use crate::transport::listener::{Entry, Listener};
 use crate::transport::listening::ListeningSocket;
 use crate::transport::session::{Ending, Session};
@@ -44,6 +46,12 @@ pub(crate) struct Loop {
     pub newest: Rc<NewestGraph>,
     /// All graphs that remain, the oldest first.
     graphs: RefCell<Vec<Weak<Graph>>>,
+    /// The graph that is being built for a reload, with its epoch.
+    draft: RefCell<Option<(u32, Rc<Draft>)>>,
+    /// Whether a graph has ended, whose counters may be forgotten.
+    is_stale: Cell<bool>,
+    /// Where things are freed in slices.
+    pub discards: Rc<Discards>,
     /// How its graphs are built.
     maker: OnceCell<Maker>,
     /// Graphs that continue for clients whose entry the present one lacks.
@@ -101,15 +109,19 @@ struct Client {
 impl Loop {
     /// A loop without nodes or listeners.
     pub fn new(number: u32, core: Rc<Core>, process: Arc<Process>, state: Rc<LocalState>) -> Rc<Loop> {
+        let discards = Rc::<Discards>::default();
         let lp = Rc::new(Loop {
             number,
             core,
             process,
-            targets: Rc::default(),
+            targets: Rc::new(Targets::new(discards.clone())),
+            discards: discards.clone(),
             state,
             graph: RefCell::default(),
             newest: Rc::default(),
             graphs: RefCell::default(),
+            draft: RefCell::default(),
+            is_stale: Cell::new(false),
             maker: OnceCell::new(),
             retired: RefCell::default(),
             monitor: OnceCell::new(),
@@ -130,6 +142,7 @@ impl Loop {
         }
         lp.needs("the timers", lp.core.timers.clone().run(lp.core.runtime.clone()));
         lp.needs("the clock", lp.clone().tick());
+        lp.needs("the discards", discards.run(lp.core.clone()));
         lp
     }
 
@@ -163,7 +176,7 @@ impl Loop {
 
     /// Replaces the graph. Clients of listeners and built-in servers that are gone keep theirs.
     pub fn set_graph(&self, graph: Rc<Graph>) {
-        self.graphs.borrow_mut().retain(|graph| graph.strong_count() > 0);
+        self.forget_graphs();
         self.graphs.borrow_mut().push(Rc::downgrade(&graph));
         let before = self.graph.replace(Some(graph.clone()));
         self.newest.set(&graph);
@@ -172,6 +185,15 @@ impl Loop {
         let gone = before.all_entries().filter(|entry| graph.entry(*entry).is_none());
         let retired = gone.map(|entry| RetiredGraph { entry, graph: before.clone(), since_ns });
         self.retired.borrow_mut().extend(retired);
+    }
+
+    fn forget_graphs(&self) {
+        let mut graphs = self.graphs.borrow_mut();
+        let before = graphs.len();
+        graphs.retain(|graph| graph.strong_count() > 0);
+        if graphs.len() < before {
+            self.is_stale.set(true);
+        }
     }
 
     /// Ends the remaining requests of a graph of an epoch, as a drain would.
@@ -183,6 +205,21 @@ impl Loop {
         self.retired.borrow_mut().retain(|retired| retired.graph.blueprint.epoch != epoch);
         // A request that waits for an origin waits for a deadline as well.
         self.core.deadlines.wake_all();
+    }
+
+    /// A graph is being built for a reload; one for an earlier reload is needed no more.
+    pub fn set_draft(&self, epoch: u32, draft: Rc<Draft>) {
+        *self.draft.borrow_mut() = Some((epoch, draft));
+    }
+
+    /// Whether this graph is still to be adopted.
+    pub fn has_draft(&self, draft: &Rc<Draft>) -> bool {
+        self.draft.borrow().as_ref().is_some_and(|(_, own)| Rc::ptr_eq(own, draft))
+    }
+
+    /// Takes what is built for this epoch, all of it or not.
+    pub fn take_draft(&self, epoch: u32) -> Option<Rc<Draft>> {
+        self.draft.borrow_mut().take_if(|(of, _)| *of == epoch).map(|(_, draft)| draft)
     }
 
     /// Sets how its graphs are built, once.
@@ -355,7 +392,7 @@ impl Loop {
     /// Closes connections to origins that were idle for too long or are too old.
     pub(super) fn close_idle(&self) {
         let now_ns = self.core.now();
-        self.targets.for_each(|target| target.sweep(now_ns));
+        self.targets.sweep(now_ns);
         for (_, client) in self.clients.borrow().iter() {
             client.pinned.sweep(now_ns);
         }
@@ -363,15 +400,16 @@ impl Loop {
 
     /// When the first of them has been idle for too long, ns; without such a limit, a time that will not come.
     pub(super) fn idle_due_ns(&self) -> Option<u64> {
-        let mut first: Option<u64> = None;
-        self.targets.for_each(|target| first = first.into_iter().chain(target.idle_due_ns()).min());
+        let first = self.targets.idle_due_ns();
         let clients = self.clients.borrow();
         clients.iter().filter_map(|(_, client)| client.pinned.idle_due_ns()).chain(first).min()
     }
 
-    /// Whether graphs remain for clients of former ones.
+    /// Whether graphs remain for clients of former ones, or parts of graphs that have ended.
     pub(super) fn has_retired(&self) -> bool {
         !self.retired.borrow().is_empty()
+            || self.is_stale.get()
+            || self.graphs.borrow().iter().any(|graph| graph.strong_count() == 0)
     }
 
     /// Drops everything that no client needs any more.
@@ -386,6 +424,12 @@ impl Loop {
         drop((clients, gone));
         self.state.forget();
         self.targets.forget();
+        self.forget_graphs();
+        // The nodes of a graph are freed after it, and hold counters until then.
+        if self.is_stale.get() && self.discards.is_empty() {
+            self.is_stale.set(false);
+            self.state.metrics.forget(&self.discards);
+        }
     }
 
     /// Registers a connection for as long as it lasts, so that it can be ended.
@@ -545,6 +589,7 @@ mod tests {
             serving: AtomicU32::new(1),
             ending: tokio::sync::watch::Sender::new(false),
             pulses: (0..2).map(|_| Default::default()).collect(),
+            reserve_said: AtomicBool::new(false),
             drain_said: AtomicBool::new(false),
             drained: [].into(),
             files: Arc::default(),

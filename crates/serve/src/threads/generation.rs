@@ -13,6 +13,7 @@ use crate::transport::listener::OwnProcessTrust;
 use crate::transport::listening::LoopSocket;
 use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,6 +47,15 @@ pub(crate) struct Generation {
     pub certificates: Arc<Certificates>,
     /// Its listeners, by number.
     pub confs: BTreeMap<usize, Conf>,
+}
+
+impl Generation {
+    /// All that grows with the plan: see [`Blueprint::large_parts`].
+    pub fn large_parts(&self) -> Vec<Arc<dyn Any + Send + Sync>> {
+        let mut parts = self.blueprint.large_parts();
+        parts.extend([self.names.clone() as Arc<dyn Any + Send + Sync>, self.certificates.clone()]);
+        parts
+    }
 }
 
 /// How the graphs of a thread are built.

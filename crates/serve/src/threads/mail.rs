@@ -2,13 +2,14 @@
 //! Messages refer to things by their identity, never by a number that another graph may use for something else.
 
 use super::event_loop::Loop;
-use super::generation::Reload;
+use super::generation::{Generation, Reload};
 use super::transit::HandedOver;
 use crate::nodes::Id;
 use crate::nodes::lb::HealthUpdate;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 /// A question that is answered on the thread itself.
 pub(crate) type Question = Box<dyn FnOnce(&Rc<Loop>) + Send>;
@@ -38,6 +39,8 @@ pub(crate) enum ToLoop {
     CloseOldest,
     /// A client of another loop waits for room.
     MakeRoom(IdleScope),
+    /// A reload is coming: its graph is to be built. The sender is told once that is done.
+    Build(Arc<Generation>, Sender<()>),
     /// A reload. To the owner first, which passes it on with the health of each balancer in it.
     Reload(Box<Reload>),
     /// A question of the admin interface or a scrape, answered on the thread itself.

@@ -17,7 +17,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -56,6 +56,8 @@ pub(crate) struct Process {
     pub files: Arc<SocketFiles>,
     /// Signs of life, by thread: the loops, then the owner.
     pub pulses: Arc<[Pulse]>,
+    /// Whether it was reported that descriptors run out.
+    pub reserve_said: AtomicBool,
     /// Whether a drain in progress was reported.
     pub drain_said: AtomicBool,
     /// By level of listeners: the loops that have nothing more to do there.
@@ -126,6 +128,15 @@ impl Audience for Mail {
 }
 
 impl Process {
+    /// Reports, once, that all descriptors but the reserve are in use.
+    pub fn note_reserve(&self) {
+        if !self.reserve_said.swap(true, Relaxed) {
+            let text =
+                "the limit of open files (`ulimit -n`) is reached: the oldest idle connections are closed";
+            self.errors.urgent(|| text.to_owned());
+        }
+    }
+
     /// Nothing has happened yet.
     pub fn new(
         root: &Root,
@@ -152,6 +163,7 @@ impl Process {
             ending: tokio::sync::watch::Sender::new(false),
             files: Arc::default(),
             pulses: (0..=loops).map(|_| Pulse::default()).collect(),
+            reserve_said: AtomicBool::new(false),
             drain_said: AtomicBool::new(false),
             drained: (0..MOST_LAYERS).map(|_| AtomicU32::new(0)).collect(),
             replaced: AtomicBool::new(false),

@@ -66,6 +66,11 @@ impl Multiplexed {
         self.conns.borrow_mut().retain(|conn| good(conn));
     }
 
+    /// The number of connections.
+    pub fn len(&self) -> usize {
+        self.conns.borrow().len()
+    }
+
     /// The number of connections without a request.
     pub fn idle(&self) -> usize {
         self.conns.borrow().iter().filter(|conn| conn.idle_since_ns().is_some()).count()

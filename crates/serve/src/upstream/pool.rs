@@ -38,9 +38,10 @@ impl Pool {
         self.idle.len()
     }
 
-    /// Closes those that are too old or were closed by the origin.
-    pub fn sweep(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) {
-        self.idle.retain_mut(|idle| idle.conn.is_usable(now_ns, idle.since_ns, idle_timeout_ns));
+    /// Removes those that are too old or were closed by the origin.
+    pub fn sweep(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Vec<OriginConn> {
+        let is_over = |idle: &mut Idle| !idle.conn.is_usable(now_ns, idle.since_ns, idle_timeout_ns);
+        self.idle.extract_if(.., is_over).map(|idle| idle.conn).collect()
     }
 
     /// Closes those that lead elsewhere.
@@ -62,8 +63,8 @@ impl Pool {
         any
     }
 
-    /// Closes all.
-    pub fn clear(&mut self) {
-        self.idle.clear();
+    /// Removes all.
+    pub fn take_all(&mut self) -> Vec<OriginConn> {
+        std::mem::take(&mut self.idle).into_iter().map(|idle| idle.conn).collect()
     }
 }

@@ -2,6 +2,7 @@
 
 mod admin;
 mod cli;
+mod heap;
 mod http1;
 mod load;
 mod model;
@@ -45,6 +46,7 @@ pub(super) const fn room(name: &'static str, purpose: &'static str, knows: &'sta
 pub(super) const TABLE: &[Layout] = &[
     admin::ADMIN,
     cli::CLI,
+    heap::HEAP,
     http1::HTTP1,
     load::LOAD,
     model::MODEL,

@@ -5,7 +5,12 @@ use super::{Layout, room};
 pub(super) const SERVE: Layout = Layout {
     folder: "crates/serve",
     rooms: &[
-        room("metrics", "what weir counts of itself, and the formats that show it", &[]),
+        room(
+            "sync",
+            "what all loops share: semaphores, wait queues, time-lines; what each frees in slices",
+            &[],
+        ),
+        room("metrics", "what weir counts of itself, and the formats that show it", &["sync"]),
         room("log", "access log and error log, each written by a thread of its own", &["metrics"]),
         room("verify_run", "a run of a verification in this process, and the events it reports", &[]),
         room(
@@ -13,7 +18,6 @@ pub(super) const SERVE: Layout = Layout {
             "what belongs to a connection; sockets that listen",
             &["metrics", "log", "verify_run"],
         ),
-        room("sync", "what all loops share: semaphores, wait queues, time-lines", &[]),
         room(
             "message",
             "what both versions of HTTP say: pieces, heads, errors",
@@ -61,6 +65,7 @@ pub(super) const SERVE: Layout = Layout {
                 "metrics",
                 "log",
                 "transport",
+                "sync",
                 "exchange",
                 "upstream",
                 "nodes",

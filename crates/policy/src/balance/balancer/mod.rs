@@ -13,8 +13,10 @@ use crate::balance::round_robin::RoundRobin;
 use crate::balance::table::Table;
 use crate::balance::{Ask, Balance};
 use crate::key;
-use crate::{Outcome, TargetId};
+use crate::{Outcome, TargetChange, TargetId};
 use cold::ColdPolicy;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use weir_stats::Key;
 
 /// The state of one balancer: one per event loop, unless the process shares one.
@@ -215,13 +217,46 @@ impl Balancer {
 
     /// A new target at the index of a removed one, or the next. The caller knows that nothing is in flight there.
     pub fn add_at(&mut self, now_ns: u64, target: TargetId, weight: f64, name: &str) {
-        let name = if dispatch!(&self.state, hashes()) {
-            key::distinct_among(name, self.roster.names())
-        } else {
-            String::new()
-        };
-        self.change(now_ns, |r| r.add_at(target, weight, &name));
-        dispatch!(&mut self.state, forget_target(now_ns, target));
+        self.change_targets(now_ns, &[TargetChange::Add { target, weight, name }]);
+    }
+
+    /// Adds and removes targets, in this order; the policy follows once.
+    pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
+        let names = if dispatch!(&self.state, hashes()) { self.new_names(changes) } else { Vec::new() };
+        let mut names = names.into_iter();
+        self.change(now_ns, |roster| {
+            for change in changes {
+                match *change {
+                    TargetChange::Add { target, weight, .. } => {
+                        roster.add_at(target, weight, &names.next().unwrap_or_default());
+                    }
+                    TargetChange::Remove(target) => roster.remove(target),
+                }
+            }
+        });
+        for change in changes.iter().filter(|change| matches!(change, TargetChange::Add { .. })) {
+            dispatch!(&mut self.state, forget_target(now_ns, change.target()));
+        }
+    }
+
+    /// The names by which added targets are hashed, in the order of their changes; a removed target frees its name.
+    fn new_names(&self, changes: &[TargetChange<'_>]) -> Vec<String> {
+        let before = self.roster.names();
+        let mut taken: BTreeSet<Cow<'_, str>> = before.iter().map(|name| Cow::Borrowed(&**name)).collect();
+        let mut names = Vec::new();
+        for change in changes {
+            match *change {
+                TargetChange::Add { name, .. } => {
+                    let name = key::distinct_among(name, |name| taken.contains(name));
+                    taken.insert(Cow::Owned(name.clone()));
+                    names.push(name);
+                }
+                TargetChange::Remove(target) => {
+                    before.get(target.index()).map(|name| taken.remove(&**name));
+                }
+            }
+        }
+        names
     }
 
     /// What a policy that hashes chooses by, made now if it is not; `None` for the others.
@@ -241,7 +276,7 @@ impl Balancer {
 
     /// Takes a target away: no new picks, what is in flight goes on to its end.
     pub fn remove(&mut self, now_ns: u64, target: TargetId) {
-        self.change(now_ns, |r| r.remove(target));
+        self.change_targets(now_ns, &[TargetChange::Remove(target)]);
     }
 }
 

@@ -27,6 +27,7 @@ use crate::balance::roster::Roster;
 use crate::balance::ties::Ties;
 use crate::ds::levels::Levels;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use weir_stats::Key;
 
 /// The arguments of `lb.least_conn`, without the targets.
@@ -136,9 +137,7 @@ impl LeastConn {
             self.position.extend((from..n).map(|t| Position { class: 0, at: at(t), turn: 0.0 }));
             self.n = n;
         }
-        for (target, &weight) in (0..).map(TargetId).zip(weights) {
-            self.reweigh(target, weight);
-        }
+        self.reweigh(weights);
         self.tidy();
         if divides {
             self.start_turns(weights);
@@ -154,52 +153,68 @@ impl LeastConn {
         alike && weights.iter().all(|&w| w <= 0.0 || w == self.weight)
     }
 
-    /// Sets one target's weight. With 0 the target stays in its class, absent.
-    fn reweigh(&mut self, target: TargetId, weight: f64) {
-        let (from, at) = self.locate(target);
-        let class = &mut self.classes[from];
-        if weight <= 0.0 || class.weight == weight {
-            class.levels.set_present(at, weight > 0.0);
-            return;
-        }
-        let count = self.classes[from].levels.count(at);
-        self.classes[from].levels.set_present(at, false);
-        self.classes[from].levels.assign(at, 0);
-        let to = match self.classes.iter().position(|c| c.weight == weight) {
-            Some(class) => class,
-            None => {
-                self.classes.push(Class { weight, levels: Levels::new(Vec::new()), members: Vec::new() });
-                self.classes.len() - 1
+    /// Sets the weights of all targets. With 0 a target stays in its class, absent. Those that go to another class go
+    /// there together: members are kept in order, and to insert one costs as much as to insert all.
+    fn reweigh(&mut self, weights: &[f64]) {
+        let mut moves: BTreeMap<usize, Vec<(TargetId, u32)>> = BTreeMap::new();
+        for (target, &weight) in (0..).map(TargetId).zip(weights) {
+            let (from, at) = self.locate(target);
+            let class = &mut self.classes[from];
+            if weight <= 0.0 || class.weight == weight {
+                class.levels.set_present(at, weight > 0.0);
+                continue;
             }
-        };
-        let slot = self.slot(to, target);
-        let position = &mut self.position[target.index()];
-        (position.class, position.at) = (to as u32, slot);
-        self.classes[to].levels.assign(slot, count);
-        self.classes[to].levels.set_present(slot, true);
+            let count = class.levels.count(at);
+            class.levels.set_present(at, false);
+            class.levels.assign(at, 0);
+            moves.entry(self.class_of(weight)).or_default().push((target, count));
+        }
+        for (to, moved) in moves {
+            self.insert_members(to, &moved);
+            for (target, count) in moved {
+                // It was inserted.
+                let Ok(at) = self.classes[to].members.binary_search(&target) else { continue };
+                let position = &mut self.position[target.index()];
+                (position.class, position.at) = (to as u32, at as u32);
+                self.classes[to].levels.assign(at as u32, count);
+                self.classes[to].levels.set_present(at as u32, true);
+            }
+        }
     }
 
-    /// The position of a target in a class; it gets one there if it has none. Members stay in order, for `first`.
-    fn slot(&mut self, class: usize, target: TargetId) -> u32 {
+    /// The class of a weight; new, if there is none.
+    fn class_of(&mut self, weight: f64) -> usize {
+        self.classes.iter().position(|c| c.weight == weight).unwrap_or_else(|| {
+            self.classes.push(Class { weight, levels: Levels::new(Vec::new()), members: Vec::new() });
+            self.classes.len() - 1
+        })
+    }
+
+    /// Makes these members of a class, absent and without counts, unless they are. Members stay in order, for `first`.
+    fn insert_members(&mut self, class: usize, new: &[(TargetId, u32)]) {
         let of = &mut self.classes[class];
-        let at = match of.members.binary_search(&target) {
-            Ok(at) => return at as u32,
-            Err(at) => at,
-        };
-        let mut counts = of.levels.counts();
-        let mut present: Vec<bool> = (0..counts.len() as u32).map(|i| of.levels.is_present(i)).collect();
-        of.members.insert(at, target);
-        counts.insert(at, 0);
-        present.insert(at, false);
-        of.levels = Levels::new(present);
-        for (i, (&member, &count)) in of.members.iter().zip(&counts).enumerate() {
-            of.levels.assign(i as u32, count);
+        let mut members = of.members.clone();
+        members.extend(new.iter().map(|(target, _)| *target));
+        members.sort_unstable();
+        members.dedup();
+        if members.len() == of.members.len() {
+            return;
+        }
+        let old = std::mem::replace(&mut of.members, members);
+        let before: Vec<Option<u32>> =
+            of.members.iter().map(|member| old.binary_search(member).ok().map(|at| at as u32)).collect();
+        let is_present = |at: &Option<u32>| at.is_some_and(|at| of.levels.is_present(at));
+        let mut levels = Levels::new(before.iter().map(is_present).collect());
+        for (i, at) in (0..).zip(&before) {
+            levels.assign(i, at.map_or(0, |at| of.levels.count(at)));
+        }
+        of.levels = levels;
+        for (i, member) in (0..).zip(&of.members) {
             let place = &mut self.position[member.index()];
             if place.class == class as u32 {
-                place.at = i as u32;
+                place.at = i;
             }
         }
-        at as u32
     }
 
     /// Stores the positions, which targets that do not differ do without.

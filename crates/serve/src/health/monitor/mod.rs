@@ -32,7 +32,7 @@ use weir_plan::{Lb, Spec, label};
 use weir_policy::eligibility::Transition;
 use weir_policy::health::{Health, HealthRecord};
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Outcome, TargetId};
+use weir_policy::{Outcome, TargetChange, TargetId};
 
 /// Callbacks for changes in health.
 pub(crate) struct Callbacks {
@@ -67,7 +67,7 @@ struct Monitored {
     health: Health,
     /// By index, whether a target exists.
     exists: Vec<bool>,
-    ends: Rc<[Ends]>,
+    ends: Arc<[Ends]>,
     flags: Arc<TargetFlags>,
     /// The check of each target; empty without checks.
     questions: Vec<Rc<Question>>,
@@ -436,13 +436,13 @@ impl Monitored {
             Rc::new(Question::new(check, addr, tls, token))
         };
         let questions = lb.health.iter().flat_map(|check| ends.iter().map(move |e| question(e, check)));
-        let labels = blueprint.labels(node);
+        let labels: Vec<String> = blueprint.labels(node).iter().map(|label| String::from(&**label)).collect();
         Monitored {
             node,
             id: own.id,
             health: blueprint.health(node, lb),
             exists: targets.iter().map(Option::is_some).collect(),
-            weights: blueprint.weights(node),
+            weights: blueprint.weights(node).to_vec(),
             flags: own.state.all_flags(),
             questions: questions.collect(),
             ends: ends.clone(),
@@ -471,17 +471,18 @@ impl Monitored {
         let mut health = old.health;
         let (config, draw) = blueprint.health_config(self.node, lb);
         health.configure(config, now_ns, draw);
-        for (target, exists) in (0..).map(TargetId).zip(&self.exists) {
+        let (mut changes, mut weights) = (Vec::new(), Vec::new());
+        for ((target, exists), weight) in (0..).map(TargetId).zip(&self.exists).zip(&self.weights) {
             let (i, was) = (target.index(), old.exists.get(target.index()).copied().unwrap_or_default());
             match (was, *exists) {
-                (true, false) => health.remove(target),
-                (false, true) => health.add(now_ns, target, self.weights[i]),
-                (true, true) if old.weights[i] != self.weights[i] => {
-                    health.set_weight(target, self.weights[i])
-                }
+                (true, false) => changes.push(TargetChange::Remove(target)),
+                (false, true) => changes.push(TargetChange::Add { target, weight: *weight, name: "" }),
+                (true, true) if old.weights[i] != *weight => weights.push((target, *weight)),
                 _ => {}
             }
         }
+        health.set_weights(&weights);
+        health.change_targets(now_ns, &changes);
         // The caller publishes changes of the set.
         health.take_transitions().for_each(drop);
         let told = Published { version: None, ..old.told };
@@ -501,15 +502,11 @@ impl Monitored {
 
     /// Checks whether the node behind each target is usable. `inside`: the balancers that may be behind it.
     fn look_behind(&mut self, now_ns: u64, graph: &Graph, inside: &[Monitored]) {
-        let ends = self.ends.clone();
-        for (target, ends) in (0..).map(TargetId).zip(ends.iter()) {
+        let look = |(target, ends): (TargetId, &Ends)| {
             let up = ends.all.is_empty() || ends.all.iter().any(|end| is_up(*end, graph, inside));
-            if ends.servers().next().is_some() {
-                self.health.set_resolved(now_ns, target, up);
-            } else {
-                self.health.set_behind(now_ns, target, up);
-            }
-        }
+            (target, ends.servers().next().is_some(), up)
+        };
+        self.health.set_reachable(now_ns, (0..).map(TargetId).zip(self.ends.iter()).map(look));
     }
 
     /// Whether any view has changed since the last call; trials are set in the atomics before any request may pick

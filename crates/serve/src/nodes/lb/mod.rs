@@ -58,7 +58,7 @@ pub(crate) struct Lb {
     /// The state that belongs to this thread.
     pub state: Rc<LbState>,
     /// Its targets, by index; `None`: not in this graph.
-    pub targets: Vec<Option<NodeId>>,
+    pub targets: Box<[Option<NodeId>]>,
     /// The key of the draws.
     pub choice: Key,
     /// The source of the key that is hashed.

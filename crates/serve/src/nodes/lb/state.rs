@@ -10,7 +10,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::config::Balance;
-use weir_policy::{Outcome, TargetId, Ticket, Upstream};
+use weir_policy::{Outcome, TargetChange, TargetId, Ticket, Upstream};
 use weir_stats::Key;
 
 /// The configuration that the state belongs to.
@@ -65,7 +65,8 @@ impl LbState {
     /// A state without picks; `upstream` has that shape.
     pub fn new(shape: &Shape, mut upstream: Upstream, flags: Arc<TargetFlags>) -> LbState {
         let gone = (0..).map(TargetId).zip(&shape.exists).filter(|(_, exists)| !**exists);
-        gone.for_each(|(target, _)| upstream.remove(0, target));
+        let gone = gone.map(|(target, _)| TargetChange::Remove(target));
+        upstream.change_targets(0, &gone.collect::<Vec<_>>());
         let slot = |exists: &bool| Slot { exists: *exists, ..Slot::default() };
         LbState {
             balance: RefCell::new(shape.balance.clone()),
@@ -90,18 +91,19 @@ impl LbState {
         flags: Arc<TargetFlags>,
         draw: Key,
     ) -> Vec<(TargetId, AbortFlag)> {
-        let (mut upstream, mut slots, mut gone) =
-            (self.upstream.borrow_mut(), self.slots.borrow_mut(), Vec::new());
+        let (mut upstream, mut slots) = (self.upstream.borrow_mut(), self.slots.borrow_mut());
+        let (mut changes, mut gone) = (Vec::new(), Vec::new());
         for (target, exists) in (0..).map(TargetId).zip(&shape.exists) {
             let i = target.index();
             match (slots.get(i).is_some_and(|slot| slot.exists), *exists) {
                 (true, false) => {
-                    upstream.remove(now_ns, target);
+                    changes.push(TargetChange::Remove(target));
                     slots[i].exists = false;
                     gone.push((target, slots[i].abort.clone()));
                 }
                 (false, true) => {
-                    upstream.add_at(now_ns, target, shape.weights[i], &shape.names[i]);
+                    let (weight, name) = (shape.weights[i], &*shape.names[i]);
+                    changes.push(TargetChange::Add { target, weight, name });
                     let new = Slot { exists: true, ..Slot::default() };
                     match slots.get_mut(i) {
                         Some(slot) => *slot = new,
@@ -111,6 +113,7 @@ impl LbState {
                 _ => {}
             }
         }
+        upstream.change_targets(now_ns, &changes);
         if *self.balance.borrow() != shape.balance {
             let counted = |target: TargetId| slots.get(target.index()).map_or(0, |slot| slot.counted.get());
             upstream.change_policy(now_ns, &shape.balance, &shape.names, counted, draw);

@@ -1,0 +1,136 @@
+//! What a thread no longer needs, freed a few pieces at a time: ten thousand connections that end together, or the nodes
+//! of a former graph, would hold up all requests of an event loop (`docs/spec/operating.md#costs`).
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use weir_net::io::Core;
+
+/// The time between slices of connections, ns.
+const BETWEEN_NS: u64 = 1_000_000;
+
+/// The pieces of a thread that wait to be freed.
+#[derive(Default)]
+pub(crate) struct Discards {
+    heaps: RefCell<VecDeque<Box<dyn Heap>>>,
+    /// Wakes the task that frees them.
+    waker: RefCell<Option<Waker>>,
+}
+
+/// How many pieces are freed before the sockets are polled again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slice {
+    /// Each is a system call or more: a connection.
+    Connections = 16,
+    /// Each is some memory.
+    Memory = 256,
+}
+
+/// Pieces of one kind.
+trait Heap {
+    fn slice(&self) -> Slice;
+
+    /// Frees a slice; returns whether that was the last.
+    fn free(&mut self) -> bool;
+}
+
+struct Pieces<T> {
+    left: Vec<T>,
+    slice: Slice,
+}
+
+impl<T> Heap for Pieces<T> {
+    fn slice(&self) -> Slice {
+        self.slice
+    }
+
+    fn free(&mut self) -> bool {
+        self.left.truncate(self.left.len().saturating_sub(self.slice as usize));
+        self.left.is_empty()
+    }
+}
+
+impl Discards {
+    /// Frees these soon.
+    pub fn put<T: 'static>(&self, pieces: Vec<T>, slice: Slice) {
+        if pieces.is_empty() {
+            return;
+        }
+        self.heaps.borrow_mut().push_back(Box::new(Pieces { left: pieces, slice }));
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether all is freed.
+    pub fn is_empty(&self) -> bool {
+        self.heaps.borrow().is_empty()
+    }
+
+    /// Frees a slice of what waits; `None`: nothing does. A drop may put more here.
+    fn free_some(&self) -> Option<Slice> {
+        let mut heap = self.heaps.borrow_mut().pop_front()?;
+        let slice = heap.slice();
+        if !heap.free() {
+            self.heaps.borrow_mut().push_front(heap);
+        }
+        Some(slice)
+    }
+
+    /// Frees what is put here, for ever.
+    pub async fn run(self: Rc<Self>, core: Rc<Core>) {
+        loop {
+            while let Some(slice) = self.free_some() {
+                match slice {
+                    // The other ends have work with it as well, before what else they get.
+                    Slice::Connections => core.timers.after(BETWEEN_NS).await,
+                    Slice::Memory => core.runtime.next_turn().await,
+                }
+            }
+            poll_fn(|cx| {
+                if !self.heaps.borrow().is_empty() {
+                    return Poll::Ready(());
+                }
+                *self.waker.borrow_mut() = Some(cx.waker().clone());
+                Poll::Pending
+            })
+            .await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    struct Piece(Rc<Cell<usize>>);
+
+    impl Drop for Piece {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    /// However many are put there at once, no step frees more than a slice.
+    #[test]
+    fn no_step_frees_more_than_a_slice() {
+        let (discards, freed) = (Discards::default(), Rc::new(Cell::new(0)));
+        for (count, slice) in [(10_000, Slice::Connections), (1, Slice::Memory), (1_000, Slice::Memory)] {
+            discards.put((0..count).map(|_| Piece(freed.clone())).collect(), slice);
+        }
+        let mut steps = 0;
+        loop {
+            let before = freed.get();
+            if discards.free_some().is_none() {
+                break;
+            }
+            steps += 1;
+            let most = if before < 10_000 { Slice::Connections } else { Slice::Memory } as usize;
+            assert!(freed.get() - before <= most, "{before} to {}", freed.get());
+        }
+        assert_eq!((freed.get(), steps), (11_001, 10_000 / 16 + 1 + 4));
+    }
+}
