@@ -8,6 +8,7 @@ use super::state::{GraphKeys, PlanIds, ProcessState};
 use crate::exchange::NodeId;
 use crate::exchange::upstream::described;
 use crate::nodes::Id;
+use crate::nodes::route::RuleTable;
 use crate::transport::inner::Inner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub(crate) struct Blueprint {
     places: BTreeMap<NodeId, Arc<()>>,
     /// The number of targets that were added and removed since the one before.
     pub changes: Changes,
+    /// The rules of routes, by spec.
+    rules: BTreeMap<u32, Arc<RuleTable>>,
     /// Servers with a limit of connections, and the time that a request waits for one, ns.
     pub connections: BTreeMap<NodeId, (u32, Option<u64>)>,
     /// The keys of sticky cookies, by the nodes of their balancers.
@@ -66,6 +69,7 @@ impl Blueprint {
             targets,
             places,
             changes,
+            rules: tables(&point),
             connections,
             sticky_keys,
             made_ns,
@@ -94,6 +98,11 @@ impl Blueprint {
     /// A node's arguments.
     pub fn spec(&self, node: NodeId) -> &Spec {
         &self.point.specs[self.point.nodes[node as usize].spec as usize]
+    }
+
+    /// The rules of a route; `None`: the node is none.
+    pub fn rules(&self, node: NodeId) -> Option<&Arc<RuleTable>> {
+        self.rules.get(&self.point.nodes[node as usize].spec)
     }
 
     /// The node or nodes behind a node.
@@ -224,6 +233,15 @@ impl Blueprint {
             }
         }
     }
+}
+
+/// Indexes the rules of each route once for all threads, and for all members of a pool.
+fn tables(point: &Point) -> BTreeMap<u32, Arc<RuleTable>> {
+    let of_route = |(number, spec): (u32, &Spec)| match spec {
+        Spec::Route { rules, .. } => Some((number, Arc::new(RuleTable::new(rules)))),
+        _ => None,
+    };
+    (0..).zip(&point.specs).filter_map(of_route).collect()
 }
 
 /// The servers with a limit of connections: the lowest limit of the balancers that lead there, and the shortest time
