@@ -1,32 +1,10 @@
 //! Nothing is allocated for a message once the buffers have grown.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_http1::*;
-
-struct Counting;
-
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-
-// Safety: everything is handed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
+use weir_testkit::CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
 fn none_for_the_second_message() {
@@ -67,7 +45,7 @@ fn none_for_the_second_message() {
         render_response(&response, Client::default(), &Edits::default(), &[], body, None, &mut out);
     };
     turn();
-    let before = COUNT.load(Ordering::Relaxed);
+    let before = CountingAllocator::count();
     turn();
-    assert_eq!(COUNT.load(Ordering::Relaxed), before);
+    assert_eq!(CountingAllocator::count(), before);
 }

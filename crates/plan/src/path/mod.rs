@@ -48,6 +48,18 @@ pub fn behind<'a>(prefix: &str, target: &'a [u8]) -> Option<&'a [u8]> {
     Some(rest)
 }
 
+/// The bytes of a path in normal form, without a copy, each with whether a character ends with it: a pattern matches
+/// whole characters.
+pub fn normal_bytes(path: &[u8]) -> impl Iterator<Item = (u8, bool)> {
+    let mut rest = path;
+    let characters = std::iter::from_fn(move || {
+        let (character, after) = first(rest)?;
+        rest = after;
+        Some(character)
+    });
+    characters.flat_map(|c| (0..c.long).map(move |i| (c.bytes[i], i + 1 == c.long)))
+}
+
 /// Applies `rewrite(path=(from, to))` to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathRewrite {
@@ -160,6 +172,8 @@ mod tests {
         ] {
             assert_eq!(normal(path), want, "{path}");
             assert_eq!(normal(want), want, "a normal form stays");
+            let bytes: Vec<u8> = normal_bytes(path.as_bytes()).map(|(byte, _)| byte).collect();
+            assert_eq!(bytes, want.as_bytes(), "{path}");
         }
     }
 

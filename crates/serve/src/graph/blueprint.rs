@@ -9,6 +9,7 @@ use crate::exchange::NodeId;
 use crate::exchange::upstream::described;
 use crate::nodes::Id;
 use crate::nodes::lb::Shape;
+use crate::nodes::route::RuleTable;
 use crate::transport::inner::Inner;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +38,8 @@ pub(crate) struct Blueprint {
     places: BTreeMap<NodeId, Arc<()>>,
     /// The number of targets that were added and removed since the one before.
     pub changes: Changes,
+    /// The rules of routes, by spec.
+    rules: BTreeMap<u32, Arc<RuleTable>>,
     /// Servers with a limit of connections, and the time that a request waits for one, ns.
     pub connections: BTreeMap<NodeId, (u32, Option<u64>)>,
     /// The keys of sticky cookies, by the nodes of their balancers.
@@ -85,6 +88,7 @@ impl Blueprint {
             lbs: Arc::new(lbs),
             places,
             changes,
+            rules: tables(&point),
             connections,
             sticky_keys,
             made_ns,
@@ -125,6 +129,11 @@ impl Blueprint {
     /// A node's arguments.
     pub fn spec(&self, node: NodeId) -> &Spec {
         spec(&self.point, node)
+    }
+
+    /// The rules of a route; `None`: the node is none.
+    pub fn rules(&self, node: NodeId) -> Option<&Arc<RuleTable>> {
+        self.rules.get(&self.point.nodes[node as usize].spec)
     }
 
     /// The node or nodes behind a node.
@@ -295,6 +304,15 @@ fn hash_name(point: &Point, mut id: NodeId) -> String {
             _ => return name(),
         }
     }
+}
+
+/// Indexes the rules of each route once for all threads, and for all members of a pool.
+fn tables(point: &Point) -> BTreeMap<u32, Arc<RuleTable>> {
+    let of_route = |(number, spec): (u32, &Spec)| match spec {
+        Spec::Route { rules, .. } => Some((number, Arc::new(RuleTable::new(rules)))),
+        _ => None,
+    };
+    (0..).zip(&point.specs).filter_map(of_route).collect()
 }
 
 /// The servers with a limit of connections: the lowest limit of the balancers that lead there, and the shortest time

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use weir_model::Dist;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent as sharing, warmup as warming};
-use weir_plan::{Faulty, HedgeSpec, KeySource, RouteCondition, Spec};
+use weir_plan::{Faulty, HedgeSpec, KeySource, Spec};
 use weir_policy::config::Retry;
 use weir_policy::split::Split as Shares;
 
@@ -72,7 +72,7 @@ impl Builder<'_> {
                 let nodes = self.blueprint.list(id).to_vec();
                 Node::Fanout(fanout::Fanout { nodes, need: *need, empty: unmodelled(name, "fanout") })
             }
-            Spec::Route { rules, otherwise } => self.route(id, rules, *otherwise),
+            Spec::Route { otherwise, .. } => self.route(id, *otherwise).unwrap_or(Node::Pass(next)),
             Spec::Split { weights, key } => self.split(id, weights, key.as_ref()),
             Spec::Rate { key, .. } => self.rate(id, key.as_ref()).unwrap_or(Node::Pass(next)),
             Spec::Hedge(config) => self.hedge(id, config),
@@ -135,12 +135,13 @@ impl Builder<'_> {
         }))
     }
 
-    fn route(&self, id: NodeId, rules: &[RouteCondition], otherwise: bool) -> Node {
-        let nodes = self.blueprint.list(id);
-        Node::Route(route::Route {
-            rules: rules.iter().cloned().zip(nodes.iter().copied()).collect(),
+    fn route(&self, id: NodeId, otherwise: bool) -> Option<Node> {
+        let nodes = self.blueprint.list(id).to_vec();
+        Some(Node::Route(route::Route {
+            rules: self.blueprint.rules(id)?.clone(),
             otherwise: nodes.last().copied().filter(|_| otherwise),
-        })
+            nodes,
+        }))
     }
 
     fn split(&self, id: NodeId, weights: &[f64], key: Option<&KeySource>) -> Node {

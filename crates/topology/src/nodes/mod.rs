@@ -37,6 +37,7 @@ mod scenario;
 mod schedule;
 mod sequence;
 mod server;
+mod shadowed;
 mod slow_start;
 mod split;
 mod timeout;

@@ -1,5 +1,6 @@
 //! `route([(when(...), node), ...], otherwise=None)`: the first rule that matches.
 
+use super::shadowed::{Shadow, shadows};
 use super::traffic::pairs;
 use super::{Description, Function, Group, NAME, examples, may, need};
 use crate::language::call::{Call, Outcome};
@@ -89,30 +90,24 @@ pub(super) fn node_of<'v>(
 
 /// Warns of rules that an earlier one leaves nothing to match, or only requests without a path.
 fn shadowed(call: &mut Call<'_, '_, '_, '_>, rules: &[RouteCondition]) {
-    for (i, rule) in rules.iter().enumerate() {
-        let earlier = &rules[..i];
-        let what = if let Some(before) = earlier.iter().position(|r| r.is_superset_of(rule)) {
-            let why = match &rules[before] {
-                all if all.is_universal() => "matches every request",
-                same if same == rule => "is the same",
-                _ => "matches all that it matches",
-            };
-            format!("never applies: `rules[{before}]` {why}")
-        } else if let Some(before) = earlier.iter().position(|r| leaves_no_path(r, rule)) {
-            format!(
+    for (i, shadow) in shadows(rules).into_iter().enumerate() {
+        let what = match shadow {
+            Some(Shadow::Whole(before)) => {
+                let why = match &rules[before] {
+                    all if all.is_universal() => "matches every request",
+                    same if *same == rules[i] => "is the same",
+                    _ => "matches all that it matches",
+                };
+                format!("never applies: `rules[{before}]` {why}")
+            }
+            Some(Shadow::Paths(before)) => format!(
                 "applies to requests without a path alone, such as `OPTIONS *`: `rules[{before}]` matches all others that it matches"
-            )
-        } else {
-            continue;
+            ),
+            None => continue,
         };
         call.warn(
             format!("`rules[{i}]` of `route` {what}, and the first rule that matches applies"),
             "put it before that one, or leave it out",
         );
     }
-}
-
-/// Whether an earlier rule leaves a later one only requests without a path, which the later one does not name.
-fn leaves_no_path(earlier: &RouteCondition, later: &RouteCondition) -> bool {
-    later.method.is_empty() && earlier.is_superset_of_paths_of(later)
 }

@@ -2,19 +2,31 @@
 //!
 //! A request whose path and its normalised form (dot segments, `//`, `\`, %2f, %5c, %00) match different rules is
 //! 400, unless the listener says `paths="raw"`. Draws: nothing.
+//!
+//! The rules are indexed once for each plan ([`table`]), so what a request costs does not grow with their number.
+
+mod attribute;
+mod patterns;
+mod table;
+
+#[cfg(test)]
+mod tests;
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
 use crate::exchange::view::View;
 use crate::exchange::{NodeId, RequestContext};
+use std::sync::Arc;
+pub(crate) use table::RuleTable;
 use weir_plan::MatchInput;
-use weir_plan::RouteCondition;
 use weir_policy::Kind;
 
 /// The node.
 pub(crate) struct Route {
-    /// The rules, each with its node.
-    pub rules: Vec<(RouteCondition, NodeId)>,
+    /// The rules, shared by all loops.
+    pub rules: Arc<RuleTable>,
+    /// The node of each rule.
+    pub nodes: Vec<NodeId>,
     /// The node of the other requests.
     pub otherwise: Option<NodeId>,
 }
@@ -34,6 +46,6 @@ impl Route {
     }
 
     fn first(&self, asked: &impl MatchInput) -> Option<NodeId> {
-        self.rules.iter().find(|(when, _)| when.matches(asked)).map(|(_, node)| *node).or(self.otherwise)
+        self.rules.first(asked).and_then(|rule| self.nodes.get(rule)).copied().or(self.otherwise)
     }
 }
