@@ -6,7 +6,7 @@
 //! rarest values, and is found by the first value that the later rule has there. Rules that are shadowed themselves are
 //! not filed: what one of them shadows, the rule that shadows it shadows as well.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use weir_plan::RouteCondition;
 
 /// What the rules before a rule leave it.
@@ -25,7 +25,7 @@ pub(super) fn shadows(rules: &[RouteCondition]) -> Vec<Option<Shadow>> {
 }
 
 /// The arguments of `when` by which rules are filed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Argument {
     Path,
     Host,
@@ -45,7 +45,7 @@ const ARGUMENTS: [Argument; 6] = [
 ];
 
 /// One value of an argument.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key<'a> {
     argument: Argument,
     /// The header's name, otherwise empty.
@@ -60,11 +60,11 @@ struct Key<'a> {
 struct EarlierRules<'a> {
     rules: &'a [RouteCondition],
     /// How many values equal this one, in all rules.
-    counts: BTreeMap<Key<'a>, usize>,
+    counts: HashMap<Key<'a>, usize>,
     /// The rules by their values, in order.
-    filed: BTreeMap<Key<'a>, Vec<usize>>,
+    filed: HashMap<Key<'a>, Vec<usize>>,
     /// The lengths of the filed texts that are open, by argument and name.
-    open_lengths: BTreeMap<(Argument, &'a str), BTreeSet<usize>>,
+    open_lengths: HashMap<(Argument, &'a str), BTreeSet<usize>>,
     /// Rules that compare nothing, or nothing but whether there is a path.
     unfiled: Vec<usize>,
 }
@@ -72,13 +72,13 @@ struct EarlierRules<'a> {
 impl<'a> EarlierRules<'a> {
     /// Before the first rule.
     fn new(rules: &'a [RouteCondition]) -> EarlierRules<'a> {
-        let mut counts = BTreeMap::new();
+        let mut counts = HashMap::new();
         for rule in rules {
             for key in ARGUMENTS.into_iter().flat_map(|argument| keys(rule, argument)) {
                 *counts.entry(key).or_default() += 1;
             }
         }
-        let (filed, open_lengths) = (BTreeMap::new(), BTreeMap::new());
+        let (filed, open_lengths) = (HashMap::new(), HashMap::new());
         EarlierRules { rules, counts, filed, open_lengths, unfiled: Vec::new() }
     }
 

@@ -81,7 +81,7 @@ impl Argument {
 }
 
 /// What one pattern is compared with: each has a tree.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Attribute {
     Host,
     Path,
@@ -93,7 +93,7 @@ pub(super) enum Attribute {
 }
 
 /// A value of an argument as it is found in a tree.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Pattern {
     pub attribute: Attribute,
     pub text: Box<[u8]>,

@@ -12,7 +12,7 @@
 use super::attribute::{Argument, Attribute, Pattern};
 use super::patterns::PatternTree;
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use weir_plan::{MatchInput, RouteCondition};
 
@@ -115,7 +115,7 @@ impl Builder {
 
 /// Files rules under the values of one argument each; those that have no argument are left.
 fn grouped(rules: Vec<Rule>) -> (BTreeMap<Pattern, Vec<Rule>>, Vec<Rule>) {
-    let mut counts: BTreeMap<Pattern, usize> = BTreeMap::new();
+    let mut counts: HashMap<Pattern, usize> = HashMap::new();
     for rest in rules.iter().filter_map(|rule| rule.rest.as_deref()) {
         for pattern in Argument::ALL.iter().filter_map(|argument| argument.patterns(rest)).flatten() {
             *counts.entry(pattern).or_default() += 1;
@@ -141,7 +141,7 @@ fn grouped(rules: Vec<Rule>) -> (BTreeMap<Pattern, Vec<Rule>>, Vec<Rule>) {
 }
 
 /// The argument of which the most frequent value is the rarest, with its patterns; of several that with the fewest.
-fn rarest(when: &RouteCondition, counts: &BTreeMap<Pattern, usize>) -> Option<(Argument, Vec<Pattern>)> {
+fn rarest(when: &RouteCondition, counts: &HashMap<Pattern, usize>) -> Option<(Argument, Vec<Pattern>)> {
     let most = |(_, patterns): &(Argument, Vec<Pattern>)| patterns.iter().filter_map(|p| counts.get(p)).max();
     let given = Argument::ALL.into_iter().filter_map(|argument| Some((argument, argument.patterns(when)?)));
     given.min_by_key(|given| (most(given).copied(), given.1.len()))
