@@ -54,7 +54,7 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
         }
         let (hold_s, places) = match (point.specs.get(node.spec as usize), node.to) {
             (Some(Spec::Queue { concurrency, .. }), Edge::Node(inner)) => {
-                (holds.of(inner), f64::from(*concurrency))
+                (holds.get(inner), f64::from(*concurrency))
             }
             (Some(Spec::Concurrent { work, cores, contention, coherency, threads, .. }), _) => {
                 let Some(mean_ns) = work.mean_ns() else { continue };

@@ -318,7 +318,7 @@ impl<'a> Walk<'a> {
                 (Edge::Node(next), _) | (Edge::None, Some(next)) => {
                     // Rejected requests take no time (and 0 times an infinite mean is not a number).
                     let (passing, _) = self.passing(id);
-                    if passing > 0.0 { holds.of(next) * passing } else { 0.0 }
+                    if passing > 0.0 { holds.get(next) * passing } else { 0.0 }
                 }
                 (Edge::None, None) => 0.0,
                 (Edge::List(list), _) if matches!(spec, Some(Spec::Route { .. })) => {
@@ -338,14 +338,14 @@ impl<'a> Walk<'a> {
         let Some(nodes) = self.point.lists.get(list as usize) else { return 0.0 };
         let taken = self.rates_of(id).iter().enumerate().map(|(class, rate)| {
             let node = self.branch(id, class).and_then(|b| nodes.get(b));
-            (*rate, node.map_or(0.0, |n| holds.of(*n)))
+            (*rate, node.map_or(0.0, |n| holds.get(*n)))
         });
         mean(taken)
     }
 
     fn list_s(&self, list: u32, spec: u32, holds: &Holds<'_>) -> f64 {
         let Some(targets) = self.point.lists.get(list as usize) else { return 0.0 };
-        let each = targets.iter().map(|t| holds.of(*t));
+        let each = targets.iter().map(|t| holds.get(*t));
         let weights = targets.iter().map(|t| self.weight(*t));
         match self.point.specs.get(spec as usize) {
             Some(Spec::Sequence) => each.sum(),
@@ -373,7 +373,7 @@ pub(super) struct Holds<'w> {
 
 impl Holds<'_> {
     /// That of a node; 0 where it is not known.
-    pub(super) fn of(&self, id: NodeId) -> f64 {
+    pub(super) fn get(&self, id: NodeId) -> f64 {
         self.reach.index(id).and_then(|at| self.times.get(at)).copied().unwrap_or(0.0)
     }
 }

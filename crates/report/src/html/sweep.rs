@@ -264,7 +264,7 @@ fn is_log(values: &[(Option<f64>, String)]) -> bool {
 }
 
 /// Labels are at least so far apart, as a share of the axis.
-const APART: f64 = 0.085;
+const APART: f64 = 0.09;
 
 fn drawn(
     sweep: &Sweep,

@@ -282,7 +282,7 @@ impl Reloader {
         let mut sentence =
             format!("generation {epoch}: {}", changes::sentence(&before, &generation, is_same));
         let silent = self.hand_out(&generation, bound.sockets);
-        lock(&self.former).extend(before.large_parts());
+        self.keep_former(before.large_parts());
         let warnings = generation.certificates.warnings.clone();
         *lock(&self.state) = State { current: generation, logs: bound.logs, next: bound.next };
         self.process.metrics.generation.store(u64::from(epoch), Ordering::Relaxed);
@@ -393,6 +393,14 @@ impl Reloader {
         };
         let silent = !all_heard(&send(built_in, Vec::new()), 1, patience);
         !all_heard(&send(owner, sockets), loops + 1, patience) || silent
+    }
+
+    /// Keeps parts of a former generation until no graph has them; frees those of others that are left alone, since
+    /// reloads may follow each other without a pause.
+    fn keep_former(&self, parts: Vec<Arc<dyn Any + Send + Sync>>) {
+        let mut former = lock(&self.former);
+        former.retain(|part| Arc::strong_count(part) > 1);
+        former.extend(parts);
     }
 
     /// Frees what former generations leave, on this thread, as soon as no graph is left that has it, and gives their
