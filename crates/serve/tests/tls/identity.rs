@@ -10,17 +10,23 @@ use rustls::{ClientConfig, RootCertStore};
 use std::io::{Read, Write};
 use std::sync::Arc;
 
+/// The authority as a client's only one.
+fn roots(authority: &Authority) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&authority.file).expect("PEM")).expect("a certificate");
+    roots
+}
+
 /// A client that shows a certificate for this name.
 fn client_with(authority: &Authority, name: &str) -> Arc<ClientConfig> {
     let (cert, key) = authority.issue(&[name], false);
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(&authority.file).expect("PEM")).expect("a certificate");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);
     let builder = builder.with_safe_default_protocol_versions().expect("versions");
     let chain = vec![CertificateDer::from_pem_slice(cert.as_bytes()).expect("PEM")];
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("PEM");
-    let config = builder.with_root_certificates(roots).with_client_auth_cert(chain, key).expect("a pair");
+    let config =
+        builder.with_root_certificates(roots(authority)).with_client_auth_cert(chain, key).expect("a pair");
     Arc::new(config)
 }
 
@@ -71,6 +77,24 @@ fn routes_and_templates_know_a_client_by_its_certificate() {
     assert!(ask(&mut none, "/name", "").starts_with("HTTP/1.1 400 "));
 }
 
+/// The keys of a client that has the post-quantum exchange are made by it; an older client is served as before.
+#[test]
+fn the_post_quantum_key_exchange_is_preferred() {
+    use rustls::NamedGroup::{X25519, X25519MLKEM768};
+    let authority = Authority::new("exchange");
+    let served = serve_clients(&authority, "respond(200)", "");
+    for (offered, agreed) in [(vec![X25519, X25519MLKEM768], X25519MLKEM768), (vec![X25519], X25519)] {
+        let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+        provider.kx_groups.retain(|group| offered.contains(&group.name()));
+        let builder = ClientConfig::builder_with_provider(Arc::new(provider));
+        let builder = builder.with_safe_default_protocol_versions().expect("versions");
+        let config = builder.with_root_certificates(roots(&authority)).with_no_client_auth();
+        let mut tls = connect(&Arc::new(config), &served.addr, "a.test");
+        assert!(ask(&mut tls, "/", "").starts_with("HTTP/1.1 200 "));
+        assert_eq!(tls.conn.negotiated_key_exchange_group().map(|group| group.name()), Some(agreed));
+    }
+}
+
 #[test]
 fn the_least_version_is_kept_to() {
     let authority = Authority::new("versions");
@@ -78,12 +102,10 @@ fn the_least_version_is_kept_to() {
         let tls = format!("{}, min_version=\"{least}\"", authority.words(&["a.test"]));
         let served =
             serve(&format!("listen(\"127.0.0.1:0\", respond(200, body=\"ok\"), tls=tls.server({tls}))"));
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(&authority.file).expect("PEM")).expect("a certificate");
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider);
         let builder = builder.with_protocol_versions(&[&rustls::version::TLS12]).expect("a version");
-        let config = Arc::new(builder.with_root_certificates(roots).with_no_client_auth());
+        let config = Arc::new(builder.with_root_certificates(roots(&authority)).with_no_client_auth());
         let mut tls = connect(&config, &served.addr, "a.test");
         assert_eq!(tls.flush().is_ok(), works, "{least}");
         let mut newer = connect(&Arc::new(client(&authority)), &served.addr, "a.test");
