@@ -139,21 +139,22 @@ fn a_request_that_comes_as_room_is_made_is_answered() {
     assert!(lost.is_empty(), "{lost:?}");
 }
 
+/// A listener that sends `/n` to the n-th origin, whose connections stay open.
+fn by_path(origins: &[Origin]) -> String {
+    let rule = |(n, origin): (usize, &Origin)| {
+        format!("(when(path = \"/{n}\"), server(addr = \"{}\", idle_timeout = 60*s))", origin.addr())
+    };
+    let rules: Vec<String> = origins.iter().enumerate().map(rule).collect();
+    format!("listen(\"127.0.0.1:0\", route([{}]), name = \"web\", loops = 1)\n", rules.join(", "))
+}
+
 /// Idle connections to origins go where descriptors run out: with 120 of them all requests to ten origins are answered.
 #[test]
 fn idle_origin_connections_make_room_for_descriptors() {
     const ORIGINS: usize = 10;
     const CLIENTS: usize = 14;
     let origins: Vec<Origin> = (0..ORIGINS).map(|_| Origin::named("fine")).collect();
-    let routes: Vec<String> = (0..)
-        .zip(&origins)
-        .map(|(n, origin)| {
-            format!("(when(path = \"/{n}\"), server(addr = \"{}\", idle_timeout = 60*s))", origin.addr())
-        })
-        .collect();
-    let file =
-        format!("listen(\"127.0.0.1:0\", route([{}]), name = \"web\", loops = 1)\n", routes.join(", "));
-    let mut weir = Weir::with_descriptors(&file, 120);
+    let mut weir = Weir::with_descriptors(&by_path(&origins), 120);
     let mut clients: Vec<Stream> = (0..CLIENTS).map(|_| weir.client()).collect();
     for round in 0..3 {
         for n in 0..ORIGINS {
@@ -183,15 +184,7 @@ fn idle_origin_connections_leave_a_reserve() {
     /// A quarter of what is above 64 is kept, but for what other threads open for a moment.
     const RESERVE: usize = (MOST - 64) / 4 - 4;
     let origins: Vec<Origin> = (0..ORIGINS).map(|_| Origin::named("fine")).collect();
-    let routes: Vec<String> = (0..)
-        .zip(&origins)
-        .map(|(n, origin)| {
-            format!("(when(path = \"/{n}\"), server(addr = \"{}\", idle_timeout = 60*s))", origin.addr())
-        })
-        .collect();
-    let file =
-        format!("listen(\"127.0.0.1:0\", route([{}]), name = \"web\", loops = 1)\n", routes.join(", "));
-    let mut weir = Weir::with_descriptors(&file, MOST as u32);
+    let mut weir = Weir::with_descriptors(&by_path(&origins), MOST as u32);
     let mut clients: Vec<Stream> = (0..CLIENTS).map(|_| weir.client()).collect();
     for n in 0..ORIGINS {
         for client in &mut clients {
