@@ -2,7 +2,7 @@
 //!
 //! While a reload is adopted two generations are in memory. The C library keeps what the former one leaves, a heap for
 //! each thread, for as long as anything lies behind it. It has a call that gives whole pages back, which Rust's
-//! libraries do not offer: this crate is that call, and the only one in the workspace with unsafe code.
+//! libraries do not offer: this crate is that call, and the only one of the product with unsafe code.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod system {

@@ -1,5 +1,5 @@
-//! The nodes that one node leads to. A plan may hold ten thousand scenarios with nodes of their own: what is asked of a
-//! scenario costs what the scenario reaches, not what the plan holds.
+//! The nodes that one node leads to. A plan may hold ten thousand scenarios with nodes of their own, so the cost of a
+//! question about a scenario must grow with what it reaches, not with the plan.
 
 use crate::{Edge, NodeId, Point, Spec};
 

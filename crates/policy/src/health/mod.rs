@@ -221,7 +221,7 @@ impl Health {
         changed
     }
 
-    /// Sets an input of a target, whose standing is yet to be judged.
+    /// Sets an input of a target, which is judged later.
     fn turn(&mut self, now_ns: u64, target: TargetId, input: Input, reason: Reason) -> bool {
         let Some(transition) = self.eligibility.set(target, input, reason) else { return false };
         self.note(transition);

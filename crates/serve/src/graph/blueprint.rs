@@ -100,7 +100,7 @@ impl Blueprint {
         }
     }
 
-    /// All that grows with the plan: whoever holds it too frees it, and not the thread with the last graph.
+    /// All that grows with the plan. A thread that keeps these frees them, instead of the thread with the last graph.
     pub fn large_parts(&self) -> Vec<Arc<dyn Any + Send + Sync>> {
         vec![self.point.clone(), self.serving.clone(), self.lbs.clone()]
     }

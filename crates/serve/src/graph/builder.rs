@@ -150,7 +150,7 @@ impl Builder<'_> {
         is_here && matches!(self.blueprint.spec(id), Spec::Lb(_))
     }
 
-    /// Finds the counters of targets of a balancer, at most so many; returns whether it has all.
+    /// Finds the counters of a balancer's targets, at most `left` of them; returns whether all are found.
     fn count_targets(&self, id: NodeId, left: &mut usize) -> bool {
         let (labels, mut counts) = (self.blueprint.labels(id), self.draft.counts.borrow_mut());
         let rest = &labels[counts.len()..];

@@ -22,8 +22,7 @@ use weir_policy::TargetId;
 /// Nodes that are built, and counters that are found, before the sockets are polled again.
 const AT_ONCE: usize = 256;
 
-/// Builds a thread's graph beside its requests, which go on between slices of it. It waits for the reload that adopts
-/// it.
+/// Builds a thread's graph in slices, between which requests are served. The reload adopts it later.
 pub(crate) fn prepare(lp: &Rc<Loop>, generation: Arc<Generation>, done: Sender<()>) {
     let draft = Rc::<Draft>::default();
     lp.set_draft(generation.blueprint.epoch, draft.clone());

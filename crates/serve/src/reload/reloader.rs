@@ -373,7 +373,7 @@ impl Reloader {
         }
     }
 
-    /// Has all threads build their graphs beside their requests, then sends them the generation: first to the built-in
+    /// Lets all threads build their graphs while they serve requests, then sends them the generation: first to the built-in
     /// servers, so that requests sent there find them, then to the owner of process-wide state, which passes it on to
     /// the loops. Returns whether a thread does not answer.
     fn hand_out(&self, generation: &Arc<Generation>, sockets: Vec<Vec<(usize, LoopSocket)>>) -> bool {
@@ -383,7 +383,7 @@ impl Reloader {
             self.process.tell(to, ToLoop::Build(generation.clone(), done.clone()));
         }
         drop(done);
-        // A thread that stands still was waited for already; it builds its graph when it goes on.
+        // A blocked thread has had its time; it builds its graph when it continues.
         let patience = if all_heard(&built, loops + 2, PATIENCE) { PATIENCE } else { PATIENCE_AGAIN };
         let send = |to: u32, sockets| {
             let (done, heard) = channel();

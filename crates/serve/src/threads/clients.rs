@@ -25,8 +25,8 @@ pub(crate) fn reserve() -> usize {
     most.min(descriptors().saturating_sub(most) / 4)
 }
 
-/// What to say at the start if a file with so many targets may need more descriptors than there are, with a connection
-/// to each from each loop.
+/// The warning at the start if the file may need more descriptors than there are: each loop may have a connection to
+/// each target.
 pub(crate) fn shortage(targets: usize, loops: usize, clients: usize) -> Option<String> {
     let (most, reserve) = (descriptors(), reserve());
     let needed = targets.saturating_mul(loops).saturating_add(clients).saturating_add(reserve);

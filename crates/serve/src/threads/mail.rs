@@ -39,7 +39,7 @@ pub(crate) enum ToLoop {
     CloseOldest,
     /// A client of another loop waits for room.
     MakeRoom(IdleScope),
-    /// A reload is coming: its graph is to be built. The sender is told once that is done.
+    /// Build the graph of a reload that will follow, and send a message when it is built.
     Build(Arc<Generation>, Sender<()>),
     /// A reload. To the owner first, which passes it on with the health of each balancer in it.
     Reload(Box<Reload>),

@@ -93,7 +93,7 @@ impl<'a> EarlierRules<'a> {
         paths.map(Shadow::Paths)
     }
 
-    /// The first rule that shadows one, which is asked of those that may.
+    /// The first rule that shadows one, compared with those alone that may.
     fn first(&self, rule: &'a RouteCondition, mut shadows: impl FnMut(usize) -> bool) -> Option<usize> {
         let firsts = ARGUMENTS.into_iter().filter_map(|argument| keys(rule, argument).next());
         let lists = firsts.flat_map(|key| self.around(key)).chain([&self.unfiled]);

@@ -1,5 +1,5 @@
 //! What conditions compare of a request, and how that is looked up in a tree of patterns: a host from its end, an
-//! address bit by bit. What a condition means is said in `plan`'s `matching`, which this agrees with.
+//! address bit by bit. The meaning of conditions is in `plan`'s `matching`.
 
 use super::patterns::PatternTree;
 use std::net::IpAddr;
@@ -131,7 +131,7 @@ impl Attribute {
     /// Visits the values of all patterns that match what a request has of it; one more than once if more of the
     /// request's values match it.
     pub fn visit<T>(&self, request: &impl MatchInput, tree: &PatternTree<T>, visit: &dyn Fn(&T)) {
-        // All values are visited: none is said to fit.
+        // `false`: so that the other values are visited too.
         let of_value = |value: &[u8]| {
             tree.visit(true, value.iter().map(|byte| (*byte, true)), visit);
             false

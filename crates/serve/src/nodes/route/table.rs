@@ -1,7 +1,7 @@
 //! The rules of a route, indexed: the first that matches is found without comparing all before it.
 //!
 //! A rule is filed under its values of one argument, that whose values are rarest among the rules, so it is found if the
-//! request has one of them; what else it compares is asked then. The rules with the same value are a table of their own,
+//! request has one of them; its other conditions are compared then. The rules with the same value are a table of their own,
 //! so a thousand rules of one host are found by their paths, and a rule of a thousand hosts and paths by both. Of all
 //! that match the one with the lowest number counts.
 //!
