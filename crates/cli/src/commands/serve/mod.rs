@@ -52,6 +52,9 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
         ..Default::default()
     };
     let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(not_started)?;
+    let spoils_logs = logs_to_stdout(&point, &chosen);
+    // A reload may replace it, and it is as large as the file.
+    drop((point, serving));
     let remote = running.remote();
     supervised::all_taken(given.as_ref()).inspect_err(|_| remote.abandon())?;
     let admin =
@@ -61,7 +64,7 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
         .and_then(|()| running.check_room().map_err(|e| Failure::Environment(e.to_string())))
         .inspect_err(|_| remote.abandon())?;
     relieve(predecessor, &running, admin.as_ref());
-    tell_listening(&running, admin.as_ref(), logs_to_stdout(&point, &chosen));
+    tell_listening(&running, admin.as_ref(), spoils_logs);
     supervised::ready(chosen.len());
     let watched = supervised::Watched::start(remote);
     let ended = running.join();
