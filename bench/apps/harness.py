@@ -83,16 +83,17 @@ def preload():
 class Bench:
     """Owns a temporary folder and all processes; `close` ends them, also on Ctrl-C and SIGTERM."""
 
-    def __init__(self, weir, verbose=False):
+    def __init__(self, weir, verbose=False, name="applications", certificates=True):
         self.weir, self.verbose = weir, verbose
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weir-applications-"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"weir-{name}-"))
         self.folder.chmod(0o755)
         self.children = []
         self.python = str(INSTALLED / "venv/bin/python") if (INSTALLED / "venv/bin/python").exists() else sys.executable
         self.counter = 0
         atexit.register(self.close)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        self._certify()
+        if certificates:
+            self._certify()
 
     # Processes
 
