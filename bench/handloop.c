@@ -10,7 +10,7 @@
  * Requests live in a recycled slab: memory does not grow with their number.
  *
  * Build: gcc -O2 -o handloop handloop.c -lm        Usage: handloop REQUESTS [SEED [REPLICATIONS]]
- * Other sizes: -DROUTERS=1 -DDYNOS=250000 (the arrival rate grows with the dynos; at most 262,143).
+ * Other sizes: -DROUTERS=1 -DDYNOS=250000 (the arrival rate grows with the dynos; at most 1,048,575).
  * Prints one JSON line per replication; the middle half by order of arrival.
  */
 #include <math.h>
@@ -31,9 +31,12 @@ typedef uint16_t u16;
 #if DYNOS <= 256
 typedef u16 Index;
 enum { SLOTS = 1 << 16, RING = 1 << 10, DYNO_BITS = 8 };
-#else
+#elif DYNOS < 1 << 18
 typedef u32 Index;
 enum { SLOTS = 1 << 19, RING = 1 << 16, DYNO_BITS = 18 };
+#else
+typedef u32 Index;
+enum { SLOTS = 1 << 21, RING = 1 << 16, DYNO_BITS = 20 };
 #endif
 enum { LEVELS = 4096, HIST = 1 << 17, NONE = 0xffffffff };
 #define MS 1000000ull
