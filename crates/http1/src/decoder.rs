@@ -147,6 +147,16 @@ impl Decoder {
         }
     }
 
+    /// Notes that the next `n` bytes of a body with a length went another way than through [`Decoder::next`].
+    pub fn skip(&mut self, n: u64) {
+        if let State::Length(left) = &mut self.state {
+            *left = left.saturating_sub(n);
+            if *left == 0 {
+                self.state = State::End;
+            }
+        }
+    }
+
     /// Whether `n` bytes of input contain the rest of a body of known length.
     pub fn would_end_within(&self, bytes: usize) -> bool {
         match self.state {

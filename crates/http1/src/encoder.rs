@@ -49,6 +49,11 @@ impl Encoder {
         }
     }
 
+    /// Whether data is sent as it is.
+    pub fn is_plain(&self) -> bool {
+        matches!(self, Encoder::Length | Encoder::Close)
+    }
+
     /// Appends the chunk's line, which precedes `len` bytes of data. Nothing for no bytes, whose chunk would be the
     /// last.
     pub fn before(&self, len: usize, out: &mut Vec<u8>) {

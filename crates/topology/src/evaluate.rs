@@ -3,10 +3,12 @@
 use crate::language::context::{Context, State};
 use crate::load::{Runner, Source};
 use crate::nodes::check_expectations;
+use crate::own_time::OwnTime;
 use crate::params::Params;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use weir_plan::diagnostic::{Diagnostic, Severity};
 use weir_plan::hash;
 use weir_plan::ranges::MOST_POINTS;
@@ -49,17 +51,21 @@ pub struct Evaluated {
 /// Every error that can be known, and the warnings beside them, in the order of the text. Nothing limits memory here:
 /// for files that are not trusted use [`crate::sandbox::evaluate_in_child`].
 pub fn evaluate(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
-    evaluate_or_panic(request).unwrap_or_else(|| {
+    evaluate_or_panic(request, &Arc::default()).unwrap_or_else(|| {
         let message = "weir failed while it evaluated the file (a bug in weir)";
         Err(vec![Diagnostic::error(message).in_file(&request.name)])
     })
 }
 
-/// The same; `None` where the evaluation panicked (the message went to standard error).
-pub(crate) fn evaluate_or_panic(request: &Request) -> Option<Result<Evaluated, Vec<Diagnostic>>> {
+/// The same; `None` where the evaluation panicked (the message went to standard error). `own_time`: what the file's own
+/// code takes.
+pub(crate) fn evaluate_or_panic(
+    request: &Request,
+    own_time: &Arc<OwnTime>,
+) -> Option<Result<Evaluated, Vec<Diagnostic>>> {
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
-        match builder.spawn_scoped(scope, || evaluate_here(request)) {
+        match builder.spawn_scoped(scope, || evaluate_here(request, own_time)) {
             Ok(thread) => thread.join().ok(),
             Err(e) => {
                 let message = format!("cannot start a thread to evaluate the file: {e}");
@@ -70,7 +76,7 @@ pub(crate) fn evaluate_or_panic(request: &Request) -> Option<Result<Evaluated, V
 }
 
 /// The same on this thread.
-fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
+fn evaluate_here(request: &Request, own_time: &Arc<OwnTime>) -> Result<Evaluated, Vec<Diagnostic>> {
     let mut params = Params::new(&request.params, &request.sweeps)?;
     let source =
         Source { name: request.name.clone(), path: request.path.clone(), bytes: request.source.clone() };
@@ -80,7 +86,7 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
     let mut known: HashSet<Diagnostic> = HashSet::new();
     let mut files: BTreeSet<PathBuf> = BTreeSet::new();
     loop {
-        let context = Context::default();
+        let context = Context { own_time: own_time.clone(), ..Context::default() };
         context.state.borrow_mut().params = params;
         Runner::new(&context).main(&source);
         let mut state: State = context.state.take();

@@ -15,6 +15,7 @@ mod load;
 pub mod manual;
 mod names;
 mod nodes;
+mod own_time;
 mod params;
 mod path_bytes;
 mod places;

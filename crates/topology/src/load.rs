@@ -121,7 +121,10 @@ impl<'a> Runner<'a> {
                 eval.set_max_callstack_size(MOST_FRAMES)
                     .and_then(|()| eval.set_max_tick_count(MOST_STEPS))
                     .map_err(starlark::Error::new_other)
-                    .and_then(|()| eval.eval_module(ast, &globals).map(drop))
+                    .and_then(|()| {
+                        let _runs = self.context.own_time.run();
+                        eval.eval_module(ast, &globals).map(drop)
+                    })
             };
             if let Err(error) = ran {
                 self.context.find(finding(&error, &source.name));

@@ -5,15 +5,15 @@
 //! finding that names the file.
 
 use crate::evaluate::{Evaluated, Request, evaluate_or_panic};
+use crate::own_time::OwnTime;
 use crate::wire;
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use std::error::Error;
 use std::fmt;
 use std::io::{Read, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use weir_plan::diagnostic::Diagnostic;
 
@@ -21,10 +21,14 @@ use weir_plan::diagnostic::Diagnostic;
 pub const CHILD: &str = "__evaluate";
 /// The child's address space, bytes.
 const MEMORY: u64 = 1 << 30;
-/// The processor time that an evaluation may take, s: as much on a busy machine as on an idle one.
+/// The processor time that the file's own code may take, s: as much on a busy machine as on an idle one.
 const CPU_S: u64 = 5;
-/// How long it may take on a machine that hardly gets to it.
+/// How long an evaluation may take in all, also on a machine that hardly gets to it.
 const TIME: Duration = Duration::from_secs(60);
+/// How often the child looks at its time.
+const GLANCE: Duration = Duration::from_millis(50);
+/// The child's exit code when the file's code has taken too long.
+const TOO_LONG: u8 = 5;
 
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +79,7 @@ pub fn evaluate_in_child(request: &Request, exe: &Path) -> Result<Evaluated, Fai
     let mut child = Command::new(exe)
         .arg(CHILD)
         .env_remove("RUST_BACKTRACE")
-        .env("MALLOC_ARENA_MAX", "2")
+        .env("MALLOC_ARENA_MAX", "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -109,7 +113,7 @@ pub fn evaluate_in_child(request: &Request, exe: &Path) -> Result<Evaluated, Fai
         (_, true, ..) => {
             Err(limit(format!("evaluating {} takes longer than {} s", request.name, TIME.as_secs())))
         }
-        (_, _, Ok(status), _) if status.signal() == Some(Signal::XCPU.as_raw()) => {
+        (_, _, Ok(status), _) if status.code() == Some(i32::from(TOO_LONG)) => {
             Err(limit(format!("evaluating {} takes more than {CPU_S} s of processor time", request.name)))
         }
         (_, _, Err(e), _) => Err(environment(e.to_string())),
@@ -162,6 +166,14 @@ pub fn child_main() -> ExitCode {
     }
 }
 
+/// Ends this process when the file's own code has taken too long.
+fn end_in_time(own_time: &OwnTime) -> ! {
+    while own_time.spent() <= Duration::from_secs(CPU_S) {
+        std::thread::sleep(GLANCE);
+    }
+    std::process::exit(i32::from(TOO_LONG));
+}
+
 fn child() -> Result<(), Box<dyn Error>> {
     let limit = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     // The parent may have been interrupted, so that the answer has no reader.
@@ -169,14 +181,14 @@ fn child() -> Result<(), Box<dyn Error>> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     limit(Resource::Core, 0)?;
     limit(Resource::As, MEMORY)?;
-    // If both limits were equal, the kernel would only send KILL.
-    let cpu = Rlimit { current: Some(CPU_S), maximum: Some(CPU_S + 1) };
-    setrlimit(Resource::Cpu, cpu)?;
     let mut bytes = Vec::new();
     std::io::stdin().lock().read_to_end(&mut bytes)?;
     let request = wire::read_request(&bytes)?;
     drop(bytes);
-    let evaluated = evaluate_or_panic(&request).ok_or("the evaluation panicked")?;
+    let own_time = Arc::new(OwnTime::counted());
+    let watched = own_time.clone();
+    std::thread::Builder::new().stack_size(64 << 10).spawn(move || end_in_time(&watched))?;
+    let evaluated = evaluate_or_panic(&request, &own_time).ok_or("the evaluation panicked")?;
     let answer = wire::answer(evaluated)?;
     let mut out = std::io::stdout().lock();
     out.write_all(&answer)?;

@@ -224,6 +224,13 @@ impl Input {
             chunk.shrink();
         }
     }
+
+    /// The same if they are so few that a copy costs nothing.
+    pub fn shrink_small(&mut self) {
+        if self.bytes().len() <= SMALL {
+            self.shrink();
+        }
+    }
 }
 
 /// A copy with room for half as much again.

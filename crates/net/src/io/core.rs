@@ -6,6 +6,7 @@ use crate::io::clock::Clock;
 use crate::io::date;
 use crate::io::deadlines::Deadlines;
 use crate::io::heavy::Heavy;
+use crate::io::pipes::{Pipe, Pipes};
 use crate::io::reuse::Reuse;
 use crate::io::runtime::Runtime;
 use crate::io::tcp::TcpSettings;
@@ -30,6 +31,8 @@ pub struct Core {
     pub tcp: TcpSettings,
     /// Read buffers.
     pub buffers: Rc<Buffers>,
+    /// Pipes between sockets.
+    pipes: Rc<Pipes>,
     /// Memory of requests' futures.
     pub reuse: Reuse,
     /// Turns of long work.
@@ -78,6 +81,7 @@ impl Core {
             deadlines: Deadlines::new(clock),
             tcp,
             buffers: Rc::default(),
+            pipes: Rc::default(),
             reuse: Reuse::default(),
             heavy: Heavy::default(),
             lingering: Cell::new(0),
@@ -141,6 +145,11 @@ impl Core {
     /// that all below are in use: nothing has to be counted.
     pub fn is_reserved(&self, opened: &impl AsRawFd) -> bool {
         opened.as_raw_fd() >= self.reserve.get()
+    }
+
+    /// An empty pipe from one socket to another; `None`: bytes are to be copied.
+    pub fn pipe(&self) -> Option<Pipe> {
+        self.pipes.take(|opened| self.is_reserved(opened))
     }
 
     /// Registers work whose end no client waits for: a drain waits for it.

@@ -6,6 +6,7 @@ pub mod core;
 pub mod date;
 pub mod deadlines;
 pub mod heavy;
+pub mod pipes;
 pub mod reuse;
 pub mod runtime;
 pub mod system;

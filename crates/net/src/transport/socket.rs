@@ -1,5 +1,6 @@
 //! A connected socket as the relay sees it: four poll functions. TLS is a further variant, around one of the others.
 
+use crate::io::pipes::Pipe;
 use crate::io::runtime::{Runtime, Stream};
 use crate::transport::tls;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -85,6 +86,42 @@ impl Socket {
             Socket::Tcp(s) => s.poll_write(cx, bytes),
             Socket::Unix(s) => s.poll_write(cx, bytes),
             Socket::Tls(s) => s.poll_write(cx, bytes),
+            Socket::Closed => closed(),
+        }
+    }
+
+    /// Whether bytes can go through a pipe from and to it: they are sent as they are.
+    pub fn is_plain(&self) -> bool {
+        matches!(self, Socket::Tcp(_) | Socket::Unix(_))
+    }
+
+    /// Moves at most `most` bytes that have arrived into an empty pipe; 0 is the end of the stream.
+    ///
+    /// # Errors
+    /// Those of a read, and those of a socket that is not plain or that the system does not splice.
+    pub fn poll_read_pipe(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Tcp(s) => s.poll_read_pipe(cx, pipe, most),
+            Socket::Unix(s) => s.poll_read_pipe(cx, pipe, most),
+            Socket::Tls(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+            Socket::Closed => closed(),
+        }
+    }
+
+    /// Moves to the socket what is in a pipe, as much as it takes.
+    ///
+    /// # Errors
+    /// Those of a write, and that of a socket that is not plain.
+    pub fn poll_write_pipe(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Tcp(s) => s.poll_write_pipe(cx, pipe),
+            Socket::Unix(s) => s.poll_write_pipe(cx, pipe),
+            Socket::Tls(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
             Socket::Closed => closed(),
         }
     }

@@ -1,6 +1,7 @@
 //! A connection with its unconsumed input and unsent output. An idle one holds no buffer.
 
 use crate::io::buffers::{Buffers, Input};
+use crate::io::pipes::Pipe;
 use crate::transport::socket::Socket;
 use std::io;
 use std::rc::Rc;
@@ -15,6 +16,8 @@ pub struct Wire {
     /// Bytes that the socket has not taken yet, from `sent`.
     out: Vec<u8>,
     sent: usize,
+    /// What follows those bytes.
+    pipe: Option<Pipe>,
     /// Bytes that the socket has taken, ever, with those that it holds.
     taken: u64,
     /// Whether the other side's end of stream was read.
@@ -24,7 +27,8 @@ pub struct Wire {
 impl Wire {
     /// A wire without buffered bytes.
     pub fn new(socket: Socket, buffers: Rc<Buffers>) -> Wire {
-        Wire { socket, buffers, input: Input::default(), out: Vec::new(), sent: 0, taken: 0, ended: false }
+        let (input, out) = (Input::default(), Vec::new());
+        Wire { socket, buffers, input, out, sent: 0, pipe: None, taken: 0, ended: false }
     }
 
     /// Releases the socket and its unconsumed input; nothing may be unsent.
@@ -76,6 +80,45 @@ impl Wire {
             *ended = n == 0;
         }
         read
+    }
+
+    /// Moves at most `most` bytes that have arrived into an empty pipe; 0 is the end of the stream. The input must be
+    /// empty.
+    ///
+    /// # Errors
+    /// Those of [`Socket::poll_read_pipe`]; bytes can still be read.
+    pub fn poll_fill_pipe(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        debug_assert!(self.input.is_empty(), "what was read comes first");
+        if self.ended {
+            return Poll::Ready(Ok(0));
+        }
+        let moved = self.socket.poll_read_pipe(cx, pipe, most);
+        self.ended = matches!(moved, Poll::Ready(Ok(0)));
+        moved
+    }
+
+    /// Sends what is queued, then what is in this pipe; the rest follows with the next flush. Nothing may be queued
+    /// before that.
+    ///
+    /// # Errors
+    /// Those of a write.
+    pub fn push_pipe(&mut self, cx: &mut Context<'_>, pipe: Pipe) -> io::Result<()> {
+        debug_assert!(self.pipe.is_none(), "one pipe at a time");
+        self.pipe = Some(pipe);
+        match self.poll_flush(cx) {
+            Poll::Ready(Err(e)) => Err(e),
+            Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Whether a pipe is not empty yet.
+    pub fn has_pipe(&self) -> bool {
+        self.pipe.is_some()
     }
 
     /// The total of bytes that the socket has taken: while it grows, the other side reads.
@@ -176,6 +219,7 @@ impl Wire {
 
     /// The queue of the next flush, to append to.
     pub fn queue_to(&mut self) -> &mut Vec<u8> {
+        debug_assert!(self.pipe.is_none(), "what is in a pipe comes first");
         if self.out.capacity() == 0 {
             self.out = self.buffers.small();
         }
@@ -190,7 +234,7 @@ impl Wire {
 
     /// Bytes that the socket has not taken, or that it still holds (TLS).
     pub fn unsent(&self) -> usize {
-        self.out.len() - self.sent + self.socket.held()
+        self.out.len() - self.sent + self.pipe.as_ref().map_or(0, Pipe::held) + self.socket.held()
     }
 
     /// The memory of the queue, bytes; 0 if it is empty.
@@ -214,6 +258,10 @@ impl Wire {
         if self.sent > 0 {
             self.out.clear();
             self.sent = 0;
+        }
+        while let Some(pipe) = &mut self.pipe {
+            self.taken += ready!(self.socket.poll_write_pipe(cx, pipe))? as u64;
+            self.pipe.take_if(|pipe| pipe.held() == 0);
         }
         self.socket.poll_flush(cx)
     }

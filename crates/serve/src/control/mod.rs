@@ -3,6 +3,7 @@
 
 mod built_in;
 mod drain;
+mod gather;
 pub(crate) mod hand_over;
 mod leftover;
 mod mailbox;

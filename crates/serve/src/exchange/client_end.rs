@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response, Trailers};
 use weir_net::io::buffers::Input;
+use weir_net::io::pipes::Pipe;
 
 /// A request's client.
 pub(crate) enum ClientEnd {
@@ -137,6 +138,42 @@ impl ClientEnd {
     /// Sends the first `n` bytes of an origin's input.
     pub fn send_data(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         ask!(self, stream => stream.send_data(cx, from, n))
+    }
+
+    /// The bytes of the request's body that may go through a pipe; `None`: they are read.
+    pub fn pipeable(&self) -> Option<u64> {
+        match self {
+            ClientEnd::H1(stream) => stream.pipeable(),
+            ClientEnd::H2(_) => None,
+        }
+    }
+
+    /// As [`ClientEnd::poll_body`], into an empty pipe: at most `most` bytes and [`ClientEnd::pipeable`]. If the pipe is
+    /// empty after that, a piece is in the input.
+    pub fn poll_body_pipe(
+        &self,
+        cx: &mut Context<'_>,
+        told: bool,
+        pipe: &mut Pipe,
+        most: usize,
+    ) -> Poll<Result<Piece, RequestBodyError>> {
+        ask!(self, h1 => h1.poll_body_pipe(cx, told, pipe, most), h2 => h2.poll_body(cx, told))
+    }
+
+    /// Whether data may come through a pipe: it is sent as it is.
+    pub fn takes_pipes(&self) -> bool {
+        match self {
+            ClientEnd::H1(stream) => stream.takes_pipes(),
+            ClientEnd::H2(_) => false,
+        }
+    }
+
+    /// Sends what is in a pipe.
+    pub fn send_pipe(&self, cx: &mut Context<'_>, pipe: Pipe) -> io::Result<()> {
+        match self {
+            ClientEnd::H1(stream) => stream.send_pipe(cx, pipe),
+            ClientEnd::H2(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 
     /// Ends the response's body; `named`: whether the head's Connection names a field.

@@ -19,6 +19,7 @@ mod naming;
 pub(crate) mod notes;
 mod origin_end;
 pub(crate) mod origin_reply;
+mod pipes;
 pub(crate) mod progress;
 mod relay;
 pub(crate) mod reply;
@@ -48,6 +49,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Checked, Hop, Request, Version};
 use weir_net::io::Core;
+use weir_net::io::pipes::Pipe;
 use weir_plan::KeySource;
 use weir_policy::Kind;
 use weir_policy::key;
@@ -360,6 +362,26 @@ impl Exchange {
     /// the data, which the caller consumes.
     pub fn poll_body(&self, cx: &mut Context<'_>, body: &mut Body) -> Poll<Result<Piece, Failure>> {
         let polled = self.client.poll_body(cx, body.told && !self.answered.get());
+        self.note_body(body, polled)
+    }
+
+    /// The same into an empty pipe, at most `most` bytes: what the client's end allows.
+    pub fn poll_body_pipe(
+        &self,
+        cx: &mut Context<'_>,
+        body: &mut Body,
+        pipe: &mut Pipe,
+        most: usize,
+    ) -> Poll<Result<Piece, Failure>> {
+        let polled = self.client.poll_body_pipe(cx, body.told && !self.answered.get(), pipe, most);
+        self.note_body(body, polled)
+    }
+
+    fn note_body(
+        &self,
+        body: &mut Body,
+        polled: Poll<Result<Piece, RequestBodyError>>,
+    ) -> Poll<Result<Piece, Failure>> {
         // Before 100 (Continue) it is not the client's turn.
         self.set_waiting_for_client(polled.is_pending() && body.told);
         polled.map(|piece| match piece {

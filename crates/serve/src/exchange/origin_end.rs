@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use weir_http1::{Response, Trailers};
 use weir_net::io::Core;
 use weir_net::io::buffers::Input;
+use weir_net::io::pipes::Pipe;
 
 /// A connection to an origin on which no request is in progress.
 pub(crate) enum OriginConn {
@@ -140,6 +141,27 @@ impl OriginEnd {
         ask!(self, stream => stream.send_data(cx, from, n))
     }
 
+    /// Whether the request's data may come through a pipe: it is sent as it is.
+    pub fn takes_pipes(&self) -> bool {
+        match self {
+            OriginEnd::H1(stream) => stream.takes_pipes(),
+            OriginEnd::H2(_) => false,
+        }
+    }
+
+    /// Sends what is in a pipe.
+    pub fn send_pipe(&mut self, cx: &mut Context<'_>, pipe: Pipe) -> io::Result<()> {
+        match self {
+            OriginEnd::H1(stream) => stream.send_pipe(cx, pipe),
+            OriginEnd::H2(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Whether a pipe is to be emptied before more can be sent.
+    pub fn has_pipe(&self) -> bool {
+        matches!(self, OriginEnd::H1(stream) if stream.has_pipe())
+    }
+
     /// Ends the request's body; `named`: whether the head's Connection names a field.
     pub fn send_end(&mut self, trailers: &Trailers, named: impl Fn(&[u8]) -> bool) {
         ask!(self, stream => stream.send_end(trailers, named));
@@ -172,6 +194,30 @@ impl OriginEnd {
     /// Reads more of the answer's body.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, ResponseBodyError>> {
         ask!(self, stream => stream.poll_data(cx))
+    }
+
+    /// The bytes of the answer's body that may go through a pipe; `None`: they are read.
+    pub fn pipeable(&self) -> Option<u64> {
+        match self {
+            OriginEnd::H1(stream) => stream.pipeable(),
+            OriginEnd::H2(_) => None,
+        }
+    }
+
+    /// Moves at most `most` bytes of the answer's body, and [`OriginEnd::pipeable`], into an empty pipe.
+    ///
+    /// # Errors
+    /// Those of a read, after which the body can still be read.
+    pub fn poll_pipe(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            OriginEnd::H1(stream) => stream.poll_pipe(cx, pipe, most),
+            OriginEnd::H2(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+        }
     }
 
     /// Discards the part of the answer's body that has arrived; returns whether that was all of it.

@@ -16,8 +16,9 @@ pub(crate) struct OriginReply {
     pub upload: Upload,
     /// The targets on the request's path.
     pub abort: Abort,
-    /// Bytes of the body that were forwarded.
+    /// Bytes of the body that were forwarded, and those of the last piece.
     pub passed: u64,
+    pub last_piece: usize,
     /// Changes of its head (`rewrite`).
     pub edits: Edits,
     /// Fields that weir adds to those of the origin (`sticky`).
@@ -41,6 +42,7 @@ impl OriginReply {
             upload,
             abort,
             passed: 0,
+            last_piece: 0,
             edits,
             add: Vec::new(),
             held,

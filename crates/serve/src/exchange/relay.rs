@@ -4,7 +4,7 @@ use super::failure::FailureCause;
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
 use super::serve::{has_gone, left};
-use super::{Exchange, Failure, failure_log};
+use super::{Exchange, Failure, failure_log, pipes};
 use crate::log::Line;
 use crate::message::{Disposition, Piece, ResponseHead};
 use crate::metrics::RequestLimit;
@@ -175,6 +175,7 @@ fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Po
         if reply.abort.is_set() || ex.is_cut() {
             return Poll::Ready(Err(BrokenBody::Aborted));
         }
+        let mut pipe = None;
         // Data that counts nowhere is forwarded at once, to where it counts.
         let lent = if ex.client.counts() { reply.origin.lent_piece() } else { None };
         let piece = match lent {
@@ -183,13 +184,17 @@ fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Po
                 let counted = reply.origin.is_counted();
                 ready!(ex.client.poll_capacity(cx, reply.ahead, counted).map(client))?;
                 reply.origin.release();
-                reply.origin.poll_data(cx)
+                pipes::poll_answer(cx, ex, reply, &mut pipe)
             }
         };
         match piece {
             Poll::Ready(Ok(Piece::Data(n))) => {
                 reply.passed += n as u64;
-                client(ex.client.send_data(cx, reply.origin.input(), n))?;
+                reply.last_piece = n;
+                client(match pipe {
+                    Some(pipe) => ex.client.send_pipe(cx, pipe),
+                    None => ex.client.send_data(cx, reply.origin.input(), n),
+                })?;
                 reply.origin.set_deadline(reply.upstream.origin().body_timeout_ns);
             }
             Poll::Ready(Ok(Piece::End)) => {

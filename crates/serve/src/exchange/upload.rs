@@ -1,6 +1,6 @@
 //! A request's body on its way to an origin: the kept bytes first, then those that arrive.
 
-use super::{Exchange, Failure, OriginEnd};
+use super::{Exchange, Failure, OriginEnd, pipes};
 use crate::message::Piece;
 use std::task::{Context, Poll};
 use weir_plan::fixed;
@@ -11,6 +11,8 @@ pub(crate) struct Upload {
     at: usize,
     /// Bytes that may be kept.
     keep: usize,
+    /// The length of the last piece that arrived.
+    last_piece: usize,
     /// Whether everything was queued to the connection or taken by it.
     pub finished: bool,
     /// Whether the origin no longer takes it.
@@ -28,7 +30,7 @@ pub(crate) enum BrokenUpload {
 impl Upload {
     /// An upload from the beginning of the body; up to `keep` bytes are kept.
     pub fn new(keep: usize) -> Upload {
-        Upload { at: 0, keep, finished: false, broken: false }
+        Upload { at: 0, keep, last_piece: 0, finished: false, broken: false }
     }
 
     /// Sends more; ready when the connection has taken everything.
@@ -39,7 +41,7 @@ impl Upload {
         origin: &mut OriginEnd,
     ) -> Poll<Result<(), BrokenUpload>> {
         loop {
-            if self.finished || origin.unsent() >= fixed::MAX_UPLOAD_QUEUE_BYTES {
+            if self.finished || origin.unsent() >= fixed::MAX_UPLOAD_QUEUE_BYTES || origin.has_pipe() {
                 match origin.poll_flush(cx) {
                     Poll::Ready(Ok(())) => {
                         ex.client.release();
@@ -85,11 +87,17 @@ impl Upload {
             self.finished = true;
             return Poll::Ready(Ok(()));
         }
-        match ex.poll_body(cx, &mut body) {
+        let mut pipe = None;
+        match pipes::poll_request(cx, ex, &mut body, origin, self.last_piece, &mut pipe) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(failure)) => Poll::Ready(Err(BrokenUpload::Client(failure))),
             Poll::Ready(Ok(Piece::End)) => Poll::Ready(Ok(())),
             Poll::Ready(Ok(Piece::Data(n))) => {
+                self.last_piece = n;
+                if let Some(pipe) = pipe {
+                    let sent = origin.send_pipe(cx, pipe);
+                    return Poll::Ready(sent.map_err(|_| BrokenUpload::Origin));
+                }
                 let mut input = ex.client.input();
                 if body.is_kept && body.kept.len() + n <= self.keep {
                     body.kept.extend_from_slice(&input.bytes()[..n]);

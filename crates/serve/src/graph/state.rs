@@ -57,7 +57,7 @@ enum SharedStateSpec<'a> {
 /// The process's state.
 pub(crate) struct ProcessState {
     mail: Arc<[UnboundedSender<u32>]>,
-    /// Raised when the last graph of an epoch is gone on all threads.
+    /// Raised when the last graph of an epoch is gone on all threads, and when a loop has freed what one has left.
     pub graph_ended: Arc<Signal>,
     known: Mutex<Registry>,
 }

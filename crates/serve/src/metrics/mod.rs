@@ -158,7 +158,13 @@ impl Metrics {
         take_unused(&self.health, discards);
     }
 
-    /// A scrape begins: unused counters are forgotten. Returns its number.
+    /// The number of the last scrape that has begun.
+    pub fn round(&self) -> u64 {
+        self.round.get()
+    }
+
+    /// A scrape begins: unused counters are forgotten, but those of targets, which go when their graph does. Returns
+    /// its number.
     pub fn begin_round(&self) -> u64 {
         fn held<K, T>(all: &RefCell<BTreeMap<K, Rc<T>>>)
         where
@@ -168,8 +174,6 @@ impl Metrics {
         }
         held(&self.listeners);
         held(&self.pools);
-        held(&self.targets);
-        held(&self.health);
         held(&self.nodes);
         self.round.set(self.round.get() + 1);
         self.round.get()
@@ -202,6 +206,7 @@ mod tests {
         drop(metrics.pool("p", &["b".into()]));
         drop(metrics.listener("edge"));
         metrics.begin_round();
+        metrics.forget(&Discards::default());
         assert_eq!((metrics.targets.borrow().len(), metrics.listeners.borrow().len()), (1, 0));
         assert_eq!(metrics.pool("p", &["a".into()]).targets[0].in_flight(), 1);
     }

@@ -40,7 +40,7 @@ const MOST_LEFT: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The same to adopt it, once one has not built its own in time.
 const PATIENCE_AGAIN: Duration = Duration::from_secs(1);
-/// The time in which loops have freed what an ended graph leaves.
+/// The time without a free after which memory is given back.
 const SETTLES: Duration = Duration::from_secs(1);
 /// Why nothing is reloaded once the process drains.
 const DRAINING: &str = "weir is draining and no longer reloads";
@@ -412,19 +412,12 @@ impl Reloader {
         };
         let mut given_back = false;
         while !is_asked() {
-            let mut former = lock(&self.former);
-            let before = former.len();
-            former.retain(|part| Arc::strong_count(part) > 1);
-            let (is_done, has_freed) = (former.is_empty(), former.len() < before);
-            drop(former);
-            given_back &= !has_freed;
-            if given_back && is_done {
-                return;
-            }
+            lock(&self.former).retain(|part| Arc::strong_count(part) > 1);
+            // Until nothing has been freed for a while, here or by a loop.
             let wait = if given_back { Duration::MAX } else { SETTLES };
-            if !self.process.state.graph_ended.wait(wait) {
+            given_back = !self.process.state.graph_ended.wait(wait);
+            if given_back {
                 weir_heap::give_back();
-                given_back = true;
             }
         }
     }

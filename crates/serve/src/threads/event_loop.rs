@@ -142,7 +142,8 @@ impl Loop {
         }
         lp.needs("the timers", lp.core.timers.clone().run(lp.core.runtime.clone()));
         lp.needs("the clock", lp.clone().tick());
-        lp.needs("the discards", discards.run(lp.core.clone()));
+        let ended = lp.process.state.graph_ended.clone();
+        lp.needs("the discards", discards.run(lp.core.clone(), move || ended.raise()));
         lp
     }
 

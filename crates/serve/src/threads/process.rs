@@ -225,8 +225,40 @@ impl Process {
             );
         }
         drop(tell);
+        self.answers(&heard, ANSWER)
+    }
+
+    /// The same for long questions, which are answered between requests, within this limit.
+    pub fn ask_all_in_turns<T, F>(
+        &self,
+        limit: Duration,
+        question: impl Fn(Rc<Loop>) -> F + Send + Sync + 'static,
+    ) -> Vec<Option<T>>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + 'static,
+    {
+        let (question, (tell, heard)) = (Arc::new(question), mpsc::channel());
+        for number in 0..=self.owner() {
+            let (question, tell) = (question.clone(), tell.clone());
+            self.tell(
+                number,
+                ToLoop::Ask(Box::new(move |lp| {
+                    let answer = question(lp.clone());
+                    lp.core.runtime.spawn(async move {
+                        let _ = tell.send((number, answer.await));
+                    });
+                })),
+            );
+        }
+        drop(tell);
+        self.answers(&heard, limit)
+    }
+
+    /// Waits for answers by their numbers.
+    fn answers<T>(&self, heard: &mpsc::Receiver<(u32, T)>, limit: Duration) -> Vec<Option<T>> {
         let mut answers: Vec<Option<T>> = (0..=self.owner()).map(|_| None).collect();
-        let end = Instant::now() + ANSWER;
+        let end = Instant::now() + limit;
         while let Ok((number, answer)) = heard.recv_timeout(end.saturating_duration_since(Instant::now())) {
             answers[number as usize] = Some(answer);
         }

@@ -166,7 +166,15 @@ impl Server {
             let since_ns = ex.connected(since_ns);
             let mut attempt = Attempt::new(self, ex, ctx, conn);
             let mut turn = AfterOthers::default();
-            poll_fn(|cx| turn.poll(&ex.core.runtime, cx)).await;
+            poll_fn(|cx| {
+                let turn = turn.poll(&ex.core.runtime, cx);
+                if turn.is_pending() {
+                    // A small body that came with its head would keep a large read buffer from the tasks that read now.
+                    ex.client.input().shrink_small();
+                }
+                turn
+            })
+            .await;
             let headed = poll_fn(|cx| attempt.poll_head(cx, ex, ctx)).await;
             if headed.is_ok() {
                 ex.headed(since_ns);

@@ -29,9 +29,12 @@ pub fn delays_are_true() {
         (times[0], times[10])
     };
     let (base, _) = times(&fast.addr);
-    let (least, tenth) = times(&slow.addr);
-    assert!(least >= 3.0, "{least}");
     // Others use this machine as well.
+    let tenth = least(4, |_| {
+        let (shortest, tenth) = times(&slow.addr);
+        assert!(shortest >= 3.0, "{shortest}");
+        tenth
+    });
     assert!(tenth - base - 3.0 < 2.0, "{tenth} - {base}");
 }
 

@@ -46,8 +46,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let mut made = Vec::with_capacity(n);
     for i in 0..n {
         let index = call.heap().alloc(i64::try_from(i).unwrap_or(i64::MAX));
-        let node =
-            call.eval.eval_function(f, if indexed { std::slice::from_ref(&index) } else { &[] }, &[])?;
+        let node = call.call_back(f, if indexed { std::slice::from_ref(&index) } else { &[] })?;
         if node.downcast_ref::<NodeValue>().is_none() && node.downcast_ref::<Poison>().is_none() {
             let message =
                 format!("the function that `pool` calls must return a node, not {}", describe(node));

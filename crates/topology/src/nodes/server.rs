@@ -140,7 +140,7 @@ fn tls(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Option<TlsClient>
 fn model(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<NodeId>> {
     let Some(mut value) = call.value_or_none("model") else { return Ok(None) };
     if value.get_type() == "function" {
-        value = call.eval.eval_function(value, &[], &[])?;
+        value = call.call_back(value, &[])?;
     }
     if value.downcast_ref::<Poison>().is_some() {
         call.poison();

@@ -10,6 +10,7 @@ use weir_http1::{
 };
 use weir_net::io::Core;
 use weir_net::io::buffers::Input;
+use weir_net::io::pipes::Pipe;
 
 /// Pieces of a body up to this size are copied behind what is queued, so that a head and a small body leave in one
 /// send.
@@ -99,6 +100,21 @@ impl Stream {
         sent
     }
 
+    /// Whether the request's data may come through a pipe: it is sent as it is.
+    pub fn takes_pipes(&self) -> bool {
+        self.request.is_plain() && self.conn.wire.socket.is_plain()
+    }
+
+    /// Sends what is in a pipe.
+    pub fn send_pipe(&mut self, cx: &mut Context<'_>, pipe: Pipe) -> io::Result<()> {
+        self.conn.wire.push_pipe(cx, pipe)
+    }
+
+    /// Whether a pipe is to be emptied before more can be sent.
+    pub fn has_pipe(&self) -> bool {
+        self.conn.wire.has_pipe()
+    }
+
     /// Queues the end of the request's body. `named`: whether the head's Connection names a field.
     pub fn send_end(&mut self, trailers: &Trailers, named: impl Fn(&[u8]) -> bool) {
         self.request.end_without(Some(trailers), named, self.conn.wire.queue_to());
@@ -182,6 +198,32 @@ impl Stream {
                 Poll::Pending => return Poll::Pending,
             }
         }
+    }
+
+    /// The bytes of the answer's body that may go through a pipe: all that are left, if their number is known, none of
+    /// them was read and they arrive as they are.
+    pub fn pipeable(&self) -> Option<u64> {
+        let is_plain = self.conn.wire.input().is_empty() && self.conn.wire.socket.is_plain();
+        self.decoder.remaining().filter(|_| is_plain)
+    }
+
+    /// Moves more of the answer's body into an empty pipe, at most `most` bytes and [`Stream::pipeable`]; 0 is the end
+    /// of the stream.
+    ///
+    /// # Errors
+    /// Those of a read, after which the body can still be read.
+    pub fn poll_pipe(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        let moved = self.conn.wire.poll_fill_pipe(cx, pipe, most);
+        if let Poll::Ready(Ok(n)) = moved {
+            self.decoder.skip(n as u64);
+            self.ended |= n > 0 && self.decoder.ended();
+        }
+        moved
     }
 
     /// The next piece of what was read already; `None`: more must be read.

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use weir_http1::{Client, Decoder, Edits, Encoder, Framing, Request, Response, Trailers};
 use weir_net::io::buffers::Input;
 use weir_net::io::deadlines::TICK_NS;
+use weir_net::io::pipes::Pipe;
 use weir_plan::HalfClose;
 use weir_plan::fixed::MAX_READ_AHEAD_BYTES as AHEAD;
 
@@ -104,6 +105,34 @@ impl Stream {
         }
     }
 
+    /// The bytes of the body that may go through a pipe: all that are left, if their number is known, none of them was
+    /// read and they arrive as they are.
+    pub fn pipeable(&self) -> Option<u64> {
+        let wire = self.conn.wire.borrow();
+        let is_plain = wire.input().is_empty() && wire.socket.is_plain();
+        self.request.borrow().remaining().filter(|_| is_plain)
+    }
+
+    /// As [`Stream::poll_body`], into an empty pipe: at most `most` bytes and [`Stream::pipeable`]. If the pipe is empty
+    /// after that, a piece is in the input: the end of the stream and errors are judged where bytes are read.
+    pub fn poll_body_pipe(
+        &self,
+        cx: &mut Context<'_>,
+        told: bool,
+        pipe: &mut Pipe,
+        most: usize,
+    ) -> Poll<Result<Piece, RequestBodyError>> {
+        let moved = self.conn.wire.borrow_mut().poll_fill_pipe(cx, pipe, most);
+        match moved {
+            Poll::Ready(Ok(n)) if n > 0 => {
+                self.request.borrow_mut().skip(n as u64);
+                self.conn.session.deadline.set(self.conn.session.listener.http.body_timeout_ns);
+                Poll::Ready(Ok(Piece::Data(n)))
+            }
+            _ => self.poll_body(cx, told),
+        }
+    }
+
     /// What was read and not consumed; it begins with the data of a piece.
     pub fn input(&self) -> RefMut<'_, Input> {
         RefMut::map(self.conn.wire.borrow_mut(), |wire| wire.input_mut())
@@ -189,10 +218,21 @@ impl Stream {
         self.body_from.set(wire.queued() - length);
     }
 
-    /// Ready when more may be written: at most a head or `ahead` bytes are unsent.
+    /// Ready when more may be written: at most a head or `ahead` bytes are unsent, and no pipe.
     pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize) -> Poll<io::Result<()>> {
         let mut wire = self.conn.wire.borrow_mut();
-        if wire.unsent() > HEAD.max(ahead) { wire.poll_flush(cx) } else { Poll::Ready(Ok(())) }
+        let has_room = wire.unsent() <= HEAD.max(ahead) && !wire.has_pipe();
+        if has_room { Poll::Ready(Ok(())) } else { wire.poll_flush(cx) }
+    }
+
+    /// Whether data may come through a pipe: it is sent as it is.
+    pub fn takes_pipes(&self) -> bool {
+        self.response.get().is_plain() && self.conn.wire.borrow().socket.is_plain()
+    }
+
+    /// Sends what is in a pipe.
+    pub fn send_pipe(&self, cx: &mut Context<'_>, pipe: Pipe) -> io::Result<()> {
+        self.conn.wire.borrow_mut().push_pipe(cx, pipe)
     }
 
     /// Sends the first `n` bytes of what another connection has read.

@@ -45,6 +45,7 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         eval: &'c mut Evaluator<'v, 'a, 'e>,
     ) -> starlark::Result<Value<'v>> {
         let context = Context::get(eval)?;
+        let _interrupted = context.own_time.interrupt();
         let mut call =
             Call { function, context, eval, values: [None; MOST_ARGUMENTS], failed: false, site: None };
         call.bind(args)?;
@@ -55,6 +56,13 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
             Some(value) if !call.failed => Ok(value),
             _ => Ok(heap.alloc(Poison)),
         }
+    }
+
+    /// Calls a function of the file.
+    pub(crate) fn call_back(&mut self, f: Value<'v>, args: &[Value<'v>]) -> starlark::Result<Value<'v>> {
+        let context = self.context;
+        let _runs = context.own_time.run();
+        self.eval.eval_function(f, args, &[])
     }
 
     /// The heap of the evaluation.
