@@ -76,7 +76,9 @@ fn answer(random: &mut Random, request: &Message, nonce: &str) -> (String, bool)
     match random.below(20) {
         0 => (format!("{head}Connection: close\r\n\r\n{body}"), true),
         1..9 => {
-            let (a, b) = body.split_at(random.below(body.len() - 1) + 1);
+            // A nonce may have characters of several bytes.
+            let at = body.ceil_char_boundary(random.below(body.len() - 1) + 1);
+            let (a, b) = body.split_at(at);
             (
                 format!(
                     "{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{a}\r\n{:X}\r\n{b}\r\n0\r\n\r\n",

@@ -1,6 +1,7 @@
 //! `faulty`, `block`, `flaky`, `warmup`.
 
 use crate::common::{Conn, Origin, Reply, get, pause, serve_node, serve_with, timed, until};
+use weir_serve::Exposition;
 
 fn down(mode: &str, more: &str) -> String {
     format!(
@@ -51,7 +52,9 @@ pub fn a_pause_keeps_the_order() {
         let mut conn = Conn::new(&served.addr);
         conn.send(format!("GET /{i} HTTP/1.1\r\nHost: a\r\n\r\n"));
         all.push(conn);
-        pause(2);
+        // The next one is sent when this one has come.
+        let inside = format!("\nweir_requests_in_flight{{listener=\"listen\"}} {}\n", i + 1);
+        until(|| served.scrape(Exposition::Prometheus).contains(&inside));
     }
     assert!(all.iter_mut().all(|conn| conn.response().status == 200));
     let seen: Vec<String> = origin.seen().into_iter().map(|(head, _)| head).collect();
