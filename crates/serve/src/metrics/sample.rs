@@ -126,9 +126,12 @@ impl Sample {
     }
 }
 
-/// The samples of one thread.
+/// Samples that are added before more room is needed.
+const CHUNK: usize = 1024;
+
+/// The samples of one thread, in chunks: to grow one list of a million would copy it while requests wait.
 #[derive(Debug, Default)]
-pub(crate) struct Samples(Vec<Sample>);
+pub(crate) struct Samples(Vec<Vec<Sample>>);
 
 impl Samples {
     /// Adds a series of this family, with its labels in the family's order.
@@ -138,13 +141,21 @@ impl Samples {
         for (place, label) in all.iter_mut().zip(labels) {
             *place = label;
         }
-        self.0.push(Sample { family, labels: all, value: value.into() });
+        let sample = Sample { family, labels: all, value: value.into() };
+        match self.0.last_mut().filter(|chunk| chunk.len() < CHUNK) {
+            Some(chunk) => chunk.push(sample),
+            None => {
+                let mut chunk = Vec::with_capacity(CHUNK);
+                chunk.push(sample);
+                self.0.push(chunk);
+            }
+        }
     }
 }
 
 /// All series of these threads, each once, in the order of families and labels.
 pub(crate) fn merged<'a>(threads: impl Iterator<Item = &'a Samples>) -> Vec<Sample> {
-    let mut all: Vec<&Sample> = threads.flat_map(|samples| &samples.0).collect();
+    let mut all: Vec<&Sample> = threads.flat_map(|samples| samples.0.iter().flatten()).collect();
     all.sort_by(|a, b| a.order(b));
     let mut series: Vec<Sample> = Vec::with_capacity(all.len());
     for sample in all {
