@@ -32,7 +32,7 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use weir_net::io::Core;
 use weir_net::io::runtime::AfterOthers;
 use weir_net::io::system::is_exhausted;
@@ -132,6 +132,16 @@ struct ConnectionUse {
     fresh: bool,
 }
 
+/// Ready when the other tasks have read.
+fn poll_after_others(turn: &mut AfterOthers, ex: &Exchange, cx: &Context<'_>) -> Poll<()> {
+    let turn = turn.poll(&ex.core.runtime, cx);
+    if turn.is_pending() {
+        // A small body that came with its head would keep a large read buffer from the tasks that read now.
+        ex.client.input().shrink_small();
+    }
+    turn
+}
+
 impl Server {
     /// Forwards the request; the reply holds the connection.
     pub async fn forward(self: &Rc<Self>, ex: &Rc<Exchange>, ctx: &RequestContext) -> Answer {
@@ -166,15 +176,7 @@ impl Server {
             let since_ns = ex.connected(since_ns);
             let mut attempt = Attempt::new(self, ex, ctx, conn);
             let mut turn = AfterOthers::default();
-            poll_fn(|cx| {
-                let turn = turn.poll(&ex.core.runtime, cx);
-                if turn.is_pending() {
-                    // A small body that came with its head would keep a large read buffer from the tasks that read now.
-                    ex.client.input().shrink_small();
-                }
-                turn
-            })
-            .await;
+            poll_fn(|cx| poll_after_others(&mut turn, ex, cx)).await;
             let headed = poll_fn(|cx| attempt.poll_head(cx, ex, ctx)).await;
             if headed.is_ok() {
                 ex.headed(since_ns);
