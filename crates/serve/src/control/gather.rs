@@ -24,8 +24,8 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Waits for the next turn after every so many targets; `None`: a later scrape has begun, whose question was not
-    /// waited for.
+    /// Waits for the next turn after [`AT_ONCE`] targets; `None`: a later scrape has begun, which no longer waits for
+    /// this one.
     async fn step(&self) -> Option<()> {
         match self.left.get() {
             0 => {

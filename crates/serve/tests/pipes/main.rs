@@ -30,7 +30,7 @@ fn pipes() -> usize {
     targets.filter(|target| target.to_string_lossy().starts_with("pipe:")).count()
 }
 
-/// Bytes in which each place can be told from the others.
+/// Bytes that differ from place to place.
 fn body(length: usize) -> Vec<u8> {
     (0..length as u32 / 4).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect()
 }
