@@ -88,7 +88,7 @@ class Panel:
         return low, high
 
     def x(self, size):
-        """Sizes by their logarithm; 0 stands one step before the first of the others."""
+        """Sizes by their logarithm; 0 is one step before the first of the others."""
         first = next(s for s in self.sizes if s)
         span = math.log10(self.sizes[-1] / first) or 1
         step = span / max(1, len(self.sizes) - 1) if self.sizes[0] == 0 else 0

@@ -280,6 +280,23 @@ impl Drop for Chunk {
 mod tests {
     use super::*;
 
+    /// A few bytes leave the large buffer to the next reader; many do not.
+    #[test]
+    fn what_is_small_holds_no_large_buffer() {
+        for (bytes, free) in [(1024, 1), (SMALL, 1), (SMALL + 1, 0)] {
+            let buffers: Rc<Buffers> = Rc::default();
+            let mut input = Input::default();
+            let read = input.fill(&buffers, |space| {
+                space[..bytes].fill(7);
+                Poll::Ready(Ok::<_, ()>(bytes))
+            });
+            assert_eq!(read, Poll::Ready(Ok(bytes)));
+            input.shrink_small();
+            assert_eq!(input.bytes(), vec![7; bytes]);
+            assert_eq!(buffers.free.borrow().len(), free, "{bytes}");
+        }
+    }
+
     /// A head that arrives byte by byte, between whose bytes the connection rests.
     #[test]
     fn what_comes_byte_by_byte_is_copied_a_few_times() {

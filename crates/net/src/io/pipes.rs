@@ -1,5 +1,5 @@
 //! Pipes through which bytes go from one socket to another without a copy in this process: splice(2). Bodies of many
-//! megabytes cost a quarter of what reads and writes cost (`docs/spec/background.md#read-size`).
+//! megabytes cost less than half of what reads and writes cost (`docs/spec/background.md#read-size`).
 
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use std::cell::{Cell, RefCell};

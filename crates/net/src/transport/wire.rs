@@ -260,7 +260,10 @@ impl Wire {
             self.sent = 0;
         }
         while let Some(pipe) = &mut self.pipe {
-            self.taken += ready!(self.socket.poll_write_pipe(cx, pipe))? as u64;
+            match ready!(self.socket.poll_write_pipe(cx, pipe))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                n => self.taken += n as u64,
+            }
             self.pipe.take_if(|pipe| pipe.held() == 0);
         }
         self.socket.poll_flush(cx)

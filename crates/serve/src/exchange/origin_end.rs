@@ -204,19 +204,17 @@ impl OriginEnd {
         }
     }
 
-    /// Moves at most `most` bytes of the answer's body, and [`OriginEnd::pipeable`], into an empty pipe.
-    ///
-    /// # Errors
-    /// Those of a read, after which the body can still be read.
-    pub fn poll_pipe(
+    /// As [`OriginEnd::poll_data`], into an empty pipe: at most `most` bytes and [`OriginEnd::pipeable`]. If the pipe is
+    /// empty after that, a piece is in the input.
+    pub fn poll_data_pipe(
         &mut self,
         cx: &mut Context<'_>,
         pipe: &mut Pipe,
         most: usize,
-    ) -> Poll<io::Result<usize>> {
+    ) -> Poll<Result<Piece, ResponseBodyError>> {
         match self {
-            OriginEnd::H1(stream) => stream.poll_pipe(cx, pipe, most),
-            OriginEnd::H2(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+            OriginEnd::H1(stream) => stream.poll_data_pipe(cx, pipe, most),
+            OriginEnd::H2(stream) => stream.poll_data(cx),
         }
     }
 

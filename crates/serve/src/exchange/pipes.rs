@@ -30,15 +30,11 @@ pub(super) fn poll_answer(
     let Some((most, mut pipe)) = left.and_then(|left| take(ex, left)) else {
         return reply.origin.poll_data(cx);
     };
-    match reply.origin.poll_pipe(cx, &mut pipe, most) {
-        Poll::Pending => Poll::Pending,
-        Poll::Ready(Ok(n)) if n > 0 => {
-            *into = Some(pipe);
-            Poll::Ready(Ok(Piece::Data(n)))
-        }
-        // The end of the stream and errors are judged where bytes are read.
-        Poll::Ready(_) => reply.origin.poll_data(cx),
+    let polled = reply.origin.poll_data_pipe(cx, &mut pipe, most);
+    if pipe.held() > 0 {
+        *into = Some(pipe);
     }
+    polled
 }
 
 /// Reads more of the request's body, into the input of the client's end or into a pipe. `last_piece`: the length of the

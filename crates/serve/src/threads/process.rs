@@ -28,6 +28,19 @@ use weir_stats::Key;
 /// The time that a question from outside may take.
 const ANSWER: Duration = Duration::from_secs(1);
 
+/// The place for a thread's answer.
+struct PendingAnswer<T> {
+    number: u32,
+    tell: mpsc::Sender<(u32, T)>,
+}
+
+impl<T> PendingAnswer<T> {
+    fn send(self, answer: T) {
+        // The asking thread may have ended.
+        let _ = self.tell.send((self.number, answer));
+    }
+}
+
 /// Shared by all threads.
 pub(crate) struct Process {
     pub clock: Clock,
@@ -213,19 +226,7 @@ impl Process {
         &self,
         question: impl Fn(&Rc<Loop>) -> T + Send + Sync + 'static,
     ) -> Vec<Option<T>> {
-        let (question, (tell, heard)) = (Arc::new(question), mpsc::channel());
-        for number in 0..=self.owner() {
-            let (question, tell) = (question.clone(), tell.clone());
-            self.tell(
-                number,
-                ToLoop::Ask(Box::new(move |lp| {
-                    // The asking thread may have ended.
-                    let _ = tell.send((number, question(lp)));
-                })),
-            );
-        }
-        drop(tell);
-        self.answers(&heard, ANSWER)
+        self.ask_each(ANSWER, move |lp, answer| answer.send(question(lp)))
     }
 
     /// The same for long questions, which are answered between requests, within this limit.
@@ -238,25 +239,24 @@ impl Process {
         T: Send + 'static,
         F: Future<Output = T> + 'static,
     {
-        let (question, (tell, heard)) = (Arc::new(question), mpsc::channel());
-        for number in 0..=self.owner() {
-            let (question, tell) = (question.clone(), tell.clone());
-            self.tell(
-                number,
-                ToLoop::Ask(Box::new(move |lp| {
-                    let answer = question(lp.clone());
-                    lp.core.runtime.spawn(async move {
-                        let _ = tell.send((number, answer.await));
-                    });
-                })),
-            );
-        }
-        drop(tell);
-        self.answers(&heard, limit)
+        self.ask_each(limit, move |lp, answer| {
+            let work = question(lp.clone());
+            lp.core.runtime.spawn(async move { answer.send(work.await) });
+        })
     }
 
-    /// Waits for answers by their numbers.
-    fn answers<T>(&self, heard: &mpsc::Receiver<(u32, T)>, limit: Duration) -> Vec<Option<T>> {
+    /// Gives each thread a question with the place for its answer, and waits for the answers.
+    fn ask_each<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        question: impl Fn(&Rc<Loop>, PendingAnswer<T>) + Send + Sync + 'static,
+    ) -> Vec<Option<T>> {
+        let (question, (tell, heard)) = (Arc::new(question), mpsc::channel());
+        for number in 0..=self.owner() {
+            let (question, answer) = (question.clone(), PendingAnswer { number, tell: tell.clone() });
+            self.tell(number, ToLoop::Ask(Box::new(move |lp| question(lp, answer))));
+        }
+        drop(tell);
         let mut answers: Vec<Option<T>> = (0..=self.owner()).map(|_| None).collect();
         let end = Instant::now() + limit;
         while let Ok((number, answer)) = heard.recv_timeout(end.saturating_duration_since(Instant::now())) {

@@ -207,23 +207,22 @@ impl Stream {
         self.decoder.remaining().filter(|_| is_plain)
     }
 
-    /// Moves more of the answer's body into an empty pipe, at most `most` bytes and [`Stream::pipeable`]; 0 is the end
-    /// of the stream.
-    ///
-    /// # Errors
-    /// Those of a read, after which the body can still be read.
-    pub fn poll_pipe(
+    /// As [`Stream::poll_data`], into an empty pipe: at most `most` bytes and [`Stream::pipeable`]. If the pipe is empty
+    /// after that, a piece is in the input: the end of the stream and errors are judged where bytes are read.
+    pub fn poll_data_pipe(
         &mut self,
         cx: &mut Context<'_>,
         pipe: &mut Pipe,
         most: usize,
-    ) -> Poll<io::Result<usize>> {
-        let moved = self.conn.wire.poll_fill_pipe(cx, pipe, most);
-        if let Poll::Ready(Ok(n)) = moved {
-            self.decoder.skip(n as u64);
-            self.ended |= n > 0 && self.decoder.ended();
+    ) -> Poll<Result<Piece, ResponseBodyError>> {
+        match self.conn.wire.poll_fill_pipe(cx, pipe, most) {
+            Poll::Ready(Ok(n)) if n > 0 => {
+                self.decoder.skip(n as u64);
+                self.ended = self.decoder.ended();
+                Poll::Ready(Ok(Piece::Data(n)))
+            }
+            _ => self.poll_data(cx),
         }
-        moved
     }
 
     /// The next piece of what was read already; `None`: more must be read.
