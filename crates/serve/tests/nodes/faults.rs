@@ -176,7 +176,8 @@ pub fn warmup_begins_anew_after_a_crash() {
     let mut conn = Conn::new(&served.addr);
     let mut cold_again = false;
     let mut warm = false;
-    for _ in 0..400 {
+    // A busy machine hides a warm answer now and then.
+    for _ in 0..4000 {
         let (ms, response) = timed(|| conn.get("/", ""));
         if response.status == 200 {
             cold_again |= warm && ms > 10.5;

@@ -297,8 +297,10 @@ fn the_task_that_rests_goes_first() {
             while !signs.is_asleep() {
                 std::thread::yield_now();
             }
+            // Before the wake, after which turns go on.
+            let asleep_in = signs.turn();
             send.send(()).expect("it is awaited");
-            signs.turn()
+            asleep_in
         });
         let events = saw.events();
         let rests = runtime.spawn(async move {
