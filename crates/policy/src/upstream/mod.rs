@@ -332,13 +332,16 @@ fn show(balancer: &mut Balancer, health: &Snapshot, now_ns: u64, ramps: bool) {
     if same {
         return;
     }
-    balancer.change(now_ns, |roster| {
-        for t in TargetId::all(n) {
-            let view = health.view(t, ramps);
-            roster.set_weight(t, view.weight);
-            roster.set_eligible(t, view.may_be_picked);
-        }
-    });
+    balancer.change(now_ns, |roster| apply(roster, health, ramps));
+}
+
+/// Gives the roster what the health says.
+fn apply(roster: &mut Roster, health: &Snapshot, ramps: bool) {
+    for t in TargetId::all(health.len().min(roster.len())) {
+        let view = health.view(t, ramps);
+        roster.set_weight(t, view.weight);
+        roster.set_eligible(t, view.may_be_picked);
+    }
 }
 
 /// Changes of the target set during operation. None of this is for the path of a request.
@@ -367,21 +370,45 @@ impl Upstream {
     pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
         for own in self.loops.all_mut() {
             own.balancer.change_targets(now_ns, changes);
-            own.passed_over.forget(changes.iter().map(TargetChange::target));
+        }
+        self.health.change_targets(now_ns, changes);
+        self.make_room(changes.iter().copied());
+        self.look(now_ns);
+    }
+
+    /// The same for a loop that does not own the health, with what the owner says of all targets after the changes: its
+    /// policy follows once, and its own health, which counts for nothing, stays as it is.
+    pub fn change_followed<'a>(
+        &mut self,
+        now_ns: u64,
+        changes: impl Iterator<Item = TargetChange<'a>> + Clone,
+        health: &Snapshot,
+    ) {
+        self.followed = Some(health.version());
+        let ramps = self.ramps;
+        for own in self.loops.all_mut() {
+            own.balancer.change_targets_and(now_ns, changes.clone(), |roster| apply(roster, health, ramps));
+        }
+        self.make_room(changes);
+        self.simplify();
+    }
+
+    /// Sets what is kept by target, besides the policy and the health, for changed targets.
+    fn make_room<'a>(&mut self, changes: impl Iterator<Item = TargetChange<'a>> + Clone) {
+        for own in self.loops.all_mut() {
+            own.passed_over.forget(changes.clone().map(|change| change.target()));
         }
         let n = self.roster().len();
         if self.counting {
             self.counts.resize(n as usize, 0);
         }
         [&mut self.full, &mut self.probing].into_iter().for_each(|b| b.grow(n));
-        self.health.change_targets(now_ns, changes);
         for change in changes {
             if let TargetChange::Add { target, .. } = change {
                 self.full.set(target.0, self.max_in_flight == 0);
             }
             self.probing.set(change.target().0, false);
         }
-        self.look(now_ns);
     }
 
     /// Sets a weight.

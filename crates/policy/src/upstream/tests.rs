@@ -636,3 +636,33 @@ fn a_timeout_around_the_balancer_is_an_error_of_its_target() {
     assert!((26..40).all(|ns| cut(&mut up, S + ns, true).target == TargetId(1)), "and out again");
     assert_eq!(up.next_deadline(), Some(3 * S + 25), "for twice as long");
 }
+
+/// A loop that is told of the health with the changes ends where one does that is told after them.
+#[test]
+fn changes_are_followed_with_their_health() {
+    let names: Vec<String> = (0..6).map(|i| format!("10.0.0.{i}:80")).collect();
+    let policies = [
+        Balance::Random,
+        Balance::RoundRobin(RoundRobinArgs { start: Start::First }),
+        Balance::LeastConn(LeastConnArgs { ties: Ties::Random, error_hold_ns: 0 }),
+        Balance::Maglev(MaglevArgs { table_size: 251, bound: None }),
+    ];
+    for balance in policies {
+        let make = || Upstream::new(&balance, UpstreamConfig::default(), &[1.0; 6], &names, 0, Key::new(4));
+        let (mut after, mut with, mut owner) = (make(), make(), make());
+        let add = TargetChange::Add { target: TargetId(6), weight: 2.0, name: "10.0.1.1:80" };
+        let changes = [TargetChange::Remove(TargetId(0)), add, TargetChange::Remove(TargetId(3))];
+        owner.change_targets(5, &changes);
+        owner.set_admin(6, TargetId(1), Admin::Down);
+        let health = Snapshot::new(owner.health());
+        after.change_targets(7, &changes);
+        after.follow(7, &health);
+        with.change_followed(7, changes.iter().copied(), &health);
+        assert_eq!(with.roster().effective(), [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 2.0], "{balance:?}");
+        assert_eq!(with.roster().effective(), after.roster().effective());
+        for i in 0..200 {
+            let picked = [&mut after, &mut with].map(|up| target(up.pick(&ask(i, 8 + i))).target);
+            assert_eq!(picked[0], picked[1], "{balance:?}, request {i}");
+        }
+    }
+}

@@ -222,30 +222,42 @@ impl Balancer {
 
     /// Adds and removes targets, in this order; the policy follows once.
     pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
-        let names = if dispatch!(&self.state, hashes()) { self.new_names(changes) } else { Vec::new() };
+        self.change_targets_and(now_ns, changes.iter().copied(), |_| {});
+    }
+
+    /// The same with another change after it, of which the policy sees only the end.
+    pub(crate) fn change_targets_and<'a>(
+        &mut self,
+        now_ns: u64,
+        changes: impl Iterator<Item = TargetChange<'a>> + Clone,
+        then: impl FnOnce(&mut Roster),
+    ) {
+        let hashes = dispatch!(&self.state, hashes());
+        let names = if hashes { self.new_names(changes.clone()) } else { Vec::new() };
         let mut names = names.into_iter();
         self.change(now_ns, |roster| {
-            for change in changes {
-                match *change {
+            for change in changes.clone() {
+                match change {
                     TargetChange::Add { target, weight, .. } => {
                         roster.add_at(target, weight, &names.next().unwrap_or_default());
                     }
                     TargetChange::Remove(target) => roster.remove(target),
                 }
             }
+            then(roster);
         });
-        for change in changes.iter().filter(|change| matches!(change, TargetChange::Add { .. })) {
+        for change in changes.filter(|change| matches!(change, TargetChange::Add { .. })) {
             dispatch!(&mut self.state, forget_target(now_ns, change.target()));
         }
     }
 
     /// The names by which added targets are hashed, in the order of their changes; a removed target frees its name.
-    fn new_names(&self, changes: &[TargetChange<'_>]) -> Vec<String> {
+    fn new_names<'a>(&self, changes: impl Iterator<Item = TargetChange<'a>>) -> Vec<String> {
         let before = self.roster.names();
         let mut taken: BTreeSet<Cow<'_, str>> = before.iter().map(|name| Cow::Borrowed(&**name)).collect();
         let mut names = Vec::new();
         for change in changes {
-            match *change {
+            match change {
                 TargetChange::Add { name, .. } => {
                     let name = key::distinct_among(name, |name| taken.contains(name));
                     taken.insert(Cow::Owned(name.clone()));

@@ -152,7 +152,9 @@ impl RoundRobin {
         let old = std::mem::replace(&mut self.open, open);
         let kept =
             |t: &TargetId| old.binary_search(t).ok().and_then(|at| self.smooth.get(at)).map_or(0, |v| v.0);
-        let values: Vec<i64> = self.open.iter().map(kept).collect();
+        // Equal weights have none.
+        let values: Vec<i64> =
+            if smooth.is_empty() { Vec::new() } else { self.open.iter().map(kept).collect() };
         (self.smooth, self.cursor) = (smooth, 0);
         self.write_track();
         if self.smooth.is_empty() {
