@@ -14,6 +14,15 @@ mod system {
     }
 }
 
+/// More than any small piece, of bytes.
+const LARGE: usize = 4096;
+
+/// Merges the small pieces that this thread has freed with what is free beside them. The C library does it at some later
+/// request for more than a KiB, for all pieces at once: after ten thousand that request takes milliseconds.
+pub fn merge_freed() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
+}
+
 /// Gives back whole pages that are free, of the heaps of all threads. A thread that allocates meanwhile may wait some
 /// milliseconds. Does nothing where the C library has no such call.
 pub fn give_back() {

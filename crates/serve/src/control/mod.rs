@@ -13,4 +13,6 @@ mod spawn;
 pub(crate) mod start;
 
 #[cfg(test)]
-mod panic_tests;
+pub(crate) mod panic_tests;
+#[cfg(test)]
+mod reload_tests;

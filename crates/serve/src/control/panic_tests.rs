@@ -33,7 +33,7 @@ const WAYS: [&str; 19] = [
     "faulty(1000 * hours, 1 * s, X)",
 ];
 
-pub(super) fn serve(text: &str) -> (crate::Running, SocketAddr) {
+pub(crate) fn serve(text: &str) -> (crate::Running, SocketAddr) {
     let request = weir_topology::Request { source: text.into(), name: "t.star".into(), ..Default::default() };
     let evaluated = weir_topology::evaluate(&request).unwrap_or_else(|errors| panic!("{text}: {errors:#?}"));
     let point = Arc::new(evaluated.plan.points.into_iter().next().expect("a point"));

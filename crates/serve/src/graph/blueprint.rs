@@ -2,7 +2,7 @@
 //! balancers.
 
 use super::draws::Draws;
-use super::ends::{Ends, outer, reachable};
+use super::ends::{End, Ends, outer, reachable};
 use super::slots::Changes;
 use super::state::{GraphKeys, PlanIds, ProcessState};
 use crate::exchange::NodeId;
@@ -33,7 +33,9 @@ pub(crate) struct Blueprint {
     /// The targets of each balancer.
     lbs: Arc<BTreeMap<NodeId, LbTargets>>,
     /// The identities of targets to which some way of clients leads, ascending.
-    pub reached: Box<[u32]>,
+    pub reached: Arc<[u32]>,
+    /// Where ways end, on a thread that serves clients, that lead through no balancer's targets.
+    pub outer: Vec<End>,
     /// By balancer: see [`super::state::PlanIds::places`].
     places: BTreeMap<NodeId, Arc<()>>,
     /// The number of targets that were added and removed since the one before.
@@ -79,13 +81,15 @@ impl Blueprint {
         let inner = Inner::default();
         let parts = |(id, nodes)| (id, LbTargets::new(&point, &serving, id, nodes));
         let lbs: BTreeMap<NodeId, LbTargets> = targets.into_iter().map(parts).collect();
-        let servers = reachable(&outer(&point, &serving, false), |lb| lbs.get(&lb).map(|lb| &*lb.ends));
+        let outer = outer(&point, &serving, false);
+        let servers = reachable(&outer, |lb| lbs.get(&lb).map(|lb| &*lb.ends));
         let reached: BTreeSet<u32> = servers.into_iter().map(|id| keys.targets[id as usize]).collect();
         Blueprint {
             epoch,
             process_of: process_of(&point),
             reached: reached.into_iter().collect(),
             lbs: Arc::new(lbs),
+            outer,
             places,
             changes,
             rules: tables(&point),

@@ -10,7 +10,7 @@ use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
 use crate::exchange::late::LateFlag;
 use crate::metrics::{Counting, LbCounts, NodeCounts, TargetCounts};
-use crate::nodes::lb::{self, LbState, Owner, Shape, Sticky, TargetFlags};
+use crate::nodes::lb::{self, HealthUpdate, LbState, Owner, Shape, ShapeChange, Sticky, TargetFlags};
 use crate::nodes::{Id, Node};
 use crate::sync::LocalSemaphore;
 use crate::sync::discards::Discards;
@@ -24,7 +24,7 @@ use crate::upstream::server::{MakesRoom, Server};
 use crate::upstream::sole_target::SoleTarget;
 use crate::upstream::target::Targets;
 use crate::verify_run::{BalancerCreated, RunEvent, VerifyRun};
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -89,10 +89,14 @@ pub(crate) struct Builder<'a> {
 #[derive(Default)]
 pub(crate) struct Draft {
     nodes: RefCell<Vec<Node>>,
+    /// Which of them are balancers.
+    balancers: RefCell<Vec<NodeId>>,
     /// The counters of targets of the balancer that is the next node.
     counts: RefCell<Vec<Rc<TargetCounts>>>,
     /// Balancers whose state the thread has already.
     adoptions: RefCell<Vec<Adoption>>,
+    /// The number of them whose targets were compared.
+    compared: Cell<usize>,
 }
 
 /// The state of a balancer that is to have another shape once its graph is adopted.
@@ -100,18 +104,41 @@ struct Adoption {
     id: Id,
     state: Rc<LbState>,
     shape: Arc<Shape>,
+    change: ShapeChange,
     flags: Arc<TargetFlags>,
     draw: Key,
     semaphore: Option<Rc<LocalSemaphore>>,
 }
 
 impl Draft {
-    /// Gives balancers the targets of the graph that is adopted now. Returns removed targets, with the flag that ends
-    /// their requests.
-    fn adopt(&self, now_ns: u64) -> Vec<(Id, TargetId, AbortFlag)> {
+    /// Compares the targets of balancers with those that they have now, at most `left` of them; returns whether all are
+    /// compared.
+    fn compare(&self, left: &mut usize) -> bool {
+        let mut adoptions = self.adoptions.borrow_mut();
+        for Adoption { state, shape, change, .. } in adoptions.iter_mut().skip(self.compared.get()) {
+            if *left == 0 {
+                return false;
+            }
+            let compared = state.compare(shape, change, *left);
+            if compared == *left {
+                *left = 0;
+                return false;
+            }
+            // A balancer is a step as well.
+            *left -= compared + 1;
+            self.compared.set(self.compared.get() + 1);
+        }
+        true
+    }
+
+    /// Gives balancers the targets of the graph that is adopted now, with their health as far as another thread has told
+    /// it. Returns removed targets, with the flag that ends their requests.
+    fn adopt(&self, now_ns: u64, seen: &[(Id, Arc<HealthUpdate>)]) -> Vec<(Id, TargetId, AbortFlag)> {
+        let seen: BTreeMap<u32, &Snapshot> = seen.iter().map(|(id, seen)| (id.0, &seen.health)).collect();
         let mut all = Vec::new();
-        for Adoption { id, state, shape, flags, draw, semaphore } in self.adoptions.take() {
-            let gone = state.adopt(now_ns, &shape, flags, draw);
+        for Adoption { id, state, shape, change, flags, draw, semaphore } in self.adoptions.take() {
+            let health = seen.get(&id.0).copied();
+            let gone = state.adopt(now_ns, &shape, change, health, flags, draw);
             state.limit(now_ns, semaphore.as_ref());
             all.extend(gone.into_iter().map(|(index, abort)| (id, index, abort)));
         }
@@ -120,14 +147,14 @@ impl Draft {
 }
 
 impl Builder<'_> {
-    /// Builds about this many nodes more; returns whether all are built.
+    /// Builds about this many nodes more, then compares as many targets; returns whether all is done.
     pub fn advance(&self, most: usize) -> bool {
         let count = self.blueprint.point.nodes.len();
         let mut left = most;
         while left > 0 {
             let built = self.draft.nodes.borrow().len();
             if built == count {
-                return true;
+                return self.draft.compare(&mut left);
             }
             let id = built as NodeId;
             if self.is_balancer(id) && !self.count_targets(id, &mut left) {
@@ -135,6 +162,9 @@ impl Builder<'_> {
             }
             left = left.saturating_sub(1);
             let node = self.node(id);
+            if matches!(node, Node::Lb(_)) {
+                self.draft.balancers.borrow_mut().push(id);
+            }
             self.draft.nodes.borrow_mut().push(node);
         }
         false
@@ -161,14 +191,19 @@ impl Builder<'_> {
     }
 
     /// The graph, all nodes of which are built: its balancers have its targets from now on, and it must be adopted.
-    /// Returns removed targets as well, with the flag that ends their requests.
-    pub fn graph(&self) -> (Graph, Vec<(Id, TargetId, AbortFlag)>) {
+    /// `seen`: their health, if another thread keeps it. Returns removed targets as well, with the flag that ends their
+    /// requests.
+    pub fn graph(&self, seen: &[(Id, Arc<HealthUpdate>)]) -> (Graph, Vec<(Id, TargetId, AbortFlag)>) {
         let nodes = self.draft.nodes.take();
-        let outer = outer(&self.blueprint.point, &self.blueprint.serving, self.is_built_in());
+        let outer = match self.is_built_in() {
+            true => outer(&self.blueprint.point, &self.blueprint.serving, true),
+            false => self.blueprint.outer.clone(),
+        };
         self.count_alone(&nodes, &outer);
-        let gone = self.draft.adopt(self.core.now());
-        let balancers =
-            || nodes.iter().filter_map(|node| if let Node::Lb(lb) = node { Some(lb) } else { None });
+        let gone = self.draft.adopt(self.core.now(), seen);
+        let ids = self.draft.balancers.take();
+        let of = |id: &NodeId| if let Node::Lb(lb) = &nodes[*id as usize] { Some(lb) } else { None };
+        let balancers = || ids.iter().filter_map(of);
         let graph = Graph {
             blueprint: self.blueprint.clone(),
             entries: self
@@ -202,9 +237,11 @@ impl Builder<'_> {
 
     /// The roots of built-in servers.
     fn roots(&self) -> BTreeMap<u32, NodeId> {
+        if !self.is_built_in() {
+            return BTreeMap::new();
+        }
         let Blueprint { point, keys, .. } = &**self.blueprint;
-        let all = (0..point.nodes.len() as NodeId)
-            .filter(|id| self.is_built_in() && self.blueprint.role(*id) == Role::BuiltIn);
+        let all = (0..point.nodes.len() as NodeId).filter(|id| self.blueprint.role(*id) == Role::BuiltIn);
         all.map(|id| (keys.nodes[id as usize], id)).collect()
     }
 
@@ -397,7 +434,8 @@ impl Builder<'_> {
             state.limit(self.core.now(), semaphore);
         } else {
             let (state, shape, semaphore) = (state.clone(), shape.clone(), semaphore.cloned());
-            let adoption = Adoption { id: own_id, state, shape, flags, draw, semaphore };
+            let change = ShapeChange::default();
+            let adoption = Adoption { id: own_id, state, shape, change, flags, draw, semaphore };
             self.draft.adoptions.borrow_mut().push(adoption);
         }
         state

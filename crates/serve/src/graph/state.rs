@@ -14,6 +14,7 @@ use crate::exchange::late::LateFlag;
 use crate::metrics::Metrics;
 use crate::nodes::lb::{LbState, Loads, TargetFlags};
 use crate::sync::counter::Counter;
+use crate::sync::discards::MANY;
 use crate::sync::signal::Signal;
 use crate::sync::timeline::{LocalTimeLine, TimeLine};
 use crate::sync::wait_queue::SharedQueue;
@@ -22,6 +23,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use weir_model::warmup::Warmup;
@@ -59,6 +61,8 @@ pub(crate) struct ProcessState {
     mail: Arc<[UnboundedSender<u32>]>,
     /// Raised when the last graph of an epoch is gone on all threads, and when a loop has freed what one has left.
     pub graph_ended: Arc<Signal>,
+    /// Pieces of memory that loops have freed, and that were not given back since.
+    freed: AtomicUsize,
     known: Mutex<Registry>,
 }
 
@@ -115,7 +119,27 @@ pub(crate) struct PlanIds {
 impl ProcessState {
     /// For threads with these mailboxes.
     pub fn new(mail: Arc<[UnboundedSender<u32>]>) -> ProcessState {
-        ProcessState { mail, graph_ended: Arc::default(), known: Mutex::default() }
+        ProcessState {
+            mail,
+            graph_ended: Arc::default(),
+            freed: AtomicUsize::new(0),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Notes that a loop has freed pieces of memory.
+    pub fn freed(&self, pieces: usize) {
+        self.freed.fetch_add(pieces, Relaxed);
+        self.graph_ended.raise();
+    }
+
+    /// Whether there are many of them to be given back; if so, that begins now.
+    pub fn takes_freed(&self) -> bool {
+        let are_many = self.freed.load(Relaxed) >= MANY;
+        if are_many {
+            self.freed.store(0, Relaxed);
+        }
+        are_many
     }
 
     fn known(&self) -> MutexGuard<'_, Registry> {

@@ -84,7 +84,7 @@ fn a_later_graph_goes_on_with_the_state() {
         };
         let id = (0..).find(|id| matches!(blueprint.spec(*id), Spec::Lb(_))).expect("the balancer") as NodeId;
         while !builder.advance(1) {}
-        let (graph, _) = builder.graph();
+        let (graph, _) = builder.graph(&[]);
         let Node::Lb(lb) = graph.node(id) else { panic!("it is one") };
         (lb.clone(), graph)
     };

@@ -38,13 +38,16 @@ pub use text::Exposition;
 pub(crate) use upstream::{ConnectionCounts, Ending, OpenConnection};
 
 use crate::sync::discards::{Discards, Slice};
+use crate::sync::slices::AT_ONCE;
 use busy::Busy;
 use counts::{CountsBy, values};
 use histogram::Histogram;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
+use weir_net::io::runtime::Runtime;
 use weir_plan::{self as plan, NodeId, Point};
 
 values! {
@@ -147,15 +150,10 @@ impl Metrics {
         self.busy.look(now_ns);
     }
 
-    /// Forgets the counters of targets that no graph has any more.
-    pub fn forget(&self, discards: &Discards) {
-        fn take_unused<K: Ord + 'static, T: 'static>(all: &RefCell<BTreeMap<K, Rc<T>>>, discards: &Discards) {
-            let mut all = all.borrow_mut();
-            let unused = all.extract_if(.., |_, counts| Rc::strong_count(counts) == 1);
-            discards.put(unused.collect(), Slice::Memory);
-        }
-        take_unused(&self.targets, discards);
-        take_unused(&self.health, discards);
+    /// Forgets the counters of targets that no graph has any more, in slices.
+    pub async fn forget(&self, discards: &Discards, rt: &Runtime) {
+        take_unused(&self.targets, discards, rt).await;
+        take_unused(&self.health, discards, rt).await;
     }
 
     /// The number of the last scrape that has begun.
@@ -177,6 +175,31 @@ impl Metrics {
         held(&self.nodes);
         self.round.set(self.round.get() + 1);
         self.round.get()
+    }
+}
+
+/// Takes away what only this table has.
+async fn take_unused<T: 'static>(all: &RefCell<BTreeMap<Names, Rc<T>>>, discards: &Discards, rt: &Runtime) {
+    let mut after: Option<Names> = None;
+    loop {
+        let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let (mut unused, mut last) = (Vec::new(), None);
+        {
+            let all = all.borrow();
+            for (names, counts) in all.range::<Names, _>((from, Bound::Unbounded)).take(AT_ONCE) {
+                if Rc::strong_count(counts) == 1 {
+                    unused.push(names.clone());
+                }
+                last = Some(names);
+            }
+            after = last.cloned();
+        }
+        if after.is_none() {
+            return;
+        }
+        let unused: Vec<_> = unused.iter().filter_map(|names| all.borrow_mut().remove_entry(names)).collect();
+        discards.put(unused, Slice::Memory);
+        rt.next_turn().await;
     }
 }
 
@@ -206,7 +229,9 @@ mod tests {
         drop(metrics.pool("p", &["b".into()]));
         drop(metrics.listener("edge"));
         metrics.begin_round();
-        metrics.forget(&Discards::default());
+        let rt = Runtime::new().expect("a runtime");
+        let forgotten = rt.clone().block_on(metrics.forget(&Discards::default(), &rt));
+        forgotten.expect("it polls");
         assert_eq!((metrics.targets.borrow().len(), metrics.listeners.borrow().len()), (1, 0));
         assert_eq!(metrics.pool("p", &["a".into()]).targets[0].in_flight(), 1);
     }

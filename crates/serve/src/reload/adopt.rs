@@ -8,6 +8,9 @@ use crate::exchange::abort::AbortFlag;
 use crate::graph::Graph;
 use crate::graph::builder::{Builder, Draft};
 use crate::nodes::Id;
+use crate::nodes::lb::HealthUpdate;
+use crate::sync::discards::Slice;
+use crate::sync::slices::{AT_ONCE, Slices};
 use crate::threads::admission::Admission;
 use crate::threads::event_loop::Loop;
 use crate::threads::generation::{Generation, Maker, Reload};
@@ -18,9 +21,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use weir_policy::TargetId;
-
-/// Nodes that are built, and counters that are found, before the sockets are polled again.
-const AT_ONCE: usize = 256;
 
 /// Builds a thread's graph in slices, between which requests are served. The reload adopts it later.
 pub(crate) fn prepare(lp: &Rc<Loop>, generation: Arc<Generation>, done: Sender<()>) {
@@ -38,12 +38,16 @@ pub(crate) fn prepare(lp: &Rc<Loop>, generation: Arc<Generation>, done: Sender<(
     });
 }
 
-/// A thread's graph of a generation, as far as it is not built already. Requests at removed targets have their
-/// `drain_timeout` to end.
-pub(crate) fn build(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<Graph>> {
+/// A thread's graph of a generation, as far as it is not built already. `seen`: the health of its targets, if another thread
+/// keeps it. Requests at removed targets have their `drain_timeout` to end.
+pub(crate) fn build(
+    lp: &Rc<Loop>,
+    generation: &Generation,
+    seen: &[(Id, Arc<HealthUpdate>)],
+) -> Option<Rc<Graph>> {
     let draft = lp.take_draft(generation.blueprint.epoch).unwrap_or_default();
     while !build_some(lp, generation, &draft, usize::MAX)? {}
-    let (graph, gone) = with_builder(lp, generation, &draft, |builder| builder.graph())?;
+    let (graph, gone) = with_builder(lp, generation, &draft, |builder| builder.graph(seen))?;
     end_later(lp, gone);
     Some(Rc::new(graph))
 }
@@ -89,13 +93,18 @@ fn end_later(lp: &Rc<Loop>, gone: Vec<(Id, TargetId, AbortFlag)>) {
     if gone.is_empty() {
         return;
     }
-    let core = lp.core.clone();
+    let (core, discards) = (lp.core.clone(), lp.discards.clone());
     let timeout_ns = lp.drain_timeout_ns();
     lp.core.runtime.spawn(async move {
         core.timers.after(timeout_ns).await;
-        gone.iter().for_each(|(_, _, abort)| abort.set(true));
+        let slices = Slices::new(&core.runtime);
+        for (_, _, abort) in &gone {
+            slices.step().await;
+            abort.set(true);
+        }
         // A request that waits for an origin waits for a deadline as well.
         core.deadlines.wake_all();
+        discards.put(gone, Slice::Memory);
     });
 }
 
@@ -129,7 +138,7 @@ pub(crate) fn listeners(lp: &Loop, generation: &Generation) -> BTreeMap<usize, (
 /// Adopts a generation: on the owner's thread, a loop's, or that of the built-in servers.
 pub(crate) fn adopt(lp: &Rc<Loop>, reload: Reload) {
     let Reload { generation, sockets, own, mut seen, done } = reload;
-    let Some(graph) = build(lp, &generation) else { return };
+    let Some(graph) = build(lp, &generation, &seen) else { return };
     lp.set_graph(graph.clone());
     if lp.number != lp.process.built_in() {
         let removed = lp.set_listeners(listeners(lp, &generation));
@@ -144,11 +153,13 @@ pub(crate) fn adopt(lp: &Rc<Loop>, reload: Reload) {
             }
         }
     }
-    if lp.number == lp.process.built_in() {
-        lp.targets.retire_but(&graph.reached_inside());
-    } else {
-        lp.targets.retire_but(&generation.blueprint.reached);
-    }
+    let reached: Arc<[u32]> = match lp.number == lp.process.built_in() {
+        true => graph.reached_inside().into(),
+        false => generation.blueprint.reached.clone(),
+    };
+    let retiring = lp.clone();
+    let rt = &lp.core.runtime;
+    rt.spawn(async move { retiring.targets.retire_but(&retiring.core.runtime, &reached).await });
     for (number, socket) in own {
         match socket.watch(&lp.core.runtime) {
             Ok(socket) => accept::begin(lp, number, socket),

@@ -412,6 +412,10 @@ impl Reloader {
         };
         let mut given_back = false;
         while !is_asked() {
+            // Little by little: a loop that allocates meanwhile waits.
+            if self.process.state.takes_freed() {
+                weir_heap::give_back();
+            }
             lock(&self.former).retain(|part| Arc::strong_count(part) > 1);
             // Until nothing has been freed for a while, here or by a loop.
             let wait = if given_back { Duration::MAX } else { SETTLES };

@@ -11,6 +11,10 @@ use weir_net::io::Core;
 /// The time between slices of connections, ns.
 const BETWEEN_NS: u64 = 1_000_000;
 
+/// Pieces of memory after which it is given back. A thread that allocates meanwhile waits until all that is free is given
+/// back: for a hundred thousand targets at once 70 ms.
+pub(crate) const MANY: usize = 8192;
+
 /// The pieces of a thread that wait to be freed.
 #[derive(Default)]
 pub(crate) struct Discards {
@@ -92,22 +96,27 @@ impl Discards {
         Some(slice)
     }
 
-    /// Frees what is put here, for ever; calls `freed` when all is, if there was memory among it.
-    pub async fn run(self: Rc<Self>, core: Rc<Core>, freed: impl Fn()) {
+    /// Frees what is put here, for ever; calls `freed` with the number of pieces of memory that were freed since the last
+    /// call, when they are many, and when all is freed.
+    pub async fn run(self: Rc<Self>, core: Rc<Core>, freed: impl Fn(usize)) {
         loop {
-            let mut has_freed_memory = false;
+            let mut pieces = 0;
             while let Some(slice) = self.free_some() {
                 match slice {
                     // The other ends have work with it as well, before what else they get.
                     Slice::Connections => core.timers.after(BETWEEN_NS).await,
                     Slice::Memory => {
-                        has_freed_memory = true;
+                        weir_heap::merge_freed();
+                        pieces += Slice::Memory as usize;
+                        if pieces >= MANY {
+                            freed(std::mem::take(&mut pieces));
+                        }
                         core.runtime.next_turn().await;
                     }
                 }
             }
-            if has_freed_memory {
-                freed();
+            if pieces > 0 {
+                freed(pieces);
             }
             poll_fn(|cx| {
                 if !self.heaps.borrow().is_empty() {

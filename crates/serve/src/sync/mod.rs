@@ -9,6 +9,7 @@ pub(crate) mod panics;
 pub(crate) mod process;
 pub(crate) mod semaphore;
 pub(crate) mod signal;
+pub(crate) mod slices;
 pub(crate) mod timeline;
 pub(crate) mod try_cell;
 pub(crate) mod wait_queue;

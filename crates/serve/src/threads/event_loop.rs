@@ -50,6 +50,8 @@ pub(crate) struct Loop {
     draft: RefCell<Option<(u32, Rc<Draft>)>>,
     /// Whether a graph has ended, whose counters may be forgotten.
     is_stale: Cell<bool>,
+    /// Held by the task that looks after the targets, as long as it takes.
+    pub(super) looking_after: Rc<()>,
     /// Where things are freed in slices.
     pub discards: Rc<Discards>,
     /// How its graphs are built.
@@ -122,6 +124,7 @@ impl Loop {
             graphs: RefCell::default(),
             draft: RefCell::default(),
             is_stale: Cell::new(false),
+            looking_after: Rc::default(),
             maker: OnceCell::new(),
             retired: RefCell::default(),
             monitor: OnceCell::new(),
@@ -142,8 +145,8 @@ impl Loop {
         }
         lp.needs("the timers", lp.core.timers.clone().run(lp.core.runtime.clone()));
         lp.needs("the clock", lp.clone().tick());
-        let ended = lp.process.state.graph_ended.clone();
-        lp.needs("the discards", discards.run(lp.core.clone(), move || ended.raise()));
+        let state = lp.process.state.clone();
+        lp.needs("the discards", discards.run(lp.core.clone(), move |pieces| state.freed(pieces)));
         lp
     }
 
@@ -390,10 +393,9 @@ impl Loop {
         self.longest_ns(|http| http.drain_timeout_ns)
     }
 
-    /// Closes connections to origins that were idle for too long or are too old.
-    pub(super) fn close_idle(&self) {
+    /// Closes connections of single clients to origins that were idle for too long or are too old.
+    pub(super) fn close_idle_of_clients(&self) {
         let now_ns = self.core.now();
-        self.targets.sweep(now_ns);
         for (_, client) in self.clients.borrow().iter() {
             client.pinned.sweep(now_ns);
         }
@@ -424,12 +426,15 @@ impl Loop {
         let gone: Vec<_> = self.retired.borrow_mut().extract_if(.., |retired| !is_needed(retired)).collect();
         drop((clients, gone));
         self.state.forget();
-        self.targets.forget();
         self.forget_graphs();
+    }
+
+    /// Forgets the counters of graphs that have ended, once.
+    pub(super) async fn forget_counters(&self) {
         // The nodes of a graph are freed after it, and hold counters until then.
         if self.is_stale.get() && self.discards.is_empty() {
             self.is_stale.set(false);
-            self.state.metrics.forget(&self.discards);
+            self.state.metrics.forget(&self.discards, &self.core.runtime).await;
         }
     }
 

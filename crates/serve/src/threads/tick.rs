@@ -45,7 +45,7 @@ impl Loop {
     }
 
     /// Sleeps until something comes or is due.
-    async fn rest(&self) {
+    async fn rest(self: &Rc<Self>) {
         let next_ns = self.next_due_ns();
         // It need not be awaited: its end wakes the loop as anything does.
         let _due = next_ns.map(|at| self.core.timers.sleep_until(at));
@@ -59,10 +59,25 @@ impl Loop {
     }
 
     /// Closes connections that were idle for too long and drops what no client needs; makes the date anew.
-    fn look_after(&self) {
+    fn look_after(self: &Rc<Self>) {
         self.core.renew_date();
-        self.close_idle();
+        self.close_idle_of_clients();
         self.forget_retired();
+        self.look_after_targets();
+    }
+
+    /// Does the part that grows with the targets, in slices, unless the last time is not over.
+    fn look_after_targets(self: &Rc<Self>) {
+        if Rc::strong_count(&self.looking_after) > 1 {
+            return;
+        }
+        let (own, under_way) = (self.clone(), self.looking_after.clone());
+        self.core.runtime.spawn(async move {
+            own.targets.sweep(&own.core).await;
+            own.targets.forget(&own.core.runtime).await;
+            own.forget_counters().await;
+            drop(under_way);
+        });
     }
 
     /// When something is due that no task has a timer of its own for, ns.

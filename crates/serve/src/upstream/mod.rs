@@ -6,6 +6,7 @@ pub(crate) mod limit;
 mod multiplexed;
 pub(crate) mod names;
 mod pool;
+mod resting;
 pub(crate) mod secure;
 pub(crate) mod server;
 pub(crate) mod sole_target;

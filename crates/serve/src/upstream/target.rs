@@ -4,24 +4,27 @@
 use super::connect::Place;
 use super::multiplexed::Multiplexed;
 use super::pool::Pool;
+use super::resting::{Entry, Position, Resting, Rests};
 use crate::exchange::OriginConn;
 use crate::h2::client::Conn;
 use crate::metrics::{ConnectionCounts, Ending};
 use crate::sync::discards::{Discards, Slice};
+use crate::sync::slices::AT_ONCE;
 use std::cell::{Cell, RefCell};
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::Bound;
 use std::rc::{Rc, Weak};
 use weir_net::io::Core;
+use weir_net::io::runtime::Runtime;
 use weir_plan::Origin;
 
 /// A target as one loop sees it.
 pub(crate) struct Target {
     own: Weak<Target>,
-    resting: Rc<Resting>,
-    /// Whether it is among the targets with idle connections.
-    is_resting: Cell<bool>,
+    resting: Rc<Resting<Target>>,
+    /// Its place among the targets with idle connections.
+    entry: Entry,
     /// Its identity, interned: the same on all threads, in every graph.
     pub key: u32,
     /// Its location.
@@ -44,9 +47,39 @@ pub(crate) struct Target {
 pub(crate) struct Targets {
     by_key: RefCell<BTreeMap<u32, Rc<Target>>>,
     /// Those with idle connections.
-    resting: Rc<Resting>,
+    resting: Rc<Resting<Target>>,
     /// Where connections are closed that end together, and targets freed that no graph has any more.
     discards: Rc<Discards>,
+    /// The number of the last generation's pass over the targets.
+    pass: Cell<u64>,
+    /// Whether a retired target may be here.
+    has_retired: Cell<bool>,
+    /// Targets that were visited between two polls of the sockets.
+    pub visits: Visits,
+}
+
+/// Targets that a loop visits before it polls the sockets again. In tests the most that a turn has had.
+#[derive(Default)]
+pub(crate) struct Visits {
+    #[cfg(test)]
+    turn: Cell<(u64, usize)>,
+    #[cfg(test)]
+    pub most: Cell<usize>,
+}
+
+impl Visits {
+    /// Counts a visit in this turn.
+    #[cfg(test)]
+    pub fn count(&self, turn: u64) {
+        let (last, visits) = self.turn.get();
+        let visits = if last == turn { visits + 1 } else { 1 };
+        self.turn.set((turn, visits));
+        self.most.set(self.most.get().max(visits));
+    }
+
+    #[cfg(not(test))]
+    #[inline]
+    pub fn count(&self, _: u64) {}
 }
 
 impl Targets {
@@ -63,7 +96,7 @@ impl Targets {
                 own: own.clone(),
                 key,
                 resting: self.resting.clone(),
-                is_resting: Cell::new(false),
+                entry: Entry::default(),
                 place: place(),
                 pool: RefCell::default(),
                 multiplexed: Multiplexed::default(),
@@ -79,34 +112,109 @@ impl Targets {
         target.clone()
     }
 
-    /// Closes the idle connections of all targets except these, whose identities ascend.
-    pub fn retire_but(&self, reached: &[u32]) {
+    /// Retires all targets except these, whose identities ascend: their idle connections close, and no further one is
+    /// kept. In slices; ends early if a later generation retires its own.
+    pub async fn retire_but(&self, rt: &Runtime, reached: &[u32]) {
+        let pass = self.pass.get() + 1;
+        self.pass.set(pass);
         let mut reached = reached.iter().copied().peekable();
-        for (key, target) in self.by_key.borrow().iter() {
-            while reached.next_if(|reached| reached < key).is_some() {}
-            if reached.peek() != Some(key) {
-                self.discards.put(target.retire(), Slice::Connections);
+        let mut after = None;
+        loop {
+            let mut closing = Vec::new();
+            after = self.visit_some(rt, after, |key, target| {
+                while reached.next_if(|reached| *reached < key).is_some() {}
+                if reached.peek() == Some(&key) {
+                    // A pass of an earlier generation may have retired it.
+                    target.retired.set(false);
+                } else {
+                    self.has_retired.set(true);
+                    closing.extend(target.retire());
+                }
+            });
+            self.discards.put(closing, Slice::Connections);
+            if after.is_none() {
+                return;
+            }
+            rt.next_turn().await;
+            if self.pass.get() != pass {
+                return;
             }
         }
     }
 
-    /// Drops the targets that no graph has any more.
-    pub fn forget(&self) {
-        let mut targets = self.by_key.borrow_mut();
-        let gone = targets.extract_if(.., |_, target| Rc::strong_count(target) == 1);
-        self.discards.put(gone.map(|(_, target)| target).collect(), Slice::Memory);
+    /// Visits the targets of one slice, those after this identity. Returns the identity of the last; `None`: there is none.
+    fn visit_some(
+        &self,
+        rt: &Runtime,
+        after: Option<u32>,
+        mut act: impl FnMut(u32, &Rc<Target>),
+    ) -> Option<u32> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let targets = self.by_key.borrow();
+        let mut last = None;
+        for (key, target) in targets.range((from, Bound::Unbounded)).take(AT_ONCE) {
+            self.visits.count(rt.looks());
+            act(*key, target);
+            last = Some(*key);
+        }
+        last
     }
 
-    /// Closes idle connections that were idle for too long, are too old, or were closed by the origin.
-    pub fn sweep(&self, now_ns: u64) {
-        self.resting.retain(|target| {
-            self.discards.put(target.sweep(now_ns), Slice::Connections);
-        });
+    /// Drops the retired targets that no graph and no request has any more, in slices.
+    pub async fn forget(&self, rt: &Runtime) {
+        if !self.has_retired.replace(false) {
+            return;
+        }
+        let mut after = None;
+        loop {
+            let mut gone = Vec::new();
+            after = self.visit_some(rt, after, |key, target| {
+                if Rc::strong_count(target) == 1 {
+                    gone.push(key);
+                } else if target.retired.get() {
+                    self.has_retired.set(true);
+                }
+            });
+            if after.is_none() {
+                return;
+            }
+            let gone: Vec<_> = gone.iter().filter_map(|key| self.by_key.borrow_mut().remove(key)).collect();
+            self.discards.put(gone, Slice::Memory);
+            rt.next_turn().await;
+        }
+    }
+
+    /// Closes idle connections that were idle for too long, are too old, or were closed by the origin; in slices.
+    pub async fn sweep(&self, core: &Core) {
+        let begun_ns = core.now();
+        let mut after: Option<Position> = None;
+        loop {
+            let (some, last) = self.resting.next(after, begun_ns, AT_ONCE);
+            let now_ns = core.now();
+            let mut closing = Vec::new();
+            for target in some {
+                self.visits.count(core.runtime.looks());
+                closing.extend(target.sweep(now_ns));
+                self.resting.renew(now_ns, &target);
+            }
+            self.discards.put(closing, Slice::Connections);
+            if last.is_none() {
+                return;
+            }
+            after = last;
+            core.runtime.next_turn().await;
+        }
     }
 
     /// When the first idle connection has been idle for too long, ns; without such a limit, a time that will not come.
     pub fn idle_due_ns(&self) -> Option<u64> {
         self.resting.due_ns()
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.by_key.borrow().len()
     }
 
     /// Closes one idle connection to a target.
@@ -168,28 +276,10 @@ impl Target {
         }
     }
 
-    /// Notes that it may have idle connections, the oldest not before this time. Most often that is known.
+    /// Notes that it may have idle connections, the oldest not before this time.
     #[inline]
     fn rest(&self, since_ns: u64) {
-        if !self.is_resting.replace(true) {
-            self.resting.add(since_ns, self.own.clone());
-        }
-    }
-
-    /// Whether it has any connection that may become idle.
-    fn is_kept(&self) -> bool {
-        self.pool.borrow().len() > 0 || self.multiplexed.len() > 0
-    }
-
-    /// When the longest idle connection became idle, ns.
-    fn oldest_ns(&self) -> Option<u64> {
-        let pooled = self.pool.borrow().oldest_ns();
-        pooled.into_iter().chain(self.multiplexed.oldest_ns()).min()
-    }
-
-    /// When the longest idle connection has been idle for too long, ns.
-    pub fn idle_due_ns(&self) -> Option<u64> {
-        self.oldest_ns().map(|since| since.saturating_add(self.idle_timeout_ns.get().unwrap_or(u64::MAX)))
+        self.resting.add(since_ns, self, &self.own);
     }
 
     /// Keeps a connection for the next request, if it leads where it should.
@@ -223,87 +313,31 @@ impl Target {
     /// Retires the target: no node leads here any more. Returns its idle connections, which are to be closed.
     pub fn retire(&self) -> Vec<OriginConn> {
         self.retired.set(true);
+        self.resting.remove(self);
         self.multiplexed.keep_only(|_| false);
         self.pool.borrow_mut().take_all()
     }
 }
 
-/// The targets of a loop that have idle connections, found by how long these have been idle: to close the oldest costs
-/// the logarithm of their number.
-///
-/// A target is entered once, with a time at or before that of its oldest idle connection. That time is put right when
-/// the target comes up, not for each request.
-#[derive(Default)]
-struct Resting(RefCell<BinaryHeap<Reverse<Entry>>>);
-
-struct Entry {
-    /// The oldest of its connections did not become idle before, ns.
-    since_ns: u64,
-    target: Weak<Target>,
-}
-
-impl Resting {
-    fn add(&self, since_ns: u64, target: Weak<Target>) {
-        self.0.borrow_mut().push(Reverse(Entry { since_ns, target }));
+impl Rests for Target {
+    fn key(&self) -> u32 {
+        self.key
     }
 
-    /// The target with the longest idle connection.
-    fn oldest(&self) -> Option<Rc<Target>> {
-        let mut entries = self.0.borrow_mut();
-        // Targets whose connections are all in use.
-        let mut busy = Vec::new();
-        let oldest = loop {
-            let Some(Reverse(entry)) = entries.pop() else { break None };
-            let Some(target) = entry.target.upgrade() else { continue };
-            match target.oldest_ns() {
-                Some(since_ns) => {
-                    let is_oldest = since_ns <= entry.since_ns;
-                    entries.push(Reverse(Entry { since_ns, ..entry }));
-                    if is_oldest {
-                        break Some(target);
-                    }
-                }
-                None if target.is_kept() => busy.push(Reverse(entry)),
-                None => target.is_resting.set(false),
-            }
-        };
-        entries.extend(busy);
-        oldest
+    fn entry(&self) -> &Entry {
+        &self.entry
     }
 
-    /// Calls `act` for each, and forgets those that have no connection after it.
-    fn retain(&self, mut act: impl FnMut(&Target)) {
-        self.0.borrow_mut().retain(|Reverse(entry)| {
-            let Some(target) = entry.target.upgrade() else { return false };
-            act(&target);
-            target.is_resting.set(target.is_kept());
-            target.is_resting.get()
-        });
+    fn oldest_ns(&self) -> Option<u64> {
+        let pooled = self.pool.borrow().oldest_ns();
+        pooled.into_iter().chain(self.multiplexed.oldest_ns()).min()
     }
 
-    fn due_ns(&self) -> Option<u64> {
-        let targets = self.0.borrow();
-        let due = targets.iter().filter_map(|Reverse(entry)| entry.target.upgrade()?.idle_due_ns());
-        due.min()
+    fn idle_timeout_ns(&self) -> Option<u64> {
+        self.idle_timeout_ns.get()
     }
-}
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.since_ns == other.since_ns
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        self.since_ns.cmp(&other.since_ns)
+    fn is_kept(&self) -> bool {
+        self.pool.borrow().len() > 0 || self.multiplexed.len() > 0
     }
 }

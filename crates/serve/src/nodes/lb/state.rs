@@ -10,6 +10,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::config::Balance;
+use weir_policy::snapshot::Snapshot;
 use weir_policy::{Outcome, TargetChange, TargetId, Ticket, Upstream};
 use weir_stats::Key;
 
@@ -28,7 +29,6 @@ pub(crate) struct Shape {
 /// One target of it.
 #[derive(Default)]
 struct Slot {
-    exists: bool,
     /// The flag that ends the requests in flight there after its removal.
     abort: AbortFlag,
     /// Requests that this thread has picked it for, and counts that are held after a failure.
@@ -40,12 +40,25 @@ struct Slot {
     stand_ins: RefCell<Vec<Permit>>,
 }
 
+/// What another shape changes, found a few targets at a time before it is adopted.
+#[derive(Default)]
+pub(crate) struct ShapeChange {
+    /// Indices that were compared.
+    compared: usize,
+    /// Targets that the other shape adds (`true`) or lacks.
+    changes: Vec<(TargetId, bool)>,
+    /// Those that it lacks, with the flags that end their requests.
+    removed: Vec<(TargetId, AbortFlag)>,
+}
+
 /// The state.
 pub(crate) struct LbState {
     balance: RefCell<Balance>,
     /// The policy and the thread's part of what surrounds it.
     pub upstream: RefCell<Upstream>,
     slots: RefCell<Vec<Slot>>,
+    /// By index, whether a target exists: apart, since a reload goes through all of it at once.
+    exists: RefCell<Vec<bool>>,
     /// The flags that all loops share.
     flags: RefCell<Arc<TargetFlags>>,
     /// The limit of the targets, and when it began, ns.
@@ -67,11 +80,11 @@ impl LbState {
         let gone = (0..).map(TargetId).zip(&shape.exists).filter(|(_, exists)| !**exists);
         let gone = gone.map(|(target, _)| TargetChange::Remove(target));
         upstream.change_targets(0, &gone.collect::<Vec<_>>());
-        let slot = |exists: &bool| Slot { exists: *exists, ..Slot::default() };
         LbState {
             balance: RefCell::new(shape.balance.clone()),
             upstream: RefCell::new(upstream),
-            slots: RefCell::new(shape.exists.iter().map(slot).collect()),
+            slots: RefCell::new(shape.exists.iter().map(|_| Slot::default()).collect()),
+            exists: RefCell::new(shape.exists.clone()),
             flags: RefCell::new(flags),
             limit: RefCell::default(),
             limited_since_ns: Cell::new(0),
@@ -82,38 +95,63 @@ impl LbState {
         }
     }
 
-    /// Adopts another shape; targets that stay keep their state. Returns the flags of removed targets, whose requests
-    /// end later.
-    pub fn adopt(
-        &self,
-        now_ns: u64,
-        shape: &Shape,
-        flags: Arc<TargetFlags>,
-        draw: Key,
-    ) -> Vec<(TargetId, AbortFlag)> {
-        let (mut upstream, mut slots) = (self.upstream.borrow_mut(), self.slots.borrow_mut());
-        let (mut changes, mut gone) = (Vec::new(), Vec::new());
-        for (target, exists) in (0..).map(TargetId).zip(&shape.exists) {
-            let i = target.index();
-            match (slots.get(i).is_some_and(|slot| slot.exists), *exists) {
+    /// Compares the next targets of a shape that is to be adopted with those that are there, at most `most`, and makes
+    /// room for new ones. Returns how many were compared; fewer than `most`: all are.
+    pub fn compare(&self, shape: &Shape, change: &mut ShapeChange, most: usize) -> usize {
+        let (mut slots, mut there) = (self.slots.borrow_mut(), self.exists.borrow_mut());
+        let rest = shape.exists.get(change.compared..).unwrap_or_default();
+        let next = (change.compared as u32..).zip(rest).take(most);
+        let mut compared = 0;
+        for (i, exists) in next {
+            compared += 1;
+            let target = TargetId(i);
+            match (there.get(target.index()) == Some(&true), *exists) {
                 (true, false) => {
-                    changes.push(TargetChange::Remove(target));
-                    slots[i].exists = false;
-                    gone.push((target, slots[i].abort.clone()));
+                    change.changes.push((target, false));
+                    change.removed.push((target, slots[target.index()].abort.clone()));
                 }
                 (false, true) => {
-                    let (weight, name) = (shape.weights[i], &*shape.names[i]);
-                    changes.push(TargetChange::Add { target, weight, name });
-                    let new = Slot { exists: true, ..Slot::default() };
-                    match slots.get_mut(i) {
-                        Some(slot) => *slot = new,
-                        None => slots.push(new),
+                    change.changes.push((target, true));
+                    match slots.get_mut(target.index()) {
+                        // No request is left that could be at a former target of this index.
+                        Some(slot) => *slot = Slot::default(),
+                        None => {
+                            slots.push(Slot::default());
+                            there.push(false);
+                        }
                     }
                 }
                 _ => {}
             }
         }
-        upstream.change_targets(now_ns, &changes);
+        change.compared += compared;
+        compared
+    }
+
+    /// Adopts another shape, all of which was compared; targets that stay keep their state. `health`: that of its targets,
+    /// if another thread has told it. Returns the flags of removed targets, whose requests end later.
+    pub fn adopt(
+        &self,
+        now_ns: u64,
+        shape: &Shape,
+        change: ShapeChange,
+        health: Option<&Snapshot>,
+        flags: Arc<TargetFlags>,
+        draw: Key,
+    ) -> Vec<(TargetId, AbortFlag)> {
+        let (mut upstream, slots) = (self.upstream.borrow_mut(), self.slots.borrow());
+        let mut exists = self.exists.borrow_mut();
+        change.changes.iter().for_each(|(target, is_new)| exists[target.index()] = *is_new);
+        let changes = change.changes.iter().map(|(target, is_new)| match (*target, target.index()) {
+            (target, i) if *is_new => {
+                TargetChange::Add { target, weight: shape.weights[i], name: &shape.names[i] }
+            }
+            (target, _) => TargetChange::Remove(target),
+        });
+        match health {
+            Some(health) => upstream.change_followed(now_ns, changes, health),
+            None => upstream.change_targets(now_ns, &changes.collect::<Vec<_>>()),
+        }
         if *self.balance.borrow() != shape.balance {
             let counted = |target: TargetId| slots.get(target.index()).map_or(0, |slot| slot.counted.get());
             upstream.change_policy(now_ns, &shape.balance, &shape.names, counted, draw);
@@ -133,7 +171,7 @@ impl LbState {
         // The policy must be given everything again.
         self.due_ns.set(0);
         self.shown.set(true);
-        gone
+        change.removed
     }
 
     /// Sets the limit: requests already in flight count too, and the first that waits because of another limit asks
@@ -182,7 +220,7 @@ impl LbState {
 
     /// Whether it has a target of this index.
     pub fn has(&self, target: TargetId) -> bool {
-        self.slots.borrow().get(target.index()).is_some_and(|slot| slot.exists)
+        self.exists.borrow().get(target.index()) == Some(&true)
     }
 
     /// Counts a request at a target; returns how many it meets there, if probes ask that.
