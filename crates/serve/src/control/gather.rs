@@ -6,35 +6,28 @@ use crate::metrics::families::Id as Of;
 use crate::metrics::sample::Label;
 use crate::metrics::{Code, ConnectionCounts, Counting, ListenerCounts, NodeCounts, Samples};
 use crate::nodes::Node;
+use crate::sync::slices::Slices;
 use crate::threads::event_loop::Loop;
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_policy::TargetId;
-
-/// Targets that are looked at before the sockets are polled again.
-const AT_ONCE: u32 = 256;
 
 /// Gathering in slices.
 struct Round<'a> {
     lp: &'a Loop,
     number: u64,
-    /// Targets that may still be looked at in this turn.
-    left: Cell<u32>,
+    slices: Slices,
 }
 
 impl Round<'_> {
-    /// Waits for the next turn after [`AT_ONCE`] targets; `None`: a later scrape has begun, which no longer waits for
-    /// this one.
+    /// A step; `None`: a later scrape has begun, which no longer waits for this one.
     async fn step(&self) -> Option<()> {
-        match self.left.get() {
-            0 => {
-                self.lp.core.runtime.next_turn().await;
-                self.left.set(AT_ONCE);
-            }
-            left => self.left.set(left - 1),
-        }
-        (self.lp.state.metrics.round() == self.number).then_some(())
+        self.slices.step().await;
+        (!self.ends()).then_some(())
+    }
+
+    fn ends(&self) -> bool {
+        self.lp.state.metrics.round() != self.number
     }
 }
 
@@ -43,9 +36,9 @@ pub(super) async fn gather(lp: &Loop) -> Option<Samples> {
     let mut out = Samples::default();
     let metrics = &lp.state.metrics;
     let number = metrics.begin_round();
-    let round = Round { lp, number, left: Cell::new(AT_ONCE) };
+    let round = Round { lp, number, slices: Slices::new(&lp.core.runtime) };
     if let Some(monitor) = lp.monitor() {
-        monitor.gather(number, &mut out);
+        monitor.gather(number, &mut out, &round.slices, || round.ends()).await?;
     }
     // The owner serves no client.
     if lp.number == lp.process.owner() {
@@ -220,6 +213,7 @@ async fn connections(graph: &Graph, round: &Round<'_>, out: &mut Samples) -> Opt
 mod tests {
     use super::*;
     use crate::control::panic_tests::serve;
+    use crate::sync::slices::AT_ONCE;
     use std::time::Duration;
 
     const TARGETS: u32 = 3000;
@@ -240,7 +234,7 @@ mod tests {
             (gathered.is_some(), lp.core.runtime.looks() - before)
         });
         let (gathered, turns) = asked[0].expect("an answer");
-        assert!(gathered && turns >= u64::from(TARGETS / AT_ONCE), "{turns} turns");
+        assert!(gathered && turns >= u64::from(TARGETS) / AT_ONCE as u64, "{turns} turns");
         running.remote().drain();
     }
 

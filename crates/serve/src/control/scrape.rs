@@ -8,18 +8,11 @@ use crate::metrics::families::Id as Of;
 use crate::metrics::sample::merged;
 use crate::metrics::{Exposition, Samples, text};
 use crate::threads::generation::Generation;
-use crate::threads::process::Process;
+use crate::threads::process::{Process, answer_limit};
 use std::iter::once;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 use weir_plan as plan;
 use weir_plan::serving::Role;
-
-/// The time that a loop has for its answer, and for what each target adds to it: requests are served meanwhile.
-const ANSWER: Duration = Duration::from_secs(1);
-const EACH: Duration = Duration::from_micros(20);
-/// The longest that a scrape waits for a loop that hangs: scrapers wait for 10 s.
-const LONGEST: Duration = Duration::from_secs(8);
 
 /// All metrics. `ready`: what `/ready` says; `lost`: lines of logs.
 pub(super) fn scrape(
@@ -31,8 +24,7 @@ pub(super) fn scrape(
 ) -> Vec<u8> {
     // Its content is valid after every step.
     let mut said = process.metrics.said.lock().unwrap_or_else(PoisonError::into_inner);
-    let targets = generation.blueprint.reached.len() as u32;
-    let limit = (ANSWER + EACH * targets).min(LONGEST);
+    let limit = answer_limit(generation.blueprint.reached.len());
     let answers = process.ask_all_in_turns(limit, |lp| async move { Some(Arc::new(gather(&lp).await?)) });
     said.resize(answers.len(), None);
     for (before, now) in said.iter_mut().zip(answers) {

@@ -1,5 +1,5 @@
 //! One thread's part of the view: on a loop the counts and estimates of its balancers, on the owner process-wide
-//! state.
+//! state. Gathered in slices of targets, between which requests are served.
 
 use crate::exchange::NodeId;
 use crate::graph::Graph;
@@ -9,9 +9,10 @@ use crate::graph::identity::inside;
 use crate::health::monitor::{Event, Monitor, TargetPast};
 use crate::health::overrides::ByHand;
 use crate::inspect::view::LeavingView;
-use crate::metrics::{BriefCounts, RecentCounts, TargetCounts};
+use crate::metrics::{BriefCounts, RecentCounts};
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
+use crate::sync::slices::Slices;
 use crate::threads::admission::Admission;
 use crate::threads::event_loop::Loop;
 use crate::transport::listener::{Entry, Listener};
@@ -111,13 +112,8 @@ pub(super) struct TargetHealth {
     pub past: TargetPast,
 }
 
-fn balancers(graph: &Graph) -> impl Iterator<Item = &Rc<Lb>> {
-    let all = 0..graph.blueprint.point.nodes.len() as NodeId;
-    all.filter_map(|id| if let Node::Lb(lb) = graph.node(id) { Some(lb) } else { None })
-}
-
 /// The listeners that drain on a loop after a reload has removed them.
-pub(super) fn leaving(lp: &Loop) -> Vec<(usize, LeavingView)> {
+fn leaving(lp: &Loop) -> Vec<(usize, LeavingView)> {
     let view = |(number, (listener, admission)): (usize, (Rc<Listener>, Admission))| {
         let (name, addr) = (listener.name.to_string(), listener.addr.clone());
         (number, LeavingView { name, addr, connections: admission.clients.connected() })
@@ -125,47 +121,94 @@ pub(super) fn leaving(lp: &Loop) -> Vec<(usize, LeavingView)> {
     lp.leaving().into_iter().map(view).collect()
 }
 
-/// A thread's balancers.
-pub(super) fn of_loop(graph: &Graph, now_ns: u64) -> ThreadView {
-    // The state of the process's balancers is the owner's, that of the others each loop's.
-    let mine = balancers(graph).filter(|lb| (lb.scope == Scope::Process) == lb.owner.is_here);
-    let attempts = |lb: &Rc<Lb>| {
-        let counted = (0..).map(TargetId).zip(&lb.counts.targets);
-        let of_target = |(index, counts): (TargetId, &Rc<TargetCounts>)| {
-            let (begun, failed) = counts.attempts();
-            Attempts { target: index, begun, failed, brief: counts.brief.counts(now_ns) }
-        };
-        (lb.id, counted.map(of_target).collect())
-    };
-    ThreadView {
-        pools: mine.map(|lb| (lb.id, targets(lb, now_ns))).collect(),
-        attempts: balancers(graph).map(attempts).collect(),
-        recent: balancers(graph).map(|lb| (lb.id, lb.counts.pool.recent.counts(now_ns))).collect(),
-        ..ThreadView::default()
+/// The part of a thread.
+pub(super) async fn of_thread(lp: &Loop) -> ThreadView {
+    let Some(graph) = lp.graph() else { return ThreadView::default() };
+    let slices = Slices::new(&lp.core.runtime);
+    let mut said = of_loop(&graph, lp.core.now(), &slices).await;
+    if let Some(monitor) = lp.monitor() {
+        let listeners = graph.all_entries().filter_map(|entry| {
+            let Entry::Listener(number) = entry else { return None };
+            let (listener, admission) = lp.listener(number)?;
+            Some((entry, listener, admission.clients.connected()))
+        });
+        said.of_owner = Some(of_owner(&graph, monitor, listeners.collect(), &slices).await);
     }
+    said.clients = lp.clients();
+    said.leaving = leaving(lp);
+    let now_ns = lp.core.now();
+    lp.state.metrics.each_listener(|counts| {
+        said.listeners.push((counts.name.clone(), counts.recent.counts(now_ns)));
+    });
+    said
 }
 
-fn targets(lb: &Lb, now_ns: u64) -> Vec<TargetReport> {
-    let upstream = lb.state.upstream.borrow();
-    let roster = upstream.roster();
-    let there = TargetId::all(roster.len()).filter(|target| roster.exists(*target));
-    let said = |index: TargetId| TargetReport {
-        index,
-        weight: roster.effective().get(index.index()).copied().unwrap_or_default(),
-        in_flight: lb.state.in_flight(index),
-        estimate_ns: upstream.estimate_ns(now_ns, index),
-        passed_over: upstream.is_passed_over(index),
-    };
-    there.map(said).collect()
+/// A thread's balancers.
+async fn of_loop(graph: &Graph, now_ns: u64, slices: &Slices) -> ThreadView {
+    let mut said = ThreadView::default();
+    for lb in graph.balancers() {
+        slices.step().await;
+        said.recent.push((lb.id, lb.counts.pool.recent.counts(now_ns)));
+        let mut attempts = Vec::with_capacity(lb.counts.targets.len());
+        for (target, counts) in (0..).map(TargetId).zip(&lb.counts.targets) {
+            slices.step().await;
+            let (begun, failed) = counts.attempts();
+            attempts.push(Attempts { target, begun, failed, brief: counts.brief.counts(now_ns) });
+        }
+        said.attempts.push((lb.id, attempts));
+        // The state of the process's balancers is the owner's, that of the others each loop's.
+        if (lb.scope == Scope::Process) == lb.owner.is_here {
+            said.pools.push((lb.id, targets(lb, now_ns, slices).await));
+        }
+    }
+    said
+}
+
+async fn targets(lb: &Lb, now_ns: u64, slices: &Slices) -> Vec<TargetReport> {
+    let count = lb.state.upstream.borrow().roster().len();
+    let mut all = Vec::with_capacity(count as usize);
+    for index in TargetId::all(count) {
+        slices.step().await;
+        // Requests use it between two steps.
+        let upstream = lb.state.upstream.borrow();
+        let roster = upstream.roster();
+        if roster.exists(index) {
+            all.push(TargetReport {
+                index,
+                weight: roster.effective().get(index.index()).copied().unwrap_or_default(),
+                in_flight: lb.state.in_flight(index),
+                estimate_ns: upstream.estimate_ns(now_ns, index),
+                passed_over: upstream.is_passed_over(index),
+            });
+        }
+    }
+    all
 }
 
 /// Process-wide state. `all`: its listeners, and the number of clients of each.
-pub(super) fn of_owner(
+async fn of_owner(
     graph: &Graph,
     monitor: &Monitor,
-    all: impl Iterator<Item = (Entry, Rc<Listener>, usize)>,
+    all: Vec<(Entry, Rc<Listener>, usize)>,
+    slices: &Slices,
 ) -> OwnerReport {
-    let (plan, finds) = (&graph.blueprint, monitor.finds());
+    let plan = &graph.blueprint;
+    let mut pools = Vec::new();
+    for lb in graph.balancers() {
+        slices.step().await;
+        pools.extend(of_pool(plan, lb, monitor, slices).await);
+    }
+    pools.sort_by_key(|pool: &PoolHealth| pool.node);
+    let queue = |id: NodeId| match graph.node(id) {
+        Node::Queue(queue) => Some((id, queue.semaphore.inside(0), queue.semaphore.queue.waiting())),
+        _ => None,
+    };
+    let mut queues = Vec::new();
+    for id in 0..plan.point.nodes.len() as NodeId {
+        slices.step().await;
+        queues.extend(queue(id));
+    }
+    let finds = monitor.finds();
     let listener = |(entry, listener, connections): (Entry, Rc<Listener>, usize)| {
         let entered = graph.entry(entry)?;
         let ends = Ends::behind(&plan.point, &plan.serving, false, entered);
@@ -180,63 +223,108 @@ pub(super) fn of_owner(
             has_target,
         })
     };
-    let queue = |id: NodeId| match graph.node(id) {
-        Node::Queue(queue) => Some((id, queue.semaphore.inside(0), queue.semaphore.queue.waiting())),
-        _ => None,
-    };
-    let mut pools: Vec<PoolHealth> = balancers(graph).filter_map(|lb| of_pool(plan, lb, monitor)).collect();
-    pools.sort_by_key(|pool| pool.node);
     OwnerReport {
         pools,
-        queues: (0..plan.point.nodes.len() as NodeId).filter_map(queue).collect(),
-        listeners: all.filter_map(listener).collect(),
+        queues,
+        listeners: all.into_iter().filter_map(listener).collect(),
         events: monitor.events(),
         now_ns: monitor.core.now(),
         plan: plan.clone(),
     }
 }
 
-fn of_pool(plan: &Blueprint, lb: &Lb, monitor: &Monitor) -> Option<PoolHealth> {
-    let at = |index: TargetId| lb.targets.get(index.index()).copied().flatten();
-    let (pool, by_hand) = (label(&plan.point, lb.node), monitor.by_hand());
-    monitor.look(lb.id, |health, names, weights, pasts| {
-        let target = |index: TargetId| {
-            let name = names.get(index.index())?.clone();
-            Some(TargetHealth {
-                by_hand: by_hand.get(&(pool.clone(), name.clone())).copied().unwrap_or_default(),
-                index,
-                node: at(index)?,
-                name,
-                weight: health.whole_weight(index),
-                file_weight: weights.get(index.index()).copied()?,
-                ramp: health.ramp(index),
-                may_be_picked: health.view(index).may_be_picked,
-                admin: health.admin(index),
-                against: health.against(index).collect(),
-                inside: lb.semaphore.as_ref().map(|semaphore| semaphore.inside(index.0)),
-                addr: plan.address(at(index)?),
-                past: pasts.get(index.index()).cloned().unwrap_or_default(),
-            })
-        };
-        let (of, eligible) = health.count();
-        let waiting = lb.semaphore.as_ref().map(|semaphore| semaphore.queue.waiting());
-        let mut targets: Vec<TargetHealth> = TargetId::all(health.len()).filter_map(target).collect();
-        // In the order of the file: later targets may have the index of a removed one.
-        let places: BTreeMap<NodeId, usize> = plan.list(lb.node).iter().copied().zip(0..).collect();
-        targets.sort_by_key(|target| places.get(&target.node).copied());
-        PoolHealth {
-            id: lb.id,
-            node: lb.node,
-            is_ignored: health.is_ignored(),
-            of,
-            eligible,
-            waiting,
-            targets,
-        }
+async fn of_pool(plan: &Blueprint, lb: &Lb, monitor: &Monitor, slices: &Slices) -> Option<PoolHealth> {
+    let by_hand = of_pool_by_hand(&label(&plan.point, lb.node), monitor);
+    let (len, (of, eligible), is_ignored) =
+        monitor.look(lb.id, |health, _, _, _| (health.len(), health.count(), health.is_ignored()))?;
+    let mut targets = Vec::with_capacity(len as usize);
+    for index in TargetId::all(len) {
+        slices.step().await;
+        let Some(node) = lb.targets.get(index.index()).copied().flatten() else { continue };
+        targets.extend(of_target(plan, lb, monitor, TargetPlace { index, node }, &by_hand));
+    }
+    Some(PoolHealth {
+        id: lb.id,
+        node: lb.node,
+        is_ignored,
+        of,
+        eligible,
+        waiting: lb.semaphore.as_ref().map(|semaphore| semaphore.queue.waiting()),
+        targets,
     })
+}
+
+/// What is set by hand of a pool's targets, by their names.
+fn of_pool_by_hand(pool: &str, monitor: &Monitor) -> BTreeMap<String, ByHand> {
+    let all = monitor.by_hand().into_iter().filter(|((of, _), _)| of == pool);
+    all.map(|((_, target), by_hand)| (target, by_hand)).collect()
+}
+
+/// Where a target is: its index, and its node.
+struct TargetPlace {
+    index: TargetId,
+    node: NodeId,
+}
+
+/// A target of a pool; `None`: a reload has removed it meanwhile.
+fn of_target(
+    plan: &Blueprint,
+    lb: &Lb,
+    monitor: &Monitor,
+    TargetPlace { index, node }: TargetPlace,
+    by_hand: &BTreeMap<String, ByHand>,
+) -> Option<TargetHealth> {
+    monitor.look(lb.id, |health, names, weights, pasts| {
+        let name = names.get(index.index())?.clone();
+        Some(TargetHealth {
+            by_hand: by_hand.get(&name).copied().unwrap_or_default(),
+            index,
+            node,
+            name,
+            weight: health.whole_weight(index),
+            file_weight: weights.get(index.index()).copied()?,
+            ramp: health.ramp(index),
+            may_be_picked: health.view(index).may_be_picked,
+            admin: health.admin(index),
+            against: health.against(index).collect(),
+            inside: lb.semaphore.as_ref().map(|semaphore| semaphore.inside(index.0)),
+            addr: plan.address(node),
+            past: pasts.get(index.index()).cloned().unwrap_or_default(),
+        })
+    })?
 }
 
 /// The capacity of a queue.
 pub(super) fn concurrency(plan: &Blueprint, queue: NodeId) -> u32 {
     if let Spec::Queue { concurrency, .. } = plan.spec(queue) { *concurrency } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::panic_tests::serve;
+    use crate::sync::slices::AT_ONCE;
+    use std::time::Duration;
+
+    const TARGETS: usize = 3000;
+
+    /// The sockets are polled after every few targets, on the loop and on the thread of health: a page is asked for every
+    /// few seconds.
+    #[test]
+    fn requests_are_served_between_slices_of_a_view() {
+        let pool = format!("pool({TARGETS}, lambda i: server(\"s%d\" % i, addr=\"127.0.0.1:%d\" % (1 + i)))");
+        let (running, _) = serve(&format!("listen(\"127.0.0.1:0\", lb.random({pool}))"));
+        let asked = running.remote().process().ask_all_in_turns(Duration::from_secs(60), |lp| async move {
+            let before = lp.core.runtime.looks();
+            let said = of_thread(&lp).await;
+            let health = said.of_owner.map(|of_owner| of_owner.pools[0].targets.len());
+            (said.attempts[0].1.len(), health, lp.core.runtime.looks() - before)
+        });
+        for (said, health) in asked.into_iter().zip([None, Some(TARGETS)]) {
+            let (attempts, found, turns) = said.expect("an answer");
+            assert_eq!((attempts, found), (TARGETS, health));
+            assert!(turns >= (2 * TARGETS / AT_ONCE) as u64, "{turns} turns");
+        }
+        running.remote().drain();
+    }
 }

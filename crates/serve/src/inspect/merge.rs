@@ -190,6 +190,10 @@ fn pool(
             ..target(lb, known, owned.now_ns, health.is_ignored, of_loops, by_loop)
         }
     };
+    // In the order of the file: later targets may have the index of a removed one.
+    let places: BTreeMap<NodeId, usize> = plan.list(health.node).iter().copied().zip(0..).collect();
+    let mut targets: Vec<&TargetHealth> = health.targets.iter().collect();
+    targets.sort_by_cached_key(|target| places.get(&target.node).copied());
     Some(PoolView {
         node: health.node,
         name: label(&plan.point, health.node),
@@ -200,7 +204,7 @@ fn pool(
         panic: health.is_ignored,
         waiting: health.waiting,
         recent: recent(on_loops.pools.get(&health.id)),
-        targets: health.targets.iter().map(target).collect(),
+        targets: targets.into_iter().map(target).collect(),
     })
 }
 

@@ -1,9 +1,9 @@
 //! The read-only view for the admin interface: each balancer and its targets, queues, listeners, loops; health and
 //! readiness.
 //!
-//! A view asks every loop and the owner by mail and adds up their answers; threads that do not answer within a second
-//! are named. So it costs nothing unless it is used, and a loop that hangs delays only itself. To be called from
-//! threads that serve no client.
+//! A view asks every loop and the owner by mail and adds up their answers, which they gather between requests; threads that
+//! do not answer in time, a second and some for each target, are named. So it costs nothing unless it is used, and a loop
+//! that hangs delays only itself. To be called from threads that serve no client.
 
 mod gather;
 mod limits;
@@ -17,8 +17,8 @@ pub use view::{
 };
 
 use crate::control::remote::Remote;
+use crate::threads::process::answer_limit;
 use crate::threads::watchdog;
-use crate::transport::listener::Entry;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_plan::Spec;
 
@@ -37,27 +37,10 @@ impl Remote {
     /// The current view; `by_loop`: with the state of each loop.
     pub fn view(&self, by_loop: bool) -> View {
         let process = self.process();
-        let said = process.ask_all(|lp| {
-            let Some(graph) = lp.graph() else { return gather::ThreadView::default() };
-            let mut said = gather::of_loop(&graph, lp.core.now());
-            if let Some(monitor) = lp.monitor() {
-                let listeners = graph.all_entries().filter_map(|entry| {
-                    let Entry::Listener(number) = entry else { return None };
-                    let (listener, admission) = lp.listener(number)?;
-                    Some((entry, listener, admission.clients.connected()))
-                });
-                said.of_owner = Some(gather::of_owner(&graph, monitor, listeners));
-            }
-            said.clients = lp.clients();
-            said.leaving = gather::leaving(lp);
-            let now_ns = lp.core.now();
-            lp.state.metrics.each_listener(|counts| {
-                said.listeners.push((counts.name.clone(), counts.recent.counts(now_ns)));
-            });
-            said
-        });
-        let carried: Vec<usize> = (0..process.loops() as usize).map(|n| process.carries(n)).collect();
         let (generation, _) = self.current();
+        let limit = answer_limit(generation.blueprint.reached.len());
+        let said = process.ask_all_in_turns(limit, |lp| async move { gather::of_thread(&lp).await });
+        let carried: Vec<usize> = (0..process.loops() as usize).map(|n| process.carries(n)).collect();
         View {
             draining: self.is_draining(),
             limits: limits::limits(process, &generation),

@@ -27,6 +27,15 @@ use weir_stats::Key;
 
 /// The time that a question from outside may take.
 const ANSWER: Duration = Duration::from_secs(1);
+/// What each target adds to that where threads answer between requests.
+const EACH: Duration = Duration::from_micros(20);
+/// The longest that is waited for a thread that hangs: scrapers wait for 10 s.
+const LONGEST: Duration = Duration::from_secs(8);
+
+/// The time for answers that threads gather between requests, from each of this number of targets.
+pub(crate) fn answer_limit(targets: usize) -> Duration {
+    (ANSWER + EACH * targets.try_into().unwrap_or(u32::MAX)).min(LONGEST)
+}
 
 /// The place for a thread's answer.
 struct PendingAnswer<T> {

@@ -56,7 +56,7 @@ pub(super) const SERVE: Layout = Layout {
         room(
             "health",
             "checks and outcomes; who the targets are",
-            &["metrics", "log", "h1", "h2", "exchange", "upstream", "nodes", "graph"],
+            &["metrics", "log", "sync", "h1", "h2", "exchange", "upstream", "nodes", "graph"],
         ),
         room(
             "threads",
@@ -133,7 +133,18 @@ pub(super) const SERVE: Layout = Layout {
         room(
             "inspect",
             "what is seen from outside: the live view, health, readiness",
-            &["metrics", "transport", "exchange", "nodes", "graph", "health", "threads", "reload", "control"],
+            &[
+                "metrics",
+                "transport",
+                "sync",
+                "exchange",
+                "nodes",
+                "graph",
+                "health",
+                "threads",
+                "reload",
+                "control",
+            ],
         ),
         room(
             "lib",

@@ -4,6 +4,7 @@ use super::super::check::CheckFailure;
 use super::{Monitor, Monitored};
 use crate::metrics::families::Id as Of;
 use crate::metrics::{CheckResult, Metrics, Samples, TargetHealth};
+use crate::sync::slices::Slices;
 use std::collections::BTreeMap;
 use weir_policy::TargetId;
 use weir_policy::eligibility::{Reason, Transition};
@@ -53,30 +54,54 @@ impl Monitored {
 }
 
 impl Monitor {
-    /// All counts of health for a scrape.
-    pub fn gather(&self, round: u64, out: &mut Samples) {
-        let now_ns = self.core.now();
-        for lb in self.lbs.borrow().iter() {
-            let graph = self.graph.borrow();
-            let Some(own) = graph.lb(lb.id) else { continue };
+    /// All counts of health for a scrape, in slices; `None`: it `ends` before, since a later one has begun.
+    pub async fn gather(
+        &self,
+        round: u64,
+        out: &mut Samples,
+        slices: &Slices,
+        ends: impl Fn() -> bool,
+    ) -> Option<()> {
+        let (now_ns, graph) = (self.core.now(), self.graph.borrow().clone());
+        for own in graph.balancers() {
             let pool = &own.counts.pool.label;
-            settle(&lb.counts, &lb.health, now_ns, "unknown");
             let mut standing = BTreeMap::from(Health::STANDINGS.map(|state| (state, 0)));
-            for ((target, counts), past) in TargetId::all(lb.health.len()).zip(&lb.counts).zip(&lb.pasts) {
-                if own.has_target(target) {
-                    *standing.entry(lb.health.standing(target)).or_default() += 1;
-                    counts.gather(lb.health.is_eligible(target), now_ns, round, out);
-                    if let Some(since_ms) = past.since_unix_ms {
-                        let of = [(&counts.pool).into(), (&counts.label).into()];
-                        out.add(Of::TargetChanged, of, since_ms as f64 / 1e3);
-                    }
+            for target in TargetId::all(own.targets.len() as u32) {
+                slices.step().await;
+                if ends() {
+                    return None;
+                }
+                if !own.has_target(target) {
+                    continue;
+                }
+                let seen = self.with(own.id, |lb| lb.gather(target, now_ns, round, out)).flatten();
+                // A reload may have removed it meanwhile.
+                if let Some(seen) = seen {
+                    *standing.entry(seen).or_default() += 1;
                 }
             }
             for (state, count) in standing {
                 out.add(Of::Targets, [pool.into(), state.into()], count);
             }
-            out.add(Of::Panic, [pool.into()], u64::from(lb.health.is_ignored()));
+            let is_ignored = self.with(own.id, |lb| lb.health.is_ignored());
+            out.add(Of::Panic, [pool.into()], u64::from(is_ignored == Some(true)));
         }
+        Some(())
+    }
+}
+
+impl Monitored {
+    /// The counts of a target; returns how it is.
+    fn gather(&self, target: TargetId, now_ns: u64, round: u64, out: &mut Samples) -> Option<&'static str> {
+        let (counts, past) = (self.counts.get(target.index())?, self.pasts.get(target.index())?);
+        let is_eligible = self.health.is_eligible(target);
+        counts.is(is_eligible, "unknown", now_ns);
+        counts.gather(is_eligible, now_ns, round, out);
+        if let Some(since_ms) = past.since_unix_ms {
+            let of = [(&counts.pool).into(), (&counts.label).into()];
+            out.add(Of::TargetChanged, of, since_ms as f64 / 1e3);
+        }
+        Some(self.health.standing(target))
     }
 }
 
