@@ -8,6 +8,7 @@
 pub mod attempts;
 pub mod balance;
 pub mod ds;
+pub mod fleet;
 pub mod health;
 pub mod history;
 pub mod key;
@@ -23,6 +24,7 @@ pub use balance::{
 };
 pub use balance::{roster, split, sticky};
 pub use ds::{bits, bounded, levels};
+pub use fleet::{MemberChange, Members};
 pub use health::{active, eject, eligibility, outlier, panic, slow_start, snapshot};
 pub use limits::rate;
 pub use outcome::{Kind, Outcome};
@@ -44,6 +46,7 @@ pub mod config {
     pub use crate::balance::ring_hash::RingHashArgs;
     pub use crate::balance::round_robin::{RoundRobinArgs, Start};
     pub use crate::balance::ties::Ties;
+    pub use crate::fleet::Doubt;
     pub use crate::health::active::{Check, Initial};
     pub use crate::health::eject::Eject;
     pub use crate::health::outlier::Outlier;
