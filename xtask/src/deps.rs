@@ -14,7 +14,7 @@ const LEVELS: &[&[&str]] = &[
     &["weir-policy"],
     &["weir-model", "weir-http1", "weir-net"],
     &["weir-plan"],
-    &["weir-topology", "weir-workload"],
+    &["weir-topology", "weir-workload", "weir-discovery"],
     &["weir-sim", "weir-serve", "weir-load"],
     &["weir-verify"],
     &["weir-report"],
@@ -65,8 +65,10 @@ const NO_LANGUAGE: &str =
 
 /// Crates that must build without the language, and so without what is below: nothing that they use, however
 /// indirectly, may bring in a package whose name begins so.
-const WITHOUT: (&[&str], &str) =
-    (&["weir-plan", "weir-net", "weir-workload", "weir-load", "weir-sim", "weir-serve"], "starlark");
+const WITHOUT: (&[&str], &str) = (
+    &["weir-plan", "weir-net", "weir-workload", "weir-discovery", "weir-load", "weir-sim", "weir-serve"],
+    "starlark",
+);
 
 /// What is wrong with the workspace at `root`, one sentence each.
 pub(crate) fn check(root: &Path) -> Vec<String> {

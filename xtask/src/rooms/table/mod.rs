@@ -2,6 +2,7 @@
 
 mod admin;
 mod cli;
+mod discovery;
 mod heap;
 mod http1;
 mod load;
@@ -46,6 +47,7 @@ pub(super) const fn room(name: &'static str, purpose: &'static str, knows: &'sta
 pub(super) const TABLE: &[Layout] = &[
     admin::ADMIN,
     cli::CLI,
+    discovery::DISCOVERY,
     heap::HEAP,
     http1::HTTP1,
     load::LOAD,

@@ -1,0 +1,116 @@
+//! Why a source gives no list, in words.
+
+use crate::place::Place;
+use std::fmt;
+use std::time::Duration;
+use weir_plan::duration::show_ns;
+
+/// The kinds of faults; each is reported once while there is no list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FaultKind {
+    /// The file, its folder, or what a symbolic link leads to does not exist.
+    Missing,
+    /// Weir may not read it.
+    Forbidden,
+    /// It is a folder, a FIFO, a device or a socket.
+    Irregular,
+    /// Symbolic links lead in a circle.
+    Circle,
+    /// The system cannot read it.
+    Unreadable,
+    /// It has too many bytes.
+    TooLarge,
+    /// It lists too many members.
+    TooMany,
+    /// It is not UTF-8, or begins with a byte order mark.
+    Encoding,
+    /// It is empty, or ends inside the list.
+    Cut,
+    /// It is not JSON.
+    Syntax,
+    /// It is JSON, but not a list.
+    Shape,
+}
+
+/// What is wrong with a list as a whole, wherever it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defect {
+    /// Its kind.
+    pub kind: FaultKind,
+    /// Where in the text, if the text is at fault.
+    pub place: Option<Place>,
+    /// What is wrong, without a full stop.
+    pub problem: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl Defect {
+    pub(crate) fn new(kind: FaultKind, problem: impl AsRef<str>, remedy: impl Into<String>) -> Defect {
+        Defect { kind, place: None, problem: printable(problem.as_ref()), remedy: remedy.into() }
+    }
+
+    pub(crate) fn at_place(self, place: Place) -> Defect {
+        Defect { place: Some(place), ..self }
+    }
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.problem, self.remedy)
+    }
+}
+
+impl std::error::Error for Defect {}
+
+/// A source gives no list. The last one that it gave stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The source: the path of a file.
+    pub subject: String,
+    /// What is wrong.
+    pub defect: Defect,
+    /// How long there has been no list; 0 at first.
+    pub lasting: Duration,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.subject)?;
+        if let Some(place) = self.defect.place {
+            write!(f, ":{place}")?;
+        }
+        write!(f, ": {}", self.defect)?;
+        match self.lasting.as_secs() {
+            0 => Ok(()),
+            s => write!(f, " (no list for {})", show_ns(i128::from(s) * 1_000_000_000)),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// A text from outside, safe for a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_a_sentence_with_place_remedy_and_time() {
+        let defect = Defect::new(FaultKind::Cut, "the text ends\u{1b}[1m", "write all of it");
+        let fault = |defect, s| {
+            let lasting = Duration::from_secs(s);
+            Fault { subject: "/a/b.json".into(), defect, lasting }.to_string()
+        };
+        assert_eq!(fault(defect.clone(), 0), "/a/b.json: the text ends\u{fffd}[1m; write all of it");
+        let defect = defect.at_place(Place { line: 3, column: 7 });
+        assert_eq!(
+            fault(defect, 310),
+            "/a/b.json:3:7: the text ends\u{fffd}[1m; write all of it (no list for 310s)"
+        );
+    }
+}

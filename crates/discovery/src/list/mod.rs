@@ -1,0 +1,169 @@
+//! Lists of members, the same for every source: what is in one, what is left out, and what counts twice.
+
+pub(crate) mod json;
+
+use crate::fault::{Defect, FaultKind, printable};
+use crate::place::Place;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use weir_plan::address::Address;
+
+/// The most bytes of a list.
+pub const MOST_BYTES: u64 = 64 << 20;
+
+/// The most members of a list.
+pub const MOST_MEMBERS: usize = 100_000;
+
+/// The most entries of a list: right, doubled and wrong ones together.
+pub const MOST_ENTRIES: usize = 1_000_000;
+
+/// The most findings of a list that are kept; the others are counted.
+pub const MOST_FINDINGS: usize = 100;
+
+/// What a source says of a member that it lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// It may be picked.
+    Up,
+    /// It gets nothing new; what it has goes on.
+    Drain,
+}
+
+/// A member as a source lists it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Its address as the source writes it: `Address::parse` reads it, and it has a host and a port, or a path.
+    pub addr: String,
+    /// What tells it from another that had its address before.
+    pub id: Option<String>,
+    /// Its weight: 0, or within `weir_plan::ranges::WEIGHTS`. A member of weight 0 drains.
+    pub weight: f64,
+    /// Whether it may be picked.
+    pub state: State,
+}
+
+/// A whole list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// The members, each address once, in the order of the list.
+    pub members: Vec<Member>,
+    /// The first entries that do not count, at most [`MOST_FINDINGS`].
+    pub left_out: Vec<Finding>,
+    /// The number of entries that do not count.
+    pub left_out_count: usize,
+}
+
+/// An entry that does not count, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Where in the text.
+    pub place: Place,
+    /// Which entry of the list, from 1.
+    pub entry: usize,
+    /// What is wrong, without a full stop.
+    pub problem: String,
+    /// What to write instead, where that is known.
+    pub remedy: Option<String>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: entry {}: {}", self.place, self.entry, self.problem)?;
+        self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
+    }
+}
+
+/// Why an entry does not count, before its place is known.
+pub(crate) struct Objection {
+    pub(crate) problem: String,
+    pub(crate) remedy: Option<String>,
+}
+
+impl Objection {
+    pub(crate) fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Objection {
+        Objection { problem: problem.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+/// A list while it is read.
+#[derive(Default)]
+pub(crate) struct Builder {
+    snapshot: Snapshot,
+    /// The index of each address.
+    indices: HashMap<Address, usize>,
+}
+
+impl Builder {
+    /// Adds a member. Of an address that is there already one member stays, the first that is up; what differs between
+    /// the two is the objection.
+    ///
+    /// # Errors
+    /// There are too many members.
+    pub(crate) fn add(&mut self, address: Address, mut member: Member) -> Result<Option<Objection>, Defect> {
+        if member.weight == 0.0 {
+            member.weight = 0.0; // not -0
+            member.state = State::Drain;
+        }
+        let members = &mut self.snapshot.members;
+        match self.indices.entry(address) {
+            Entry::Vacant(entry) if members.len() < MOST_MEMBERS => {
+                entry.insert(members.len());
+                members.push(member);
+                Ok(None)
+            }
+            Entry::Vacant(_) => Err(too_many(MOST_MEMBERS, "members")),
+            Entry::Occupied(entry) => {
+                let known = &mut members[*entry.get()];
+                let objection = contradiction(known, &member);
+                if known.state == State::Drain && member.state == State::Up {
+                    *known = member;
+                }
+                Ok(objection)
+            }
+        }
+    }
+
+    /// Notes an entry that does not count. Where it is need not be found for all of them.
+    pub(crate) fn leave_out(&mut self, entry: usize, objection: Objection, find: impl FnOnce() -> Place) {
+        self.snapshot.left_out_count += 1;
+        if self.snapshot.left_out.len() < MOST_FINDINGS {
+            let Objection { problem, remedy } = objection;
+            let remedy = remedy.map(|remedy| printable(&remedy));
+            self.snapshot.left_out.push(Finding {
+                place: find(),
+                entry,
+                problem: printable(&problem),
+                remedy,
+            });
+        }
+    }
+
+    pub(crate) fn finish(self) -> Snapshot {
+        self.snapshot
+    }
+}
+
+/// The list has more of something than is read.
+pub(crate) fn too_many(most: usize, what: &str) -> Defect {
+    Defect::new(
+        FaultKind::TooMany,
+        format!("the list has more than {most} {what}"),
+        "divide it into several lists, each with a fleet of its own",
+    )
+}
+
+/// What two entries of one address say differently.
+fn contradiction(first: &Member, second: &Member) -> Option<Objection> {
+    let addr = weir_plan::http::short(&second.addr);
+    let objection =
+        |how: &str| Some(Objection::new(format!("\"{addr}\" is in the list twice, {how}"), "list it once"));
+    match (first.state, second.state) {
+        (State::Up, State::Drain) | (State::Drain, State::Up) => {
+            objection("once up and once draining: it counts as up")
+        }
+        _ if first.id != second.id => objection("with different ids: the first counts"),
+        _ if first.weight != second.weight => objection("with different weights: the first counts"),
+        _ => None,
+    }
+}
