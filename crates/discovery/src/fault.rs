@@ -1,9 +1,12 @@
-//! Why a source gives no list, in words.
+//! Why a source gives no list, and how often that is worth a report.
 
 use crate::place::Place;
 use std::fmt;
 use std::time::Duration;
 use weir_plan::duration::show_ns;
+
+/// A fault that lasts is reported again after this time.
+const REMINDER_NS: u64 = 300_000_000_000;
 
 /// The kinds of faults; each is reported once while there is no list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,9 +98,59 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
+/// Which faults of a source are reported: each kind once, then every five minutes.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    /// Since when there has been no list.
+    since_ns: Option<u64>,
+    /// The kinds that were reported since then.
+    kinds: Vec<FaultKind>,
+    /// When the fault is reported again.
+    reminder_ns: u64,
+}
+
+impl Reports {
+    /// Notes a fault. Returns for how long there has been no list, if that is to be reported now.
+    pub(crate) fn admit(&mut self, now_ns: u64, kind: FaultKind) -> Option<Duration> {
+        let since_ns = *self.since_ns.get_or_insert(now_ns);
+        let is_new = !self.kinds.contains(&kind);
+        if !is_new && now_ns < self.reminder_ns {
+            return None;
+        }
+        if is_new {
+            self.kinds.push(kind);
+        }
+        self.reminder_ns = now_ns + REMINDER_NS;
+        Some(Duration::from_nanos(now_ns - since_ns))
+    }
+
+    /// Notes a list.
+    pub(crate) fn clear(&mut self) {
+        *self = Reports::default();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn each_kind_is_reported_once_and_then_every_five_minutes() {
+        let mut reports = Reports::default();
+        let mut admit = |s: u64, kind| reports.admit(s * S, kind).map(|d| d.as_secs());
+        assert_eq!(admit(10, FaultKind::Missing), Some(0));
+        assert_eq!(admit(15, FaultKind::Missing), None);
+        assert_eq!(admit(20, FaultKind::Cut), Some(10));
+        assert_eq!(admit(25, FaultKind::Missing), None);
+        assert_eq!(admit(315, FaultKind::Missing), None);
+        assert_eq!(admit(320, FaultKind::Cut), Some(310));
+        assert_eq!(admit(325, FaultKind::Missing), None);
+        assert_eq!(admit(620, FaultKind::Missing), Some(610));
+        reports.clear();
+        assert_eq!(reports.admit(630 * S, FaultKind::Missing), Some(Duration::ZERO));
+    }
 
     #[test]
     fn a_fault_is_a_sentence_with_place_remedy_and_time() {

@@ -5,13 +5,16 @@ use super::{Layout, room};
 pub(super) const DISCOVERY: Layout = Layout {
     folder: "crates/discovery",
     rooms: &[
+        room("clock", "the time of the thread, for all others an argument", &[]),
         room("place", "lines and columns in a text", &[]),
-        room("fault", "why there is no list", &["place"]),
+        room("fault", "why there is no list, and how often that is reported", &["place"]),
         room(
             "list",
             "what a list holds, whichever source gives it, and the JSON of files",
             &["fault", "place"],
         ),
-        room("lib", "the public face: lists and faults", &["fault", "list", "place"]),
+        room("file", "a list in a file, and how its changes are seen", &["clock", "fault", "list"]),
+        room("run", "the thread of all sources", &["clock", "fault", "file", "list"]),
+        room("lib", "the public face: lists, faults and the thread", &["fault", "list", "place", "run"]),
     ],
 };

@@ -1,0 +1,168 @@
+//! What the system says about folders: inotify, filtered to the names that lead to followed files.
+//!
+//! A watch is only a hint to read sooner. Where it cannot be had (no descriptors, too many watches, a network folder)
+//! files are found changed by the look every few seconds.
+
+use super::chain::Link;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+
+/// What can change which bytes a path leads to, or whether they can be read.
+const EVENTS: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MOVED_FROM)
+    .union(WatchFlags::MOVED_TO)
+    .union(WatchFlags::MODIFY)
+    .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF)
+    .union(WatchFlags::ONLYDIR);
+
+/// The number of events that are taken at once: a busy folder must not keep the thread from reading.
+const MOST_EVENTS: usize = 4096;
+
+/// A source's interest in a name of a watched folder.
+#[derive(Debug, PartialEq, Eq)]
+struct Interest {
+    source: usize,
+    name: OsString,
+}
+
+/// The watched folders of all sources.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    inotify: Option<OwnedFd>,
+    interests: HashMap<i32, Vec<Interest>>,
+}
+
+impl Watch {
+    /// Nothing is watched; nothing ever will if the system refuses.
+    pub(crate) fn new() -> Watch {
+        let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok();
+        Watch { inotify, interests: HashMap::new() }
+    }
+
+    /// Becomes readable when there are events.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inotify.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Watches these names for a source, and no others. A folder that is another one by now is watched anew.
+    pub(super) fn follow(&mut self, source: usize, links: &[Link]) {
+        let Some(inotify) = &self.inotify else { return };
+        for interests in self.interests.values_mut() {
+            interests.retain(|interest| interest.source != source);
+        }
+        for Link { folder, name } in links {
+            if let Ok(folder) = inotify::add_watch(inotify, folder, EVENTS) {
+                let interests = self.interests.entry(folder).or_default();
+                interests.push(Interest { source, name: name.clone() });
+            }
+        }
+        self.interests.retain(|folder, interests| {
+            if interests.is_empty() {
+                // It fails where the folder is gone.
+                let _ = inotify::remove_watch(inotify, *folder);
+            }
+            !interests.is_empty()
+        });
+    }
+
+    /// Takes the events that are there. Returns the sources that they concern.
+    pub(crate) fn take_changes(&mut self) -> Vec<usize> {
+        let mut changed = Vec::new();
+        let Some(inotify) = &self.inotify else { return changed };
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = inotify::Reader::new(inotify, &mut buffer);
+        let mut taken = 0;
+        // Events in the buffer have left the system, and would be lost.
+        while taken < MOST_EVENTS || !reader.is_buffer_empty() {
+            let Ok(event) = reader.next() else { break };
+            taken += 1;
+            let flags = event.events();
+            let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
+            if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
+                changed.extend(self.interests.values().flatten().map(|interest| interest.source));
+                continue;
+            }
+            let Some(interests) = self.interests.get(&event.wd()) else { continue };
+            // An event without a name is one of the folder itself.
+            let concerned = interests.iter().filter(|interest| name.is_none_or(|name| interest.name == name));
+            changed.extend(concerned.map(|interest| interest.source));
+            if flags.contains(ReadFlags::IGNORED) {
+                self.interests.remove(&event.wd());
+            }
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chain::walk;
+    use super::*;
+    use crate::file::folder::Folder;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// The system queues an event before the call returns that causes it, so that nothing is waited for.
+    fn sees(watch: &mut Watch, folder: &Folder, change: impl FnOnce(&Folder)) -> Vec<usize> {
+        watch.follow(4, &walk(&folder.path("api.json")).links);
+        watch.take_changes();
+        change(folder);
+        watch.take_changes()
+    }
+
+    #[test]
+    fn every_way_to_change_a_file_is_seen_and_nothing_else() {
+        let (mut watch, folder) = (Watch::new(), Folder::new("watch"));
+        let mut sees = |change: fn(&Folder)| sees(&mut watch, &folder, change);
+        assert_eq!(sees(|folder| folder.write("api.json", "[]")), [4]);
+        assert_eq!(sees(|folder| folder.write("api.json", "[ ]")), [4]);
+        assert_eq!(sees(|folder| folder.write("other", "[]")), [0; 0]);
+        assert_eq!(sees(|folder| fs::rename(folder.path("other"), folder.path("api.json")).unwrap()), [4]);
+        let private = |folder: &Folder| {
+            fs::set_permissions(folder.path("api.json"), fs::Permissions::from_mode(0o600)).unwrap();
+        };
+        assert_eq!(sees(private), [4]);
+        assert_eq!(sees(|folder| fs::remove_file(folder.path("api.json")).unwrap()), [4]);
+        fs::create_dir(folder.path("..1")).unwrap();
+        fs::create_dir(folder.path("..2")).unwrap();
+        symlink("..1", folder.path("..data")).unwrap();
+        symlink("..2", folder.path("new")).unwrap();
+        assert_eq!(sees(|folder| symlink("..data/api.json", folder.path("api.json")).unwrap()), [4]);
+        assert_eq!(sees(|folder| folder.write("..1/api.json", "[]")), [4]);
+        assert_eq!(sees(|folder| folder.write("..2/api.json", "[]")), [0; 0]);
+        assert_eq!(sees(|folder| fs::rename(folder.path("new"), folder.path("..data")).unwrap()), [4]);
+        // Behind the swap only the new folder counts.
+        assert_eq!(sees(|folder| folder.write("..1/api.json", "[ ]")), [0; 0]);
+        assert_eq!(sees(|folder| folder.write("..2/api.json", "[ ]")), [4]);
+        assert_eq!(sees(|folder| fs::remove_dir_all(folder.path("..2")).unwrap()), [4]);
+        assert_eq!(sees(|folder| fs::create_dir(folder.path("..2")).unwrap()), [4]);
+    }
+
+    #[test]
+    fn a_busy_folder_overflows_into_a_change_of_all() {
+        let (mut watch, folder) = (Watch::new(), Folder::new("overflow"));
+        let most: usize =
+            fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
+        let seen = sees(&mut watch, &folder, |folder| {
+            for i in 0..=most.min(50_000) {
+                folder.write(&format!("{}", i % 2), "");
+            }
+        });
+        assert!(seen.is_empty());
+        let mut seen = seen;
+        for _ in 0..=most / MOST_EVENTS {
+            seen.extend(watch.take_changes());
+        }
+        assert!(seen == [4] || most > 50_000, "{seen:?}");
+    }
+}
