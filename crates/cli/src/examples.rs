@@ -38,6 +38,7 @@ pub(crate) const ALL: &[Example] = &[
     example!("panic"),
     example!("layers"),
     example!("hops"),
+    example!("rolling"),
     example!(
         "edge",
         "certs/shop.pem" from "certs/shop.pem",

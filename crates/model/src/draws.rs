@@ -48,6 +48,10 @@ purposes! {
         LOOP = 16,
         /// A probe of a target's load.
         PROBE = 17,
+        /// Which members of a fleet a change concerns: by change and step.
+        CHANGE = 18,
+        /// How much later a balancer sees a change.
+        LAG = 19,
     }
 }
 

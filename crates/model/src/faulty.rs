@@ -65,6 +65,16 @@ impl Faulty {
         Faulty { key, until_ns: law.period(law.starts_up, key.nth(0)), flips: 0, up: law.starts_up }
     }
 
+    /// Lets a timeline wait that has not begun: its node is not there yet.
+    pub fn wait(&mut self) {
+        self.until_ns = u64::MAX;
+    }
+
+    /// Begins a timeline that waited, at the time when its node joins.
+    pub fn begin(&mut self, law: &Law, now_ns: u64) {
+        self.until_ns = now_ns.saturating_add(law.period(self.up, self.key.nth(self.flips)));
+    }
+
     /// Whether the node is up for a request that enters now. Times must not go back. `after_faults` says whether
     /// faults at this very instant have happened already (they come after crossings and before arrivals).
     #[inline]

@@ -28,6 +28,17 @@ impl ProcessClock {
         ProcessClock { line: Faulty::new(law, key), since_ns: 0, stopped_ns: 0 }
     }
 
+    /// Lets a clock wait whose process has not begun.
+    pub fn wait(&mut self) {
+        self.line.wait();
+    }
+
+    /// Begins a clock that waited.
+    pub fn begin(&mut self, law: &Law, now_ns: u64) {
+        self.line.begin(law, now_ns);
+        self.since_ns = now_ns;
+    }
+
     /// Forgets what was before `now_ns`; no later question is about it.
     pub fn advance(&mut self, law: &Law, now_ns: u64) {
         while self.line.next_flip_ns() < now_ns {

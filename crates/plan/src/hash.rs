@@ -1,6 +1,10 @@
 //! The hash of a plan: over its meaning (places included), not over lines, comments, labels or paths.
 
-use crate::{Edge, Faulty, Lb, Listen, Node, Origin, Plan, Point, Scenario, Spec};
+use crate::fleets::compact;
+use crate::{
+    Change, Edge, Faulty, Fleet, FleetSource, Lb, Listen, Node, Origin, Plan, Point, Scenario, SourceKind,
+    Spec,
+};
 use serde::Serialize;
 use std::io::{self, Write};
 use weir_model::{Dist, Traffic};
@@ -34,7 +38,7 @@ pub fn plan_hash(plan: &Plan) -> String {
     let mut sink = Sink(blake3::Hasher::new());
     sink.put(&plan.schema);
     sink.put(&plan.points.len());
-    for point in &plan.points {
+    for point in plan.points.iter().map(compact) {
         hash_point(point, &mut sink);
     }
     sink.0.finalize().to_hex().as_str()[..32].to_owned()
@@ -59,6 +63,16 @@ fn bare_traffic(traffic: &Traffic) -> Traffic {
         }
         other => other.clone(),
     }
+}
+
+/// A fleet without its name in words and the path of its file.
+fn bare_fleet(fleet: &Fleet) -> Fleet {
+    let bare_source = |source: &FleetSource| {
+        let SourceKind::File(_) = &source.from;
+        FleetSource { from: SourceKind::File(String::new()), ..source.clone() }
+    };
+    let source = fleet.source.as_ref().map(bare_source);
+    Fleet { label: String::new(), lag: bare(&fleet.lag), source, ..fleet.clone() }
 }
 
 fn hash_point(point: &Point, sink: &mut Sink) {
@@ -87,6 +101,7 @@ fn hash_point(point: &Point, sink: &mut Sink) {
                 let origin = Origin { tls: Some(tls.without_paths()), ..origin.clone() };
                 sink.put(&Spec::Server { addr: addr.clone(), model: *model, origin });
             }
+            Spec::Fleet(fleet) => sink.put(&Spec::Fleet(bare_fleet(fleet))),
             other => sink.put(other),
         }
     }
@@ -108,6 +123,9 @@ fn hash_point(point: &Point, sink: &mut Sink) {
         ));
         if let Some(recorded) = &s.recorded {
             sink.put(recorded);
+        }
+        for change in &s.events {
+            sink.put(&Change { span: String::new(), ..change.clone() });
         }
     }
     for e in &point.expectations {

@@ -16,7 +16,10 @@ pub fn target_labels(point: &Point, lb: NodeId) -> Vec<String> {
     let Some(Edge::List(list)) = point.nodes.get(lb as usize).map(|node| node.to) else { return Vec::new() };
     let targets = &point.lists[list as usize];
     let ends: Vec<Option<NodeId>> = targets.iter().map(|target| end(point, *target)).collect();
-    let names = unique(ends.iter().map(|end| point.nodes[(*end)? as usize].name.clone()));
+    // What a source lists is known by its address, also while it is alone.
+    let is_listed = |id| point.fleets.as_deref().is_some_and(|fleets| fleets.listed(id).is_some());
+    let named = |end: &Option<NodeId>| end.filter(|id| !is_listed(*id));
+    let names = unique(ends.iter().map(|end| point.nodes[named(end)? as usize].name.clone()));
     let addresses =
         unique(ends.iter().map(|end| match &point.specs[point.nodes[(*end)? as usize].spec as usize] {
             Spec::Server { addr, .. } => addr.clone(),

@@ -13,6 +13,7 @@ pub mod diagnostic;
 pub mod duration;
 mod expectation;
 pub mod fixed;
+pub mod fleets;
 pub mod graph;
 pub mod hash;
 pub mod http;
@@ -44,9 +45,9 @@ mod ways;
 pub use diagnostic::{Diagnostic, Severity};
 pub use expectation::{Condition, Expectation, Metric, Order};
 pub use graph::{
-    Clock, DataFile, Edge, Faulty, HealthCheck, HedgeSpec, HttpCheck, KeySource, Keys, Lb, Line, Mode, Node,
-    NodeId, Place, Plan, Point, Recording, RequestShape, RouteCondition, Scenario, Scope, Site, Spec, Value,
-    Window,
+    Change, ChangeKind, Clock, DataFile, Edge, Faulty, First, Fleet, FleetSource, HealthCheck, HedgeSpec,
+    HttpCheck, KeySource, Keys, Lb, Leavers, Line, Mode, Node, NodeId, Place, Plan, Point, Recording,
+    RequestShape, RouteCondition, Scenario, Scope, Site, SourceKind, Spec, Value, Window,
 };
 pub use labels::{label, target_labels};
 pub use layers::{levels, listeners, only_way, timed_balancer, with_inner};

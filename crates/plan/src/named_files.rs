@@ -31,7 +31,8 @@ fn beginning(path: &str) -> io::Result<Vec<u8>> {
 
 /// The paths of these files, each once.
 pub fn named_files(point: &Point) -> BTreeSet<&str> {
-    point.specs.iter().flat_map(paths).collect()
+    // Of the point as it is written: the members of a fleet that come and go are no other files.
+    point.written().specs.iter().flat_map(paths).collect()
 }
 
 fn paths(spec: &Spec) -> Vec<&str> {

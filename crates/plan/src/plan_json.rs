@@ -1,5 +1,6 @@
 //! A plan as JSON: one line per node, and back with everything checked.
 
+use crate::fleets::compact;
 use crate::hash;
 use crate::json;
 use crate::validate;
@@ -51,6 +52,7 @@ impl Plan {
         let mut plan: Plan = json::from_slice(bytes).map_err(|e| PlanError(e.to_string()))?;
         validate::plan(&plan).map_err(|e| PlanError(e.to_string()))?;
         plan.hash = hash::plan_hash(&plan);
+        plan.expand();
         Ok(plan)
     }
 }
@@ -67,7 +69,7 @@ fn write_plan(plan: &Plan, out: &mut Vec<u8>) -> io::Result<()> {
     write_list("data_files", &plan.data_files, "", out)?;
     write_fixed(out)?;
     out.write_all(b",\n\"points\": [")?;
-    for (i, point) in plan.points.iter().enumerate() {
+    for (i, point) in plan.points.iter().map(compact).enumerate() {
         out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         write_point(point, out)?;
     }

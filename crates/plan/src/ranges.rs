@@ -11,6 +11,8 @@ use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 
 /// No topology has more nodes than this.
 pub const MOST_NODES: usize = 4_000_000;
+/// Changes that a scenario may have.
+pub const MOST_CHANGES: usize = 100_000;
 
 /// No file has more combinations of swept parameters than this.
 pub const MOST_POINTS: usize = 10_000;

@@ -118,6 +118,7 @@ mod tests {
             scenarios: Vec::new(),
             expectations: Vec::new(),
             warnings: Vec::new(),
+            fleets: None,
         }
     }
 

@@ -153,6 +153,7 @@ fn nature(spec: &Spec) -> Nature {
         | Spec::Rate { .. }
         | Spec::Hedge(_)
         | Spec::Retry(_)
+        | Spec::Fleet(_)
         | Spec::Lb(_) => Nature::Ours,
     }
 }

@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use weir_policy::history::StageKind;
-use weir_sim::{LatencyOverTime, Mark, PoolOverTime, QueueOverTime, Series, TimePart, Typical, UpOverTime};
+use weir_sim::{
+    FleetOverTime, LatencyOverTime, Mark, PoolOverTime, QueueOverTime, Series, TimePart, Typical, UpOverTime,
+};
 
 /// The explanation in words.
 const TOLD: [f64; 2] = [0.5, 0.99];
@@ -116,6 +118,9 @@ impl Serialize for OverTime<'_> {
         map.serialize_entry("queues", &s.queues.iter().map(QueueRow::new).collect::<Vec<_>>())?;
         map.serialize_entry("up", &s.up.iter().map(UpRow::new).collect::<Vec<_>>())?;
         map.serialize_entry("pools", &s.pools.iter().map(PoolRow::new).collect::<Vec<_>>())?;
+        if !s.fleets.is_empty() {
+            map.serialize_entry("fleets", &s.fleets.iter().map(FleetRow::new).collect::<Vec<_>>())?;
+        }
         map.serialize_entry("marks", &s.marks.iter().map(MarkRow::new).collect::<Vec<_>>())?;
         map.end()
     }
@@ -202,6 +207,35 @@ struct UpRow<'a> {
 impl UpRow<'_> {
     fn new(over_time: &UpOverTime) -> UpRow<'_> {
         UpRow { site: &over_time.place, count: over_time.count, up: &over_time.up }
+    }
+}
+
+#[derive(Serialize)]
+struct FleetRow<'a> {
+    fleet: &'a str,
+    members: &'a [u64],
+    unlisted: &'a [u64],
+    requests_per_s: BandRow<'a>,
+}
+
+#[derive(Serialize)]
+struct BandRow<'a> {
+    least: &'a [Option<f64>],
+    p5: &'a [Option<f64>],
+    median: &'a [Option<f64>],
+    p95: &'a [Option<f64>],
+    most: &'a [Option<f64>],
+}
+
+impl FleetRow<'_> {
+    fn new(over_time: &FleetOverTime) -> FleetRow<'_> {
+        let [least, p5, median, p95, most] = &over_time.requests_per_s;
+        FleetRow {
+            fleet: &over_time.fleet,
+            members: &over_time.members,
+            unlisted: &over_time.unlisted,
+            requests_per_s: BandRow { least, p5, median, p95, most },
+        }
     }
 }
 

@@ -19,8 +19,8 @@ mod state;
 mod tests;
 
 pub use record::{
-    History, LatencyClass, LatencyOverTime, Mark, PoolOverTime, QueueOverTime, Selection, Series, Stage,
-    TimePart, Typical, UpOverTime,
+    FleetOverTime, History, LatencyClass, LatencyOverTime, Mark, PoolOverTime, QueueOverTime, Selection,
+    Series, Stage, TimePart, Typical, UpOverTime,
 };
 pub use results::precision::Precision;
 pub use results::rerun::{RecordOptions, Recording, record};

@@ -1,15 +1,16 @@
 //! Evaluates a request (a file and its parameters) to a plan, in this process.
 
-use crate::language::context::{Context, State};
+use crate::language::context::{Context, Findings, State};
 use crate::load::{Runner, Source};
 use crate::nodes::check_expectations;
 use crate::own_time::OwnTime;
 use crate::params::Params;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use weir_plan::diagnostic::{Diagnostic, Severity};
+use weir_plan::diagnostic::{Diagnostic, Location, Severity};
+use weir_plan::fleets::{self, check};
 use weir_plan::hash;
 use weir_plan::ranges::MOST_POINTS;
 use weir_plan::warn;
@@ -51,9 +52,13 @@ pub struct Evaluated {
 /// Every error that can be known, and the warnings beside them, in the order of the text. Nothing limits memory here:
 /// for files that are not trusted use [`crate::sandbox::evaluate_in_child`].
 pub fn evaluate(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
-    evaluate_or_panic(request, &Arc::default()).unwrap_or_else(|| {
+    let evaluated = evaluate_or_panic(request, &Arc::default()).unwrap_or_else(|| {
         let message = "weir failed while it evaluated the file (a bug in weir)";
         Err(vec![Diagnostic::error(message).in_file(&request.name)])
+    });
+    evaluated.map(|mut evaluated| {
+        evaluated.plan.expand();
+        evaluated
     })
 }
 
@@ -105,27 +110,18 @@ fn evaluate_here(request: &Request, own_time: &Arc<OwnTime>) -> Result<Evaluated
             ]);
         }
         let standing = state.graph.standing();
-        let mut point = finish(&mut state, &mut params, &mut data_files);
-        let overlapping = weir_plan::processes::overlaps(&point, &standing);
-        if !overlapping.is_empty() {
-            return Err(overlapping);
-        }
-        warn::graph(&point, &standing).into_iter().for_each(|finding| state.findings.add(finding));
-        let mut found = std::mem::take(&mut state.findings).into_sorted();
-        found.extend(warn::overloaded(&point));
-        found.extend(warn::heavy_tails(&point));
-        found.extend(warn::cut_off(&point));
-        found.extend(warn::late_traces(&point));
-        found.extend(warn::instant_loops(&point));
-        found.extend(warn::asked(&point, &standing));
-        found.extend(warn::certificates(&point, &standing));
-        point.warnings = found.iter().filter(|f| f.severity == Severity::Warning).map(in_one_line).collect();
+        let changes = std::mem::take(&mut state.changes);
+        let mut compact = finish(&mut state, &mut params, &mut data_files);
+        let findings = std::mem::take(&mut state.findings);
+        let found = look(&compact, &standing, &changes, findings)?;
+        compact.warnings =
+            found.iter().filter(|f| f.severity == Severity::Warning).map(in_one_line).collect();
         for finding in found {
             if known.insert(finding.clone()) {
                 warnings.push(finding);
             }
         }
-        points.push(point);
+        points.push(compact);
         if !params.advance() {
             break;
         }
@@ -155,6 +151,63 @@ fn plan_of(request: &Request, data_files: Vec<DataFile>, points: Vec<Point>) -> 
     plan
 }
 
+/// What is found in a finished point, beside what was found while the file ran; an error where it cannot be used.
+fn look(
+    compact: &Point,
+    standing: &[Option<Location>],
+    changes: &HashMap<String, Location>,
+    mut findings: Findings,
+) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    let wrong = wrong_fleets(compact, standing, changes);
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let point = &*fleets::expanded(compact);
+    let overlapping = weir_plan::processes::overlaps(point, standing);
+    if !overlapping.is_empty() {
+        return Err(overlapping);
+    }
+    warn::graph(point, standing).into_iter().for_each(|finding| findings.add(finding));
+    let mut found = findings.into_sorted();
+    found.extend(warn::overloaded(point));
+    found.extend(warn::heavy_tails(point));
+    found.extend(warn::cut_off(point));
+    found.extend(warn::late_traces(point));
+    found.extend(warn::instant_loops(point));
+    found.extend(warn::asked(point, standing));
+    found.extend(warn::certificates(point, standing));
+    found.extend(warn::changes(compact, changes));
+    Ok(found)
+}
+
+/// What is wrong with fleets and their changes, each at its place.
+fn wrong_fleets(
+    point: &Point,
+    standing: &[Option<Location>],
+    changes: &HashMap<String, Location>,
+) -> Vec<Diagnostic> {
+    let at = |finding: Diagnostic, at: Option<&Location>| match at {
+        Some(at) => finding.with_location(at),
+        None => finding,
+    };
+    if let Some((id, why)) = check::misplaced(point) {
+        let site = point.nodes.get(id as usize).and_then(|node| standing.get(node.site as usize));
+        return vec![at(Diagnostic::error(why), site.and_then(Option::as_ref))];
+    }
+    let mut wrong = Vec::new();
+    if let Some(why) = check::too_many(point, &[]) {
+        wrong.push(Diagnostic::error(why));
+    }
+    for scenario in point.scenarios.iter().filter(|s| !s.events.is_empty()) {
+        for (change, why) in check::changes(point, scenario).err().into_iter().flatten() {
+            let place = scenario.events.get(change).and_then(|change| changes.get(&change.span));
+            let message = format!("in scenario \"{}\": {why}", scenario.name);
+            wrong.push(at(Diagnostic::error(message), place));
+        }
+    }
+    wrong
+}
+
 fn finish(state: &mut State, params: &mut Params, data_files: &mut Vec<DataFile>) -> Point {
     for file in std::mem::take(&mut state.data_files) {
         if !data_files.contains(&file) {
@@ -172,6 +225,7 @@ fn finish(state: &mut State, params: &mut Params, data_files: &mut Vec<DataFile>
         scenarios: std::mem::take(&mut state.scenarios),
         expectations: std::mem::take(&mut state.expectations).into_iter().map(|e| e.expectation).collect(),
         warnings: Vec::new(),
+        fleets: None,
     }
 }
 

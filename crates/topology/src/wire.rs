@@ -90,6 +90,7 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Result<Result<Evaluated, Vec<Diagnost
             for point in &mut plan.points {
                 point.nodes = decode(take_part(&mut rest)?, &names)?;
             }
+            plan.expand();
             Ok(Ok(Evaluated { plan, warnings, files }))
         }
     }

@@ -50,6 +50,13 @@ impl Arrangement {
     /// # Errors
     /// A part of the scenario that cannot be served, or must not be loaded.
     pub fn new(point: &Point, scenario: &Scenario, real: bool) -> Result<Arrangement, CannotVerify> {
+        if !scenario.events.is_empty() {
+            return Err(CannotVerify(format!(
+                "scenario \"{}\" has `events`, which a verification does not play yet; name other scenarios with \
+                    --scenario, or leave the events out",
+                scenario.name
+            )));
+        }
         let mut point = point.clone();
         let root = scenario.root;
         let listener = enter(&mut point, root);

@@ -13,15 +13,22 @@ pub fn place_key(place: &Place) -> u64 {
 /// The number of each node among the nodes of its place in `reachable`.
 pub fn numbers(point: &Point, reachable: &[bool]) -> Vec<u32> {
     let mut next = vec![0; point.places.len()];
-    let number = |(node, reachable): (&Node, &bool)| {
-        if !reachable {
-            return 0;
+    let mut numbers = vec![0; point.nodes.len()];
+    // Members that join during the run are numbered behind those of the start.
+    let fleets = point.fleets.as_deref();
+    for joins in [false, true] {
+        for (id, node) in point.nodes.iter().enumerate().filter(|(id, _)| reachable[*id]) {
+            if fleets.is_some_and(|fleets| fleets.is_newcomer(id as NodeId)) == joins {
+                let next = &mut next[point.sites[node.site as usize].place as usize];
+                numbers[id] = *next;
+                *next += 1;
+            }
         }
-        let next = &mut next[point.sites[node.site as usize].place as usize];
-        *next += 1;
-        *next - 1
-    };
-    point.nodes.iter().zip(reachable).map(number).collect()
+        if fleets.is_none() {
+            break;
+        }
+    }
+    numbers
 }
 
 /// The draws of a scenario's nodes: their keys before any request.

@@ -6,16 +6,21 @@
 
 mod balancer;
 mod faulty;
+mod fleet;
+mod members;
 mod scenario;
 mod spec;
 
 pub use balancer::{HealthCheck, HttpCheck, KeySource, Lb, Scope};
 pub use faulty::{Clock, Faulty, Line, Mode};
+pub use fleet::{Change, ChangeKind, First, Fleet, FleetSource, Leavers, SourceKind};
+pub use members::{Fleets, ListedMember, Member, Members};
 pub use scenario::{Keys, Recording, RequestShape, Scenario, Window};
 pub use spec::{HedgeSpec, RouteCondition, Spec};
 
 use crate::expectation::Expectation;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Index of a node in [`Point::nodes`].
 pub type NodeId = u32;
@@ -68,6 +73,9 @@ pub struct Point {
     pub expectations: Vec<Expectation>,
     /// Warnings about probable mistakes, one sentence each with its location.
     pub warnings: Vec<String>,
+    /// Its fleets, if their members are made ([`Plan::expand`]). It is never written: a plan has the templates.
+    #[serde(skip)]
+    pub fleets: Option<Arc<Fleets>>,
 }
 
 /// The value of a parameter.

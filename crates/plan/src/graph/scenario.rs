@@ -1,6 +1,6 @@
 //! Scenarios: the traffic, the requests that it consists of, and the window that counts.
 
-use super::NodeId;
+use super::{Change, NodeId};
 use serde::{Deserialize, Serialize};
 use weir_model::Traffic;
 
@@ -68,6 +68,9 @@ pub struct Scenario {
     pub deadline_ns: u64,
     /// When clients leave (`cancelled`), ns after their request began; `None`: never.
     pub patience_ns: Option<u64>,
+    /// What changes during the run, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Change>,
     /// The call's location, `file:line:column`; not part of the hash.
     pub span: String,
 }

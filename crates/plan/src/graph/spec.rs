@@ -1,6 +1,6 @@
 //! The kinds of nodes, with every default explicit.
 
-use super::{Faulty, KeySource, Lb, Line, NodeId};
+use super::{Faulty, Fleet, KeySource, Lb, Line, NodeId};
 use crate::listen::{Listen, Origin, Rewrite};
 use serde::{Deserialize, Serialize};
 use weir_model::{Dist, OnCancel};
@@ -173,6 +173,9 @@ pub enum Spec {
     /// A balancer.
     #[serde(rename = "lb")]
     Lb(Lb),
+    /// Members that come and go, as a template; only in a plan as it is written.
+    #[serde(rename = "fleet")]
+    Fleet(Fleet),
 }
 
 /// A condition of a route: each field that is not empty must match, by any of its values.
@@ -241,6 +244,8 @@ impl Spec {
             Spec::Flaky { .. } => "flaky",
             Spec::Sequence => "sequence",
             Spec::Fanout { .. } => "fanout",
+            Spec::Fleet(Fleet { source: None, .. }) => "fleet",
+            Spec::Fleet(Fleet { source: Some(_), .. }) => "find.file",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A plan read from a file is checked as a topology file would be: it may have been edited by hand.
 
+use crate::fleets::check;
 use crate::ranges::{self, MOST_NODES, MOST_POINTS};
 use crate::{Faulty, Line, Plan, Point, Spec};
 use std::collections::{HashMap, HashSet};
@@ -71,6 +72,12 @@ fn point(p: &Point) -> Result<(), String> {
         }
     }
     node::check(p)?;
+    if let Some((id, why)) = check::misplaced(p) {
+        return Err(format!("nodes[{id}]: {why}"));
+    }
+    if let Some(why) = check::too_many(p, &[]) {
+        return Err(format!("nodes: {why}"));
+    }
     scenario::check(p)
 }
 

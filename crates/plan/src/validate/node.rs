@@ -76,6 +76,7 @@ fn leads(spec: &Spec) -> Leads {
         | Spec::Listen(_)
         | Spec::Rewrite(_)
         | Spec::Buffered { .. }
+        | Spec::Fleet(_)
         | Spec::Hedge(_) => Leads::ToOne,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::asked;
 use super::spec::{dist, duration, optional};
+use crate::fleets::check::changes;
 use crate::ranges;
 use crate::{Condition, Expectation, Metric, Point};
 use std::collections::HashSet;
@@ -42,6 +43,11 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
             && let Err(why) = asked::recorded(recorded, s)
         {
             return wrong("recorded", why);
+        }
+        if let Err(all) = changes(p, s)
+            && let Some((change, why)) = all.into_iter().next()
+        {
+            return wrong(&format!("events[{change}]"), why);
         }
     }
     p.expectations

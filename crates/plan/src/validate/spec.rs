@@ -2,7 +2,7 @@
 
 use super::{around, asked, serving};
 use crate::ranges;
-use crate::{Clock, Faulty, Line, Mode, Spec};
+use crate::{Clock, Faulty, Fleet, Line, Mode, Spec};
 use weir_model::Dist;
 
 /// Checks one.
@@ -55,7 +55,14 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
         Spec::Retry(retry) => asked::retry(retry),
         Spec::Faulty(law) => faulty(law),
         Spec::Lb(lb) => around::check(lb),
+        Spec::Fleet(fleet) => check_fleet(fleet),
     }
+}
+
+fn check_fleet(fleet: &Fleet) -> Result<(), String> {
+    dist(&fleet.lag).map_err(|why| format!("lag: {why}"))?;
+    let shrink = fleet.source.as_ref().and_then(|source| source.shrink);
+    shrink.map_or(Ok(()), |shrink| share("shrink", shrink))
 }
 
 /// A message that is sent again must be able to arrive at some time.

@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, HashSet};
 
 pub use asked::asked;
 pub use certificates::certificates;
+pub use changes::changes;
 pub use closed::instant_loops;
 pub use load::overloaded;
 pub use moments::{cut_off, heavy_tails};
@@ -19,6 +20,7 @@ pub use traces::late_traces;
 
 mod asked;
 mod certificates;
+mod changes;
 mod closed;
 mod failing;
 mod idle;

@@ -26,6 +26,8 @@ pub struct Roster {
     gone: Vec<bool>,
     /// The name that a hashing policy uses for a target; empty for other policies.
     names: Vec<Box<str>>,
+    /// Whether targets have names, also those that are added where there was none.
+    is_named: bool,
 }
 
 impl Roster {
@@ -37,6 +39,7 @@ impl Roster {
             eligible: vec![true; weights.len()],
             gone: vec![false; weights.len()],
             names: Vec::new(),
+            is_named: false,
             weights,
         }
     }
@@ -45,6 +48,7 @@ impl Roster {
     #[must_use]
     pub fn named(mut self, names: &[impl AsRef<str>]) -> Roster {
         self.names = names.iter().map(|n| n.as_ref().into()).collect();
+        self.is_named = self.names.len() == self.weights.len();
         self
     }
 
@@ -123,7 +127,7 @@ impl Roster {
             self.effective.push(0.0);
             self.eligible.push(true);
             self.gone.push(false);
-            if !self.names.is_empty() {
+            if self.is_named {
                 self.names.push("".into());
             }
         }
@@ -179,5 +183,16 @@ mod tests {
         assert_eq!(roster.effective(), [3.0, 2.0, 4.0]);
         assert_eq!(roster.names().join(" "), "c b d");
         assert_eq!(roster.len(), 3);
+    }
+
+    /// A fleet may begin empty; a target that is added then has a name nonetheless.
+    #[test]
+    fn names_begin_with_the_first_target() {
+        let mut roster = Roster::new(&[]).named(&[""; 0]);
+        roster.add_at(TargetId(0), 1.0, "a");
+        assert_eq!(roster.names().join(" "), "a");
+        let mut nameless = Roster::new(&[]);
+        nameless.add_at(TargetId(0), 1.0, "a");
+        assert!(nameless.names().is_empty());
     }
 }

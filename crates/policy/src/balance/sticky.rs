@@ -136,6 +136,11 @@ impl Simulated {
         Simulated { cookie, cookies: Cookies::with_targets(secret, targets) }
     }
 
+    /// Sets a target's name; `None`: it is removed.
+    pub fn set(&mut self, target: TargetId, name: Option<&str>) {
+        self.cookies.set(target, name);
+    }
+
     /// The target to which a client returns.
     pub fn target(&self, jar: &Jar, client: u64) -> Option<TargetId> {
         self.cookies.named(jar.number(client, self.cookie)?)

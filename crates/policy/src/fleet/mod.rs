@@ -16,6 +16,7 @@
 
 use serde::{Deserialize, Serialize};
 
+mod draw;
 mod members;
 #[cfg(test)]
 mod naive;
@@ -24,6 +25,7 @@ mod record;
 #[cfg(test)]
 mod rules;
 
+pub use draw::draw;
 pub use members::Members;
 pub use record::MemberRecord;
 

@@ -39,19 +39,19 @@ impl Naive {
         out.iter().map(|m| MemberChange::Remove { key: m.key }).collect()
     }
 
-    fn tick(&mut self, now: u64) -> Changes {
+    fn tick(&mut self, now_ns: u64) -> Changes {
         let grace = self.grace;
-        self.take(|m| m.since.is_some_and(|since| now - since >= grace), |m| (m.since, m.key))
+        self.take(|m| m.since.is_some_and(|since| now_ns - since >= grace), |m| (m.since, m.key))
     }
 
-    fn state_gone(&mut self, now: u64, keys: &[u64]) -> Changes {
-        let mut changes = self.tick(now);
+    fn state_gone(&mut self, now_ns: u64, keys: &[u64]) -> Changes {
+        let mut changes = self.tick(now_ns);
         keys.iter().for_each(|&key| changes.extend(self.take(|m| m.key == key, |_| 0)));
         changes
     }
 
-    fn failed(&mut self, now: u64, key: u64) -> Changes {
-        let mut changes = self.tick(now);
+    fn failed(&mut self, now_ns: u64, key: u64) -> Changes {
+        let mut changes = self.tick(now_ns);
         changes.extend(self.take(|m| m.key == key && m.since.is_some(), |_| 0));
         changes
     }
@@ -63,8 +63,8 @@ impl Naive {
         of().find(|e| !drains(e)).or(of().next()).map(|e| (e.weight, drains(&e)))
     }
 
-    fn list(&mut self, now: u64, list: &[Entry<u64>]) -> (Verdict, Changes) {
-        let mut changes = self.tick(now);
+    fn list(&mut self, now_ns: u64, list: &[Entry<u64>]) -> (Verdict, Changes) {
+        let mut changes = self.tick(now_ns);
         let own = changes.len();
         let mut keys: Vec<u64> = Vec::new();
         for entry in list.iter().filter(|e| is_right(e)) {
@@ -76,8 +76,8 @@ impl Naive {
         let doubted = self.percent.is_some_and(|p| 100 * (keys.len() as u64) < (100 - p) * before);
         let is_missing = |m: &NaiveMember| !keys.contains(&m.key);
         changes.extend(self.take(|m| is_missing(m) && (!doubted || m.drain), |m| m.key));
-        self.members.iter_mut().filter(|m| is_missing(m)).for_each(|m| m.since = m.since.or(Some(now)));
-        let at_once = self.tick(now);
+        self.members.iter_mut().filter(|m| is_missing(m)).for_each(|m| m.since = m.since.or(Some(now_ns)));
+        let at_once = self.tick(now_ns);
         changes.extend(at_once);
         changes[own..].sort_by_key(|c| if let MemberChange::Remove { key } = c { *key } else { 0 });
         let mut adds = Vec::new();
@@ -107,9 +107,9 @@ impl Naive {
         MemberCounts { up: self.members.len() - withdrawn - drain, drain, withdrawn }
     }
 
-    fn records(&self, now: u64) -> Vec<(u64, MemberRecord)> {
+    fn records(&self, now_ns: u64) -> Vec<(u64, MemberRecord)> {
         let record = |m: &NaiveMember| {
-            let withdrawn_for_ns = m.since.map(|since| since + self.grace - now);
+            let withdrawn_for_ns = m.since.map(|since| since + self.grace - now_ns);
             (m.key, MemberRecord { weight: m.weight, drain: m.drain, withdrawn_for_ns })
         };
         let mut records: Vec<_> = self.members.iter().map(record).collect();
@@ -184,46 +184,46 @@ fn compare(draw: Key, steps: u64, tally: &mut Tally) {
     let range = [3, 10, 20][draw.nth(2).below(3) as usize];
     let doubt = Doubt { shrink: percent.map(|p| p as f64 / 100.0), grace_ns: grace };
     let (mut members, mut naive) = (Members::new(doubt), Naive { percent, grace, members: Vec::new() });
-    let (mut targets, mut now) = (Targets::default(), 0);
+    let (mut targets, mut now_ns) = (Targets::default(), 0);
     for step in 0..steps {
         let draw = draw.with(step);
-        now = match (draw.nth(0).below(4), members.next_deadline()) {
+        now_ns = match (draw.nth(0).below(4), members.next_deadline()) {
             (0, Some(deadline)) => deadline,
-            _ => now + draw.nth(1).below(4),
+            _ => now_ns + draw.nth(1).below(4),
         };
         let (mut changes, key) = (Vec::new(), draw.nth(2).below(range));
         let want = match draw.nth(3).below(10) {
             0..5 => {
                 let list = list(draw.with(9), range);
-                let verdict = members.list(now, &list, &mut changes);
-                let (want, changes) = naive.list(now, &list);
+                let verdict = members.list(now_ns, &list, &mut changes);
+                let (want, changes) = naive.list(now_ns, &list);
                 assert_eq!(verdict, want, "{list:?}");
                 tally.verdicts[verdict as usize] += 1;
                 changes
             }
             5 => {
                 let keys = [key, draw.nth(4).below(range + 2), draw.nth(5).below(range)];
-                members.state_gone(now, &keys, &mut changes);
-                naive.state_gone(now, &keys)
+                members.state_gone(now_ns, &keys, &mut changes);
+                naive.state_gone(now_ns, &keys)
             }
             6..9 => {
-                members.failed(now, &key, &mut changes);
+                members.failed(now_ns, &key, &mut changes);
                 tally.failed += changes.len();
-                naive.failed(now, key)
+                naive.failed(now_ns, key)
             }
             _ => {
-                members.tick(now, &mut changes);
+                members.tick(now_ns, &mut changes);
                 tally.ended += changes.len();
-                naive.tick(now)
+                naive.tick(now_ns)
             }
         };
-        assert_eq!(changes, want, "at {now} with {doubt:?}");
+        assert_eq!(changes, want, "at {now_ns} with {doubt:?}");
         targets.apply(&changes);
         assert_eq!(members.counts(), naive.counts());
-        let records: Vec<_> = members.records(now).map(|(key, record)| (*key, record)).collect();
-        assert_eq!(records, naive.records(now));
-        assert!(members.next_deadline().is_none_or(|deadline| deadline > now));
-        let deadline = records.iter().filter_map(|r| r.1.withdrawn_for_ns).min().map(|left| now + left);
+        let records: Vec<_> = members.records(now_ns).map(|(key, record)| (*key, record)).collect();
+        assert_eq!(records, naive.records(now_ns));
+        assert!(members.next_deadline().is_none_or(|deadline| deadline > now_ns));
+        let deadline = records.iter().filter_map(|r| r.1.withdrawn_for_ns).min().map(|left| now_ns + left);
         assert_eq!(members.next_deadline(), deadline);
         targets.0.sort_by_key(|t| t.0);
         assert!(targets.0.iter().copied().eq(records.iter().map(|(key, r)| (*key, r.weight, r.drain))));

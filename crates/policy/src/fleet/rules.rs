@@ -15,7 +15,7 @@ struct Fleet {
 
 impl Fleet {
     /// With members 1 to `n`, up since 0.
-    fn of(n: u32) -> Fleet {
+    fn with_members(n: u32) -> Fleet {
         let members = Members::new(Doubt { shrink: Some(0.5), grace_ns: GRACE });
         let mut fleet = Fleet { members, changes: Vec::new() };
         fleet.list(0, 1..=n);
@@ -64,7 +64,7 @@ fn added(keys: impl IntoIterator<Item = u32>) -> Vec<MemberChange<u32>> {
 
 #[test]
 fn the_first_list_is_believed_and_adds_in_its_order() {
-    let mut fleet = Fleet::of(0);
+    let mut fleet = Fleet::with_members(0);
     assert_eq!((fleet.list(1, []), fleet.counts()), (Same, [0, 0, 0]));
     assert_eq!(fleet.list(2, [3, 1, 2]), Changed);
     assert_eq!((fleet.changes.clone(), fleet.counts()), (added([3, 1, 2]), [3, 0, 0]));
@@ -74,11 +74,11 @@ fn the_first_list_is_believed_and_adds_in_its_order() {
 /// Five of ten are half, and believed; four are doubted, and so is none.
 #[test]
 fn short_lists_are_doubted() {
-    let mut fleet = Fleet::of(10);
+    let mut fleet = Fleet::with_members(10);
     assert_eq!(fleet.list(1, 1..=5), Changed);
     assert_eq!((fleet.changes.clone(), fleet.counts()), (removed(6..=10), [5, 0, 0]));
     for n in [4, 0] {
-        let mut fleet = Fleet::of(10);
+        let mut fleet = Fleet::with_members(10);
         assert_eq!((fleet.list(1, 1..=n), fleet.changes.len()), (Doubted, 0));
         assert_eq!(fleet.counts(), [n as usize, 0, 10 - n as usize]);
         assert_eq!(fleet.members.next_deadline(), Some(1 + GRACE));
@@ -87,7 +87,7 @@ fn short_lists_are_doubted() {
 
 #[test]
 fn without_shrink_every_list_is_believed() {
-    let mut fleet = Fleet::of(10);
+    let mut fleet = Fleet::with_members(10);
     fleet.members.configure(Doubt { shrink: None, grace_ns: GRACE });
     assert_eq!((fleet.list(1, []), fleet.changes.clone()), (Changed, removed(1..=10)));
     assert_eq!((fleet.counts(), fleet.members.next_deadline()), ([0, 0, 0], None));
@@ -97,7 +97,7 @@ fn without_shrink_every_list_is_believed() {
 /// that it lacks goes on from when they were withdrawn.
 #[test]
 fn withdrawn_members_are_members_before() {
-    let mut fleet = Fleet::of(10);
+    let mut fleet = Fleet::with_members(10);
     assert_eq!(fleet.list(1, [1, 2]), Doubted);
     assert_eq!((fleet.list(50, [1, 2]), fleet.list(51, [1])), (Doubted, Doubted));
     assert_eq!(fleet.counts(), [1, 0, 9]);
@@ -108,7 +108,7 @@ fn withdrawn_members_are_members_before() {
 
 #[test]
 fn a_member_listed_again_stays() {
-    let mut fleet = Fleet::of(4);
+    let mut fleet = Fleet::with_members(4);
     assert_eq!(fleet.list(1, [1]), Doubted);
     assert_eq!((fleet.list(9, 1..=4), fleet.changes.len(), fleet.counts()), (Same, 0, [4, 0, 0]));
     assert_eq!((fleet.tick(1 + GRACE), fleet.members.next_deadline()), (vec![], None));
@@ -120,7 +120,7 @@ fn a_member_listed_again_stays() {
 
 #[test]
 fn a_believed_list_without_it_ends_a_withdrawn_member_at_once() {
-    let mut fleet = Fleet::of(4);
+    let mut fleet = Fleet::with_members(4);
     assert_eq!(fleet.list(1, [1]), Doubted);
     assert_eq!((fleet.list(2, [1, 2]), fleet.changes.clone()), (Changed, removed([3, 4])));
     assert_eq!((fleet.counts(), fleet.members.next_deadline()), ([2, 0, 0], None));
@@ -128,7 +128,7 @@ fn a_believed_list_without_it_ends_a_withdrawn_member_at_once() {
 
 #[test]
 fn a_failure_ends_a_withdrawn_member_and_no_listed_one() {
-    let mut fleet = Fleet::of(4);
+    let mut fleet = Fleet::with_members(4);
     assert_eq!(fleet.failed(1, 2), []);
     fleet.list(2, [1]);
     assert_eq!((fleet.failed(3, 1), fleet.failed(3, 9)), (vec![], vec![]));
@@ -140,7 +140,7 @@ fn a_failure_ends_a_withdrawn_member_and_no_listed_one() {
 
 #[test]
 fn what_a_source_says_is_believed_at_once() {
-    let mut fleet = Fleet::of(10);
+    let mut fleet = Fleet::with_members(10);
     fleet.list(1, 1..=4);
     fleet.changes.clear();
     // Up, unknown, withdrawn, and one twice.
@@ -153,7 +153,7 @@ fn what_a_source_says_is_believed_at_once() {
 
 #[test]
 fn draining_members_are_not_missed() {
-    let mut fleet = Fleet::of(3);
+    let mut fleet = Fleet::with_members(3);
     let drain = Entry { state: Drain, ..up_entry(2) };
     let weightless = Entry { weight: 0.0, ..up_entry(3) };
     assert_eq!(fleet.entries(1, &[weightless, drain, up_entry(1)]), Changed);
@@ -166,7 +166,7 @@ fn draining_members_are_not_missed() {
 
 #[test]
 fn a_doubted_list_is_believed_in_what_it_has() {
-    let mut fleet = Fleet::of(10);
+    let mut fleet = Fleet::with_members(10);
     fleet.entries(
         1,
         &[Entry { state: Drain, ..up_entry(10) }]
@@ -188,7 +188,7 @@ fn a_doubted_list_is_believed_in_what_it_has() {
 
 #[test]
 fn doubled_members_are_one_and_wrong_entries_none() {
-    let mut fleet = Fleet::of(0);
+    let mut fleet = Fleet::with_members(0);
     let entry = |key, state, weight| Entry { key, state, weight };
     let list = [
         entry(1, Drain, 5.0),
@@ -205,14 +205,14 @@ fn doubled_members_are_one_and_wrong_entries_none() {
     let add = |key, weight| Add { key, weight, drain: false };
     assert_eq!(fleet.changes, [add(1, 3.0), add(2, 1.0)]);
     // One member listed three times is one of four.
-    let mut fleet = Fleet::of(4);
+    let mut fleet = Fleet::with_members(4);
     assert_eq!(fleet.list(1, [1, 1, 1]), Doubted);
 }
 
 /// At its end, and before a list of the same instant: the member is then a new one, of a shorter fleet.
 #[test]
 fn grace_ends_first() {
-    let mut fleet = Fleet::of(4);
+    let mut fleet = Fleet::with_members(4);
     assert_eq!(fleet.list(1, [1]), Doubted);
     let mut late = fleet.members.clone();
     let want: Vec<_> = removed(2..=4).into_iter().chain(added([3])).collect();
@@ -224,7 +224,7 @@ fn grace_ends_first() {
     assert_eq!(changes, want);
     // Grace of nothing is over at once, of everything never.
     for (grace_ns, withdrawn) in [(0, 0), (u64::MAX, 3)] {
-        let mut fleet = Fleet::of(4);
+        let mut fleet = Fleet::with_members(4);
         fleet.members.configure(Doubt { shrink: Some(0.5), grace_ns });
         assert_eq!((fleet.list(5, [1]), fleet.counts()), (Doubted, [1, 0, withdrawn]));
     }
@@ -232,7 +232,7 @@ fn grace_ends_first() {
 
 #[test]
 fn new_arguments_change_no_running_grace() {
-    let mut fleet = Fleet::of(4);
+    let mut fleet = Fleet::with_members(4);
     fleet.list(1, []);
     fleet.members.configure(Doubt { shrink: Some(0.9), grace_ns: 1 });
     assert_eq!((fleet.members.next_deadline(), fleet.counts()), (Some(1 + GRACE), [0, 0, 4]));

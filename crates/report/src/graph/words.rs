@@ -178,6 +178,7 @@ fn detail(spec: &Spec) -> String {
         Spec::Faulty(faulty) => format!("{} up, {} down", ns(faulty.mtbf_ns), ns(faulty.mttr_ns)),
         Spec::Lb(lb) => balance(&lb.balance),
         Spec::Rewrite(_)
+        | Spec::Fleet(_)
         | Spec::Buffered { .. }
         | Spec::Sequence
         | Spec::Route { .. }

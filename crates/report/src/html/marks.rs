@@ -18,6 +18,9 @@ fn words(mark: &Mark, places: &Places<'_>) -> String {
         (members, count) if members == count => format!("all {count} "),
         (members, count) => format!("{members} of {count} "),
     };
+    if let "join" | "leave" | "rolling" | "unlist" = mark.what {
+        return change(mark, &seconds);
+    }
     let state = match mark.what {
         "slow" => "slow".to_owned(),
         "pause" => "paused".to_owned(),
@@ -25,6 +28,17 @@ fn words(mark: &Mark, places: &Places<'_>) -> String {
     };
     let place = places.shared_name(&mark.place);
     format!("{place}: {members}{state} from {} s to {} s", seconds(mark.from_ns), seconds(mark.to_ns))
+}
+
+/// A change of a fleet in words.
+fn change(mark: &Mark, seconds: &dyn Fn(u64) -> String) -> String {
+    let (fleet, n, from, to) = (&mark.place, mark.members, seconds(mark.from_ns), seconds(mark.to_ns));
+    match mark.what {
+        "join" => format!("{fleet}: {n} join at {from} s"),
+        "leave" => format!("{fleet}: {n} leave at {from} s"),
+        "rolling" => format!("{fleet}: {n} are replaced from {from} s to {to} s"),
+        _ => format!("{fleet}: some are not listed from {from} s to {to} s"),
+    }
 }
 
 /// The marks of a scenario, or those of several, each once.

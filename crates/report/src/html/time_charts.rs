@@ -6,7 +6,7 @@ use crate::chart::{Axis, COLOURS, Chart, Series, Shade};
 use crate::explained::rates;
 use crate::number::plain;
 use std::io::{self, Write};
-use weir_sim::{LatencyOverTime, PoolOverTime, Series as OverTime, UpOverTime};
+use weir_sim::{FleetOverTime, LatencyOverTime, PoolOverTime, Series as OverTime, UpOverTime};
 use weir_stats::Estimate;
 
 /// Lines of a chart at most.
@@ -150,6 +150,11 @@ pub(super) fn chart_scenario(series: &OverTime, places: &Places<'_>, out: &mut d
     charts.write("Requests waiting, by site", "", charts.waiting(), out)?;
     charts.write("Members that are up, % of each site", "%", charts.up(), out)?;
     charts.write("Targets that balancers left out", "", charts.left_out(), out)?;
+    charts.write("Members of fleets", "", charts.members(), out)?;
+    for fleet in &series.fleets {
+        let heading = format!("Requests per second to a member of {}", fleet.fleet);
+        charts.write(&heading, "", charts.band(fleet), out)?;
+    }
     writeln!(out, "</div>")
 }
 
@@ -232,6 +237,28 @@ impl<'a> ScenarioCharts<'a> {
             (&q.place[..], self.named(&q.place, q.count), q.waiting.clone())
         };
         self.of_sites(queues.iter().map(site).collect())
+    }
+
+    /// How many members each fleet has, and how many of them a registry does not list.
+    fn members(&self) -> Vec<TimeLine<'a>> {
+        let both = |fleet: &'a FleetOverTime| {
+            let unlisted = fleet.unlisted.iter().any(|n| *n > 0).then_some(&fleet.unlisted);
+            let named = [
+                (fleet.fleet.clone(), Some(&fleet.members)),
+                (format!("{}, not listed", fleet.fleet), unlisted),
+            ];
+            named.into_iter().filter_map(|(name, counts)| Some((name, counts?)))
+        };
+        let values = |counts: &[u64]| counts.iter().map(|n| Some(*n as f64)).collect();
+        let all = self.series.fleets.iter().flat_map(both).enumerate();
+        all.map(|(colour, (name, counts))| self.line(name, colour, values(counts))).collect()
+    }
+
+    /// How evenly requests come to the members of a fleet.
+    fn band(&self, fleet: &FleetOverTime) -> Vec<TimeLine<'a>> {
+        let names = ["least", "p5", "median", "p95", "most"];
+        let lines = names.iter().zip(&fleet.requests_per_s).enumerate();
+        lines.map(|(colour, (name, values))| self.line(*name, colour, values.clone())).collect()
     }
 
     fn up(&self) -> Vec<TimeLine<'a>> {

@@ -2,6 +2,7 @@
 
 use crate::account::entries::Entries;
 use crate::account::settle::Series;
+use crate::code::changes::Attendance;
 use crate::code::{Code, MemberId, StageId};
 use crate::state::members::Member;
 use crate::state::meter::Gauge;
@@ -117,6 +118,8 @@ pub(crate) struct Ledger {
     /// By gauge: time at the nodes inside of it after the slot was given back (requests that go on unwanted); empty
     /// where there is none.
     pub behind: Vec<u64>,
+    /// When members of fleets were there.
+    pub attendance: Attendance,
     /// How often nodes failed.
     pub outages: u64,
     /// How often balancers ejected a target.
@@ -168,6 +171,7 @@ impl Ledger {
             parts: vec![0; code.part_count as usize],
             spent: vec![0; if code.charges { code.part_count as usize } else { 0 }],
             behind: vec![0; if code.charges { code.gauge_count as usize } else { 0 }],
+            attendance: Attendance::default(),
             outages: 0,
             ejections: 0,
             as_get: 0,

@@ -8,6 +8,7 @@
 //! Code is written by `compile` and by the builder of the reference; everything else only reads it.
 
 pub(crate) mod bounds;
+pub(crate) mod changes;
 pub(crate) mod ends;
 pub(crate) mod fault_timelines;
 pub(crate) mod guards;
@@ -19,6 +20,7 @@ pub(crate) mod request_kinds;
 pub(crate) mod revisits;
 mod sites;
 
+use changes::ChangeTables;
 use ends::Ends;
 use fault_timelines::LineTables;
 use guards::GuardTables;
@@ -180,6 +182,8 @@ pub(crate) struct Code {
     pub losses: Vec<LossSite>,
     pub lossy: Vec<LossySite>,
     pub lines: LineTables,
+    /// The changes of fleets during a run.
+    pub changes: Option<Box<ChangeTables>>,
     /// Whether requests can be lost, or have branches that do not count: their time is noted with them, at the places
     /// where that may happen.
     pub notes: bool,

@@ -1,6 +1,7 @@
 //! Compiles nodes that fail in other ways than by refusing.
 
 use crate::code::StageId;
+use crate::code::changes::Birth;
 use crate::code::fault_timelines::DownSite;
 use crate::code::fault_timelines::LineKey;
 use crate::code::fault_timelines::LineSite;
@@ -77,6 +78,10 @@ impl Compiler<'_> {
         let law = fault.law();
         let line = tables.lines.len() as u32;
         tables.lines.push(LineSite { law, key, eager: false, warmups: Vec::new() });
+        if !matches!(fault.line, Line::Together(_)) {
+            self.born.push((node, Birth::Line(line)));
+        }
+        let tables = &mut self.code.lines;
         if fault.line != Line::Own {
             tables.shared.insert(fault.line.clone(), line);
         }

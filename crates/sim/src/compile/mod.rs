@@ -25,6 +25,7 @@ mod warmup;
 mod work_ahead;
 
 use crate::code::StageId;
+use crate::code::changes::{Birth, ChangeTables};
 use crate::code::guards::BalancerNesting;
 use crate::code::revisits::VisitCounters;
 use crate::code::{Code, ColdOp, NOT, Op, Step};
@@ -93,6 +94,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         pause: None,
         loses,
         open_limits: Vec::new(),
+        born: Vec::new(),
     };
     c.find_kinds(scenario);
     c.find_failing_blocks();
@@ -104,7 +106,9 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
 
 /// Connects the blocks, once all are emitted, and finds what holds for the whole code.
 fn link(c: Compiler, scenario: &Scenario) -> Result<Code, String> {
-    let Compiler { layout, mut code, again, loses, .. } = c;
+    let Compiler { layout, mut code, again, loses, mut born, warm_nodes, .. } = c;
+    born.extend(warm_nodes.iter().map(|(&node, &warmup)| (node, Birth::Warmup(warmup))));
+    code.changes = ChangeTables::new(layout.point, scenario, &code.instances, &born);
     VisitCounters::find(&layout, &mut code, &again);
     if code.guards.sites.iter().any(|site| site.watches) {
         code.guards.behind = BalancerNesting::new(layout.point, &code.guards.of_node, code.instances.len());
@@ -172,6 +176,8 @@ pub(crate) struct Compiler<'a> {
     loses: bool,
     /// Limits whose way back is not emitted yet, the innermost last.
     pub open_limits: Vec<u32>,
+    /// What begins with a node, where it joins during the run.
+    pub born: Vec<(NodeId, Birth)>,
 }
 
 /// The site of a stage in a list, which is in the order of stages, as they are emitted.
@@ -412,7 +418,8 @@ impl Compiler<'_> {
             | Spec::Listen(_)
             | Spec::Buffered { .. }
             | Spec::Timeout { time_ns: None }
-            | Spec::Weight { .. } => None,
+            | Spec::Weight { .. }
+            | Spec::Fleet(_) => None,
         }
     }
 }

@@ -47,7 +47,8 @@ impl Compiler<'_> {
             Edge::List(list) => {
                 let targets = &point.lists[list as usize];
                 let is_probed = |t: &u32| self.probed.get(*t as usize).is_some_and(|probed| *probed);
-                !targets.iter().any(|&t| weight(t) > 0.0) || targets.iter().any(is_probed)
+                let changes = point.fleets.as_ref().is_some_and(|f| f.changes && f.of_list(list).is_some());
+                changes || !targets.iter().any(|&t| weight(t) > 0.0) || targets.iter().any(is_probed)
             }
             _ => false,
         };

@@ -2,6 +2,7 @@
 
 use super::{Compiler, Post};
 use crate::code::StageId;
+use crate::code::changes::Birth;
 use crate::code::{FaultSite, FlakySite, LbSite, LimitSite, NOT, Op, RateSite};
 use crate::compile::blocks::Draft;
 use weir_model::Dist;
@@ -75,7 +76,10 @@ impl Compiler<'_> {
         let offset = (self.code.fault_nodes.len() as u32).wrapping_sub(draft.base);
         self.code.faults.push(FaultSite { law, offset, stage, skip: NOT, checks_pass });
         let numbers = draft.nodes[position].iter().map(|&n| (fault, place, self.layout.number[n as usize]));
+        let first = self.code.fault_nodes.len() as u32;
         self.code.fault_nodes.extend(numbers);
+        let births = (first..).map(Birth::Fault);
+        self.born.extend(draft.nodes[position].iter().copied().zip(births));
         self.layout.add_refusals(&mut self.code, stage, draft);
         self.op(Op::Fault { fault }, &[]);
         Some(Post::Op(Op::CountErrors))

@@ -23,6 +23,7 @@ use crate::code::SlotId;
 use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::state::branches::Branches;
+use crate::state::changes::Changes;
 use crate::state::clients::Clients;
 use crate::state::deferred::Deferred;
 use crate::state::fault_timelines::Lines;
@@ -154,6 +155,8 @@ pub(crate) struct FeatureStates {
     pub(crate) choices: Vec<Key>,
     pub(crate) warmups: Vec<Warmup>,
     pub(crate) lines: Lines,
+    /// The members of fleets that change.
+    pub(crate) changes: Changes,
     /// Consecutive events that no request waited for.
     pub(crate) alone: u64,
 }
@@ -191,6 +194,7 @@ impl<'a> Engine<'a> {
             choices: code.kinds.nodes.iter().map(|&(_, at, number)| keys.choice_at(at, number)).collect(),
             warmups: vec![Warmup::default(); code.warmup_count as usize],
             lines: Lines::new(code, key),
+            changes: Changes::new(code, key),
             alone: 0,
         };
         let core = Core {
@@ -240,6 +244,7 @@ impl<'a> Engine<'a> {
     /// Runs all requests to their end, unless it is stopped or exceeds the time that can be counted.
     #[inline(never)]
     pub fn run(&mut self) -> Result<(), Cut> {
+        self.schedule_changes();
         self.schedule_flips();
         self.schedule_checks();
         self.schedule_first_arrivals();
@@ -343,7 +348,10 @@ impl<'a> Engine<'a> {
             Event::Hold => self.end_hold(index, now_ns),
             Event::Limit => self.strike(index, event.tag, now_ns),
             Event::Flip | Event::Watch | Event::Checks if !self.goes_on_alone() => {}
-            Event::Flip => self.flip(index, now_ns),
+            Event::Flip => match index.checked_sub(self.features.lines.state.len() as u32) {
+                None => self.flip(index, now_ns),
+                Some(change) => self.change(change, now_ns),
+            },
             Event::Watch => self.look_at_guard(index, now_ns),
             Event::Checks if event.tag == PROBE => self.probe_is_due(index, now_ns),
             Event::Checks => self.begin_checks(index, now_ns),
@@ -369,6 +377,7 @@ impl<'a> Engine<'a> {
         let plain = self.core.faults.iter().map(|f| f.flips().div_ceil(2)).sum::<u64>();
         self.core.ledger.outages = plain + self.features.lines.outages(&self.core.code.lines.lines);
         self.core.ledger.ejections = self.features.guards.ejections();
+        self.core.ledger.attendance = std::mem::take(&mut self.features.changes.attendance);
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
         let left = Remainder { at_balancers, in_queues, on_the_way: self.core.states.live() };
         violations(self.core.code, &self.core.ledger, &left, requests, selected, self.core.code.loses)

@@ -20,13 +20,14 @@ impl Engine<'_> {
     /// Schedules the first flips of the timelines that flip by events.
     pub(crate) fn schedule_flips(&mut self) {
         for line in 0..self.features.lines.state.len() as u32 {
-            if self.core.code().lines.lines[line as usize].eager {
+            let begins_later = self.features.lines.state[line as usize].next_flip_ns() > END_OF_TIME;
+            if self.core.code().lines.lines[line as usize].eager && !begins_later {
                 self.schedule_flip(line, 0);
             }
         }
     }
 
-    fn schedule_flip(&mut self, line: u32, now_ns: u64) {
+    pub(crate) fn schedule_flip(&mut self, line: u32, now_ns: u64) {
         let at = self.features.lines.state[line as usize].next_flip_ns().min(END_OF_TIME);
         let key = order_key(Class::Fault, u64::from(line));
         self.core.schedule(now_ns, Entry { at, key, who: Event::Flip.who(line), tag: 0 });

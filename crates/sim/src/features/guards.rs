@@ -79,8 +79,10 @@ impl Engine<'_> {
             self.core.states_mut().tried[list.index()].picked(exclude, own, ticket.target);
         }
         self.features.branches.note_open(slot, own, ticket.target);
-        let Some(targets) = self.features.guards.get(index).map(|guard| guard.targets) else { return };
-        let to = targets.get(self.core.code(), ticket.target.0);
+        let code = self.core.code();
+        let Some(to) = self.features.guards.get(index).map(|guard| guard.target(code, ticket.target)) else {
+            return;
+        };
         if let Some(busy) = self.features.guards.busy.get_mut(self.core.code().ends.server(to.member).index())
         {
             ticket.met = busy.entered();
@@ -246,14 +248,16 @@ impl Engine<'_> {
         if let (Some(key), Some(sticky)) = (detail.key, &guard.sticky) {
             sticky.answered(&mut self.features.jar, key, target, outcome);
         }
-        let (targets, upstream) = (guard.targets, guard.upstream.on(on));
+        let to = guard.target(self.core.code(), target);
+        let upstream = guard.upstream.on(on);
         let release = if detail.relayed {
             upstream.relayed(now_ns, ticket, outcome, status)
         } else {
             upstream.done(now_ns, ticket, outcome, status)
         };
         let watches = self.core.code().guards.sites[guard.site as usize].watches;
-        self.features.guards.left_target(self.core.code(), targets, &ticket, now_ns, outcome);
+        self.features.guards.left_target(self.core.code(), to, &ticket, now_ns, outcome);
+        self.leaves_member(index, ticket.target, now_ns);
         if let Release::After(ns) = release {
             self.hold(index, target, now_ns, ns, ordinal);
         }
@@ -279,18 +283,30 @@ impl Engine<'_> {
             return;
         }
         let Some((guard, on)) = self.features.guards.on_loop(index) else { return };
-        let (targets, watches) = (guard.targets, self.core.code().guards.sites[guard.site as usize].watches);
+        let to = guard.target(self.core.code(), ticket.target);
+        let watches = self.core.code().guards.sites[guard.site as usize].watches;
         let upstream = guard.upstream.on(on);
         if late {
             upstream.timed_out(now_ns, ticket)
         } else {
             upstream.cancelled(now_ns, ticket)
         }
-        self.features.guards.left_target(self.core.code(), targets, &ticket, now_ns, Some(Kind::Cancelled));
+        self.features.guards.left_target(self.core.code(), to, &ticket, now_ns, Some(Kind::Cancelled));
+        self.leaves_member(index, ticket.target, now_ns);
         if watches {
             self.watch(index, now_ns);
         }
         self.admit(index, now_ns);
+    }
+
+    /// A request has left a target, which may be a member that is listed no more.
+    #[inline]
+    fn leaves_member(&mut self, index: u32, target: TargetId, now_ns: u64) {
+        let (first, _) = self.features.guards.place(index);
+        let guard = self.features.guards.of.get(first).and_then(Option::as_deref);
+        if let Some(place) = guard.filter(|guard| guard.seen.is_some()).map(|guard| guard.place(target)) {
+            self.features.changes.left_target(self.core.code(), first as u32, place, now_ns);
+        }
     }
 
     /// Schedules the next examination of a balancer for when its health, or the targets it passes over, change by
@@ -336,7 +352,9 @@ impl Engine<'_> {
         for &(outer, target) in outside {
             let inner = &tables.behind.inside[&(outer, target)];
             let up = inner.iter().any(|&i| self.features.guards.get(i).is_none_or(|guard| guard.alive));
-            if let Some(guard) = self.features.guards.get(outer) {
+            if let Some(guard) = self.features.guards.get(outer)
+                && let Some(target) = guard.at_place(target)
+            {
                 guard.upstream.set_behind(now_ns, target, up);
             }
             self.watch(outer, now_ns);

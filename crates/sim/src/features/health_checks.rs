@@ -30,7 +30,7 @@ impl Engine<'_> {
         }
     }
 
-    fn schedule_check(&mut self, index: u32, now_ns: u64) {
+    pub(crate) fn schedule_check(&mut self, index: u32, now_ns: u64) {
         let Some(guard) = self.features.guards.get(index) else { return };
         let Some(at) = guard.upstream.next_check() else { return };
         let at = at.max(now_ns).min(END_OF_TIME);
@@ -48,12 +48,15 @@ impl Engine<'_> {
             return;
         };
         guard.check_due = u64::MAX;
-        let (picks, targets, site) = (guard.picks, guard.targets, guard.site);
+        let (picks, site) = (guard.picks, guard.site);
         let timeout_ns = self.core.code().guards.sites[site as usize].check_timeout_ns;
         while let Some(target) =
             self.features.guards.get(index).and_then(|guard| guard.upstream.start_check(now_ns))
         {
-            let to = targets.get(self.core.code(), target.0);
+            let code = self.core.code();
+            let Some(to) = self.features.guards.get(index).map(|guard| guard.target(code, target)) else {
+                return;
+            };
             let way =
                 picks.with(purpose::CHECK).with(u64::from(target.0)).with(self.features.guards.checks_begun);
             self.features.guards.checks_begun += 1;

@@ -3,6 +3,7 @@
 //! A feature uses the engine, the state and the code, and implements what the engine calls it for.
 
 pub(crate) mod branches;
+pub(crate) mod changes;
 pub(crate) mod clients;
 pub(crate) mod fanout;
 pub(crate) mod fault_timelines;

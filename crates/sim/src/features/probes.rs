@@ -7,15 +7,16 @@
 //! - Draws: crossings, by balancer, request and number of the probe.
 
 use crate::code::SlotId;
-use crate::code::Targets;
+use crate::code::Target;
 use crate::code::order::{Class, Entry, order_key};
 use crate::engine::{END_OF_TIME, Engine, Event};
-use crate::state::guards::{Guard, Guards};
+use crate::state::guards::{Guard, Guards, seen_target};
 use crate::state::probes::PROBE;
 use crate::state::probes::Probe;
 use crate::state::request_state::CHECK;
 use crate::state::scopes::{CHECKED, Limit};
 use weir_model::draws::purpose;
+use weir_policy::TargetId;
 use weir_policy::prequal::Busy;
 
 impl Engine<'_> {
@@ -27,33 +28,37 @@ impl Engine<'_> {
         let (first, on) = self.features.guards.place(index);
         let code = self.core.code();
         let Guards { of, busy, .. } = &mut self.features.guards;
-        let Some(Guard { upstream, targets, site, .. }) = of[first].as_deref_mut() else { return };
+        let Some(Guard { upstream, targets, seen, site, .. }) = of[first].as_deref_mut() else { return };
+        let seen = seen.as_ref();
         let (targets, list) = (*targets, code.instances[first].list);
         let costs = code.guards.sites[*site as usize].probe_cost_ns > 0;
         let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
         if !costs && !code.guards.probe_ways.take_time(list) {
             return prequal.probe(now_ns, draw, |t| {
-                busy[code.ends.server(targets.get(code, t.0).member).index()].reading()
+                busy[code.ends.server(seen_target(code, targets, seen, t).member).index()].reading()
             });
         }
         let mut whom = std::mem::take(&mut self.features.probes.whom);
         prequal.whom(draw, &mut whom);
         for &(target, key) in &whom {
-            let member = code.ends.server(targets.get(code, target.0).member);
+            let Some(guard) = self.features.guards.of[first].as_deref() else { continue };
+            let (place, to) = (guard.place(target), guard.target(code, target));
+            let member = code.ends.server(to.member);
             let number = self.features.probes.number();
             let probe =
                 Probe { index: first as u32, on, target, member, key, number, back_ns: 0, found: None };
             if costs {
-                self.send_costly(probe, targets, now_ns)
+                self.send_costly(probe, to, now_ns)
             } else {
-                self.send_probe(probe, list, now_ns)
+                self.send_probe(probe, list, place, now_ns)
             }
         }
         self.features.probes.whom = whom;
     }
 
-    fn send_probe(&mut self, probe: Probe, list: u32, now_ns: u64) {
-        let Some((out_ns, back_ns)) = self.core.code().guards.probe_ways.times(list, probe.target, probe.key)
+    fn send_probe(&mut self, probe: Probe, list: u32, place: u32, now_ns: u64) {
+        let Some((out_ns, back_ns)) =
+            self.core.code().guards.probe_ways.times(list, TargetId(place), probe.key)
         else {
             return;
         };
@@ -104,9 +109,8 @@ impl Engine<'_> {
     }
 
     /// Sends out a probe with a cost: it has a slot of its own, like a health check.
-    fn send_costly(&mut self, probe: Probe, targets: Targets, now_ns: u64) {
+    fn send_costly(&mut self, probe: Probe, to: Target, now_ns: u64) {
         let Probe { index, on, target, key, number, .. } = probe;
-        let to = targets.get(self.core.code(), target.0);
         let probe = self.features.probes.add(probe);
         let slot = self.core.states_mut().add(number, now_ns, key.with(purpose::PROBE), false);
         self.core.states_mut().checks += 1;

@@ -11,6 +11,7 @@ use crate::code::{ColdOp, NOT, Op, Target};
 use crate::code::{MemberId, SlotId};
 use crate::engine::Engine;
 use crate::engine::steps::on_visit;
+use crate::state::guards::seen_target;
 use crate::state::request_details::scaled;
 use crate::state::scopes::Limit;
 
@@ -19,10 +20,10 @@ impl Engine<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn tell_work_left(&mut self, index: u32, now_ns: u64) {
-        let Some((targets, lw)) = self.features.guards.least_work(index) else { return };
+        let Some((targets, seen, lw)) = self.features.guards.least_work(index) else { return };
         let (code, work, shares) = (self.core.code(), &self.features.work_left, &self.features.shares);
         lw.tell(|t| {
-            let account = code.ends.work(targets.get(code, t.0).member);
+            let account = code.ends.work(seen_target(code, targets, seen, t).member);
             work.amount(account, now_ns, |server, slot| shares.left_ns(code, server, slot, now_ns))
         });
     }

@@ -6,6 +6,7 @@
 //! none of this pays nothing for it, and no event of the fast engine checks whether it is being recorded.
 
 mod ends;
+mod fleets;
 pub(crate) mod history;
 mod outages;
 mod series;
@@ -13,6 +14,8 @@ mod tracks;
 mod typical;
 
 pub use ends::{LatencyClass, LatencyOverTime};
+pub use fleets::FleetOverTime;
+pub(crate) use fleets::{FleetSample, change_marks};
 pub use history::{History, Selection, Stage};
 pub use outages::Mark;
 pub use series::{PoolOverTime, QueueOverTime, Series, UpOverTime};

@@ -6,6 +6,7 @@
 //! it is less than half a part, belongs to the part before: a rate over an instant says nothing.
 
 use super::ends::{Ends, LatencyClass, LatencyOverTime};
+use super::fleets::{FleetOverTime, FleetSample};
 use super::outages::Mark;
 use crate::code::Code;
 use crate::code::SiteId;
@@ -30,6 +31,8 @@ pub(crate) struct StateSample {
     pub up: Vec<(SiteId, u32)>,
     /// Of each balancer site whose targets' health can change.
     pub pools: Vec<PoolSample>,
+    /// Of each fleet that changes.
+    pub fleets: Vec<FleetSample>,
 }
 
 /// The targets of a site's balancers, all together.
@@ -165,7 +168,9 @@ pub struct Series {
     pub up: Vec<UpOverTime>,
     /// Balancers whose targets' health can change.
     pub pools: Vec<PoolOverTime>,
-    /// When nodes were down, in order.
+    /// Fleets that change.
+    pub fleets: Vec<FleetOverTime>,
+    /// When nodes were down and fleets changed, in order.
     pub marks: Vec<Mark>,
 }
 
@@ -230,6 +235,12 @@ impl Samples {
                 down: each(|pool| pool.down).collect(),
                 ejected: each(|pool| pool.ejected).collect(),
             });
+        }
+        let fleets = code.changes.as_ref().map_or(&[][..], |changes| &changes.fleets);
+        for (index, fleet) in fleets.iter().enumerate() {
+            let lengths = self.between(|_| 0).map(|part| part.1);
+            let samples = self.all.iter().map(|look| &look.fleets[index]).zip(lengths);
+            series.fleets.push(FleetOverTime::new(fleet.label.clone(), samples));
         }
         series
     }

@@ -3,9 +3,10 @@
 use super::branch::{Frame, Phase};
 use super::run::{Flow, Reference, what};
 use crate::code::StageId;
-use crate::code::Targets;
 use crate::code::bounds::{HORIZON_NS, MOST_IN_VAIN};
+use crate::code::changes::SeenTargets;
 use crate::code::order::{Class, Entry, order_key};
+use crate::code::{Code, Target, Targets};
 use crate::code::{MemberId, SlotId};
 use crate::state::hops::tag;
 use weir_model::queue::Line;
@@ -21,13 +22,16 @@ pub(super) struct Instance {
     pub upstream: Upstream,
     /// The key of its picks.
     pub picks: Key,
+    /// All that ever are.
     pub targets: Targets,
+    /// Which of them stands for which target, where they change.
+    pub seen: Option<SeenTargets>,
     /// Its site.
     pub lb: u32,
     /// Requests that wait until a target is not full any more.
     pub line: Line,
     /// The cookies that it issues and recognises.
-    sticky: Option<Simulated>,
+    pub sticky: Option<Simulated>,
     /// When its health is to be examined next, and when its next checks begin; an event at any other time is stale.
     watched: u64,
     pub check_due: u64,
@@ -43,12 +47,14 @@ impl Instance {
         sticky: Option<Simulated>,
         picks: Key,
         targets: Targets,
+        seen: Option<SeenTargets>,
         lb: u32,
     ) -> Instance {
         Instance {
             upstream,
             picks,
             targets,
+            seen,
             lb,
             line: Line::default(),
             sticky,
@@ -57,6 +63,18 @@ impl Instance {
             vain: 0,
             alive: true,
         }
+    }
+}
+
+impl Instance {
+    /// Where a target is.
+    pub fn target(&self, code: &Code, target: TargetId) -> Target {
+        self.targets.get(code, self.place(target))
+    }
+
+    /// The place of a target in the list of all that ever are.
+    pub fn place(&self, target: TargetId) -> u32 {
+        self.seen.as_ref().map_or(target.0, |seen| seen.place(target.0))
     }
 }
 
@@ -130,7 +148,7 @@ impl Reference<'_> {
         if hedge_of.is_some() {
             self.branches.note_open(slot, own, ticket.target);
         }
-        let to = self.balancers[index as usize].targets.get(self.code, ticket.target.0);
+        let to = self.balancers[index as usize].target(self.code, ticket.target);
         let busy = self.busy.get_mut(self.code.ends.server(to.member).index());
         let met = busy.map_or(0, Busy::entered);
         let frame = Frame {
@@ -143,6 +161,10 @@ impl Reference<'_> {
             on: self.on(self.balancers[index as usize].lb, slot),
         };
         self.branches.push_frame(slot, frame);
+        if self.branches.recorder.is_some() && self.balancers[index as usize].seen.is_some() {
+            let place = self.balancers[index as usize].place(ticket.target);
+            self.changes.sent_to(self.code, index, place);
+        }
         if let Some(recorder) = &mut self.branches.recorder {
             recorder.pick(slot, StageId(branch.stage), branch.member, ticket.target);
         }
@@ -277,10 +299,14 @@ impl Reference<'_> {
     }
 
     fn left_target(&mut self, index: u32, ticket: &Ticket, outcome: Outcome) {
+        let instance = &self.balancers[index as usize];
+        if instance.seen.is_some() {
+            self.changes.left_target(self.code, index, instance.place(ticket.target), self.now_ns);
+        }
         if self.busy.is_empty() {
             return;
         }
-        let to = self.balancers[index as usize].targets.get(self.code, ticket.target.0);
+        let to = self.balancers[index as usize].target(self.code, ticket.target);
         self.busy[self.code.ends.server(to.member).index()].left(
             ticket.met,
             self.now_ns - ticket.at_ns,
@@ -348,7 +374,10 @@ impl Reference<'_> {
         for &(outer, target) in outside {
             let inner = &tables.inside[&(outer, target)];
             let up = inner.iter().any(|&i| self.balancers[i as usize].alive);
-            self.balancers[outer as usize].upstream.set_behind(self.now_ns, target, up);
+            let seen = self.balancers[outer as usize].seen.as_ref();
+            if let Some(target) = seen.map_or(Some(target), |seen| seen.target(target.0).map(TargetId)) {
+                self.balancers[outer as usize].upstream.set_behind(self.now_ns, target, up);
+            }
             self.watch(outer);
             self.admit(outer);
         }

@@ -21,7 +21,7 @@ impl Reference<'_> {
         }
     }
 
-    fn schedule_check(&mut self, index: u32) {
+    pub(super) fn schedule_check(&mut self, index: u32) {
         let instance = &mut self.balancers[index as usize];
         let Some(at) = instance.upstream.next_check() else { return };
         let at = at.max(self.now_ns).min(u64::MAX - 1);
@@ -42,7 +42,7 @@ impl Reference<'_> {
         let lb = self.balancers[index as usize].lb;
         let timeout_ns = self.tables.lbs[lb as usize].check_timeout_ns;
         while let Some(target) = self.balancers[index as usize].upstream.start_check(self.now_ns) {
-            let to = self.balancers[index as usize].targets.get(self.code, target.0);
+            let to = self.balancers[index as usize].target(self.code, target);
             let slot = self.branches.add();
             self.checks_live += 1;
             let way = self.balancers[index as usize]

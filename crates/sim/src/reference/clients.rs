@@ -78,6 +78,7 @@ impl Clients {
 impl Reference<'_> {
     /// Schedules the first arrivals and flips.
     pub(super) fn begin(&mut self) {
+        self.schedule_changes();
         self.schedule_flips();
         self.schedule_checks();
         let users = self.clients.sent.len() as u32;

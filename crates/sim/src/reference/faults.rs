@@ -130,13 +130,14 @@ impl Reference<'_> {
     /// Schedules the first flips of the timelines that flip by events.
     pub(super) fn schedule_flips(&mut self) {
         for line in 0..self.lines.len() as u32 {
-            if self.tables.lines[line as usize].eager_crash {
+            let begins_later = self.lines[line as usize].next_flip_ns() == u64::MAX;
+            if self.tables.lines[line as usize].eager_crash && !begins_later {
                 self.schedule_flip(line);
             }
         }
     }
 
-    fn schedule_flip(&mut self, line: u32) {
+    pub(super) fn schedule_flip(&mut self, line: u32) {
         let at = self.lines[line as usize].next_flip_ns().min(u64::MAX - 1);
         let key = order_key(Class::Fault, u64::from(line));
         self.pending.push(self.now_ns, Entry { at, key, who: what::FLIP | line, tag: 0 });

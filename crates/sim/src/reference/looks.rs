@@ -5,7 +5,9 @@ use super::build::{Act, FaultSite};
 use super::recorder::Recorder;
 use super::run::Reference;
 use crate::code::{MemberId, Stage};
-use crate::record::{MOST_CHANGES, Mark, OutageSite, PoolSample, StateSample, marks};
+use crate::record::{
+    FleetSample, MOST_CHANGES, Mark, OutageSite, PoolSample, StateSample, change_marks, marks,
+};
 use weir_model::faulty::Faulty;
 use weir_plan::{Mode, Point};
 use weir_policy::TargetId;
@@ -76,7 +78,10 @@ impl Reference<'_> {
                 spans.extend(times.into_iter().flatten().map(|(from, to)| (sites.len() - 1, from, to)));
             }
         }
-        marks(&sites, spans.into_iter())
+        let mut all = marks(&sites, spans.into_iter());
+        all.extend(self.code.changes.iter().flat_map(|changes| change_marks(changes, self.now_ns)));
+        all.sort_by_key(|mark| (mark.from_ns, mark.to_ns));
+        all
     }
 
     fn look_at(&mut self, at: u64) {
@@ -89,6 +94,8 @@ impl Reference<'_> {
             .faults()
             .map(|(stage, fault)| (stage.site, self.lines_of(stage, fault).filter(is_up).count() as u32));
         let (up, pools) = (up.collect(), self.pools());
+        let fleets = self.changes.each_fleet();
+        let fleets = fleets.map(|(members, unlisted, sent)| FleetSample { members, unlisted, sent });
         let look = StateSample {
             at,
             arrived: ledger.arrived,
@@ -98,6 +105,7 @@ impl Reference<'_> {
             waiting,
             up,
             pools,
+            fleets: fleets.collect(),
         };
         if let Some(recorder) = &mut self.branches.recorder
             && let Some(series) = &mut recorder.tracks.series

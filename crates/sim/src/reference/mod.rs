@@ -14,6 +14,7 @@ mod balance;
 mod branch;
 mod build;
 mod cancel;
+mod changes;
 mod checks;
 mod choose;
 mod clients;

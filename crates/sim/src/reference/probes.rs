@@ -8,21 +8,23 @@ use crate::code::Target;
 use crate::code::order::{Class, Entry, order_key};
 use crate::state::probes::Probe;
 use weir_model::draws::purpose;
+use weir_policy::TargetId;
 
 impl Reference<'_> {
     /// Probes how busy targets are; the balancer gets the answers now, or as they arrive.
     pub(super) fn probe(&mut self, lb: u32, index: u32, slot: SlotId) {
         let (came, on) = (self.branches.slots[slot.index()].came, self.on(lb, slot));
         let draw = self.branches.choice_key(slot, self.balancers[index as usize].picks, came);
-        let Instance { upstream, targets, .. } = &mut self.balancers[index as usize];
-        let (targets, mut whom) = (*targets, Vec::new());
+        let Instance { upstream, .. } = &mut self.balancers[index as usize];
+        let mut whom = Vec::new();
         let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
         prequal.whom(draw, &mut whom);
         let list = self.code.instances[index as usize].list;
         let costs = self.tables.lbs[lb as usize].probe_cost_ns > 0;
         for (target, key) in whom {
-            let to = targets.get(self.code, target.0);
-            let times = if costs { Some((0, 0)) } else { self.tables.probe_ways.times(list, target, key) };
+            let instance = &self.balancers[index as usize];
+            let (to, place) = (instance.target(self.code, target), TargetId(instance.place(target)));
+            let times = if costs { Some((0, 0)) } else { self.tables.probe_ways.times(list, place, key) };
             let Some((out_ns, back_ns)) = times else { continue };
             let number = self.probes.number();
             let member = self.code.ends.server(to.member);

@@ -1,9 +1,11 @@
 //! The work left at targets, for `lb.least_work`: what a branch adds, and what becomes of it.
 
+use super::balance::Instance;
 use super::build::{Act, Draw, Next};
 use super::run::Reference;
 use crate::code::Target;
 use crate::code::{MemberId, SlotId};
+use crate::state::guards::seen_target;
 use weir_model::draws::purpose;
 
 /// The burden of a branch that was itself sent to the target, rather than being the child of one that was.
@@ -15,13 +17,14 @@ impl Reference<'_> {
         let (code, tables, now) = (self.code, self.tables, self.now_ns);
         let (servers, jobs, work) = (&self.servers, &self.jobs, &self.work_left);
         let instance = &mut self.balancers[index as usize];
-        let targets = instance.targets;
-        let Some(lw) = instance.upstream.on(on).balancer().least_work() else { return };
+        let Instance { targets, seen, upstream, .. } = instance;
+        let (targets, seen) = (*targets, seen.as_ref());
+        let Some(lw) = upstream.on(on).balancer().least_work() else { return };
         let shared = |server: u32, slot: SlotId| {
             let (site, _) = tables.server_sites[server as usize];
             servers[server as usize].state.left_ns(&tables.servers[site as usize].law, jobs, now, slot.0)
         };
-        lw.tell(|t| work.amount(code.ends.work(targets.get(code, t.0).member), now, shared));
+        lw.tell(|t| work.amount(code.ends.work(seen_target(code, targets, seen, t).member), now, shared));
     }
 
     /// A branch was sent to a target.

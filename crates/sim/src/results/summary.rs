@@ -40,7 +40,7 @@ struct RowSums {
     utilisation: Option<f64>,
     queue_mean: Option<f64>,
     queue_max: u64,
-    spread: (f64, f64, f64),
+    spread: Option<(f64, f64, f64)>,
 }
 
 /// What is kept of a replication.
@@ -117,7 +117,7 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger, entries: &Entries) -> RowSu
     let marked_ns = ledger.marked_ns[1].saturating_sub(ledger.marked_ns[0]);
     let mut sums = RowSums::default();
     let (mut busy, mut waiting, mut slots, mut queues) = (0.0, 0.0, 0.0, 0.0);
-    let (mut n, mut least, mut most, mut squares) = (0u64, u64::MAX, 0u64, 0.0);
+    let (mut n, mut sum, mut least, mut most, mut squares) = (0u64, 0u64, u64::MAX, 0u64, 0.0);
     for &(s, one) in row.parts() {
         let stage = &code.stages[s.index()];
         let base = code.blocks[stage.block as usize].base;
@@ -145,28 +145,47 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger, entries: &Entries) -> RowSu
             sums.queue_max = sums.queue_max.max(u64::from(last.most[gauge]));
             sums.served_ns = sums.served_ns.wrapping_add(ledger.gauges[gauge].served);
             sums.started += ledger.gauges[gauge].started;
-            queues += f64::from(members.end - members.start);
-            slots += f64::from(members.end - members.start) * stage.slots;
+            let there = presence(code, ledger, &stage.nodes[members.start as usize..members.end as usize]);
+            queues += there;
+            slots += there * stage.slots;
         }
         for index in members {
             let e = entries.get(s, index);
             sums.requests += e;
             sums.refused +=
                 stage.refusals.map_or(0, |offset| ledger.refusals[MemberId(base + index).index_from(offset)]);
+            if !is_spread(code, ledger, stage.nodes[index as usize]) {
+                continue;
+            }
             (n, least, most) = (n + 1, least.min(e), most.max(e));
-            squares += (e as f64) * (e as f64);
+            (sum, squares) = (sum + e, squares + (e as f64) * (e as f64));
         }
     }
     if marked_ns > 0 && slots > 0.0 && ledger.is_exact_over(marked_ns) {
         sums.utilisation = Some(busy / (marked_ns as f64 * slots));
         sums.queue_mean = Some(waiting / (marked_ns as f64 * queues));
     }
-    let mean = sums.requests as f64 / n.max(1) as f64;
+    let mean = sum as f64 / n.max(1) as f64;
     // Where all are equal the spread is exactly zero; rounding of the squares must not show as spread.
     let variance = if least == most { 0.0 } else { (squares / n.max(1) as f64 - mean * mean).max(0.0) };
     let cv = if mean > 0.0 { variance.sqrt() / mean } else { 0.0 };
-    sums.spread = (least as f64, most as f64, cv);
+    sums.spread = (n > 0).then_some((least as f64, most as f64, cv));
     sums
+}
+
+/// How many of these nodes were there on average, between the window's first and last arrival.
+fn presence(code: &Code, ledger: &Ledger, nodes: &[u32]) -> f64 {
+    let Some(changes) = code.changes.as_deref() else { return nodes.len() as f64 };
+    let [from_ns, to_ns] = ledger.marked_ns;
+    let there = |node: &u32| ledger.attendance.within(changes, *node, from_ns, to_ns);
+    let sum_ns: u64 = nodes.iter().map(there).sum();
+    sum_ns as f64 / to_ns.saturating_sub(from_ns).max(1) as f64
+}
+
+/// Whether a node counts in the spread of its row: not a member of a fleet that was listed for a part of the window only.
+fn is_spread(code: &Code, ledger: &Ledger, node: u32) -> bool {
+    let [from_ns, to_ns] = ledger.marked_ns;
+    code.changes.as_deref().is_none_or(|changes| ledger.attendance.is_listed(changes, node, from_ns, to_ns))
 }
 
 /// The result of a scenario from its replications, in their order.
@@ -338,9 +357,9 @@ fn node(
         latency_part_ms: timed("latency_part_ms", &|row, r| {
             (r.answered > 0).then(|| row.part_ns as f64 / NS_PER_MS / r.answered as f64)
         }),
-        spread_min: runs.iter().map(|r| r.rows[index].spread.0).reduce(f64::min),
-        spread_max: runs.iter().map(|r| r.rows[index].spread.1).reduce(f64::max),
-        spread_cv: over("spread.cv", &|r, _| Some(r.spread.2)),
+        spread_min: runs.iter().filter_map(|r| r.rows[index].spread).map(|spread| spread.0).reduce(f64::min),
+        spread_max: runs.iter().filter_map(|r| r.rows[index].spread).map(|spread| spread.1).reduce(f64::max),
+        spread_cv: over("spread.cv", &|r, _| r.spread.map(|spread| spread.2)),
         each: each.into_inner(),
     }
 }

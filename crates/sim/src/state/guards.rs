@@ -1,7 +1,8 @@
 //! The state of guarded balancers.
 
 use crate::code::bounds::{HORIZON_NS, MOST_IN_VAIN};
-use crate::code::{Code, Targets};
+use crate::code::changes::{SeenTargets, at_start};
+use crate::code::{Code, Target, Targets};
 use weir_model::queue::Line;
 use weir_policy::least_work::LeastWork;
 use weir_policy::prequal::Busy;
@@ -15,7 +16,10 @@ pub(crate) struct Guard {
     pub upstream: Upstream,
     /// The key of its picks.
     pub picks: Key,
+    /// All that ever are.
     pub targets: Targets,
+    /// Which of them stands for which target, where they change.
+    pub seen: Option<SeenTargets>,
     pub lb: u32,
     pub site: u32,
     /// Requests that wait until a target is not full any more.
@@ -30,6 +34,34 @@ pub(crate) struct Guard {
     pub vain: u32,
     /// Whether anything behind it could be picked at the last examination.
     pub alive: bool,
+}
+
+impl Guard {
+    /// Where a target is.
+    #[inline]
+    pub fn target(&self, code: &Code, target: TargetId) -> Target {
+        self.targets.get(code, self.place(target))
+    }
+
+    /// The place of a target in the list of all that ever are.
+    #[inline]
+    pub fn place(&self, target: TargetId) -> u32 {
+        self.seen.as_ref().map_or(target.0, |seen| seen.place(target.0))
+    }
+
+    /// The target that stands for a place in the list of all that ever are.
+    pub fn at_place(&self, place: TargetId) -> Option<TargetId> {
+        match &self.seen {
+            None => Some(place),
+            Some(seen) => seen.target(place.0).map(TargetId),
+        }
+    }
+}
+
+/// Where a target of a balancer is.
+#[inline]
+pub(crate) fn seen_target(code: &Code, all: Targets, seen: Option<&SeenTargets>, target: TargetId) -> Target {
+    all.get(code, seen.map_or(target.0, |seen| seen.place(target.0)))
 }
 
 /// The most cookies that clients keep.
@@ -61,6 +93,10 @@ impl Guards {
             let (weights, balance) = (&code.weights[i.list as usize], &lb.balance);
             let (own, picks) = keys(0, i);
             let names = code.guards.names.get(&at).map_or(&[][..], |names| names);
+            let view = code.changes.as_deref().and_then(|changes| changes.of_instance(at));
+            let seen = view.map(|view| SeenTargets::new(view, weights.len()));
+            let first = at_start(code.changes.as_deref(), at, weights.len());
+            let (weights, names) = (&weights[..first], &names[..first.min(names.len())]);
             let mut upstream = Upstream::new(balance, guard.around.clone(), weights, names, 0, own);
             let others = if lb.shared { 1..1 } else { 1..code.loops };
             others.for_each(|meets| upstream.add_loop(balance, weights, names, 0, keys(meets, i).0));
@@ -68,6 +104,7 @@ impl Guards {
                 upstream,
                 picks,
                 targets: code.lists[i.list as usize],
+                seen,
                 lb: i.lb,
                 site,
                 line: Line::default(),
@@ -107,10 +144,10 @@ impl Guards {
     }
 
     /// The targets, and the state of a balancer that uses the work left at them.
-    pub fn least_work(&mut self, index: u32) -> Option<(Targets, &mut LeastWork)> {
+    pub fn least_work(&mut self, index: u32) -> Option<(Targets, Option<&SeenTargets>, &mut LeastWork)> {
         let (guard, on) = self.on_loop(index)?;
-        let targets = guard.targets;
-        Some((targets, guard.upstream.on(on).balancer().least_work()?))
+        let Guard { targets, seen, upstream, .. } = guard;
+        Some((*targets, seen.as_ref(), upstream.on(on).balancer().least_work()?))
     }
 
     /// Ends a count that was held at a target; false: the balancer is not guarded.
@@ -139,16 +176,8 @@ impl Guards {
     }
 
     /// A request leaves a target.
-    pub fn left_target(
-        &mut self,
-        code: &Code,
-        targets: Targets,
-        ticket: &Ticket,
-        now_ns: u64,
-        outcome: Outcome,
-    ) {
+    pub fn left_target(&mut self, code: &Code, to: Target, ticket: &Ticket, now_ns: u64, outcome: Outcome) {
         if !self.busy.is_empty() {
-            let to = targets.get(code, ticket.target.0);
             self.busy[code.ends.server(to.member).index()].left(ticket.met, now_ns - ticket.at_ns, outcome);
         }
     }

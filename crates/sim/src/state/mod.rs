@@ -4,6 +4,7 @@
 //! by itself.
 
 pub(crate) mod branches;
+pub(crate) mod changes;
 pub(crate) mod clients;
 pub(crate) mod deferred;
 pub(crate) mod fault_timelines;

@@ -109,8 +109,6 @@ pub(crate) enum Need {
 #[derive(Clone, Copy)]
 pub(crate) enum Unbuilt {
     None,
-    /// An empty list or dictionary.
-    Empty,
 }
 
 /// An argument that must be given.

@@ -69,6 +69,11 @@ impl Graph {
         self.nodes.get(id as usize)
     }
 
+    /// How many nodes there are.
+    pub(crate) fn len(&self) -> NodeId {
+        index(self.nodes.len())
+    }
+
     /// The spec of a node.
     pub(crate) fn spec(&self, id: NodeId) -> Option<&Spec> {
         self.node(id).and_then(|n| self.specs.get(n.spec as usize))

@@ -168,10 +168,17 @@ pub const FIGURES: &[Figure] = &[
         "Targets that a site's balancers hold for down or have ejected at the end of each part.",
     ),
     figure(
+        "fleets",
+        O,
+        "members",
+        "Members of each fleet that changes at the end of each part, those of them that the registry does not list, and the \
+            requests per second to a listed member: the least, the 5th, 50th and 95th of a hundred, and the most.",
+    ),
+    figure(
         "marks",
         O,
         "s",
-        "When members of a site were down, from the timelines of `faulty` and `block`. Nodes that change more than 64 \
+        "When members of a site were down, from the timelines of `faulty` and `block`, and when fleets changed. Nodes that change more than 64 \
             times, or only when a request comes (`clock=\"lazy\"`), have none; of more than 100, the longest of the \
             most members are kept.",
     ),

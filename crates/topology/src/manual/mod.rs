@@ -95,7 +95,7 @@ fn argument(a: &'static Arg, shared: bool) -> Argument {
         Need::Required => Fallback::Required,
         Need::Optional(value) => Fallback::Value(value),
         Need::Depends(words) => Fallback::Words(words),
-        Need::Later(Unbuilt::None | Unbuilt::Empty) => Fallback::NotBuilt,
+        Need::Later(Unbuilt::None) => Fallback::NotBuilt,
     };
     Argument { name: a.name, takes: a.takes, otherwise, meaning: a.meaning, shared }
 }

@@ -9,6 +9,31 @@ front = lb.random(apps)
 scenario("main", front, traffic.poisson(rate = 200), requests = 5000)
 "#;
 
+pub(crate) const FLEET: &str = r#"def app():
+    work = delay(dist.exponential(20*ms), server("app"))
+    return queue(work, concurrency = 2)
+
+apps = fleet(8, app)
+front = lb.least_conn(apps)
+users = traffic.poisson(rate = 400)
+week = [
+    change.join(apps, at = 7*s, k = 2),
+    change.leave(apps, at = 9*s),
+    change.unlist(apps, at = 10*s, lasts = 2*s, share = 0.5),
+    change.rolling(apps, at = 13*s, batch = 2),
+    change.scale(apps, at = 18*s, to = 4),
+]
+scenario("main", front, users, requests = 10000, events = week)
+"#;
+
+pub(crate) const FIND_FILE: &str = r#"def app():
+    return server("app", model = 20*ms)
+
+apps = find.file("servers.json", app, size = 4)
+web = listen("127.0.0.1:8080", lb.p2c(apps))
+scenario("main", web, traffic.poisson(rate = 50), requests = 5000)
+"#;
+
 pub(crate) const EDGE: &str = r#"work = dist.exponential(20*ms)
 apps = pool(2, lambda i: server("app%d" % i, model = work))
 limits = http(max_body = 1*MiB, access_log = "stdout")

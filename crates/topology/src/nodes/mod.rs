@@ -3,16 +3,19 @@
 mod budget;
 mod buffered;
 mod cable;
+mod change;
 mod closed;
 mod concurrent;
 mod delay;
 mod dist;
 mod eject;
+mod events;
 pub(crate) mod examples;
 mod expect;
 mod fanout;
 mod faulty;
 mod flaky;
+mod fleet;
 mod health;
 mod hedge;
 mod http;
@@ -68,6 +71,7 @@ static ALL: &[&[Function]] = &[
     &timeout::FUNCTIONS,
     &retry::FUNCTIONS,
     &pool::FUNCTIONS,
+    &fleet::FUNCTIONS,
     &weight::FUNCTIONS,
     &lb::random::FUNCTIONS,
     &lb::round_robin::FUNCTIONS,
@@ -99,6 +103,7 @@ static ALL: &[&[Function]] = &[
     &sequence::FUNCTIONS,
     &fanout::FUNCTIONS,
     &scenario::FUNCTIONS,
+    &change::FUNCTIONS,
     &expect::FUNCTIONS,
     &traffic::FUNCTIONS,
     &mmpp::FUNCTIONS,
@@ -117,7 +122,8 @@ pub(crate) const UNITS: [&str; 6] = ["ns", "us", "ms", "s", "minutes", "hours"];
 /// Size units, predeclared.
 pub(crate) const SIZES: [(&str, i32); 2] = [("KiB", 1024), ("MiB", 1024 * 1024)];
 /// Namespaces, predeclared.
-pub(crate) const NAMESPACES: [&str; 8] = ["lb", "dist", "traffic", "limit", "health", "tls", "key", "keys"];
+pub(crate) const NAMESPACES: [&str; 10] =
+    ["lb", "dist", "traffic", "limit", "health", "tls", "key", "keys", "change", "find"];
 
 /// All functions.
 pub(crate) fn functions() -> impl Iterator<Item = &'static Function> {

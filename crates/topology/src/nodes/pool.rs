@@ -32,10 +32,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let n = size(call);
     let Some(f) = call.value("f") else { return Ok(None) };
     if f.downcast_ref::<NodeValue>().is_some() {
-        call.wrong_but(
-            "`f` of `pool` must be a function, not a node: a pool of one node would be that node n times",
-            "write `pool(n, lambda: ...)`",
-        );
+        refuse_node(call, "a pool of one node would be that node n times");
         return Ok(None);
     }
     let Some(indexed) = wants_index(f) else {
@@ -77,8 +74,17 @@ fn size(call: &mut Call<'_, '_, '_, '_>) -> Option<usize> {
     Some(n)
 }
 
+/// Reports that a node stands where the function belongs that makes it.
+pub(super) fn refuse_node(call: &mut Call<'_, '_, '_, '_>, why: &str) {
+    let name = call.name();
+    call.wrong_but(
+        format!("`f` of `{name}` must be a function, not a node: {why}"),
+        format!("write `{name}(n, lambda: ...)`"),
+    );
+}
+
 /// Whether f is called with its number; `None` where it cannot be called at all.
-fn wants_index(f: Value<'_>) -> Option<bool> {
+pub(super) fn wants_index(f: Value<'_>) -> Option<bool> {
     if let Some(function) = f.downcast_ref::<FunctionValue>() {
         return Some(function.0.args.iter().any(|a| matches!(a.need, Need::Required)));
     }

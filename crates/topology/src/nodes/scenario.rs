@@ -1,7 +1,7 @@
 //! `scenario(name, node, traffic, requests=None, duration=None, window="middle"|"auto"|"all", deadline=60*s, patience=None)`:
 //! one run.
 
-use super::{Description, Function, Group, Unbuilt, examples, later, may, maybe, need};
+use super::{Description, Function, Group, examples, may, maybe, need};
 use crate::language::call::{Call, Outcome};
 use crate::language::value::TrafficValue;
 use starlark::values::{Value, ValueLike};
@@ -50,7 +50,12 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "a success that takes longer does not count as goodput; nothing is cut off",
         ),
         may("patience", "a duration or None", "None", "the client leaves after that time (`cancelled`)"),
-        later("events", Unbuilt::Empty, "what changes during the run"),
+        may(
+            "events",
+            "a list of changes",
+            "[]",
+            "what changes during the run: `change.rolling(...)` and its like",
+        ),
     ],
     more: &[],
     make,
@@ -79,6 +84,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let words = [("middle", Some(Window::Middle)), ("auto", Some(Window::Auto)), ("all", Some(Window::All))];
     let window = call.choice("window", &words).unwrap_or_default();
     let deadline = if call.is_none("deadline") { Some(u64::MAX) } else { call.positive_duration("deadline") };
+    let events = super::events::read(call);
     let at = call.location();
     if let Some(name) = &name {
         refuse_same_name(call, name);
@@ -105,6 +111,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             window,
             deadline_ns,
             patience_ns,
+            events,
             span,
         };
         let state = &mut *call.context.state.borrow_mut();

@@ -2,6 +2,8 @@
 
 use super::{Description, Function, Group, NAME, examples, need};
 use crate::language::call::{Call, Outcome};
+use crate::language::value::{FleetValue, NodeValue};
+use starlark::values::ValueLike;
 use weir_plan::ranges::wrong_weight;
 use weir_plan::{Edge, Spec};
 
@@ -22,7 +24,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     },
     args: &[
         need("w", "0, or 0.001 to 1,000,000", "the weight; targets without one have weight 1"),
-        need("node", "a node", "the target"),
+        need("node", "a node or a fleet", "the target; each member of a fleet has the weight"),
         NAME,
     ],
     more: &[],
@@ -30,12 +32,19 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 }];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let (weight, node) = (call.real("w"), call.node_at("node"));
-    let (Some(weight), Some(node)) = (weight, node) else { return Ok(None) };
+    let fleet = call.value("node").and_then(|value| value.downcast_ref::<FleetValue>()).map(|fleet| fleet.0);
+    let node = fleet.or_else(|| call.node_at("node"));
+    let (Some(weight), Some(node)) = (call.real("w"), node) else { return Ok(None) };
     if let Some(why) = wrong_weight(weight) {
         let what = call.describe("w");
         call.wrong(format!("{what} {why}"));
         return Ok(None);
     }
-    call.node(Spec::Weight { weight }, Edge::Node(node))
+    let made = call.node(Spec::Weight { weight }, Edge::Node(node))?;
+    let weighed = made.and_then(|made| made.downcast_ref::<NodeValue>()).map(|made| made.0);
+    Ok(match (fleet, weighed) {
+        // The weight of each member.
+        (Some(_), Some(id)) => Some(call.heap().alloc(FleetValue(id))),
+        _ => made,
+    })
 }

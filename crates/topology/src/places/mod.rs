@@ -119,12 +119,17 @@ fn expression(expr: &AstExpr, def: &Rc<str>, bound: Option<&Bound>, found: &mut 
         found.push(CallFound {
             span: (expr.span.begin().get(), expr.span.end().get()),
             callee_end: callee.span.end().get(),
-            callee: dotted(callee).unwrap_or_else(|| callee.node.to_string()),
+            callee: dotted(callee).map_or_else(|| callee.node.to_string(), as_pool),
             def: def.clone(),
             bound: bound.cloned(),
         });
     }
     expr.node.visit_expr(|e| expression(e, def, within.as_ref(), found));
+}
+
+/// A fleet has the places that a pool would have there: draws and names of its members are those of the pool's.
+fn as_pool(callee: String) -> String {
+    if callee == "fleet" || callee.starts_with("find.") { "pool".to_owned() } else { callee }
 }
 
 /// The name of a `scenario("name", ...)`.

@@ -33,12 +33,13 @@ pub(super) const PLAN: Layout = Layout {
         room("named_files", "the files that a topology names: certificates, keys", &["graph", "tls"]),
         room("processes", "which nodes stop while a process pauses", &["diagnostic", "graph"]),
         room("sticky", "keys of the cookies of sticky balancers", &["diagnostic", "http", "graph"]),
-        room("hash", "the hash over a plan's meaning", &["listen", "graph"]),
         room(
             "ranges",
             "ranges of arguments, and words they may be",
             &["duration", "http", "address", "graph"],
         ),
+        room("fleets", "the members of fleets, and what changes them", &["graph", "ranges"]),
+        room("hash", "the hash over a plan's meaning", &["listen", "graph", "fleets"]),
         room(
             "validate",
             "checks a plan read from JSON as a file is checked",
@@ -56,9 +57,14 @@ pub(super) const PLAN: Layout = Layout {
                 "layers",
                 "sticky",
                 "ranges",
+                "fleets",
             ],
         ),
-        room("plan_json", "a plan as JSON and back", &["json", "fixed", "graph", "hash", "validate"]),
+        room(
+            "plan_json",
+            "a plan as JSON and back",
+            &["json", "fixed", "graph", "fleets", "hash", "validate"],
+        ),
         room("ways", "what reaches each node over all paths", &["graph"]),
         room(
             "unmatched",
@@ -78,7 +84,18 @@ pub(super) const PLAN: Layout = Layout {
         room(
             "warn",
             "what is surely a mistake though it can be run",
-            &["duration", "diagnostic", "path", "template", "listen", "graph", "offered", "ways"],
+            &[
+                "duration",
+                "diagnostic",
+                "path",
+                "template",
+                "listen",
+                "graph",
+                "reach",
+                "offered",
+                "ways",
+                "fleets",
+            ],
         ),
         room(
             "lib",

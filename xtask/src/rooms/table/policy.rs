@@ -10,6 +10,7 @@ pub(super) const POLICY: Layout = Layout {
         room("history", "the kinds of stages in a request's history", &[]),
         room("key", "hashes of keys and of targets' names", &[]),
         room("ds", "data structures that know no policy", &["target"]),
+        room("fleet", "which members a fleet has, and how far a list is believed", &[]),
         room("limits", "which requests are admitted", &["key"]),
         room("attempts", "how often a request is tried", &["outcome", "target"]),
         room("balance", "which target a request goes to", &["outcome", "key", "target", "ds"]),
@@ -22,7 +23,7 @@ pub(super) const POLICY: Layout = Layout {
         room(
             "lib",
             "the names that other crates use",
-            &["outcome", "target", "ds", "limits", "attempts", "balance", "health", "upstream"],
+            &["outcome", "target", "ds", "fleet", "limits", "attempts", "balance", "health", "upstream"],
         ),
     ],
 };

@@ -75,6 +75,11 @@ pub(super) const SERVE: Layout = Layout {
             ],
         ),
         room(
+            "fleets",
+            "members that a source lists: their keeper, and the door by which they come to be served",
+            &["metrics", "exchange", "nodes", "graph", "health", "threads"],
+        ),
+        room(
             "accept",
             "from an accepted socket to a connection on its loop: limits of clients, TLS, the protocol",
             &[
@@ -108,6 +113,7 @@ pub(super) const SERVE: Layout = Layout {
                 "health",
                 "verify_run",
                 "threads",
+                "fleets",
                 "accept",
             ],
         ),
@@ -126,6 +132,7 @@ pub(super) const SERVE: Layout = Layout {
                 "health",
                 "verify_run",
                 "threads",
+                "fleets",
                 "accept",
                 "reload",
             ],
@@ -142,6 +149,7 @@ pub(super) const SERVE: Layout = Layout {
                 "graph",
                 "health",
                 "threads",
+                "fleets",
                 "reload",
                 "control",
             ],

@@ -5,6 +5,7 @@ mod sites;
 
 use crate::code::MemberId;
 use crate::code::StageId;
+use crate::code::changes::{Birth, ChangeTables};
 use crate::code::{Code, NOT};
 use crate::compile::blocks::{Draft, End, Layout, MOST, inside, offset, spare};
 use crate::compile::loops::Loops;
@@ -45,6 +46,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
         instances,
         scenario,
         kinds,
+        born: Vec::new(),
     };
     b.mix();
     b.place_blocks()?;
@@ -52,6 +54,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
     b.find_repeated_choices();
     b.find_restarts();
     b.find_outside();
+    b.find_births();
     let Builder { layout, mut code, mut tables, .. } = b;
     let lists: Vec<u32> =
         tables.group_lists.iter().copied().chain(tables.choice_nodes.iter().map(|c| c.0)).collect();
@@ -81,9 +84,19 @@ pub(super) struct Builder<'a> {
     pub(super) scenario: &'a Scenario,
     /// The kinds of the scenario's requests.
     pub(super) kinds: Kinds,
+    /// What begins with a node, where it joins during the run.
+    born: Vec<(u32, Birth)>,
 }
 
 impl Builder<'_> {
+    /// Finds the changes of fleets, and what begins with newcomers.
+    fn find_births(&mut self) {
+        let warmups = self.warm_nodes.iter().map(|(&node, &warmup)| (node, Birth::Warmup(warmup)));
+        self.born.extend(warmups);
+        let (point, instances) = (self.layout.point, &self.code.instances);
+        self.code.changes = ChangeTables::new(point, self.scenario, instances, &self.born);
+    }
+
     fn place_blocks(&mut self) -> Result<(), String> {
         let mut drafts = std::mem::take(&mut self.layout.drafts);
         for (block, draft) in drafts.iter_mut().enumerate() {
@@ -120,6 +133,7 @@ impl Builder<'_> {
         match &point.specs[spec as usize] {
             Spec::Server { .. }
             | Spec::Weight { .. }
+            | Spec::Fleet(_)
             | Spec::Timeout { time_ns: None }
             | Spec::Buffered { .. } => Act::Pass,
             Spec::Listen(_) if self.tables.loops.outermost == draft.nodes[position].first().copied() => {
@@ -127,8 +141,7 @@ impl Builder<'_> {
             }
             Spec::Listen(listen) => self.hop(listen.loops.unwrap_or(1), place),
             Spec::Rewrite(_) => self.rewrite(spec),
-            Spec::Redirect { status, .. } => Act::Answer { status: *status },
-            Spec::Respond { status, .. } => Act::Answer { status: *status },
+            Spec::Redirect { status, .. } | Spec::Respond { status, .. } => Act::Answer { status: *status },
             Spec::Timeout { time_ns: Some(ns) } => Act::Timeout { ns: *ns },
             Spec::Delay { time } => {
                 let draw = Draw { pause, ..self.draw(time, purpose::WORK, place) };
@@ -267,6 +280,9 @@ impl Builder<'_> {
         let law = fault.law();
         let line = self.tables.lines.len() as u32;
         self.tables.lines.push(LineSite { law, key, eager_crash: false, warmups: Vec::new() });
+        if !matches!(fault.line, Line::Together(_)) {
+            self.born.push((node, Birth::Line(line)));
+        }
         if fault.line != Line::Own {
             self.lines.insert(fault.line.clone(), line);
         }

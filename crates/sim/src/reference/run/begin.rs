@@ -3,6 +3,7 @@
 use super::Reference;
 use crate::account::ledger::Ledger;
 use crate::code::Code;
+use crate::code::changes::{SeenTargets, at_start};
 use crate::code::order::Class;
 use crate::reference::balance::Instance;
 use crate::reference::branch::Branches;
@@ -10,6 +11,7 @@ use crate::reference::build::Tables;
 use crate::reference::clients::Clients;
 use crate::reference::faults::Cells;
 use crate::reference::servers::Server;
+use crate::state::changes::Changes;
 use crate::state::guards::COOKIES;
 use crate::state::meter::Meter;
 use crate::state::pending::Pending;
@@ -67,6 +69,7 @@ impl<'a> Reference<'a> {
             clocks,
             cells: Cells::default(),
             warmups: vec![Warmup::default(); tables.warmup_count as usize],
+            changes: Changes::new(code, key),
             holds: Vec::new(),
             spare_holds: Vec::new(),
             backoffs: tables.retry_nodes.iter().map(backoff).collect(),
@@ -96,12 +99,16 @@ impl<'a> Reference<'a> {
 
 /// The balancers at their start; `key` is the replication's.
 fn balancers(code: &Code, tables: &Tables, key: Key) -> Vec<Instance> {
-    let start = |(i, names): (&crate::code::Instance, &Vec<String>)| {
+    let start = |((i, names), at): ((&crate::code::Instance, &Vec<String>), u32)| {
         let numbered =
             |purpose| key.with(purpose).with(code.place_keys[i.place as usize]).with(u64::from(i.number));
         let own = numbered(purpose::NODE);
         let site = &tables.lbs[i.lb as usize];
         let (weights, balance) = (&code.weights[i.list as usize], &site.balance);
+        let view = code.changes.as_deref().and_then(|changes| changes.of_instance(at));
+        let seen = view.map(|view| SeenTargets::new(view, weights.len()));
+        let first = at_start(code.changes.as_deref(), at, weights.len());
+        let (weights, names) = (&weights[..first], &names[..first.min(names.len())]);
         let mut upstream = Upstream::new(balance, site.around.clone(), weights, names, 0, own);
         for meets in 1..if site.shared { 1 } else { tables.loops.most } {
             upstream.add_loop(balance, weights, names, 0, crate::compile::loops::of_loop(own, meets));
@@ -109,9 +116,9 @@ fn balancers(code: &Code, tables: &Tables, key: Key) -> Vec<Instance> {
         let cookie = site.sticky.as_ref();
         let sticky = cookie.map(|(name, file)| Simulated::new(name, file.as_deref(), names));
         let picks = numbered(purpose::CHOICE);
-        Instance::new(upstream, sticky, picks, code.lists[i.list as usize], i.lb)
+        Instance::new(upstream, sticky, picks, code.lists[i.list as usize], seen, i.lb)
     };
-    code.instances.iter().zip(&tables.names).map(start).collect()
+    code.instances.iter().zip(&tables.names).zip(0..).map(start).collect()
 }
 
 /// A ledger with the sums that only the reference keeps.

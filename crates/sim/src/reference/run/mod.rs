@@ -19,6 +19,7 @@ use crate::code::Code;
 use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::code::{MemberId, SlotId};
+use crate::state::changes::Changes;
 use crate::state::meter::Meter;
 use crate::state::pending::Pending;
 use crate::state::probes::Probes;
@@ -147,6 +148,8 @@ pub(crate) struct Reference<'a> {
     pub(super) flipped_since: Vec<u32>,
     pub(super) cells: Cells,
     pub(super) warmups: Vec<Warmup>,
+    /// The members of fleets that change.
+    pub(super) changes: Changes,
     /// Balancer, loop and target of each count that is held.
     pub(super) holds: Vec<(u32, u32, TargetId)>,
     pub(super) spare_holds: Vec<u32>,
@@ -264,7 +267,10 @@ impl<'a> Reference<'a> {
                 }
             }
             what::TICK => self.tick(index, event.tag),
-            what::FLIP => self.flip(index),
+            what::FLIP => match index.checked_sub(self.lines.len() as u32) {
+                None => self.flip(index),
+                Some(change) => self.change(change),
+            },
             what::WATCH => self.look_at_balancer(index),
             what::CHECK => self.begin_checks(index),
             what::PROBE => self.probe_is_due(index),

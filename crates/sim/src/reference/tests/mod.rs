@@ -6,6 +6,7 @@ mod cut;
 mod draws;
 mod engine;
 mod fail;
+mod fleets;
 mod history;
 mod hops;
 mod loops;
@@ -134,7 +135,7 @@ fn run_reference(
     members: bool,
     sabotage: Option<Sabotage>,
 ) -> Result<(Observations, Vec<String>), Cut> {
-    let (point, scenario) = (&plan.points[0], &plan.points[0].scenarios[0]);
+    let (point, scenario) = plan.points[0].grown(&plan.points[0].scenarios[0]);
     let program = program(point, scenario, members, false).unwrap();
     let key = Key::new(1).with(0);
     let load = load(scenario, scenario.requests, key);

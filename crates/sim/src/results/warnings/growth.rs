@@ -35,7 +35,10 @@ pub(super) fn find(finished: &Finished) -> Option<Growth> {
             format_args!("{:.*} times", if behind < 9.0 { 2 } else { 0 }, 1.0 + behind)
         )));
     }
-    // Outages by a schedule make the transient the question.
+    // Changes, and outages by a schedule, make the transient the question.
+    if !finished.scenario.events.is_empty() {
+        return None;
+    }
     if super::faults(finished.point, &finished.program.code).any(Faulty::is_scheduled) {
         return None;
     }

@@ -59,7 +59,9 @@ pub(crate) fn find(finished: &Finished) -> Findings {
         None => {}
     }
     tell(&pages::TWO_OUTCOMES, settling::two_outcomes(runs));
-    let start_up = if overloaded { None } else { settling::start_up(finished) };
+    // What changes during the run is the question, not what comes after it.
+    let changes = !scenario.events.is_empty();
+    let start_up = if overloaded || changes { None } else { settling::start_up(finished) };
     tell(&pages::START_UP, start_up.as_ref().map(|of| of.warning(finished)));
     tell(&pages::STRETCHED, stretched(finished));
     // A longer run does not help where latencies grow with it.

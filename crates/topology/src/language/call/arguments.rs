@@ -1,7 +1,7 @@
 //! The arguments of a call as what a function wants: durations, distributions, nodes, numbers, choices.
 
 use super::Call;
-use crate::language::value::{DistValue, DurationValue, NodeValue, Poison};
+use crate::language::value::{DistValue, DurationValue, FleetValue, NodeValue, Poison};
 use starlark::values::float::UnpackFloat;
 use starlark::values::list_or_tuple::UnpackListOrTuple;
 use starlark::values::{StarlarkValue, UnpackValue, Value, ValueLike};
@@ -9,6 +9,10 @@ use weir_model::Dist;
 use weir_plan::NodeId;
 use weir_plan::duration::{parse_duration, show_ns};
 use weir_plan::suggest;
+
+/// How a fleet is used.
+const FLEET_HELP: &str =
+    "a fleet is the targets of a balancer: `lb.p2c(apps)`, or among others `lb.p2c([apps, spare])`";
 
 /// The items of a list or tuple.
 pub(crate) fn list<'v>(value: Value<'v>) -> Option<Vec<Value<'v>>> {
@@ -56,6 +60,9 @@ impl<'v> Call<'v, '_, '_, '_> {
     /// Reports that an argument is not as expected.
     pub(crate) fn unfit(&mut self, name: &str, wanted: &str, value: Value<'v>) {
         let message = format!("`{name}` of `{}` must be {wanted}, not {}", self.name(), describe(value));
+        if value.downcast_ref::<FleetValue>().is_some() {
+            return self.wrong_but(message, FLEET_HELP);
+        }
         if value.get_type() == "function" && wanted.contains("node") {
             self.wrong_but(message, "call the function: add `()`");
         } else {
@@ -193,6 +200,20 @@ impl<'v> Call<'v, '_, '_, '_> {
 
     /// A list of nodes, at least one.
     pub(crate) fn nodes_at(&mut self, name: &str) -> Option<Vec<NodeId>> {
+        self.nodes_or(name, |_| None)
+    }
+
+    /// A list of nodes and fleets, or one fleet: what a balancer picks from.
+    pub(crate) fn targets_at(&mut self, name: &str) -> Option<Vec<NodeId>> {
+        let fleet = |value: Value<'v>| value.downcast_ref::<FleetValue>().map(|fleet| fleet.0);
+        match self.value(name).and_then(fleet) {
+            Some(fleet) => Some(vec![fleet]),
+            None => self.nodes_or(name, fleet),
+        }
+    }
+
+    /// A list of nodes, and of what `also` accepts.
+    fn nodes_or(&mut self, name: &str, also: impl Fn(Value<'v>) -> Option<NodeId>) -> Option<Vec<NodeId>> {
         let value = self.value(name)?;
         let Some(items) = list(value) else {
             if value.downcast_ref::<NodeValue>().is_some() {
@@ -212,6 +233,8 @@ impl<'v> Call<'v, '_, '_, '_> {
         for (i, item) in items.into_iter().enumerate() {
             if let Some(node) = item.downcast_ref::<NodeValue>() {
                 nodes.push(node.0);
+            } else if let Some(node) = also(item) {
+                nodes.push(node);
             } else if item.downcast_ref::<Poison>().is_some() {
                 self.poison();
             } else {

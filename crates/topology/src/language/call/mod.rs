@@ -3,11 +3,10 @@
 use crate::language::context::{Context, here, innermost};
 use crate::language::function::{Arg, Function, Need, Unbuilt};
 use crate::language::value::{NodeValue, Poison, stop};
+use crate::places::NamePosition;
 use starlark::codemap::FileSpan;
 use starlark::eval::{Arguments, Evaluator};
-use starlark::values::dict::DictRef;
-use starlark::values::list_or_tuple::UnpackListOrTuple;
-use starlark::values::{Heap, UnpackValue, Value, ValueLike};
+use starlark::values::{Heap, Value, ValueLike};
 use weir_plan::diagnostic::{Diagnostic, Location, Severity};
 use weir_plan::ranges::MOST_NODES;
 use weir_plan::suggest;
@@ -119,6 +118,21 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
     pub(crate) fn location(&self) -> Option<Location> {
         let span = self.span()?;
         Some(self.context.state.borrow_mut().graph.locator.locate(&span))
+    }
+
+    /// The variable that the call's value is bound to; else the function, with its number there.
+    pub(crate) fn bound_name(&self) -> String {
+        let state = self.context.state.borrow();
+        let span = self.span();
+        let found = span.as_ref().and_then(|span| {
+            let file = state.files.get(span.file.id())?;
+            file.calls.get(span.span.begin().get(), span.span.end().get())
+        });
+        match found.map(|call| (&call.bound, call.number)) {
+            Some((Some(bound), _)) if bound.how != NamePosition::Argument => bound.name.to_string(),
+            Some((_, number)) if number > 1 => format!("fleet#{number}"),
+            _ => "fleet".to_owned(),
+        }
     }
 
     /// The site of the call (or of a part of it).
@@ -260,9 +274,5 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
 fn is_default(default: Unbuilt, value: Value<'_>) -> bool {
     match default {
         Unbuilt::None => value.is_none(),
-        Unbuilt::Empty => {
-            UnpackListOrTuple::<Value>::unpack_value(value).ok().flatten().is_some_and(|l| l.items.is_empty())
-                || DictRef::from_value(value).is_some_and(|d| d.is_empty())
-        }
     }
 }

@@ -6,6 +6,7 @@
 mod context;
 mod dist;
 mod duration;
+mod fleet;
 mod function;
 mod namespace;
 mod node;
@@ -15,13 +16,14 @@ mod setting;
 pub(crate) use context::Context;
 pub(crate) use dist::{DistValue, TrafficValue};
 pub(crate) use duration::DurationValue;
+pub(crate) use fleet::FleetValue;
 pub(crate) use function::FunctionValue;
 pub(crate) use namespace::NamespaceValue;
 pub(crate) use node::NodeValue;
 pub(crate) use poison::Poison;
 pub(crate) use setting::{
-    BudgetValue, EjectValue, HealthValue, HttpValue, KeyValue, KeysValue, OutlierValue, RequestValue,
-    SlowStartValue, TlsClientValue, TlsServerValue, WhenValue,
+    BudgetValue, ChangeValue, EjectValue, HealthValue, HttpValue, KeyValue, KeysValue, OutlierValue,
+    RequestValue, SlowStartValue, TlsClientValue, TlsServerValue, WhenValue,
 };
 
 /// An error that ends the evaluation: a sentence, to which the evaluator adds the place.

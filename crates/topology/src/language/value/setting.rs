@@ -5,7 +5,10 @@ use starlark::values::{
     NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value,
 };
 use std::fmt;
-use weir_plan::{HealthCheck, Http, KeySource, Keys, RequestShape, RouteCondition, TlsClient, TlsServer};
+use weir_plan::diagnostic::Location;
+use weir_plan::{
+    Change, HealthCheck, Http, KeySource, Keys, RequestShape, RouteCondition, TlsClient, TlsServer,
+};
 use weir_policy::config::{Budget, Eject, Outlier, SlowStart};
 
 macro_rules! settings {
@@ -44,6 +47,8 @@ settings! {
     OutlierValue(Outlier), "outlier_detection";
     /// `slow_start(...)`.
     SlowStartValue(SlowStart), "slow_start";
+    /// `change.join(...)` and its like; with its place.
+    ChangeValue((Change, Option<Location>)), "change";
     /// `budget(...)`.
     BudgetValue(Budget), "budget";
     /// `key.header(...)` and its like.

@@ -219,7 +219,7 @@ fn on_empty(call: &mut Call<'_, '_, '_, '_>) -> (OnEmpty, Option<NodeId>) {
 
 /// The targets: at least one that can be picked.
 pub(super) fn targets(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<NodeId>> {
-    let targets = call.nodes_at("targets")?;
+    let targets = call.targets_at("targets")?;
     if targets.iter().all(|t| weight(call, *t) == 0.0) {
         let message = format!("`{}` cannot pick any target: all weights are 0", call.name());
         call.wrong(message);

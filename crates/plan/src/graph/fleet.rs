@@ -1,0 +1,121 @@
+//! Fleets: targets that come and go while it runs, and the changes that a scenario makes to them.
+
+use super::NodeId;
+use serde::{Deserialize, Serialize};
+use weir_model::Dist;
+
+/// `fleet(n, f)` or `find.*(...)`: copies of a template. The template is the nodes from `first` to the fleet's own, which
+/// leads to the one that a balancer picks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fleet {
+    /// How many members it has at the start.
+    pub size: u32,
+    /// The first node of the template.
+    pub first: NodeId,
+    /// How much later a balancer sees a change.
+    pub lag: Dist,
+    /// What lists its members when it is served; `None`: nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<FleetSource>,
+    /// Its name in words: `name=`, or the variable that it is bound to; not part of the hash.
+    pub label: String,
+}
+
+/// What lists the members of a fleet (`find.*`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FleetSource {
+    /// Where the list comes from.
+    pub from: SourceKind,
+    /// A list that lacks more than this share of the members is doubted, 0 to 1; `None`: every list is believed.
+    pub shrink: Option<f64>,
+    /// How long a member that only a doubted list lacks is picked, ns.
+    pub grace_ns: u64,
+}
+
+/// The kinds of sources.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceKind {
+    /// A JSON file: its path as seen from the working directory; not part of the hash.
+    File(String),
+}
+
+/// A change of a fleet during a run (`change.`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The node of the fleet.
+    pub fleet: NodeId,
+    /// When, ns from the start of the run.
+    pub at_ns: u64,
+    /// What happens.
+    pub what: ChangeKind,
+    /// The call's location, `file:line:column`; not part of the hash.
+    pub span: String,
+}
+
+/// What a change does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// New members, up and listed.
+    Join {
+        /// How many; at least 1.
+        k: u32,
+    },
+    /// Members that are listed no more.
+    Leave {
+        /// How many; at least 1.
+        k: u32,
+        /// Which of them.
+        which: Leavers,
+    },
+    /// The newest leave, or newcomers join.
+    Scale {
+        /// How many members there are afterwards.
+        to: u32,
+    },
+    /// The registry forgets a share of the members for a while.
+    Unlist {
+        /// How long, ns; above 0.
+        lasts_ns: u64,
+        /// Which share, above 0 and up to 1; drawn.
+        share: f64,
+    },
+    /// The members of that instant are replaced.
+    Rolling {
+        /// How many at once; at least 1.
+        batch: u32,
+        /// From one batch to the next, ns.
+        every_ns: u64,
+        /// What is done first in each batch.
+        first: First,
+        /// Which of them go first.
+        which: Leavers,
+        /// The node of the fleet that newcomers belong to; `None`: the same.
+        into: Option<NodeId>,
+    },
+}
+
+/// Which members leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leavers {
+    /// Those that joined first.
+    #[default]
+    Oldest,
+    /// Those that joined last.
+    Newest,
+    /// Drawn by scenario and change.
+    Random,
+}
+
+/// The order in a batch of a rolling replacement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum First {
+    /// Newcomers join, then the old leave.
+    #[default]
+    Join,
+    /// The old leave, then newcomers join.
+    Leave,
+}

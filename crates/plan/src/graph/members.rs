@@ -1,0 +1,78 @@
+//! The members of fleets: what a plan in memory has beside the templates.
+
+use super::{Fleet, NodeId, Point};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// The fleets of a point whose members are made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fleets {
+    /// The point with each template once, as the plan is written.
+    pub compact: Point,
+    /// In the order of the file.
+    pub all: Vec<Members>,
+    /// The lists of targets with members of fleets: by index of the list, who each target is; `None`: a single node.
+    /// Newcomers are at the end of a list.
+    pub lists: Vec<(u32, Vec<Option<Member>>)>,
+    /// Whether they change: the point has every member that ever is.
+    pub changes: bool,
+    /// The nodes that newcomers consist of, ascending.
+    pub(crate) newcomers: Vec<Range<NodeId>>,
+    /// The point of each scenario that changes fleets, once it is asked for.
+    pub(crate) grown: Vec<OnceLock<Option<Box<Point>>>>,
+}
+
+/// A member: the fleet's number, and its own there from 0, as they join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Member {
+    /// The fleet, as an index of [`Fleets::all`].
+    pub fleet: u32,
+    /// The member's number in it.
+    pub number: u32,
+}
+
+/// The members of a fleet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Members {
+    /// The fleet's node in the compact point.
+    pub node: NodeId,
+    /// The fleet.
+    pub fleet: Fleet,
+    /// The nodes of each member that ever is, by number.
+    pub nodes: Vec<Range<NodeId>>,
+    /// The same as its source lists them; empty where none does, and in a simulation.
+    pub listed: Vec<ListedMember>,
+}
+
+impl Fleets {
+    /// Whether a node belongs to a member that joins during the run.
+    pub fn is_newcomer(&self, node: NodeId) -> bool {
+        let at = self.newcomers.partition_point(|range| range.end <= node);
+        self.newcomers.get(at).is_some_and(|range| range.contains(&node))
+    }
+
+    /// The targets of a list that are members of fleets; `None`: it has none.
+    pub fn of_list(&self, list: u32) -> Option<&[Option<Member>]> {
+        let at = self.lists.binary_search_by_key(&list, |(list, _)| *list).ok()?;
+        Some(&self.lists[at].1)
+    }
+
+    /// The number of the fleet with that node in the compact point.
+    pub fn number(&self, node: NodeId) -> Option<u32> {
+        let at = self.all.iter().position(|members| members.node == node)?;
+        u32::try_from(at).ok()
+    }
+}
+
+/// A member as a source lists it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedMember {
+    /// Where its server is, as `addr=` has it.
+    pub addr: String,
+    /// What tells it from another that had its address before.
+    pub id: Option<String>,
+    /// Its weight.
+    pub weight: f64,
+    /// Whether it gets no new requests. A member of weight 0 gets none either.
+    pub drain: bool,
+}

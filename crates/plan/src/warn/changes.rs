@@ -1,0 +1,89 @@
+//! Changes that happen when nothing counts, or to no balancer.
+
+use super::{placed, warning};
+use crate::diagnostic::{Diagnostic, Location};
+use crate::fleets::schedule;
+use crate::{Change, NodeId, Point, Scenario, Window};
+use std::collections::HashMap;
+use weir_model::Traffic;
+
+/// Warnings about the changes of all scenarios; `places` has those of the changes in the text. In a point before the
+/// members of fleets are made.
+pub fn changes(compact: &Point, places: &HashMap<String, Location>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for scenario in compact.scenarios.iter().filter(|s| !s.events.is_empty()) {
+        let of = |change: &Change, message: String, help: &str| {
+            placed(warning(message).help(help), places.get(&change.span))
+        };
+        found.extend(
+            scenario.events.iter().filter(|change| !is_picked(compact, scenario, change.fleet)).map(
+                |change| {
+                    let message = format!(
+                        "in scenario \"{}\" no balancer has this fleet: the change has no effect",
+                        scenario.name
+                    );
+                    of(change, message, "give the fleet to a balancer that the scenario's requests come to")
+                },
+            ),
+        );
+        let Some((first_ns, last_ns)) = arrivals(scenario) else { continue };
+        for change in scenario.events.iter().filter(|change| change.at_ns > last_ns) {
+            let message = format!(
+                "scenario \"{}\" is over before this: its last request arrives at some {}",
+                scenario.name,
+                seconds(last_ns)
+            );
+            found.push(of(change, message, "give the scenario more `requests` or a longer `duration`"));
+        }
+        let Ok(schedule) = schedule(compact, &scenario.events) else { continue };
+        let (from_ns, to_ns) = window(scenario, first_ns, last_ns);
+        let counts = schedule.steps.iter().any(|step| (from_ns..=to_ns).contains(&step.at_ns));
+        let is_late = scenario.events.iter().any(|change| change.at_ns > last_ns);
+        if let (false, false, Some(change)) = (counts, is_late, scenario.events.first()) {
+            let message = format!(
+                "all changes of scenario \"{}\" are outside of its window, which is from some {} to {}",
+                scenario.name,
+                seconds(from_ns),
+                seconds(to_ns)
+            );
+            found.push(of(change, message, "write `window=\"all\"`, or change the fleet at another time"));
+        }
+    }
+    found
+}
+
+/// Whether a scenario's requests come to a balancer over that fleet, or over its weight.
+fn is_picked(compact: &Point, scenario: &Scenario, fleet: NodeId) -> bool {
+    crate::reach::Reach::new(compact, scenario.root).index(fleet).is_some()
+}
+
+/// When requests arrive from and to, ns: expected, where it is drawn.
+fn arrivals(scenario: &Scenario) -> Option<(u64, u64)> {
+    let gap_ns = match &scenario.traffic {
+        Traffic::Poisson { gap_ns } | Traffic::Constant { gap_ns } => Some(*gap_ns),
+        Traffic::Renewal { gap } => gap.mean_ns().filter(|mean| mean.is_finite()),
+        Traffic::Trace { arrivals_ns, .. } => return Some((*arrivals_ns.first()?, *arrivals_ns.last()?)),
+        _ => None,
+    };
+    // Where gaps are drawn, the run is over ten standard deviations later than expected.
+    let is_drawn = !matches!(scenario.traffic, Traffic::Constant { .. });
+    let slack = |n: f64| if is_drawn { 10.0 * n.sqrt() } else { 0.0 };
+    let by_number = gap_ns.zip(scenario.requests).map(|(gap_ns, n)| {
+        let n = n as f64;
+        ((n + slack(n)) * gap_ns).min(u64::MAX as f64) as u64
+    });
+    let last = by_number.into_iter().chain(scenario.duration_ns).min()?;
+    Some((0, last))
+}
+
+fn window(scenario: &Scenario, first_ns: u64, last_ns: u64) -> (u64, u64) {
+    let quarter = (last_ns - first_ns) / 4;
+    match scenario.window {
+        Window::Middle => (first_ns + quarter, last_ns - quarter),
+        Window::Auto | Window::All => (0, last_ns),
+    }
+}
+
+fn seconds(ns: u64) -> String {
+    crate::duration::show_ns(i128::from(ns / 1_000_000 * 1_000_000))
+}

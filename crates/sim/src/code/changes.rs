@@ -1,0 +1,230 @@
+//! The changes of fleets during a run: their steps, the balancers that see them, and what begins with a newcomer.
+
+use crate::code::{Instance, NOT};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use weir_model::sampler::Sampler;
+use weir_plan::fleets::{Fleets, Member, Step, schedule};
+use weir_plan::{NodeId, Point, Scenario};
+
+/// The changes of a scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct ChangeTables {
+    /// In the order in which they happen.
+    pub steps: Vec<Step>,
+    pub fleets: Vec<FleetSite>,
+    /// The balancers over fleets, by the number of their instance.
+    pub views: Vec<ViewSite>,
+    /// The nodes of all members, ascending.
+    nodes: Vec<(Range<NodeId>, Member)>,
+}
+
+/// A fleet.
+#[derive(Clone, Debug)]
+pub(crate) struct FleetSite {
+    /// Its name in words.
+    pub label: String,
+    /// How many members it has at the start.
+    pub size: u32,
+    /// How many it has ever.
+    pub members: u32,
+    /// How much later a balancer sees a change.
+    pub lag: Sampler,
+    /// What begins with each newcomer, by its number beyond those of the start.
+    pub births: Vec<Vec<Birth>>,
+}
+
+/// What begins with a newcomer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Birth {
+    /// A timeline of faults.
+    Line(u32),
+    /// That of a node that refuses, where those are kept apart.
+    Fault(u32),
+    /// A warm-up.
+    Warmup(u32),
+}
+
+/// A balancer over fleets.
+#[derive(Clone, Debug)]
+pub(crate) struct ViewSite {
+    /// The number of its instance.
+    pub instance: u32,
+    /// The list of its targets: of all that ever are.
+    pub list: u32,
+    /// How many of them it has at the start: the first ones.
+    pub first: u32,
+    /// The place of each member in the list.
+    pub places: BTreeMap<Member, u32>,
+    /// The member at each place.
+    pub members: Vec<Option<Member>>,
+}
+
+impl ChangeTables {
+    /// The changes of a scenario, if it has any; `born` has what belongs to a node.
+    pub fn new(
+        point: &Point,
+        scenario: &Scenario,
+        instances: &[Instance],
+        born: &[(NodeId, Birth)],
+    ) -> Option<Box<ChangeTables>> {
+        let fleets = point.fleets.as_deref().filter(|fleets| fleets.changes)?;
+        let steps = schedule(&fleets.compact, &scenario.events).ok()?.steps;
+        let mut born = born.to_vec();
+        born.sort_by_key(|(node, _)| *node);
+        let site = |members: &weir_plan::fleets::Members| {
+            let newcomers = members.nodes.iter().skip(members.fleet.size as usize);
+            FleetSite {
+                label: members.fleet.label.clone(),
+                size: members.fleet.size,
+                members: members.nodes.len() as u32,
+                lag: Sampler::new(&members.fleet.lag),
+                births: newcomers.map(|nodes| of_nodes(&born, nodes)).collect(),
+            }
+        };
+        let views = instances.iter().zip(0..).filter_map(|(of, instance)| view(fleets, instance, of.list));
+        let mut nodes: Vec<(Range<NodeId>, Member)> = Vec::new();
+        for (members, fleet) in fleets.all.iter().zip(0..) {
+            let of = members.nodes.iter().cloned().zip((0..).map(|number| Member { fleet, number }));
+            nodes.extend(of);
+        }
+        nodes.sort_by_key(|(nodes, _)| nodes.start);
+        let fleets = fleets.all.iter().map(site).collect();
+        Some(Box::new(ChangeTables { steps, fleets, views: views.collect(), nodes }))
+    }
+
+    /// The view of a balancer.
+    pub fn of_instance(&self, instance: u32) -> Option<&ViewSite> {
+        let at = self.views.binary_search_by_key(&instance, |view| view.instance).ok()?;
+        self.views.get(at)
+    }
+
+    /// The member that a node belongs to.
+    pub fn member_of(&self, node: NodeId) -> Option<Member> {
+        let at = self.nodes.partition_point(|(nodes, _)| nodes.end <= node);
+        self.nodes.get(at).filter(|(nodes, _)| nodes.contains(&node)).map(|(_, member)| *member)
+    }
+
+    /// Everything that newcomers wait with.
+    pub fn births(&self) -> impl Iterator<Item = Birth> {
+        self.fleets.iter().flat_map(|fleet| fleet.births.iter().flatten()).copied()
+    }
+}
+
+fn of_nodes(born: &[(NodeId, Birth)], nodes: &Range<NodeId>) -> Vec<Birth> {
+    let at = |id: NodeId| born.partition_point(|(node, _)| *node < id);
+    born[at(nodes.start)..at(nodes.end)].iter().map(|(_, birth)| *birth).collect()
+}
+
+fn view(fleets: &Fleets, instance: u32, list: u32) -> Option<ViewSite> {
+    let targets = fleets.of_list(list)?;
+    let is_newcomer =
+        |of: &&Option<Member>| of.is_some_and(|m| m.number >= fleets.all[m.fleet as usize].fleet.size);
+    let first = targets.iter().take_while(|of| !is_newcomer(of)).count() as u32;
+    let places = targets.iter().zip(0..).filter_map(|(of, place)| Some(((*of)?, place))).collect();
+    Some(ViewSite { instance, list, first, places, members: targets.to_vec() })
+}
+
+/// How many of a balancer's targets it has at the start, of those that it ever has.
+pub(crate) fn at_start(changes: Option<&ChangeTables>, instance: u32, all: usize) -> usize {
+    let view = changes.and_then(|changes| changes.of_instance(instance));
+    view.map_or(all, |view| view.first as usize)
+}
+
+/// When a member was there, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub joined_ns: u64,
+    pub left_ns: u64,
+    /// When the last request left it after that.
+    pub until_ns: u64,
+}
+
+impl Span {
+    /// There all the time.
+    pub const ALWAYS: Span = Span { joined_ns: 0, left_ns: u64::MAX, until_ns: u64::MAX };
+    /// Never there.
+    const NEVER: Span = Span { joined_ns: u64::MAX, left_ns: 0, until_ns: 0 };
+}
+
+/// When members of fleets were there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attendance {
+    /// Of those that joined or left.
+    pub spans: BTreeMap<Member, Span>,
+    /// The times in which a member was neither listed nor had a request, from and to.
+    pub absent: BTreeMap<Member, Vec<(u64, u64)>>,
+}
+
+impl Attendance {
+    fn span(&self, tables: &ChangeTables, member: Member) -> Span {
+        let is_first =
+            tables.fleets.get(member.fleet as usize).is_some_and(|fleet| member.number < fleet.size);
+        let otherwise = if is_first { Span::ALWAYS } else { Span::NEVER };
+        self.spans.get(&member).copied().unwrap_or(otherwise)
+    }
+
+    /// How long the member that a node belongs to was there between two instants, ns.
+    pub fn within(&self, tables: &ChangeTables, node: NodeId, from_ns: u64, to_ns: u64) -> u64 {
+        let Some(member) = tables.member_of(node) else { return to_ns.saturating_sub(from_ns) };
+        let span = self.span(tables, member);
+        let (from_ns, to_ns) = (span.joined_ns.max(from_ns), span.until_ns.min(to_ns));
+        let overlap = |(from, to): &(u64, u64)| (*to).min(to_ns).saturating_sub((*from).max(from_ns));
+        let absent_ns: u64 = self.absent.get(&member).map_or(0, |times| times.iter().map(overlap).sum());
+        to_ns.saturating_sub(from_ns).saturating_sub(absent_ns)
+    }
+
+    /// Whether it was listed all the time between them.
+    pub fn is_listed(&self, tables: &ChangeTables, node: NodeId, from_ns: u64, to_ns: u64) -> bool {
+        let Some(member) = tables.member_of(node) else { return true };
+        let span = self.span(tables, member);
+        let misses = |(from, to): &(u64, u64)| *from <= to_ns && *to > from_ns;
+        let is_missed = self.absent.get(&member).is_some_and(|times| times.iter().any(misses));
+        span.joined_ns <= from_ns && span.left_ns > to_ns && !is_missed
+    }
+}
+
+/// The targets of a balancer that sees changes: an index of a target is never used twice.
+#[derive(Clone, Debug)]
+pub(crate) struct SeenTargets {
+    /// The place of each target in the list of all that ever are.
+    places: Vec<u32>,
+    /// The target that stands for each place now.
+    now: Vec<u32>,
+}
+
+impl SeenTargets {
+    /// Those of the start.
+    pub fn new(view: &ViewSite, all: usize) -> SeenTargets {
+        let places: Vec<u32> = (0..view.first).collect();
+        let mut now = vec![NOT; all];
+        now.iter_mut().zip(&places).for_each(|(now, place)| *now = *place);
+        SeenTargets { places, now }
+    }
+
+    /// The place of a target in the list.
+    #[inline]
+    pub fn place(&self, target: u32) -> u32 {
+        self.places.get(target as usize).copied().unwrap_or(target)
+    }
+
+    /// The target that stands for a place now.
+    pub fn target(&self, place: u32) -> Option<u32> {
+        self.now.get(place as usize).copied().filter(|target| *target != NOT)
+    }
+
+    /// Adds a target for a place; returns its index.
+    pub fn add(&mut self, place: u32) -> u32 {
+        self.places.push(place);
+        let target = self.places.len() as u32 - 1;
+        self.now[place as usize] = target;
+        target
+    }
+
+    /// Removes the target of a place.
+    pub fn remove(&mut self, place: u32) -> Option<u32> {
+        let target = self.target(place);
+        self.now[place as usize] = NOT;
+        target
+    }
+}

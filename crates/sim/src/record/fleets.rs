@@ -1,0 +1,118 @@
+//! Fleets over time: how many members there are, and how evenly requests come to them.
+
+use super::outages::Mark;
+use crate::code::changes::ChangeTables;
+use std::collections::BTreeMap;
+use weir_plan::fleets::StepKind;
+
+/// A fleet at an instant.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FleetSample {
+    /// Members that have not left.
+    pub members: u32,
+    /// Those of them that are not listed.
+    pub unlisted: u32,
+    /// By number, requests that were sent to each listed member so far.
+    pub sent: BTreeMap<u32, u64>,
+}
+
+/// A fleet over time, a number per part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FleetOverTime {
+    /// Its name.
+    pub fleet: String,
+    /// Members at the end of each part.
+    pub members: Vec<u64>,
+    /// Those of them that the registry does not list.
+    pub unlisted: Vec<u64>,
+    /// Requests per second to each member that is listed at the end of a part: the least, the 5th, 50th and 95th of a hundred, and the
+    /// most; `None`: none is listed.
+    pub requests_per_s: [Vec<Option<f64>>; 5],
+}
+
+impl FleetOverTime {
+    /// From samples, each with the length of its part, ns.
+    pub(crate) fn new<'s>(
+        fleet: String,
+        samples: impl Iterator<Item = (&'s FleetSample, u64)>,
+    ) -> FleetOverTime {
+        let mut own = FleetOverTime {
+            fleet,
+            members: Vec::new(),
+            unlisted: Vec::new(),
+            requests_per_s: Default::default(),
+        };
+        let mut before: Option<&FleetSample> = None;
+        for (sample, part_ns) in samples {
+            own.members.push(u64::from(sample.members));
+            own.unlisted.push(u64::from(sample.unlisted));
+            let earlier = |number: &u32| before.and_then(|b| b.sent.get(number)).copied().unwrap_or(0);
+            let mut sent: Vec<u64> =
+                sample.sent.iter().map(|(number, n)| n.saturating_sub(earlier(number))).collect();
+            sent.sort_unstable();
+            for (of, share) in own.requests_per_s.iter_mut().zip([0.0, 0.05, 0.5, 0.95, 1.0]) {
+                let rate = nearest(&sent, share).filter(|_| part_ns > 0);
+                of.push(rate.map(|n| n as f64 / (part_ns as f64 / 1e9)));
+            }
+            before = Some(sample);
+        }
+        own
+    }
+}
+
+/// The changes that began before the run ended, as marks: each from its first step to its last.
+pub(crate) fn change_marks(tables: &ChangeTables, end_ns: u64) -> Vec<Mark> {
+    let mut marks: BTreeMap<u32, Mark> = BTreeMap::new();
+    for step in tables.steps.iter().filter(|step| step.at_ns <= end_ns) {
+        let (fleet, what, members) = match step.what {
+            StepKind::Unlist { fleet, .. } | StepKind::Relist { fleet } => (fleet, "unlist", 0),
+            StepKind::Move { leave: Some(leave), join: Some(_), .. } => (leave.fleet, "rolling", leave.k),
+            StepKind::Move { leave: Some(leave), .. } => (leave.fleet, "leave", leave.k),
+            StepKind::Move { join: Some((fleet, k)), .. } => (fleet, "join", k),
+            StepKind::Move { .. } => continue,
+        };
+        let Some(site) = tables.fleets.get(fleet as usize) else { continue };
+        let mark = marks.entry(step.change).or_insert_with(|| Mark {
+            place: site.label.clone(),
+            what,
+            from_ns: step.at_ns,
+            to_ns: step.at_ns,
+            members: 0,
+            count: u64::from(site.size),
+        });
+        mark.to_ns = step.at_ns;
+        mark.members += u64::from(members);
+    }
+    marks.into_values().collect()
+}
+
+/// The value at a share of sorted ones, by nearest rank.
+fn nearest(sorted: &[u64], share: f64) -> Option<u64> {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_listed_members_and_of_the_part() {
+        let sample = |members, unlisted, sent: &[(u32, u64)]| FleetSample {
+            members,
+            unlisted,
+            sent: sent.iter().copied().collect(),
+        };
+        let samples = [
+            sample(2, 0, &[(0, 10), (1, 30)]),
+            // One has joined, and one is forgotten.
+            sample(3, 1, &[(0, 10), (2, 5)]),
+            sample(1, 1, &[]),
+        ];
+        let over_time = FleetOverTime::new("a".to_owned(), samples.iter().zip([500_000_000; 3]));
+        assert_eq!((over_time.members, over_time.unlisted), (vec![2, 3, 1], vec![0, 1, 1]));
+        let [least, .., most] = over_time.requests_per_s;
+        assert_eq!(least, [Some(20.0), Some(0.0), None]);
+        assert_eq!(most, [Some(60.0), Some(10.0), None]);
+    }
+}

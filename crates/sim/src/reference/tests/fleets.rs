@@ -1,0 +1,238 @@
+//! Fleets that change: both engines in any topology, a fleet without changes against its pool, and shares that follow
+//! from arithmetic.
+
+use super::core::around;
+use super::engine::{agree, node, seeds};
+use super::random::{Draws, traffic};
+use super::{options, plan, run_reference};
+use crate::results::result::{Results, ScenarioResult};
+use crate::results::run::run_with;
+use std::sync::atomic::AtomicBool;
+use weir_plan::Plan;
+
+const POLICIES: [&str; 9] = [
+    "lb.random",
+    "lb.round_robin",
+    "lb.least_conn",
+    "lb.p2c",
+    "lb.first",
+    "lb.peak_ewma",
+    "lb.ring_hash",
+    "lb.maglev",
+    "lb.prequal",
+];
+
+/// Changes of one fleet of `size` members, in the order of their instants.
+fn changes(d: &mut Draws, fleet: &str, other: &str, mut size: u64) -> Vec<String> {
+    let mut at = 0;
+    let mut all = Vec::new();
+    for _ in 0..1 + d.number(4) {
+        // Several at one instant.
+        at += 20 * d.number(6);
+        let k = 1 + d.number(3);
+        all.push(match d.number(6) {
+            0 => {
+                size += k;
+                format!("change.join({fleet}, at = {at} * ms, k = {k})")
+            }
+            1 if size > k => {
+                size -= k;
+                let which = d.choose(&["oldest", "newest", "random"]);
+                format!("change.leave({fleet}, at = {at} * ms, k = {k}, which = \"{which}\")")
+            }
+            2 => {
+                size = d.number(5);
+                format!("change.scale({fleet}, at = {at} * ms, to = {size})")
+            }
+            3 => format!("change.unlist({fleet}, at = {at} * ms, lasts = {k}0 * ms, share = 0.{k})"),
+            4 => {
+                // The last, since it changes the size from now on.
+                all.push(format!("change.rolling({fleet}, at = {at} * ms, batch = {k}, every = 7 * ms, into = {other})"));
+                return all;
+            }
+            _ => {
+                let (first, which) = (d.choose(&["join", "leave"]), d.choose(&["oldest", "random"]));
+                format!(
+                    "change.rolling({fleet}, at = {at} * ms, batch = {k}, every = {k} * 5 * ms, first = \"{first}\", which = \"{which}\")"
+                )
+            }
+        });
+    }
+    all
+}
+
+/// A file with two fleets of random members, at some balancers among other nodes.
+fn file(seed: u64) -> String {
+    let mut d = Draws::new(seed.wrapping_add(1 << 42));
+    let mut text = String::from(
+        "def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nx = queue(delay(e(3), server(\"x\")))\n",
+    );
+    let mut retries = 2;
+    for name in ["f", "g"] {
+        text += &format!("def {name}_member():\n    n0 = delay(e(2), server(\"{name}\"))\n");
+        let nodes = 1 + d.number(4);
+        for i in 1..=nodes {
+            let b = d.choose(&["x", "n0"]);
+            text += &format!("    n{i} = {}\n", node(&mut d, &format!("n{}", i - 1), b, &mut retries));
+        }
+        if d.number(2) == 0 {
+            text += &format!(
+                "    n{nodes} = faulty(50 * ms, 9 * ms, warmup(n{nodes}, 3.0, time = 50 * ms), mode = \"{}\")\n",
+                d.choose(&["crash", "refuse", "blackhole"])
+            );
+        }
+        text += &format!("    return n{nodes}\n\n");
+    }
+    let (f, g) = (d.number(5), 1 + d.number(3));
+    let lag = d.choose(&["0 * s", "15 * ms", "e(20)"]);
+    text += &format!("f = fleet({f}, f_member, lag = {lag})\ng = fleet({g}, g_member)\n");
+    for i in 0..2 {
+        let policy = d.choose(&POLICIES);
+        let mut around = around(&mut d, "x");
+        if policy.contains("ring") || policy.contains("maglev") {
+            around =
+                around.replace(", slow_start = slow_start(30 * ms)", "") + ", key = key.header(\"x-user\")";
+        }
+        let targets = d.choose(&["f", "[f, g]", "[x, f]", "[weight(2, f), x, g]", "f + [x]"]);
+        text += &format!("b{i} = {policy}({targets}{around})\n");
+    }
+    text += "top = lb.first([b0, b1], health = health.tcp(interval = 40 * ms, timeout = 9 * ms))\n";
+    let root = match d.number(7) {
+        0 => "retry(3, b0, on = [\"refused\", \"connect_failed\", \"no_target\"])",
+        1 => "timeout(9 * ms, b0)",
+        2 => "hedge(4 * ms, b0)",
+        3 => "fanout([b0, b1], need = 1)",
+        4 => "top",
+        5 => "lb.p2c([b0, b1])",
+        _ => "listen(\"127.0.0.1:80\", b0, loops = 3)",
+    };
+    let mut events = changes(&mut d, "f", "g", f);
+    if d.number(2) == 0 {
+        // What `g` gets of `f` only makes it larger.
+        events.extend(changes(&mut d, "g", "g", g));
+    }
+    let (traffic, more) = traffic(&mut d);
+    text + &format!("scenario(\"s\", {root}, {traffic}, {more}, events = [{}])\n", events.join(", "))
+}
+
+#[test]
+fn engines_agree_while_fleets_change() {
+    for seed in seeds(300) {
+        let source = file(seed);
+        let plan = plan(&source);
+        let (_, violations) = run_reference(&plan, false, None)
+            .unwrap_or_else(|cut| panic!("seed {seed} does not end ({cut:?}):\n{source}"));
+        assert_eq!(violations, Vec::<String>::new(), "seed {seed}:\n{source}");
+        agree(&plan, &format!("seed {seed}:\n{source}"));
+    }
+}
+
+fn results(plan: &Plan) -> Results {
+    run_with(plan, &options(), &|_, _| {}, &AtomicBool::new(false), true).unwrap_or_else(|e| panic!("{e:?}"))
+}
+
+fn only(source: &str) -> ScenarioResult {
+    results(&plan(source)).scenarios.remove(0)
+}
+
+/// The figures of a pool, whatever surrounds it.
+#[test]
+fn a_fleet_that_nothing_changes_is_its_pool() {
+    for seed in seeds(300) {
+        let source = file(seed);
+        let (source, _) = source.split_once(", events = ").expect("it has changes");
+        let fleets = format!("{source})\n");
+        if fleets.contains("fleet(0,") {
+            continue;
+        }
+        let pools: String = fleets
+            .replace("fleet(", "pool(")
+            .replace(", f_member, lag = 0 * s", ", f_member")
+            .replace(", f_member, lag = 15 * ms", ", f_member")
+            .replace(", f_member, lag = e(20)", ", f_member")
+            .replace("[f, g]", "f + g")
+            .replace("[x, f]", "[x] + f")
+            .replace("[weight(2, f), x, g]", "[weight(2, t) for t in f] + [x] + g");
+        let (of, own) = (results(&plan(&pools)), results(&plan(&fleets)));
+        // The two plans have different hashes, and numbers of nodes.
+        let shown = |results: Results| {
+            let mut scenarios = results.scenarios;
+            scenarios.iter_mut().flat_map(|s| &mut s.nodes).for_each(|node| node.id = None);
+            scenarios
+        };
+        assert_eq!(shown(of), shown(own), "{pools}");
+    }
+}
+
+/// Requests at each of eight members: those of the start, and those that join at half of the time.
+#[test]
+fn newcomers_get_their_share_from_then_on() {
+    let source = "a = fleet(4, lambda: server(\"a\", model = 1 * ms))\n\
+        scenario(\"s\", lb.round_robin(a), traffic.constant(rate = 1000), requests = 8000, window = \"all\", events = [change.join(a, at = 4 * s, k = 4)])\n";
+    let plan = plan(source);
+    let options = crate::results::run::Options { members: true, ..options() };
+    let result = run_with(&plan, &options, &|_, _| {}, &AtomicBool::new(false), true).expect("it runs");
+    let servers = result.scenarios[0].nodes.iter().filter(|node| node.kind == "server" && node.name == "a");
+    let counts: Vec<u64> = servers.map(|node| node.requests).collect();
+    let close = |of: &u64, share: f64| (*of as f64 - 8000.0 * share).abs() <= 2.0;
+    assert_eq!(counts.len(), 8, "{counts:?}");
+    assert!(counts[..4].iter().all(|n| close(n, 3.0 / 16.0)), "{counts:?}");
+    assert!(counts[4..].iter().all(|n| close(n, 1.0 / 16.0)), "{counts:?}");
+}
+
+/// The figures of the fleet of one.
+#[test]
+fn a_member_that_leaves_at_once_was_never_there() {
+    let file = |n: u32, more: &str| {
+        format!(
+            "a = fleet({n}, lambda: queue(delay(dist.exponential(1 * ms), server(\"a\"))))\n\
+             scenario(\"s\", lb.random(a), traffic.poisson(rate = 800), requests = 20000{more})\n"
+        )
+    };
+    let two = only(&file(2, ", events = [change.leave(a, at = 0 * s, which = \"newest\")]"));
+    let one = only(&file(1, ""));
+    assert_eq!((&two.latency_all, &two.requests), (&one.latency_all, &one.requests));
+    let queue = |result: &ScenarioResult| {
+        let node = result.nodes.iter().find(|node| node.kind == "queue").expect("it has one");
+        (node.utilisation.value, node.queue_mean.value)
+    };
+    assert_eq!(queue(&two), queue(&one), "it counts for the time that it was there");
+}
+
+/// Five seconds of its rate more.
+#[test]
+fn a_leaver_is_picked_until_its_leaving_is_seen() {
+    let file = |lag: &str| {
+        format!(
+            "a = fleet(10, lambda: server(\"a\", model = 1 * ms){lag})\n\
+             scenario(\"s\", lb.round_robin(a), traffic.constant(rate = 1000), requests = 40000, window = \"all\", events = [change.leave(a, at = 20 * s)])\n"
+        )
+    };
+    let requests = |lag: &str| {
+        let options = crate::results::run::Options { members: true, ..options() };
+        let result = run_with(&plan(&file(lag)), &options, &|_, _| {}, &AtomicBool::new(false), true);
+        let nodes = result.expect("it runs").scenarios.remove(0).nodes;
+        nodes.iter().find(|node| node.kind == "server").expect("there is one").requests
+    };
+    let (at_once, late) = (requests(""), requests(", lag = 5 * s"));
+    assert!(at_once.abs_diff(2000) <= 1, "{at_once}");
+    assert!(late.abs_diff(2500) <= 1, "{late}");
+}
+
+/// Nothing fails while members are replaced one after another.
+#[test]
+fn a_rolling_replacement_fails_nothing() {
+    let file = |events: &str| {
+        format!(
+            "a = fleet(10, lambda: queue(delay(dist.exponential(20 * ms), server(\"a\"))))\n\
+             scenario(\"s\", lb.least_conn(a), traffic.poisson(rate = 250), requests = 20000{events})\n"
+        )
+    };
+    let rolling = only(&file(", events = [change.rolling(a, at = 25 * s, every = 2 * s)]"));
+    let still = only(&file(""));
+    assert_eq!(rolling.requests.failed, 0);
+    let queue = rolling.nodes.iter().find(|node| node.kind == "queue").expect("it has one");
+    assert_eq!(queue.count, 20, "members that ever were");
+    let p99 = |of: &ScenarioResult| of.latency_all.p99.value.expect("long enough");
+    assert!((p99(&rolling) / p99(&still) - 1.0).abs() < 0.2, "{} {}", p99(&rolling), p99(&still));
+}

@@ -1,0 +1,214 @@
+//! `fleet(n, f, name=None, lag=0*s)`: members that come and go; `find.file(path, f, ...)`: those that a file lists.
+
+use super::pool::{refuse_node, wants_index};
+use super::{Arg, Description, Function, Group, NAME, examples, may, need};
+use crate::language::call::{Call, Outcome, describe};
+use crate::language::data::beside;
+use crate::language::value::{FleetValue, NodeValue, Poison};
+use starlark::values::ValueLike;
+use weir_model::Dist;
+use weir_plan::ranges::MOST_NODES;
+use weir_plan::{Edge, Fleet, FleetSource, NodeId, SourceKind, Spec};
+
+pub(super) static FUNCTIONS: [Function; 2] = [
+    Function {
+        name: "fleet",
+        about: Description {
+            group: Group::Pass,
+            meaning: "Targets that come and go while it runs: n members at the start, all alike.",
+            simulated: "each member is a node of its own, as in a `pool`; `events` of the scenario change which there are",
+            served: "n built-in servers; what a real one has is listed by `find.file`",
+            draws: "nothing",
+            example: examples::FLEET,
+        },
+        args: &[
+            need("n", "0 or more", "how many members there are at the start"),
+            need("f", "a function", "makes the node of a member; called once, as `f()`"),
+            NAME,
+            LAG,
+        ],
+        more: &[],
+        make,
+    },
+    Function {
+        name: "find.file",
+        about: Description {
+            group: Group::Serve,
+            meaning: "Targets that a JSON file lists: it is followed while it runs.",
+            simulated: "a fleet of `size` members and a source that is right",
+            served: "each address of the file is a member; a changed file adds and removes members without a reload",
+            draws: "nothing",
+            example: examples::FIND_FILE,
+        },
+        args: &[
+            need("path", "a path", "the file, relative to the file that names it"),
+            need(
+                "f",
+                "a function",
+                "makes a `server` without `addr`, which each member is; called once, as `f()`",
+            ),
+        ],
+        more: &[
+            may("size", "0 or more", "1", "how many members a simulation begins with"),
+            may(
+                "shrink",
+                "0 to 1, or None",
+                "0.5",
+                "a list that lacks more than this share of the members is doubted; `None`: every list is believed",
+            ),
+            may(
+                "grace",
+                "a duration",
+                "5*minutes",
+                "how long a member that only a doubted list lacks is still picked",
+            ),
+            NAME,
+            LAG,
+        ],
+        make: find_file,
+    },
+];
+
+/// How much later a balancer sees a change.
+const LAG: Arg = may(
+    "lag",
+    "a duration or `dist.*(...)`",
+    "0*s",
+    "how much later a balancer sees a change, in a simulation: drawn by balancer and change",
+);
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let size = call.count("n", 0, u32::MAX);
+    let Some((first, root)) = template(call)? else { return Ok(None) };
+    let Some(size) = size else { return Ok(None) };
+    if let Some(at) = addressed(call, first, root) {
+        call.wrong_but(
+            format!("a `server` with `addr` (at {at}) cannot be a member of a `fleet`: all members would have one address"),
+            "leave `addr` out, or let a file list the addresses: `find.file(\"servers.json\", f)`",
+        );
+        return Ok(None);
+    }
+    add(call, size, first, root, None)
+}
+
+fn find_file<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let path = call.word("path", weir_plan::sticky::path);
+    let size = call.count("size", 0, u32::MAX).or_else(|| call.value("size").is_none().then_some(1));
+    let shrink = if call.is_none("shrink") { None } else { Some(call.share("shrink").unwrap_or(0.5)) };
+    let grace_ns = call.duration("grace").unwrap_or(300_000_000_000);
+    let Some((first, root)) = template(call)? else { return Ok(None) };
+    let (Some(path), Some(size)) = (path, size) else { return Ok(None) };
+    let path = beside(call, &path).to_string_lossy().into_owned();
+    if !is_one_server(call, root) {
+        call.wrong_but(
+            "the function of `find.file` must make exactly one `server`, without `addr`: the file says where it is",
+            "write `find.file(\"servers.json\", lambda: server(\"app\"))`",
+        );
+        return Ok(None);
+    }
+    let source = FleetSource { from: SourceKind::File(path), shrink, grace_ns };
+    add(call, size, first, root, Some(source))
+}
+
+/// Calls the function; the first node that was made meanwhile, and the one that it returned.
+fn template(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<(NodeId, NodeId)>> {
+    let Some(f) = call.value("f") else { return Ok(None) };
+    let name = call.name();
+    if f.downcast_ref::<NodeValue>().is_some() {
+        refuse_node(call, "each member would be that one node");
+        return Ok(None);
+    }
+    match wants_index(f) {
+        None => {
+            call.unfit("f", "a function", f);
+            return Ok(None);
+        }
+        Some(true) => {
+            let message =
+                format!("the function of `{name}` is called without an argument: all members are alike");
+            call.wrong_but(message, "leave its argument out, or take `pool` where members differ");
+            return Ok(None);
+        }
+        Some(false) => {}
+    }
+    let first = call.context.state.borrow().graph.len();
+    let made = call.call_back(f, &[])?;
+    if made.downcast_ref::<Poison>().is_some() {
+        call.poison();
+        return Ok(None);
+    }
+    let Some(root) = made.downcast_ref::<NodeValue>().map(|node| node.0) else {
+        let message = format!("the function that `{name}` calls must return a node, not {}", describe(made));
+        match made.is_none() {
+            true => call.wrong_but(message, "is its `return` missing?"),
+            false => call.wrong(message),
+        }
+        return Ok(None);
+    };
+    if root < first {
+        let message =
+            format!("the function of `{name}` must make the node that it returns: this one was made before");
+        call.wrong_but(message, "call `server(...)` and its like inside of the function");
+        return Ok(None);
+    }
+    let state = call.context.state.borrow();
+    let has_fleet = (first..state.graph.len()).any(|id| matches!(state.graph.spec(id), Some(Spec::Fleet(_))));
+    drop(state);
+    if has_fleet {
+        call.wrong(format!(
+            "a fleet inside of the function of `{name}`: a member cannot have a fleet of its own"
+        ));
+        return Ok(None);
+    }
+    Ok(Some((first, root)))
+}
+
+/// Whether the only way from a node leads to a server without an address. What models it is no server of the file's.
+fn is_one_server(call: &Call<'_, '_, '_, '_>, root: NodeId) -> bool {
+    let state = call.context.state.borrow();
+    let mut at = root;
+    loop {
+        match (state.graph.spec(at), state.graph.node(at).map(|node| node.to)) {
+            (Some(Spec::Server { addr, .. }), _) => return addr.is_none(),
+            (Some(_), Some(Edge::Node(next))) => at = next,
+            _ => return false,
+        }
+    }
+}
+
+/// Where a server of the template that has an address is.
+fn addressed(call: &Call<'_, '_, '_, '_>, first: NodeId, root: NodeId) -> Option<String> {
+    let state = call.context.state.borrow();
+    let has_addr = |id: &NodeId| matches!(state.graph.spec(*id), Some(Spec::Server { addr: Some(_), .. }));
+    let id = (first..=root).find(has_addr)?;
+    let site = state.graph.node(id)?.site;
+    Some(state.graph.describe(site).1.map(|at| at.span()).unwrap_or_default())
+}
+
+fn add<'v>(
+    call: &mut Call<'v, '_, '_, '_>,
+    size: u32,
+    first: NodeId,
+    root: NodeId,
+    source: Option<FleetSource>,
+) -> Outcome<'v> {
+    let lag = call.dist("lag").unwrap_or(Dist::Fixed { ns: 0 });
+    let name = call.name_or_none();
+    if call.failed() {
+        return Ok(None);
+    }
+    let nodes = u64::from(size).saturating_mul(u64::from(root.saturating_sub(first)) + 1);
+    if nodes > MOST_NODES as u64 {
+        let message = format!(
+            "a fleet of {size} is too large: its members would be {nodes} nodes, and {MOST_NODES} is the limit"
+        );
+        call.wrong_but(message, "begin with fewer members");
+        return Ok(None);
+    }
+    let label = name.clone().unwrap_or_else(|| call.bound_name());
+    // It has the site of the node that a balancer picks: the places of a file are those that it has with a `pool`.
+    let site = call.context.state.borrow().graph.node(root).map_or(0, |node| node.site);
+    let id =
+        call.add(site, Spec::Fleet(Fleet { size, first, lag, source, label }), Edge::Node(root), name)?;
+    Ok(Some(call.heap().alloc(FleetValue(id))))
+}
