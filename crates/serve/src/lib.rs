@@ -8,6 +8,7 @@
 mod accept;
 mod control;
 mod exchange;
+mod fleets;
 mod graph;
 mod h1;
 mod h2;
@@ -28,8 +29,8 @@ pub use control::hand_over::{HandOverError, MAGIC as HAND_OVER, Predecessor};
 pub use control::remote::Remote;
 pub use control::start::{Running, start};
 pub use inspect::{
-    CertificateView, CheckView, EventView, LeavingView, LimitView, ListenerView, LoopView, OnLoop, PoolView,
-    QueueView, Readiness, RecentView, State, TargetView, View,
+    CertificateView, CheckView, EventView, FleetView, LeavingView, LimitView, ListenerView, LoopView, OnLoop,
+    PoolView, QueueView, Readiness, RecentView, State, TargetView, View,
 };
 pub use metrics::Exposition;
 pub use reload::options::{Error, Listening, Options};

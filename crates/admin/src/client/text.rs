@@ -86,11 +86,24 @@ pub fn status(topology: &Value, config: &Value, ready: &str) -> String {
     if !pools.is_empty() {
         let _ = write!(text, "\n{}", columns(&["balancer", "policy", "#up", "#waiting"], &pools));
     }
+    let fleets: Vec<Vec<String>> = each(topology, "fleets").map(fleet).collect();
+    if !fleets.is_empty() {
+        let _ = write!(text, "\n{}", columns(FLEET_HEADINGS, &fleets));
+    }
     let out = rows(topology, |target| !is_up(target));
     if !out.is_empty() {
         let _ = write!(text, "\n{}", columns(HEADINGS, &out));
     }
     text
+}
+
+const FLEET_HEADINGS: &[&str] = &["fleet", "source", "#members", "#draining", "#withdrawn", "list"];
+
+/// A fleet whose members a source lists.
+fn fleet(one: &Value) -> Vec<String> {
+    let list = one["stale_s"].as_f64().map_or("there".to_owned(), |s| format!("none for {:.0} s", s.floor()));
+    let numbers = ["fleet", "source", "members", "draining", "withdrawn"].map(|of| word(&one[of]));
+    numbers.into_iter().chain([list]).collect()
 }
 
 /// All targets, a line each.

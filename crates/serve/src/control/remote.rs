@@ -60,6 +60,11 @@ impl Remote {
         self.reloader.current()
     }
 
+    /// What reloads it, and changes members of fleets.
+    pub(crate) fn reloader(&self) -> &Reloader {
+        &self.reloader
+    }
+
     /// The health of targets, for a successor.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.reloader.snapshot()
@@ -83,8 +88,7 @@ impl Remote {
     /// All current metrics in this format. It waits at most a second for the loops; for one that does not answer it
     /// uses the last counts.
     pub fn scrape(&self, format: Exposition) -> Vec<u8> {
-        let (current, lost) = self.reloader.current();
-        scrape::scrape(&self.process, &current, self.is_ready(), lost, format)
+        scrape::scrape(&self.reloader, self.is_ready(), format)
     }
 
     /// Reopens log files.

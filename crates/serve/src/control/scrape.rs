@@ -7,21 +7,16 @@ use crate::graph::blueprint::Blueprint;
 use crate::metrics::families::Id as Of;
 use crate::metrics::sample::merged;
 use crate::metrics::{Exposition, Samples, text};
-use crate::threads::generation::Generation;
+use crate::reload::reloader::Reloader;
 use crate::threads::process::{Process, answer_limit};
 use std::iter::once;
 use std::sync::{Arc, PoisonError};
 use weir_plan as plan;
 use weir_plan::serving::Role;
 
-/// All metrics. `ready`: what `/ready` says; `lost`: lines of logs.
-pub(super) fn scrape(
-    process: &Process,
-    generation: &Generation,
-    ready: bool,
-    lost: u64,
-    format: Exposition,
-) -> Vec<u8> {
+/// All metrics. `ready`: what `/ready` says.
+pub(super) fn scrape(reloader: &Reloader, ready: bool, format: Exposition) -> Vec<u8> {
+    let (process, (generation, lost)) = (&reloader.process, reloader.current());
     // Its content is valid after every step.
     let mut said = process.metrics.said.lock().unwrap_or_else(PoisonError::into_inner);
     let limit = answer_limit(generation.blueprint.reached.len());
@@ -44,6 +39,7 @@ pub(super) fn scrape(
             own.add(Of::TlsNotAfter, [(&listener).into(), (&file).into()], not_after_s);
         }
     }
+    reloader.gather_fleets(&mut own);
     gather_shared(process, &generation.blueprint, &mut own);
     let all = merged(said.iter().flatten().map(|samples| &**samples).chain(once(&own)));
     drop(said);

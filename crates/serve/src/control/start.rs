@@ -5,12 +5,14 @@ use super::hand_over::Predecessor;
 use super::remote::Remote;
 use super::spawn::{self, Inboxes, Shared, all_ended};
 use crate::exchange::NodeId;
+use crate::fleets::{self, FleetSet};
 use crate::graph::blueprint::Blueprint;
 use crate::graph::draws::Draws;
 use crate::graph::state::ProcessState;
 use crate::log::ErrorLog;
 use crate::nodes::lb::ToOwner;
 use crate::reload::listeners::{self, BoundListeners, ListenerSet};
+use crate::reload::members::{self, Filled};
 use crate::reload::options::{Error, Listening, Options};
 use crate::reload::reloader::{self, Reloader};
 use crate::sync::{buffered, panics};
@@ -58,12 +60,36 @@ pub fn start(
     options: &Options,
 ) -> Result<Running, Error> {
     panics::keep_quiet();
+    let (Filled { point, serving, nodes }, fleets) = first_members(point, serving, nodes, options)?;
+    let (point, serving, nodes) = (&point, &serving, &*nodes);
     let certificates = Arc::new(Certificates::read(point, nodes).map_err(Error::Tls)?);
     let wanted = ListenerSet { point, nodes, certificates: &certificates };
     let bound = listeners::open(&wanted, options, None)?;
     let files = bound.files.clone();
     // If something does not start, threads that run already hold the files, and would leave them behind.
-    start_bound(point, serving, nodes, options, certificates, bound).inspect_err(|_| files.remove(u32::MAX))
+    let running = start_bound(point, serving, nodes, options, certificates, bound)
+        .inspect_err(|_| files.remove(u32::MAX))?;
+    running.remote.reloader.keep_fleets(fleets).inspect_err(|_| running.remote.drain())?;
+    Ok(running)
+}
+
+/// The topology with the members of the first lists, for which it waits a while. In a verification fleets are built-in
+/// servers.
+fn first_members(
+    point: &Arc<Point>,
+    serving: &Arc<Serving>,
+    nodes: &[NodeId],
+    options: &Options,
+) -> Result<(Filled, FleetSet), Error> {
+    if point.sourced().next().is_none() || options.paired.is_some() {
+        let (point, serving, nodes) = (point.clone(), serving.clone(), nodes.to_vec());
+        return Ok((Filled { point, serving, nodes }, FleetSet::default()));
+    }
+    let mut known = FleetSet::default();
+    known.lists = fleets::first_lists(&known.unheard(point))?;
+    let set = known.renewed(point, 0);
+    let filled = members::filled(point, nodes, &set, options.inject).map_err(Error::Members)?;
+    Ok((filled, set))
 }
 
 /// The same with certificates read and listeners bound.

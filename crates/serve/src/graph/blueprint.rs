@@ -24,8 +24,10 @@ use weir_stats::Key;
 
 /// A plan that is served.
 pub(crate) struct Blueprint {
-    /// Its number: 0, and one more for each reload.
+    /// Its number: 0, and one more for each reload and each change of members.
     pub epoch: u32,
+    /// The number of the topology in it, as it is shown: one more for each reload.
+    pub generation: u32,
     pub point: Arc<Point>,
     pub serving: Arc<Serving>,
     /// By node, the node whose pauses stop it.
@@ -86,6 +88,7 @@ impl Blueprint {
         let reached: BTreeSet<u32> = servers.into_iter().map(|id| keys.targets[id as usize]).collect();
         Blueprint {
             epoch,
+            generation: epoch,
             process_of: process_of(&point),
             reached: reached.into_iter().collect(),
             lbs: Arc::new(lbs),

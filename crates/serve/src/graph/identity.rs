@@ -3,14 +3,15 @@
 //!
 //! A node with `name=` is its kind (one kind for all balancers) and name; one with a single addressed server behind
 //! it is its place and that address; others are place and number there. A target is the address of its `server` as
-//! written, TLS, protocol and `send_proxy`, with any nodes between it and the balancer; one without address, or with
-//! a balancer or several servers behind it, is identified as a node, and so is a `listen` that takes a free
-//! port; with TLS it is another. Targets of one identity are distinguished by their order.
+//! written, TLS, protocol and `send_proxy`, and its `id` if a source lists it with one, with any nodes between it and
+//! the balancer; one without address, or with a balancer or several servers behind it, is identified as a node, and so is
+//! a `listen` that takes a free port; with TLS it is another. Targets of one identity are distinguished by their order.
 
 use crate::exchange::NodeId;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weir_plan::address::Address;
+use weir_plan::fleets::ListedMember;
 use weir_plan::{Edge, Node, Origin, Place, Point, Spec};
 
 /// The identities of all remaining graphs, by number.
@@ -58,7 +59,7 @@ impl Interner {
         let nodes: Box<[u32]> = (0..)
             .zip(&point.nodes)
             .map(|(id, node)| {
-                let base = of_node(point, node, addresses[id as usize]);
+                let base = of_node(point, node, addresses[id as usize], listed(point, id));
                 let number = seen.entry(base.clone()).or_insert(0);
                 let key = self.key(format!("{base}#{number}"));
                 *number += 1;
@@ -68,7 +69,9 @@ impl Interner {
         let target = |(own, end): (&u32, NodeId)| {
             let at_end = nodes[end as usize];
             match &point.specs[point.nodes[end as usize].spec as usize] {
-                Spec::Server { addr: Some(addr), origin, .. } => self.key(of_target(addr, origin)),
+                Spec::Server { addr: Some(addr), origin, .. } => {
+                    self.key(of_target(addr, origin, listed(point, end)))
+                }
                 Spec::Listen(listen) => match (is_free_port(&listen.addr), listen.tls.is_some()) {
                     (false, false) => self.key(format!("listener {}", listen.addr)),
                     (false, true) => self.key(format!("listener {} by TLS", listen.addr)),
@@ -91,20 +94,31 @@ fn is_free_port(addr: &str) -> bool {
     Address::parse(addr).is_none_or(|address| address.is_free_port())
 }
 
-fn of_node(point: &Point, node: &Node, address: Option<&str>) -> String {
+/// What a source says of the member that a node is part of.
+fn listed(point: &Point, id: NodeId) -> Option<&ListedMember> {
+    point.fleets.as_deref()?.listed(id)
+}
+
+fn of_node(point: &Point, node: &Node, address: Option<&str>, member: Option<&ListedMember>) -> String {
     let spec = &point.specs[node.spec as usize];
     let is_server = matches!(spec, Spec::Server { .. });
     // A balancer stays the same with another policy, and with one target or several.
     let is_lb = matches!(spec, Spec::Lb(_));
     let kind = if is_lb { LB } else { spec.kind() };
-    match (&node.name, address.filter(|_| !is_lb)) {
-        (Some(name), _) if !is_server => format!("{kind} {name:?}"),
+    let name = node.name.as_ref().filter(|_| !is_server);
+    if let Some(ListedMember { addr, id, .. }) = member {
+        let id = id.as_ref().map(|id| format!(" with id {id:?}")).unwrap_or_default();
+        let base = name.map_or_else(|| place(point, node), |name| format!("{kind} {name:?}"));
+        return format!("{base} at {addr}{id}");
+    }
+    match (name, address.filter(|_| !is_lb)) {
+        (Some(name), _) => format!("{kind} {name:?}"),
         (_, Some(addr)) => format!("{} at {addr}", place(point, node)),
         _ => place(point, node),
     }
 }
 
-fn of_target(addr: &str, origin: &Origin) -> String {
+fn of_target(addr: &str, origin: &Origin, member: Option<&ListedMember>) -> String {
     let Origin { protocol, tls, send_proxy, .. } = origin;
     let mut identity = format!("target {addr} {protocol:?}");
     if let Some(tls) = tls {
@@ -112,6 +126,9 @@ fn of_target(addr: &str, origin: &Origin) -> String {
     }
     if let Some(version) = send_proxy {
         let _ = write!(identity, " with PROXY {version:?}");
+    }
+    if let Some(id) = member.and_then(|member| member.id.as_ref()) {
+        let _ = write!(identity, " with id {id:?}");
     }
     identity
 }

@@ -76,7 +76,7 @@ impl exchange::Graph for Graph {
     }
 
     fn generation(&self) -> u32 {
-        self.blueprint.epoch
+        self.blueprint.generation
     }
 }
 

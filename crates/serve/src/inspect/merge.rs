@@ -100,7 +100,7 @@ pub(super) fn view(said: Vec<Option<ThreadView>>, carried: &[usize], by_loop: bo
     let plan = &*owned.plan;
     View {
         point: Some(plan.point.clone()),
-        generation: plan.epoch,
+        generation: plan.generation,
         listeners: owned.listeners.iter().map(|said| listener(plan, said, &on_loops)).collect(),
         pools: owned
             .pools

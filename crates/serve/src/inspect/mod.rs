@@ -12,11 +12,12 @@ mod view;
 mod words;
 
 pub use view::{
-    CertificateView, CheckView, EventView, LeavingView, LimitView, ListenerView, LoopView, OnLoop, PoolView,
-    QueueView, RecentView, State, TargetView, View,
+    CertificateView, CheckView, EventView, FleetView, LeavingView, LimitView, ListenerView, LoopView, OnLoop,
+    PoolView, QueueView, RecentView, State, TargetView, View,
 };
 
 use crate::control::remote::Remote;
+use crate::fleets::FleetMembers;
 use crate::threads::process::answer_limit;
 use crate::threads::watchdog;
 use std::sync::atomic::Ordering::Relaxed;
@@ -45,6 +46,7 @@ impl Remote {
             draining: self.is_draining(),
             limits: limits::limits(process, &generation),
             certificates: limits::certificates(&generation),
+            fleets: self.reloader().each_fleet(fleet),
             ..merge::view(said, &carried, by_loop)
         }
     }
@@ -84,7 +86,12 @@ impl Remote {
         let none = none.then(|| "the thread of health checks does not answer".to_owned());
         let no_target = view.listeners.iter().filter(|listener| !listener.has_target);
         let no_target = no_target.map(|listener| format!("listener {} has no target", listener.name));
-        let missing: Vec<String> = none.into_iter().chain(no_target).collect();
+        let listed = self.reloader().each_fleet(|fleet, _| {
+            let file = fleet.path.display();
+            (!fleet.has_list).then(|| format!("fleet {} has had no list yet (file {file})", fleet.name))
+        });
+        let missing: Vec<String> =
+            none.into_iter().chain(no_target).chain(listed.into_iter().flatten()).collect();
         if !missing.is_empty() {
             return Readiness::NotReady(missing);
         }
@@ -99,5 +106,18 @@ impl Remote {
                 .filter_map(|pool| words::serves(pool, has_spare(pool.node) == Some(true)))
                 .collect(),
         )
+    }
+}
+
+fn fleet(of: &FleetMembers, now_ns: u64) -> FleetView {
+    let counts = of.counts();
+    FleetView {
+        fleet: of.name.to_string(),
+        source: format!("file {}", of.path.display()),
+        members: counts.up + counts.drain + counts.withdrawn,
+        withdrawn: counts.withdrawn,
+        draining: counts.drain,
+        stale_s: of.stale_s(now_ns),
+        last_change_unix_ms: of.last_change_unix_ms,
     }
 }

@@ -22,6 +22,8 @@ pub struct View {
     pub leaving: Vec<LeavingView>,
     /// Balancers, in the order of the plan: those inside before those around.
     pub pools: Vec<PoolView>,
+    /// Fleets whose members a source lists, in the order of the plan.
+    pub fleets: Vec<FleetView>,
     /// Queues, in the order of the plan.
     pub queues: Vec<QueueView>,
     /// Event loops, by number.
@@ -155,6 +157,25 @@ pub struct PoolView {
     pub recent: Vec<RecentView>,
     /// Its targets.
     pub targets: Vec<TargetView>,
+}
+
+/// A fleet whose members a source lists.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FleetView {
+    /// Its name.
+    pub fleet: String,
+    /// What lists its members: `file api.json`.
+    pub source: String,
+    /// Its members, in all states.
+    pub members: usize,
+    /// Those that the last list lacks, which was too short to be believed at once.
+    pub withdrawn: usize,
+    /// Those without new requests.
+    pub draining: usize,
+    /// For how long its source has given no list, s; `None`: it gives one.
+    pub stale_s: Option<f64>,
+    /// When a member was last added, removed or changed, ms since 1970; `None`: not since the start.
+    pub last_change_unix_ms: Option<u64>,
 }
 
 /// A target of a balancer.

@@ -4,6 +4,7 @@
 pub(crate) mod adopt;
 mod changes;
 pub(crate) mod listeners;
+pub(crate) mod members;
 pub(crate) mod options;
 pub(crate) mod overrides;
 pub(crate) mod reloader;

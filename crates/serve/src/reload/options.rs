@@ -33,6 +33,8 @@ pub struct Options {
     pub inherited: Option<Arc<Inherited>>,
     /// The number of the first generation: 0, or the one after a predecessor's.
     pub generation: u32,
+    /// Whether models act before real servers too.
+    pub inject: bool,
 }
 
 /// A listener that accepts.
@@ -57,6 +59,8 @@ pub enum Error {
     StickyKey(Vec<Diagnostic>),
     /// Certificates or keys cannot be used.
     Tls(Vec<CannotUse>),
+    /// The members that a fleet has cannot be served, in words.
+    Members(String),
     /// Everything is open, and no descriptor is left for clients.
     Full(io::Error),
     /// The system refused something else.
@@ -79,6 +83,7 @@ impl fmt::Display for Error {
                 let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
                 f.write_str(&wrong.join("\n"))
             }
+            Error::Members(why) => f.write_str(why),
             Error::Full(e) => write!(f, "no client could be accepted: {}", explain(e)),
             Error::System(e) => write!(f, "cannot start: {}", explain(e)),
         }

@@ -9,6 +9,7 @@ use super::changes;
 use super::listeners::{self, BoundListeners, ListenerSet, Logs, PreviousListeners};
 use super::options::Options;
 use crate::exchange::NodeId;
+use crate::fleets::{FleetSet, Message};
 use crate::graph::blueprint::Blueprint;
 use crate::graph::draws::Draws;
 use crate::log::AccessLog;
@@ -25,7 +26,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use weir_plan::named_files::digest_of_named_files;
@@ -35,7 +36,7 @@ use weir_plan::{Point, Spec};
 use weir_stats::Key;
 
 /// Graphs of earlier generations that may remain before another is built.
-const MOST_LEFT: usize = 8;
+pub(super) const MOST_LEFT: usize = 8;
 /// The time that a thread may take to build its graph.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The same to adopt it, once one has not built its own in time.
@@ -124,8 +125,9 @@ struct ReloadQueue {
 /// Reloads a process.
 pub(crate) struct Reloader {
     pub(crate) process: Arc<Process>,
-    /// Held during a reload, which may wait for old requests; nothing else waits for that.
-    applying: Mutex<()>,
+    /// Held during a reload or a change of members, either of which may wait for old requests; nothing else waits for
+    /// that.
+    pub(super) applying: Mutex<()>,
     /// Held for a read, or to replace it.
     pub(crate) state: Mutex<State>,
     config: Mutex<Config>,
@@ -135,7 +137,22 @@ pub(crate) struct Reloader {
     changed: Condvar,
     key: Key,
     following: Following,
-    options: Options,
+    pub(super) options: Options,
+    /// The fleets whose members are listed, and the thread that keeps them.
+    pub(super) fleets: Mutex<FleetSet>,
+    pub(super) keeper: Mutex<Option<Sender<Message>>>,
+    /// Epochs that changes of members have made.
+    pub(super) of_members: Mutex<BTreeSet<u32>>,
+}
+
+/// A topology all of whose files are read.
+pub(super) struct PreparedTopology {
+    pub point: Arc<Point>,
+    pub serving: Arc<Serving>,
+    pub nodes: Vec<NodeId>,
+    pub certificates: Certificates,
+    /// The keys of sticky cookies.
+    pub keys: BTreeMap<NodeId, [u64; 2]>,
 }
 
 impl Reloader {
@@ -170,6 +187,9 @@ impl Reloader {
             key,
             following,
             options,
+            fleets: Mutex::default(),
+            keeper: Mutex::default(),
+            of_members: Mutex::default(),
         });
         if reloader.options.source.is_some() {
             let own = reloader.clone();
@@ -206,11 +226,12 @@ impl Reloader {
     pub fn stop(&self) {
         lock(&self.asked).stops = true;
         self.changed.notify_all();
+        self.stop_keeper();
         // A reload that waits for a graph to end checks `stops` whenever it is woken.
         self.process.state.graph_ended.raise();
     }
 
-    fn run(&self) {
+    fn run(self: &Arc<Self>) {
         while let Some(up_to) = self.next() {
             let nothing = || Err(ReloadError(String::new()));
             let read = self.options.source.as_ref().map_or_else(nothing, |source| source.read());
@@ -252,8 +273,9 @@ impl Reloader {
     }
 
     /// Serves another topology from now on; on an error nothing changes.
-    pub fn apply(&self, next: NewTopology) -> Result<String, ReloadError> {
+    pub fn apply(self: &Arc<Self>, next: NewTopology) -> Result<String, ReloadError> {
         let _one_at_a_time = lock(&self.applying);
+        let (next, fleets) = self.fill(next).map_err(ReloadError)?;
         let (before, logs, next_number) = {
             let state = lock(&self.state);
             (state.current.clone(), state.logs.clone(), state.next)
@@ -262,7 +284,7 @@ impl Reloader {
             && *next.point == *before.blueprint.point
             && digest_of_named_files(&next.point) == before.certificates.files
         {
-            return Ok(self.stay(before.blueprint.epoch));
+            return Ok(self.stay(before.blueprint.generation));
         }
         self.wait_for_room(&before)?;
         let (plan, notes) = (next.plan.clone(), next.notes.clone());
@@ -277,15 +299,18 @@ impl Reloader {
         // Nothing fails from here on.
         listeners::limit(&generation.confs);
         self.process.files.take(&bound.files);
-        let epoch = generation.blueprint.epoch;
+        let number = generation.blueprint.generation;
         let is_same = lock(&self.config).plan == plan;
         let mut sentence =
-            format!("generation {epoch}: {}", changes::sentence(&before, &generation, is_same));
+            format!("generation {number}: {}", changes::sentence(&before, &generation, is_same));
         let silent = self.hand_out(&generation, bound.sockets);
         self.keep_former(before.large_parts());
         let warnings = generation.certificates.warnings.clone();
         *lock(&self.state) = State { current: generation, logs: bound.logs, next: bound.next };
-        self.process.metrics.generation.store(u64::from(epoch), Ordering::Relaxed);
+        if let Err(e) = self.keep_fleets(fleets) {
+            sentence.push_str(&format!("; lists of members cannot be followed: {e}"));
+        }
+        self.process.metrics.generation.store(u64::from(number), Ordering::Relaxed);
         for wait in &bound.waits {
             sentence.push_str(&format!("; {wait}: that needs a hand-over"));
         }
@@ -297,7 +322,7 @@ impl Reloader {
         self.process.errors.warn(&warnings);
         let at_unix_ms = now_unix_ms();
         *lock(&self.config) = Config {
-            generation: epoch,
+            generation: number,
             plan,
             at_unix_ms,
             last_reload: Some(Ok(sentence.clone())),
@@ -310,8 +335,8 @@ impl Reloader {
     }
 
     /// Serves on as before: no byte of the files is another one.
-    fn stay(&self, epoch: u32) -> String {
-        let sentence = format!("generation {epoch}: nothing has changed");
+    fn stay(&self, number: u32) -> String {
+        let sentence = format!("generation {number}: nothing has changed");
         self.process.errors.urgent(|| format!("reload: {sentence}"));
         let mut config = lock(&self.config);
         config.last_reload = Some(Ok(sentence.clone()));
@@ -328,15 +353,29 @@ impl Reloader {
     ) -> Result<(Arc<Generation>, BoundListeners), ReloadError> {
         let NewTopology { point, serving, nodes, plan: _, is_same_text: _, notes: _ } = next;
         let certificates = certificates(before, &point, &nodes)?;
+        let keys = sticky::keys(&point).map_err(|wrong| all_failed(&wrong))?;
+        let topology = PreparedTopology { point, serving, nodes, certificates, keys };
+        self.build(before, previous, topology, before.blueprint.generation + 1)
+    }
+
+    /// Builds a generation of this number: binds new listeners, looks up names.
+    pub(super) fn build(
+        &self,
+        before: &Generation,
+        previous: &PreviousListeners<'_>,
+        topology: PreparedTopology,
+        number: u32,
+    ) -> Result<(Arc<Generation>, BoundListeners), ReloadError> {
+        let PreparedTopology { point, serving, nodes, certificates, keys } = topology;
         let wanted = ListenerSet { point: &point, nodes: &nodes, certificates: &certificates };
         let mut bound = listeners::open(&wanted, &self.options, Some(previous)).map_err(failed)?;
-        let keys = sticky::keys(&point).map_err(|wrong| all_failed(&wrong))?;
         let names = before.names.update(&point, &serving, &self.following).map_err(failed)?;
         let draws = Draws::new(&point, &nodes, self.key);
         let epoch = before.blueprint.epoch + 1;
         let now_ns = self.process.clock.now();
         let mut blueprint = Blueprint::new(epoch, point, serving, keys, &self.process.state, now_ns, draws);
         blueprint.inner = std::mem::take(&mut bound.inner);
+        blueprint.generation = number;
         let generation = Generation {
             blueprint: Arc::new(blueprint),
             names: Arc::new(names),
@@ -346,12 +385,21 @@ impl Reloader {
         Ok((Arc::new(generation), bound))
     }
 
+    /// Epochs of which some thread still has a graph, without those that changes of members have made.
+    fn epochs_of_reloads(&self) -> Vec<u32> {
+        let mut epochs = self.process.state.epochs();
+        let mut of_members = lock(&self.of_members);
+        of_members.retain(|epoch| epochs.contains(epoch));
+        epochs.retain(|epoch| !of_members.contains(epoch));
+        epochs
+    }
+
     /// Waits while too many graphs remain; then ends the requests of the oldest.
     fn wait_for_room(&self, current: &Generation) -> Result<(), ReloadError> {
         let most = current.confs.values().map(|conf| conf.listen.http.drain_timeout_ns).max();
         let mut end = Instant::now() + Duration::from_nanos(most.unwrap_or_default());
         loop {
-            let epochs = self.process.state.epochs();
+            let epochs = self.epochs_of_reloads();
             let Some(oldest) = epochs.first().filter(|_| epochs.len() > MOST_LEFT) else { return Ok(()) };
             if lock(&self.asked).stops {
                 return Err(ReloadError(DRAINING.to_owned()));
@@ -376,7 +424,11 @@ impl Reloader {
     /// Lets all threads build their graphs while they serve requests, then sends them the generation: first to the built-in
     /// servers, so that requests sent there find them, then to the owner of process-wide state, which passes it on to
     /// the loops. Returns whether a thread does not answer.
-    fn hand_out(&self, generation: &Arc<Generation>, sockets: Vec<Vec<(usize, LoopSocket)>>) -> bool {
+    pub(super) fn hand_out(
+        &self,
+        generation: &Arc<Generation>,
+        sockets: Vec<Vec<(usize, LoopSocket)>>,
+    ) -> bool {
         let (owner, built_in, loops) = (self.process.owner(), self.process.built_in(), self.process.loops());
         let (done, built) = channel();
         for to in (0..loops).chain([owner, built_in]) {
@@ -397,7 +449,7 @@ impl Reloader {
 
     /// Keeps parts of a former generation until no graph has them; frees those of others that are left alone, since
     /// reloads may follow each other without a pause.
-    fn keep_former(&self, parts: Vec<Arc<dyn Any + Send + Sync>>) {
+    pub(super) fn keep_former(&self, parts: Vec<Arc<dyn Any + Send + Sync>>) {
         let mut former = lock(&self.former);
         former.retain(|part| Arc::strong_count(part) > 1);
         former.extend(parts);

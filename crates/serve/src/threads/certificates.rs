@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_net::transport::tls;
 use weir_plan::named_files::digest_of_named_files;
-use weir_plan::{HttpVersion, Listen, NodeId, Point, Spec, levels, listeners, with_inner};
+use weir_plan::{HttpVersion, Listen, NodeId, Origin, Point, Spec, levels, listeners, with_inner};
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Certificates {
     /// By the node of a listener behind others: how those connect to it.
     inner: BTreeMap<NodeId, tls::OwnListener>,
     /// The TLS settings of servers.
-    pub origins: tls::Clients,
+    pub origins: Arc<tls::Clients>,
     /// Own certificates that have expired or are not valid yet, a sentence each.
     pub warnings: Vec<String>,
     /// The digest of all files that the topology names, from before they were read.
@@ -41,12 +41,13 @@ impl Certificates {
             let read = tls::Server::read(&files, &protocols(listen));
             wrong.extend(read.and_then(|server| all.add(id, server, is_inner)).err());
         }
-        for spec in &point.specs {
-            let Spec::Server { addr: Some(_), origin, .. } = spec else { continue };
+        let mut origins = tls::Clients::default();
+        for origin in origins_of(point) {
             let Some(files) = origin.tls.as_ref().map(client_files) else { continue };
             all.warnings.extend(files.certificate.iter().filter_map(tls::CertificateFiles::warning));
-            wrong.extend(all.origins.read(&files).err());
+            wrong.extend(origins.read(&files).err());
         }
+        all.origins = Arc::new(origins);
         all.warnings.sort_unstable();
         all.warnings.dedup();
         wrong.dedup();
@@ -69,6 +70,20 @@ impl Certificates {
     /// The certificates of a listener; `None`: it speaks cleartext.
     pub fn server(&self, listener: NodeId) -> Option<Arc<tls::Server>> {
         self.listeners.get(&listener).cloned()
+    }
+
+    /// The same for another point of the same file; `same`: which listener of the point before each is.
+    pub fn moved(&self, same: &BTreeMap<NodeId, NodeId>) -> Certificates {
+        fn moved<T: Clone>(of: &BTreeMap<NodeId, T>, same: &BTreeMap<NodeId, NodeId>) -> BTreeMap<NodeId, T> {
+            same.iter().filter_map(|(now, before)| Some((*now, of.get(before)?.clone()))).collect()
+        }
+        Certificates {
+            listeners: moved(&self.listeners, same),
+            inner: moved(&self.inner, same),
+            origins: self.origins.clone(),
+            warnings: self.warnings.clone(),
+            files: self.files,
+        }
     }
 
     /// Reads the files of another plan's listeners and servers; listeners that are to show the same as before keep
@@ -101,6 +116,15 @@ impl Certificates {
         }
         Ok(new)
     }
+}
+
+/// How the servers of a topology are spoken to: those with an address, and the members that a source may list.
+fn origins_of(point: &Point) -> impl Iterator<Item = &Origin> {
+    let there = point.specs.iter().filter(|spec| matches!(spec, Spec::Server { addr: Some(_), .. }));
+    there.chain(point.sourced_servers()).filter_map(|spec| match spec {
+        Spec::Server { origin, .. } => Some(origin),
+        _ => None,
+    })
 }
 
 /// Checks that all certificates, keys and bundles that a topology names can be used, as far as this machine can tell.

@@ -65,6 +65,13 @@ pub fn built_in_servers_say_their_name() {
 }
 
 #[test]
+pub fn a_fleet_alone_is_built_in_servers() {
+    let served = serve_node("lb.round_robin([fleet(3, lambda: server(\"app\"))])");
+    let names: Vec<String> = (0..3).map(|_| get(&served.addr, "/").body).collect();
+    assert_eq!(names, ["app\n"; 3]);
+}
+
+#[test]
 pub fn a_model_without_an_end_of_its_own_answers_for_its_server() {
     let served = serve_node("server(\"app\", model=respond(418, body=\"tea\"))");
     let response = get(&served.addr, "/");

@@ -31,6 +31,7 @@ fn of_spec(spec: &Spec) -> fn() {
         Spec::Retry(_) => attempts::retry_leaves_out_who_was_tried,
         Spec::Faulty(_) => faults::faulty_by_its_modes,
         Spec::Lb(lb) => of_policy(&lb.balance),
+        Spec::Fleet(_) => fixed::a_fleet_alone_is_built_in_servers,
     }
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
         source: is_file.then(|| Arc::new(source) as Arc<dyn Source>),
         inherited,
         generation: predecessor.as_ref().map_or(0, |before| before.generation.saturating_add(1)),
+        inject: args.inject,
         ..Default::default()
     };
     let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(not_started)?;
@@ -193,9 +194,12 @@ pub(crate) fn check<'a>(
             swept.join(", ")
         )));
     };
-    match serving(point, inject) {
-        Ok(serving) => {
-            serving.notes.iter().for_each(|hint| note(hint.to_string()));
+    // What is said of members does not depend on how many a file lists now.
+    let placeholder = weir_plan::fleets::with_one_member(point);
+    let checked = placeholder.as_ref().unwrap_or(point);
+    match serving(checked, inject).and_then(|checked| Ok((checked, serving(point, inject)?))) {
+        Ok((checked, serving)) => {
+            checked.notes.iter().for_each(|hint| note(hint.to_string()));
             Ok((point, serving))
         }
         Err(wrong) => {

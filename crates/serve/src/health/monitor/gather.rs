@@ -4,6 +4,7 @@ use super::super::check::CheckFailure;
 use super::{Monitor, Monitored};
 use crate::metrics::families::Id as Of;
 use crate::metrics::{CheckResult, Metrics, Samples, TargetHealth};
+use crate::nodes::Id;
 use crate::sync::slices::Slices;
 use std::collections::BTreeMap;
 use weir_policy::TargetId;
@@ -54,6 +55,18 @@ impl Monitored {
 }
 
 impl Monitor {
+    /// The checks of a target that have failed so far, and its ejections.
+    pub fn failures(&self, lb: Id, target: TargetId) -> u64 {
+        let sum = |lb: &mut Monitored| {
+            let counts = &lb.counts.get(target.index())?.counts;
+            let failed =
+                [CheckResult::Refused, CheckResult::Timeout, CheckResult::Status, CheckResult::Failed];
+            let checks: u64 = failed.iter().map(|result| counts.checks.get(*result)).sum();
+            Some(checks + counts.each_ejection().iter().map(|(_, count)| count).sum::<u64>())
+        };
+        self.with(lb, sum).flatten().unwrap_or_default()
+    }
+
     /// All counts of health for a scrape, in slices; `None`: it `ends` before, since a later one has begun.
     pub async fn gather(
         &self,

@@ -1,0 +1,291 @@
+//! The members of one fleet: what its lists and failures have made of it, in the order in which they joined.
+
+use super::Changes;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use weir_discovery::{Member, Snapshot, State};
+use weir_plan::fleets::ListedMember;
+use weir_plan::{Fleet, SourceKind};
+use weir_policy::fleet::{Doubt, Entry, MemberChange, MemberCounts, Members, State as Listed, Verdict};
+
+/// A member: another id at an address is another member.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MemberKey {
+    pub addr: String,
+    pub id: Option<String>,
+}
+
+/// What came of asking for a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListResult {
+    Changed,
+    Same,
+    Doubted,
+    Failed,
+}
+
+impl ListResult {
+    /// All of them, by their numbers.
+    pub const ALL: [ListResult; 4] =
+        [ListResult::Changed, ListResult::Same, ListResult::Doubted, ListResult::Failed];
+
+    /// As metrics name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ListResult::Changed => Verdict::Changed.name(),
+            ListResult::Same => Verdict::Same.name(),
+            ListResult::Doubted => Verdict::Doubted.name(),
+            ListResult::Failed => "failed",
+        }
+    }
+}
+
+impl From<Verdict> for ListResult {
+    fn from(verdict: Verdict) -> ListResult {
+        match verdict {
+            Verdict::Changed => ListResult::Changed,
+            Verdict::Same => ListResult::Same,
+            Verdict::Doubted => ListResult::Doubted,
+        }
+    }
+}
+
+/// The members of one fleet that a source lists.
+#[derive(Clone, Debug)]
+pub(crate) struct FleetMembers {
+    /// Its number among all fleets of the topology.
+    pub number: usize,
+    /// Its name, for people and metrics.
+    pub name: Arc<str>,
+    /// The file that lists them.
+    pub path: PathBuf,
+    /// Whether it has had a list.
+    pub has_list: bool,
+    /// Since when its source gives none, ns.
+    pub failing_since_ns: Option<u64>,
+    /// When a member was last added, removed or changed, ms since 1970.
+    pub last_change_unix_ms: Option<u64>,
+    /// Lists by result, and all changes.
+    pub lists: [u64; 4],
+    pub changes: Changes,
+    members: Members<MemberKey>,
+    /// By the order in which they joined.
+    order: BTreeMap<u64, ListedMember>,
+    places: BTreeMap<MemberKey, u64>,
+    joined: u64,
+}
+
+impl FleetMembers {
+    /// A fleet without members; `None`: no source lists them.
+    pub fn new(number: usize, fleet: &Fleet) -> Option<FleetMembers> {
+        let source = fleet.source.as_ref()?;
+        let doubt = Doubt { shrink: source.shrink, grace_ns: source.grace_ns };
+        Some(FleetMembers {
+            number,
+            name: fleet.label.as_str().into(),
+            path: path(fleet)?,
+            has_list: false,
+            failing_since_ns: None,
+            last_change_unix_ms: None,
+            lists: [0; 4],
+            changes: Changes::default(),
+            members: Members::new(doubt),
+            order: BTreeMap::new(),
+            places: BTreeMap::new(),
+            joined: 0,
+        })
+    }
+
+    /// Takes the place of another topology's fleet, and its members.
+    pub fn follow(self, before: &FleetMembers, doubt: Doubt) -> FleetMembers {
+        let FleetMembers { number, name, path, .. } = self;
+        let mut own = FleetMembers { number, name, path, ..before.clone() };
+        own.members.configure(doubt);
+        if own.path != before.path {
+            own.failing_since_ns = None;
+        }
+        own
+    }
+
+    /// The members by state.
+    pub fn counts(&self) -> MemberCounts {
+        self.members.counts()
+    }
+
+    /// For how long its source has given no list, s; `None`: it gives one.
+    pub fn stale_s(&self, now_ns: u64) -> Option<f64> {
+        self.failing_since_ns.map(|since_ns| now_ns.saturating_sub(since_ns) as f64 / 1e9)
+    }
+
+    /// When the next member ends by its grace, ns.
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        self.members.next_deadline()
+    }
+
+    /// The members as nodes are made of them.
+    pub fn listed(&self) -> Vec<ListedMember> {
+        self.order.values().cloned().collect()
+    }
+
+    /// Those that only a doubted list lacks.
+    pub fn withdrawn(&self, now_ns: u64) -> Vec<MemberKey> {
+        let records = self.members.records(now_ns);
+        records.filter(|(_, one)| one.withdrawn_for_ns.is_some()).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Takes a list.
+    pub fn list(&mut self, now_ns: u64, list: &Snapshot) -> (ListResult, Changes) {
+        let mut changes = Vec::new();
+        // The source says of these that another is at their address now.
+        let gone: Vec<MemberKey> = list.members.iter().flat_map(|member| self.others(member)).collect();
+        self.members.state_gone(now_ns, &gone, &mut changes);
+        let entries: Vec<Entry<MemberKey>> = list.members.iter().map(entry).collect();
+        let verdict = self.members.list(now_ns, &entries, &mut changes);
+        (self.has_list, self.failing_since_ns) = (true, None);
+        let result = match ListResult::from(verdict) {
+            ListResult::Same if !changes.is_empty() => ListResult::Changed,
+            result => result,
+        };
+        self.lists[result as usize] += 1;
+        (result, self.take(changes))
+    }
+
+    /// Notes that its source gives no list.
+    pub fn fail(&mut self, now_ns: u64) {
+        self.failing_since_ns.get_or_insert(now_ns);
+        self.lists[ListResult::Failed as usize] += 1;
+    }
+
+    /// Removes members that only a doubted list lacks, and that have failed.
+    pub fn end(&mut self, now_ns: u64, failed: &[MemberKey]) -> Changes {
+        let mut changes = Vec::new();
+        failed.iter().for_each(|key| self.members.failed(now_ns, key, &mut changes));
+        self.take(changes)
+    }
+
+    /// Removes members whose grace is over.
+    pub fn tick(&mut self, now_ns: u64) -> Changes {
+        let mut changes = Vec::new();
+        self.members.tick(now_ns, &mut changes);
+        self.take(changes)
+    }
+
+    /// The members at the address of a listed one that are not it.
+    fn others(&self, listed: &Member) -> Vec<MemberKey> {
+        let first = MemberKey { addr: listed.addr.clone(), id: None };
+        let there = self.places.range(first..).map(|(key, _)| key);
+        let there = there.take_while(|key| key.addr == listed.addr);
+        there.filter(|key| key.id != listed.id).cloned().collect()
+    }
+
+    fn take(&mut self, changes: Vec<MemberChange<MemberKey>>) -> Changes {
+        let mut counted = Changes::default();
+        for change in changes {
+            match change {
+                MemberChange::Add { key, weight, drain } => {
+                    counted.added += 1;
+                    let (addr, id) = (key.addr.clone(), key.id.clone());
+                    self.order.insert(self.joined, ListedMember { addr, id, weight, drain });
+                    self.places.insert(key, self.joined);
+                    self.joined += 1;
+                }
+                MemberChange::Remove { key } => {
+                    counted.removed += 1;
+                    let place = self.places.remove(&key);
+                    place.and_then(|place| self.order.remove(&place));
+                }
+                MemberChange::Set { key, weight, drain } => {
+                    counted.changed += 1;
+                    let place = self.places.get(&key);
+                    if let Some(member) = place.and_then(|place| self.order.get_mut(place)) {
+                        (member.weight, member.drain) = (weight, drain);
+                    }
+                }
+            }
+        }
+        self.changes += counted;
+        counted
+    }
+}
+
+/// The file that lists the members of a fleet.
+pub(super) fn path(fleet: &Fleet) -> Option<PathBuf> {
+    let SourceKind::File(path) = &fleet.source.as_ref()?.from;
+    Some(Path::new(path).to_owned())
+}
+
+fn entry(member: &Member) -> Entry<MemberKey> {
+    let key = MemberKey { addr: member.addr.clone(), id: member.id.clone() };
+    let state = match member.state {
+        State::Up => Listed::Up,
+        State::Drain => Listed::Drain,
+    };
+    Entry { key, state, weight: member.weight }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_model::Dist;
+    use weir_plan::FleetSource;
+
+    fn fleet() -> FleetMembers {
+        let source =
+            FleetSource { from: SourceKind::File("api.json".to_owned()), shrink: Some(0.5), grace_ns: 100 };
+        let (lag, label) = (Dist::Fixed { ns: 0 }, "api".to_owned());
+        let fleet = Fleet { size: 1, first: 0, lag, source: Some(source), label };
+        FleetMembers::new(0, &fleet).expect("a source")
+    }
+
+    fn list(members: &[(&str, Option<&str>)]) -> Snapshot {
+        let member = |(addr, id): &(&str, Option<&str>)| Member {
+            addr: (*addr).to_owned(),
+            id: id.map(str::to_owned),
+            weight: 1.0,
+            state: State::Up,
+        };
+        Snapshot { members: members.iter().map(member).collect(), ..Snapshot::default() }
+    }
+
+    #[test]
+    fn members_keep_their_order_whatever_the_order_of_a_list_is() {
+        let mut fleet = fleet();
+        let addresses = |fleet: &FleetMembers| -> Vec<String> {
+            fleet.listed().into_iter().map(|member| member.addr).collect()
+        };
+        fleet.list(0, &list(&[("c:1", None), ("a:1", None)]));
+        fleet.list(1, &list(&[("b:1", None), ("a:1", None), ("c:1", None)]));
+        assert_eq!(addresses(&fleet), ["c:1", "a:1", "b:1"]);
+        let (result, changes) = fleet.list(2, &list(&[("a:1", None), ("b:1", None)]));
+        assert_eq!((result, changes), (ListResult::Changed, Changes { removed: 1, ..Changes::default() }));
+        fleet.list(3, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
+        assert_eq!(addresses(&fleet), ["a:1", "b:1", "c:1"]);
+    }
+
+    /// All ids may change at once: nothing is missing from such a list.
+    #[test]
+    fn another_id_at_an_address_is_another_member() {
+        let mut fleet = fleet();
+        fleet.list(0, &list(&[("a:1", Some("x")), ("b:1", Some("y"))]));
+        let (result, changes) = fleet.list(1, &list(&[("a:1", Some("z")), ("b:1", None)]));
+        assert_eq!((result, changes), (ListResult::Changed, Changes { added: 2, removed: 2, changed: 0 }));
+        assert_eq!(fleet.counts(), MemberCounts { up: 2, drain: 0, withdrawn: 0 });
+        let ids: Vec<Option<String>> = fleet.listed().into_iter().map(|member| member.id).collect();
+        assert_eq!(ids, [Some("z".to_owned()), None]);
+    }
+
+    #[test]
+    fn a_doubted_list_withdraws_until_a_failure_or_the_end_of_the_grace() {
+        let mut fleet = fleet();
+        fleet.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
+        let (result, changes) = fleet.list(10, &list(&[]));
+        assert_eq!((result, changes), (ListResult::Doubted, Changes::default()));
+        let withdrawn = fleet.withdrawn(10);
+        assert_eq!(withdrawn.len(), 3);
+        assert_eq!(fleet.end(20, &withdrawn[..1]).removed, 1);
+        assert_eq!((fleet.next_deadline_ns(), fleet.tick(109).removed), (Some(110), 0));
+        assert_eq!((fleet.tick(110).removed, fleet.listed().len()), (2, 0));
+        assert_eq!(fleet.lists, [1, 0, 1, 0]);
+    }
+}

@@ -1,0 +1,272 @@
+//! The thread that keeps fleets: it takes lists and faults, ends members whose grace is over or that have failed, and
+//! says so. Lists that come while a change is applied are taken together.
+
+use super::failures::{Answer, Failures, Question, Withdrawn};
+use super::fleet::ListResult;
+use super::words::Log;
+use super::{Changes, FleetSet};
+use crate::metrics::now_unix_ms;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+use weir_discovery::{Discovery, Snapshot, Source, Update, run};
+
+/// How often targets are looked at that only a doubted list lacks.
+const LOOK: Duration = Duration::from_millis(250);
+/// When a change is tried again that could not be applied.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether graphs have ended, of which too many remain.
+const ROOM: Duration = Duration::from_millis(100);
+
+/// A message to the keeper.
+pub(crate) enum Message {
+    /// A list, or why there is none, from a source of this round.
+    Update(u64, Update),
+    /// The fleets are those of another topology.
+    Renewed,
+    /// Nothing changes any more.
+    Stop,
+}
+
+/// What is said while there is no room for a change.
+const WAITS: &str =
+    "members of fleets wait to be changed: requests of too many earlier changes are not over yet";
+
+/// The door by which members come to be served.
+pub(crate) trait Applies: Send + Sync {
+    /// Whether members may change now: their graphs remain for their last requests, and there may be too many of them.
+    fn has_room(&self) -> bool;
+
+    /// Lets fleets change at this instant, and serves what has come of them if `act` returns that this differs.
+    ///
+    /// # Errors
+    /// In words, if it cannot be served; the fleets have changed nonetheless.
+    fn change(&self, act: &mut dyn FnMut(&mut FleetSet, u64) -> bool) -> Result<(), String>;
+
+    /// Reads the fleets at this instant.
+    fn read<T>(&self, read: impl FnOnce(&FleetSet, u64) -> T) -> T
+    where
+        Self: Sized;
+
+    /// Asks all threads about these members.
+    fn ask(&self, members: Vec<Withdrawn>) -> (Arc<Question>, Vec<Answer>);
+
+    /// Writes to the error log.
+    fn say(&self, line: String);
+}
+
+/// Starts the thread, which ends by [`Message::Stop`]. Returns the way to it.
+pub(crate) fn start(door: Arc<impl Applies + 'static>) -> io::Result<Sender<Message>> {
+    let (out, inbox) = channel();
+    let keeper = Keeper {
+        door,
+        inbox,
+        out: out.clone(),
+        round: 0,
+        paths: BTreeSet::new(),
+        discovery: None,
+        failures: Failures::default(),
+        log: Log::default(),
+        unserved: None,
+        waiting: None,
+    };
+    std::thread::Builder::new().name("weir-fleets".to_owned()).spawn(move || keeper.run())?;
+    Ok(out)
+}
+
+struct Keeper<A> {
+    door: Arc<A>,
+    inbox: Receiver<Message>,
+    out: Sender<Message>,
+    /// Sources that are followed: all of them are begun anew when there are others.
+    round: u64,
+    paths: BTreeSet<PathBuf>,
+    discovery: Option<Discovery>,
+    failures: Failures,
+    log: Log,
+    /// Why the members are not served as they are.
+    unserved: Option<String>,
+    /// Lists and faults for which there is no room yet.
+    waiting: Option<Vec<Update>>,
+}
+
+impl<A: Applies> Keeper<A> {
+    fn run(mut self) {
+        self.follow();
+        while let Some(mut updates) = self.wait() {
+            let is_first = self.waiting.is_none();
+            if let Some(before) = self.waiting.take() {
+                updates = before.into_iter().chain(updates).collect();
+            }
+            if self.door.has_room() {
+                self.step(&updates);
+            } else {
+                if is_first {
+                    self.log.line(WAITS.to_owned());
+                }
+                self.waiting = Some(updates);
+            }
+            self.log.write(Instant::now(), |line| self.door.say(line));
+        }
+    }
+
+    /// Follows the files of the fleets as they are.
+    fn follow(&mut self) {
+        let paths = self.door.read(|set, _| set.paths());
+        if paths == self.paths {
+            return;
+        }
+        self.round += 1;
+        let (out, round) = (self.out.clone(), self.round);
+        let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
+        self.discovery = match run(&sources, move |update| drop(out.send(Message::Update(round, update)))) {
+            Ok(discovery) => Some(discovery),
+            Err(e) => {
+                self.door.say(format!("the lists of fleets cannot be followed: {e}"));
+                None
+            }
+        };
+        self.paths = paths;
+    }
+
+    /// Waits until there is something to do. Returns the lists and faults that have come; `None`: it ends.
+    fn wait(&mut self) -> Option<Vec<Update>> {
+        let first = match self.pause() {
+            Some(pause) => self.inbox.recv_timeout(pause),
+            None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let mut updates = Vec::new();
+        let mut renewed = false;
+        let first = match first {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return None,
+        };
+        for message in first.into_iter().chain(self.inbox.try_iter()) {
+            match message {
+                Message::Update(round, update) if round == self.round => updates.push(update),
+                Message::Update(..) => {}
+                Message::Renewed => renewed = true,
+                Message::Stop => return None,
+            }
+        }
+        if renewed {
+            let round = self.round;
+            self.follow();
+            if self.round != round {
+                // Those of before say nothing of the sources now, which begin with a list each.
+                updates.clear();
+                self.waiting = self.waiting.take().map(|_| Vec::new());
+            }
+        }
+        Some(updates)
+    }
+
+    /// How long nothing is to be done; `None`: until a message comes.
+    fn pause(&self) -> Option<Duration> {
+        let (next, looks) = self.door.read(|set, now_ns| {
+            let next = set.next_deadline_ns();
+            (next.map(|at| Duration::from_nanos(at.saturating_sub(now_ns))), next.is_some())
+        });
+        let look = looks.then_some(LOOK);
+        let again = self.unserved.is_some().then_some(AGAIN);
+        let room = self.waiting.is_some().then_some(ROOM);
+        if room.is_some() {
+            return room;
+        }
+        next.into_iter().chain(look).chain(again).chain(self.log.due(Instant::now())).min()
+    }
+
+    fn step(&mut self, updates: &[Update]) {
+        let failed = self.failed();
+        let is_due = self.door.read(|set, now_ns| set.next_deadline_ns().is_some_and(|at| at <= now_ns));
+        if updates.is_empty() && failed.is_empty() && !is_due && self.unserved.is_none() {
+            return;
+        }
+        let paths: Vec<&PathBuf> = self.paths.iter().collect();
+        let (log, differs) = (&mut self.log, self.unserved.is_some());
+        let result = self.door.change(&mut |set, now_ns| {
+            let mut all = vec![Changes::default(); set.fleets.len()];
+            for update in updates {
+                let Some(path) = paths.get(update.source) else { continue };
+                take(set, now_ns, path, update, &mut all, log);
+            }
+            for (fleet, changes) in set.fleets.iter_mut().zip(&mut all) {
+                let own = failed.iter().filter(|(number, _)| *number == fleet.number);
+                let own: Vec<_> = own.map(|(_, key)| key.clone()).collect();
+                *changes += fleet.end(now_ns, &own);
+                *changes += fleet.tick(now_ns);
+                if !changes.is_empty() {
+                    fleet.last_change_unix_ms = Some(now_unix_ms());
+                    log.note(&fleet.name, &fleet.path, *changes);
+                }
+            }
+            differs || all.iter().any(|changes| !changes.is_empty())
+        });
+        let unserved = result.err();
+        if let Some(why) = unserved.as_ref().filter(|why| self.unserved.as_ref() != Some(*why)) {
+            self.door.say(format!(
+                "members of fleets cannot be served: {why}\nweir serves as before, and tries again"
+            ));
+        }
+        self.unserved = unserved;
+    }
+
+    /// Withdrawn members that have failed since they are.
+    fn failed(&mut self) -> Vec<Withdrawn> {
+        let withdrawn = self.door.read(|set, now_ns| {
+            let all = set.fleets.iter();
+            all.flat_map(|fleet| fleet.withdrawn(now_ns).into_iter().map(|key| (fleet.number, key))).collect()
+        });
+        let withdrawn: Vec<Withdrawn> = withdrawn;
+        if withdrawn.is_empty() {
+            self.failures = Failures::default();
+            return Vec::new();
+        }
+        let (question, answers) = self.door.ask(withdrawn);
+        self.failures.new_in(question.members(), &answers)
+    }
+}
+
+/// Takes what a source gives, for all fleets that it lists.
+fn take(
+    set: &mut FleetSet,
+    now_ns: u64,
+    path: &PathBuf,
+    update: &Update,
+    all: &mut [Changes],
+    log: &mut Log,
+) {
+    let before = match &update.result {
+        Ok(list) => set.lists.insert(path.clone(), list.clone()),
+        Err(_) => None,
+    };
+    for (fleet, changes) in set.fleets.iter_mut().zip(all).filter(|(fleet, _)| fleet.path == *path) {
+        match &update.result {
+            // The list that was waited for comes once more when the file begins to be followed.
+            Ok(list)
+                if is_known(before.as_ref(), list) && fleet.has_list && fleet.failing_since_ns.is_none() => {}
+            Ok(list) => {
+                let was = fleet.counts();
+                let (result, more) = fleet.list(now_ns, list);
+                *changes += more;
+                if result == ListResult::Doubted {
+                    log.doubted(&fleet.name, path, list.members.len(), was, fleet.counts());
+                }
+                log.left_out(&fleet.name, path, list);
+            }
+            Err(fault) => {
+                fleet.fail(now_ns);
+                log.line(format!("fleet {}: {fault}", fleet.name));
+            }
+        }
+    }
+}
+
+fn is_known(before: Option<&Arc<Snapshot>>, list: &Arc<Snapshot>) -> bool {
+    before.is_some_and(|before| before == list)
+}

@@ -1,0 +1,20 @@
+//! Fleets whose members a source lists (`find.file`): from a list to targets that requests are sent to.
+//!
+//! [`fleet`] has the members of each, by the rules of `weir_policy::fleet`; [`set`] all fleets of a topology, and which
+//! of another topology each is. [`keeper`] is the thread that takes lists and lets time pass. It changes what is served
+//! by one door, [`Applies`]; [`failures`] asks the threads about targets that only a doubted list lacks.
+
+mod changes;
+mod failures;
+mod fleet;
+mod keeper;
+mod set;
+mod start;
+mod words;
+
+pub(crate) use changes::Changes;
+pub(crate) use failures::{Answer, Question, Withdrawn};
+pub(crate) use fleet::{FleetMembers, ListResult};
+pub(crate) use keeper::{Applies, Message, start};
+pub(crate) use set::FleetSet;
+pub(crate) use start::first_lists;

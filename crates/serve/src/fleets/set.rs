@@ -1,0 +1,84 @@
+//! All fleets of a topology whose members are listed, and which of another topology each of them is.
+
+use super::fleet::{FleetMembers, path};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use weir_discovery::Snapshot;
+use weir_plan::Point;
+use weir_plan::fleets::ListedMember;
+use weir_policy::fleet::Doubt;
+
+/// The fleets of a topology whose members a source lists.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FleetSet {
+    /// In the order of the file.
+    pub fleets: Vec<FleetMembers>,
+    /// The last list of each file.
+    pub lists: BTreeMap<PathBuf, Arc<Snapshot>>,
+}
+
+impl FleetSet {
+    /// Those of another topology. A fleet whose file stays keeps its members. One of the same name keeps them as well,
+    /// until its new source has spoken; others begin with the last list of their file, if there is one.
+    pub fn renewed(&self, point: &Point, now_ns: u64) -> FleetSet {
+        let mut before: Vec<Option<&FleetMembers>> = self.fleets.iter().map(Some).collect();
+        let mut set = FleetSet { fleets: Vec::new(), lists: self.lists.clone() };
+        let new: Vec<_> = point
+            .sourced()
+            .filter_map(|(number, fleet)| Some((FleetMembers::new(number, fleet)?, fleet.source.as_ref()?)))
+            .collect();
+        let mut found: Vec<Option<&FleetMembers>> = vec![None; new.len()];
+        let ranks: [fn(&FleetMembers, &FleetMembers) -> bool; 3] =
+            [|a, b| a.path == b.path && a.name == b.name, |a, b| a.path == b.path, |a, b| a.name == b.name];
+        for is_it in ranks {
+            for ((own, _), found) in new.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+                let same = before.iter_mut().find(|old| old.is_some_and(|old| is_it(own, old)));
+                *found = same.and_then(Option::take);
+            }
+        }
+        for ((mut own, source), found) in new.into_iter().zip(found) {
+            let doubt = Doubt { shrink: source.shrink, grace_ns: source.grace_ns };
+            match found {
+                Some(before) => own = own.follow(before, doubt),
+                None => {
+                    if let Some(list) = self.lists.get(&own.path) {
+                        own.list(now_ns, list);
+                    }
+                }
+            }
+            set.fleets.push(own);
+        }
+        let paths = set.paths();
+        set.lists.retain(|path, _| paths.contains(path));
+        set
+    }
+
+    /// Files of a topology's fleets that have given no list yet, and whose fleets have no members of before.
+    pub fn unheard(&self, point: &Point) -> Vec<PathBuf> {
+        let is_known = |name: &str| self.fleets.iter().any(|fleet| *fleet.name == *name);
+        let new = point.sourced().filter(|(_, fleet)| !is_known(&fleet.label));
+        let paths: BTreeSet<PathBuf> = new.filter_map(|(_, fleet)| path(fleet)).collect();
+        paths.into_iter().filter(|path| !self.lists.contains_key(path)).collect()
+    }
+
+    /// The files, each once.
+    pub fn paths(&self) -> BTreeSet<PathBuf> {
+        self.fleets.iter().map(|fleet| fleet.path.clone()).collect()
+    }
+
+    /// The members of all fleets, by the fleet's number: what [`weir_plan::fleets::with_members`] takes.
+    pub fn members(&self) -> Vec<Option<Vec<ListedMember>>> {
+        let count = self.fleets.iter().map(|fleet| fleet.number + 1).max().unwrap_or_default();
+        let mut all = vec![None; count];
+        for fleet in &self.fleets {
+            all[fleet.number] = Some(fleet.listed());
+        }
+        all
+    }
+
+    /// When the next member ends by its grace, ns.
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        self.fleets.iter().filter_map(FleetMembers::next_deadline_ns).min()
+    }
+}

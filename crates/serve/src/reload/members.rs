@@ -1,0 +1,215 @@
+//! Members of fleets come to be served: so far by a whole new graph, in the way of a reload, but it is none. No file is
+//! read, and no generation, plan or result of a reload changes. Adding members one by one to the present graph is to take
+//! its place.
+
+use super::listeners::PreviousListeners;
+use super::reloader::{MOST_LEFT, NewTopology, PreparedTopology, Reloader, State, lock};
+use crate::exchange::NodeId;
+use crate::fleets::{
+    self, Answer, Applies, FleetMembers, FleetSet, ListResult, Message, Question, Withdrawn,
+};
+use crate::metrics::Samples;
+use crate::metrics::families::Id as Of;
+use crate::threads::generation::Generation;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use weir_plan::fleets::with_members;
+use weir_plan::ranges::wrong_weights;
+use weir_plan::serving::{Serving, serving};
+use weir_plan::{Edge, Point, Spec, sticky};
+use weir_policy::config::Balance;
+
+/// Graphs that may remain before members change once more. Unlike those of reloads none is cut short.
+const MOST_GRAPHS: usize = 4 * MOST_LEFT;
+
+/// A topology with the members that its fleets have.
+pub(crate) struct Filled {
+    pub point: Arc<Point>,
+    pub serving: Arc<Serving>,
+    pub nodes: Vec<NodeId>,
+}
+
+/// A topology with the members of these fleets. `nodes`: its listeners.
+///
+/// # Errors
+/// It cannot be served so, in words.
+pub(crate) fn filled(
+    point: &Point,
+    nodes: &[NodeId],
+    set: &FleetSet,
+    inject: bool,
+) -> Result<Filled, String> {
+    let full = with_members(point, &set.members());
+    let serving = serving(&full, inject).map_err(|wrong| words(&wrong))?;
+    for (id, node) in (0..).zip(&full.nodes) {
+        let (Some(Spec::Lb(lb)), Edge::List(list)) = (full.spec(id), node.to) else { continue };
+        if let Some(why) = wrong_weights_of(&full, &lb.balance, list) {
+            return Err(format!("{:?}: {why}", weir_plan::label(&full, id)));
+        }
+    }
+    let same = same_listeners(point, &full);
+    let now: BTreeMap<NodeId, NodeId> = same.iter().map(|(now, before)| (*before, *now)).collect();
+    let nodes = nodes.iter().filter_map(|before| now.get(before).copied()).collect();
+    Ok(Filled { point: Arc::new(full), serving: Arc::new(serving), nodes })
+}
+
+fn wrong_weights_of(point: &Point, balance: &Balance, list: u32) -> Option<String> {
+    let weight = |id: &NodeId| match point.spec(*id) {
+        Some(Spec::Weight { weight }) => *weight,
+        _ => 1.0,
+    };
+    wrong_weights(balance, &point.lists[list as usize].iter().map(weight).collect::<Vec<_>>())
+}
+
+/// The listeners of one point of a file, by those of another: each has a name of its own.
+fn same_listeners(before: &Point, now: &Point) -> BTreeMap<NodeId, NodeId> {
+    fn named(point: &Point) -> impl Iterator<Item = (&str, NodeId)> {
+        let is_listener = |id: &NodeId| matches!(point.spec(*id), Some(Spec::Listen(_)));
+        let all = (0..point.nodes.len() as NodeId).filter(is_listener);
+        all.filter_map(|id| Some((point.nodes[id as usize].name.as_deref()?, id)))
+    }
+    let before: BTreeMap<&str, NodeId> = named(before).collect();
+    named(now).filter_map(|(name, id)| Some((id, *before.get(name)?))).collect()
+}
+
+fn words(wrong: &[impl ToString]) -> String {
+    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// The keys of cookies in another point of the same file.
+fn same_keys(before: &Generation, point: &Point) -> Result<BTreeMap<NodeId, [u64; 2]>, String> {
+    fn sticky_of(point: &Point, id: NodeId) -> Option<(&String, &Option<String>)> {
+        let Some(Spec::Lb(lb)) = point.spec(id) else { return None };
+        Some((lb.sticky.as_ref()?, &lb.sticky_key))
+    }
+    let blueprint = &before.blueprint;
+    let known = blueprint.sticky_keys.iter();
+    let known: BTreeMap<_, _> =
+        known.filter_map(|(id, key)| Some((sticky_of(&blueprint.point, *id)?, *key))).collect();
+    let all = (0..point.nodes.len() as NodeId).filter_map(|id| Some((id, sticky_of(point, id)?)));
+    let keys: Option<BTreeMap<_, _>> = all.map(|(id, of)| Some((id, *known.get(&of)?))).collect();
+    // A balancer inside of members: there was none before.
+    keys.map_or_else(|| sticky::keys(point).map_err(|wrong| words(&wrong)), Ok)
+}
+
+impl Reloader {
+    /// The topology of a reload with the members of its fleets, and those fleets. Waits a while for lists of files that
+    /// no fleet had before.
+    pub(super) fn fill(&self, next: NewTopology) -> Result<(NewTopology, FleetSet), String> {
+        if next.point.sourced().next().is_none() || self.process.run.is_some() {
+            return Ok((next, FleetSet::default()));
+        }
+        let mut known = lock(&self.fleets).clone();
+        let first = fleets::first_lists(&known.unheard(&next.point)).map_err(|e| e.to_string())?;
+        known.lists.extend(first);
+        let set = known.renewed(&next.point, self.process.clock.now());
+        let Filled { point, serving, nodes } = filled(&next.point, &next.nodes, &set, self.options.inject)?;
+        Ok((NewTopology { point, serving, nodes, ..next }, set))
+    }
+
+    /// Serves these fleets from now on: sends word to their keeper, or starts it.
+    pub(crate) fn keep_fleets(self: &Arc<Self>, set: FleetSet) -> io::Result<()> {
+        let is_empty = set.fleets.is_empty();
+        *lock(&self.fleets) = set;
+        let mut keeper = lock(&self.keeper);
+        match &*keeper {
+            Some(keeper) => _ = keeper.send(Message::Renewed),
+            None if is_empty => {}
+            None => *keeper = Some(fleets::start(self.clone())?),
+        }
+        Ok(())
+    }
+
+    /// Reads each fleet whose members are listed, with the time, ns.
+    pub(crate) fn each_fleet<T>(&self, read: impl Fn(&FleetMembers, u64) -> T) -> Vec<T> {
+        let (set, now_ns) = (lock(&self.fleets), self.process.clock.now());
+        set.fleets.iter().map(|fleet| read(fleet, now_ns)).collect()
+    }
+
+    /// What is counted of fleets.
+    pub(crate) fn gather_fleets(&self, out: &mut Samples) {
+        let (set, now_ns) = (lock(&self.fleets), self.process.clock.now());
+        for fleet in &set.fleets {
+            let of = || (&fleet.name).into();
+            let (counts, changes) = (fleet.counts(), fleet.changes);
+            let states = [("up", counts.up), ("drain", counts.drain), ("withdrawn", counts.withdrawn)];
+            for (state, count) in states {
+                out.add(Of::FleetMembers, [of(), state.into()], count as u64);
+            }
+            for (result, count) in ListResult::ALL.iter().zip(fleet.lists) {
+                out.add(Of::FleetLists, [of(), result.name().into()], count);
+            }
+            let kinds =
+                [("added", changes.added), ("removed", changes.removed), ("changed", changes.changed)];
+            for (change, count) in kinds {
+                out.add(Of::FleetChanges, [of(), change.into()], count);
+            }
+            out.add(Of::FleetStale, [of()], fleet.stale_s(now_ns).unwrap_or_default());
+        }
+    }
+
+    /// No member changes any more.
+    pub(super) fn stop_keeper(&self) {
+        if let Some(keeper) = &*lock(&self.keeper) {
+            let _ = Sender::send(keeper, Message::Stop);
+        }
+    }
+
+    /// Serves the members that the fleets have.
+    fn serve_members(&self) -> Result<(), String> {
+        let (before, logs, next_number) = {
+            let state = lock(&self.state);
+            (state.current.clone(), state.logs.clone(), state.next)
+        };
+        let was = &before.blueprint;
+        let nodes: Vec<NodeId> = before.confs.values().map(|conf| conf.node).collect();
+        let set = lock(&self.fleets).clone();
+        let Filled { point, serving, nodes } = filled(&was.point, &nodes, &set, self.options.inject)?;
+        let previous = PreviousListeners {
+            confs: &before.confs,
+            inner: &was.inner,
+            logs: &logs,
+            next: next_number,
+            loops: self.process.loops() as usize,
+        };
+        let certificates = before.certificates.moved(&same_listeners(&was.point, &point));
+        let keys = same_keys(&before, &point)?;
+        let topology = PreparedTopology { point, serving, nodes, certificates, keys };
+        let prepared = self.build(&before, &previous, topology, was.generation);
+        let (generation, bound) = prepared.map_err(|e| e.to_string())?;
+        lock(&self.of_members).insert(generation.blueprint.epoch);
+        self.hand_out(&generation, bound.sockets);
+        self.keep_former(before.large_parts());
+        *lock(&self.state) = State { current: generation, logs: bound.logs, next: bound.next };
+        Ok(())
+    }
+}
+
+impl Applies for Reloader {
+    fn has_room(&self) -> bool {
+        self.process.state.epochs().len() <= MOST_GRAPHS
+    }
+
+    fn change(&self, act: &mut dyn FnMut(&mut FleetSet, u64) -> bool) -> Result<(), String> {
+        let _one_at_a_time = lock(&self.applying);
+        if act(&mut lock(&self.fleets), self.process.clock.now()) { self.serve_members() } else { Ok(()) }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&FleetSet, u64) -> T) -> T {
+        read(&lock(&self.fleets), self.process.clock.now())
+    }
+
+    fn ask(&self, members: Vec<Withdrawn>) -> (Arc<Question>, Vec<Answer>) {
+        let current = lock(&self.state).current.clone();
+        let question = Arc::new(Question::new(&current.blueprint, members));
+        let own = question.clone();
+        let answers = self.process.ask_all(move |lp| own.answer(lp));
+        (question, answers.into_iter().map(Option::flatten).collect())
+    }
+
+    fn say(&self, line: String) {
+        self.process.errors.note(|| line);
+    }
+}
