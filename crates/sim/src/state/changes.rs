@@ -1,4 +1,4 @@
-//! The members of fleets during a run: who is up and listed, and what each balancer has seen of it. Both engines keep this
+//! The members of fleets during a run: which are up and listed, and what each balancer has seen of it. Both engines keep this
 //! state; what a change does to a balancer is decided by [`Upstream`].
 
 use crate::code::Code;
@@ -26,7 +26,7 @@ pub(crate) struct Changes {
     pub attendance: Attendance,
 }
 
-/// Who is in a fleet.
+/// The members of a fleet.
 #[derive(Default)]
 struct Registry {
     /// Members that have not left.

@@ -195,8 +195,8 @@ pub(crate) fn check<'a>(
         )));
     };
     // What is said of members does not depend on how many a file lists now.
-    let placeholder = weir_plan::fleets::with_one_member(point);
-    let checked = placeholder.as_ref().unwrap_or(point);
+    let with_one = weir_plan::fleets::with_one_member(point);
+    let checked = with_one.as_ref().unwrap_or(point);
     match serving(checked, inject).and_then(|checked| Ok((checked, serving(point, inject)?))) {
         Ok((checked, serving)) => {
             checked.notes.iter().for_each(|hint| note(hint.to_string()));
