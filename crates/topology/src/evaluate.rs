@@ -192,17 +192,19 @@ fn wrong_fleets(
     };
     if let Some((id, why)) = check::misplaced(point) {
         let site = point.nodes.get(id as usize).and_then(|node| standing.get(node.site as usize));
-        return vec![at(Diagnostic::error(why), site.and_then(Option::as_ref))];
+        let help = "make it outside of the fleet's function to share it, or use it inside only";
+        return vec![at(Diagnostic::error(why).help(help), site.and_then(Option::as_ref))];
     }
     let mut wrong = Vec::new();
     if let Some(why) = check::too_many(point, &[]) {
-        wrong.push(Diagnostic::error(why));
+        wrong.push(Diagnostic::error(why).help("begin with fewer members"));
     }
     for scenario in point.scenarios.iter().filter(|s| !s.events.is_empty()) {
         for (change, why) in check::changes(point, scenario).err().into_iter().flatten() {
             let place = scenario.events.get(change).and_then(|change| changes.get(&change.span));
             let message = format!("in scenario \"{}\": {why}", scenario.name);
-            wrong.push(at(Diagnostic::error(message), place));
+            let help = "look at the changes before it: each counts from the start of the run";
+            wrong.push(at(Diagnostic::error(message).help(help), place));
         }
     }
     wrong

@@ -1,21 +1,11 @@
 //! Fleets in a plan: a template, its members, and what is surely wrong.
 
+mod common;
+
+use common::{plan, request, run};
 use weir_plan::fleets::schedule;
 use weir_plan::{Plan, Point, Spec, label};
-use weir_topology::{Evaluated, Request, evaluate};
-
-fn request(source: &str) -> Request {
-    Request { name: "t.star".to_owned(), source: source.as_bytes().to_vec(), ..Request::default() }
-}
-
-fn run(source: &str) -> Evaluated {
-    evaluate(&request(source))
-        .unwrap_or_else(|e| panic!("{}", e.iter().map(ToString::to_string).collect::<String>()))
-}
-
-fn plan(source: &str) -> Plan {
-    run(source).plan
-}
+use weir_topology::evaluate;
 
 const FILE: &str = r#"
 shared = delay(1*ms, server("database"))

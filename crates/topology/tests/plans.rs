@@ -1,21 +1,11 @@
 //! The plan of a file: locations, sites, hash, parameters, and the plan read back.
 
+mod common;
+
+use common::{plan, request, run};
 use std::path::PathBuf;
 use weir_plan::{Diagnostic, Plan, Spec, Value, label, offered_load, target_labels};
-use weir_topology::{Evaluated, Request, evaluate};
-
-fn request(source: &str) -> Request {
-    Request { name: "t.star".to_owned(), source: source.as_bytes().to_vec(), ..Request::default() }
-}
-
-fn run(source: &str) -> Evaluated {
-    evaluate(&request(source))
-        .unwrap_or_else(|e| panic!("{}", e.iter().map(ToString::to_string).collect::<String>()))
-}
-
-fn plan(source: &str) -> Plan {
-    run(source).plan
-}
+use weir_topology::{Request, evaluate};
 
 fn labels(plan: &Plan) -> Vec<&str> {
     plan.points[0].sites.iter().map(|s| s.label.as_str()).collect()

@@ -62,7 +62,7 @@ struct Copier<'p> {
     lists: Vec<Vec<NodeId>>,
     /// What became of each node outside of templates.
     map: Vec<NodeId>,
-    /// The members that a fleet, or a weight of one, stands for.
+    /// The members of a fleet, or of a weight of one.
     groups: HashMap<NodeId, Vec<NodeId>>,
     spec_of: HashMap<(u32, Option<NodeId>, Option<u32>), u32>,
     list_of: HashMap<Vec<NodeId>, u32>,

@@ -56,12 +56,6 @@ impl Fleets {
         let at = self.lists.binary_search_by_key(&list, |(list, _)| *list).ok()?;
         Some(&self.lists[at].1)
     }
-
-    /// The number of the fleet with that node in the compact point.
-    pub fn number(&self, node: NodeId) -> Option<u32> {
-        let at = self.all.iter().position(|members| members.node == node)?;
-        u32::try_from(at).ok()
-    }
 }
 
 /// A member as a source lists it.

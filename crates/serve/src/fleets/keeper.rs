@@ -100,7 +100,7 @@ impl<A: Applies> Keeper<A> {
         while let Some(mut updates) = self.wait() {
             let is_first = self.waiting.is_none();
             if let Some(before) = self.waiting.take() {
-                updates = before.into_iter().chain(updates).collect();
+                updates = latest(before.into_iter().chain(updates).collect());
             }
             if self.door.has_room() {
                 self.step(&updates);
@@ -232,6 +232,18 @@ impl<A: Applies> Keeper<A> {
     }
 }
 
+/// The last list and the last fault of each source, in their order: a list may wait for long, and others come meanwhile.
+fn latest(updates: Vec<Update>) -> Vec<Update> {
+    let mut seen = BTreeSet::new();
+    let mut latest: Vec<Update> = updates
+        .into_iter()
+        .rev()
+        .filter(|update| seen.insert((update.source, update.result.is_ok())))
+        .collect();
+    latest.reverse();
+    latest
+}
+
 /// Takes what a source gives, for all fleets that it lists.
 fn take(
     set: &mut FleetSet,
@@ -269,4 +281,29 @@ fn take(
 
 fn is_known(before: Option<&Arc<Snapshot>>, list: &Arc<Snapshot>) -> bool {
     before.is_some_and(|before| before == list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_discovery::{Defect, Fault, FaultKind};
+
+    /// However many lists come while one waits.
+    #[test]
+    fn the_last_list_and_fault_of_each_source_wait() {
+        let list = |source, members: usize| Update {
+            source,
+            result: weir_discovery::parse(format!("[{}]", vec!["\"a:1\""; members].join(",")).as_bytes())
+                .map(Arc::new)
+                .map_err(|defect| Fault { subject: String::new(), defect, lasting: Duration::ZERO }),
+        };
+        let fault = |source| {
+            let (problem, remedy) = (String::new(), String::new());
+            let defect = Defect { kind: FaultKind::Missing, place: None, problem, remedy };
+            Update { source, result: Err(Fault { subject: String::new(), defect, lasting: Duration::ZERO }) }
+        };
+        let many = (0..1_000).map(|n| list(0, n % 2)).chain([fault(0), list(1, 1), fault(0)]);
+        let kept: Vec<_> = latest(many.collect()).iter().map(|u| (u.source, u.result.is_ok())).collect();
+        assert_eq!(kept, [(0, true), (1, true), (0, false)]);
+    }
 }

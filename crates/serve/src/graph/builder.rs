@@ -131,8 +131,8 @@ impl Draft {
         true
     }
 
-    /// Gives balancers the targets of the graph that is adopted now, with their health as far as another thread has told
-    /// it. Returns removed targets, with the flag that ends their requests.
+    /// Gives balancers the targets of the graph that is adopted now, with their health as far as it is known from another
+    /// thread. Returns removed targets, with the flag that ends their requests.
     fn adopt(&self, now_ns: u64, seen: &[(Id, Arc<HealthUpdate>)]) -> Vec<(Id, TargetId, AbortFlag)> {
         let seen: BTreeMap<u32, &Snapshot> = seen.iter().map(|(id, seen)| (id.0, &seen.health)).collect();
         let mut all = Vec::new();

@@ -189,7 +189,7 @@ impl Attendance {
 pub(crate) struct SeenTargets {
     /// The place of each target in the list of all that ever are.
     places: Vec<u32>,
-    /// The target that stands for each place now.
+    /// The present target of each place.
     now: Vec<u32>,
 }
 
@@ -208,7 +208,7 @@ impl SeenTargets {
         self.places.get(target as usize).copied().unwrap_or(target)
     }
 
-    /// The target that stands for a place now.
+    /// The present target of a place.
     pub fn target(&self, place: u32) -> Option<u32> {
         self.now.get(place as usize).copied().filter(|target| *target != NOT)
     }

@@ -302,6 +302,9 @@ impl Engine<'_> {
     /// A request has left a target, which may be a member that is listed no more.
     #[inline]
     fn leaves_member(&mut self, index: u32, target: TargetId, now_ns: u64) {
+        if self.core.code().changes.is_none() {
+            return;
+        }
         let (first, _) = self.features.guards.place(index);
         let guard = self.features.guards.of.get(first).and_then(Option::as_deref);
         if let Some(place) = guard.filter(|guard| guard.seen.is_some()).map(|guard| guard.place(target)) {

@@ -24,7 +24,7 @@ pub(super) struct Instance {
     pub picks: Key,
     /// All that ever are.
     pub targets: Targets,
-    /// Which of them stands for which target, where they change.
+    /// The place of each target among them, where they change.
     pub seen: Option<SeenTargets>,
     /// Its site.
     pub lb: u32,

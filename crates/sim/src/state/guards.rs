@@ -18,7 +18,7 @@ pub(crate) struct Guard {
     pub picks: Key,
     /// All that ever are.
     pub targets: Targets,
-    /// Which of them stands for which target, where they change.
+    /// The place of each target among them, where they change.
     pub seen: Option<SeenTargets>,
     pub lb: u32,
     pub site: u32,
@@ -49,7 +49,7 @@ impl Guard {
         self.seen.as_ref().map_or(target.0, |seen| seen.place(target.0))
     }
 
-    /// The target that stands for a place in the list of all that ever are.
+    /// The present target of a place in the list of all that ever are.
     pub fn at_place(&self, place: TargetId) -> Option<TargetId> {
         match &self.seen {
             None => Some(place),

@@ -74,7 +74,7 @@ fn size(call: &mut Call<'_, '_, '_, '_>) -> Option<usize> {
     Some(n)
 }
 
-/// Reports that a node stands where the function belongs that makes it.
+/// Reports a node in place of the function that makes it.
 pub(super) fn refuse_node(call: &mut Call<'_, '_, '_, '_>, why: &str) {
     let name = call.name();
     call.wrong_but(

@@ -20,6 +20,7 @@ pub fn plan(source: &str) -> Plan {
 }
 
 /// The spec of the node made last.
+#[allow(dead_code, reason = "not all files of tests look at one node")]
 pub fn last(source: &str) -> Spec {
     let plan = plan(&format!("{source}\n"));
     let point = &plan.points[0];

@@ -129,7 +129,7 @@ impl LbState {
     }
 
     /// Adopts another shape, all of which was compared; targets that stay keep their state. `health`: that of its targets,
-    /// if another thread has told it. Returns the flags of removed targets, whose requests end later.
+    /// if it is known from another thread. Returns the flags of removed targets, whose requests end later.
     pub fn adopt(
         &self,
         now_ns: u64,

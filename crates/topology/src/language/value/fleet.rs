@@ -23,7 +23,7 @@ impl fmt::Display for FleetValue {
     }
 }
 
-/// The nodes and fleets of a value that stands among targets.
+/// The nodes and fleets of a value that is added to targets.
 fn targets(value: Value<'_>) -> Option<Vec<Value<'_>>> {
     match UnpackListOrTuple::<Value>::unpack_value(value) {
         Ok(Some(list)) => Some(list.items),
