@@ -136,7 +136,8 @@ fn applications(root: &Path) -> Outcome {
     let script = root.join("bench/applications");
     let install = run(Command::new(&script).arg("--install").current_dir(root));
     install.map_err(|_| Stop::Skipped("applications".into(), "their packages are not to be had".into()))?;
-    cargo(root, &["build", "--locked", "-p", "weir"])?;
+    // As the tests build it: nothing is compiled twice.
+    cargo(root, &["test", "--workspace", "--locked", "--test", "slow", "--no-run"])?;
     let weir = target_directory(root).join("debug/weir");
     let mut last = Ok(());
     for _ in 0..2 {
@@ -233,8 +234,18 @@ fn cargo_deny(root: &Path) -> Result<PathBuf, Stop> {
     if !answers(root, &ours, &["--version"]) {
         eprintln!("installing cargo-deny {CARGO_DENY} into target/tools (a few minutes, once)");
         let tools = tools.to_string_lossy();
-        let install =
-            ["install", "cargo-deny", "--version", CARGO_DENY, "--locked", "--quiet", "--root", &tools];
+        // Not optimized: it is built in half the time, and runs for a second.
+        let install = [
+            "install",
+            "cargo-deny",
+            "--version",
+            CARGO_DENY,
+            "--locked",
+            "--debug",
+            "--quiet",
+            "--root",
+            &tools,
+        ];
         cargo(root, &install).map_err(|_| {
             Stop::Skipped("deny".into(), "cargo-deny is missing and could not be installed".into())
         })?;

@@ -4,6 +4,9 @@
 //! `lb.ring_hash` agrees with it key by key; the high half is FNV-1a through a finalizer, and [`spread`] mixes both
 //! for users that divide (Maglev's table, `split`). A simulated key that is a number stands for its decimal digits.
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
 /// The hash of a key.
 pub fn hash(key: &[u8]) -> u64 {
     spread(fnv1a(key)) & !0xffff_ffff | u64::from(crc32(key))
@@ -64,29 +67,47 @@ const CRC_TABLE: [u32; 256] = {
 
 /// The names by which targets are hashed: an address, else a server's name; the i-th repeat (from 1) gets `#i`.
 pub fn distinct(names: &[impl AsRef<str>]) -> Vec<String> {
-    // A name that looks like a repeat of another keeps it: it came first, or gets a suffix itself.
-    let mut taken = std::collections::BTreeSet::new();
-    let mut repeats = std::collections::BTreeMap::new();
-    let mut all = Vec::with_capacity(names.len());
-    for name in names {
-        let name = name.as_ref();
-        let count = repeats.entry(name).or_insert(0u64);
-        let mut own = name.to_owned();
-        while !taken.insert(own.clone()) {
-            *count += 1;
-            own = format!("{name}#{count}");
-        }
-        all.push(own);
-    }
-    all
+    let mut taken = TakenNames::default();
+    names.iter().map(|name| taken.take(name.as_ref())).collect()
 }
 
-/// The name of a target that is added to others, by the same rule: the first repeat that is not taken.
-pub fn distinct_among(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    if !is_taken(name) {
-        return name.to_owned();
+/// The names that targets have, so that those of others differ from them.
+#[derive(Debug, Default)]
+pub struct TakenNames<'a> {
+    taken: BTreeSet<Cow<'a, str>>,
+    /// By name, the number of its last repeat: lower ones are taken.
+    repeats: BTreeMap<String, u64>,
+}
+
+impl<'a> TakenNames<'a> {
+    /// These are taken.
+    pub fn new(names: impl Iterator<Item = &'a str>) -> TakenNames<'a> {
+        TakenNames { taken: names.map(Cow::Borrowed).collect(), repeats: BTreeMap::new() }
     }
-    (1u64..).map(|i| format!("{name}#{i}")).find(|n| !is_taken(n)).unwrap_or_default()
+
+    /// Takes a name for one more target: the name itself, or the first of its repeats that is free.
+    pub fn take(&mut self, name: &str) -> String {
+        let mut own = name.to_owned();
+        if self.taken.contains(name) {
+            let last = self.repeats.entry(own).or_default();
+            // A name that looks like a repeat of another is skipped: it came first.
+            own = loop {
+                *last += 1;
+                let own = format!("{name}#{last}");
+                if !self.taken.contains(&*own) {
+                    break own;
+                }
+            };
+        }
+        self.taken.insert(Cow::Owned(own.clone()));
+        own
+    }
+
+    /// Frees the name of a removed target.
+    pub fn free(&mut self, name: &str) {
+        self.taken.remove(name);
+        self.repeats.clear();
+    }
 }
 
 #[cfg(test)]
@@ -120,7 +141,11 @@ mod tests {
     fn repeated_names_are_told_apart() {
         assert_eq!(distinct(&["a", "b", "a", "a"]), ["a", "b", "a#1", "a#2"]);
         assert_eq!(distinct(&["a", "a#1", "a", "a"]), ["a", "a#1", "a#2", "a#3"]);
-        assert_eq!(distinct_among("a", |name| ["a", "b", "a#2"].contains(&name)), "a#1");
-        assert_eq!(distinct_among("c", |name| name == "a"), "c");
+        let mut taken = TakenNames::new(["a", "b", "a#2"].into_iter());
+        assert_eq!(["a", "c", "a", "a"].map(|name| taken.take(name)), ["a#1", "c", "a#3", "a#4"]);
+        taken.free("a#1");
+        assert_eq!(["a", "a"].map(|name| taken.take(name)), ["a#1", "a#5"]);
+        taken.free("a");
+        assert_eq!(taken.take("a"), "a");
     }
 }

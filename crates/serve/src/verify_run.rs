@@ -9,7 +9,7 @@ use weir_policy::config::Balance;
 use weir_policy::health::HealthConfig;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::upstream::UpstreamConfig;
-use weir_policy::{Operation, Outcome, Upstream};
+use weir_policy::{Operation, Outcome, TargetNames, Upstream};
 use weir_stats::Key;
 
 /// A run that is paired with a replication of the simulation.
@@ -91,8 +91,8 @@ pub struct BalancerCreated {
     pub pass_over_ns: u64,
     /// The weights of its targets.
     pub weights: Vec<f64>,
-    /// The names of its targets, by which hash policies know them.
-    pub names: Vec<String>,
+    /// The names of its targets, where its policy hashes them.
+    pub names: TargetNames,
     /// The health of its targets.
     pub health: Snapshot,
 }

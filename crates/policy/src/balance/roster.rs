@@ -5,7 +5,8 @@
 //! removed one is free once nothing is in flight there. Eligibility is separate from weight: a target comes back with
 //! the weight that it had.
 
-use crate::TargetId;
+use crate::{TargetId, TargetNames};
+use std::sync::Arc;
 
 /// The greatest weight: plans and operators are held to it. A greater one counts as this, so that no sum overflows.
 pub const GREATEST_WEIGHT: f64 = 1_000_000.0;
@@ -25,7 +26,7 @@ pub struct Roster {
     eligible: Vec<bool>,
     gone: Vec<bool>,
     /// The name that a hashing policy uses for a target; empty for other policies.
-    names: Vec<Box<str>>,
+    names: Vec<Arc<str>>,
     /// Whether targets have names, also those that are added where there was none.
     is_named: bool,
 }
@@ -44,10 +45,10 @@ impl Roster {
         }
     }
 
-    /// Gives them names, one each; they must differ ([`crate::key::distinct`]).
+    /// Gives them names, one each.
     #[must_use]
-    pub fn named(mut self, names: &[impl AsRef<str>]) -> Roster {
-        self.names = names.iter().map(|n| n.as_ref().into()).collect();
+    pub fn named(mut self, names: impl Into<TargetNames>) -> Roster {
+        self.names = names.into().to_vec();
         self.is_named = self.names.len() == self.weights.len();
         self
     }
@@ -73,7 +74,7 @@ impl Roster {
     }
 
     /// Names, if they were given.
-    pub fn names(&self) -> &[Box<str>] {
+    pub fn names(&self) -> &[Arc<str>] {
         &self.names
     }
 
@@ -119,7 +120,7 @@ impl Roster {
     }
 
     /// Adds an eligible target at a free index or the next one.
-    pub fn add_at(&mut self, target: TargetId, weight: f64, name: &str) {
+    pub fn add_at(&mut self, target: TargetId, weight: f64, name: impl Into<Arc<str>>) {
         let i = target.index();
         debug_assert!(i <= self.weights.len() && !self.exists(target), "that index is taken");
         if i == self.weights.len() {
@@ -158,6 +159,10 @@ impl Roster {
 mod tests {
     use super::*;
 
+    fn joined(roster: &Roster) -> String {
+        roster.names().iter().map(|name| &**name).collect::<Vec<_>>().join(" ")
+    }
+
     #[test]
     fn eligibility_is_apart_from_weight() {
         let mut roster = Roster::new(&[1.0, 2.0, 0.0]);
@@ -181,16 +186,16 @@ mod tests {
         roster.add_at(TargetId(0), 3.0, "c");
         roster.add_at(TargetId(2), 4.0, "d");
         assert_eq!(roster.effective(), [3.0, 2.0, 4.0]);
-        assert_eq!(roster.names().join(" "), "c b d");
+        assert_eq!(joined(&roster), "c b d");
         assert_eq!(roster.len(), 3);
     }
 
     /// A fleet may begin empty; a target that is added then has a name nonetheless.
     #[test]
     fn names_begin_with_the_first_target() {
-        let mut roster = Roster::new(&[]).named(&[""; 0]);
+        let mut roster = Roster::new(&[]).named(TargetNames::default());
         roster.add_at(TargetId(0), 1.0, "a");
-        assert_eq!(roster.names().join(" "), "a");
+        assert_eq!(joined(&roster), "a");
         let mut nameless = Roster::new(&[]);
         nameless.add_at(TargetId(0), 1.0, "a");
         assert!(nameless.names().is_empty());

@@ -31,22 +31,37 @@ impl Cookies {
 
     /// The cookies of these targets, in order, distinguished as hashes distinguish them.
     pub fn with_targets(secret: [u64; 2], names: &[impl AsRef<str>]) -> Cookies {
+        let all: Vec<_> = (0..).map(TargetId).zip(names).collect();
+        Cookies::of(secret, &all)
+    }
+
+    /// The cookies of these targets, the first of which keeps a name that several have.
+    pub fn of(secret: [u64; 2], targets: &[(TargetId, impl AsRef<str>)]) -> Cookies {
         let mut cookies = Cookies::new(secret);
-        for (target, name) in (0..).map(TargetId).zip(distinct(names)) {
-            cookies.set(target, Some(&name));
+        let names: Vec<&str> = targets.iter().map(|(_, name)| name.as_ref()).collect();
+        for ((target, _), name) in targets.iter().zip(distinct(&names)) {
+            cookies.number_of(*target, Some(&name));
         }
+        let known = (0..).map(TargetId).zip(&cookies.numbers);
+        cookies.sorted = known.filter_map(|(target, number)| Some(((*number)?, target))).collect();
+        cookies.sorted.sort_unstable();
         cookies
     }
 
-    /// Sets a target's name; `None`: it is removed. Not for the path of a request.
-    pub fn set(&mut self, target: TargetId, name: Option<&str>) {
+    /// Gives a target its number, which is returned.
+    fn number_of(&mut self, target: TargetId, name: Option<&str>) -> Option<u64> {
         let i = target.index();
         if i >= self.numbers.len() {
             self.numbers.resize(i + 1, None);
         }
-        self.sorted.retain(|e| e.1 != target);
         self.numbers[i] = name.map(|name| siphash(self.secret, name.as_bytes()));
-        if let Some(number) = self.numbers[i] {
+        self.numbers[i]
+    }
+
+    /// Sets a target's name; `None`: it is removed. Not for the path of a request.
+    pub fn set(&mut self, target: TargetId, name: Option<&str>) {
+        self.sorted.retain(|e| e.1 != target);
+        if let Some(number) = self.number_of(target, name) {
             let at = self.sorted.partition_point(|e| *e < (number, target));
             self.sorted.insert(at, (number, target));
         }

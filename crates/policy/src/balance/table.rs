@@ -25,39 +25,58 @@ pub(crate) enum Kind {
     Slots(Arc<Slots>),
 }
 
+/// A target that has a weight.
+#[derive(Clone, Debug)]
+struct TableEntry {
+    target: TargetId,
+    name: Arc<str>,
+    weight: f64,
+}
+
+impl PartialEq for TableEntry {
+    /// Most names are the same text at the same place.
+    fn eq(&self, other: &TableEntry) -> bool {
+        let same_name = || Arc::ptr_eq(&self.name, &other.name) || self.name == other.name;
+        self.target == other.target && self.weight == other.weight && same_name()
+    }
+}
+
 /// The input of a table: the targets that have a weight, by index.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct TableInput(Vec<(TargetId, Box<str>, f64)>);
+pub(crate) struct TableInput(Vec<TableEntry>);
 
 impl TableInput {
     /// The input for these targets.
     pub fn new(roster: &Roster) -> TableInput {
-        TableInput(weighed(roster).map(|(target, name, weight)| (target, name.into(), weight)).collect())
+        TableInput(weighed(roster).collect())
     }
 
     /// Whether it is for these targets.
     pub fn is(&self, roster: &Roster) -> bool {
-        let own = self.0.iter().map(|(target, name, weight)| (*target, &**name, *weight));
-        own.eq(weighed(roster))
+        self.0.iter().cloned().eq(weighed(roster))
     }
 
     /// The weights.
     pub fn weights(&self) -> impl Iterator<Item = f64> + '_ {
-        self.0.iter().map(|(_, _, weight)| *weight)
+        self.0.iter().map(|entry| entry.weight)
     }
 
     /// By name, so that the order of the targets does not matter.
     pub fn by_name(&self) -> impl Iterator<Item = (TargetId, &str, f64)> {
-        let mut all: Vec<_> =
-            self.0.iter().map(|(target, name, weight)| (*target, &**name, *weight)).collect();
+        let mut all: Vec<_> = self.0.iter().map(|entry| (entry.target, &*entry.name, entry.weight)).collect();
         all.sort_by(|a, b| a.1.cmp(b.1));
         all.into_iter()
     }
 }
 
-fn weighed(roster: &Roster) -> impl Iterator<Item = (TargetId, &str, f64)> {
+fn weighed(roster: &Roster) -> impl Iterator<Item = TableEntry> + '_ {
     let targets = (0..).map(TargetId).zip(roster.names()).zip(roster.weights());
-    targets.filter(|(_, weight)| **weight > 0.0).map(|((target, name), weight)| (target, &**name, *weight))
+    let entry = |((target, name), weight): ((TargetId, &Arc<str>), &f64)| TableEntry {
+        target,
+        name: name.clone(),
+        weight: *weight,
+    };
+    targets.filter(|(_, weight)| **weight > 0.0).map(entry)
 }
 
 #[cfg(test)]

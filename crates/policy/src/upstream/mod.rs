@@ -15,7 +15,7 @@ use crate::health::eligibility::{Admin, Transition};
 use crate::health::snapshot::Snapshot;
 use crate::health::{Health, HealthConfig};
 use crate::upstream::passed_over::PassedOver;
-use crate::{Outcome, Release, TargetChange, TargetId};
+use crate::{Outcome, Release, TargetChange, TargetId, TargetNames};
 use on_loop::{Loops, PerLoop};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
@@ -100,7 +100,7 @@ impl Upstream {
         balance: &Balance,
         around: UpstreamConfig,
         weights: &[f64],
-        names: &[impl AsRef<str>],
+        names: impl Into<TargetNames>,
         start: u64,
         draw: Key,
     ) -> Upstream {
@@ -108,7 +108,10 @@ impl Upstream {
         let ejects = around.health.eject.is_some() || around.health.outlier.is_some();
         let counting = around.counts || around.max_in_flight.is_some();
         let pass_over_ns = if ejects { 0 } else { around.pass_over_ns };
-        let first = PerLoop::new(balancer(balance, weights, names, draw), PassedOver::new(pass_over_ns));
+        let first = PerLoop::new(
+            balancer(balance, weights, named(balance, names), draw),
+            PassedOver::new(pass_over_ns),
+        );
         let mut upstream = Upstream {
             loops: Loops { first, others: Vec::new() },
             simple: !balance.traits().measures && !counting && !ejects,
@@ -132,12 +135,12 @@ impl Upstream {
         &mut self,
         balance: &Balance,
         weights: &[f64],
-        names: &[impl AsRef<str>],
+        names: impl Into<TargetNames>,
         now_ns: u64,
         draw: Key,
     ) {
         let passed_over = PassedOver::new(self.loops.first.passed_over.lasts_ns());
-        let mut own = PerLoop::new(balancer(balance, weights, names, draw), passed_over);
+        let mut own = PerLoop::new(balancer(balance, weights, named(balance, names), draw), passed_over);
         show(&mut own.balancer, &Snapshot::new(&self.health), now_ns, self.ramps);
         self.loops.others.push(own);
         self.simplify();
@@ -313,7 +316,12 @@ impl Upstream {
     }
 }
 
-fn balancer(balance: &Balance, weights: &[f64], names: &[impl AsRef<str>], draw: Key) -> Balancer {
+/// The names, where a policy hashes them.
+fn named(balance: &Balance, names: impl Into<TargetNames>) -> TargetNames {
+    if balance.traits().hashes { names.into() } else { TargetNames::default() }
+}
+
+fn balancer(balance: &Balance, weights: &[f64], names: TargetNames, draw: Key) -> Balancer {
     if balance.traits().hashes && names.len() == weights.len() {
         Balancer::with_names(balance, weights, names, draw)
     } else {
@@ -376,21 +384,34 @@ impl Upstream {
         self.look(now_ns);
     }
 
-    /// The same for a loop that does not own the health, with what the owner says of all targets after the changes: its
-    /// policy follows once, and its own health, which counts for nothing, stays as it is.
-    pub fn change_followed<'a>(
+    /// The same with the names of all targets after the changes, by index. `health`: what the owner says of all of them
+    /// then, for a loop that does not own it; its policy follows once, and its own health, which counts for nothing, stays
+    /// as it is.
+    pub fn change_named<'a>(
         &mut self,
         now_ns: u64,
         changes: impl Iterator<Item = TargetChange<'a>> + Clone,
-        health: &Snapshot,
+        names: &TargetNames,
+        health: Option<&Snapshot>,
     ) {
-        self.followed = Some(health.version());
         let ramps = self.ramps;
         for own in self.loops.all_mut() {
-            own.balancer.change_targets_and(now_ns, changes.clone(), |roster| apply(roster, health, ramps));
+            let name = |target: TargetId| names.get(target.index()).cloned().unwrap_or_default();
+            let follow =
+                |roster: &mut Roster| health.into_iter().for_each(|health| apply(roster, health, ramps));
+            own.balancer.change_named(now_ns, changes.clone(), name, follow);
         }
-        self.make_room(changes);
-        self.simplify();
+        self.make_room(changes.clone());
+        match health {
+            Some(health) => {
+                self.followed = Some(health.version());
+                self.simplify();
+            }
+            None => {
+                self.health.change_targets(now_ns, &changes.collect::<Vec<_>>());
+                self.look(now_ns);
+            }
+        }
     }
 
     /// Sets what is kept by target, besides the policy and the health, for changed targets.

@@ -1,10 +1,10 @@
 //! New arguments for a balancer while requests are in flight: the state of targets that stay is kept.
 
 use super::on_loop::PerLoop;
-use super::{Upstream, balancer};
-use crate::TargetId;
+use super::{Upstream, balancer, named};
 use crate::balance::Balance;
 use crate::upstream::passed_over::PassedOver;
+use crate::{TargetId, TargetNames};
 use weir_stats::Key;
 
 impl Upstream {
@@ -14,12 +14,12 @@ impl Upstream {
         &mut self,
         now_ns: u64,
         balance: &Balance,
-        names: &[impl AsRef<str>],
+        names: impl Into<TargetNames>,
         in_flight: impl Fn(TargetId) -> u32,
         draw: Key,
     ) {
         let before = self.roster().clone();
-        let mut new = balancer(balance, before.weights(), names, draw);
+        let mut new = balancer(balance, before.weights(), named(balance, names), draw);
         new.change(now_ns, |roster| {
             for target in TargetId::all(before.len()) {
                 if before.exists(target) {

@@ -6,7 +6,7 @@ use crate::config::{
     Check, Eject, Initial, LeastConnArgs, MaglevArgs, OnEmpty, P2cArgs, PeakEwmaArgs, RingHashArgs,
     RoundRobinArgs, SlowStart, Start, Ties,
 };
-use crate::{Kind, TargetChange};
+use crate::{Kind, TargetChange, TargetNames};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
@@ -657,7 +657,8 @@ fn changes_are_followed_with_their_health() {
         let health = Snapshot::new(owner.health());
         after.change_targets(7, &changes);
         after.follow(7, &health);
-        with.change_followed(7, changes.iter().copied(), &health);
+        let all = TargetNames::new(&[&names[..], &["10.0.1.1:80".to_owned()]].concat());
+        with.change_named(7, changes.iter().copied(), &all, Some(&health));
         assert_eq!(with.roster().effective(), [0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 2.0], "{balance:?}");
         assert_eq!(with.roster().effective(), after.roster().effective());
         for i in 0..200 {

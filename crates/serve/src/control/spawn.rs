@@ -278,7 +278,7 @@ impl Shared {
                 run.iter().for_each(|run| run.report(RunEvent::Ejected(count)));
             }),
         };
-        lp.monitors(Monitor::new(lp.core.clone(), graph, &lp.state.metrics, errors, token, hears));
+        lp.monitors(Monitor::new(lp.core.clone(), graph, errors, token, hears));
     }
 
     /// Runs the built-in servers for as long as any loop is there.

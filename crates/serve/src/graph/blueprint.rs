@@ -3,6 +3,7 @@
 
 use super::draws::Draws;
 use super::ends::{End, Ends, outer, reachable};
+use super::hash_names::hash_name;
 use super::slots::Changes;
 use super::state::{GraphKeys, PlanIds, ProcessState};
 use crate::exchange::NodeId;
@@ -19,7 +20,8 @@ use weir_plan::serving::{Role, Serving};
 use weir_plan::{Edge, Lb, Point, Spec, target_labels};
 use weir_policy::config::Balance;
 use weir_policy::health::{Health, HealthConfig};
-use weir_policy::{TargetChange, TargetId};
+use weir_policy::sticky::Cookies;
+use weir_policy::{TargetChange, TargetId, TargetNames};
 use weir_stats::Key;
 
 /// A plan that is served.
@@ -63,8 +65,12 @@ struct LbTargets {
     /// `None`: no target any more.
     nodes: Box<[Option<NodeId>]>,
     shape: Arc<Shape>,
-    labels: Box<[Arc<str>]>,
+    /// Their display names: among those of the balancer, and with their addresses. Empty for removed ones.
+    labels: Arc<[Arc<str>]>,
+    described: Arc<[Arc<str>]>,
     ends: Arc<[Ends]>,
+    /// The cookies of a sticky balancer.
+    cookies: Option<Arc<Cookies>>,
 }
 
 impl Blueprint {
@@ -78,10 +84,14 @@ impl Blueprint {
         made_ns: u64,
         draws: Draws,
     ) -> Blueprint {
-        let PlanIds { keys, targets, places, changes } = state.prepare(epoch, &point, &draws, made_ns);
+        let PlanIds { keys, targets, names, places, changes } = state.prepare(epoch, &point, &draws, made_ns);
         let connections = limits(&point, &serving);
         let inner = Inner::default();
-        let parts = |(id, nodes)| (id, LbTargets::new(&point, &serving, id, nodes));
+        let parts = |(id, nodes)| {
+            let names = names.get(&id).cloned().unwrap_or_default();
+            let targets = LbTargets::new(&point, &serving, id, nodes, names);
+            (id, targets.with_cookies(&point, sticky_keys.get(&id)))
+        };
         let lbs: BTreeMap<NodeId, LbTargets> = targets.into_iter().map(parts).collect();
         let outer = outer(&point, &serving, false);
         let servers = reachable(&outer, |lb| lbs.get(&lb).map(|lb| &*lb.ends));
@@ -125,7 +135,7 @@ impl Blueprint {
     /// What the state of a balancer is for.
     pub fn shape(&self, lb: NodeId) -> Arc<Shape> {
         let known = self.lbs.get(&lb).map(|lb| lb.shape.clone());
-        known.unwrap_or_else(|| Arc::new(shape(&self.point, lb, &[])))
+        known.unwrap_or_else(|| Arc::new(shape(&self.point, lb, &[], TargetNames::default())))
     }
 
     /// What keeps the indices of a balancer's targets from another use.
@@ -141,6 +151,11 @@ impl Blueprint {
     /// The rules of a route; `None`: the node is none.
     pub fn rules(&self, node: NodeId) -> Option<&Arc<RuleTable>> {
         self.rules.get(&self.point.nodes[node as usize].spec)
+    }
+
+    /// The cookies of a sticky balancer's targets.
+    pub fn cookies(&self, lb: NodeId) -> Option<Arc<Cookies>> {
+        self.lbs.get(&lb)?.cookies.clone()
     }
 
     /// The node or nodes behind a node.
@@ -164,20 +179,20 @@ impl Blueprint {
         self.serving.roles.get(node as usize).copied().unwrap_or_default()
     }
 
-    /// The weights of a balancer's targets, by index; 0 for removed ones.
-    pub fn weights(&self, lb: NodeId) -> &[f64] {
-        self.lbs.get(&lb).map_or(&[], |lb| &lb.shape.weights)
+    /// The display names of a balancer's targets, by index; empty for removed ones.
+    pub fn labels(&self, lb: NodeId) -> Arc<[Arc<str>]> {
+        self.lbs.get(&lb).map(|lb| lb.labels.clone()).unwrap_or_default()
     }
 
-    /// The display names of a balancer's targets, by index; empty for removed ones.
-    pub fn labels(&self, lb: NodeId) -> &[Arc<str>] {
-        self.lbs.get(&lb).map_or(&[], |lb| &lb.labels)
+    /// The same with their addresses, as in the log ([`described`]).
+    pub fn described(&self, lb: NodeId) -> Arc<[Arc<str>]> {
+        self.lbs.get(&lb).map(|lb| lb.described.clone()).unwrap_or_default()
     }
 
     /// The initial health of a balancer's targets: the same on all threads.
     pub fn health(&self, node: NodeId, lb: &Lb) -> Health {
         let (config, draw) = self.health_config(node, lb);
-        let mut health = Health::new(config, self.weights(node), self.made_ns, draw);
+        let mut health = Health::new(config, &self.shape(node).weights, self.made_ns, draw);
         let targets = (0..).map(TargetId).zip(self.targets(node));
         let gone = targets.filter(|(_, node)| node.is_none()).map(|(target, _)| TargetChange::Remove(target));
         health.change_targets(self.made_ns, &gone.collect::<Vec<_>>());
@@ -202,27 +217,6 @@ impl Blueprint {
         self.lbs.get(&lb).map(|lb| lb.ends.clone()).unwrap_or_default()
     }
 
-    /// The display name of a target: the server or listener that its only way leads to, with its address, otherwise
-    /// the node where its ways part.
-    pub fn described(&self, mut id: NodeId) -> String {
-        loop {
-            let node = &self.point.nodes[id as usize];
-            let name = node.name.as_deref();
-            id = match (self.spec(id), node.to) {
-                (Spec::Server { addr, .. }, _) => {
-                    return described(name.unwrap_or("server"), addr.as_deref());
-                }
-                (Spec::Listen(listen), _) => {
-                    return described(name.unwrap_or("listen"), Some(&listen.addr));
-                }
-                (_, Edge::Node(next)) => next,
-                (spec, _) => {
-                    return name.map_or(spec.kind().to_owned(), |n| format!("{} {n:?}", spec.kind()));
-                }
-            }
-        }
-    }
-
     /// The address of the server or listener that a node's only way leads to; `None`: it is built in, or ways part.
     pub fn address(&self, mut id: NodeId) -> Option<String> {
         loop {
@@ -242,7 +236,13 @@ impl Blueprint {
 }
 
 impl LbTargets {
-    fn new(point: &Point, serving: &Serving, id: NodeId, nodes: Box<[Option<NodeId>]>) -> LbTargets {
+    fn new(
+        point: &Point,
+        serving: &Serving,
+        id: NodeId,
+        nodes: Box<[Option<NodeId>]>,
+        names: TargetNames,
+    ) -> LbTargets {
         let by_node: BTreeMap<NodeId, String> = match point.nodes[id as usize].to {
             Edge::List(list) => {
                 point.lists[list as usize].iter().copied().zip(target_labels(point, id)).collect()
@@ -255,22 +255,35 @@ impl LbTargets {
             target.map_or_else(Ends::nowhere, |target| Ends::behind(point, serving, false, target))
         };
         LbTargets {
-            shape: Arc::new(shape(point, id, &nodes)),
+            shape: Arc::new(shape(point, id, &nodes, names)),
             labels: nodes.iter().map(label).collect(),
+            described: nodes
+                .iter()
+                .map(|id| id.map_or_else(String::new, |id| described_of(point, id)).into())
+                .collect(),
             ends: nodes.iter().map(behind).collect(),
+            cookies: None,
             nodes,
         }
+    }
+
+    /// With cookies made with this key, if there is one.
+    fn with_cookies(self, point: &Point, key: Option<&[u64; 2]>) -> LbTargets {
+        let targets = (0..).map(TargetId).zip(&self.nodes);
+        let named = |(target, node): (TargetId, &Option<NodeId>)| Some((target, hash_name(point, (*node)?)));
+        let cookies =
+            |key: &[u64; 2]| Arc::new(Cookies::of(*key, &targets.filter_map(named).collect::<Vec<_>>()));
+        LbTargets { cookies: key.map(cookies), ..self }
     }
 }
 
 /// What the state of a balancer with these targets is for.
-fn shape(point: &Point, id: NodeId, nodes: &[Option<NodeId>]) -> Shape {
+fn shape(point: &Point, id: NodeId, nodes: &[Option<NodeId>], names: TargetNames) -> Shape {
     let weight = |target: &Option<NodeId>| match target.map(|target| spec(point, target)) {
         Some(Spec::Weight { weight }) => *weight,
         Some(_) => 1.0,
         None => 0.0,
     };
-    let name = |target: &Option<NodeId>| target.map_or_else(String::new, |target| hash_name(point, target));
     let (balance, pass_over_ns) = match spec(point, id) {
         // Health belongs to the process, and its permits limit requests in flight.
         Spec::Lb(lb) => (lb.balance.clone(), if listens(lb) { 0 } else { lb.pass_over_ns }),
@@ -281,7 +294,7 @@ fn shape(point: &Point, id: NodeId, nodes: &[Option<NodeId>]) -> Shape {
         pass_over_ns,
         exists: nodes.iter().map(Option::is_some).collect(),
         weights: nodes.iter().map(weight).collect(),
-        names: nodes.iter().map(name).collect(),
+        names,
     }
 }
 
@@ -294,21 +307,23 @@ fn spec(point: &Point, node: NodeId) -> &Spec {
     &point.specs[point.nodes[node as usize].spec as usize]
 }
 
-/// The name by which a target is hashed: the address of the first server or listener on its way, otherwise that
-/// server's name.
-fn hash_name(point: &Point, mut id: NodeId) -> String {
+/// The display name of a target: the server or listener that its only way leads to, with its address, otherwise
+/// the node where its ways part.
+fn described_of(point: &Point, mut id: NodeId) -> String {
     loop {
         let node = &point.nodes[id as usize];
-        let name = || node.name.clone().unwrap_or_default();
+        let name = node.name.as_deref();
         id = match (spec(point, id), node.to) {
-            (Spec::Server { addr: Some(addr), .. }, _) => return addr.clone(),
-            (Spec::Listen(listen), _) => return listen.addr.clone(),
+            (Spec::Server { addr, .. }, _) => {
+                return described(name.unwrap_or("server"), addr.as_deref());
+            }
+            (Spec::Listen(listen), _) => {
+                return described(name.unwrap_or("listen"), Some(&listen.addr));
+            }
             (_, Edge::Node(next)) => next,
-            (_, Edge::List(list)) => match point.lists[list as usize].first() {
-                Some(first) => *first,
-                None => return name(),
-            },
-            _ => return name(),
+            (spec, _) => {
+                return name.map_or(spec.kind().to_owned(), |n| format!("{} {n:?}", spec.kind()));
+            }
         }
     }
 }

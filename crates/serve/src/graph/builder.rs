@@ -9,7 +9,7 @@ use super::state::LocalState;
 use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
 use crate::exchange::late::LateFlag;
-use crate::metrics::{Counting, LbCounts, NodeCounts, TargetCounts};
+use crate::metrics::{Counting, LbCounts, NodeCounts, TargetCounts, TargetHealth};
 use crate::nodes::lb::{self, HealthUpdate, LbState, Owner, Shape, ShapeChange, Sticky, TargetFlags};
 use crate::nodes::{Id, Node};
 use crate::sync::LocalSemaphore;
@@ -93,6 +93,9 @@ pub(crate) struct Draft {
     balancers: RefCell<Vec<NodeId>>,
     /// The counters of targets of the balancer that is the next node.
     counts: RefCell<Vec<Rc<TargetCounts>>>,
+    /// The same of their health, on the thread that keeps it; and those of balancers that are built.
+    health: RefCell<Vec<TargetHealth>>,
+    healths: RefCell<BTreeMap<NodeId, Vec<TargetHealth>>>,
     /// Balancers whose state the thread has already.
     adoptions: RefCell<Vec<Adoption>>,
     /// The number of them whose targets were compared.
@@ -186,7 +189,11 @@ impl Builder<'_> {
         let rest = &labels[counts.len()..];
         let some = &rest[..rest.len().min(*left)];
         *left -= some.len();
-        self.state.metrics.add_targets(&plan::label(&self.blueprint.point, id), some, &mut counts);
+        let pool = plan::label(&self.blueprint.point, id);
+        self.state.metrics.add_targets(&pool, some, &mut counts);
+        if self.owner.is_here {
+            self.state.metrics.add_healths(&pool, some, &mut self.draft.health.borrow_mut());
+        }
         some.len() == rest.len()
     }
 
@@ -217,6 +224,7 @@ impl Builder<'_> {
             outer,
             cut: AbortFlag::default(),
             nodes,
+            healths: self.draft.healths.take().into(),
             newest: self.newest.clone(),
             discards: self.discards.clone(),
         };
@@ -335,6 +343,9 @@ impl Builder<'_> {
     pub(super) fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {
         let own_id = self.blueprint.id(id);
         let shape = self.blueprint.shape(id);
+        if self.owner.is_here {
+            self.draft.healths.borrow_mut().insert(id, self.draft.health.take());
+        }
         let semaphore = self.state.semaphore(own_id.0);
         let state = self.state_of(id, lb, &shape, semaphore.as_ref());
         lb::Lb {
@@ -358,7 +369,7 @@ impl Builder<'_> {
             choice: self.blueprint.draws.choice(id),
             key: lb.key.clone(),
             spare: lb.spare,
-            sticky: self.sticky(id, lb, &shape),
+            sticky: self.sticky(id, lb),
             waits: semaphore.as_ref().map(|_| self.counts(id, Counting::Queue)),
             counts: LbCounts {
                 pool: self.state.metrics.pool_of(&plan::label(&self.blueprint.point, id)),
@@ -446,9 +457,8 @@ impl Builder<'_> {
         if lb.scope == Scope::Process || self.is_built_in() { 0 } else { self.number }
     }
 
-    fn sticky(&self, id: NodeId, lb: &Lb, shape: &Shape) -> Option<Sticky> {
-        let key = self.blueprint.sticky_keys.get(&id)?;
-        Some(Sticky::new(lb.sticky.as_deref()?, &shape.names, &shape.exists, *key))
+    fn sticky(&self, id: NodeId, lb: &Lb) -> Option<Sticky> {
+        Some(Sticky::new(lb.sticky.as_deref()?, self.blueprint.cookies(id)?))
     }
 
     /// The address of a server.

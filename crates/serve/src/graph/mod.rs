@@ -7,6 +7,7 @@ pub(crate) mod blueprint;
 pub(crate) mod builder;
 pub(crate) mod draws;
 pub(crate) mod ends;
+mod hash_names;
 pub(crate) mod identity;
 mod make;
 pub(crate) mod newest;
@@ -20,6 +21,7 @@ use crate::exchange::abort::AbortFlag;
 use crate::exchange::reply::Answer;
 use crate::exchange::serve::Serves;
 use crate::exchange::{self, Exchange, NodeId, RequestContext, Run, Upstream};
+use crate::metrics::TargetHealth;
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
 use crate::sync::discards::{Discards, Slice};
@@ -28,6 +30,7 @@ use crate::upstream::server::Server;
 use blueprint::Blueprint;
 use ends::{End, Ends, reachable};
 use newest::NewestGraph;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
@@ -51,6 +54,8 @@ pub(crate) struct Graph {
     lbs: BTreeMap<u32, NodeId>,
     /// Where the ways of balancers' targets end.
     ends: BTreeMap<NodeId, Arc<[Ends]>>,
+    /// The counters of their targets' health, on the thread that keeps it, until they are taken.
+    healths: RefCell<BTreeMap<NodeId, Vec<TargetHealth>>>,
     /// Where its nodes are freed.
     discards: Rc<Discards>,
     /// Where ways end that lead through no balancer's targets: from listeners, and of spare nodes.
@@ -144,6 +149,11 @@ impl Graph {
     /// The same, for display.
     pub fn ends_of(&self, lb: NodeId) -> Option<&[Ends]> {
         self.ends.get(&lb).map(|ends| &**ends)
+    }
+
+    /// Takes the counters of the health of a balancer's targets, by index.
+    pub fn take_healths(&self, lb: NodeId) -> Vec<TargetHealth> {
+        self.healths.borrow_mut().remove(&lb).unwrap_or_default()
     }
 
     /// The identities of targets to which some way of built-in servers leads, ascending.

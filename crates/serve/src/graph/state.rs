@@ -7,6 +7,7 @@
 //! a semaphore (or of a timeline of faults) that has changed.
 
 use super::draws::Draws;
+use super::hash_names::{HashNames, hash_name};
 use super::identity::{Interner, Keys};
 use super::slots::{Changes, Slots};
 use crate::exchange::NodeId;
@@ -28,6 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use weir_model::warmup::Warmup;
 use weir_plan::{self as plan, Clock, Edge, Mode, Point, Spec};
+use weir_policy::TargetNames;
 use weir_policy::budget::Tokens;
 use weir_policy::config::{Budget, Rate};
 use weir_policy::rate::RateLimit;
@@ -75,6 +77,8 @@ struct Registry {
     states: BTreeMap<u32, State>,
     /// The targets of balancers, by the balancer's identity.
     slots: BTreeMap<u32, Slots>,
+    /// The names of those of hashing policies.
+    hash_names: BTreeMap<u32, HashNames>,
     /// By balancer: what is kept by its requests of an epoch, in graphs and beyond them.
     places: BTreeMap<u32, Vec<(u32, Weak<()>)>>,
     /// State of the targets that all loops share.
@@ -111,6 +115,8 @@ pub(crate) struct PlanIds {
     pub keys: Arc<GraphKeys>,
     /// The targets of each balancer by their indices; `None`: no target any more.
     pub targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
+    /// The names of their targets, where a policy hashes them.
+    pub names: BTreeMap<NodeId, TargetNames>,
     /// By balancer: kept as long as a request of this epoch can be at an index of its targets.
     pub places: BTreeMap<NodeId, Arc<()>>,
     pub changes: Changes,
@@ -154,13 +160,13 @@ impl ProcessState {
         let keys = known.interner.keys(point);
         let keys = Arc::new(GraphKeys { keys, ended: self.graph_ended.clone() });
         known.graphs.push((epoch, Arc::downgrade(&keys)));
-        let (mut targets, mut places) = (BTreeMap::new(), BTreeMap::new());
+        let (mut targets, mut names, mut places) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut changes = Changes::default();
         for (id, node) in (0..).zip(&point.nodes) {
             let key = keys.nodes[id as usize];
             let spec = &point.specs[node.spec as usize];
             let mut count = 1;
-            if let (Spec::Lb(_), Edge::List(list)) = (spec, node.to) {
+            if let (Spec::Lb(lb), Edge::List(list)) = (spec, node.to) {
                 let list = &point.lists[list as usize];
                 let (oldest, kept) = known.keep_places(key, epoch);
                 places.insert(id, kept);
@@ -169,13 +175,17 @@ impl ProcessState {
                 changes.added += changed.added;
                 changes.removed += changed.removed;
                 count = indices.len();
-                targets.insert(id, indices.iter().map(|at| at.map(|at| list[at as usize])).collect());
+                let nodes: Box<[_]> = indices.iter().map(|at| at.map(|at| list[at as usize])).collect();
+                if lb.balance.traits().hashes {
+                    names.insert(id, known.name(key, point, &keys, &nodes));
+                }
+                targets.insert(id, nodes);
             }
             self.renew(&mut known, key, wanted(spec, count), now_ns);
         }
         flags(point, &keys, &targets, &mut known);
         self.time_lines(point, &keys, draws, &mut known);
-        PlanIds { keys, targets, places, changes }
+        PlanIds { keys, targets, names, places, changes }
     }
 
     /// Creates the shared state of a node; existing state of that kind is kept.
@@ -323,6 +333,14 @@ impl Registry {
         (oldest, place)
     }
 
+    /// Names the targets of a hashing policy.
+    fn name(&mut self, balancer: u32, point: &Point, keys: &Keys, nodes: &[Option<NodeId>]) -> TargetNames {
+        let targets: Vec<Option<u32>> =
+            nodes.iter().map(|node| node.map(|id| keys.targets[id as usize])).collect();
+        let name = |i: usize| nodes[i].map_or_else(String::new, |id| hash_name(point, id));
+        self.hash_names.entry(balancer).or_default().renew(&targets, name)
+    }
+
     /// Forgets what no graph has any more.
     fn forget(&mut self) {
         self.graphs.retain(|(_, keys)| keys.strong_count() > 0);
@@ -332,6 +350,7 @@ impl Registry {
         self.interner.keep(|key| left.contains(&key));
         self.states.retain(|key, _| left.contains(key));
         self.slots.retain(|key, _| left.contains(key));
+        self.hash_names.retain(|key, _| left.contains(key));
         self.places.retain(|key, _| left.contains(key));
         self.flags.retain(|key, _| left.contains(key));
         self.loads.keep(|key| left.contains(&key));

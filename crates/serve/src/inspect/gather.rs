@@ -275,7 +275,7 @@ fn of_target(
     by_hand: &BTreeMap<String, ByHand>,
 ) -> Option<TargetHealth> {
     monitor.look(lb.id, |health, names, weights, pasts| {
-        let name = names.get(index.index())?.clone();
+        let name = String::from(&**names.get(index.index())?);
         Some(TargetHealth {
             by_hand: by_hand.get(&name).copied().unwrap_or_default(),
             index,

@@ -125,11 +125,15 @@ impl Metrics {
         counts.extend(targets.iter().map(target));
     }
 
-    /// The counters of a target's health.
-    pub fn health(&self, pool: &str, target: &str) -> TargetHealth {
-        let (pool, target): Names = (pool.into(), target.into());
-        let counts = self.health.borrow_mut().entry((pool.clone(), target.clone())).or_default().clone();
-        TargetHealth::new(pool, target, counts)
+    /// Adds the counters of the health of these targets of a pool to the others.
+    pub fn add_healths(&self, pool: &str, targets: &[Arc<str>], healths: &mut Vec<TargetHealth>) {
+        let pool = self.pool_of(pool).label.clone();
+        let mut all = self.health.borrow_mut();
+        let target = |name: &Arc<str>| {
+            let counts = all.entry((pool.clone(), name.clone())).or_default().clone();
+            TargetHealth::new(pool.clone(), name.clone(), counts)
+        };
+        healths.extend(targets.iter().map(target));
     }
 
     /// The counters of a node of a plan.

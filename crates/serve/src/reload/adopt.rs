@@ -145,7 +145,7 @@ pub(crate) fn adopt(lp: &Rc<Loop>, reload: Reload) {
         accept::drain::begin(lp, removed);
     }
     if let Some(monitor) = lp.monitor() {
-        seen = monitor.adopt(graph.clone(), &lp.state.metrics);
+        seen = monitor.adopt(graph.clone());
     } else {
         for (id, seen) in &seen {
             if let Some(lb) = graph.lb(*id) {

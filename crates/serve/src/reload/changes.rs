@@ -5,8 +5,10 @@
 
 use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
+use crate::nodes::lb::Shape;
 use crate::threads::generation::Generation;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use weir_plan::{Edge, Lb, Spec, label};
 
 /// The most names of one kind of change; the others are counted.
@@ -63,17 +65,17 @@ fn listeners(before: &Generation, now: &Generation, all: &mut Vec<String>) {
 
 /// The number of remaining targets with another weight.
 fn weights(before: &Generation, now: &Generation) -> usize {
-    fn lbs(generation: &Generation) -> BTreeMap<u32, &[f64]> {
+    fn lbs(generation: &Generation) -> BTreeMap<u32, Arc<Shape>> {
         let blueprint = &generation.blueprint;
         let ids = 0..blueprint.point.nodes.len() as NodeId;
         let lb = ids.filter(|id| matches!(blueprint.spec(*id), Spec::Lb(_)));
-        lb.map(|id| (blueprint.id(id).0, blueprint.weights(id))).collect()
+        lb.map(|id| (blueprint.id(id).0, blueprint.shape(id))).collect()
     }
     let (before, now) = (lbs(before), lbs(now));
-    let differ = |(lb, weights): (&u32, &&[f64])| {
-        let was = before.get(lb).map_or(&[][..], |was| was);
+    let differ = |(lb, shape): (&u32, &Arc<Shape>)| {
+        let was = before.get(lb).map_or(&[][..], |was| &was.weights);
         // 0: no target; added and removed ones are counted as such.
-        weights.iter().zip(was).filter(|(now, was)| now != was && **now > 0.0 && **was > 0.0).count()
+        shape.weights.iter().zip(was).filter(|(now, was)| now != was && **now > 0.0 && **was > 0.0).count()
     };
     now.iter().map(differ).sum()
 }

@@ -9,21 +9,25 @@ pub(super) const POLICY: Layout = Layout {
         room("target", "the number of a target", &[]),
         room("history", "the kinds of stages in a request's history", &[]),
         room("key", "hashes of keys and of targets' names", &[]),
+        room("names", "the names of targets that are hashed", &["key"]),
         room("ds", "data structures that know no policy", &["target"]),
         room("fleet", "which members a fleet has, and how far a list is believed", &[]),
         room("limits", "which requests are admitted", &["key"]),
         room("attempts", "how often a request is tried", &["outcome", "target"]),
-        room("balance", "which target a request goes to", &["outcome", "key", "target", "ds"]),
+        room("balance", "which target a request goes to", &["outcome", "key", "names", "target", "ds"]),
         room("health", "which targets may be picked", &["outcome", "target", "ds", "balance"]),
         room(
             "upstream",
             "a balancer with the health of its targets; the journal of what is done to it",
-            &["outcome", "target", "ds", "balance", "health"],
+            &["outcome", "names", "target", "ds", "balance", "health"],
         ),
         room(
             "lib",
             "the names that other crates use",
-            &["outcome", "target", "ds", "fleet", "limits", "attempts", "balance", "health", "upstream"],
+            &[
+                "outcome", "names", "target", "ds", "fleet", "limits", "attempts", "balance", "health",
+                "upstream",
+            ],
         ),
     ],
 };

@@ -12,11 +12,10 @@ use crate::balance::roster::Roster;
 use crate::balance::round_robin::RoundRobin;
 use crate::balance::table::Table;
 use crate::balance::{Ask, Balance};
-use crate::key;
-use crate::{Outcome, TargetChange, TargetId};
+use crate::key::TakenNames;
+use crate::{Outcome, TargetChange, TargetId, TargetNames};
 use cold::ColdPolicy;
-use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use weir_stats::Key;
 
 /// The state of one balancer: one per event loop, unless the process shares one.
@@ -62,10 +61,14 @@ impl Balancer {
         Balancer::from_roster(config, roster.named(&names), draw)
     }
 
-    /// As [`Balancer::new`], with what targets are hashed by: an address, else a server's name ([`key::distinct`] tells
-    /// repeats apart).
-    pub fn with_names(config: &Balance, weights: &[f64], names: &[impl AsRef<str>], draw: Key) -> Balancer {
-        Balancer::from_roster(config, Roster::new(weights).named(&key::distinct(names)), draw)
+    /// As [`Balancer::new`], with what targets are hashed by.
+    pub fn with_names(
+        config: &Balance,
+        weights: &[f64],
+        names: impl Into<TargetNames>,
+        draw: Key,
+    ) -> Balancer {
+        Balancer::from_roster(config, Roster::new(weights).named(names), draw)
     }
 
     fn from_roster(config: &Balance, roster: Roster, draw: Key) -> Balancer {
@@ -222,25 +225,26 @@ impl Balancer {
 
     /// Adds and removes targets, in this order; the policy follows once.
     pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
-        self.change_targets_and(now_ns, changes.iter().copied(), |_| {});
+        let hashes = dispatch!(&self.state, hashes());
+        let names = if hashes { self.new_names(changes.iter().copied()) } else { Vec::new() };
+        let mut names = names.into_iter();
+        let name = |_| names.next().unwrap_or_default();
+        self.change_named(now_ns, changes.iter().copied(), name, |_| {});
     }
 
-    /// The same with another change after it, of which the policy sees only the end.
-    pub(crate) fn change_targets_and<'a>(
+    /// The same with these names for added targets, which differ from those of all others, and with another change after
+    /// it, of which the policy sees only the end.
+    pub(crate) fn change_named<'a>(
         &mut self,
         now_ns: u64,
         changes: impl Iterator<Item = TargetChange<'a>> + Clone,
+        mut name: impl FnMut(TargetId) -> Arc<str>,
         then: impl FnOnce(&mut Roster),
     ) {
-        let hashes = dispatch!(&self.state, hashes());
-        let names = if hashes { self.new_names(changes.clone()) } else { Vec::new() };
-        let mut names = names.into_iter();
         self.change(now_ns, |roster| {
             for change in changes.clone() {
                 match change {
-                    TargetChange::Add { target, weight, .. } => {
-                        roster.add_at(target, weight, &names.next().unwrap_or_default());
-                    }
+                    TargetChange::Add { target, weight, .. } => roster.add_at(target, weight, name(target)),
                     TargetChange::Remove(target) => roster.remove(target),
                 }
             }
@@ -252,19 +256,15 @@ impl Balancer {
     }
 
     /// The names by which added targets are hashed, in the order of their changes; a removed target frees its name.
-    fn new_names<'a>(&self, changes: impl Iterator<Item = TargetChange<'a>>) -> Vec<String> {
+    fn new_names<'a>(&self, changes: impl Iterator<Item = TargetChange<'a>>) -> Vec<Arc<str>> {
         let before = self.roster.names();
-        let mut taken: BTreeSet<Cow<'_, str>> = before.iter().map(|name| Cow::Borrowed(&**name)).collect();
+        let mut taken = TakenNames::new(before.iter().map(|name| &**name));
         let mut names = Vec::new();
         for change in changes {
             match change {
-                TargetChange::Add { name, .. } => {
-                    let name = key::distinct_among(name, |name| taken.contains(name));
-                    taken.insert(Cow::Owned(name.clone()));
-                    names.push(name);
-                }
+                TargetChange::Add { name, .. } => names.push(taken.take(name).into()),
                 TargetChange::Remove(target) => {
-                    before.get(target.index()).map(|name| taken.remove(&**name));
+                    before.get(target.index()).into_iter().for_each(|name| taken.free(name));
                 }
             }
         }

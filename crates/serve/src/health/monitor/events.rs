@@ -110,7 +110,9 @@ impl Monitored {
         };
         for target in changed {
             let at = target.index();
-            let (Some(past), Some(true)) = (self.pasts.get_mut(at), self.exists.get(at)) else { continue };
+            let (Some(past), Some(true)) = (self.pasts.get_mut(at), self.shape.exists.get(at)) else {
+                continue;
+            };
             let (is_eligible, Some(counted)) = (self.health.is_eligible(target), self.counts.get(at)) else {
                 continue;
             };

@@ -3,18 +3,13 @@
 use super::super::check::CheckFailure;
 use super::{Monitor, Monitored};
 use crate::metrics::families::Id as Of;
-use crate::metrics::{CheckResult, Metrics, Samples, TargetHealth};
+use crate::metrics::{CheckResult, Samples, TargetHealth};
 use crate::nodes::Id;
 use crate::sync::slices::Slices;
 use std::collections::BTreeMap;
 use weir_policy::TargetId;
 use weir_policy::eligibility::{Reason, Transition};
 use weir_policy::health::Health;
-
-/// The counters of the targets of a balancer.
-pub(super) fn counts(pool: &str, targets: &[String], metrics: &Metrics) -> Vec<TargetHealth> {
-    targets.iter().map(|target| metrics.health(pool, target)).collect()
-}
 
 /// A target's health has changed. What is set by hand, or taken back, ends the time for the reason before: a drain is
 /// no fault.

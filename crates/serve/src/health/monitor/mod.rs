@@ -16,8 +16,8 @@ use crate::graph::Graph;
 use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::{End, Ends};
 use crate::log::ErrorLog;
-use crate::metrics::{Metrics, TargetHealth};
-use crate::nodes::lb::{HealthUpdate, Lb as Balancer, TargetFlags};
+use crate::metrics::TargetHealth;
+use crate::nodes::lb::{HealthUpdate, Lb as Balancer, Shape, TargetFlags};
 use crate::nodes::{Id, Node};
 use events::Events;
 use std::cell::{Cell, RefCell};
@@ -65,8 +65,8 @@ struct Monitored {
     node: NodeId,
     id: Id,
     health: Health,
-    /// By index, whether a target exists.
-    exists: Vec<bool>,
+    /// Which targets exist, and their weights in the file, by index.
+    shape: Arc<Shape>,
     ends: Arc<[Ends]>,
     flags: Arc<TargetFlags>,
     /// The check of each target; empty without checks.
@@ -78,12 +78,10 @@ struct Monitored {
     /// Its display name.
     name: String,
     /// The display names of its targets.
-    names: Vec<String>,
-    /// The names of it and them in the admin interface (`docs/spec/operating.md#metric-rules`), and their weights in
-    /// the file.
+    names: Arc<[Arc<str>]>,
+    /// The names of it and them in the admin interface (`docs/spec/operating.md#metric-rules`).
     label: String,
-    labels: Vec<String>,
-    weights: Vec<f64>,
+    labels: Arc<[Arc<str>]>,
     /// Their counters.
     counts: Vec<TargetHealth>,
     /// Their pasts.
@@ -104,12 +102,11 @@ impl Monitor {
     pub fn new(
         core: Rc<Core>,
         graph: Rc<Graph>,
-        metrics: &Metrics,
         errors: Arc<ErrorLog>,
         token: u64,
         hears: Callbacks,
     ) -> Rc<Monitor> {
-        let lbs = monitored(&graph, metrics, token, &mut BTreeMap::new(), 0);
+        let lbs = monitored(&graph, token, &mut BTreeMap::new(), 0);
         Rc::new(Monitor {
             lbs: RefCell::new(lbs),
             core,
@@ -125,10 +122,10 @@ impl Monitor {
     }
 
     /// Replaces the graph: remaining targets keep their health. Returns what loops must know of each balancer in it.
-    pub fn adopt(&self, graph: Rc<Graph>, metrics: &Metrics) -> Vec<(Id, Arc<HealthUpdate>)> {
+    pub fn adopt(&self, graph: Rc<Graph>) -> Vec<(Id, Arc<HealthUpdate>)> {
         let mut before: BTreeMap<Id, Monitored> =
             self.lbs.borrow_mut().drain(..).map(|lb| (lb.id, lb)).collect();
-        *self.lbs.borrow_mut() = monitored(&graph, metrics, self.token, &mut before, self.core.now());
+        *self.lbs.borrow_mut() = monitored(&graph, self.token, &mut before, self.core.now());
         *self.graph.borrow_mut() = graph.clone();
         self.heed_overrides();
         // Loops get it with the generation: until then their targets are those of the one before.
@@ -160,11 +157,12 @@ impl Monitor {
         let mut all = Vec::new();
         for lb in self.lbs.borrow().iter() {
             let number = counted.entry(lb.label.clone()).or_default();
-            for (target, label) in (0..).map(TargetId).zip(&lb.labels).filter(|(_, label)| !label.is_empty())
+            for (target, label) in
+                (0..).map(TargetId).zip(lb.labels.iter()).filter(|(_, label)| !label.is_empty())
             {
                 let known = lb.health.known(now_ns, target);
                 if !lb.questions.is_empty() || known.out_for_ns.is_some() {
-                    all.push((lb.label.clone(), *number, label.clone(), known));
+                    all.push((lb.label.clone(), *number, String::from(&**label), known));
                 }
             }
             *number += 1;
@@ -175,12 +173,12 @@ impl Monitor {
     /// Restores another process's knowledge of them.
     pub fn believe(&self, known: &[(String, u32, String, HealthRecord)]) {
         let known: BTreeMap<_, _> =
-            known.iter().map(|(lb, n, target, known)| ((lb, *n, target), *known)).collect();
+            known.iter().map(|(lb, n, target, known)| ((lb, *n, &target[..]), *known)).collect();
         let (now_ns, mut counted) = (self.core.now(), BTreeMap::<String, u32>::new());
         for lb in self.lbs.borrow_mut().iter_mut() {
             let number = counted.entry(lb.label.clone()).or_default();
-            for (target, label) in (0..).map(TargetId).zip(&lb.labels) {
-                if let Some(known) = known.get(&(&lb.label, *number, label)) {
+            for (target, label) in (0..).map(TargetId).zip(lb.labels.iter()) {
+                if let Some(known) = known.get(&(&lb.label, *number, &**label)) {
                     lb.health.restore(now_ns, target, *known);
                 }
             }
@@ -207,9 +205,9 @@ impl Monitor {
             return;
         }
         for lb in self.lbs.borrow_mut().iter_mut() {
-            for (target, label) in (0..).map(TargetId).zip(lb.labels.clone()) {
-                if let Some(by_hand) = overrides.get(&(lb.label.clone(), label)) {
-                    by_hand.apply(now_ns, target, lb.weights[target.index()], &mut lb.health);
+            for (target, label) in (0..).map(TargetId).zip(lb.labels.iter()) {
+                if let Some(by_hand) = overrides.get(&(lb.label.clone(), String::from(&**label))) {
+                    by_hand.apply(now_ns, target, lb.shape.weights[target.index()], &mut lb.health);
                 }
             }
         }
@@ -312,9 +310,9 @@ impl Monitor {
     pub fn look<T>(
         &self,
         lb: Id,
-        at: impl FnOnce(&Health, &[String], &[f64], &[TargetPast]) -> T,
+        at: impl FnOnce(&Health, &[Arc<str>], &[f64], &[TargetPast]) -> T,
     ) -> Option<T> {
-        self.with(lb, |lb| at(&lb.health, &lb.labels, &lb.weights, &lb.pasts))
+        self.with(lb, |lb| at(&lb.health, &lb.labels, &lb.shape.weights, &lb.pasts))
     }
 
     /// The last changes of targets, the newest last.
@@ -406,17 +404,11 @@ impl Monitor {
 }
 
 /// The balancers of a graph, by number of the node; existing ones are kept.
-fn monitored(
-    graph: &Graph,
-    metrics: &Metrics,
-    token: u64,
-    before: &mut BTreeMap<Id, Monitored>,
-    now_ns: u64,
-) -> Vec<Monitored> {
+fn monitored(graph: &Graph, token: u64, before: &mut BTreeMap<Id, Monitored>, now_ns: u64) -> Vec<Monitored> {
     let blueprint = &graph.blueprint;
     let of_node = |id: NodeId| match (blueprint.spec(id), graph.node(id)) {
         (Spec::Lb(lb), Node::Lb(node)) => {
-            let new = Monitored::new(node, lb, graph, metrics, token);
+            let new = Monitored::new(node, lb, graph, token);
             Some(match before.remove(&new.id) {
                 Some(old) => new.after(old, lb, blueprint, now_ns),
                 None => new,
@@ -428,21 +420,19 @@ fn monitored(
 }
 
 impl Monitored {
-    fn new(own: &Balancer, lb: &Lb, graph: &Graph, metrics: &Metrics, token: u64) -> Monitored {
+    fn new(own: &Balancer, lb: &Lb, graph: &Graph, token: u64) -> Monitored {
         let (node, blueprint) = (own.node, &graph.blueprint);
-        let (targets, ends) = (blueprint.targets(node), graph.ends(node));
+        let ends = graph.ends(node);
         let question = |ends: &Ends, check| {
             let (addr, tls) = (ends.addr(&blueprint.point), ends.tls(&blueprint.point));
             Rc::new(Question::new(check, addr, tls, token))
         };
         let questions = lb.health.iter().flat_map(|check| ends.iter().map(move |e| question(e, check)));
-        let labels: Vec<String> = blueprint.labels(node).iter().map(|label| String::from(&**label)).collect();
         Monitored {
             node,
             id: own.id,
             health: blueprint.health(node, lb),
-            exists: targets.iter().map(Option::is_some).collect(),
-            weights: blueprint.weights(node).to_vec(),
+            shape: blueprint.shape(node),
             flags: own.state.all_flags(),
             questions: questions.collect(),
             ends: ends.clone(),
@@ -452,11 +442,11 @@ impl Monitored {
                 .name
                 .clone()
                 .unwrap_or_else(|| "a balancer".to_owned()),
-            names: targets.iter().map(|t| t.map_or_else(String::new, |t| blueprint.described(t))).collect(),
-            counts: gather::counts(&label(&blueprint.point, node), &labels, metrics),
+            names: blueprint.described(node),
+            counts: graph.take_healths(node),
             pasts: Vec::new(),
             label: label(&blueprint.point, node),
-            labels,
+            labels: blueprint.labels(node),
         }
         .with_pasts()
     }
@@ -472,12 +462,14 @@ impl Monitored {
         let (config, draw) = blueprint.health_config(self.node, lb);
         health.configure(config, now_ns, draw);
         let (mut changes, mut weights) = (Vec::new(), Vec::new());
-        for ((target, exists), weight) in (0..).map(TargetId).zip(&self.exists).zip(&self.weights) {
-            let (i, was) = (target.index(), old.exists.get(target.index()).copied().unwrap_or_default());
+        let Shape { exists, weights: file_weights, .. } = &*self.shape;
+        for ((target, exists), weight) in (0..).map(TargetId).zip(exists).zip(file_weights) {
+            let i = target.index();
+            let was = old.shape.exists.get(i).copied().unwrap_or_default();
             match (was, *exists) {
                 (true, false) => changes.push(TargetChange::Remove(target)),
                 (false, true) => changes.push(TargetChange::Add { target, weight: *weight, name: "" }),
-                (true, true) if old.weights[i] != *weight => weights.push((target, *weight)),
+                (true, true) if old.shape.weights[i] != *weight => weights.push((target, *weight)),
                 _ => {}
             }
         }
@@ -489,9 +481,9 @@ impl Monitored {
         // Ejected targets stay out for their remaining time.
         let (mut counts, mut pasts) = (self.counts, events::pasts(&health));
         for (((new, was), (past, before)), label) in
-            counts.iter_mut().zip(old.counts).zip(pasts.iter_mut().zip(old.pasts)).zip(&self.labels)
+            counts.iter_mut().zip(old.counts).zip(pasts.iter_mut().zip(old.pasts)).zip(self.labels.iter())
         {
-            if *was.label == **label {
+            if was.label == *label {
                 (*new, *past) = (was, before);
             }
         }

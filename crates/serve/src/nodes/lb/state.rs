@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::config::Balance;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Outcome, TargetChange, TargetId, Ticket, Upstream};
+use weir_policy::{Outcome, TargetChange, TargetId, TargetNames, Ticket, Upstream};
 use weir_stats::Key;
 
 /// The configuration that the state belongs to.
@@ -20,10 +20,10 @@ pub(crate) struct Shape {
     pub balance: Balance,
     /// How long a target is passed over after a failed connection, ns.
     pub pass_over_ns: u64,
-    /// By index: whether the target exists; its weight, and its name for hashing.
+    /// By index: whether the target exists; its weight, and its name where a policy hashes it.
     pub exists: Vec<bool>,
     pub weights: Vec<f64>,
-    pub names: Vec<String>,
+    pub names: TargetNames,
 }
 
 /// One target of it.
@@ -143,15 +143,10 @@ impl LbState {
         let mut exists = self.exists.borrow_mut();
         change.changes.iter().for_each(|(target, is_new)| exists[target.index()] = *is_new);
         let changes = change.changes.iter().map(|(target, is_new)| match (*target, target.index()) {
-            (target, i) if *is_new => {
-                TargetChange::Add { target, weight: shape.weights[i], name: &shape.names[i] }
-            }
+            (target, i) if *is_new => TargetChange::Add { target, weight: shape.weights[i], name: "" },
             (target, _) => TargetChange::Remove(target),
         });
-        match health {
-            Some(health) => upstream.change_followed(now_ns, changes, health),
-            None => upstream.change_targets(now_ns, &changes.collect::<Vec<_>>()),
-        }
+        upstream.change_named(now_ns, changes, &shape.names, health);
         if *self.balance.borrow() != shape.balance {
             let counted = |target: TargetId| slots.get(target.index()).map_or(0, |slot| slot.counted.get());
             upstream.change_policy(now_ns, &shape.balance, &shape.names, counted, draw);

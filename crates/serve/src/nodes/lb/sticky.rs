@@ -10,25 +10,19 @@ use crate::exchange::RequestContext;
 use crate::exchange::hold::{Hold, Holds};
 use crate::exchange::reply::{Answer, ReplySource};
 use std::rc::Rc;
+use std::sync::Arc;
 use weir_policy::TargetId;
-use weir_policy::key;
 use weir_policy::sticky::Cookies;
 
 /// The cookies of a balancer's targets.
 pub(crate) struct Sticky {
     name: String,
-    cookies: Cookies,
+    cookies: Arc<Cookies>,
 }
 
 impl Sticky {
-    /// The cookies of this name, made with this key.
-    pub fn new(name: &str, targets: &[String], exists: &[bool], key: [u64; 2]) -> Sticky {
-        let mut cookies = Cookies::new(key);
-        let there = (0..).map(TargetId).zip(targets).zip(exists).filter(|(_, exists)| **exists);
-        let (indices, names): (Vec<TargetId>, Vec<&String>) = there.map(|(target, _)| target).unzip();
-        for (target, name) in indices.into_iter().zip(key::distinct(&names)) {
-            cookies.set(target, Some(&name));
-        }
+    /// The cookies of this name.
+    pub fn new(name: &str, cookies: Arc<Cookies>) -> Sticky {
         Sticky { name: name.to_owned(), cookies }
     }
 
