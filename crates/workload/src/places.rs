@@ -17,7 +17,9 @@ pub fn numbers(point: &Point, reachable: &[bool]) -> Vec<u32> {
     // Members that join during the run are numbered behind those of the start.
     let fleets = point.fleets.as_deref();
     for joins in [false, true] {
-        for (id, node) in point.nodes.iter().enumerate().filter(|(id, _)| reachable[*id]) {
+        // A vacant place is counted, so that a member that takes it changes no other number.
+        let is_vacant = |id: usize| fleets.is_some_and(|fleets| fleets.is_vacant(id as NodeId));
+        for (id, node) in point.nodes.iter().enumerate().filter(|(id, _)| reachable[*id] || is_vacant(*id)) {
             if fleets.is_some_and(|fleets| fleets.is_newcomer(id as NodeId)) == joins {
                 let next = &mut next[point.sites[node.site as usize].place as usize];
                 numbers[id] = *next;

@@ -1,6 +1,6 @@
 //! Copies the template of each fleet for each of its members.
 
-use super::{Fleets, ListedMember, Member, Members, templates};
+use super::{Fleets, ListedMember, Member, MemberPlaces, Members, templates};
 use crate::{Edge, Faulty, Fleet, Lb, Line, Node, NodeId, Point, Scenario, Spec};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -11,7 +11,7 @@ const NEWCOMERS_BLOCKS: u32 = 1 << 31;
 
 /// The point with the members of all fleets: those of the start, and `extra[fleet]` newcomers; where `lists[fleet]` has a
 /// list, its members alone.
-pub(super) fn expand(compact: &Point, extra: &[u32], lists: &[Option<Vec<ListedMember>>]) -> Point {
+pub(super) fn expand(compact: &Point, extra: &[u32], lists: &[Option<MemberPlaces>]) -> Point {
     let mut copier = Copier {
         from: compact,
         nodes: Vec::with_capacity(compact.nodes.len()),
@@ -52,7 +52,7 @@ struct TemplateCopy<'c> {
 #[derive(Clone, Copy)]
 struct Roll<'l> {
     more: u32,
-    listed: Option<&'l [ListedMember]>,
+    listed: Option<&'l [Option<ListedMember>]>,
 }
 
 struct Copier<'p> {
@@ -79,7 +79,7 @@ struct Copier<'p> {
 }
 
 impl Copier<'_> {
-    fn copy_all(&mut self, extra: &[u32], lists: &[Option<Vec<ListedMember>>]) {
+    fn copy_all(&mut self, extra: &[u32], lists: &[Option<MemberPlaces>]) {
         let templates = templates(self.from);
         let mut copies = 0;
         let mut id: NodeId = 0;
@@ -115,7 +115,7 @@ impl Copier<'_> {
             let is_newcomer = member >= fleet.size;
             let mut map = Vec::with_capacity(template.len());
             for id in template.clone() {
-                let listed = listed.and_then(|listed| listed.get(member as usize));
+                let listed = listed.and_then(|listed| listed.get(member as usize)?.as_ref());
                 let (first, number) = (template.start, *copies);
                 let copy = TemplateCopy { first, map: &map, number, member, is_newcomer, listed };
                 let made = self.copy_node(id, Some(&copy));
@@ -124,6 +124,10 @@ impl Copier<'_> {
             *copies += 1;
             let root = map.get((root - template.start) as usize).copied().unwrap_or(NodeId::MAX);
             let range = begin..self.nodes.len() as NodeId;
+            if listed.is_some_and(|listed| listed.get(member as usize).is_none_or(Option::is_none)) {
+                nodes.push(range);
+                continue;
+            }
             if is_newcomer {
                 self.newcomers.push(range.clone());
             }
@@ -138,11 +142,11 @@ impl Copier<'_> {
     }
 
     /// Puts a weight before each member of a list that has one, where a balancer picks from the fleet itself.
-    fn weigh(&mut self, fleet: NodeId, roots: &[NodeId], listed: &[ListedMember]) {
+    fn weigh(&mut self, fleet: NodeId, roots: &[NodeId], listed: &[Option<ListedMember>]) {
         if !self.from.lists.iter().any(|list| list.contains(&fleet)) {
             return;
         }
-        for (root, member) in roots.iter().zip(listed) {
+        for (root, member) in roots.iter().zip(listed.iter().flatten()) {
             let weight = member.weight_of(1.0);
             if weight != 1.0 {
                 let made = self.weight(*root, self.nodes[*root as usize].site, weight);
@@ -198,7 +202,7 @@ impl Copier<'_> {
     /// What a source says of the member that a node is.
     fn listed(&self, node: NodeId) -> Option<&ListedMember> {
         let of = self.members.get(&node)?;
-        self.all.get(of.fleet as usize)?.listed.get(of.number as usize)
+        self.all.get(of.fleet as usize)?.listed.get(of.number as usize)?.as_ref()
     }
 
     fn copy_node(&mut self, id: NodeId, copy: Option<&TemplateCopy<'_>>) -> NodeId {

@@ -13,9 +13,13 @@ impl ListedMember {
     }
 }
 
+/// The members of a fleet by place. A place may be vacant, so that members come and go while the nodes of others keep their
+/// numbers.
+pub type MemberPlaces = Vec<Option<ListedMember>>;
+
 /// The point whose fleets have the members that their sources list: by the number of the fleet; `None`: as many as it
 /// has in the file. Without a member the balancer has no target there.
-pub fn with_members(point: &Point, lists: &[Option<Vec<ListedMember>>]) -> Point {
+pub fn with_members(point: &Point, lists: &[Option<MemberPlaces>]) -> Point {
     let written = compact(point);
     if has_fleets(written) { expand::expand(written, &[], lists) } else { point.clone() }
 }
@@ -24,10 +28,10 @@ pub fn with_members(point: &Point, lists: &[Option<Vec<ListedMember>>]) -> Point
 /// it holds of any list.
 pub fn with_one_member(point: &Point) -> Option<Point> {
     let somewhere = || ListedMember { addr: SOMEWHERE.to_owned(), id: None, weight: 1.0, drain: false };
-    let mut lists: Vec<Option<Vec<ListedMember>>> = Vec::new();
+    let mut lists: Vec<Option<MemberPlaces>> = Vec::new();
     for (number, _) in point.sourced() {
         lists.resize(number, None);
-        lists.push(Some(vec![somewhere()]));
+        lists.push(Some(vec![Some(somewhere())]));
     }
     (!lists.is_empty()).then(|| with_members(point, &lists))
 }
@@ -61,6 +65,15 @@ impl Point {
 impl Fleets {
     /// The listed member that a node is part of; `None`: it belongs to none.
     pub fn listed(&self, node: NodeId) -> Option<&ListedMember> {
+        self.place(node)?.as_ref()
+    }
+
+    /// Whether a node is of a vacant place.
+    pub fn is_vacant(&self, node: NodeId) -> bool {
+        self.place(node).is_some_and(Option::is_none)
+    }
+
+    fn place(&self, node: NodeId) -> Option<&Option<ListedMember>> {
         self.all.iter().find_map(|members| {
             let at = members.nodes.partition_point(|range| range.end <= node);
             members.nodes.get(at).filter(|range| range.contains(&node)).and(members.listed.get(at))

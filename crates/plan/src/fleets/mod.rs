@@ -7,7 +7,7 @@ mod expand;
 mod members;
 mod schedule;
 
-pub use members::{with_members, with_one_member};
+pub use members::{MemberPlaces, with_members, with_one_member};
 pub use schedule::{Departure, Schedule, Step, StepKind, schedule};
 
 pub use crate::graph::{Fleets, ListedMember, Member, Members};

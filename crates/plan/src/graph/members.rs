@@ -40,8 +40,9 @@ pub struct Members {
     pub fleet: Fleet,
     /// The nodes of each member that ever is, by number.
     pub nodes: Vec<Range<NodeId>>,
-    /// The same as its source lists them; empty where none does, and in a simulation.
-    pub listed: Vec<ListedMember>,
+    /// The same as its source lists them; empty where none does, and in a simulation. `None`: the place is vacant, and
+    /// its nodes lead nowhere.
+    pub listed: Vec<Option<ListedMember>>,
 }
 
 impl Fleets {

@@ -32,11 +32,11 @@ impl Cookies {
     /// The cookies of these targets, in order, distinguished as hashes distinguish them.
     pub fn with_targets(secret: [u64; 2], names: &[impl AsRef<str>]) -> Cookies {
         let all: Vec<_> = (0..).map(TargetId).zip(names).collect();
-        Cookies::of(secret, &all)
+        Cookies::from_targets(secret, &all)
     }
 
     /// The cookies of these targets, the first of which keeps a name that several have.
-    pub fn of(secret: [u64; 2], targets: &[(TargetId, impl AsRef<str>)]) -> Cookies {
+    pub fn from_targets(secret: [u64; 2], targets: &[(TargetId, impl AsRef<str>)]) -> Cookies {
         let mut cookies = Cookies::new(secret);
         let names: Vec<&str> = targets.iter().map(|(_, name)| name.as_ref()).collect();
         for ((target, _), name) in targets.iter().zip(distinct(&names)) {

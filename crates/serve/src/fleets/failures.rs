@@ -36,7 +36,8 @@ impl Question {
         let numbers: BTreeMap<&Withdrawn, usize> = question.members.iter().zip(0..).collect();
         let mut targets = Vec::new();
         let number = |member: &Member| {
-            let listed = fleets.all.get(member.fleet as usize)?.listed.get(member.number as usize)?;
+            let listed =
+                fleets.all.get(member.fleet as usize)?.listed.get(member.number as usize)?.as_ref()?;
             let key = MemberKey { addr: listed.addr.clone(), id: listed.id.clone() };
             numbers.get(&(member.fleet as usize, key)).copied()
         };

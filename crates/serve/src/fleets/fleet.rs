@@ -1,7 +1,7 @@
-//! The members of one fleet: what its lists and failures have made of it, in the order in which they joined.
+//! The members of one fleet: what its lists and failures have made of it.
 
 use super::Changes;
-use std::collections::BTreeMap;
+use super::seats::Seats;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_discovery::{Member, Snapshot, State};
@@ -70,10 +70,7 @@ pub(crate) struct FleetMembers {
     pub lists: [u64; 4],
     pub changes: Changes,
     members: Members<MemberKey>,
-    /// By the order in which they joined.
-    order: BTreeMap<u64, ListedMember>,
-    places: BTreeMap<MemberKey, u64>,
-    joined: u64,
+    seats: Seats,
 }
 
 impl FleetMembers {
@@ -91,9 +88,7 @@ impl FleetMembers {
             lists: [0; 4],
             changes: Changes::default(),
             members: Members::new(doubt),
-            order: BTreeMap::new(),
-            places: BTreeMap::new(),
-            joined: 0,
+            seats: Seats::default(),
         })
     }
 
@@ -123,9 +118,9 @@ impl FleetMembers {
         self.members.next_deadline()
     }
 
-    /// The members as nodes are made of them.
-    pub fn listed(&self) -> Vec<ListedMember> {
-        self.order.values().cloned().collect()
+    /// The members by place, as nodes are made of them.
+    pub fn places(&self) -> &[Option<ListedMember>] {
+        self.seats.places()
     }
 
     /// Those that only a doubted list lacks.
@@ -173,10 +168,7 @@ impl FleetMembers {
 
     /// The members at the address of a listed one that are not it.
     fn others(&self, listed: &Member) -> Vec<MemberKey> {
-        let first = MemberKey { addr: listed.addr.clone(), id: None };
-        let there = self.places.range(first..).map(|(key, _)| key);
-        let there = there.take_while(|key| key.addr == listed.addr);
-        there.filter(|key| key.id != listed.id).cloned().collect()
+        self.seats.find(&listed.addr).filter(|key| key.id != listed.id).cloned().collect()
     }
 
     fn take(&mut self, changes: Vec<MemberChange<MemberKey>>) -> Changes {
@@ -186,24 +178,21 @@ impl FleetMembers {
                 MemberChange::Add { key, weight, drain } => {
                     counted.added += 1;
                     let (addr, id) = (key.addr.clone(), key.id.clone());
-                    self.order.insert(self.joined, ListedMember { addr, id, weight, drain });
-                    self.places.insert(key, self.joined);
-                    self.joined += 1;
+                    self.seats.add(key, ListedMember { addr, id, weight, drain });
                 }
                 MemberChange::Remove { key } => {
                     counted.removed += 1;
-                    let place = self.places.remove(&key);
-                    place.and_then(|place| self.order.remove(&place));
+                    self.seats.remove(&key);
                 }
                 MemberChange::Set { key, weight, drain } => {
                     counted.changed += 1;
-                    let place = self.places.get(&key);
-                    if let Some(member) = place.and_then(|place| self.order.get_mut(place)) {
+                    if let Some(member) = self.seats.get_mut(&key) {
                         (member.weight, member.drain) = (weight, drain);
                     }
                 }
             }
         }
+        self.seats.settle();
         self.changes += counted;
         counted
     }
@@ -248,19 +237,24 @@ mod tests {
         Snapshot { members: members.iter().map(member).collect(), ..Snapshot::default() }
     }
 
+    fn members(fleet: &FleetMembers) -> impl Iterator<Item = &ListedMember> {
+        fleet.places().iter().flatten()
+    }
+
+    fn addresses(fleet: &FleetMembers) -> Vec<String> {
+        members(fleet).map(|member| member.addr.clone()).collect()
+    }
+
     #[test]
-    fn members_keep_their_order_whatever_the_order_of_a_list_is() {
+    fn members_keep_their_places_whatever_the_order_of_a_list_is() {
         let mut fleet = fleet();
-        let addresses = |fleet: &FleetMembers| -> Vec<String> {
-            fleet.listed().into_iter().map(|member| member.addr).collect()
-        };
         fleet.list(0, &list(&[("c:1", None), ("a:1", None)]));
         fleet.list(1, &list(&[("b:1", None), ("a:1", None), ("c:1", None)]));
         assert_eq!(addresses(&fleet), ["c:1", "a:1", "b:1"]);
         let (result, changes) = fleet.list(2, &list(&[("a:1", None), ("b:1", None)]));
         assert_eq!((result, changes), (ListResult::Changed, Changes { removed: 1, ..Changes::default() }));
-        fleet.list(3, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
-        assert_eq!(addresses(&fleet), ["a:1", "b:1", "c:1"]);
+        fleet.list(3, &list(&[("d:1", None), ("a:1", None), ("b:1", None)]));
+        assert_eq!(addresses(&fleet), ["d:1", "a:1", "b:1"]);
     }
 
     /// All ids may change at once: nothing is missing from such a list.
@@ -271,7 +265,7 @@ mod tests {
         let (result, changes) = fleet.list(1, &list(&[("a:1", Some("z")), ("b:1", None)]));
         assert_eq!((result, changes), (ListResult::Changed, Changes { added: 2, removed: 2, changed: 0 }));
         assert_eq!(fleet.counts(), MemberCounts { up: 2, drain: 0, withdrawn: 0 });
-        let ids: Vec<Option<String>> = fleet.listed().into_iter().map(|member| member.id).collect();
+        let ids: Vec<Option<String>> = members(&fleet).map(|member| member.id.clone()).collect();
         assert_eq!(ids, [Some("z".to_owned()), None]);
     }
 
@@ -285,7 +279,7 @@ mod tests {
         assert_eq!(withdrawn.len(), 3);
         assert_eq!(fleet.end(20, &withdrawn[..1]).removed, 1);
         assert_eq!((fleet.next_deadline_ns(), fleet.tick(109).removed), (Some(110), 0));
-        assert_eq!((fleet.tick(110).removed, fleet.listed().len()), (2, 0));
+        assert_eq!((fleet.tick(110).removed, members(&fleet).count()), (2, 0));
         assert_eq!(fleet.lists, [1, 0, 1, 0]);
     }
 }

@@ -8,6 +8,7 @@ mod changes;
 mod failures;
 mod fleet;
 mod keeper;
+mod seats;
 mod set;
 mod start;
 mod words;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use weir_discovery::Snapshot;
 use weir_plan::Point;
-use weir_plan::fleets::ListedMember;
+use weir_plan::fleets::MemberPlaces;
 use weir_policy::fleet::Doubt;
 
 /// The fleets of a topology whose members a source lists.
@@ -67,12 +67,12 @@ impl FleetSet {
         self.fleets.iter().map(|fleet| fleet.path.clone()).collect()
     }
 
-    /// The members of all fleets, by the fleet's number: what [`weir_plan::fleets::with_members`] takes.
-    pub fn members(&self) -> Vec<Option<Vec<ListedMember>>> {
+    /// The members of all fleets by place, by the fleet's number: what [`weir_plan::fleets::with_members`] takes.
+    pub fn members(&self) -> Vec<Option<MemberPlaces>> {
         let count = self.fleets.iter().map(|fleet| fleet.number + 1).max().unwrap_or_default();
         let mut all = vec![None; count];
         for fleet in &self.fleets {
-            all[fleet.number] = Some(fleet.listed());
+            all[fleet.number] = Some(fleet.places().to_vec());
         }
         all
     }

@@ -4,6 +4,7 @@
 use super::draws::Draws;
 use super::ends::{End, Ends, outer, reachable};
 use super::hash_names::hash_name;
+use super::sharing::Sharing;
 use super::slots::Changes;
 use super::state::{GraphKeys, PlanIds, ProcessState};
 use crate::exchange::NodeId;
@@ -42,6 +43,8 @@ pub(crate) struct Blueprint {
     pub outer: Vec<End>,
     /// By balancer: see [`super::state::PlanIds::places`].
     places: BTreeMap<NodeId, Arc<()>>,
+    /// What its graphs share with those of the one before, where only members of fleets have changed since.
+    pub sharing: Option<Sharing>,
     /// The number of targets that were added and removed since the one before.
     pub changes: Changes,
     /// The rules of routes, by spec.
@@ -104,6 +107,7 @@ impl Blueprint {
             lbs: Arc::new(lbs),
             outer,
             places,
+            sharing: None,
             changes,
             rules: tables(&point),
             connections,
@@ -115,6 +119,18 @@ impl Blueprint {
             serving,
             keys,
         }
+    }
+
+    /// Lets its graphs share what they can with those of the one before, which is of the same file.
+    pub fn share_with(&mut self, before: &Blueprint) {
+        let by_identity: BTreeMap<u32, &LbTargets> =
+            before.lbs.iter().map(|(id, targets)| (before.id(*id).0, targets)).collect();
+        for (id, targets) in Arc::get_mut(&mut self.lbs).into_iter().flatten() {
+            if let Some(was) = by_identity.get(&self.keys.nodes[*id as usize]) {
+                targets.keep_labels(was);
+            }
+        }
+        self.sharing = Some(Sharing::between(before, self));
     }
 
     /// All that grows with the plan. A thread that keeps these frees them, instead of the thread with the last graph.
@@ -267,12 +283,20 @@ impl LbTargets {
         }
     }
 
+    /// Takes over labels that are the same, so that it is seen at once that they are.
+    fn keep_labels(&mut self, before: &LbTargets) {
+        let was = |i: usize, label: &Arc<str>| before.labels.get(i).filter(|was| *was == label).cloned();
+        let labels = self.labels.iter().enumerate();
+        self.labels = labels.map(|(i, label)| was(i, label).unwrap_or_else(|| label.clone())).collect();
+    }
+
     /// With cookies made with this key, if there is one.
     fn with_cookies(self, point: &Point, key: Option<&[u64; 2]>) -> LbTargets {
         let targets = (0..).map(TargetId).zip(&self.nodes);
         let named = |(target, node): (TargetId, &Option<NodeId>)| Some((target, hash_name(point, (*node)?)));
-        let cookies =
-            |key: &[u64; 2]| Arc::new(Cookies::of(*key, &targets.filter_map(named).collect::<Vec<_>>()));
+        let cookies = |key: &[u64; 2]| {
+            Arc::new(Cookies::from_targets(*key, &targets.filter_map(named).collect::<Vec<_>>()))
+        };
         LbTargets { cookies: key.map(cookies), ..self }
     }
 }

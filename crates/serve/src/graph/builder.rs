@@ -5,6 +5,8 @@ use super::blueprint::{Blueprint, listens};
 use super::ends::{End, Ends, outer};
 use super::identity::inside;
 use super::newest::NewestGraph;
+use super::nodes::Nodes;
+use super::sharing::Sharing;
 use super::state::LocalState;
 use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
@@ -81,6 +83,8 @@ pub(crate) struct Builder<'a> {
     pub listeners: &'a [(usize, NodeId)],
     /// Where its nodes are freed.
     pub discards: &'a Rc<Discards>,
+    /// The thread's present graph.
+    pub before: Option<Rc<Graph>>,
     /// What is built already.
     pub draft: &'a Draft,
 }
@@ -88,7 +92,7 @@ pub(crate) struct Builder<'a> {
 /// A graph that is being built, a few nodes at a time: requests go on meanwhile, in the graph before it.
 #[derive(Default)]
 pub(crate) struct Draft {
-    nodes: RefCell<Vec<Node>>,
+    nodes: RefCell<Nodes>,
     /// Which of them are balancers.
     balancers: RefCell<Vec<NodeId>>,
     /// The counters of targets of the balancer that is the next node.
@@ -157,7 +161,12 @@ impl Builder<'_> {
         while left > 0 {
             let built = self.draft.nodes.borrow().len();
             if built == count {
+                self.draft.nodes.borrow_mut().seal();
                 return self.draft.compare(&mut left);
+            }
+            if self.share() {
+                left -= 1;
+                continue;
             }
             let id = built as NodeId;
             if self.is_balancer(id) && !self.count_targets(id, &mut left) {
@@ -171,6 +180,25 @@ impl Builder<'_> {
             self.draft.nodes.borrow_mut().push(node);
         }
         false
+    }
+
+    /// The thread's present graph, if this blueprint's graphs share something with it.
+    fn sharing(&self) -> Option<(&Graph, &Sharing)> {
+        let (before, sharing) = (self.before.as_deref()?, self.blueprint.sharing.as_ref()?);
+        (sharing.epoch() == before.blueprint.epoch).then_some((before, sharing))
+    }
+
+    /// Adds the next chunk of nodes from the present graph, if that is the same there.
+    fn share(&self) -> bool {
+        let mut nodes = self.draft.nodes.borrow_mut();
+        let (Some((before, sharing)), Some(chunk)) = (self.sharing(), nodes.next_chunk()) else {
+            return false;
+        };
+        let is_same = sharing.has(chunk);
+        if is_same {
+            nodes.share(&before.nodes, chunk);
+        }
+        is_same
     }
 
     /// Whether this thread has a balancer there.
@@ -190,11 +218,30 @@ impl Builder<'_> {
         let some = &rest[..rest.len().min(*left)];
         *left -= some.len();
         let pool = plan::label(&self.blueprint.point, id);
-        self.state.metrics.add_targets(&pool, some, &mut counts);
+        self.add_counts(id, &pool, some, &mut counts);
         if self.owner.is_here {
             self.state.metrics.add_healths(&pool, some, &mut self.draft.health.borrow_mut());
         }
         some.len() == rest.len()
+    }
+
+    /// Adds the counters of these targets of a balancer, which come after those that it has: those of the present graph's
+    /// balancer are found without a look at their names.
+    fn add_counts(&self, id: NodeId, pool: &str, labels: &[Arc<str>], counts: &mut Vec<Rc<TargetCounts>>) {
+        let before = self.sharing().and_then(|(graph, _)| {
+            let lb = graph.lb(self.blueprint.id(id))?;
+            Some((graph.blueprint.labels(lb.node), lb.clone()))
+        });
+        let was = |at: usize, label: &Arc<str>| {
+            let (labels, lb) = before.as_ref()?;
+            labels.get(at).filter(|was| Arc::ptr_eq(was, label)).and_then(|_| lb.counts.targets.get(at))
+        };
+        for label in labels {
+            match was(counts.len(), label) {
+                Some(known) => counts.push(known.clone()),
+                None => self.state.metrics.add_targets(pool, std::slice::from_ref(label), counts),
+            }
+        }
     }
 
     /// The graph, all nodes of which are built: its balancers have its targets from now on, and it must be adopted.
@@ -209,7 +256,7 @@ impl Builder<'_> {
         self.count_alone(&nodes, &outer);
         let gone = self.draft.adopt(self.core.now(), seen);
         let ids = self.draft.balancers.take();
-        let of = |id: &NodeId| if let Node::Lb(lb) = &nodes[*id as usize] { Some(lb) } else { None };
+        let of = |id: &NodeId| if let Node::Lb(lb) = nodes.get(*id) { Some(lb) } else { None };
         let balancers = || ids.iter().filter_map(of);
         let graph = Graph {
             blueprint: self.blueprint.clone(),
@@ -317,10 +364,10 @@ impl Builder<'_> {
     }
 
     /// Servers at these ends, without a balancer before them, have counters of their own.
-    fn count_alone(&self, nodes: &[Node], outer: &[End]) {
+    fn count_alone(&self, nodes: &Nodes, outer: &[End]) {
         for end in outer {
             if let End::Server(id) = end
-                && let Node::Server(server) = &nodes[*id as usize]
+                && let Node::Server(server) = nodes.get(*id)
             {
                 let label = plan::label(&self.blueprint.point, *id);
                 let counts = || self.state.metrics.pool(&label, &[label.as_str().into()]);

@@ -35,6 +35,12 @@ impl Draws {
         Draws { places, key, blocks }
     }
 
+    /// Whether a node's draws are the same by these keys as by others.
+    pub fn are_those_of(&self, other: &Draws, node: NodeId) -> bool {
+        let keys = |draws: &Draws| (draws.choice(node).bits(), draws.work(node).bits());
+        keys(self) == keys(other)
+    }
+
     fn of_place(&self, node: NodeId, what: u64) -> Key {
         self.places.place(node, self.key.with(purpose::DRAW).with(what))
     }

@@ -9,10 +9,10 @@ use weir_policy::key::TakenNames;
 
 /// The names of one balancer's targets, by index.
 #[derive(Debug, Default)]
-pub(crate) struct HashNames(Vec<Option<Named>>);
+pub(crate) struct HashNames(Vec<Option<HashName>>);
 
 #[derive(Debug)]
-struct Named {
+struct HashName {
     /// The identity of the target.
     target: u32,
     name: Arc<str>,
@@ -34,10 +34,11 @@ impl HashNames {
             let kept: Vec<Arc<str>> = self.0.iter().flatten().map(|named| named.name.clone()).collect();
             let mut taken = TakenNames::new(kept.iter().map(|name| &**name));
             for (i, target) in new {
-                self.0[i] = Some(Named { target, name: taken.take(&name(i)).into() });
+                self.0[i] = Some(HashName { target, name: taken.take(&name(i)).into() });
             }
         }
-        let of = |named: &Option<Named>| named.as_ref().map(|named| named.name.clone()).unwrap_or_default();
+        let of =
+            |named: &Option<HashName>| named.as_ref().map(|named| named.name.clone()).unwrap_or_default();
         TargetNames::of_distinct(self.0.iter().map(of))
     }
 }

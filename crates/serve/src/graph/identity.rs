@@ -59,6 +59,9 @@ impl Interner {
         let nodes: Box<[u32]> = (0..)
             .zip(&point.nodes)
             .map(|(id, node)| {
+                if is_vacant(point, id) {
+                    return self.key(VACANT.to_owned());
+                }
                 let base = of_node(point, node, addresses[id as usize], listed(point, id));
                 let number = seen.entry(base.clone()).or_insert(0);
                 let key = self.key(format!("{base}#{number}"));
@@ -87,11 +90,18 @@ impl Interner {
     }
 }
 
+/// The identity of all nodes of vacant places: nothing leads there.
+const VACANT: &str = "vacant";
+
 /// The kind of any balancer.
 const LB: &str = "lb";
 
 fn is_free_port(addr: &str) -> bool {
     Address::parse(addr).is_none_or(|address| address.is_free_port())
+}
+
+fn is_vacant(point: &Point, id: NodeId) -> bool {
+    point.fleets.as_deref().is_some_and(|fleets| fleets.is_vacant(id))
 }
 
 /// What a source says of the member that a node is part of.

@@ -11,7 +11,9 @@ mod hash_names;
 pub(crate) mod identity;
 mod make;
 pub(crate) mod newest;
+pub(crate) mod nodes;
 mod run;
+pub(crate) mod sharing;
 pub(crate) mod slots;
 pub(crate) mod state;
 #[cfg(test)]
@@ -24,12 +26,13 @@ use crate::exchange::{self, Exchange, NodeId, RequestContext, Run, Upstream};
 use crate::metrics::TargetHealth;
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
-use crate::sync::discards::{Discards, Slice};
+use crate::sync::discards::Discards;
 use crate::transport::listener::Entry;
 use crate::upstream::server::Server;
 use blueprint::Blueprint;
 use ends::{End, Ends, reachable};
 use newest::NewestGraph;
+use nodes::Nodes;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -41,7 +44,7 @@ use weir_plan as plan;
 pub(crate) struct Graph {
     /// Its blueprint, which lives as long as any graph has it.
     pub blueprint: Arc<Blueprint>,
-    nodes: Vec<Node>,
+    nodes: Nodes,
     /// Where the newest graph of its thread is.
     newest: Rc<NewestGraph>,
     /// Whether its requests end now.
@@ -68,8 +71,8 @@ impl exchange::Graph for Graph {
     }
 
     fn describe(&self, node: NodeId) -> Option<String> {
-        match self.nodes.get(node as usize) {
-            Some(Node::Server(server)) => Some(server.described()),
+        match self.node(node) {
+            Node::Server(server) => Some(server.described()),
             _ => None,
         }
     }
@@ -109,7 +112,7 @@ impl Graph {
 
     /// A node.
     pub fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id as usize]
+        self.nodes.get(id)
     }
 
     /// Where requests enter; `None`: nowhere any more.
@@ -168,6 +171,6 @@ impl Graph {
 impl Drop for Graph {
     /// With its last request, which does not free ten thousand nodes.
     fn drop(&mut self) {
-        self.discards.put(std::mem::take(&mut self.nodes), Slice::Memory);
+        std::mem::take(&mut self.nodes).discard(&self.discards);
     }
 }

@@ -4,9 +4,7 @@ use super::blueprint::Blueprint;
 use super::builder::{Builder, Draft, Thread};
 use super::draws::Draws;
 use super::state::LocalState;
-use crate::exchange::NodeId;
 use crate::graph::state::ProcessState;
-use crate::nodes::Node;
 use crate::nodes::lb::{self, Owner};
 use crate::transport::settings::TCP;
 use crate::upstream::connect::BuiltInServers;
@@ -22,8 +20,8 @@ use weir_net::io::Core;
 use weir_net::io::clock::Clock;
 use weir_net::io::runtime::Runtime;
 use weir_net::transport::tls;
+use weir_plan as plan;
 use weir_plan::serving::serving;
-use weir_plan::{self as plan, Spec};
 use weir_policy::{Ask, PickOutcome, TargetId};
 use weir_stats::Key;
 
@@ -57,8 +55,8 @@ fn a_later_graph_goes_on_with_the_state() {
     let process = Arc::new(ProcessState::new(mail));
     let state = LocalState::new(process.clone(), 0);
     let targets = Rc::<Targets>::default();
-    let owner = Owner { mail: unbounded_channel().0, is_here: true };
-    let room: Rc<dyn MakesRoom> = Rc::new(NoRoom);
+    let (owner, room) =
+        (Owner { mail: unbounded_channel().0, is_here: true }, Rc::new(NoRoom) as Rc<dyn MakesRoom>);
     let graph = |epoch, (point, roles): (Arc<plan::Point>, _)| {
         let (draft, draws) = (Draft::default(), Draws::new(&point, &[], Key::new(3)));
         let blueprint = Arc::new(Blueprint::new(epoch, point, roles, BTreeMap::new(), &process, 0, draws));
@@ -79,14 +77,14 @@ fn a_later_graph_goes_on_with_the_state() {
             records: None,
             number: 0,
             listeners: &[],
+            before: None,
             discards: &Rc::default(),
             draft: &draft,
         };
-        let id = (0..).find(|id| matches!(blueprint.spec(*id), Spec::Lb(_))).expect("the balancer") as NodeId;
         while !builder.advance(1) {}
         let (graph, _) = builder.graph(&[]);
-        let Node::Lb(lb) = graph.node(id) else { panic!("it is one") };
-        (lb.clone(), graph)
+        let lb = graph.balancers().next().expect("the balancer").clone();
+        (lb, graph)
     };
     let pick = |lb: &lb::Lb| {
         let ask = Ask { draw: Key::new(5), key: None, now_ns: 0, exclude: &[], sticky: None };

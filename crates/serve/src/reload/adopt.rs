@@ -84,6 +84,7 @@ fn with_builder<T>(
         number: lp.number,
         listeners: &listeners,
         discards: &lp.discards,
+        before: lp.graph(),
         draft,
     }))
 }

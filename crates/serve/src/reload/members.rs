@@ -1,9 +1,9 @@
-//! Members of fleets come to be served: so far by a whole new graph, in the way of a reload, but it is none. No file is
-//! read, and no generation, plan or result of a reload changes. Adding members one by one to the present graph is to take
-//! its place.
+//! Members of fleets come to be served by a new graph, in the way of a reload, but it is none. No file is read, no generation,
+//! plan or result of a reload changes, and a thread builds only the chunks of nodes in which something has changed: it
+//! shares the others with its present graph ([`crate::graph::sharing`]).
 
 use super::listeners::PreviousListeners;
-use super::reloader::{MOST_LEFT, NewTopology, PreparedTopology, Reloader, State, lock};
+use super::reloader::{MOST_LEFT, NewTopology, PreparedTopology, Reloader, State, Step, lock};
 use crate::exchange::NodeId;
 use crate::fleets::{
     self, Answer, Applies, FleetMembers, FleetSet, ListResult, Message, Question, Withdrawn,
@@ -177,7 +177,7 @@ impl Reloader {
         let certificates = before.certificates.moved(&same_listeners(&was.point, &point));
         let keys = same_keys(&before, &point)?;
         let topology = PreparedTopology { point, serving, nodes, certificates, keys };
-        let prepared = self.build(&before, &previous, topology, was.generation);
+        let prepared = self.build(&before, &previous, topology, Step::Members);
         let (generation, bound) = prepared.map_err(|e| e.to_string())?;
         lock(&self.of_members).insert(generation.blueprint.epoch);
         self.hand_out(&generation, bound.sockets);

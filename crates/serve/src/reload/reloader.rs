@@ -145,6 +145,15 @@ pub(crate) struct Reloader {
     pub(super) of_members: Mutex<BTreeSet<u32>>,
 }
 
+/// What the next generation is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// A file that was read again.
+    File,
+    /// The same file with other members of fleets.
+    Members,
+}
+
 /// A topology all of whose files are read.
 pub(super) struct PreparedTopology {
     pub point: Arc<Point>,
@@ -355,16 +364,16 @@ impl Reloader {
         let certificates = certificates(before, &point, &nodes)?;
         let keys = sticky::keys(&point).map_err(|wrong| all_failed(&wrong))?;
         let topology = PreparedTopology { point, serving, nodes, certificates, keys };
-        self.build(before, previous, topology, before.blueprint.generation + 1)
+        self.build(before, previous, topology, Step::File)
     }
 
-    /// Builds a generation of this number: binds new listeners, looks up names.
+    /// Builds the next generation: binds new listeners, looks up names.
     pub(super) fn build(
         &self,
         before: &Generation,
         previous: &PreviousListeners<'_>,
         topology: PreparedTopology,
-        number: u32,
+        step: Step,
     ) -> Result<(Arc<Generation>, BoundListeners), ReloadError> {
         let PreparedTopology { point, serving, nodes, certificates, keys } = topology;
         let wanted = ListenerSet { point: &point, nodes: &nodes, certificates: &certificates };
@@ -375,7 +384,13 @@ impl Reloader {
         let now_ns = self.process.clock.now();
         let mut blueprint = Blueprint::new(epoch, point, serving, keys, &self.process.state, now_ns, draws);
         blueprint.inner = std::mem::take(&mut bound.inner);
-        blueprint.generation = number;
+        match step {
+            Step::File => blueprint.generation = before.blueprint.generation + 1,
+            Step::Members => {
+                blueprint.generation = before.blueprint.generation;
+                blueprint.share_with(&before.blueprint);
+            }
+        }
         let generation = Generation {
             blueprint: Arc::new(blueprint),
             names: Arc::new(names),

@@ -1,0 +1,65 @@
+//! What graphs of two blueprints of one file share: when members of a fleet come and go, nearly all nodes are the same, and
+//! a thread builds only the chunks of the others.
+
+use super::blueprint::Blueprint;
+use super::nodes::CHUNK;
+use crate::exchange::NodeId;
+use weir_plan::{Edge, Spec};
+
+/// What the graphs of a blueprint share with those of the one before it.
+pub(crate) struct Sharing {
+    /// The epoch of the one before.
+    epoch: u32,
+    /// By chunk, whether all of its nodes are the same.
+    chunks: Box<[bool]>,
+}
+
+impl Sharing {
+    /// Of these two.
+    pub fn between(before: &Blueprint, now: &Blueprint) -> Sharing {
+        let count = now.point.nodes.len();
+        let is_same = |chunk: usize| {
+            let end = (chunk + 1) * CHUNK;
+            let was = before.point.nodes.len();
+            // The last one may have another length.
+            end.min(was) == end.min(count)
+                && (chunk * CHUNK..end.min(count)).all(|id| is_same(before, now, id as NodeId))
+        };
+        Sharing { epoch: before.epoch, chunks: (0..count.div_ceil(CHUNK)).map(is_same).collect() }
+    }
+
+    /// The epoch of the one before.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Whether all nodes of a chunk are the same.
+    pub fn has(&self, chunk: usize) -> bool {
+        self.chunks.get(chunk) == Some(&true)
+    }
+}
+
+/// Whether the nodes that both have by this number would be built alike. Those that differ from epoch to epoch never are.
+fn is_same(before: &Blueprint, now: &Blueprint, id: NodeId) -> bool {
+    let at = id as usize;
+    let (old, new) = (&before.point.nodes[at], &now.point.nodes[at]);
+    let process = |of: &Blueprint| of.process_of[at].map(|process| of.keys.nodes[process as usize]);
+    let spec = now.spec(id);
+    !matches!(spec, Spec::Lb(_) | Spec::Listen(_))
+        && (old.site, &old.name) == (new.site, &new.name)
+        && leads_alike(before, now, id)
+        && before.keys.nodes[at] == now.keys.nodes[at]
+        && before.keys.targets[at] == now.keys.targets[at]
+        && before.role(id) == now.role(id)
+        && before.spec(id) == spec
+        && process(before) == process(now)
+        && before.connections.get(&id) == now.connections.get(&id)
+        && before.draws.are_those_of(&now.draws, id)
+}
+
+fn leads_alike(before: &Blueprint, now: &Blueprint, id: NodeId) -> bool {
+    match (before.point.nodes[id as usize].to, now.point.nodes[id as usize].to) {
+        (Edge::List(_), Edge::List(_)) => before.list(id) == now.list(id),
+        (old, new) => old == new,
+    }
+}
