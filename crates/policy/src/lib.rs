@@ -31,7 +31,7 @@ pub use limits::rate;
 pub use names::TargetNames;
 pub use outcome::{Kind, Outcome};
 pub use target::{TargetChange, TargetId};
-pub use upstream::journal::{Choice, Operation};
+pub use upstream::journal::{Change, Choice, Operation};
 pub use upstream::{PickOutcome, Ticket, Upstream};
 
 /// The arguments of all policies, as a plan holds them: plain data with every default explicit.

@@ -227,7 +227,11 @@ pub(crate) fn statistics(s: &ScenarioVerified) -> Table {
                 (percent(&s.relative), below.unwrap_or(share))
             }
         };
-        let name = if s.name == "share" { "share of a server" } else { s.name };
+        let name = match s.name {
+            "share" => "share of a server",
+            "newcomers" => "share of newcomers",
+            name => name,
+        };
         t.row(vec![name.to_owned(), simulated, real, difference, allowed, s.verdict.name().to_owned()]);
     }
     t

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 use weir_plan::NodeId;
+use weir_plan::fleets::Timetable;
 use weir_policy::config::Balance;
 use weir_policy::health::HealthConfig;
 use weir_policy::snapshot::Snapshot;
@@ -25,6 +26,8 @@ pub struct VerifyRun {
     pub begins_ns: u64,
     /// The part that this process plays.
     pub role: RunRole,
+    /// What balancers see of changes of fleets, and when members join; empty where nothing changes.
+    pub timetable: Timetable,
     /// Whether every operation on a balancer is reported.
     pub records: bool,
     /// Receives the events of the run.

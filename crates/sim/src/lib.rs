@@ -32,4 +32,5 @@ pub use results::run::{Error, Extras, Options, run, run_observed, run_with_extra
 pub use results::settling::SETTLED_OVER;
 pub use results::shard::{NotWhole, Shard, ShardRun, merge, run_shard};
 pub use results::threads::Observer;
+pub use results::timetable::timetable;
 pub use results::warnings::{WARNINGS, too_short};

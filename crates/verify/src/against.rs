@@ -46,6 +46,9 @@ impl ProxySetup {
     fn new(prepared: &Arrangement, router: Router) -> Result<ProxySetup, CannotVerify> {
         let cannot =
             |what: &str| CannotVerify(format!("{} cannot express this topology: {what}", router.name()));
+        if !prepared.scenario.events.is_empty() {
+            return Err(cannot("its targets change while it runs; leave `events` out"));
+        }
         if prepared.listen().is_some_and(|listen| listen.tls.is_some() || listen.loops.unwrap_or(1) > 1) {
             return Err(cannot("the listener has TLS, or several event loops; leave both out"));
         }

@@ -205,7 +205,8 @@ fn sum(metrics: &str, family: &str) -> f64 {
 }
 
 fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, ChildAddresses), ChildError> {
-    let Setup { point, listener, root, key, secret, begins_ns, records, part } = setup;
+    let Setup { mut point, fleets, timetable, listener, root, key, secret, begins_ns, records, part } = setup;
+    point.fleets = fleets.map(Arc::new);
     let serving = serving_of(&point, &[listener], true).map_err(|_| failed("it cannot be served"))?;
     let (nodes, part) = match part {
         Part::Routes { servers, listeners } => {
@@ -216,8 +217,8 @@ fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, C
         }
         Part::Serves(roots) => (Vec::new(), weir_serve::RunRole::Serves(roots)),
     };
-    let paired =
-        VerifyRun { key: Key::from_bits(key), secret, root, begins_ns, role: part, records, events: told };
+    let key = Key::from_bits(key);
+    let paired = VerifyRun { key, secret, root, begins_ns, role: part, timetable, records, events: told };
     let options =
         Options { quiet: true, loops: Some(1), paired: Some(Arc::new(paired)), ..Options::default() };
     let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &options).map_err(failed)?;

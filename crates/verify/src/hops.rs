@@ -8,6 +8,8 @@
 use crate::calibrate::Calibration;
 use crate::prepare::Arrangement;
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 use weir_model::Dist;
 use weir_plan::{Edge, Lb, Mode, Node, NodeId, Place, Point, Scenario, Site, Spec};
 use weir_workload::reachable;
@@ -110,6 +112,8 @@ fn before(point: &Point, nodes: &[(NodeId, Spec)]) -> CalibratedPoint {
     let led = |id: NodeId| own(id) + NodeId::from(at(id).is_some());
     let mut to = point.clone();
     renumber(&mut to, led);
+    // A hop belongs to the member that the node before it belongs to.
+    renumber_members(&mut to, |nodes| own(nodes.start)..own(nodes.end));
     for (id, node) in (0..).zip(std::mem::take(&mut to.nodes)) {
         to.nodes.push(node);
         if let Some(at) = at(id) {
@@ -129,7 +133,9 @@ fn before_root(point: &mut Point, scenario: &str, spec: Spec) {
         Edge::Node(inner) if listens => (inner, root),
         _ => (root, root + 1),
     };
-    renumber(point, |id| id + NodeId::from(id >= at));
+    let now = |id: NodeId| id + NodeId::from(id >= at);
+    renumber(point, now);
+    renumber_members(point, |nodes| now(nodes.start)..nodes.end + now(nodes.start) - nodes.start);
     let hop = hop(point, inner, spec);
     point.nodes.insert(at as usize, hop);
     if listens {
@@ -156,6 +162,11 @@ fn renumber(point: &mut Point, new: impl Fn(NodeId) -> NodeId) {
     point.scenarios.iter_mut().for_each(|scenario| scenario.root = new(scenario.root));
 }
 
+/// Gives the members of fleets the new numbers of their nodes.
+fn renumber_members(point: &mut Point, moved: impl Fn(&Range<NodeId>) -> Range<NodeId>) {
+    point.fleets = point.fleets.take().map(|fleets| Arc::new(fleets.renumbered(moved)));
+}
+
 fn hop(point: &mut Point, to: NodeId, spec: Spec) -> Node {
     let kind = spec.kind().to_owned();
     let known = point.specs.iter().position(|other| *other == spec);
@@ -179,6 +190,7 @@ fn hop(point: &mut Point, to: NodeId, spec: Spec) -> Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_plan::fleets::TargetMove;
     use weir_topology::{Request, evaluate};
 
     const FILE: &str = r#"
@@ -188,6 +200,37 @@ scenario("listens", web, traffic.constant(rate = 10), requests = 10)
 scenario("bare", lb.round_robin(apps), traffic.constant(rate = 10), requests = 10)
 scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), requests = 10)
 "#;
+
+    /// Members that join have hops as well, and each balancer sees the same changes.
+    #[test]
+    fn hops_change_no_member() {
+        let file = r#"
+apps = fleet(3, lambda: queue(delay(5 * ms, server("app"))))
+changes = [change.rolling(apps, at = 2 * s, every = 1 * s, which = "random")]
+scenario("bare", lb.random(apps), traffic.constant(rate = 10), requests = 100, window = "all", events = changes)
+"#;
+        let request = Request { source: file.into(), name: "t.star".into(), ..Request::default() };
+        let plan = evaluate(&request).unwrap_or_else(|wrong| panic!("{wrong:?}")).plan;
+        let (point, scenario) = plan.points[0].grown(&plan.points[0].scenarios[0]);
+        let prepared = crate::prepare::Arrangement::new(&plan.points[0], scenario, false).unwrap();
+        assert_eq!((prepared.servers.len(), prepared.newcomers().len()), (6, 3));
+        let calibration = Calibration { client_hop_ns: 1e6, server_hop_ns: 1e6, ..Calibration::default() };
+        let slowed = with_hops(point, scenario, &prepared, &calibration);
+        let moves = |point: &Point, now: &dyn Fn(NodeId) -> NodeId| {
+            let key = weir_stats::Key::new(1).with(0);
+            let sights = weir_sim::timetable(point, &point.scenarios[0], key).unwrap().sights;
+            let now = |of: TargetMove| match of {
+                TargetMove::Add(id) => TargetMove::Add(now(id)),
+                TargetMove::Remove(id) => TargetMove::Remove(now(id)),
+            };
+            let seen =
+                sights.into_iter().map(|sight| (sight.at_ns, sight.moves.into_iter().map(now).collect()));
+            seen.collect::<Vec<(u64, Vec<TargetMove>)>>()
+        };
+        let now = moves(&slowed.point, &|id| id);
+        assert_eq!(now.len(), 3);
+        assert_eq!(now, moves(&prepared.point, &|id| slowed.nodes[&id] + 1), "a hop is before each server");
+    }
 
     #[test]
     fn each_hop_adds_its_time() {

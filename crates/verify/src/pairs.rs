@@ -30,8 +30,8 @@ pub(crate) fn both_worlds(pairs: &[Pair], pick: impl Fn(&Figures) -> Option<f64>
     }
 }
 
-/// All statistics that can be said, each with its verdict.
-pub(crate) fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statistic> {
+/// All statistics that can be said, each with its verdict. `newcomers`: servers that join while it runs.
+pub(crate) fn statistics(pairs: &[Pair], newcomers: &[NodeId], tolerances: &Tolerances) -> Vec<Statistic> {
     type Pick = fn(&Figures) -> Option<f64>;
     let latency = |name| Compared { name, unit: Unit::Ratio, is_ms: true };
     let plain = |name, unit| Compared { name, unit, is_ms: false };
@@ -52,11 +52,15 @@ pub(crate) fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statist
         compare(compared, &values, tolerance, least).or_else(unsaid)
     };
     let mut all: Vec<Statistic> = picks.into_iter().filter_map(of).collect();
-    all.extend(farthest(pairs).and_then(|server| {
-        let share = |f: &Figures| f.shares.get(&server).copied();
+    let share = |name, servers: &[NodeId]| {
+        let share = |f: &Figures| servers.iter().map(|server| f.shares.get(server).copied()).sum();
         let values: Vec<_> = pairs.iter().map(|pair| pair.figure(share)).collect();
-        compare(plain("share", Unit::Points), &values, tolerances.tolerance("share"), no_other_end(requests))
-    }));
+        compare(plain(name, Unit::Points), &values, tolerances.tolerance("share"), no_other_end(requests))
+    };
+    all.extend(farthest(pairs).and_then(|server| share("share", &[server])));
+    if !newcomers.is_empty() {
+        all.extend(share("newcomers", newcomers));
+    }
     all
 }
 

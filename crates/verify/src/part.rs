@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use weir_plan::fleets::{Fleets, Timetable};
 use weir_plan::{NodeId, Point};
 use weir_policy::{Kind, Operation};
 use weir_serve::{BalancerCreated, RequestEnded};
@@ -11,6 +12,10 @@ use weir_serve::{BalancerCreated, RequestEnded};
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub point: Point,
+    /// The fleets in it.
+    pub fleets: Option<Fleets>,
+    /// What balancers see of their changes.
+    pub timetable: Timetable,
     /// What listens for the scenario's requests.
     pub listener: NodeId,
     /// Where they enter.

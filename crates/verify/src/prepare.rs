@@ -15,6 +15,8 @@ use weir_plan::{Edge, Listen, Node, NodeId, Point, Scenario, Spec, with_inner};
 pub(crate) struct Arrangement {
     /// The plan's point; behind its nodes comes the listener, where the scenario has none.
     pub point: Arc<Point>,
+    /// The scenario in it.
+    pub scenario: Scenario,
     /// Where the scenario's requests enter.
     pub root: NodeId,
     /// What listens for them.
@@ -45,18 +47,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const ADDRESS: &str = "127.0.0.1:0";
 
 impl Arrangement {
-    /// A scenario of a point. `real`: servers that are not weir's own may be loaded.
+    /// A scenario of a point; members of fleets that join while it runs are there from the start, and balancers do not have
+    /// them. `real`: servers that are not weir's own may be loaded.
     ///
     /// # Errors
     /// A part of the scenario that cannot be served, or must not be loaded.
     pub fn new(point: &Point, scenario: &Scenario, real: bool) -> Result<Arrangement, CannotVerify> {
-        if !scenario.events.is_empty() {
-            return Err(CannotVerify(format!(
-                "scenario \"{}\" has `events`, which a verification does not play yet; name other scenarios with \
-                    --scenario, or leave the events out",
-                scenario.name
-            )));
-        }
+        let (point, scenario) = point.grown(scenario);
         let mut point = point.clone();
         let root = scenario.root;
         let listener = enter(&mut point, root);
@@ -74,8 +71,9 @@ impl Arrangement {
         };
         let all = (0..).zip(point.nodes.iter().zip(&serving.roles));
         let others: Vec<NodeId> = all.filter_map(|(id, node)| is_real(node).then_some(id)).collect();
-        let point = Arc::new(point);
-        let prepared = Arrangement { point, root, listener, against: None, servers, real: others };
+        let (point, own) = (Arc::new(point), scenario.clone());
+        let prepared =
+            Arrangement { point, scenario: own, root, listener, against: None, servers, real: others };
         match prepared.addresses().first() {
             Some(addr) if !real => Err(CannotVerify(format!(
                 "scenario \"{}\" leads to a real server ({addr}), which would get load; pass --real to \
@@ -104,6 +102,12 @@ impl Arrangement {
     pub fn compared(&self) -> impl Iterator<Item = NodeId> {
         let real = self.real.iter().filter(|_| self.against.is_none());
         self.servers.iter().chain(real).copied()
+    }
+
+    /// Those of them that join while it runs.
+    pub fn newcomers(&self) -> Vec<NodeId> {
+        let fleets = self.point.fleets.as_deref();
+        self.compared().filter(|id| fleets.is_some_and(|fleets| fleets.is_newcomer(*id))).collect()
     }
 
     /// The listeners behind the outermost one, the innermost first.

@@ -70,6 +70,7 @@ pub fn verify(
 
 /// A scenario to verify, and the part of it that is served.
 struct ChosenScenario<'a> {
+    /// With every member that ever is.
     point: &'a Point,
     scenario: &'a Scenario,
     prepared: Arrangement,
@@ -96,6 +97,7 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<ChosenScenario<'a
                 let prepared = Arrangement::new(point_served, scenario_served, options.real)
                     .and_then(|p| p.against(options.against));
                 let prepared = prepared.map_err(Error::Cannot)?;
+                let (point, scenario) = point.grown(scenario);
                 all.push(ChosenScenario { point, scenario, prepared });
             }
         }

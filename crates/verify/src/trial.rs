@@ -242,7 +242,9 @@ fn make_load_options(
 
 /// Starts the processes of a run: the servers first, so that routers have their addresses.
 fn begin(prepared: &Arrangement, options: &Options, replication: u32) -> Result<Processes, Error> {
-    let key = Key::new(options.seed).with(u64::from(replication)).bits();
+    let key = Key::new(options.seed).with(u64::from(replication));
+    let timetable =
+        weir_sim::timetable(&prepared.point, &prepared.scenario, key).map_err(Error::Simulated)?;
     let secret = getrandom::u64().map_err(machine_failed)?;
     let mut lead_ns = LEAD_NS;
     loop {
@@ -251,9 +253,11 @@ fn begin(prepared: &Arrangement, options: &Options, replication: u32) -> Result<
         let gone = Arc::new(AtomicBool::new(false));
         let setup = |part: Part| Setup {
             point: (*prepared.point).clone(),
+            fleets: prepared.point.fleets.as_deref().cloned(),
+            timetable: timetable.clone(),
             listener: prepared.listener,
             root: prepared.root,
-            key,
+            key: key.bits(),
             secret,
             begins_ns,
             records: options.records,

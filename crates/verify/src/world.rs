@@ -90,7 +90,7 @@ impl World<'_> {
             connections.server_takes_ms,
             mean_ms(&pairs),
         ));
-        let statistics = statistics(&pairs, &options.tolerances);
+        let statistics = statistics(&pairs, &prepared.newcomers(), &options.tolerances);
         warnings.extend(too_few(&statistics, selected.1 / u64::from(runs.max(1))));
         let of_all = Verdict::of_all(statistics.iter().map(|s| s.verdict));
         Ok(ScenarioVerified {
@@ -268,7 +268,7 @@ mod tests {
         });
         let pairs: Vec<Pair> =
             simulated.into_iter().zip(reality).map(|(simulated, real)| Pair { simulated, real }).collect();
-        let statistics = statistics(&pairs, &options.tolerances);
+        let statistics = statistics(&pairs, &[], &options.tolerances);
         (Verdict::of_all(statistics.iter().map(|s| s.verdict)), statistics)
     }
 

@@ -1,5 +1,6 @@
 //! `weir verify` and `weir load`: what is simulated, sent for real.
 
+mod changes;
 mod load;
 mod requests;
 #[path = "../shared/mod.rs"]

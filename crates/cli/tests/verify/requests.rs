@@ -24,7 +24,7 @@ fn scenario(name: &str, lb: &str, traffic: &str) -> String {
 }
 
 /// What happened in the first run of each scenario of a file, verified with two. Done again, the picks are the same.
-fn recorded(scratch: &Scratch, scenarios: &str) -> BTreeMap<String, Vec<Value>> {
+pub(crate) fn recorded(scratch: &Scratch, scenarios: &str) -> BTreeMap<String, Vec<Value>> {
     let file = scratch.file("t.star", format!("{APPS}{scenarios}"));
     let record = scratch.path("record");
     let ran = run(&["verify", &file, "--runs", "2", "--record", &record, "--output", "json", "--quiet"]);
@@ -48,7 +48,7 @@ fn recorded(scratch: &Scratch, scenarios: &str) -> BTreeMap<String, Vec<Value>> 
 }
 
 /// Requests that came to each server, by the order of the servers' nodes.
-fn served(run: &[Value]) -> Vec<u64> {
+pub(crate) fn served(run: &[Value]) -> Vec<u64> {
     let mut counts = BTreeMap::<u64, u64>::new();
     for line in run.iter().filter_map(|line| line.get("served")) {
         *counts.entry(line["server"].as_u64().expect("a node")).or_default() += 1;

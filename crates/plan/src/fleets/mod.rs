@@ -6,9 +6,11 @@ pub mod check;
 mod expand;
 mod members;
 mod schedule;
+mod timetable;
 
 pub use members::{MemberPlaces, with_members, with_one_member};
 pub use schedule::{Departure, Schedule, Step, StepKind, schedule};
+pub use timetable::{Sight, TargetMove, Timetable};
 
 pub use crate::graph::{Fleets, ListedMember, Member, Members};
 
@@ -45,10 +47,10 @@ pub(crate) fn compact(point: &Point) -> &Point {
 
 impl Point {
     /// The point with all members that a scenario's changes let join, and the scenario in it; the same where it changes
-    /// nothing.
+    /// nothing, or has them already.
     pub fn grown<'p>(&'p self, scenario: &'p Scenario) -> (&'p Point, &'p Scenario) {
         let grown = || {
-            let fleets = self.fleets.as_deref().filter(|_| !scenario.events.is_empty())?;
+            let fleets = self.fleets.as_deref().filter(|f| !f.changes && !scenario.events.is_empty())?;
             let at = self.scenarios.iter().position(|s| s.name == scenario.name)?;
             let point = fleets.grown.get(at)?.get_or_init(|| grow(&fleets.compact, scenario)).as_deref()?;
             Some((point, point.scenarios.get(at)?))

@@ -1,11 +1,12 @@
 //! The members of fleets: what a plan in memory has beside the templates.
 
 use super::{Fleet, NodeId, Point};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// The fleets of a point whose members are made.
-#[derive(Clone, Debug, PartialEq)]
+/// The fleets of a point whose members are made. No plan has it; processes of a verification send it to each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fleets {
     /// The point with each template once, as the plan is written.
     pub compact: Point,
@@ -19,11 +20,12 @@ pub struct Fleets {
     /// The nodes that newcomers consist of, ascending.
     pub(crate) newcomers: Vec<Range<NodeId>>,
     /// The point of each scenario that changes fleets, once it is asked for.
+    #[serde(skip)]
     pub(crate) grown: Vec<OnceLock<Option<Box<Point>>>>,
 }
 
 /// A member: the fleet's number, and its own there from 0, as they join.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Member {
     /// The fleet, as an index of [`Fleets::all`].
     pub fleet: u32,
@@ -32,7 +34,7 @@ pub struct Member {
 }
 
 /// The members of a fleet.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Members {
     /// The fleet's node in the compact point.
     pub node: NodeId,
@@ -57,10 +59,19 @@ impl Fleets {
         let at = self.lists.binary_search_by_key(&list, |(list, _)| *list).ok()?;
         Some(&self.lists[at].1)
     }
+
+    /// The same for a point in which nodes have other numbers: `moved` has the new range of each range of nodes.
+    #[must_use]
+    pub fn renumbered(&self, moved: impl Fn(&Range<NodeId>) -> Range<NodeId>) -> Fleets {
+        let mut new = self.clone();
+        let members = new.all.iter_mut().flat_map(|members| &mut members.nodes);
+        members.chain(&mut new.newcomers).for_each(|nodes| *nodes = moved(nodes));
+        new
+    }
 }
 
 /// A member as a source lists it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListedMember {
     /// Where its server is, as `addr=` has it.
     pub addr: String,

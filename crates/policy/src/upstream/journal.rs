@@ -3,8 +3,9 @@
 
 use crate::balance::prequal::Reading;
 use crate::health::snapshot::Snapshot;
-use crate::{Ask, Outcome, PickOutcome, TargetId, Ticket, Upstream};
+use crate::{Ask, Outcome, PickOutcome, TargetChange, TargetId, TargetNames, Ticket, Upstream};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use weir_stats::Key;
 
 /// An operation on an upstream, with its result.
@@ -117,6 +118,45 @@ pub enum Operation {
         /// The new health.
         health: Snapshot,
     },
+    /// Targets were added and removed, in one step.
+    Change {
+        /// When, ns.
+        #[serde(rename = "now")]
+        now_ns: u64,
+        /// The changes, in their order.
+        changes: Vec<Change>,
+        /// The health of all targets after them, if another thread keeps it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        health: Option<Snapshot>,
+    },
+}
+
+/// A target that was added or removed: a [`TargetChange`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// The target, with its weight and the name by which it is hashed.
+    Add(TargetId, f64, String),
+    /// The target.
+    Remove(TargetId),
+}
+
+impl From<TargetChange<'_>> for Change {
+    fn from(change: TargetChange<'_>) -> Change {
+        match change {
+            TargetChange::Add { target, weight, name } => Change::Add(target, weight, name.to_owned()),
+            TargetChange::Remove(target) => Change::Remove(target),
+        }
+    }
+}
+
+impl<'a> From<&'a Change> for TargetChange<'a> {
+    fn from(change: &'a Change) -> TargetChange<'a> {
+        match change {
+            Change::Add(target, weight, name) => TargetChange::Add { target: *target, weight: *weight, name },
+            Change::Remove(target) => TargetChange::Remove(*target),
+        }
+    }
 }
 
 /// The result of a pick.
@@ -195,7 +235,59 @@ impl Upstream {
                 }
             }
             Operation::Follow { now_ns, health } => self.follow(*now_ns, health),
+            Operation::Change { now_ns, changes, health } => {
+                let names = names(changes);
+                self.change_named(*now_ns, changes.iter().map(TargetChange::from), &names, health.as_ref());
+            }
         }
         None
+    }
+}
+
+/// The names of added targets, by index.
+fn names(changes: &[Change]) -> TargetNames {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    for change in changes {
+        if let Change::Add(target, _, name) = change {
+            names.resize(names.len().max(target.index() + 1), Arc::default());
+            names[target.index()] = name.as_str().into();
+        }
+    }
+    TargetNames::of_distinct(names.into_iter())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Balance;
+    use crate::health::Health;
+    use crate::upstream::UpstreamConfig;
+
+    /// Made again from a record, changes of targets are the same: with health of one's own and of another thread.
+    #[test]
+    fn changes_can_be_made_again() {
+        let new = || {
+            let config = UpstreamConfig::default();
+            Upstream::new(&Balance::Random, config, &[1.0; 3], &["a", "b", "c"], 0, Key::new(1))
+        };
+        let changes = [
+            TargetChange::Add { target: TargetId(3), weight: 2.0, name: "d" },
+            TargetChange::Remove(TargetId(1)),
+        ];
+        let mut owner = Health::new(UpstreamConfig::default().health, &[1.0; 3], 0, Key::new(2));
+        owner.change_targets(5, &changes);
+        for health in [None, Some(Snapshot::new(&owner))] {
+            let (mut first, mut again) = (new(), new());
+            let names = TargetNames::default();
+            first.change_named(5, changes.iter().copied(), &names, health.as_ref());
+            let record = Operation::Change { now_ns: 5, changes: changes.map(Change::from).into(), health };
+            assert_eq!(again.act(&record), None);
+            for n in 0..200 {
+                let ask = Ask::new(Key::new(n), 6);
+                let picks = [&mut first, &mut again].map(|upstream| Choice::from(upstream.pick(&ask)));
+                assert_eq!(picks[0], picks[1]);
+                assert_ne!(picks[0], Choice::Target(TargetId(1)));
+            }
+        }
     }
 }

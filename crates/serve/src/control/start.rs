@@ -14,6 +14,7 @@ use crate::nodes::lb::ToOwner;
 use crate::reload::listeners::{self, BoundListeners, ListenerSet};
 use crate::reload::members::{self, Filled};
 use crate::reload::options::{Error, Listening, Options};
+use crate::reload::played;
 use crate::reload::reloader::{self, Reloader};
 use crate::sync::{buffered, panics};
 use crate::threads::certificates::Certificates;
@@ -70,6 +71,7 @@ pub fn start(
     let running = start_bound(point, serving, nodes, options, certificates, bound)
         .inspect_err(|_| files.remove(u32::MAX))?;
     running.remote.reloader.keep_fleets(fleets).inspect_err(|_| running.remote.drain())?;
+    played::start(&running.remote.reloader, point).inspect_err(|_| running.remote.drain())?;
     Ok(running)
 }
 
@@ -107,6 +109,7 @@ fn start_bound(
     let root = Root::new(run.as_deref())?;
     let draws =
         Draws::new(point, run.as_ref().map_or(nodes, |run| std::slice::from_ref(&run.root)), root.key);
+    let draws = draws.with_joins(run.as_ref().map_or(&[], |run| &run.timetable.joins));
     let errors = Arc::new(ErrorLog::start(root.clock, options.quiet)?);
     if let Some(bytes) = options.buffered {
         buffered::set_limit(bytes);
@@ -118,7 +121,7 @@ fn start_bound(
     let state = Arc::new(ProcessState::new(mail.notices.into()));
     let mut blueprint = Blueprint::new(
         options.generation,
-        point.clone(),
+        played::at_start(point, run.as_deref()),
         serving.clone(),
         sticky_keys,
         &state,

@@ -57,6 +57,8 @@ pub(crate) struct Blueprint {
     pub made_ns: u64,
     /// The keys of its nodes' draws.
     pub draws: Draws,
+    /// Balancers that get new targets before they lose others; all others lose some first.
+    pub gains_first: BTreeSet<NodeId>,
     /// Where its own listeners behind others are reached.
     pub inner: Inner,
     /// The last field: once the end of its last graph is signalled, nothing else of it is held here.
@@ -114,6 +116,7 @@ impl Blueprint {
             sticky_keys,
             made_ns,
             draws,
+            gains_first: BTreeSet::new(),
             inner,
             point,
             serving,

@@ -115,7 +115,12 @@ struct Adoption {
     flags: Arc<TargetFlags>,
     draw: Key,
     semaphore: Option<Rc<LocalSemaphore>>,
+    gains_first: bool,
+    records: Option<Record>,
 }
+
+/// Called with every operation on a balancer, where a verification records them.
+type Record = Box<dyn Fn(Operation)>;
 
 impl Draft {
     /// Compares the targets of balancers with those that they have now, at most `left` of them; returns whether all are
@@ -143,8 +148,15 @@ impl Draft {
     fn adopt(&self, now_ns: u64, seen: &[(Id, Arc<HealthUpdate>)]) -> Vec<(Id, TargetId, AbortFlag)> {
         let seen: BTreeMap<u32, &Snapshot> = seen.iter().map(|(id, seen)| (id.0, &seen.health)).collect();
         let mut all = Vec::new();
-        for Adoption { id, state, shape, change, flags, draw, semaphore } in self.adoptions.take() {
+        for adoption in self.adoptions.take() {
+            let Adoption { id, state, shape, mut change, flags, draw, semaphore, .. } = adoption;
             let health = seen.get(&id.0).copied();
+            if adoption.gains_first {
+                change.put_gains_first();
+            }
+            if let Some(records) = &adoption.records {
+                records(change.operation(now_ns, &shape, health));
+            }
             let gone = state.adopt(now_ns, &shape, change, health, flags, draw);
             state.limit(now_ns, semaphore.as_ref());
             all.extend(gone.into_iter().map(|(index, abort)| (id, index, abort)));
@@ -404,14 +416,11 @@ impl Builder<'_> {
             _places: self.blueprint.places(id),
             state,
             targets: self.blueprint.targets(id).into(),
+            moves_on: self.in_run,
             scope: lb.scope,
             owner: self.owner.clone(),
             listens: listens(lb),
-            records: self.records.clone().map(|run| {
-                let on_loop = self.number;
-                Box::new(move |deed| run.report(RunEvent::BalancerOperation { lb: id, on_loop, deed }))
-                    as Box<dyn Fn(Operation)>
-            }),
+            records: self.recorder(id),
             probes: lb.balance.traits().probes.then(|| self.probes(id)),
             choice: self.blueprint.draws.choice(id),
             key: lb.key.clone(),
@@ -426,6 +435,12 @@ impl Builder<'_> {
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,
         }
+    }
+
+    /// What records the operations on a balancer, in a verification that does.
+    fn recorder(&self, lb: NodeId) -> Option<Record> {
+        let (run, on_loop) = (self.records.clone()?, self.number);
+        Some(Box::new(move |deed| run.report(RunEvent::BalancerOperation { lb, on_loop, deed })))
     }
 
     /// The flag of the balancer that a `timeout` is around, if that judges its targets by their errors. Its node was
@@ -492,8 +507,17 @@ impl Builder<'_> {
             state.limit(self.core.now(), semaphore);
         } else {
             let (state, shape, semaphore) = (state.clone(), shape.clone(), semaphore.cloned());
-            let change = ShapeChange::default();
-            let adoption = Adoption { id: own_id, state, shape, change, flags, draw, semaphore };
+            let adoption = Adoption {
+                id: own_id,
+                state,
+                shape,
+                change: ShapeChange::default(),
+                flags,
+                draw,
+                semaphore,
+                gains_first: self.blueprint.gains_first.contains(&id),
+                records: self.recorder(id),
+            };
             self.draft.adoptions.borrow_mut().push(adoption);
         }
         state

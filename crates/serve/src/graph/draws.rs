@@ -3,6 +3,8 @@
 use crate::exchange::NodeId;
 use crate::nodes::cable;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
 use weir_model::draws::{of_place, purpose};
 use weir_plan::{Line, Point, Spec};
 use weir_stats::Key;
@@ -15,6 +17,8 @@ pub(crate) struct Draws {
     key: Key,
     /// Blocks by their numbers in the file: their numbers among the blocks of their place.
     blocks: BTreeMap<u32, u64>,
+    /// In a verification: the nodes of members that join while it runs, ascending, with when they do, ns.
+    joins: Arc<[(Range<NodeId>, u64)]>,
 }
 
 impl Draws {
@@ -32,7 +36,18 @@ impl Draws {
         }
         let before = |(place, block): &(u32, u32)| met.range((*place, 0)..(*place, *block)).count() as u64;
         let blocks = met.iter().map(|at| (at.1, before(at))).collect();
-        Draws { places, key, blocks }
+        Draws { places, key, blocks, joins: Arc::default() }
+    }
+
+    /// The same where these nodes join while it runs; ascending.
+    pub fn with_joins(self, joins: &[(Range<NodeId>, u64)]) -> Draws {
+        Draws { joins: joins.into(), ..self }
+    }
+
+    /// When the member joins that a node belongs to, ns; `None`: it is there from the start.
+    pub fn joined_ns(&self, node: NodeId) -> Option<u64> {
+        let at = self.joins.partition_point(|(nodes, _)| nodes.end <= node);
+        self.joins.get(at).filter(|(nodes, _)| nodes.contains(&node)).map(|(_, at_ns)| *at_ns)
     }
 
     /// Whether a node's draws are the same by these keys as by others.

@@ -55,7 +55,8 @@ enum SharedStateSpec<'a> {
     Permits(usize, u32),
     Rate(&'a Rate),
     Budget(&'a Budget),
-    Warmup,
+    /// Since when it is cold, ns.
+    Warmup(u64),
 }
 
 /// The process's state.
@@ -181,7 +182,8 @@ impl ProcessState {
                 }
                 targets.insert(id, nodes);
             }
-            self.renew(&mut known, key, wanted(spec, count), now_ns);
+            let joined_ns = draws.joined_ns(id).unwrap_or_default();
+            self.renew(&mut known, key, wanted(spec, count, joined_ns), now_ns);
         }
         flags(point, &keys, &targets, &mut known);
         self.time_lines(point, &keys, draws, &mut known);
@@ -192,7 +194,7 @@ impl ProcessState {
     fn renew(&self, known: &mut Registry, key: u32, wanted: Option<SharedStateSpec<'_>>, now_ns: u64) {
         let new = match (wanted, known.states.get(&key)) {
             (None, Some(State::Fault(..)) | None)
-            | (Some(SharedStateSpec::Warmup), Some(State::Warmup(_))) => return,
+            | (Some(SharedStateSpec::Warmup(_)), Some(State::Warmup(_))) => return,
             (Some(SharedStateSpec::Permits(n, most)), Some(State::Semaphore(semaphore, queue))) => {
                 if semaphore.change(n, most) {
                     queue.look_again();
@@ -208,7 +210,11 @@ impl ProcessState {
             (Some(SharedStateSpec::Budget(b)), _) => {
                 State::Budget(Arc::new(TryCell::new(Tokens::new(b, now_ns))), b.clone())
             }
-            (Some(SharedStateSpec::Warmup), _) => State::Warmup(Arc::new(TryCell::new(Warmup::default()))),
+            (Some(SharedStateSpec::Warmup(since_ns)), _) => {
+                let mut warmup = Warmup::default();
+                warmup.restart(since_ns);
+                State::Warmup(Arc::new(TryCell::new(warmup)))
+            }
             (None, Some(_)) => {
                 known.states.remove(&key);
                 return;
@@ -262,7 +268,9 @@ impl ProcessState {
         let lazy = faulty.clock == Clock::Lazy;
         let law = faulty.law();
         let draw = draws.time_line(first, &faulty.line);
-        let mut line = TimeLine::new(keys.nodes[first as usize], law, lazy, draw, self.mail.clone());
+        let begins_ns = draws.joined_ns(first).filter(|_| !matches!(faulty.line, plan::Line::Together(_)));
+        let mut line =
+            TimeLine::new(keys.nodes[first as usize], law, lazy, draw, begins_ns, self.mail.clone());
         for (id, _) in nodes.iter().filter(|(_, faulty)| faulty.mode == Mode::Crash) {
             let cold = behind(point, *id).into_iter();
             line.warmups.extend(cold.filter_map(|n| match known.states.get(&keys.nodes[n as usize]) {
@@ -358,8 +366,8 @@ impl Registry {
     }
 }
 
-/// The shared state that a node needs; `targets`: indices of a balancer.
-fn wanted(spec: &Spec, targets: usize) -> Option<SharedStateSpec<'_>> {
+/// The shared state that a node needs; `targets`: indices of a balancer; `joined_ns`: when the node is there.
+fn wanted(spec: &Spec, targets: usize, joined_ns: u64) -> Option<SharedStateSpec<'_>> {
     match spec {
         Spec::Queue { concurrency, .. } => Some(SharedStateSpec::Permits(1, *concurrency)),
         Spec::Lb(lb) => {
@@ -369,7 +377,7 @@ fn wanted(spec: &Spec, targets: usize) -> Option<SharedStateSpec<'_>> {
         Spec::Rate { rate, .. } => Some(SharedStateSpec::Rate(rate)),
         Spec::Retry(retry) => retry.budget.as_ref().map(SharedStateSpec::Budget),
         Spec::Hedge(hedged) => hedged.budget.as_ref().map(SharedStateSpec::Budget),
-        Spec::Warmup { .. } => Some(SharedStateSpec::Warmup),
+        Spec::Warmup { .. } => Some(SharedStateSpec::Warmup(joined_ns)),
         _ => None,
     }
 }

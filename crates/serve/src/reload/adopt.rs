@@ -89,9 +89,10 @@ fn with_builder<T>(
     }))
 }
 
-/// Ends requests at removed targets when `drain_timeout` is over: no target is blamed.
+/// Ends requests at removed targets when `drain_timeout` is over: no target is blamed. In a verification they go on until
+/// their answers have come, as in the simulation.
 fn end_later(lp: &Rc<Loop>, gone: Vec<(Id, TargetId, AbortFlag)>) {
-    if gone.is_empty() {
+    if gone.is_empty() || lp.process.run.is_some() {
         return;
     }
     let (core, discards) = (lp.core.clone(), lp.discards.clone());

@@ -7,4 +7,5 @@ pub(crate) mod listeners;
 pub(crate) mod members;
 pub(crate) mod options;
 pub(crate) mod overrides;
+pub(crate) mod played;
 pub(crate) mod reloader;

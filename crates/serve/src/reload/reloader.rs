@@ -444,6 +444,14 @@ impl Reloader {
         generation: &Arc<Generation>,
         sockets: Vec<Vec<(usize, LoopSocket)>>,
     ) -> bool {
+        let patience = self.build_graphs(generation);
+        let silent = !self.adopt_inside(generation, patience);
+        !self.adopt_outside(generation, sockets, patience) || silent
+    }
+
+    /// Lets all threads build their graphs of a generation while they serve requests. Returns how long they may take to adopt
+    /// it.
+    pub(super) fn build_graphs(&self, generation: &Arc<Generation>) -> Duration {
         let (owner, built_in, loops) = (self.process.owner(), self.process.built_in(), self.process.loops());
         let (done, built) = channel();
         for to in (0..loops).chain([owner, built_in]) {
@@ -451,15 +459,36 @@ impl Reloader {
         }
         drop(done);
         // A blocked thread has had its time; it builds its graph when it continues.
-        let patience = if all_heard(&built, loops + 2, PATIENCE) { PATIENCE } else { PATIENCE_AGAIN };
-        let send = |to: u32, sockets| {
-            let (done, heard) = channel();
-            let (generation, own, seen) = (generation.clone(), Vec::new(), Vec::new());
-            self.process.tell(to, ToLoop::Reload(Box::new(Reload { generation, sockets, own, seen, done })));
-            heard
-        };
-        let silent = !all_heard(&send(built_in, Vec::new()), 1, patience);
-        !all_heard(&send(owner, sockets), loops + 1, patience) || silent
+        if all_heard(&built, loops + 2, PATIENCE) { PATIENCE } else { PATIENCE_AGAIN }
+    }
+
+    /// Lets the built-in servers adopt a generation; returns whether they have in time.
+    pub(super) fn adopt_inside(&self, generation: &Arc<Generation>, patience: Duration) -> bool {
+        all_heard(&self.send(self.process.built_in(), generation, Vec::new()), 1, patience)
+    }
+
+    /// Lets the owner and the loops adopt a generation; returns whether all have in time.
+    pub(super) fn adopt_outside(
+        &self,
+        generation: &Arc<Generation>,
+        sockets: Vec<Vec<(usize, LoopSocket)>>,
+        patience: Duration,
+    ) -> bool {
+        let heard = self.send(self.process.owner(), generation, sockets);
+        all_heard(&heard, self.process.loops() + 1, patience)
+    }
+
+    /// Sends a generation to a thread, which adopts it.
+    fn send(
+        &self,
+        to: u32,
+        generation: &Arc<Generation>,
+        sockets: Vec<Vec<(usize, LoopSocket)>>,
+    ) -> Receiver<()> {
+        let (done, heard) = channel();
+        let (generation, own, seen) = (generation.clone(), Vec::new(), Vec::new());
+        self.process.tell(to, ToLoop::Reload(Box::new(Reload { generation, sockets, own, seen, done })));
+        heard
     }
 
     /// Keeps parts of a former generation until no graph has them; frees those of others that are left alone, since

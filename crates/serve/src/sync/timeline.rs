@@ -24,6 +24,8 @@ pub(crate) struct TimeLine {
     law: Law,
     lazy: bool,
     key: Key,
+    /// When its node joins, if it is not there from the start.
+    begins_ns: Option<u64>,
     state: TryCell<Faulty>,
     /// The number of flips that were observed.
     flips: AtomicU64,
@@ -43,10 +45,21 @@ pub(crate) struct NodeState {
 }
 
 impl TimeLine {
-    /// At the start of the process. Messages about it have this number.
-    pub fn new(number: u32, law: Law, lazy: bool, key: Key, mail: Arc<[UnboundedSender<u32>]>) -> TimeLine {
-        let state = TryCell::new(Faulty::new(&law, key));
-        TimeLine { number, law, lazy, key, state, flips: AtomicU64::new(0), warmups: Vec::new(), mail }
+    /// From the start of the process, or from `begins_ns`. Messages about it have this number.
+    pub fn new(
+        number: u32,
+        law: Law,
+        lazy: bool,
+        key: Key,
+        begins_ns: Option<u64>,
+        mail: Arc<[UnboundedSender<u32>]>,
+    ) -> TimeLine {
+        let mut state = Faulty::new(&law, key);
+        if let Some(at_ns) = begins_ns {
+            state.begin(&law, at_ns);
+        }
+        let (state, flips, warmups) = (TryCell::new(state), AtomicU64::new(0), Vec::new());
+        TimeLine { number, law, lazy, key, begins_ns, state, flips, warmups, mail }
     }
 
     /// The number of messages about it.
@@ -107,8 +120,11 @@ pub(crate) struct LocalTimeLine {
 impl LocalTimeLine {
     /// Without requests inside.
     pub fn new(shared: Arc<TimeLine>) -> Rc<LocalTimeLine> {
-        let clock = RefCell::new(ProcessClock::new(&shared.law, shared.key));
-        Rc::new(LocalTimeLine { shared, clock, watching: RefCell::default() })
+        let mut clock = ProcessClock::new(&shared.law, shared.key);
+        if let Some(at_ns) = shared.begins_ns {
+            clock.begin(&shared.law, at_ns);
+        }
+        Rc::new(LocalTimeLine { shared, clock: RefCell::new(clock), watching: RefCell::default() })
     }
 
     /// When work ends that begins now inside of the process; without any, when the process goes on.

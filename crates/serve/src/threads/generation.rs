@@ -22,6 +22,7 @@ use weir_net::transport::tls;
 use weir_plan::Listen;
 
 /// A listener as all loops see it.
+#[derive(Clone)]
 pub(crate) struct Conf {
     pub name: String,
     pub listen: Listen,

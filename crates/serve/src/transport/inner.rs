@@ -57,7 +57,7 @@ pub(crate) fn is_own(socket: &UnixStream) -> bool {
 }
 
 /// The addresses at which this process reaches its own listeners behind others.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Inner {
     /// By node.
     pub at: BTreeMap<u32, InnerAddress>,

@@ -16,4 +16,5 @@ pub(crate) mod settling;
 pub(crate) mod shard;
 pub(crate) mod summary;
 pub(crate) mod threads;
+pub(crate) mod timetable;
 pub(crate) mod warnings;

@@ -52,18 +52,18 @@ pub(crate) struct Sight {
     pub at_ns: u64,
     /// Its place among all that happens at one instant.
     pub order: u64,
-    moves: Vec<Move>,
+    pub moves: Vec<Move>,
 }
 
 /// A member that is listed from now on, or no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Move {
+pub(crate) enum Move {
     Add(Member),
     Remove(Member),
 }
 
 impl Move {
-    fn member(self) -> Member {
+    pub fn member(self) -> Member {
         match self {
             Move::Add(member) | Move::Remove(member) => member,
         }

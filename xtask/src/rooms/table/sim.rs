@@ -41,7 +41,7 @@ pub(super) const SIM: Layout = Layout {
         room(
             "results",
             "replications, summed up; warnings, expectations, shards, repeated runs",
-            &["code", "compile", "account", "engine", "record", "reference"],
+            &["code", "compile", "state", "account", "engine", "record", "reference"],
         ),
         room("lib", "what other crates use of it", &["record", "results"]),
     ],

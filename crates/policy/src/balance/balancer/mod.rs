@@ -256,19 +256,19 @@ impl Balancer {
     }
 
     /// The names by which added targets are hashed, in the order of their changes; a removed target frees its name.
-    fn new_names<'a>(&self, changes: impl Iterator<Item = TargetChange<'a>>) -> Vec<Arc<str>> {
+    fn new_names<'a>(&self, changes: impl Iterator<Item = TargetChange<'a>> + Clone) -> Vec<Arc<str>> {
         let before = self.roster.names();
         let mut taken = TakenNames::new(before.iter().map(|name| &**name));
-        let mut names = Vec::new();
-        for change in changes {
-            match change {
-                TargetChange::Add { name, .. } => names.push(taken.take(name).into()),
-                TargetChange::Remove(target) => {
-                    before.get(target.index()).into_iter().for_each(|name| taken.free(name));
-                }
+        for change in changes.clone() {
+            if let TargetChange::Remove(target) = change {
+                before.get(target.index()).into_iter().for_each(|name| taken.free(name));
             }
         }
-        names
+        let name = |change| match change {
+            TargetChange::Add { name, .. } => Some(taken.take(name).into()),
+            TargetChange::Remove(_) => None,
+        };
+        changes.filter_map(name).collect()
     }
 
     /// What a policy that hashes chooses by, made now if it is not; `None` for the others.

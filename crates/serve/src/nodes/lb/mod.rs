@@ -59,6 +59,9 @@ pub(crate) struct Lb {
     pub state: Rc<LbState>,
     /// Its targets, by index; `None`: not in this graph.
     pub targets: Box<[Option<NodeId>]>,
+    /// Whether requests may go on in a later graph though this one has targets: in a verification, whose graphs differ by
+    /// targets alone.
+    pub moves_on: bool,
     /// The key of the draws.
     pub choice: Key,
     /// The source of the key that is hashed.
@@ -266,7 +269,7 @@ impl Lb {
             self.note(|| Operation::pick(ask, choice));
             let Choice::Target(ticket) = choice else { return (choice, None) };
             let target = ticket.target;
-            if !self.knows(target) && !self.is_superseded() {
+            if !self.knows(target) && !self.moves_on && !self.is_superseded() {
                 upstream.give_up(ticket);
                 self.note(|| Operation::GiveUp { ticket });
                 if foreign.contains(&target) {
@@ -322,7 +325,7 @@ impl Lb {
     /// Whether a request can be sent to a target that the owner has picked: it may have been removed again since.
     fn leads_to(&self, target: TargetId) -> bool {
         let is_there = || self.newest.balancer(self.id).is_none_or(|(newest, _)| newest.knows(target));
-        self.knows(target) || self.is_superseded() && is_there()
+        self.knows(target) || (self.moves_on || self.is_superseded()) && is_there()
     }
 
     fn go(

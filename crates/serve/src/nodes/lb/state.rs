@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::config::Balance;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Outcome, TargetChange, TargetId, TargetNames, Ticket, Upstream};
+use weir_policy::{Operation, Outcome, TargetChange, TargetId, TargetNames, Ticket, Upstream};
 use weir_stats::Key;
 
 /// The configuration that the state belongs to.
@@ -49,6 +49,30 @@ pub(crate) struct ShapeChange {
     changes: Vec<(TargetId, bool)>,
     /// Those that it lacks, with the flags that end their requests.
     removed: Vec<(TargetId, AbortFlag)>,
+}
+
+impl ShapeChange {
+    /// Puts targets that are added before those that are removed.
+    pub fn put_gains_first(&mut self) {
+        self.changes.sort_by_key(|(_, is_new)| !is_new);
+    }
+
+    /// The changes of targets, in their order.
+    fn of_targets<'a>(&'a self, shape: &'a Shape) -> impl Iterator<Item = TargetChange<'a>> + Clone {
+        self.changes.iter().map(|(target, is_new)| match (*target, target.index()) {
+            (target, i) if *is_new => {
+                let name = shape.names.get(i).map_or("", |name| name);
+                TargetChange::Add { target, weight: shape.weights[i], name }
+            }
+            (target, _) => TargetChange::Remove(target),
+        })
+    }
+
+    /// What it does to the policy, to be recorded.
+    pub fn operation(&self, now_ns: u64, shape: &Shape, health: Option<&Snapshot>) -> Operation {
+        let changes = self.of_targets(shape).map(Into::into).collect();
+        Operation::Change { now_ns, changes, health: health.cloned() }
+    }
 }
 
 /// The state.
@@ -142,11 +166,7 @@ impl LbState {
         let (mut upstream, slots) = (self.upstream.borrow_mut(), self.slots.borrow());
         let mut exists = self.exists.borrow_mut();
         change.changes.iter().for_each(|(target, is_new)| exists[target.index()] = *is_new);
-        let changes = change.changes.iter().map(|(target, is_new)| match (*target, target.index()) {
-            (target, i) if *is_new => TargetChange::Add { target, weight: shape.weights[i], name: "" },
-            (target, _) => TargetChange::Remove(target),
-        });
-        upstream.change_named(now_ns, changes, &shape.names, health);
+        upstream.change_named(now_ns, change.of_targets(shape), &shape.names, health);
         if *self.balance.borrow() != shape.balance {
             let counted = |target: TargetId| slots.get(target.index()).map_or(0, |slot| slot.counted.get());
             upstream.change_policy(now_ns, &shape.balance, &shape.names, counted, draw);

@@ -1,0 +1,160 @@
+//! Fleets that change during a verification: the same members come and go in both worlds, seen by the same balancers at the
+//! same instants. Requests come 50 ms apart and changes fall between them, so that a busy machine changes no pick.
+
+use super::requests::{recorded, served};
+use crate::shared::common::{Scratch, run};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+const APP: &str = "\
+def app():
+    return queue(delay(dist.exponential(3*ms), server(\"app\")))
+
+def bad():
+    return flaky(0.5, app())
+
+";
+
+/// A scenario of 40 requests in two seconds: a name, its fleets, its node, its changes.
+struct Changing(&'static str, &'static str, &'static str, &'static str);
+
+const STATELESS: [Changing; 9] = [
+    Changing("join", "fleet(4, app)", "lb.random(f)", "change.join(f, at = 1025*ms, k = 2)"),
+    Changing(
+        "leave",
+        "fleet(5, app)",
+        "lb.random(f)",
+        "change.leave(f, at = 1025*ms, k = 2, which = \"random\")",
+    ),
+    Changing(
+        "scale",
+        "fleet(5, app)",
+        "lb.random(f)",
+        "change.scale(f, at = 525*ms, to = 2), change.scale(f, at = 1225*ms, to = 6)",
+    ),
+    Changing(
+        "unlist",
+        "fleet(4, app)",
+        "lb.random(f)",
+        "change.unlist(f, at = 525*ms, lasts = 800*ms, share = 0.5), change.scale(f, at = 1625*ms, to = 5)",
+    ),
+    Changing("rolling", "fleet(4, app)", "lb.random(f)", "change.rolling(f, at = 325*ms, every = 400*ms)"),
+    Changing(
+        "begins",
+        "fleet(3, app)",
+        "lb.random(f)",
+        "change.rolling(f, at = 0*s, batch = 3, every = 1*s, first = \"leave\")",
+    ),
+    Changing(
+        "two routers",
+        "fleet(4, app)",
+        "lb.random(pool(2, lambda: cable(1*ms, lb.random(f))))",
+        "change.rolling(f, at = 325*ms, batch = 2, every = 500*ms, which = \"random\")",
+    ),
+    Changing(
+        "retried",
+        "fleet(4, bad)",
+        "retry(3, lb.random(f), on = [\"refused\"], backoff = 60*ms)",
+        "change.rolling(f, at = 325*ms, every = 400*ms)",
+    ),
+    Changing(
+        "hashed",
+        "fleet(4, app)",
+        "lb.maglev(f, key = key.client())",
+        "change.leave(f, at = 525*ms), change.join(f, at = 1225*ms, k = 2)",
+    ),
+];
+
+/// The scenarios of a file. Each has fleets of its own: a change belongs to a scenario.
+fn scenarios(all: &[Changing]) -> String {
+    let of = |(i, Changing(name, fleet, node, events)): (usize, &Changing)| {
+        let own = |text: &str| text.replace("(f)", &format!("(f{i})")).replace("(f,", &format!("(f{i},"));
+        let traffic = match *name {
+            "hashed" => "traffic.mix(traffic.constant(rate = 20), [(1, request(key = keys.uniform(20)))])",
+            _ => "traffic.constant(rate = 20)",
+        };
+        format!(
+            "f{i} = {fleet}\nscenario(\"{name}\", {}, {traffic}, requests = 40, window = \"all\", events = [{}])\n",
+            own(node),
+            own(events)
+        )
+    };
+    APP.to_owned() + &all.iter().enumerate().map(of).collect::<String>()
+}
+
+/// Requests of each scenario that came to each server in the first replication, by the order of their nodes.
+fn simulated(file: &str) -> BTreeMap<String, Vec<u64>> {
+    let args = ["sim", file, "--replications", "1", "--nodes", "all", "--output", "json", "--quiet"];
+    let found: Value = serde_json::from_str(run(&args).succeeds()).expect("JSON");
+    let scenarios = found["scenarios"].as_array().expect("scenarios");
+    let of = |scenario: &Value| {
+        // What a built-in server begins with.
+        let kind = if scenario["name"] == "retried" { "flaky" } else { "queue" };
+        let nodes = scenario["nodes"].as_array().expect("nodes").iter().filter(|n| n["kind"] == kind);
+        let counts = nodes.filter_map(|n| n["requests"].as_u64()).filter(|n| *n > 0).collect();
+        (scenario["name"].as_str().expect("a name").to_owned(), counts)
+    };
+    scenarios.iter().map(of).collect()
+}
+
+/// Before, during and after changes: requests go where the simulation sends them, and a record of it, which has the
+/// changes of targets, replays to the same picks.
+#[test]
+fn members_come_and_go_in_both_worlds() {
+    let scratch = Scratch::new("verify-changes");
+    let text = scenarios(&STATELESS);
+    let runs = recorded(&scratch, &text);
+    let simulated = simulated(&scratch.path("t.star"));
+    for Changing(name, ..) in STATELESS {
+        assert_eq!(served(&runs[name]), simulated[name], "{name}");
+        let changes = runs[name].iter().filter_map(|line| line["did"][2]["change"]["changes"].as_array());
+        // Of one loop, and of the owner of health.
+        let changes = changes.filter(|changes| !changes.is_empty()).count();
+        assert!(changes >= 2, "{name}: {changes}");
+    }
+}
+
+/// Balancers see a change late: each at its own instant, all its loops at once.
+#[test]
+fn balancers_see_late() {
+    let scratch = Scratch::new("verify-lag");
+    let lagging = [
+        Changing(
+            "late",
+            "fleet(4, app, lag = 300*ms)",
+            "lb.random(f)",
+            "change.join(f, at = 1025*ms, k = 2)",
+        ),
+        Changing(
+            "apart",
+            "fleet(4, app, lag = 300*ms)",
+            "listen(\"127.0.0.1:0\", lb.random(f), loops = 2, name = \"web\")",
+            "change.rolling(f, at = 225*ms, every = 400*ms)",
+        ),
+    ];
+    let runs = recorded(&scratch, &scenarios(&lagging));
+    let simulated = simulated(&scratch.path("t.star"));
+    for Changing(name, ..) in lagging {
+        assert_eq!(served(&runs[name]), simulated[name], "{name}");
+    }
+}
+
+/// Whatever state a policy has of its targets: the picks of a record with changes are the same again.
+#[test]
+fn picks_with_changes_are_the_same_again() {
+    let scratch = Scratch::new("verify-changes-replay");
+    let rolling = "change.rolling(f, at = 325*ms, every = 400*ms), change.unlist(f, at = 625*ms, lasts = 300*ms, share = 0.5)";
+    let checked = "lb.least_conn(f, slow_start = slow_start(1*s), health = health(every = 200*ms))";
+    let all = [
+        Changing("least", "fleet(4, app)", "lb.least_conn(f)", rolling),
+        Changing("p2c", "fleet(4, app)", "lb.p2c(f)", rolling),
+        Changing("peak", "fleet(4, app)", "lb.peak_ewma(f)", rolling),
+        Changing("turns", "fleet(4, app)", "lb.round_robin(f)", rolling),
+        Changing("checked", "fleet(4, app)", checked, rolling),
+    ];
+    let runs = recorded(&scratch, &scenarios(&all));
+    for Changing(name, ..) in all {
+        let picks = runs[name].iter().filter(|line| line["did"][2].get("pick").is_some()).count();
+        assert!(picks >= 40, "{name}: {picks}");
+    }
+}
