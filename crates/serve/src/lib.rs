@@ -25,7 +25,7 @@ mod transport;
 mod upstream;
 mod verify_run;
 
-pub use control::hand_over::{HandOverError, MAGIC as HAND_OVER, Predecessor};
+pub use control::hand_over::{HandOverError, HandedFleet, MAGIC as HAND_OVER, Predecessor};
 pub use control::remote::Remote;
 pub use control::start::{Running, start};
 pub use inspect::{

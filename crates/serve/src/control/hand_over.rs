@@ -7,6 +7,7 @@
 
 use super::leftover;
 use super::remote::Remote;
+pub use crate::fleets::HandedFleet;
 use crate::health::snapshot::Snapshot;
 use crate::threads::process::Process;
 use crate::transport::inherit::Inherited;
@@ -50,6 +51,9 @@ struct Offer {
     #[serde(default)]
     generation: u32,
     snapshot: Snapshot,
+    /// The members of its fleets; from an older process none.
+    #[serde(default)]
+    fleets: Vec<HandedFleet>,
 }
 
 /// The predecessor, as its successor sees it.
@@ -61,6 +65,8 @@ pub struct Predecessor {
     /// The number of its generation, after which those of its successor are counted.
     pub generation: u32,
     pub(crate) snapshot: Snapshot,
+    /// The members of its fleets, with which those of its successor begin.
+    pub fleets: Vec<HandedFleet>,
 }
 
 /// Why one process does not take the place of the other, in words.
@@ -120,7 +126,8 @@ impl Predecessor {
                 _ => sockets.add(socket, Some(written)).map_err(gone)?,
             }
         }
-        Ok(Some(Predecessor { stream, sockets, generation: offer.generation, snapshot: offer.snapshot }))
+        let Offer { generation, snapshot, fleets, .. } = offer;
+        Ok(Some(Predecessor { stream, sockets, generation, snapshot, fleets }))
     }
 
     /// Reports that the new process accepts: the old one may drain. Until that has ended, clients of its sockets that
@@ -195,7 +202,8 @@ impl Remote {
         let are_kept = std::iter::repeat_n(false, all.len()).chain(kept.iter().map(|_| true)).collect();
         let (written, sockets): (Vec<String>, Vec<OwnedFd>) = all.into_iter().chain(kept).unzip();
         let (generation, snapshot) = (self.config().generation, self.snapshot());
-        let offer = Offer { sockets: written, kept: are_kept, generation, snapshot };
+        let fleets = self.reloader.hand_fleets();
+        let offer = Offer { sockets: written, kept: are_kept, generation, snapshot, fleets };
         let line = serde_json::to_vec(&offer).map_err(|e| failed(e.into()))?;
         stream.set_nonblocking(false).map_err(failed)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;

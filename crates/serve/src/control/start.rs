@@ -87,7 +87,7 @@ fn first_members(
         let (point, serving, nodes) = (point.clone(), serving.clone(), nodes.to_vec());
         return Ok((Filled { point, serving, nodes }, FleetSet::default()));
     }
-    let mut known = FleetSet::default();
+    let mut known = FleetSet::of_predecessor(&options.fleets, 0);
     known.lists = fleets::first_lists(&known.unheard(point))?;
     let set = known.renewed(point, 0);
     let filled = members::filled(point, nodes, &set, options.inject).map_err(Error::Members)?;

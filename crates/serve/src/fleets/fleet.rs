@@ -1,18 +1,24 @@
 //! The members of one fleet: what its lists and failures have made of it.
 
 use super::Changes;
+use super::handed::{HandedFleet, HandedMember};
 use super::seats::Seats;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weir_discovery::{Member, Snapshot, State};
 use weir_plan::fleets::ListedMember;
 use weir_plan::{Fleet, SourceKind};
-use weir_policy::fleet::{Doubt, Entry, MemberChange, MemberCounts, Members, State as Listed, Verdict};
+use weir_policy::fleet::{
+    Doubt, Entry, MemberChange, MemberCounts, MemberRecord, Members, State as Listed, Verdict,
+};
 
 /// A member: another id at an address is another member.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct MemberKey {
     pub addr: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
 
@@ -78,10 +84,14 @@ impl FleetMembers {
     pub fn new(number: usize, fleet: &Fleet) -> Option<FleetMembers> {
         let source = fleet.source.as_ref()?;
         let doubt = Doubt { shrink: source.shrink, grace_ns: source.grace_ns };
-        Some(FleetMembers {
+        Some(FleetMembers::empty(number, &fleet.label, path(fleet)?, doubt))
+    }
+
+    fn empty(number: usize, name: &str, path: PathBuf, doubt: Doubt) -> FleetMembers {
+        FleetMembers {
             number,
-            name: fleet.label.as_str().into(),
-            path: path(fleet)?,
+            name: name.into(),
+            path,
             has_list: false,
             failing_since_ns: None,
             last_change_unix_ms: None,
@@ -89,7 +99,38 @@ impl FleetMembers {
             changes: Changes::default(),
             members: Members::new(doubt),
             seats: Seats::default(),
-        })
+        }
+    }
+
+    /// For a successor of this process.
+    pub(super) fn hand(&self, now_ns: u64) -> HandedFleet {
+        let records: BTreeMap<&MemberKey, MemberRecord> = self.members.records(now_ns).collect();
+        let member = |member: &ListedMember| {
+            let key = MemberKey { addr: member.addr.clone(), id: member.id.clone() };
+            let record = *records.get(&key)?;
+            Some(HandedMember { key, record })
+        };
+        HandedFleet {
+            name: String::from(&*self.name),
+            path: self.path.clone(),
+            members: self.places().iter().flatten().filter_map(member).collect(),
+        }
+    }
+
+    /// A predecessor's fleet; its source is known by the topology, and its first list is compared with these members.
+    pub(super) fn restored(handed: &HandedFleet, now_ns: u64) -> FleetMembers {
+        let mut fleet = FleetMembers {
+            has_list: true,
+            ..FleetMembers::empty(0, &handed.name, handed.path.clone(), Doubt::default())
+        };
+        for HandedMember { key, record } in &handed.members {
+            let MemberKey { addr, id } = key.clone();
+            fleet.members.restore(now_ns, key.clone(), *record);
+            let MemberRecord { weight, drain, .. } = *record;
+            fleet.seats.add(key.clone(), ListedMember { addr, id, weight, drain });
+        }
+        fleet.seats.settle();
+        fleet
     }
 
     /// Takes the place of another topology's fleet, and its members.
@@ -267,6 +308,24 @@ mod tests {
         assert_eq!(fleet.counts(), MemberCounts { up: 2, drain: 0, withdrawn: 0 });
         let ids: Vec<Option<String>> = members(&fleet).map(|member| member.id.clone()).collect();
         assert_eq!(ids, [Some("z".to_owned()), None]);
+    }
+
+    /// Through JSON, as an offer to a successor is; that one has a clock of its own.
+    #[test]
+    fn a_successor_goes_on_with_the_members() {
+        let mut before = fleet();
+        before.list(0, &list(&[("a:1", Some("x")), ("b:1", None), ("c:1", None), ("d:1", None)]));
+        before.list(5, &list(&[("a:1", Some("x")), ("c:1", None), ("d:1", None)]));
+        assert_eq!(before.list(10, &list(&[("c:1", None)])).0, ListResult::Doubted);
+        let words = serde_json::to_string(&before.hand(40)).expect("plain data");
+        let handed: HandedFleet = serde_json::from_str(&words).expect("what was written");
+        let doubt = Doubt { shrink: Some(0.5), grace_ns: 100 };
+        let mut after = fleet().follow(&FleetMembers::restored(&handed, 7_000), doubt);
+        assert_eq!(after.counts(), MemberCounts { up: 1, drain: 0, withdrawn: 2 });
+        assert_eq!((addresses(&after), after.has_list), (addresses(&before), true));
+        assert_eq!((after.next_deadline_ns(), after.lists), (Some(7_070), [0; 4]));
+        assert_eq!(after.list(7_001, &list(&[("c:1", None)])).0, ListResult::Doubted);
+        assert_eq!((after.tick(7_070).removed, addresses(&after)), (2, vec!["c:1".to_owned()]));
     }
 
     #[test]

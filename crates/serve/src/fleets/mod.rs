@@ -7,6 +7,7 @@
 mod changes;
 mod failures;
 mod fleet;
+mod handed;
 mod keeper;
 mod seats;
 mod set;
@@ -16,6 +17,7 @@ mod words;
 pub(crate) use changes::Changes;
 pub(crate) use failures::{Answer, Question, Withdrawn};
 pub(crate) use fleet::{FleetMembers, ListResult};
+pub use handed::HandedFleet;
 pub(crate) use keeper::{Applies, Message, start};
 pub(crate) use set::FleetSet;
 pub(crate) use start::first_lists;

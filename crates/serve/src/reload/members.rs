@@ -6,7 +6,7 @@ use super::listeners::PreviousListeners;
 use super::reloader::{MOST_LEFT, NewTopology, PreparedTopology, Reloader, State, Step, lock};
 use crate::exchange::NodeId;
 use crate::fleets::{
-    self, Answer, Applies, FleetMembers, FleetSet, ListResult, Message, Question, Withdrawn,
+    self, Answer, Applies, FleetMembers, FleetSet, HandedFleet, ListResult, Message, Question, Withdrawn,
 };
 use crate::metrics::Samples;
 use crate::metrics::families::Id as Of;
@@ -126,6 +126,11 @@ impl Reloader {
     pub(crate) fn each_fleet<T>(&self, read: impl Fn(&FleetMembers, u64) -> T) -> Vec<T> {
         let (set, now_ns) = (lock(&self.fleets), self.process.clock.now());
         set.fleets.iter().map(|fleet| read(fleet, now_ns)).collect()
+    }
+
+    /// The members of fleets, for a successor.
+    pub(crate) fn hand_fleets(&self) -> Vec<HandedFleet> {
+        lock(&self.fleets).hand(self.process.clock.now())
     }
 
     /// What is counted of fleets.

@@ -1,6 +1,7 @@
 //! How a topology is served, and why it cannot be.
 
 use super::reloader::Source;
+use crate::fleets::HandedFleet;
 use crate::transport::bind::CannotListen;
 use crate::transport::inherit::Inherited;
 use crate::verify_run::VerifyRun;
@@ -33,6 +34,8 @@ pub struct Options {
     pub inherited: Option<Arc<Inherited>>,
     /// The number of the first generation: 0, or the one after a predecessor's.
     pub generation: u32,
+    /// The members of a predecessor's fleets.
+    pub fleets: Vec<HandedFleet>,
     /// Whether models act before real servers too.
     pub inject: bool,
 }

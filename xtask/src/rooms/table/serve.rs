@@ -157,7 +157,7 @@ pub(super) const SERVE: Layout = Layout {
         room(
             "lib",
             "what the command line calls",
-            &["metrics", "threads", "reload", "control", "inspect", "transport", "verify_run"],
+            &["metrics", "threads", "fleets", "reload", "control", "inspect", "transport", "verify_run"],
         ),
     ],
 };

@@ -49,6 +49,7 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
         source: is_file.then(|| Arc::new(source) as Arc<dyn Source>),
         inherited,
         generation: predecessor.as_ref().map_or(0, |before| before.generation.saturating_add(1)),
+        fleets: predecessor.as_ref().map(|before| before.fleets.clone()).unwrap_or_default(),
         inject: args.inject,
         ..Default::default()
     };
