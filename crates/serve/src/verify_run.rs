@@ -60,6 +60,8 @@ pub enum RunEvent {
         /// Whether the request is measured.
         selected: bool,
     },
+    /// A connection to a server or to a listener behind others was opened, which took this long, ns.
+    ConnectionOpened(u64),
     /// A balancer has ejected this number of targets.
     Ejected(u64),
     /// A timer fired this much later than it was set for, ns.

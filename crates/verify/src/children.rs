@@ -19,7 +19,7 @@ use std::time::Duration;
 use weir_plan::json;
 use weir_plan::serving::serving_of;
 use weir_plan::{NodeId, with_inner};
-use weir_serve::{Exposition, Options, Running, VerifyRun, start};
+use weir_serve::{Options, Running, VerifyRun, start};
 use weir_stats::Key;
 
 /// The argument that makes the program a process of a run.
@@ -188,20 +188,9 @@ fn part() -> Result<(), ChildError> {
         return Ok(());
     }
     let waited_ns = waited_ns().zip(before).map(|(now, before)| now.saturating_sub(before));
-    let metrics = running.remote().scrape(Exposition::Prometheus);
-    let sum = |family: &str| sum(&String::from_utf8_lossy(&metrics), family);
-    let (opened, connecting_s) =
-        (sum("weir_upstream_connections_opened_total") as u64, sum("weir_connect_duration_seconds_sum"));
     running.remote().drain();
     running.join().map_err(failed)?;
-    say(&ChildReport { waited_ns, opened, connecting_s, ..heard.try_iter().collect() })
-}
-
-/// The sum of a family of metrics.
-fn sum(metrics: &str, family: &str) -> f64 {
-    let of_family = |line: &&str| line.strip_prefix(family).is_some_and(|rest| rest.starts_with(['{', ' ']));
-    let value = |line: &str| line.rsplit(' ').next()?.parse::<f64>().ok();
-    metrics.lines().filter(of_family).filter_map(value).sum()
+    say(&ChildReport { waited_ns, ..heard.try_iter().collect() })
 }
 
 fn begin(setup: Setup, told: Sender<weir_serve::RunEvent>) -> Result<(Running, ChildAddresses), ChildError> {

@@ -85,6 +85,10 @@ impl FromIterator<weir_serve::RunEvent> for ChildReport {
                 weir_serve::RunEvent::RequestSent { server, selected } => {
                     *sent.entry(server).or_default() += u64::from(selected);
                 }
+                weir_serve::RunEvent::ConnectionOpened(ns) => {
+                    told.opened += 1;
+                    told.connecting_s += ns as f64 / 1e9;
+                }
                 weir_serve::RunEvent::Ejected(n) => told.ejections += n,
                 weir_serve::RunEvent::TimerLate(ns) => told.late_ns.push(ns),
                 weir_serve::RunEvent::BalancerCreated(made) => told.made.push(made),

@@ -144,7 +144,7 @@ fn balancers_see_late() {
 fn picks_with_changes_are_the_same_again() {
     let scratch = Scratch::new("verify-changes-replay");
     let rolling = "change.rolling(f, at = 325*ms, every = 400*ms), change.unlist(f, at = 625*ms, lasts = 300*ms, share = 0.5)";
-    let checked = "lb.least_conn(f, slow_start = slow_start(1*s), health = health(every = 200*ms))";
+    let checked = "lb.least_conn(f, slow_start = slow_start(1*s), health = health.tcp(interval = 200*ms))";
     let all = [
         Changing("least", "fleet(4, app)", "lb.least_conn(f)", rolling),
         Changing("p2c", "fleet(4, app)", "lb.p2c(f)", rolling),

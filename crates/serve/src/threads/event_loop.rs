@@ -429,10 +429,10 @@ impl Loop {
         self.forget_graphs();
     }
 
-    /// Forgets the counters of graphs that have ended, once. A verification counts over its whole run.
+    /// Forgets the counters of graphs that have ended, once.
     pub(super) async fn forget_counters(&self) {
         // The nodes of a graph are freed after it, and hold counters until then.
-        if self.is_stale.get() && self.discards.is_empty() && self.process.run.is_none() {
+        if self.is_stale.get() && self.discards.is_empty() {
             self.is_stale.set(false);
             self.state.metrics.forget(&self.discards, &self.core.runtime).await;
         }

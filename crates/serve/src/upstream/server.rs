@@ -27,6 +27,7 @@ use crate::message::ConnectionHold;
 use crate::metrics::Ending;
 use crate::transport::inner::OwnConnections;
 use crate::transport::proxy_protocol;
+use crate::verify_run::RunEvent;
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
 use std::io;
@@ -447,7 +448,11 @@ impl Server {
                 // Not before: a connection that closes during the handshake would be registered for longer than it is
                 // open.
                 let own = self.own.as_ref().and_then(|own| own.made(&socket));
-                let open = Some(self.target.counts.opens(core.now().saturating_sub(begun_ns)));
+                let took_ns = core.now().saturating_sub(begun_ns);
+                let open = Some(self.target.counts.opens(took_ns));
+                if let Some(run) = &ex.listener().run {
+                    run.report(RunEvent::ConnectionOpened(took_ns));
+                }
                 Ok(Connection { socket, held: ConnectionHold { own, _counted: counted, open } })
             }
             // This process has run out of a resource: the target is not at fault.
