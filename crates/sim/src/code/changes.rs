@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use weir_model::sampler::Sampler;
 use weir_plan::fleets::{Fleets, Member, Step, schedule};
-use weir_plan::{NodeId, Point, Scenario};
+use weir_plan::{FleetSource, NodeId, Point, Scenario};
+use weir_policy::fleet::Doubt;
 
 /// The changes of a scenario.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct ChangeTables {
     pub fleets: Vec<FleetSite>,
     /// The balancers over fleets, by the number of their instance.
     pub views: Vec<ViewSite>,
+    /// Whether the lists of any fleet may be doubted.
+    pub has_doubts: bool,
     /// The nodes of all members, ascending.
     nodes: Vec<(Range<NodeId>, Member)>,
 }
@@ -30,6 +33,8 @@ pub(crate) struct FleetSite {
     pub members: u32,
     /// How much later a balancer sees a change.
     pub lag: Sampler,
+    /// How far the lists of its source are believed; `None`: each change is.
+    pub doubt: Option<Doubt>,
     /// What begins with each newcomer, by its number beyond those of the start.
     pub births: Vec<Vec<Birth>>,
 }
@@ -79,6 +84,7 @@ impl ChangeTables {
                 size: members.fleet.size,
                 members: members.nodes.len() as u32,
                 lag: Sampler::new(&members.fleet.lag),
+                doubt: doubt(members.fleet.source.as_ref()),
                 births: newcomers.map(|nodes| of_nodes(&born, nodes)).collect(),
             }
         };
@@ -89,14 +95,19 @@ impl ChangeTables {
             nodes.extend(of);
         }
         nodes.sort_by_key(|(nodes, _)| nodes.start);
-        let fleets = fleets.all.iter().map(site).collect();
-        Some(Box::new(ChangeTables { steps, fleets, views: views.collect(), nodes }))
+        let fleets: Vec<FleetSite> = fleets.all.iter().map(site).collect();
+        let has_doubts = fleets.iter().any(|fleet| fleet.doubt.is_some());
+        Some(Box::new(ChangeTables { steps, fleets, views: views.collect(), has_doubts, nodes }))
     }
 
     /// The view of a balancer.
     pub fn of_instance(&self, instance: u32) -> Option<&ViewSite> {
-        let at = self.views.binary_search_by_key(&instance, |view| view.instance).ok()?;
-        self.views.get(at)
+        self.views.get(self.view_of(instance)?)
+    }
+
+    /// The number of a balancer's view.
+    pub fn view_of(&self, instance: u32) -> Option<usize> {
+        self.views.binary_search_by_key(&instance, |view| view.instance).ok()
     }
 
     /// The member that a node belongs to.
@@ -111,6 +122,12 @@ impl ChangeTables {
     }
 }
 
+/// How far the lists of a source are believed; `None`: every list is, as each change of a fleet without a source.
+fn doubt(source: Option<&FleetSource>) -> Option<Doubt> {
+    let source = source.filter(|source| source.shrink.is_some())?;
+    Some(Doubt { shrink: source.shrink, grace_ns: source.grace_ns })
+}
+
 fn of_nodes(born: &[(NodeId, Birth)], nodes: &Range<NodeId>) -> Vec<Birth> {
     let at = |id: NodeId| born.partition_point(|(node, _)| *node < id);
     born[at(nodes.start)..at(nodes.end)].iter().map(|(_, birth)| *birth).collect()
@@ -123,6 +140,14 @@ fn view(fleets: &Fleets, instance: u32, list: u32) -> Option<ViewSite> {
     let first = targets.iter().take_while(|of| !is_newcomer(of)).count() as u32;
     let places = targets.iter().zip(0..).filter_map(|(of, place)| Some(((*of)?, place))).collect();
     Some(ViewSite { instance, list, first, places, members: targets.to_vec() })
+}
+
+impl ViewSite {
+    /// Whether members of a fleet are ever targets of the balancer.
+    pub fn has_fleet(&self, fleet: u32) -> bool {
+        let all = Member { fleet, number: 0 }..=Member { fleet, number: u32::MAX };
+        self.places.range(all).next().is_some()
+    }
 }
 
 /// How many of a balancer's targets it has at the start, of those that it ever has.
@@ -162,6 +187,19 @@ impl Attendance {
             tables.fleets.get(member.fleet as usize).is_some_and(|fleet| member.number < fleet.size);
         let otherwise = if is_first { Span::ALWAYS } else { Span::NEVER };
         self.spans.get(&member).copied().unwrap_or(otherwise)
+    }
+
+    /// The run ended at that instant with requests that are never answered: what an engine still did to fleets then or
+    /// later is forgotten, since nothing says how far it goes on.
+    pub fn end(&mut self, at_ns: u64) {
+        self.spans.retain(|_, span| span.joined_ns < at_ns);
+        for span in self.spans.values_mut().filter(|span| span.left_ns >= at_ns) {
+            (span.left_ns, span.until_ns) = (u64::MAX, u64::MAX);
+        }
+        for times in self.absent.values_mut() {
+            times.retain(|(from_ns, _)| *from_ns < at_ns);
+            times.iter_mut().filter(|(_, to_ns)| *to_ns >= at_ns).for_each(|time| time.1 = u64::MAX);
+        }
     }
 
     /// How long the member that a node belongs to was there between two instants, ns.

@@ -1,16 +1,22 @@
 //! Fleets that change: members join, leave and are replaced while requests are in flight.
 //!
 //! - In virtual time: none. A change is an event of the class of faults; each balancer sees it at once or, with a `lag`,
-//!   later, and what it does to the balancer is one step.
+//!   later, and what it does to the balancer is one step. Where a source may be doubted, a balancer keeps members that a
+//!   short list lacks: until the end of a grace, which is such an event too, or a failure, within the event that reports it.
 //! - Given back when cut off: nothing. Requests inside of a member that has left go on.
 //! - Draws: which members leave or are forgotten, by change; how late a balancer sees it, by balancer and change.
 
+use crate::code::Code;
+use crate::code::bounds::HORIZON_NS;
 use crate::code::changes::Birth;
 use crate::code::order::{Class, Entry, order_key};
-use crate::engine::{END_OF_TIME, Engine, Event};
-use crate::state::changes::{Changes, Seer, step_order};
-use crate::state::guards::Guard;
+use crate::engine::{END_OF_TIME, Engine, Event, FeatureStates};
+use crate::state::change_events::{ChangeEvent, grace_order, step_order};
+use crate::state::changes::Changes;
+use crate::state::guards::{Guard, Guards};
+use crate::state::seer::Seer;
 use weir_model::pause::ProcessClock;
+use weir_policy::TargetId;
 
 impl Engine<'_> {
     /// Schedules the steps of all changes; what newcomers bring waits for them.
@@ -32,34 +38,44 @@ impl Engine<'_> {
             }
         }
         for (step, of) in tables.steps.iter().enumerate() {
-            self.schedule_change(step as u32, of.at_ns, step_order(self.core.code(), step as u32), 0);
+            let order = step_order(self.core.code(), step as u32);
+            self.schedule_change(ChangeEvent::Step(step as u32), of.at_ns, order, 0);
         }
     }
 
-    /// Schedules a step, or, behind all steps, a sight.
-    fn schedule_change(&mut self, index: u32, at_ns: u64, order: u64, now_ns: u64) {
+    fn schedule_change(&mut self, event: ChangeEvent, at_ns: u64, order: u64, now_ns: u64) {
+        self.features.changes.to_come += u32::from(at_ns <= HORIZON_NS);
         let lines = self.features.lines.state.len();
         let key = order_key(Class::Fault, lines as u64 + order);
-        let who = Event::Flip.who(lines as u32 + index);
+        let who = Event::Flip.who(lines as u32 + event.index(self.core.code()));
         self.core.schedule(now_ns, Entry { at: at_ns.min(END_OF_TIME), key, who, tag: 0 });
     }
 
-    /// A step of a change, or, behind all steps, what a balancer sees.
+    /// An event of fleets, by its index.
     pub(crate) fn change(&mut self, index: u32, now_ns: u64) {
-        let code = self.core.code();
-        let steps = code.changes.as_ref().map_or(0, |tables| tables.steps.len() as u32);
-        if index >= steps {
-            return self.sees(index - steps, now_ns);
+        self.features.changes.to_come -= 1;
+        match ChangeEvent::from_index(self.core.code(), index) {
+            ChangeEvent::Step(step) => self.take_step(step, now_ns),
+            ChangeEvent::Grace(view) => {
+                self.change_view(view, now_ns, |code, changes, seer| {
+                    changes.end_grace(code, view, now_ns, seer)
+                });
+            }
+            ChangeEvent::Sight(sight) => self.sees(sight, now_ns),
         }
+    }
+
+    fn take_step(&mut self, step: u32, now_ns: u64) {
+        let code = self.core.code();
         let mut births = Vec::new();
-        let sights = self.features.changes.step(code, index, now_ns, |birth| births.push(birth));
+        let sights = self.features.changes.step(code, step, now_ns, |birth| births.push(birth));
         births.into_iter().for_each(|birth| self.brings(birth, now_ns));
         for sight in sights {
             let (at_ns, order) =
                 (self.features.changes.sights[sight].at_ns, self.features.changes.sights[sight].order);
             match at_ns == now_ns {
                 true => self.sees(sight as u32, now_ns),
-                false => self.schedule_change(steps + sight as u32, at_ns, order, now_ns),
+                false => self.schedule_change(ChangeEvent::Sight(sight as u32), at_ns, order, now_ns),
             }
         }
     }
@@ -89,18 +105,64 @@ impl Engine<'_> {
 
     /// A balancer sees what has changed.
     fn sees(&mut self, sight: u32, now_ns: u64) {
+        let view = self.features.changes.sights[sight as usize].view;
+        self.change_view(view, now_ns, |code, changes, seer| changes.see(code, sight, now_ns, seer));
+    }
+
+    /// Lets `change` change the targets of a balancer; then requests that wait there may go on.
+    fn change_view(
+        &mut self,
+        view: u32,
+        now_ns: u64,
+        change: impl FnOnce(&Code, &mut Changes, Seer<'_>) -> bool,
+    ) {
+        if let Some(index) = self.change_targets(view, now_ns, change) {
+            self.admit(index, now_ns);
+        }
+    }
+
+    /// Lets `change` change the targets of a balancer, and schedules what follows from that. Returns the balancer, if it
+    /// has other targets now.
+    fn change_targets(
+        &mut self,
+        view: u32,
+        now_ns: u64,
+        change: impl FnOnce(&Code, &mut Changes, Seer<'_>) -> bool,
+    ) -> Option<u32> {
         let code = self.core.code();
-        let Some(tables) = code.changes.as_deref() else { return };
-        let index = tables.views[self.features.changes.sights[sight as usize].view as usize].instance;
-        let Some(Guard { upstream, seen: Some(targets), sticky, .. }) = self.features.guards.get(index)
-        else {
-            return;
-        };
-        let names = code.guards.names.get(&index).map_or(&[][..], |names| names);
-        let seer = Seer { upstream, targets, sticky: sticky.as_mut(), names };
-        Changes::apply(&mut self.features.changes, code, sight, now_ns, seer);
+        let index = code.changes.as_deref()?.views[view as usize].instance;
+        let FeatureStates { guards, changes, .. } = &mut self.features;
+        let is_changed = change(code, changes, seer(code, guards, index)?);
+        if let Some(at_ns) = changes.next_grace(view) {
+            self.schedule_change(ChangeEvent::Grace(view), at_ns, grace_order(code, view), now_ns);
+        }
+        if !is_changed {
+            return None;
+        }
         self.schedule_check(index, now_ns);
         self.watch(index, now_ns);
-        self.admit(index, now_ns);
+        Some(index)
     }
+
+    /// A balancer has news of its targets: a connection to `failed` failed, or a check of it did, and others may have been
+    /// ejected. A withdrawn member is no target any more after that.
+    #[inline]
+    pub(crate) fn end_withdrawn(&mut self, index: u32, failed: Option<TargetId>, now_ns: u64) {
+        let code = self.core.code();
+        if code.changes.is_none() {
+            return;
+        }
+        let index = self.features.guards.place(index).0 as u32;
+        if let Some(view) = self.features.changes.view_with_withdrawn(code, index) {
+            self.change_targets(view, now_ns, |code, changes, seer| {
+                changes.fail(code, view, failed, now_ns, seer)
+            });
+        }
+    }
+}
+
+fn seer<'s>(code: &'s Code, guards: &'s mut Guards, index: u32) -> Option<Seer<'s>> {
+    let Guard { upstream, seen: Some(targets), sticky, .. } = guards.get(index)? else { return None };
+    let names = code.guards.names.get(&index).map_or(&[][..], |names| names);
+    Some(Seer { upstream, targets, sticky: sticky.as_mut(), names })
 }

@@ -261,6 +261,8 @@ impl Engine<'_> {
         if let Release::After(ns) = release {
             self.hold(index, target, now_ns, ns, ordinal);
         }
+        let failed = (outcome == Some(Kind::ConnectFailed) && !detail.relayed).then_some(target);
+        self.end_withdrawn(index, failed, now_ns);
         if watches || outcome == Some(Kind::ConnectFailed) {
             self.watch(index, now_ns);
         }
@@ -293,6 +295,7 @@ impl Engine<'_> {
         }
         self.features.guards.left_target(self.core.code(), to, &ticket, now_ns, Some(Kind::Cancelled));
         self.leaves_member(index, ticket.target, now_ns);
+        self.end_withdrawn(index, None, now_ns);
         if watches {
             self.watch(index, now_ns);
         }
@@ -336,6 +339,7 @@ impl Engine<'_> {
         };
         guard.watched = u64::MAX;
         guard.upstream.tick(now_ns);
+        self.end_withdrawn(index, None, now_ns);
         self.watch(index, now_ns);
         self.admit_by_health(index, now_ns);
     }

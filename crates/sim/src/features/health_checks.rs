@@ -423,6 +423,7 @@ impl Engine<'_> {
         if let Some(guard) = self.features.guards.get(index) {
             guard.upstream.check_result(now_ns, target, passed);
         }
+        self.end_withdrawn(index, (!passed).then_some(target), now_ns);
         self.schedule_check(index, now_ns);
         self.watch(index, now_ns);
         self.admit_by_health(index, now_ns);

@@ -111,7 +111,7 @@ impl Engine<'_> {
         if self.core.states().checks > 0 && self.features.alone < 16 * IDLE_EVENTS {
             return true;
         }
-        if self.features.guards.anyone_waits_for_health(self.core.code()) {
+        if self.features.guards.anyone_waits_for_health(self.core.code(), self.features.changes.to_come) {
             return true;
         }
         self.live().into_iter().any(|slot| {
@@ -140,6 +140,7 @@ impl Engine<'_> {
     /// The run is over: gives up all requests still in flight. Those in line got no further. Returns when that was.
     pub(crate) fn give_up(&mut self) -> u64 {
         let now = self.core.ledger().last_step.max(self.core.ledger().last_stop);
+        self.features.changes.attendance.end(now);
         let live = self.live();
         for &slot in &live {
             if self.core.state(slot).pc & LINE != 0 {

@@ -267,6 +267,8 @@ impl Reference<'_> {
             self.hold((index, on, TargetId(frame.index)), ns, order);
         }
         self.note_back(slot, outcome, release);
+        let failed = outcome == Some(Kind::ConnectFailed) && !relayed;
+        self.end_withdrawn(index, failed.then_some(TargetId(frame.index)));
         if site.watches || outcome == Some(Kind::ConnectFailed) {
             self.watch(index);
         }
@@ -290,6 +292,7 @@ impl Reference<'_> {
             true => upstream.timed_out(self.now_ns, ticket),
             false => upstream.cancelled(self.now_ns, ticket),
         }
+        self.end_withdrawn(index, None);
         if self.tables.lbs[lb as usize].watches {
             self.watch(index);
         }
@@ -338,6 +341,7 @@ impl Reference<'_> {
         }
         instance.watched = u64::MAX;
         instance.upstream.tick(self.now_ns);
+        self.end_withdrawn(index, None);
         self.watch(index);
         self.admit_by_health(index);
     }
@@ -349,10 +353,12 @@ impl Reference<'_> {
         self.admit(index);
     }
 
-    /// Whether a request waits for a target that may recover by itself or by a check.
+    /// Whether a request waits for a target that may recover by itself or by a check, or for a change of targets.
     pub(super) fn anyone_waits_for_health(&self) -> bool {
         self.balancers.iter().any(|b| {
-            let changes = self.tables.lbs[b.lb as usize].check_timeout_ns > 0 || b.watched <= HORIZON_NS;
+            let changes = b.seen.is_some() && self.changes.to_come > 0
+                || self.tables.lbs[b.lb as usize].check_timeout_ns > 0
+                || b.watched <= HORIZON_NS;
             changes && b.vain < MOST_IN_VAIN && !b.line.is_empty()
         })
     }

@@ -303,6 +303,9 @@ impl Reference<'_> {
     pub(super) fn give_up(&mut self) {
         if self.tables.loses && self.branches.live > 0 {
             self.now_ns = self.ledger.last_step.max(self.ledger.last_stop);
+            if self.branches.live > self.checks_live {
+                self.changes.attendance.end(self.now_ns);
+            }
         }
         // A branch in a line gets no further.
         for slot in (0..self.branches.slots.len() as u32).map(SlotId) {

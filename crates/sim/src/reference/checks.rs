@@ -197,6 +197,7 @@ impl Reference<'_> {
 
     fn result_of_check(&mut self, index: u32, target: TargetId, passed: bool) {
         self.balancers[index as usize].upstream.check_result(self.now_ns, target, passed);
+        self.end_withdrawn(index, (!passed).then_some(target));
         self.schedule_check(index);
         self.watch(index);
         self.admit_by_health(index);

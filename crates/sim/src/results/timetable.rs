@@ -6,7 +6,9 @@ use crate::code::{Code, Instance};
 use crate::compile::blocks::Layout;
 use crate::compile::compile;
 use crate::results::run::Error;
-use crate::state::changes::{Changes, Move, Sight};
+use crate::state::changes::Changes;
+use crate::state::seer::Move;
+use crate::state::sights::SeenMoves;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use weir_plan::fleets::{self, TargetMove, Timetable};
@@ -41,9 +43,7 @@ pub fn timetable(point: &Point, scenario: &Scenario, key: Key) -> Result<Timetab
         Some((lb, list.iter().copied().take(view.first as usize).collect()))
     });
     let first = first.collect();
-    let mut sights = std::mem::take(&mut changes.sights);
-    sights.sort_by_key(|sight| (sight.at_ns, sight.order));
-    let seen = |Sight { view, at_ns, moves, .. }: Sight| {
+    let seen = |SeenMoves { view, at_ns, moves }: SeenMoves| {
         let view = &tables.views[view as usize];
         let (lb, list) = targets(view)?;
         let target = |of: Move| Some(list[*view.places.get(&of.member())? as usize]);
@@ -53,7 +53,7 @@ pub fn timetable(point: &Point, scenario: &Scenario, key: Key) -> Result<Timetab
         };
         Some(fleets::Sight { at_ns, lb, moves: moves.into_iter().filter_map(to).collect() })
     };
-    let sights = sights.into_iter().filter_map(seen).collect();
+    let sights = changes.see_without_failures().into_iter().filter_map(seen).collect();
     Ok(Timetable { first, sights, joins: joins(point, &changes) })
 }
 

@@ -1,34 +1,40 @@
 //! The members of fleets during a run: which are up and listed, and what each balancer has seen of it. Both engines keep this
-//! state; what a change does to a balancer is decided by [`Upstream`].
+//! state; what a list of a source means to a balancer is decided in [`Lists`], what a change does to it by
+//! [`weir_policy::Upstream`].
 
 use crate::code::Code;
-use crate::code::changes::{Attendance, Birth, ChangeTables, SeenTargets, Span, ViewSite};
+use crate::code::changes::{Attendance, Birth, ChangeTables, Span};
+use crate::state::lists::Lists;
+use crate::state::seer::Move;
+use crate::state::sights::Sight;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::purpose;
 use weir_plan::fleets::{Departure, Member, StepKind};
 use weir_plan::{First, Leavers};
 use weir_policy::fleet::draw;
-use weir_policy::sticky::Simulated;
-use weir_policy::{TargetChange, TargetId, Upstream};
 use weir_stats::Key;
 
 /// The state of all fleets.
 pub(crate) struct Changes {
     /// The key of the draws of changes, and of the nodes' own.
     key: Key,
-    node: Key,
-    fleets: Vec<Registry>,
+    pub(super) node: Key,
+    pub(super) fleets: Vec<Registry>,
     /// When each balancer saw a change last, ns.
-    seen_ns: Vec<u64>,
+    pub(super) seen_ns: Vec<u64>,
     /// What balancers will see.
     pub sights: Vec<Sight>,
+    /// What each balancer knows by lists; nothing where every list is believed.
+    pub(super) lists: Vec<Lists>,
+    /// Events that are scheduled and will happen.
+    pub to_come: u32,
     /// When members were there.
     pub attendance: Attendance,
 }
 
 /// The members of a fleet.
 #[derive(Default)]
-struct Registry {
+pub(super) struct Registry {
     /// Members that have not left.
     up: BTreeSet<u32>,
     /// Those of them that are not listed.
@@ -43,30 +49,10 @@ struct Registry {
     before: BTreeMap<u32, u32>,
 }
 
-/// What a balancer sees at some instant.
-#[derive(Clone, Debug)]
-pub(crate) struct Sight {
-    /// The balancer, as an index of [`ChangeTables::views`].
-    pub view: u32,
-    /// When.
-    pub at_ns: u64,
-    /// Its place among all that happens at one instant.
-    pub order: u64,
-    pub moves: Vec<Move>,
-}
-
-/// A member that is listed from now on, or no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Move {
-    Add(Member),
-    Remove(Member),
-}
-
-impl Move {
-    pub fn member(self) -> Member {
-        match self {
-            Move::Add(member) | Move::Remove(member) => member,
-        }
+impl Registry {
+    /// The members that are listed, by number.
+    pub fn listed(&self) -> impl Iterator<Item = u32> + '_ {
+        self.up.difference(&self.unlisted).copied()
     }
 }
 
@@ -85,6 +71,8 @@ impl Changes {
             fleets: tables.iter().flat_map(|tables| &tables.fleets).map(registry).collect(),
             seen_ns: vec![0; tables.map_or(0, |tables| tables.views.len())],
             sights: Vec::new(),
+            lists: tables.map_or_else(Vec::new, Lists::new_by_view),
+            to_come: 0,
             attendance: Attendance::default(),
         }
     }
@@ -171,7 +159,7 @@ impl Changes {
 
     fn unlist(&mut self, fleet: u32, change: u32, share: f64, key: Key, now_ns: u64) -> Vec<Move> {
         let registry = &mut self.fleets[fleet as usize];
-        let listed: Vec<u32> = registry.up.difference(&registry.unlisted).copied().collect();
+        let listed: Vec<u32> = registry.listed().collect();
         // Rounded half up, and one at least.
         let k = ((share * listed.len() as f64 + 0.5) as usize).max(1).min(listed.len());
         let mut hidden = draw(listed, k, key);
@@ -197,37 +185,6 @@ impl Changes {
         back.into_iter().map(Move::Add).collect()
     }
 
-    /// Notes what each balancer over the members will see, and when.
-    fn show(
-        &mut self,
-        code: &Code,
-        tables: &ChangeTables,
-        fleet: u32,
-        step: u32,
-        moves: &[Move],
-        now_ns: u64,
-    ) {
-        let of = tables.steps[step as usize];
-        let views = tables.views.len() as u64;
-        for (view, site) in tables.views.iter().enumerate() {
-            let own: Vec<Move> =
-                moves.iter().copied().filter(|of| site.places.contains_key(&of.member())).collect();
-            if own.is_empty() {
-                continue;
-            }
-            let balancer = &code.instances[site.instance as usize];
-            let key =
-                self.node.with(code.place_keys[balancer.place as usize]).with(u64::from(balancer.number));
-            let key = key.with(purpose::LAG).with(u64::from(of.change)).with(u64::from(of.part));
-            let lag_ns = tables.fleets[fleet as usize].lag.draw(key);
-            // Changes are seen in the order in which they were made.
-            let at_ns = now_ns.saturating_add(lag_ns).max(self.seen_ns[view]);
-            self.seen_ns[view] = at_ns;
-            let order = u64::from(step) * (views + 1) + 1 + view as u64;
-            self.sights.push(Sight { view: view as u32, at_ns, order, moves: own });
-        }
-    }
-
     /// A request is sent to a target of a balancer over fleets: counted where a recorder asks.
     pub fn sent_to(&mut self, code: &Code, instance: u32, place: u32) {
         let view = code.changes.as_deref().and_then(|tables| tables.of_instance(instance));
@@ -246,9 +203,8 @@ impl Changes {
     /// each of the others so far, by number.
     pub fn each_fleet(&self) -> impl Iterator<Item = (u32, u32, BTreeMap<u32, u64>)> {
         self.fleets.iter().map(|registry| {
-            let sent = |number: &u32| registry.sent.get(*number as usize).copied().unwrap_or(0);
-            let listed = registry.up.difference(&registry.unlisted);
-            let by_number = listed.map(|number| (*number, sent(number))).collect();
+            let sent = |number: u32| registry.sent.get(number as usize).copied().unwrap_or(0);
+            let by_number = registry.listed().map(|number| (number, sent(number))).collect();
             (registry.up.len() as u32, registry.unlisted.len() as u32, by_number)
         })
     }
@@ -268,57 +224,5 @@ impl Changes {
         {
             time.0 = now_ns;
         }
-    }
-
-    /// A balancer sees what has changed.
-    pub fn apply(&mut self, code: &Code, sight: u32, now_ns: u64, to: Seer<'_>) {
-        let moves = std::mem::take(&mut self.sights[sight as usize].moves);
-        let Some(tables) = code.changes.as_deref() else { return };
-        let site = &tables.views[self.sights[sight as usize].view as usize];
-        to.apply(code, site, &moves, now_ns);
-    }
-}
-
-/// The order of a step among all that happens to fleets at one instant.
-pub(crate) fn step_order(code: &Code, step: u32) -> u64 {
-    let views = code.changes.as_ref().map_or(0, |tables| tables.views.len() as u64);
-    u64::from(step) * (views + 1)
-}
-
-/// What of a balancer a change concerns.
-pub(crate) struct Seer<'s> {
-    pub upstream: &'s mut Upstream,
-    pub targets: &'s mut SeenTargets,
-    pub sticky: Option<&'s mut Simulated>,
-    /// The names of all that are ever in its list; empty where they do not matter.
-    pub names: &'s [String],
-}
-
-impl Seer<'_> {
-    fn apply(self, code: &Code, site: &ViewSite, moves: &[Move], now_ns: u64) {
-        let weights = &code.weights[site.list as usize];
-        let mut changes: Vec<TargetChange<'_>> = Vec::with_capacity(moves.len());
-        for of in moves {
-            let place = site.places[&of.member()];
-            match of {
-                Move::Add(_) => {
-                    let target = TargetId(self.targets.add(place));
-                    let name = self.names.get(place as usize).map_or("", String::as_str);
-                    changes.push(TargetChange::Add { target, weight: weights[place as usize], name });
-                }
-                Move::Remove(_) => {
-                    changes.extend(self.targets.remove(place).map(|t| TargetChange::Remove(TargetId(t))))
-                }
-            }
-        }
-        if let Some(sticky) = self.sticky {
-            for change in &changes {
-                match *change {
-                    TargetChange::Add { target, name, .. } => sticky.set(target, Some(name)),
-                    TargetChange::Remove(target) => sticky.set(target, None),
-                }
-            }
-        }
-        self.upstream.change_targets(now_ns, &changes);
     }
 }

@@ -156,11 +156,13 @@ impl Guards {
         found.map(|(guard, on)| guard.upstream.on(on).release(target)).is_some()
     }
 
-    /// Whether a request waits for a target that may recover by itself or by a check.
-    pub fn anyone_waits_for_health(&self, code: &Code) -> bool {
+    /// Whether a request waits for a target that may recover by itself or by a check, or for one of the changes of fleets
+    /// that are to come.
+    pub fn anyone_waits_for_health(&self, code: &Code, changes_to_come: u32) -> bool {
         self.of.iter().flatten().any(|guard| {
             let is_checked = code.guards.sites[guard.site as usize].check_timeout_ns > 0;
-            let changes = is_checked || guard.watched <= HORIZON_NS;
+            let is_changed = guard.seen.is_some() && changes_to_come > 0;
+            let changes = is_changed || is_checked || guard.watched <= HORIZON_NS;
             changes && guard.vain < MOST_IN_VAIN && guard.line.peek().is_some()
         })
     }

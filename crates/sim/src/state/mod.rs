@@ -4,6 +4,7 @@
 //! by itself.
 
 pub(crate) mod branches;
+pub(crate) mod change_events;
 pub(crate) mod changes;
 pub(crate) mod clients;
 pub(crate) mod deferred;
@@ -12,6 +13,7 @@ pub(crate) mod guards;
 pub(crate) mod heap;
 pub(crate) mod holds;
 pub(crate) mod hops;
+pub(crate) mod lists;
 pub(crate) mod members;
 pub(crate) mod meter;
 pub(crate) mod pending;
@@ -20,6 +22,8 @@ pub(crate) mod processor_sharing;
 pub(crate) mod request_details;
 pub(crate) mod request_state;
 pub(crate) mod scopes;
+pub(crate) mod seer;
+pub(crate) mod sights;
 pub(crate) mod source;
 pub(crate) mod visits;
 pub(crate) mod wheel;

@@ -35,7 +35,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
         about: Description {
             group: Group::Serve,
             meaning: "Targets that a JSON file lists: it is followed while it runs.",
-            simulated: "a fleet of `size` members and a source that is right",
+            simulated: "a fleet of `size` members and a source that is right; each balancer doubts its lists as when served",
             served: "each address of the file is a member; a changed file adds and removes members without a reload",
             draws: "nothing",
             example: examples::FIND_FILE,

@@ -23,14 +23,14 @@ const POLICIES: [&str; 9] = [
 ];
 
 /// Changes of one fleet of `size` members, in the order of their instants.
-fn changes(d: &mut Draws, fleet: &str, other: &str, mut size: u64) -> Vec<String> {
+fn changes(d: &mut Draws, fleet: &str, other: &str, mut size: u64, finds: bool) -> Vec<String> {
     let mut at = 0;
     let mut all = Vec::new();
     for _ in 0..1 + d.number(4) {
         // Several at one instant.
         at += 20 * d.number(6);
         let k = 1 + d.number(3);
-        all.push(match d.number(6) {
+        all.push(match d.number(if finds { 8 } else { 6 }) {
             0 => {
                 size += k;
                 format!("change.join({fleet}, at = {at} * ms, k = {k})")
@@ -43,6 +43,10 @@ fn changes(d: &mut Draws, fleet: &str, other: &str, mut size: u64) -> Vec<String
             2 => {
                 size = d.number(5);
                 format!("change.scale({fleet}, at = {at} * ms, to = {size})")
+            }
+            3 | 6 | 7 if finds => {
+                let (lasts, share) = (d.choose(&["9", "30", "90"]), d.choose(&["0.3", "0.6", "0.8", "1"]));
+                format!("change.unlist({fleet}, at = {at} * ms, lasts = {lasts} * ms, share = {share})")
             }
             3 => format!("change.unlist({fleet}, at = {at} * ms, lasts = {k}0 * ms, share = 0.{k})"),
             4 => {
@@ -61,31 +65,85 @@ fn changes(d: &mut Draws, fleet: &str, other: &str, mut size: u64) -> Vec<String
     all
 }
 
+/// The function of a fleet's members.
+fn member(d: &mut Draws, name: &str, is_listed: bool, retries: &mut u32) -> String {
+    let (way, nodes) = if is_listed { way(d, name) } else { nodes(d, name, retries) };
+    let mut text = format!("def {name}_member():\n{way}");
+    if d.number(2) == 0 || is_listed {
+        let (up, down) = if is_listed { (30, 15) } else { (50, 9) };
+        let modes = if is_listed { ["crash", "refuse", "crash"] } else { ["crash", "refuse", "blackhole"] };
+        text += &format!(
+            "    n{nodes} = faulty({up} * ms, {down} * ms, warmup(n{nodes}, 3.0, time = 50 * ms), mode = \"{}\")\n",
+            d.choose(&modes)
+        );
+    }
+    text + &format!("    return n{nodes}\n\n")
+}
+
+/// The nodes of a member, and the number of the last one.
+fn nodes(d: &mut Draws, name: &str, retries: &mut u32) -> (String, u64) {
+    let mut text = format!("    n0 = delay(e(2), server(\"{name}\"))\n");
+    let nodes = 1 + d.number(4);
+    for i in 1..=nodes {
+        let b = d.choose(&["x", "n0"]);
+        text += &format!("    n{i} = {}\n", node(d, &format!("n{}", i - 1), b, retries));
+    }
+    (text, nodes)
+}
+
+/// The same for one that a source lists: a server on one way.
+fn way(d: &mut Draws, name: &str) -> (String, u64) {
+    let model = d.choose(&[
+        "",
+        ", model = e(3)",
+        ", model = lambda: lb.random([delay(e(2), server()), faulty(30 * ms, 9 * ms, server(), mode = \"crash\")])",
+    ]);
+    let mut text = format!("    n0 = server(\"{name}\"{model})\n");
+    let nodes = 1 + d.number(3);
+    for i in 1..=nodes {
+        let (a, k) = (format!("n{}", i - 1), 1 + d.number(4));
+        let made = match d.number(7) {
+            0 => format!("cable(e({k}), {a}, loss = 0.05, resend = 9 * ms)"),
+            1 => format!("queue({a}, concurrency = {k}, timeout = 9 * ms)"),
+            2 => format!("flaky(0.2, {a}, kind = \"reset\")"),
+            3 => format!("retry(2, {a}, on = [\"connect_failed\", \"reset\"], backoff = 2 * ms)"),
+            4 => format!("timeout({k} * ms, {a})"),
+            _ => format!("delay(e({k}), {a})"),
+        };
+        text += &format!("    n{i} = {made}\n");
+    }
+    (text, nodes)
+}
+
 /// A file with two fleets of random members, at some balancers among other nodes.
 fn file(seed: u64) -> String {
+    file_of(seed, false)
+}
+
+/// The same; `finds`: with fleets whose members a source lists.
+fn file_of(seed: u64, finds: bool) -> String {
     let mut d = Draws::new(seed.wrapping_add(1 << 42));
+    let listed = ["f", "g"].map(|_| finds && d.number(4) > 0);
     let mut text = String::from(
         "def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nx = queue(delay(e(3), server(\"x\")))\n",
     );
     let mut retries = 2;
-    for name in ["f", "g"] {
-        text += &format!("def {name}_member():\n    n0 = delay(e(2), server(\"{name}\"))\n");
-        let nodes = 1 + d.number(4);
-        for i in 1..=nodes {
-            let b = d.choose(&["x", "n0"]);
-            text += &format!("    n{i} = {}\n", node(&mut d, &format!("n{}", i - 1), b, &mut retries));
-        }
-        if d.number(2) == 0 {
-            text += &format!(
-                "    n{nodes} = faulty(50 * ms, 9 * ms, warmup(n{nodes}, 3.0, time = 50 * ms), mode = \"{}\")\n",
-                d.choose(&["crash", "refuse", "blackhole"])
-            );
-        }
-        text += &format!("    return n{nodes}\n\n");
+    for (name, is_listed) in ["f", "g"].into_iter().zip(listed) {
+        text += &member(&mut d, name, is_listed, &mut retries);
     }
     let (f, g) = (d.number(5), 1 + d.number(3));
     let lag = d.choose(&["0 * s", "15 * ms", "e(20)"]);
-    text += &format!("f = fleet({f}, f_member, lag = {lag})\ng = fleet({g}, g_member)\n");
+    let mut fleet = |name: &str, size: u64, is_listed: bool, lag: &str| {
+        if !is_listed {
+            return format!("{name} = fleet({size}, {name}_member{lag})\n");
+        }
+        let shrink = d.choose(&["None", "0.2", "0.5", "0.5"]);
+        let grace = d.choose(&["0 * s", "1 * ms", "10 * ms", "40 * ms", "5 * minutes"]);
+        let doubt = format!("shrink = {shrink}, grace = {grace}");
+        format!("{name} = find.file(\"{name}.json\", {name}_member, size = {size}, {doubt}{lag})\n")
+    };
+    text += &fleet("f", f, listed[0], &format!(", lag = {lag}"));
+    text += &fleet("g", g, listed[1], "");
     for i in 0..2 {
         let policy = d.choose(&POLICIES);
         let mut around = around(&mut d, "x");
@@ -106,10 +164,10 @@ fn file(seed: u64) -> String {
         5 => "lb.p2c([b0, b1])",
         _ => "listen(\"127.0.0.1:80\", b0, loops = 3)",
     };
-    let mut events = changes(&mut d, "f", "g", f);
+    let mut events = changes(&mut d, "f", "g", f, finds);
     if d.number(2) == 0 {
         // What `g` gets of `f` only makes it larger.
-        events.extend(changes(&mut d, "g", "g", g));
+        events.extend(changes(&mut d, "g", "g", g, finds));
     }
     let (traffic, more) = traffic(&mut d);
     text + &format!("scenario(\"s\", {root}, {traffic}, {more}, events = [{}])\n", events.join(", "))
@@ -117,8 +175,8 @@ fn file(seed: u64) -> String {
 
 #[test]
 fn engines_agree_while_fleets_change() {
-    for seed in seeds(300) {
-        let source = file(seed);
+    let files = seeds(300).flat_map(|seed| [false, true].map(|finds| (seed, file_of(seed, finds))));
+    for (seed, source) in files {
         let plan = plan(&source);
         let (_, violations) = run_reference(&plan, false, None)
             .unwrap_or_else(|cut| panic!("seed {seed} does not end ({cut:?}):\n{source}"));

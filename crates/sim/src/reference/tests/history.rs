@@ -13,7 +13,7 @@ use weir_plan::Plan;
 use weir_policy::history::StageKind;
 use weir_policy::{Kind, TargetId};
 
-fn recorded<'p>(plan: &'p Plan, options: &Options, trace: Selection) -> Recording<'p> {
+pub(super) fn recorded<'p>(plan: &'p Plan, options: &Options, trace: Selection) -> Recording<'p> {
     let looks = RecordOptions { trace: Some(trace), explain: true };
     record(plan, options, &looks, &Observer::new(&|_, _| {}, &AtomicBool::new(false)))
         .unwrap()

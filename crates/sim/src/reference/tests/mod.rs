@@ -9,6 +9,7 @@ mod fail;
 mod fleets;
 mod history;
 mod hops;
+mod lists;
 mod loops;
 mod order;
 mod random;

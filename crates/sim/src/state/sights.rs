@@ -1,0 +1,207 @@
+//! What balancers see of fleets, and when: changes that are believed, and lists of sources, which may be doubted.
+
+use crate::code::Code;
+use crate::code::changes::ChangeTables;
+use crate::state::changes::Changes;
+use crate::state::lists::listing;
+use crate::state::seer::{Move, Seer};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use weir_model::draws::purpose;
+use weir_policy::TargetId;
+use weir_policy::fleet::Entry;
+
+/// What a balancer sees at some instant.
+#[derive(Clone, Debug)]
+pub(crate) struct Sight {
+    /// The balancer, as an index of [`ChangeTables::views`].
+    pub view: u32,
+    /// When.
+    pub at_ns: u64,
+    /// Its place among all that happens at one instant.
+    pub order: u64,
+    news: Vec<News>,
+}
+
+/// What a balancer sees of a fleet.
+#[derive(Clone, Debug)]
+enum News {
+    /// A change, which is believed.
+    Move(Move),
+    /// The whole list of a source, which may be doubted.
+    List { fleet: u32, entries: Arc<[Entry<u32>]> },
+}
+
+/// What a balancer sees at some instant, as changes of its targets.
+pub(crate) struct SeenMoves {
+    /// The balancer, as an index of [`ChangeTables::views`].
+    pub view: u32,
+    /// When.
+    pub at_ns: u64,
+    /// The changes, in their order.
+    pub moves: Vec<Move>,
+}
+
+impl Changes {
+    /// Notes what each balancer over the members will see, and when.
+    pub(super) fn show(
+        &mut self,
+        code: &Code,
+        tables: &ChangeTables,
+        fleet: u32,
+        step: u32,
+        moves: &[Move],
+        now_ns: u64,
+    ) {
+        let of = tables.steps[step as usize];
+        let views = tables.views.len() as u64;
+        let news = self.news(tables, moves);
+        for (view, site) in tables.views.iter().enumerate() {
+            let concerns = |news: &&News| match news {
+                News::Move(of) => site.places.contains_key(&of.member()),
+                News::List { fleet, .. } => site.has_fleet(*fleet),
+            };
+            let own: Vec<News> = news.iter().filter(concerns).cloned().collect();
+            if own.is_empty() {
+                continue;
+            }
+            let balancer = &code.instances[site.instance as usize];
+            let key =
+                self.node.with(code.place_keys[balancer.place as usize]).with(u64::from(balancer.number));
+            let key = key.with(purpose::LAG).with(u64::from(of.change)).with(u64::from(of.part));
+            let lag_ns = tables.fleets[fleet as usize].lag.draw(key);
+            // Changes are seen in the order in which they were made.
+            let at_ns = now_ns.saturating_add(lag_ns).max(self.seen_ns[view]);
+            self.seen_ns[view] = at_ns;
+            let order = u64::from(step) * (views + 1) + 1 + view as u64;
+            self.sights.push(Sight { view: view as u32, at_ns, order, news: own });
+        }
+    }
+
+    /// What a balancer over all members would see: the whole list of a source that may be doubted, once, and each change
+    /// of other fleets.
+    fn news(&self, tables: &ChangeTables, moves: &[Move]) -> Vec<News> {
+        let mut listed = BTreeSet::new();
+        let news = |of: &Move| {
+            let fleet = of.member().fleet;
+            if tables.fleets[fleet as usize].doubt.is_none() {
+                return Some(News::Move(*of));
+            }
+            let entries = || self.fleets[fleet as usize].listed().map(listing).collect();
+            listed.insert(fleet).then(|| News::List { fleet, entries: entries() })
+        };
+        moves.iter().filter_map(news).collect()
+    }
+
+    /// A balancer sees what has changed. Returns whether its targets change.
+    pub fn see(&mut self, code: &Code, sight: u32, now_ns: u64, to: Seer<'_>) -> bool {
+        let Sight { view, news, .. } = &self.sights[sight as usize];
+        let Some(tables) = code.changes.as_deref() else { return false };
+        if news.iter().any(|of| matches!(of, News::List { .. })) {
+            // An ejection from before a list says nothing of members that this list withdraws.
+            to.upstream.take_transitions().for_each(drop);
+        }
+        let site = &tables.views[*view as usize];
+        let moves = self.take_news(sight, now_ns);
+        to.apply(code, site, &moves, now_ns)
+    }
+
+    /// What a sight changes of a balancer's targets.
+    fn take_news(&mut self, sight: u32, now_ns: u64) -> Vec<Move> {
+        let Sight { view, news, .. } = &mut self.sights[sight as usize];
+        let (view, news) = (*view as usize, std::mem::take(news));
+        let mut moves = Vec::with_capacity(news.len());
+        for of in news {
+            match of {
+                News::Move(of) => moves.push(of),
+                News::List { fleet, entries } => {
+                    self.lists[view].take(fleet, now_ns, &entries, &mut moves);
+                }
+            }
+        }
+        moves
+    }
+
+    /// All that balancers see, in its order, if no target fails in the meantime.
+    pub fn see_without_failures(&mut self) -> Vec<SeenMoves> {
+        let mut order: Vec<u32> = (0..self.sights.len() as u32).collect();
+        order.sort_by_key(|sight| {
+            let Sight { at_ns, order, .. } = self.sights[*sight as usize];
+            (at_ns, order)
+        });
+        let (mut seen, mut graces) = (Vec::new(), BTreeSet::new());
+        for sight in order {
+            let Sight { view, at_ns, .. } = self.sights[sight as usize];
+            self.end_graces_before(at_ns, &mut graces, &mut seen);
+            seen.push(SeenMoves { view, at_ns, moves: self.take_news(sight, at_ns) });
+            graces.extend(self.next_grace(view).map(|at_ns| (at_ns, view)));
+        }
+        self.end_graces_before(u64::MAX, &mut graces, &mut seen);
+        seen.retain(|of| !of.moves.is_empty());
+        seen
+    }
+
+    fn end_graces_before(
+        &mut self,
+        end_ns: u64,
+        graces: &mut BTreeSet<(u64, u32)>,
+        seen: &mut Vec<SeenMoves>,
+    ) {
+        while let Some((at_ns, view)) = graces.pop_first() {
+            if at_ns >= end_ns {
+                graces.insert((at_ns, view));
+                return;
+            }
+            let mut moves = Vec::new();
+            self.lists[view as usize].end_grace(at_ns, &mut moves);
+            seen.push(SeenMoves { view, at_ns, moves });
+            graces.extend(self.next_grace(view).map(|at_ns| (at_ns, view)));
+        }
+    }
+
+    /// The view of a balancer that has targets which the last list lacks.
+    #[inline]
+    pub fn view_with_withdrawn(&self, code: &Code, instance: u32) -> Option<u32> {
+        let tables = code.changes.as_deref().filter(|tables| tables.has_doubts)?;
+        let view = tables.view_of(instance)?;
+        self.lists.get(view)?.has_withdrawn().then_some(view as u32)
+    }
+
+    /// A balancer has news of its targets: a connection to `failed` failed, or a check of it did, and others may have been
+    /// ejected. Those of them that the last list lacks are no targets any more. Returns whether targets change.
+    pub fn fail(
+        &mut self,
+        code: &Code,
+        view: u32,
+        failed: Option<TargetId>,
+        now_ns: u64,
+        to: Seer<'_>,
+    ) -> bool {
+        let Some(tables) = code.changes.as_deref() else { return false };
+        let site = &tables.views[view as usize];
+        let ejected = to.upstream.take_transitions().filter(|of| of.reason.is_ejection());
+        let mut moves = Vec::new();
+        for target in failed.into_iter().chain(ejected.map(|of| of.target)) {
+            let place = to.targets.place(target.0);
+            // One that was removed meanwhile is not the member that has come back.
+            let is_present = to.targets.target(place) == Some(target.0);
+            if let Some(&Some(member)) = site.members.get(place as usize).filter(|_| is_present) {
+                self.lists[view as usize].fail(member, now_ns, &mut moves);
+            }
+        }
+        to.apply(code, site, &moves, now_ns)
+    }
+
+    /// The grace of members that a balancer's last list lacks is over. Returns whether its targets change.
+    pub fn end_grace(&mut self, code: &Code, view: u32, now_ns: u64, to: Seer<'_>) -> bool {
+        let Some(tables) = code.changes.as_deref() else { return false };
+        let mut moves = Vec::new();
+        self.lists[view as usize].end_grace(now_ns, &mut moves);
+        to.apply(code, &tables.views[view as usize], &moves, now_ns)
+    }
+
+    /// When the next grace of a balancer ends, if no event is scheduled for then: the caller schedules one.
+    pub fn next_grace(&mut self, view: u32) -> Option<u64> {
+        self.lists.get_mut(view as usize)?.next_grace()
+    }
+}
