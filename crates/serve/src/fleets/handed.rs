@@ -18,9 +18,7 @@ pub struct HandedFleet {
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct HandedMember {
-    #[serde(flatten)]
     pub key: MemberKey,
-    #[serde(flatten)]
     pub record: MemberRecord,
 }
 
