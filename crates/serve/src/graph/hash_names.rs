@@ -19,8 +19,8 @@ struct HashName {
 }
 
 impl HashNames {
-    /// Names these targets, by index: `None` is none. `name`: of a target that has none yet, by index; repeats are told
-    /// apart.
+    /// Names these targets, by index: `None` is none. `name`: of a target that has none yet, by index; repeats get
+    /// a number.
     pub fn renew(&mut self, targets: &[Option<u32>], name: impl Fn(usize) -> String) -> TargetNames {
         self.0.resize_with(targets.len(), || None);
         for (named, target) in self.0.iter_mut().zip(targets) {
