@@ -142,6 +142,9 @@ pub(crate) struct Ledger {
     /// Integrals at the window's first and last arrival, and when these were.
     pub marks: [Snapshot; 2],
     pub marked_ns: [u64; 2],
+    /// Whether the window turned out to have ended with the last step of requests that are lost, while health checks went on: integrals
+    /// up to then are not known.
+    pub is_marked_late: bool,
 }
 
 impl Ledger {
@@ -184,6 +187,7 @@ impl Ledger {
             series: None,
             marks: [Snapshot::default(), Snapshot::default()],
             marked_ns: [0; 2],
+            is_marked_late: false,
         }
     }
 

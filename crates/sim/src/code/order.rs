@@ -55,6 +55,13 @@ pub(crate) fn later_attempt(rank: u32) -> u32 {
     if rank >= (1 << RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
 }
 
+/// The number of the `k`th request of a user, of as many users as `user_bits` can tell apart: by user, then by request. The
+/// upper half of all numbers is for health checks and probes, which come after requests.
+pub(crate) fn user_order(user: u32, user_bits: u32, k: u64) -> u64 {
+    let bits = REQUEST_BITS - 1 - user_bits;
+    u64::from(user) << bits | k & ((1 << bits) - 1)
+}
+
 /// The order of events at one instant: class, then request, then rank among the request's own.
 #[inline]
 pub(crate) fn order_key(class: Class, request: u64) -> u64 {
@@ -106,3 +113,20 @@ impl Entry {
 
 /// An entry that comes after all others.
 pub(crate) const NOTHING: Entry = Entry { at: u64::MAX, key: u64::MAX, who: 0, tag: 0 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::probes::PROBES;
+
+    /// A check at the instant of an answer comes after it, whichever user asked.
+    #[test]
+    fn requests_of_all_users_come_before_checks() {
+        for users in [1, 4, 5, u32::MAX] {
+            let bits = 32 - users.leading_zeros();
+            let last = user_order(users - 1, bits, u64::MAX);
+            assert!(last < 1 << (REQUEST_BITS - 1) && last < PROBES, "{users}");
+            assert!(user_order(users - 1, bits, 0) >= u64::from(users - 1), "{users}");
+        }
+    }
+}

@@ -320,11 +320,12 @@ impl<'a> Engine<'a> {
         if self.core.beyond_horizon {
             return Err(Cut::TooLong);
         }
-        if self.core.code.loses && !self.core.states.is_empty() {
+        let loses = self.core.code.loses && !self.core.states.is_empty();
+        if loses {
             now_ns = self.give_up();
         }
         self.end_checks(now_ns);
-        self.finish_marks(now_ns);
+        self.finish_marks(now_ns, loses);
         self.core.ledger.end(self.core.states.slots.len(), now_ns);
         self.carry_entries();
         self.core.ledger.entries = self.core.entered.iter().map(|n| *n as u64).collect();

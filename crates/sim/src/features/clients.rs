@@ -97,12 +97,14 @@ impl Engine<'_> {
         self.core.pass_mark();
     }
 
-    /// Ends the rest of the window with the run.
-    pub(crate) fn finish_marks(&mut self, now_ns: u64) {
+    /// Ends the rest of the window with the run; `loses`: with the last step of requests that are lost.
+    pub(crate) fn finish_marks(&mut self, now_ns: u64, loses: bool) {
         if !self.features.clients.are_users() {
             return self.pass_marks(u64::MAX);
         }
+        let has_checks = self.core.code().guards.sites.iter().any(|site| site.check_timeout_ns > 0);
         while self.core.marks_passed() < 2 {
+            self.core.ledger_mut().is_marked_late |= loses && has_checks;
             self.keep_mark(now_ns);
         }
     }

@@ -124,8 +124,7 @@ impl Reference<'_> {
 
     /// The position of a user's request in the order of events: by user, then by its number.
     fn user_order(&self, user: u32, k: u64) -> u64 {
-        let bits = crate::code::order::REQUEST_BITS - self.clients.user_bits;
-        u64::from(user) << bits | k & ((1 << bits) - 1)
+        crate::code::order::user_order(user, self.clients.user_bits, k)
     }
 
     /// An open arrival.
@@ -281,10 +280,13 @@ impl Reference<'_> {
         }
     }
 
-    /// Ends the rest of the window with the run.
-    pub(super) fn finish_marks(&mut self) {
+    /// Ends the rest of the window with the run; `loses`: with the last step of requests that are lost.
+    pub(super) fn finish_marks(&mut self, loses: bool) {
+        let has_checks = self.tables.lbs.iter().any(|site| site.check_timeout_ns > 0);
+        let is_late = loses && has_checks && self.clients.thinking.is_some();
         while self.clients.passed < 2 {
             let at = self.clients.mark.min(self.now_ns);
+            self.ledger.is_marked_late |= is_late;
             self.keep_mark(at);
         }
     }

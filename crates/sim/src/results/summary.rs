@@ -161,7 +161,8 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger, entries: &Entries) -> RowSu
             (sum, squares) = (sum + e, squares + (e as f64) * (e as f64));
         }
     }
-    if marked_ns > 0 && slots > 0.0 && ledger.is_exact_over(marked_ns) {
+    let is_known = !ledger.is_marked_late && ledger.is_exact_over(marked_ns);
+    if marked_ns > 0 && slots > 0.0 && is_known {
         sums.utilisation = Some(busy / (marked_ns as f64 * slots));
         sums.queue_mean = Some(waiting / (marked_ns as f64 * queues));
     }

@@ -1,7 +1,7 @@
 //! Users of closed traffic, and the requests that they may send.
 
 use crate::code::SlotId;
-use crate::code::order::REQUEST_BITS;
+use crate::code::order::user_order;
 use weir_model::traffic::Thinking;
 use weir_workload::Load;
 
@@ -52,7 +52,6 @@ impl Clients {
 
     /// The position of a user's request in the order of events: by user, then by its number.
     pub fn order(&self, user: u32, k: u64) -> u64 {
-        let bits = REQUEST_BITS - self.user_bits;
-        u64::from(user) << bits | k & ((1 << bits) - 1)
+        user_order(user, self.user_bits, k)
     }
 }

@@ -233,8 +233,9 @@ impl<'a> Reference<'a> {
         if let Some(cut) = self.cut {
             return Err(cut);
         }
+        let loses = self.tables.loses && self.branches.live > self.checks_live;
         self.give_up();
-        self.finish_marks();
+        self.finish_marks(loses);
         self.ledger.end(self.branches.slots.len(), self.now_ns);
         Ok(())
     }

@@ -71,10 +71,9 @@ fn member(d: &mut Draws, name: &str, is_listed: bool, retries: &mut u32) -> Stri
     let mut text = format!("def {name}_member():\n{way}");
     if d.number(2) == 0 || is_listed {
         let (up, down) = if is_listed { (30, 15) } else { (50, 9) };
-        let modes = if is_listed { ["crash", "refuse", "crash"] } else { ["crash", "refuse", "blackhole"] };
         text += &format!(
             "    n{nodes} = faulty({up} * ms, {down} * ms, warmup(n{nodes}, 3.0, time = 50 * ms), mode = \"{}\")\n",
-            d.choose(&modes)
+            d.choose(&["crash", "refuse", "blackhole"])
         );
     }
     text + &format!("    return n{nodes}\n\n")
@@ -138,7 +137,7 @@ fn file_of(seed: u64, finds: bool) -> String {
             return format!("{name} = fleet({size}, {name}_member{lag})\n");
         }
         let shrink = d.choose(&["None", "0.2", "0.5", "0.5"]);
-        let grace = d.choose(&["0 * s", "1 * ms", "10 * ms", "40 * ms", "5 * minutes"]);
+        let grace = d.choose(&["0 * s", "1 * ms", "10 * ms", "40 * ms", "2 * s"]);
         let doubt = format!("shrink = {shrink}, grace = {grace}");
         format!("{name} = find.file(\"{name}.json\", {name}_member, size = {size}, {doubt}{lag})\n")
     };
