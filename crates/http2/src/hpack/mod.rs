@@ -6,10 +6,17 @@
 mod decoder;
 mod encoder;
 mod error;
+mod huffman;
+mod integer;
+mod policy;
+mod recent;
+mod static_table;
+mod table;
 
 pub use decoder::Decoder;
-pub use encoder::{Encoder, Policy};
+pub use encoder::Encoder;
 pub use error::HpackError;
+pub use policy::Policy;
 
 /// A field as it is on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
