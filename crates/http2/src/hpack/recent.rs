@@ -8,22 +8,27 @@ use std::collections::VecDeque;
 /// The number of marks that are kept.
 const MARKS: usize = 32;
 
-/// A short name of a field, equal for equal fields and seldom for others: that of its name above, that of both below.
+/// A number that is equal for equal fields and seldom for others: 10 bits of the name, and below them 22 of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark(u32);
 
+const BOTH: u32 = 22;
+
 impl Mark {
+    /// What an empty place has; a field with such a mark seems to repeat at once.
+    const NONE: Mark = Mark(0);
+
     /// `name`: the first index of its name in the static table, or 0.
     #[inline]
     pub(super) fn new(name: usize, field: &Field<'_>) -> Mark {
         let name = if name == 0 { hash(field.name, 0) } else { name as u64 };
         let both = hash(field.value, name);
-        Mark((name as u32) << 16 | both as u32 & 0xffff)
+        Mark((name as u32) << BOTH | both as u32 & ((1 << BOTH) - 1))
     }
 
     #[inline]
     fn is_same_name(self, other: Mark) -> bool {
-        (self.0 ^ other.0) >> 16 == 0
+        (self.0 ^ other.0) >> BOTH == 0
     }
 }
 
@@ -36,7 +41,7 @@ fn hash(bytes: &[u8], seed: u64) -> u64 {
         let product = (state ^ word).wrapping_mul(FACTOR);
         product ^ product >> 32
     };
-    let mut state = step(seed, bytes.len() as u64);
+    let mut state = step(seed ^ FACTOR, bytes.len() as u64);
     let (words, rest) = bytes.as_chunks::<8>();
     for word in words {
         state = step(state, u64::from_le_bytes(*word));
@@ -111,20 +116,18 @@ impl Recent {
 /// differs from message to message pushes nothing out, and a connection of one message has no table.
 #[derive(Debug)]
 pub(super) struct Repeats {
-    marks: [u16; MARKS],
+    marks: [Mark; MARKS],
     next: u8,
 }
 
 impl Repeats {
     pub(super) fn new() -> Repeats {
-        Repeats { marks: [0; MARKS], next: 0 }
+        Repeats { marks: [Mark::NONE; MARKS], next: 0 }
     }
 
     /// Whether the field came before; if not, it is remembered.
     #[inline]
     pub(super) fn has_seen(&mut self, mark: Mark) -> bool {
-        // 0 is an empty place.
-        let mark = mark.0 as u16 | 1;
         if self.marks.iter().fold(false, |seen, &known| seen | (known == mark)) {
             return true;
         }
