@@ -67,7 +67,11 @@ impl Decoder {
             }
             let index = read_integer(block, &mut at, if is_indexed { 6 } else { 4 })?;
             let mut strings = Strings { block, at, scratch, used: 0 };
-            let name = if index == 0 { strings.read()? } else { strings.copy(self.field(index)?.0) };
+            let name = match static_table::get(index as usize) {
+                Some((name, _)) => Text::Static(name),
+                None if index == 0 => strings.read()?,
+                None => strings.copy(self.field(index)?.0),
+            };
             let value = strings.read()?;
             at = strings.at;
             let (name, value) = (name.bytes(block, scratch), value.bytes(block, scratch));
@@ -112,6 +116,7 @@ impl Default for Decoder {
 /// Where the bytes of a string are.
 #[derive(Clone, Copy)]
 enum Text {
+    Static(&'static [u8]),
     Block(usize, usize),
     Scratch(usize, usize),
 }
@@ -120,6 +125,7 @@ impl Text {
     #[inline]
     fn bytes<'a>(self, block: &'a [u8], scratch: &'a [u8]) -> &'a [u8] {
         match self {
+            Text::Static(name) => name,
             Text::Block(from, to) => &block[from..to],
             Text::Scratch(from, to) => &scratch[from..to],
         }

@@ -5,8 +5,6 @@
 //! begin. As each field counts for 32 bytes more than it has, there is room between, and that is rare.
 //! The buffer grows with its content: an empty table takes no memory, and a full one no more than its capacity.
 
-use std::collections::VecDeque;
-
 /// What each field counts for beside its bytes (RFC 7541 §4.1).
 pub(super) const OVERHEAD: usize = 32;
 
@@ -18,7 +16,7 @@ const LEAST: usize = 128;
 pub(super) struct Table {
     bytes: Vec<u8>,
     /// The oldest first.
-    entries: VecDeque<Entry>,
+    entries: Vec<Entry>,
     size: usize,
     capacity: u16,
 }
@@ -32,7 +30,7 @@ struct Entry {
 
 impl Table {
     pub(super) fn new(capacity: u16) -> Table {
-        Table { bytes: Vec::new(), entries: VecDeque::new(), size: 0, capacity }
+        Table { bytes: Vec::new(), entries: Vec::new(), size: 0, capacity }
     }
 
     /// The number of fields.
@@ -80,7 +78,7 @@ impl Table {
             return;
         }
         self.make_room(length);
-        self.entries.push_back(Entry { start: self.bytes.len() as u16, name: name.len() as u16 });
+        self.entries.push(Entry { start: self.bytes.len() as u16, name: name.len() as u16 });
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(value);
         self.size += size;
@@ -90,11 +88,19 @@ impl Table {
     /// Removes the oldest fields until the rest counts for `size` at most.
     #[inline]
     fn evict(&mut self, size: usize) {
-        while self.size > size {
-            let Some(oldest) = self.entries.pop_front() else { return };
-            let end = self.entries.front().map_or(self.bytes.len(), |next| usize::from(next.start));
-            self.size -= end - usize::from(oldest.start) + OVERHEAD;
+        if self.size > size {
+            self.remove_oldest(size);
         }
+    }
+
+    fn remove_oldest(&mut self, size: usize) {
+        let mut count = 0;
+        while self.size > size && count < self.entries.len() {
+            let end = self.entries.get(count + 1).map_or(self.bytes.len(), |next| usize::from(next.start));
+            self.size -= end - usize::from(self.entries[count].start) + OVERHEAD;
+            count += 1;
+        }
+        self.entries.drain(..count);
         if self.entries.is_empty() {
             self.bytes.clear();
         }
@@ -122,7 +128,7 @@ impl Table {
 
     /// Moves the fields to the begin of the buffer.
     fn compact(&mut self) {
-        let Some(gap) = self.entries.front().map(|oldest| oldest.start) else { return self.bytes.clear() };
+        let Some(gap) = self.entries.first().map(|oldest| oldest.start) else { return self.bytes.clear() };
         if gap > 0 {
             self.bytes.drain(..usize::from(gap));
             self.entries.iter_mut().for_each(|entry| entry.start -= gap);

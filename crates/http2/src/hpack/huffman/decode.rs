@@ -9,34 +9,40 @@ const BITS: usize = 12;
 
 /// What 12 bits begin with: a symbol, or two if both fit; nothing for a longer code.
 #[derive(Clone, Copy)]
-struct Step {
-    /// The symbols, the first one in the low byte, 0 where there is none.
-    symbols: u16,
-    /// The bits of the first symbol in the low half, the bits of all in the high half.
-    bits: u8,
-    /// The number of symbols.
-    count: u8,
-}
+struct Step(u32);
 
 impl Step {
-    fn first_bits(self) -> u32 {
-        u32::from(self.bits & 15)
+    const NONE: Step = Step(0);
+
+    /// `symbols`: the first one in the low byte, 0 where there is none.
+    const fn new(symbols: u16, count: u8, bits: u8) -> Step {
+        Step((symbols as u32) << 16 | (count as u32) << 11 | bits as u32)
     }
 
-    fn all_bits(self) -> u32 {
-        u32::from(self.bits >> 4)
+    fn symbols(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    /// Eight times the number of symbols.
+    fn symbol_bits(self) -> u32 {
+        self.0 >> 8 & 0xff
+    }
+
+    /// The bits of all its symbols.
+    const fn bits(self) -> u32 {
+        self.0 & 63
     }
 }
 
 static STEPS: [Step; 1 << BITS] = {
-    let mut steps = [Step { symbols: 0, bits: 0, count: 0 }; 1 << BITS];
+    let mut steps = [Step::NONE; 1 << BITS];
     // One symbol each: the codes of one length stand one after the other.
     let (mut at, mut n) = (0, 0);
-    while n < CANON.symbols.len() && LENGTHS[CANON.symbols[n] as usize] as usize <= BITS {
+    while LENGTHS[CANON.symbols[n] as usize] as usize <= BITS {
         let bits = LENGTHS[CANON.symbols[n] as usize];
         let end = at + (1 << (BITS - bits as usize));
         while at < end {
-            steps[at] = Step { symbols: CANON.symbols[n], bits: bits << 4 | bits, count: 1 };
+            steps[at] = Step::new(CANON.symbols[n], 1, bits);
             at += 1;
         }
         n += 1;
@@ -45,13 +51,12 @@ static STEPS: [Step; 1 << BITS] = {
     let single = steps;
     let mut at = 0;
     while at < steps.len() {
-        let first = single[at];
-        let bits = first.bits & 15;
-        let second = single[at << bits & ((1 << BITS) - 1)];
-        let all = bits + (second.bits & 15);
-        if first.count == 1 && second.count == 1 && all as usize <= BITS {
-            steps[at] =
-                Step { symbols: first.symbols | second.symbols << 8, bits: all << 4 | bits, count: 2 };
+        let (first, bits) = (single[at].0, single[at].bits());
+        let (second, rest) =
+            (single[at << bits & ((1 << BITS) - 1)].0, single[at << bits & ((1 << BITS) - 1)].bits());
+        if bits > 0 && rest > 0 && (bits + rest) as usize <= BITS {
+            let symbols = (first >> 16 | second >> 16 << 8) as u16;
+            steps[at] = Step::new(symbols, 2, (bits + rest) as u8);
         }
         at += 1;
     }
@@ -75,23 +80,22 @@ pub(in crate::hpack) fn decode(
     let mut n = 0;
     while at + 4 * BITS <= end_bits {
         let Some(word) = load(block, at) else { break };
-        let step = look_up(word);
-        if step.count == 0 {
+        let (mut rest, mut symbols, mut symbol_bits) = (word, 0, 0);
+        for _ in 0..4 {
+            let step = look_up(rest);
+            symbols |= u64::from(step.symbols()) << symbol_bits;
+            symbol_bits += step.symbol_bits();
+            rest <<= step.bits();
+            at += step.bits() as usize;
+        }
+        out[n..n + 8].copy_from_slice(&symbols.to_le_bytes());
+        n += symbol_bits as usize / 8;
+        // A longer code stops the four; it is the next one by then, or comes first in the next turn.
+        if symbol_bits == 0 {
             let (symbol, bits) = find_long(word);
             out[n] = byte(symbol)?;
             (n, at) = (n + 1, at + bits as usize);
-            continue;
         }
-        let (mut rest, mut symbols, mut count) = (word, 0, 0);
-        for _ in 0..4 {
-            let step = look_up(rest);
-            symbols |= u64::from(step.symbols) << (8 * count);
-            count += usize::from(step.count);
-            rest <<= step.all_bits();
-            at += step.all_bits() as usize;
-        }
-        out[n..n + 8].copy_from_slice(&symbols.to_le_bytes());
-        n += count;
     }
     decode_tail(block, at, end_bits, out, n)
 }
@@ -107,27 +111,30 @@ fn decode_tail(
     let mut rest = (end_bits - at) as u32;
     // Behind the end there are ones, as in the padding, so that no code ends there but by them.
     let mut word = load_tail(block, at, end_bits) | u64::MAX >> rest;
-    while rest > 0 {
+    while rest > 7 || word != u64::MAX {
         let step = look_up(word);
-        let (symbols, count, bits) = if step.count == 0 {
-            let (symbol, bits) = find_long(word);
-            if bits > rest {
-                break;
+        let (mut symbols, mut count, mut bits) =
+            (step.symbols(), step.symbol_bits() as usize / 8, step.bits());
+        if count == 0 {
+            let symbol;
+            (symbol, bits) = find_long(word);
+            if bits <= rest {
+                (symbols, count) = (u16::from(byte(symbol)?), 1);
             }
-            (u16::from(byte(symbol)?), 1, bits)
-        } else if step.all_bits() <= rest {
-            (step.symbols, usize::from(step.count), step.all_bits())
-        } else if step.first_bits() <= rest {
-            (step.symbols & 0xff, 1, step.first_bits())
-        } else {
-            break;
-        };
+        } else if bits > rest {
+            // The first symbol alone, if it is there as a whole.
+            symbols &= 0xff;
+            (count, bits) = (1, u32::from(LENGTHS[usize::from(symbols)]));
+        }
+        if bits > rest {
+            return Err(HpackError::Padding);
+        }
         out[n..n + 2].copy_from_slice(&symbols.to_le_bytes());
         n += count;
         word = word << bits | ((1 << bits) - 1);
         rest -= bits;
     }
-    if rest > 7 || word != u64::MAX { Err(HpackError::Padding) } else { Ok(n) }
+    Ok(n)
 }
 
 fn look_up(word: u64) -> Step {
