@@ -1,7 +1,7 @@
 //! Entry points for any bytes, with what must hold of them: run here on what generators make, and by `fuzz/`.
 
-use crate::naive::{Code, Line, NaiveDecoder, Pair, dynamic_table, size, static_table};
-use crate::naive_encoder::{NaiveEncoder, is_hidden};
+use super::naive::{Code, Line, NaiveDecoder, Pair, dynamic_table, size, static_table};
+use super::naive_encoder::{NaiveEncoder, is_hidden};
 use std::sync::LazyLock;
 use weir_http2::{Decoder, Encoder, Field, HpackError, Policy};
 

@@ -1,6 +1,6 @@
 //! An encoder with lists for its tables.
 
-use crate::naive::{Code, Line, Pair, integer, size};
+use super::naive::{Code, Line, Pair, integer, size};
 use weir_http2::Policy;
 
 const HIDDEN: &[&str] = &["authorization", "proxy-authorization"];
