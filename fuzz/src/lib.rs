@@ -3,3 +3,4 @@
 #[path = "../../crates/http1/tests/http1/entry.rs"]
 pub mod entry;
 pub mod hpack;
+pub mod http2;

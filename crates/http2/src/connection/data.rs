@@ -1,12 +1,13 @@
 //! DATA (RFC 9113 §6.1): its bytes stay where they were received. Windows are counted by whole frames, padding
-//! included; what goes to no stream, and padding, is given back at once.
+//! included; what goes to no stream, and padding, is given back at once. A body's length is judged by whole frames as
+//! well, so that nothing is passed on of one that makes it too long or too short.
 
 use super::reader::{Cursor, OpenData};
 use super::{Connection, Event};
 use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::flag;
 use crate::malformed::Id;
-use crate::stream::{ANY_LENGTH, Input, Outcome, Part, Slot};
+use crate::stream::{Input, Outcome, Part, Slot};
 use std::ops::Range;
 
 /// What becomes of a DATA frame.
@@ -63,8 +64,16 @@ impl Connection {
             (Outcome::To(_), Some((slot, stream))) => match stream.part {
                 Part::Head => Fate::Fault(slot, Id::DataBeforeHead),
                 Part::Unwanted => Fate::Unwanted,
-                Part::Body if !stream.receive.receive(frame.length) => Fate::Fault(slot, Id::WindowPassed),
-                Part::Body => Fate::Wanted,
+                Part::Body => {
+                    // Of a padded one the length of the body is not known yet.
+                    let length = (!frame.has(flag::PADDED)).then_some(frame.length);
+                    let fault = length.and_then(|n| stream.count_body(n, frame.has(flag::END_STREAM)));
+                    match fault {
+                        Some(why) => Fate::Fault(slot, why),
+                        None if !stream.receive.receive(frame.length) => Fate::Fault(slot, Id::WindowPassed),
+                        None => Fate::Wanted,
+                    }
+                }
             },
             _ if state.is_over() => Fate::Late,
             (_, Some((slot, _))) => Fate::Fault(slot, Id::StreamClosed),
@@ -79,7 +88,9 @@ impl Connection {
     ) -> Result<Option<Event>, ConnectionError> {
         if self.reader.data.has_pad_length {
             let Some([padding]) = self.reader.unit::<1>(input) else { return Ok(None) };
-            self.take_padding(padding)?;
+            if let Some(event) = self.take_padding(now_ns, padding)? {
+                return Ok(Some(event));
+            }
         }
         let padding = u32::from(self.reader.data.padding);
         let range = self.reader.piece(self.reader.left.saturating_sub(padding), input);
@@ -94,11 +105,11 @@ impl Connection {
         if range.is_empty() && !is_end {
             return Ok(None);
         }
-        Ok(self.take_data(now_ns, range, is_end))
+        Ok(self.take_data(range, is_end))
     }
 
     /// The length of the padding has come, which is padding itself.
-    fn take_padding(&mut self, padding: u8) -> Result<(), ConnectionError> {
+    fn take_padding(&mut self, now_ns: u64, padding: u8) -> Result<Option<Event>, ConnectionError> {
         let frame = self.reader.frame;
         self.reader.left -= 1;
         self.reader.data.has_pad_length = false;
@@ -112,30 +123,25 @@ impl Connection {
         if padding == self.reader.left && !frame.has(flag::END_STREAM) {
             self.account.charge();
         }
-        if self.reader.data.is_wanted {
-            self.release(frame.stream, padding as usize + 1);
+        if !self.reader.data.is_wanted {
+            return Ok(None);
         }
-        Ok(())
+        self.release(frame.stream, padding as usize + 1);
+        let Some(slot) = self.streams.find(frame.stream) else { return Ok(None) };
+        let length = self.reader.left - padding;
+        let stream = self.streams.get_mut(slot).filter(|stream| stream.part == Part::Body);
+        let fault = stream.and_then(|stream| stream.count_body(length, frame.has(flag::END_STREAM)));
+        Ok(fault.and_then(|why| self.blame(now_ns, slot, why)))
     }
 
     /// Bytes of a body have come, or its end.
-    fn take_data(&mut self, now_ns: u64, range: Range<usize>, is_end: bool) -> Option<Event> {
+    fn take_data(&mut self, range: Range<usize>, is_end: bool) -> Option<Event> {
         let id = self.reader.frame.stream;
         // It may have ended within the frame.
         let slot = self.streams.find(id)?;
         let stream = self.streams.get_mut(slot).filter(|stream| stream.state.may_receive())?;
         let bytes = range.len() as u64;
         let is_wanted = self.reader.data.is_wanted && stream.part == Part::Body;
-        if is_wanted && stream.missing != ANY_LENGTH {
-            if bytes > stream.missing {
-                let why = if stream.is_bodiless { Id::BodyForbidden } else { Id::BodyTooLong };
-                return self.blame(now_ns, slot, why);
-            }
-            stream.missing -= bytes;
-            if is_end && stream.missing > 0 {
-                return self.blame(now_ns, slot, Id::BodyTooShort);
-            }
-        }
         if is_end && let Outcome::To(next) = stream.state.step(Input::ReceiveDataEnd) {
             self.enter(slot, next);
         }

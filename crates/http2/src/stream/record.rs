@@ -1,7 +1,7 @@
 //! What is kept of one stream.
 
 use super::state::State;
-use crate::malformed::Malformed;
+use crate::malformed::{Id, Malformed};
 use crate::priority::Priority;
 use crate::window::{ReceiveWindow, SendWindow};
 
@@ -78,6 +78,22 @@ impl Stream {
             extra: 0,
             is_receiver: false,
             begun_ns: now_ns,
+        }
+    }
+
+    /// Counts the bytes of the body in a frame, which may be the last; what is wrong with their number.
+    pub(crate) fn count_body(&mut self, bytes: u32, is_end: bool) -> Option<Id> {
+        if self.missing == ANY_LENGTH {
+            return None;
+        }
+        match self.missing.checked_sub(bytes.into()) {
+            None if self.is_bodiless => Some(Id::BodyForbidden),
+            None => Some(Id::BodyTooLong),
+            Some(1..) if is_end => Some(Id::BodyTooShort),
+            Some(missing) => {
+                self.missing = missing;
+                None
+            }
         }
     }
 
