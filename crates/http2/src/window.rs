@@ -38,20 +38,18 @@ impl SendWindow {
     }
 }
 
-/// What the peer may send: bytes are in the window, or have come and were not passed on, or were passed on and wait to be
-/// given back.
+/// What the peer may send. What is neither in the window nor held was passed on, and is to be given back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveWindow {
+    /// Below zero if the initial window became smaller.
     window: i32,
     /// Bytes that have come and were not passed on.
     held: u32,
-    /// Bytes that were passed on and not given back.
-    owed: u32,
 }
 
 impl ReceiveWindow {
     pub(crate) fn new(size: i32) -> ReceiveWindow {
-        ReceiveWindow { window: size, held: 0, owed: 0 }
+        ReceiveWindow { window: size, held: 0 }
     }
 
     /// A DATA frame of this length comes; `false`: the window has no room for it.
@@ -68,7 +66,6 @@ impl ReceiveWindow {
     pub(crate) fn release(&mut self, bytes: u32) -> u32 {
         let released = bytes.min(self.held);
         self.held -= released;
-        self.owed += released;
         released
     }
 
@@ -83,23 +80,21 @@ impl ReceiveWindow {
         self.window = i32::try_from(changed.clamp(i64::from(i32::MIN), i64::from(i32::MAX))).unwrap_or(0);
     }
 
-    /// Window, held and owed bytes.
+    /// Bytes in the window, and bytes held.
     pub(crate) fn size(&self) -> i64 {
-        i64::from(self.window) + i64::from(self.held) + i64::from(self.owed)
+        i64::from(self.window) + i64::from(self.held)
     }
 
-    /// Whether window is worth a frame: a quarter of the size is owed, or as much as is left.
+    /// Whether a window of this size is worth a frame: a quarter of it is missing, or as much as is left.
     pub(crate) fn is_due(&self, size: u32) -> bool {
-        let owed = i64::from(self.owed);
-        owed > 0 && (owed >= i64::from(size / 4) || owed >= i64::from(self.window))
+        let missing = i64::from(size) - self.size();
+        missing > 0 && (missing >= i64::from(size / 4) || missing >= i64::from(self.window))
     }
 
-    /// Gives back as much as makes its size this; returns the increment, which is 0 if it is larger already.
+    /// Makes its size this; returns the increment, which is 0 if it is larger already.
     pub(crate) fn refill(&mut self, size: u32) -> u32 {
-        let kept = i64::from(self.window) + i64::from(self.held);
         let most = i64::from(MOST) - i64::from(self.window).max(0);
-        let increment = (i64::from(size.min(MOST)) - kept).clamp(0, most);
-        self.owed = 0;
+        let increment = (i64::from(size.min(MOST)) - self.size()).clamp(0, most);
         self.window = self.window.saturating_add(increment as i32);
         increment as u32
     }
@@ -124,7 +119,7 @@ mod tests {
         let mut window = ReceiveWindow::new(100);
         assert!(window.receive(90) && !window.receive(11));
         assert!(!window.is_due(100));
-        assert_eq!((window.release(20), window.size()), (20, 100));
+        assert_eq!((window.release(20), window.size()), (20, 80));
         assert!(window.is_due(100));
         assert_eq!((window.refill(100), window.size()), (20, 100));
         assert_eq!(window.release(1000), 70);

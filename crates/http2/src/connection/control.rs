@@ -143,6 +143,7 @@ impl Connection {
             if let Some(stream) = self.streams.get_mut(slot) {
                 stream.receive.change(by);
             }
+            self.schedule_credit(slot);
         }
         Some(Event::SettingsAcknowledged)
     }

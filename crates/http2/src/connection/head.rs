@@ -7,19 +7,16 @@ use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::{flag, kind};
 use crate::malformed::{Id, Malformed};
 use crate::message::{Block, FieldSink, HeadLimits, Judge, Scratch, Verdict};
-use crate::stream::{ANY_LENGTH, Input, Outcome, Part, Slot, State, Stream};
+use crate::stream::{ANY_LENGTH, Input, Outcome, Part, State, Stream};
 use std::ops::Range;
 
 /// CONTINUATION frames of a block; an honest block of the largest size needs four.
 const MOST_CONTINUATIONS: u32 = 32;
 
-/// Interim answers to a request.
-const MOST_INTERIMS: u8 = 16;
-
 /// A block that has come whole.
-struct WholeBlock<'a> {
-    open: OpenBlock,
-    bytes: &'a [u8],
+pub(super) struct WholeBlock<'a> {
+    pub(super) open: OpenBlock,
+    pub(super) bytes: &'a [u8],
 }
 
 impl WholeBlock<'_> {
@@ -223,77 +220,8 @@ impl Connection {
         }
     }
 
-    /// A block on a stream that is there: an answer, or trailers.
-    fn take_later(
-        &mut self,
-        now_ns: u64,
-        slot: Slot,
-        next: State,
-        block: &WholeBlock<'_>,
-        sink: &mut impl FieldSink,
-        scratch: &mut Scratch,
-    ) -> Result<Option<Event>, ConnectionError> {
-        let Some(part) = self.streams.get(slot).map(|stream| stream.part) else { return Ok(None) };
-        let judged = match part {
-            Part::Head => self.judge(block, Block::Answer, sink, scratch)?,
-            Part::Body => self.judge(block, Block::Trailers, sink, scratch)?,
-            Part::Unwanted => {
-                self.discard(block, scratch)?;
-                self.enter(slot, next);
-                return Ok(None);
-            }
-        };
-        let taken = judged.and_then(|verdict| match part {
-            Part::Head => self.take_answer(slot, next, block.open.is_end, &verdict),
-            _ => self.take_trailers(slot, next, block.open.is_end),
-        });
-        match taken {
-            Ok(event) => Ok(Some(event)),
-            Err(why) => Ok(self.blame(now_ns, slot, why)),
-        }
-    }
-
-    fn take_answer(&mut self, slot: Slot, next: State, is_end: bool, verdict: &Verdict) -> Result<Event, Id> {
-        let Some(stream) = self.streams.get_mut(slot) else { return Err(Id::StreamClosed) };
-        let (id, status) = (stream.id, verdict.status);
-        if status < 200 {
-            stream.interims += 1;
-            return match () {
-                () if is_end => Err(Id::InterimEnds),
-                () if stream.interims > MOST_INTERIMS => Err(Id::TooManyInterims),
-                () => Ok(Event::Interim { stream: id, status }),
-            };
-        }
-        let is_tunnel = stream.is_connect && status < 300;
-        stream.is_bodiless |= matches!(status, 204 | 304);
-        stream.part = Part::Body;
-        stream.missing = match verdict.length {
-            _ if stream.is_bodiless => 0,
-            Some(length) if !is_tunnel => length,
-            _ => ANY_LENGTH,
-        };
-        if is_end && !matches!(stream.missing, 0 | ANY_LENGTH) {
-            return Err(Id::BodyTooShort);
-        }
-        self.enter(slot, next);
-        Ok(Event::Answer { stream: id, status, is_end })
-    }
-
-    fn take_trailers(&mut self, slot: Slot, next: State, is_end: bool) -> Result<Event, Id> {
-        let Some(stream) = self.streams.get(slot) else { return Err(Id::StreamClosed) };
-        let id = stream.id;
-        match stream.missing {
-            _ if !is_end => Err(Id::TrailersUnended),
-            0 | ANY_LENGTH => {
-                self.enter(slot, next);
-                Ok(Event::Trailers { stream: id })
-            }
-            _ => Err(Id::BodyTooShort),
-        }
-    }
-
     /// Decodes a block into the sink. A lawful one has cost nothing in the end.
-    fn judge(
+    pub(super) fn judge(
         &mut self,
         block: &WholeBlock<'_>,
         what: Block,
@@ -322,7 +250,11 @@ impl Connection {
     }
 
     /// Decodes a block of which nothing is wanted.
-    fn discard(&mut self, block: &WholeBlock<'_>, scratch: &mut Scratch) -> Result<(), ConnectionError> {
+    pub(super) fn discard(
+        &mut self,
+        block: &WholeBlock<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), ConnectionError> {
         self.decoder.decode(block.bytes, &mut scratch.strings, |_| {}).map_err(compression)
     }
 }

@@ -4,6 +4,7 @@
 //! is to be sent is written into buffers that the caller lends: control frames by [`Connection::write`], heads by
 //! [`Connection::send_request`] and its siblings, DATA by [`Connection::next_data`], whose payload stays where it is.
 
+mod answer;
 mod control;
 mod data;
 mod end;

@@ -77,6 +77,14 @@ impl Owed {
         }
     }
 
+    /// A stream is not there any more.
+    pub(super) fn forget_update(&mut self, slot: Slot) {
+        self.updates.retain(|credited| *credited != slot);
+        if self.updates.is_empty() {
+            self.updates = Vec::new();
+        }
+    }
+
     /// Bytes on the heap.
     pub(super) fn footprint(&self) -> usize {
         self.pongs.capacity() * 8

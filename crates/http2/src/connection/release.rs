@@ -15,16 +15,22 @@ impl Connection {
         let Some(record) = self.streams.get_mut(slot) else { return };
         let released = record.receive.release(u32::try_from(bytes).unwrap_or(u32::MAX));
         self.receive.release(released);
-        let size = self.config.stream_window.saturating_add(record.extra);
-        if record.state.may_receive() && !record.is_credited && record.receive.is_due(size) {
-            record.is_credited = true;
+        self.schedule_credit(slot);
+    }
+
+    /// Puts a stream among those that get window, if it is worth a frame.
+    pub(super) fn schedule_credit(&mut self, slot: Slot) {
+        let Some(stream) = self.streams.get_mut(slot) else { return };
+        let size = self.initial_receive.saturating_add(stream.extra);
+        if stream.state.may_receive() && !stream.is_credited && stream.receive.is_due(size) {
+            stream.is_credited = true;
             self.owed.updates.push(slot);
         }
     }
 
     /// Gives window to a stream; returns the increment.
     pub(super) fn credit(&mut self, slot: Slot) -> Option<(u32, u32)> {
-        let base = self.config.stream_window;
+        let base = self.initial_receive;
         let spare = self.spare();
         let stream = self.streams.get_mut(slot)?;
         stream.is_credited = false;
@@ -52,7 +58,7 @@ impl Connection {
             Role::Server => self.streams.len() as u64,
             Role::Client => u64::from(self.config.max_streams),
         };
-        let base = streams * u64::from(self.config.stream_window);
+        let base = streams * u64::from(self.initial_receive);
         u64::from(self.config.connection_window).saturating_sub(base)
     }
 

@@ -101,6 +101,7 @@ impl Connection {
         let Outcome::To(state) = State::Idle.step(input) else { return Err(SendError::Closed) };
         let (send, receive) = (self.peer.initial_window as i32, self.initial_receive as i32);
         let mut stream = Stream::new(id, state, send, receive, now_ns);
+        stream.has_head = true;
         stream.is_bodiless = line.method == b"HEAD";
         stream.is_connect = line.method == b"CONNECT";
         self.streams.insert(stream);
@@ -110,11 +111,11 @@ impl Connection {
         Ok(id)
     }
 
-    /// Sends the head of an answer, interim or final. One whose stream does not end is followed by DATA
+    /// Sends the head of an answer, interim ones or the final one. If the stream does not end with it, DATA follow
     /// ([`Connection::set_pending`]), or trailers.
     ///
     /// # Errors
-    /// The stream takes nothing more.
+    /// The stream takes nothing more, or the final head was sent.
     pub fn send_answer<'f>(
         &mut self,
         now_ns: u64,
@@ -125,13 +126,13 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<(), SendError> {
         debug_assert!((100..1000).contains(&status) && !(is_end && status < 200));
-        let slot = self.begin_sending(stream, is_end)?;
+        let slot = self.begin_sending(stream, is_end, false)?;
         let begin = self.begin_block_out(now_ns, out);
         let digits = [status / 100, status / 10, status].map(|n| b'0' + (n % 10) as u8);
         let field = Field { name: b":status", value: &digits, is_sensitive: false };
         self.encoder.encode(field, out);
         self.end_block_out(begin, stream, is_end, fields, out);
-        self.end_sending(slot, is_end);
+        self.end_sending(slot, status >= 200, is_end);
         Ok(())
     }
 
@@ -150,29 +151,32 @@ impl Connection {
         if waits {
             return Err(SendError::DataWaits);
         }
-        let slot = self.begin_sending(stream, true)?;
+        let slot = self.begin_sending(stream, true, true)?;
         let begin = self.begin_block_out(now_ns, out);
         self.end_block_out(begin, stream, true, fields, out);
-        self.end_sending(slot, true);
+        self.end_sending(slot, true, true);
         Ok(())
     }
 
-    fn begin_sending(&mut self, stream: u32, is_end: bool) -> Result<Slot, SendError> {
+    /// `has_head`: whether the final head must have been sent, or must not.
+    fn begin_sending(&mut self, stream: u32, is_end: bool, has_head: bool) -> Result<Slot, SendError> {
         let slot = self.streams.find(stream).ok_or(SendError::Closed)?;
         let record = self.streams.get(slot).ok_or(SendError::Closed)?;
         let input = if is_end { Input::SendHeadEnd } else { Input::SendHead };
         match record.state.step(input) {
-            Outcome::To(_) if !self.life.has_failed() => Ok(slot),
+            Outcome::To(_) if !self.life.has_failed() && record.has_head == has_head => Ok(slot),
             _ => Err(SendError::Closed),
         }
     }
 
-    pub(super) fn end_sending(&mut self, slot: Slot, is_end: bool) {
+    fn end_sending(&mut self, slot: Slot, is_final: bool, is_end: bool) {
         let input = if is_end { Input::SendHeadEnd } else { Input::SendHead };
-        let next = self.streams.get(slot).map(|stream| stream.state.step(input));
-        if let Some(Outcome::To(next)) = next {
+        let Some(stream) = self.streams.get_mut(slot) else { return };
+        stream.has_head |= is_final;
+        if let Outcome::To(next) = stream.state.step(input) {
             self.enter(slot, next);
         }
+        self.schedule_data(slot);
     }
 
     /// Begins HEADERS; settings of the peer that it follows are acknowledged first.

@@ -115,7 +115,7 @@ impl Connection {
         if let Some(mut record) = self.streams.remove(slot) {
             self.receive.release(record.receive.release_all());
             if record.is_credited {
-                self.owed.updates.retain(|credited| *credited != slot);
+                self.owed.forget_update(slot);
             }
         }
     }

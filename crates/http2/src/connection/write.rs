@@ -81,7 +81,7 @@ impl Connection {
     }
 
     /// Says how many bytes of a stream's body the caller holds and wants to send, counted anew, and whether the body ends
-    /// with them.
+    /// with them. They wait for the head.
     pub fn set_pending(&mut self, stream: u32, bytes: u64, is_end: bool) {
         let Some(slot) = self.streams.find(stream) else { return };
         if let Some(record) = self.streams.get_mut(slot).filter(|record| record.state.may_send()) {

@@ -29,6 +29,8 @@ pub(crate) struct Stream {
     pub(crate) is_bodiless: bool,
     /// Of the client role: the request was CONNECT, so that a 2xx has no length.
     pub(crate) is_connect: bool,
+    /// The final head was sent: DATA may follow.
+    pub(crate) has_head: bool,
     /// END_STREAM follows the bytes that wait.
     pub(crate) ends: bool,
     /// It is among those that DATA is taken from.
@@ -65,6 +67,7 @@ impl Stream {
             is_bodiless: false,
             fault: None,
             is_connect: false,
+            has_head: false,
             ends: false,
             is_ready: false,
             has_sent: false,
@@ -99,6 +102,8 @@ impl Stream {
 
     /// Whether a DATA frame of it can be sent, as far as its own window goes.
     pub(crate) fn can_send_data(&self) -> bool {
-        self.state.may_send() && if self.pending > 0 { self.send.available() > 0 } else { self.ends }
+        self.has_head
+            && self.state.may_send()
+            && if self.pending > 0 { self.send.available() > 0 } else { self.ends }
     }
 }

@@ -5,11 +5,14 @@ mod wire;
 
 mod connection;
 mod cuts;
+mod floods;
 mod goaway;
 mod malformed_answers;
 mod malformed_requests;
 mod priorities;
+mod random_peer;
 mod requests;
 mod settings;
 mod states;
+mod talks;
 mod windows;
