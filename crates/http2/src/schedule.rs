@@ -8,13 +8,37 @@
 use crate::priority::Priority;
 use crate::stream::Slot;
 
-/// The place of one stream; the least comes first.
+/// The place of one stream, the least of which comes first: its urgency, whether it has sent, its turn, its number. One
+/// number, since all that wait are looked at for each turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    urgency: u8,
-    has_sent: bool,
-    turn: u32,
-    stream: u32,
+struct Place(u64);
+
+/// Bits of a turn, and of a stream's number.
+const TURN: u32 = 29;
+const STREAM: u32 = 31;
+
+impl Place {
+    fn new(urgency: u8, has_sent: bool, stream: u32) -> Place {
+        Place(u64::from(urgency & 7) << 61 | u64::from(has_sent) << 60 | u64::from(stream))
+    }
+
+    fn urgency(self) -> u64 {
+        self.0 >> 61
+    }
+
+    fn turn(self) -> u32 {
+        (self.0 >> STREAM) as u32 & ((1 << TURN) - 1)
+    }
+
+    /// The place of one that has sent, with this turn.
+    fn with_turn(self, turn: u32) -> Place {
+        let others = !(((1 << TURN) - 1) << STREAM);
+        Place(self.0 & others | u64::from(turn) << STREAM)
+    }
+
+    fn as_sent(self) -> Place {
+        Place(self.0 | 1 << 60)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,15 +72,18 @@ impl Schedule {
         has_sent: bool,
         is_empty: bool,
     ) {
-        let turn = if priority.is_incremental { self.next_turn() } else { self.group(priority) };
-        let has_sent = has_sent || !priority.is_incremental;
-        let place = Place { urgency: priority.urgency, has_sent, turn, stream };
+        let place = Place::new(priority.urgency, has_sent || !priority.is_incremental, stream);
+        let turn = if priority.is_incremental { self.next_turn() } else { self.group(place) };
+        let place = place.with_turn(turn);
         self.ready.push(Entry { place, slot, is_incremental: priority.is_incremental, is_empty });
     }
 
     /// The stream whose turn it is. `has_window`: whether the connection has any.
     pub(crate) fn first(&self, has_window: bool) -> Option<Slot> {
-        let able = self.ready.iter().filter(|entry| has_window || entry.is_empty);
+        if has_window {
+            return self.ready.iter().min_by_key(|entry| entry.place).map(|entry| entry.slot);
+        }
+        let able = self.ready.iter().filter(|entry| entry.is_empty);
         able.min_by_key(|entry| entry.place).map(|entry| entry.slot)
     }
 
@@ -64,13 +91,12 @@ impl Schedule {
     pub(crate) fn rotate(&mut self, slot: Slot) {
         let turn = self.next_turn();
         let Some(at) = self.position(slot) else { return };
-        let Entry { place: Place { urgency, .. }, is_incremental, .. } = self.ready[at];
-        self.ready[at].place.has_sent = true;
-        self.ready[at].place.turn = turn;
+        let Entry { place, is_incremental, .. } = self.ready[at];
+        self.ready[at].place = place.as_sent().with_turn(turn);
         if !is_incremental {
             // The others wait for their round with it.
-            let others = self.ready.iter_mut().filter(|e| !e.is_incremental && e.place.urgency == urgency);
-            others.for_each(|e| e.place.turn = turn);
+            let is_other = |e: &&mut Entry| !e.is_incremental && e.place.urgency() == place.urgency();
+            self.ready.iter_mut().filter(is_other).for_each(|e| e.place = e.place.with_turn(turn));
         }
     }
 
@@ -89,9 +115,9 @@ impl Schedule {
     }
 
     fn next_turn(&mut self) -> u32 {
-        if self.turn == u32::MAX {
-            // The round begins anew; the order of one round is lost, once in 2^32 frames.
-            self.ready.iter_mut().for_each(|entry| entry.place.turn = 0);
+        if self.turn + 1 >> TURN > 0 {
+            // The round begins anew; the order of one round is lost, once in 2^29 frames.
+            self.ready.iter_mut().for_each(|entry| entry.place = entry.place.with_turn(0));
             self.turn = 0;
         }
         self.turn += 1;
@@ -99,10 +125,10 @@ impl Schedule {
     }
 
     /// The turn of the streams that are sent one after another.
-    fn group(&mut self, priority: Priority) -> u32 {
-        let is_member = |e: &&Entry| !e.is_incremental && e.place.urgency == priority.urgency;
+    fn group(&mut self, place: Place) -> u32 {
+        let is_member = |e: &&Entry| !e.is_incremental && e.place.urgency() == place.urgency();
         match self.ready.iter().find(is_member) {
-            Some(member) => member.place.turn,
+            Some(member) => member.place.turn(),
             None => self.next_turn(),
         }
     }
@@ -159,6 +185,20 @@ mod tests {
     fn both_ways_share() {
         let order = order(&[(1, QUEUE, 3), (3, QUEUE, 3), (5, ROUND, 4)]);
         assert_eq!(order, [5, 1, 5, 1, 5, 1, 3, 5, 3, 3]);
+    }
+
+    #[test]
+    fn the_round_begins_anew_after_many_turns() {
+        let mut schedule = Schedule { turn: (1 << TURN) - 3, ..Schedule::default() };
+        (0..3).for_each(|slot| schedule.insert(slot, 2 * slot + 1, ROUND, true, false));
+        let mut order = Vec::new();
+        for _ in 0..9 {
+            let slot = schedule.first(true).expect("ready");
+            order.push(slot);
+            schedule.rotate(slot);
+        }
+        order.sort_unstable();
+        assert_eq!(order, [0, 0, 0, 1, 1, 1, 2, 2, 2]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::Connection;
 use super::end::HIGHEST;
 use crate::config::Role;
 use crate::frame::{HEAD, split_block};
-use crate::hpack::Field;
+use crate::hpack::{Encoder, Field};
 use crate::stream::{Input, Outcome, Part, Slot, State, Stream};
 use std::fmt;
 
@@ -208,21 +208,24 @@ impl Connection {
     }
 }
 
-/// The longest name that is made lower case; longer ones are sent as they are.
-const NAME: usize = 256;
-
 /// Names are in lower case (RFC 9113 §8.2), fields of HTTP/1.1's connections do not exist (§8.2.2). Heads that come by
 /// HTTP/1.1 have both.
-fn encode_lower(encoder: &mut crate::hpack::Encoder, field: Field<'_>, out: &mut Vec<u8>) {
+fn encode_lower(encoder: &mut Encoder, field: Field<'_>, out: &mut Vec<u8>) {
+    if field.name.iter().any(u8::is_ascii_uppercase) {
+        encode_folded(encoder, field, out);
+    } else if !is_of_connection(field.name, field.value) {
+        encoder.encode(field, out);
+    }
+}
+
+/// The longest name that is made lower case; longer ones are not sent, as they would be malformed.
+const NAME: usize = 256;
+
+fn encode_folded(encoder: &mut Encoder, field: Field<'_>, out: &mut Vec<u8>) {
     let mut lower = [0; NAME];
-    let name = match lower.get_mut(..field.name.len()) {
-        Some(lower) if field.name.iter().any(u8::is_ascii_uppercase) => {
-            lower.copy_from_slice(field.name);
-            lower.make_ascii_lowercase();
-            lower
-        }
-        _ => field.name,
-    };
+    let Some(name) = lower.get_mut(..field.name.len()) else { return };
+    name.copy_from_slice(field.name);
+    name.make_ascii_lowercase();
     if !is_of_connection(name, field.value) {
         encoder.encode(Field { name, ..field }, out);
     }
