@@ -7,6 +7,10 @@ mod h2_message;
 mod h2_sides;
 mod pipe;
 mod player;
+#[allow(dead_code, reason = "the other test uses all of it")]
+#[path = "../http2/wire.rs"]
+mod wire;
 
 mod generated;
+mod h2_differences;
 mod h2_exchanges;
