@@ -1,6 +1,7 @@
 //! What one side allows the other, and how much memory that may cost.
 
 use crate::frame::PAYLOAD;
+use crate::window::MOST;
 
 /// The end of a connection that this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,16 @@ impl Config {
         has_extended_connect: false,
         ..Config::SERVER
     };
+
+    /// Windows end at 2^31 - 1 (RFC 9113 §6.9.1).
+    pub(crate) fn bounded(self) -> Config {
+        Config {
+            stream_window: self.stream_window.min(MOST),
+            max_stream_window: self.max_stream_window.min(MOST),
+            connection_window: self.connection_window.min(MOST),
+            ..self
+        }
+    }
 
     /// The parameters of SETTINGS (RFC 9113 §6.5.2) that differ from those that hold without any.
     pub(crate) fn parameters(&self, role: Role) -> ([(u16, u32); 6], usize) {

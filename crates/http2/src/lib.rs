@@ -4,7 +4,8 @@
 //! and gives one [`Event`] at a time: heads go field by field into the caller's [`FieldSink`], bodies are ranges of the
 //! bytes that were received. What a message must be like is judged while it is decoded ([`Malformed`]): what is wrong
 //! with one stream ends that stream, what is wrong with framing, compression or the connection's window ends the
-//! connection, as does a peer that sends too much that brings nothing ([`ConnectionError`]).
+//! connection, as does a peer that sends too much that brings nothing ([`ConnectionError`]). [`Head`] is such a sink, from which
+//! `weir_http1` reads the objects that a proxy decides by; [`Rendered`] is the way back.
 //!
 //! Control frames and heads are written into a buffer that the caller lends; of bodies the caller says how many bytes it
 //! holds, and [`Connection::next_data`] says which stream sends how many of them next (RFC 9218). So one write carries
@@ -34,6 +35,6 @@ pub use error::{ConnectionError, ErrorCode};
 pub use frame::PREFACE;
 pub use hpack::{Decoder, Encoder, Field, HpackError, Policy};
 pub use malformed::Malformed;
-pub use message::{Block, FieldSink, Pseudo, Scratch};
+pub use message::{Block, FieldSink, Head, Pseudo, Rendered, Scratch};
 pub use priority::Priority;
 pub use settings::Settings;

@@ -115,7 +115,7 @@ impl Schedule {
     }
 
     fn next_turn(&mut self) -> u32 {
-        if self.turn + 1 >> TURN > 0 {
+        if (self.turn + 1) >> TURN > 0 {
             // The round begins anew; the order of one round is lost, once in 2^29 frames.
             self.ready.iter_mut().for_each(|entry| entry.place = entry.place.with_turn(0));
             self.turn = 0;

@@ -74,6 +74,7 @@ pub struct Connection {
 impl Connection {
     /// A new connection, on which nothing was sent or received.
     pub fn new(role: Role, config: Config) -> Connection {
+        let config = config.bounded();
         let policy = match role {
             Role::Server => Policy::TO_CLIENT,
             Role::Client => Policy::TO_ORIGIN,
@@ -128,5 +129,45 @@ impl Connection {
     pub fn deadline_ns(&self) -> Option<u64> {
         let times = [self.settings_due_ns, self.life.drain_due_ns(), self.ended.deadline_ns()];
         times.into_iter().flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_streams_end() {
+        let mut client = Connection::new(Role::Client, Config::CLIENT);
+        client.last_stream = end::HIGHEST - 2;
+        let line = RequestLine {
+            method: b"GET",
+            scheme: Some(b"http"),
+            authority: None,
+            path: Some(b"/"),
+            protocol: None,
+        };
+        let mut ask = || client.send_request(0, &line, [], true, &mut Vec::new());
+        assert_eq!((ask(), ask()), (Ok(end::HIGHEST), Err(SendError::Ending)));
+        assert!(!client.can_open());
+    }
+
+    #[test]
+    fn absurd_configurations_are_bounded() {
+        let most = u32::MAX;
+        let config = Config {
+            max_streams: most,
+            max_head: most,
+            max_fields: most,
+            stream_window: most,
+            max_stream_window: most,
+            connection_window: most,
+            settings_timeout_ns: u64::MAX,
+            ..Config::SERVER
+        };
+        let mut server = Connection::new(Role::Server, config);
+        let mut out = Vec::new();
+        server.write(u64::MAX, &mut out);
+        assert!(!server.has_output());
     }
 }
