@@ -2,95 +2,17 @@
 //!
 //! A request is pending on stream 1. What comes then is judged by what becomes of stream 3, and of the connection.
 
+use crate::h2_verdicts::{Fate, NoFields, our_server as ours, their_server as theirs};
 use crate::pipe::{Half, Pipe};
 use crate::wire::*;
 use bytes::Bytes;
 use std::task::{Context, Poll, Waker};
 use weir_http2::*;
 
-/// What becomes of the stream, and of the others with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// It is a request as any other.
-    Served,
-    /// It is answered, as malformed.
-    Answered,
-    Reset(ErrorCode),
-    /// The connection ends, and the request on stream 1 with it.
-    Connection(ErrorCode),
-    /// It is not heard of.
-    Ignored,
-}
-
 const PROTOCOL: ErrorCode = ErrorCode::PROTOCOL_ERROR;
 const CLOSED: ErrorCode = ErrorCode::STREAM_CLOSED;
 const SIZE: ErrorCode = ErrorCode::FRAME_SIZE_ERROR;
 const FLOW: ErrorCode = ErrorCode::FLOW_CONTROL_ERROR;
-
-/// What a server has written: the fate of stream 3, if it says so.
-fn written(bytes: &[u8]) -> Option<Fate> {
-    let mut fate = None;
-    for frame in frames(bytes) {
-        match frame.kind {
-            GOAWAY if frame.number(4) != 0 => return Some(Fate::Connection(ErrorCode(frame.number(4)))),
-            RST_STREAM if frame.stream == 3 => fate = Some(Fate::Reset(ErrorCode(frame.number(0)))),
-            HEADERS if frame.stream == 3 => fate = Some(Fate::Answered),
-            _ => {}
-        }
-    }
-    fate
-}
-
-/// Takes no notice of fields.
-struct NoFields;
-
-impl FieldSink for NoFields {
-    fn begin(&mut self, _stream: u32, _block: Block) {}
-    fn pseudo(&mut self, _pseudo: Pseudo, _value: &[u8]) {}
-    fn field(&mut self, _field: Field<'_>) {}
-}
-
-fn ours(bytes: &[u8], max_streams: u32) -> Fate {
-    let mut conn = Connection::new(Role::Server, Config { max_streams, ..Config::SERVER });
-    let (mut rest, mut out, mut fate) = (bytes, Vec::new(), Fate::Ignored);
-    let mut scratch = Scratch::default();
-    loop {
-        let received = conn.receive(1, rest, &mut NoFields, &mut scratch);
-        rest = &rest[received.used..];
-        match received.event {
-            None => break,
-            Some(Event::Request { stream: 3, .. }) => fate = Fate::Served,
-            Some(Event::Malformed { stream: 3, may_answer: true, .. }) => {
-                conn.send_answer(1, 3, 400, [], true, &mut out).expect("it may be answered");
-            }
-            Some(Event::Reset { stream, .. }) => conn.finish(1, stream),
-            _ => {}
-        }
-    }
-    conn.write(1, &mut out);
-    written(&out).unwrap_or(fate)
-}
-
-fn theirs(bytes: &[u8], max_streams: u32) -> Fate {
-    let (incoming, outgoing) = (Half::default(), Half::default());
-    incoming.borrow_mut().extend(bytes);
-    let io = Pipe { incoming, outgoing: outgoing.clone(), most: usize::MAX };
-    let cx = &mut Context::from_waker(Waker::noop());
-    let mut handshake =
-        Box::pin(h2::server::Builder::new().max_concurrent_streams(max_streams).handshake::<_, Bytes>(io));
-    let Poll::Ready(Ok(mut connection)) = handshake.as_mut().poll(cx) else { panic!("a handshake") };
-    let (mut fate, mut held) = (Fate::Ignored, Vec::new());
-    for _ in 0..20 {
-        if let Poll::Ready(Some(Ok((request, respond)))) = connection.poll_accept(cx) {
-            if respond.stream_id().as_u32() == 3 {
-                fate = Fate::Served;
-            }
-            held.push((request, respond));
-        }
-    }
-    let bytes: Vec<u8> = outgoing.borrow_mut().drain(..).collect();
-    written(&bytes).unwrap_or(fate)
-}
 
 /// The verdicts of both on these frames behind a request on stream 1.
 fn verdicts(frames: &[u8]) -> (Fate, Fate) {
@@ -184,8 +106,8 @@ fn malformed_requests_that_it_does_not_answer() {
 }
 
 #[test]
-fn single_differences() {
-    let (served, answered, reset, fails) = (Fate::Served, Fate::Answered, Fate::Reset, Fate::Connection);
+fn single_differences_of_messages() {
+    let (served, answered) = (Fate::Served, Fate::Answered);
     for (sentence, bytes, ours, theirs) in [
         (
             "RFC 9113 8.2.1: A field value MUST NOT start or end with an ASCII whitespace character",
@@ -216,9 +138,18 @@ fn single_differences() {
         (
             "RFC 9113 8.3: Pseudo-header fields MUST NOT appear in a trailer section",
             [post(3), headers(3, &[(":path", "/")], true)].concat(),
-            reset(PROTOCOL),
+            Fate::Reset(PROTOCOL),
             served,
         ),
+    ] {
+        assert_eq!(verdicts(&bytes), (ours, theirs), "{sentence}");
+    }
+}
+
+#[test]
+fn single_differences_of_frames() {
+    let (reset, fails) = (Fate::Reset, Fate::Connection);
+    for (sentence, bytes, ours, theirs) in [
         (
             "RFC 9113 6.9: an increment of 0 is a stream error of type PROTOCOL_ERROR",
             [post(3), update(3, 0)].concat(),
@@ -272,7 +203,7 @@ fn single_differences() {
             "RFC 9113 4.2: FRAME_SIZE_ERROR if a frame is too small to contain mandatory frame data (RFC 9218 7.1)",
             [get(3), frame(PRIORITY_UPDATE, 0, 0, &[0; 3])].concat(),
             fails(SIZE),
-            served,
+            Fate::Served,
         ),
     ] {
         assert_eq!(verdicts(&bytes), (ours, theirs), "{sentence}");

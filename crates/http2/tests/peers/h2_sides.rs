@@ -17,6 +17,9 @@ use weir_testkit::Random;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
+/// Drives a connection, and adds the tasks that it brings.
+type Driver = Box<dyn FnMut(&mut Context<'_>, &mut Vec<Task>)>;
+
 /// What has come whole, by the number of its exchange, and what was reset.
 #[derive(Default)]
 pub struct Notes {
@@ -26,7 +29,7 @@ pub struct Notes {
 
 /// A side, as tasks that are polled in turns.
 pub struct Side {
-    connection: Box<dyn FnMut(&mut Context<'_>, &mut Vec<Task>)>,
+    connection: Driver,
     tasks: Vec<Task>,
     pub notes: Rc<RefCell<Notes>>,
 }

@@ -5,6 +5,7 @@ mod exchange;
 mod generate;
 mod h2_message;
 mod h2_sides;
+mod h2_verdicts;
 mod pipe;
 mod player;
 #[allow(dead_code, reason = "the other test uses all of it")]
@@ -12,5 +13,6 @@ mod player;
 mod wire;
 
 mod generated;
+mod h2_client_differences;
 mod h2_differences;
 mod h2_exchanges;

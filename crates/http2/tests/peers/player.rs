@@ -13,7 +13,8 @@ struct Heads {
 
 impl FieldSink for Heads {
     fn begin(&mut self, _stream: u32, _block: Block) {
-        (self.path.clear(), self.fields.clear());
+        self.path.clear();
+        self.fields.clear();
     }
     fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]) {
         if pseudo == Pseudo::Path {
