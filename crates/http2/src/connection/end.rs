@@ -12,8 +12,8 @@ pub(super) const HIGHEST: u32 = 0x7fff_ffff;
 const DRAIN_NS: u64 = 1_000_000_000;
 
 /// The payloads of PING: one asks whether the peer is there, the other whether it has read GOAWAY.
-const ASK: [u8; 8] = *b"weir ask";
-const DRAIN: [u8; 8] = *b"weir end";
+pub(super) const QUESTION: [u8; 8] = *b"weir ask";
+pub(super) const DRAIN: [u8; 8] = *b"weir end";
 
 /// What was said of the end.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl Connection {
         }
         self.life.stage = Stage::Draining { due_ns: now_ns.saturating_add(DRAIN_NS) };
         self.say_goaway(HIGHEST);
-        self.owed.ping = Some(DRAIN);
+        self.owed.has_drain = true;
     }
 
     /// Takes nothing new from here on. What is open comes to its end.
@@ -124,13 +124,13 @@ impl Connection {
     /// Asks by PING whether the peer is there; [`Event::Pong`] says so. Not while it is being asked.
     pub fn ping(&mut self) {
         if !std::mem::replace(&mut self.life.is_asking, true) {
-            self.owed.ping = Some(ASK);
+            self.owed.has_question = true;
         }
     }
 
     pub(super) fn take_pong(&mut self, payload: [u8; 8]) -> Option<Event> {
         match payload {
-            ASK if std::mem::take(&mut self.life.is_asking) => return Some(Event::Pong),
+            QUESTION if std::mem::take(&mut self.life.is_asking) => return Some(Event::Pong),
             DRAIN if self.life.drain_due_ns().is_some() => self.close(),
             _ => self.account.charge(),
         }

@@ -18,8 +18,9 @@ pub(super) struct Owed {
     pub(super) acks: u32,
     /// PINGs to be answered.
     pub(super) pongs: Vec<[u8; 8]>,
-    /// A PING of this side.
-    pub(super) ping: Option<[u8; 8]>,
+    /// PINGs of this side: one asks whether the peer is there, the other whether it has read GOAWAY.
+    pub(super) has_question: bool,
+    pub(super) has_drain: bool,
     pub(super) resets: Vec<(u32, ErrorCode)>,
     /// Streams that are to get window.
     pub(super) updates: Vec<Slot>,
@@ -33,7 +34,8 @@ impl Owed {
             has_opening: true,
             acks: 0,
             pongs: Vec::new(),
-            ping: None,
+            has_question: false,
+            has_drain: false,
             resets: Vec::new(),
             updates: Vec::new(),
             goaway: None,
@@ -45,7 +47,8 @@ impl Owed {
         self.has_opening
             || self.acks > 0
             || !self.pongs.is_empty()
-            || self.ping.is_some()
+            || self.has_question
+            || self.has_drain
             || !self.resets.is_empty()
             || self.goaway.is_some()
     }

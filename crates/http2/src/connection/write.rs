@@ -4,6 +4,7 @@
 //! together. The payload of each turn follows its frame's head, from where it lies.
 
 use super::Connection;
+use super::end::{DRAIN, QUESTION};
 use crate::config::Role;
 use crate::error::ErrorCode;
 use crate::frame::{self, FrameHead, flag, kind};
@@ -56,8 +57,12 @@ impl Connection {
         if let Some((last, error)) = self.owed.goaway.take() {
             frame::goaway(last, error.code, error.text, out);
         }
-        if let Some(payload) = self.owed.ping.take() {
-            frame::ping(payload, false, out);
+        // Behind GOAWAY, which its answer shows to be read.
+        for (is_owed, payload) in [(&mut self.owed.has_question, QUESTION), (&mut self.owed.has_drain, DRAIN)]
+        {
+            if std::mem::take(is_owed) {
+                frame::ping(payload, false, out);
+            }
         }
     }
 

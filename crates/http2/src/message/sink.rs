@@ -57,7 +57,7 @@ pub trait FieldSink {
     fn field(&mut self, field: Field<'_>);
 }
 
-/// Memory that the reading of heads uses and leaves empty: one for all connections of a thread.
+/// Memory that the reading of heads uses, one for all connections of a thread. Its content means nothing in between.
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// Strings that Huffman codes stand for.

@@ -120,6 +120,17 @@ fn a_client_keeps_to_its_origins_limit() {
 }
 
 #[test]
+fn a_drain_does_not_replace_a_question() {
+    let mut server = End::server();
+    server.conn.ping();
+    server.conn.drain(server.now_ns);
+    let out = server.write();
+    let kinds: Vec<u8> = frames(&out).iter().map(|frame| frame.kind).collect();
+    assert_eq!(kinds, [GOAWAY, PING, PING]);
+    assert_eq!(server.take(&frame(PING, ACK, 0, &ping(&out))), ["pong"]);
+}
+
+#[test]
 fn liveness_is_asked_by_ping() {
     let mut client = End::client(0);
     client.conn.ping();
