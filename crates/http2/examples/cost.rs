@@ -61,7 +61,7 @@ impl Pair {
         }
     }
 
-    /// This many requests at once, each answered by so many bytes.
+    /// Sends `streams` requests at once, each of which is answered by `bytes` bytes.
     fn turn(&mut self, streams: usize, bytes: usize) {
         let begin = Instant::now();
         let mut out = Vec::with_capacity(streams * (bytes + 1000) + 1000);

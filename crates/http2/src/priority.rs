@@ -23,16 +23,16 @@ impl Priority {
         for member in Members(value) {
             match member.split_first_chunk() {
                 Some((b"u=", number)) => {
-                    if let [digit @ b'0'..=b'7'] = before_parameters(number) {
+                    if let [digit @ b'0'..=b'7'] = strip_parameters(number) {
                         priority.urgency = digit - b'0';
                     }
                 }
-                Some((b"i=", value)) => match before_parameters(value) {
+                Some((b"i=", value)) => match strip_parameters(value) {
                     b"?1" => priority.is_incremental = true,
                     b"?0" => priority.is_incremental = false,
                     _ => {}
                 },
-                _ if before_parameters(member) == b"i" => priority.is_incremental = true,
+                _ if strip_parameters(member) == b"i" => priority.is_incremental = true,
                 _ => {}
             }
         }
@@ -68,7 +68,7 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-fn before_parameters(value: &[u8]) -> &[u8] {
+fn strip_parameters(value: &[u8]) -> &[u8] {
     value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
 }
 

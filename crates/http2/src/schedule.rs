@@ -31,12 +31,12 @@ impl Place {
     }
 
     /// The place of one that has sent, with this turn.
-    fn with_turn(self, turn: u32) -> Place {
+    fn set_turn(self, turn: u32) -> Place {
         let others = !(((1 << TURN) - 1) << STREAM);
         Place(self.0 & others | u64::from(turn) << STREAM)
     }
 
-    fn as_sent(self) -> Place {
+    fn mark_sent(self) -> Place {
         Place(self.0 | 1 << 60)
     }
 }
@@ -74,7 +74,7 @@ impl Schedule {
     ) {
         let place = Place::new(priority.urgency, has_sent || !priority.is_incremental, stream);
         let turn = if priority.is_incremental { self.next_turn() } else { self.group(place) };
-        let place = place.with_turn(turn);
+        let place = place.set_turn(turn);
         self.ready.push(Entry { place, slot, is_incremental: priority.is_incremental, is_empty });
     }
 
@@ -92,11 +92,11 @@ impl Schedule {
         let turn = self.next_turn();
         let Some(at) = self.position(slot) else { return };
         let Entry { place, is_incremental, .. } = self.ready[at];
-        self.ready[at].place = place.as_sent().with_turn(turn);
+        self.ready[at].place = place.mark_sent().set_turn(turn);
         if !is_incremental {
             // The others wait for their round with it.
             let is_other = |e: &&mut Entry| !e.is_incremental && e.place.urgency() == place.urgency();
-            self.ready.iter_mut().filter(is_other).for_each(|e| e.place = e.place.with_turn(turn));
+            self.ready.iter_mut().filter(is_other).for_each(|e| e.place = e.place.set_turn(turn));
         }
     }
 
@@ -117,7 +117,7 @@ impl Schedule {
     fn next_turn(&mut self) -> u32 {
         if (self.turn + 1) >> TURN > 0 {
             // The round begins anew; the order of one round is lost, once in 2^29 frames.
-            self.ready.iter_mut().for_each(|entry| entry.place = entry.place.with_turn(0));
+            self.ready.iter_mut().for_each(|entry| entry.place = entry.place.set_turn(0));
             self.turn = 0;
         }
         self.turn += 1;

@@ -172,7 +172,7 @@ impl Connection {
             return Ok(None);
         }
         match self.state(id).step(Input::ReceiveUpdate) {
-            Outcome::Connection(code) => return Err(super::stream::on_idle(code)),
+            Outcome::Connection(code) => return Err(super::stream::idle_error(code)),
             Outcome::To(_) => {}
             _ => return Ok(None),
         }
@@ -204,7 +204,7 @@ impl Connection {
                     code => Event::Reset { stream: id, code },
                 }))
             }
-            Outcome::Connection(code) => Err(super::stream::on_idle(code)),
+            Outcome::Connection(code) => Err(super::stream::idle_error(code)),
             _ => {
                 self.account.charge();
                 Ok(None)

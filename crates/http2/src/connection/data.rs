@@ -54,7 +54,7 @@ impl Connection {
         let state = self.state(frame.stream);
         let outcome = state.step(Input::ReceiveData);
         if let Outcome::Connection(code) = outcome {
-            return Err(super::stream::on_idle(code));
+            return Err(super::stream::idle_error(code));
         }
         let slot = self.streams.find(frame.stream);
         let stream = slot.and_then(|slot| Some((slot, self.streams.get_mut(slot)?)));

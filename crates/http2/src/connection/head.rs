@@ -179,6 +179,8 @@ impl Connection {
         self.last_stream = id;
         if self.streams.len() >= self.config.max_streams as usize {
             self.discard(block, scratch)?;
+            // It may not know the limit yet: only the refusal costs.
+            self.account.accept_block(block.bytes.len() as u32, block.open.frames);
             self.refuse(now_ns, id, ErrorCode::REFUSED_STREAM);
             return Ok(None);
         }

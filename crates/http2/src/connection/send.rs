@@ -67,10 +67,10 @@ impl Connection {
     /// Whether a request may begin now. It may before the peer's settings have come: as many streams as peers commonly
     /// take are assumed.
     pub fn can_open(&self) -> bool {
-        self.why_not_open().is_none()
+        self.open_error().is_none()
     }
 
-    fn why_not_open(&self) -> Option<SendError> {
+    fn open_error(&self) -> Option<SendError> {
         let most = self.peer.max_concurrent_streams.min(self.config.max_streams) as usize;
         match () {
             () if self.role == Role::Server || !self.life.may_open() => Some(SendError::Ending),
@@ -92,7 +92,7 @@ impl Connection {
         is_end: bool,
         out: &mut Vec<u8>,
     ) -> Result<u32, SendError> {
-        if let Some(why) = self.why_not_open() {
+        if let Some(why) = self.open_error() {
             return Err(why);
         }
         let id = if self.last_stream == 0 { 1 } else { self.last_stream + 2 };
@@ -147,7 +147,7 @@ impl Connection {
         fields: impl IntoIterator<Item = Field<'f>>,
         out: &mut Vec<u8>,
     ) -> Result<(), SendError> {
-        let waits = self.streams.by_id(stream).is_some_and(|stream| stream.pending > 0 || stream.ends);
+        let waits = self.streams.stream(stream).is_some_and(|stream| stream.pending > 0 || stream.has_end);
         if waits {
             return Err(SendError::DataWaits);
         }
@@ -204,7 +204,7 @@ impl Connection {
 
     /// Whether the final head of a request's answer has come.
     pub fn has_answer(&self, stream: u32) -> bool {
-        self.streams.by_id(stream).is_some_and(|stream| stream.part != Part::Head)
+        self.streams.stream(stream).is_some_and(|stream| stream.part != Part::Head)
     }
 }
 

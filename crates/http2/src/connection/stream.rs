@@ -8,14 +8,14 @@ use crate::priority::Priority;
 use crate::stream::{Input, Outcome, Part, Slot, State};
 
 /// A frame came on an idle stream.
-pub(super) fn on_idle(code: ErrorCode) -> ConnectionError {
+pub(super) fn idle_error(code: ErrorCode) -> ConnectionError {
     ConnectionError { code, text: "A frame comes on an idle stream (RFC 9113 section 5.1)" }
 }
 
 impl Connection {
     /// The state of any stream (RFC 9113 §5.1).
     pub(super) fn state(&self, id: u32) -> State {
-        match self.streams.by_id(id) {
+        match self.streams.stream(id) {
             Some(stream) => stream.state,
             // Clients open odd ones, and servers none, for they could only push.
             None if id.is_multiple_of(2) || id > self.last_stream => State::Idle,
@@ -39,7 +39,7 @@ impl Connection {
     pub(super) fn cut(&mut self, now_ns: u64, slot: Slot, state: State) {
         let Some(stream) = self.streams.get_mut(slot) else { return };
         (stream.state, stream.part) = (state, Part::Unwanted);
-        (stream.pending, stream.ends) = (0, false);
+        (stream.pending, stream.has_end) = (0, false);
         let id = stream.id;
         let held = stream.receive.release_all();
         if std::mem::take(&mut stream.is_ready) {
@@ -93,7 +93,7 @@ impl Connection {
     }
 
     /// Says that the caller has finished with a stream, once for each. Until then it counts as open, also when the peer has
-    /// reset it: who resets much gets no more work done at once (CVE-2023-44487). One that is not over is cancelled, or,
+    /// reset it: a peer that resets much gets no more work done at once (CVE-2023-44487). One that is not over is cancelled, or,
     /// if it is only the rest of a request that is not wanted, ended without an error (RFC 9113 §8.1).
     pub fn finish(&mut self, now_ns: u64, stream: u32) {
         let Some(slot) = self.streams.find(stream) else { return };

@@ -90,7 +90,7 @@ impl Connection {
     pub fn set_pending(&mut self, stream: u32, bytes: u64, is_end: bool) {
         let Some(slot) = self.streams.find(stream) else { return };
         if let Some(record) = self.streams.get_mut(slot).filter(|record| record.state.may_send()) {
-            (record.pending, record.ends) = (bytes, is_end);
+            (record.pending, record.has_end) = (bytes, is_end);
             self.schedule_data(slot);
         }
     }
@@ -135,13 +135,13 @@ impl Connection {
         stream.send.take(length);
         stream.has_sent = true;
         self.send.take(length);
-        let is_end = stream.ends && stream.pending == 0;
+        let is_end = stream.has_end && stream.pending == 0;
         let flags = if is_end { flag::END_STREAM } else { 0 };
         let turn = Turn { stream: stream.id, length: length as usize, pending: stream.pending, is_end };
         frame::write_head(FrameHead { length, kind: kind::DATA, flags, stream: stream.id }, out);
         self.account.count_sent(length);
         if is_end {
-            stream.ends = false;
+            stream.has_end = false;
         }
         if stream.can_send_data() {
             self.schedule.rotate(slot);
@@ -159,7 +159,7 @@ impl Connection {
     /// Bytes that the peer has room for on a stream, beyond those that wait; below what is granted if others share the
     /// connection's window.
     pub fn room(&self, stream: u32) -> u64 {
-        let Some(record) = self.streams.by_id(stream).filter(|record| record.state.may_send()) else {
+        let Some(record) = self.streams.stream(stream).filter(|record| record.state.may_send()) else {
             return 0;
         };
         u64::from(record.send.available().min(self.send.available())).saturating_sub(record.pending)
@@ -167,7 +167,7 @@ impl Connection {
 
     /// Whether a stream waits for window of its peer: bytes are pending, and none may be sent.
     pub fn is_blocked(&self, stream: u32) -> bool {
-        let Some(record) = self.streams.by_id(stream) else { return false };
+        let Some(record) = self.streams.stream(stream) else { return false };
         record.pending > 0 && record.send.available().min(self.send.available()) == 0
     }
 

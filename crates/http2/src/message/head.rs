@@ -77,7 +77,7 @@ impl Head {
     }
 
     /// Reads it as a request, by all rules of HTTP/1.1's parser. An extended CONNECT (RFC 8441) is read as the GET that it
-    /// stands for; [`Pseudo::Protocol`] tells it. `has_body`: the stream did not end with it. `scratch`: a buffer.
+    /// replaces, and has [`Pseudo::Protocol`]. `has_body`: the stream did not end with it. `scratch`: a buffer.
     ///
     /// # Errors
     /// The request breaks a rule; it may be answered by the refusal's status.
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extended_connect_is_the_get_that_it_stands_for() {
+    fn an_extended_connect_is_the_get_that_it_replaces() {
         let line = [
             (Pseudo::Method, &b"CONNECT"[..]),
             (Pseudo::Protocol, b"websocket"),

@@ -60,7 +60,7 @@ pub trait FieldSink {
 /// Memory that the reading of heads uses, one for all connections of a thread. Its content means nothing in between.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// Strings that Huffman codes stand for.
+    /// Decoded strings of Huffman's code.
     pub(crate) strings: Vec<u8>,
     /// `:authority`, until Host is compared with it.
     pub(crate) authority: Vec<u8>,

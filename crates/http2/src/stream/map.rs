@@ -38,7 +38,7 @@ impl Streams {
         self.slots.get_mut(slot as usize)?.as_mut()
     }
 
-    pub(crate) fn by_id(&self, id: u32) -> Option<&Stream> {
+    pub(crate) fn stream(&self, id: u32) -> Option<&Stream> {
         self.get(self.find(id)?)
     }
 

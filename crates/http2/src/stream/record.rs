@@ -32,7 +32,7 @@ pub(crate) struct Stream {
     /// The final head was sent: DATA may follow.
     pub(crate) has_head: bool,
     /// END_STREAM follows the bytes that wait.
-    pub(crate) ends: bool,
+    pub(crate) has_end: bool,
     /// It is among those that DATA is taken from.
     pub(crate) is_ready: bool,
     /// It has sent DATA.
@@ -68,7 +68,7 @@ impl Stream {
             fault: None,
             is_connect: false,
             has_head: false,
-            ends: false,
+            has_end: false,
             is_ready: false,
             has_sent: false,
             is_credited: false,
@@ -104,6 +104,6 @@ impl Stream {
     pub(crate) fn can_send_data(&self) -> bool {
         self.has_head
             && self.state.may_send()
-            && if self.pending > 0 { self.send.available() > 0 } else { self.ends }
+            && if self.pending > 0 { self.send.available() > 0 } else { self.has_end }
     }
 }

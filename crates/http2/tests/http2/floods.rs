@@ -8,7 +8,7 @@ use weir_http2::{Config, ErrorCode, Role};
 const CALM: Option<ErrorCode> = Some(ErrorCode::ENHANCE_YOUR_CALM);
 const MS: u64 = 1_000_000;
 
-/// How many times these frames come until the connection ends, out of so many; what it owes is written each time.
+/// How many times these frames come until the connection ends, at most `most`; what it owes is written each time.
 fn flood(end: &mut End, most: u32, mut frames: impl FnMut(u32) -> Vec<u8>) -> Option<u32> {
     let mut held = 0;
     for i in 0..most {
@@ -119,6 +119,15 @@ fn resets_that_the_peer_provokes() {
 #[test]
 fn streams_beyond_the_limit() {
     ends_within("refused", 1200, |i| get(stream(i)));
+}
+
+#[test]
+fn a_client_that_does_not_know_the_limit_is_refused_and_no_more() {
+    let mut server = End::server();
+    let many: Vec<u8> = (0..1000).flat_map(|i| get(stream(i))).collect();
+    assert_eq!(server.take(&many).len(), 100);
+    assert_eq!(resets(&server.write()).len(), 900);
+    assert!(server.is_alive());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::end::End;
 use crate::wire::*;
 use weir_http2::Priority;
 
-/// The order in which a server sends the answers of these requests, each of so many frames, and DATA of 16 KiB each.
+/// The order in which a server sends the answers of these requests, each with a number of DATA frames of 16 KiB.
 fn order(server: &mut End, requests: &[(u32, Option<&str>, u64)]) -> Vec<u32> {
     server.take(&[settings(&[(4, 1 << 30)]), update(0, 1 << 30)].concat());
     for (stream, priority, count) in requests {
