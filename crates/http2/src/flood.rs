@@ -18,6 +18,9 @@ const BLOCK_UNIT: u32 = 1024;
 /// Bytes of bodies for which one is given back, or one WINDOW_UPDATE is paid.
 const BODY_UNIT: u32 = 4096;
 
+/// Fewer bytes of a body that could be more are not worth a frame.
+const CRUMB: u32 = 256;
+
 /// What a stream that has come to its end gives back: an interim answer, a PING, a lone frame.
 const WHOLE: i32 = 2;
 
@@ -109,9 +112,13 @@ impl Account {
         self.pay(i32::try_from(units).unwrap_or(i32::MAX));
     }
 
-    /// A DATA frame was sent.
-    pub(crate) fn count_sent(&mut self, bytes: u32) {
+    /// A DATA frame was sent. `is_cut`: the peer's window allowed no more of what waits. A crumb of a body pays for nothing,
+    /// or a peer could have it all in frames of one byte (CVE-2019-9511).
+    pub(crate) fn count_sent(&mut self, bytes: u32, is_cut: bool) {
         self.sent += bytes;
+        if is_cut && bytes < CRUMB {
+            return;
+        }
         let units = i32::try_from(self.sent / BODY_UNIT).unwrap_or(i32::MAX);
         self.sent %= BODY_UNIT;
         self.pings = (self.pings + 1).min(MOST);

@@ -105,7 +105,9 @@ impl Connection {
             priority.is_incremental |= !self.has_priorities;
             let is_empty = stream.pending == 0;
             self.schedule.insert(slot, stream.id, priority, stream.has_sent, is_empty);
-        } else if !can_send && stream.is_ready {
+        } else if can_send {
+            self.schedule.update(slot, stream.pending == 0);
+        } else if stream.is_ready {
             self.schedule.remove(slot);
         }
         stream.is_ready = can_send;
@@ -139,7 +141,8 @@ impl Connection {
         let flags = if is_end { flag::END_STREAM } else { 0 };
         let turn = Turn { stream: stream.id, length: length as usize, pending: stream.pending, is_end };
         frame::write_head(FrameHead { length, kind: kind::DATA, flags, stream: stream.id }, out);
-        self.account.count_sent(length);
+        let is_cut = turn.pending > 0 && length < most;
+        self.account.count_sent(length, is_cut);
         if is_end {
             stream.has_end = false;
         }

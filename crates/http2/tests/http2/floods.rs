@@ -131,6 +131,38 @@ fn a_client_that_does_not_know_the_limit_is_refused_and_no_more() {
 }
 
 #[test]
+fn a_body_in_crumbs() {
+    // CVE-2019-9511 and 9517: bodies wait, and the client's windows give a byte at a time.
+    let mut server = End::server();
+    server.take(&settings(&[(4, 0)]));
+    for i in 0..90 {
+        server.take(&get(stream(i)));
+        server.answer(stream(i), 200, false);
+        server.conn.set_pending(stream(i), 1 << 20, true);
+    }
+    let held = server.conn.footprint();
+    let ended = (0..20_000).find(|i| {
+        let failed = server.fails(&[update(stream(i % 90), 1), update(0, 1)].concat());
+        server.write();
+        server.turns();
+        failed == CALM
+    });
+    assert!(ended.is_some_and(|count| count < 1100) && held < 20_000, "{ended:?}, {held}");
+    // An honest reader gives back what each frame has brought, and its window ends in crumbs now and then.
+    let mut server = End::server();
+    server.take(&get(1));
+    server.answer(1, 200, false);
+    server.conn.set_pending(1, 1 << 26, true);
+    for _ in 0..4000 {
+        let (_, turns) = server.turns();
+        for (stream, length) in turns {
+            assert_eq!(server.fails(&update(stream, length as u32)), None);
+            assert_eq!(server.fails(&update(0, length as u32)), None);
+        }
+    }
+}
+
+#[test]
 fn continuation() {
     // CVE-2024-27316 and others: by bytes, by number, empty ones too.
     for piece in [&b""[..], b"\0", &[0; 16_384]] {
