@@ -78,6 +78,13 @@ impl Schedule {
         self.ready.push(Entry { place, slot, is_incremental: priority.is_incremental, is_empty });
     }
 
+    /// A stream keeps its place, and has now something else to send.
+    pub(crate) fn update(&mut self, slot: Slot, is_empty: bool) {
+        if let Some(at) = self.position(slot) {
+            self.ready[at].is_empty = is_empty;
+        }
+    }
+
     /// The stream whose turn it is. `has_window`: whether the connection has any.
     pub(crate) fn first(&self, has_window: bool) -> Option<Slot> {
         if has_window {

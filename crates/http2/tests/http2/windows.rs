@@ -166,12 +166,19 @@ fn data_keeps_to_both_windows() {
     let turns = server.turns().1;
     assert_eq!(turns.iter().map(|turn| turn.1).sum::<usize>(), 65_535);
     assert!(server.conn.is_blocked(1) && server.conn.is_blocked(3) && !server.conn.has_data());
+    // An end that takes the place of bytes needs no window.
+    server.take(&get(7));
+    server.answer(7, 200, false);
+    server.conn.set_pending(7, 10, true);
+    assert!(!server.conn.has_data());
+    server.conn.set_pending(7, 0, true);
+    assert_eq!(server.turns().1, [(7, 0)]);
     server.take(&update(0, 1_000_000));
     let turns = server.turns().1;
     assert_eq!(turns.iter().map(|turn| turn.1).sum::<usize>(), 200_000 - 65_535);
     // An end needs no window.
-    server.take(&get(5));
-    server.answer(5, 200, false);
-    server.conn.set_pending(5, 0, true);
-    assert_eq!(server.turns().1, [(5, 0)]);
+    server.take(&get(9));
+    server.answer(9, 200, false);
+    server.conn.set_pending(9, 0, true);
+    assert_eq!(server.turns().1, [(9, 0)]);
 }
