@@ -15,6 +15,9 @@ const PERIOD_NS: u64 = 10_000_000_000;
 /// Bytes of a block of fields that cost one.
 const BLOCK_UNIT: u32 = 1024;
 
+/// Bytes of SETTINGS that cost one: those of sixteen parameters, more than there are.
+const SETTINGS_UNIT: u32 = 96;
+
 /// Bytes of bodies for which one is given back, or one WINDOW_UPDATE is paid.
 const BODY_UNIT: u32 = 4096;
 
@@ -63,9 +66,14 @@ impl Account {
         self.score >= MOST
     }
 
-    /// A frame without progress: SETTINGS, PRIORITY, PRIORITY_UPDATE, empty DATA, an unknown kind, a late frame.
+    /// A frame without progress: PRIORITY, PRIORITY_UPDATE, empty DATA, an unknown kind, a late frame.
     pub(crate) fn charge(&mut self) {
         self.score += 1;
+    }
+
+    /// SETTINGS with a payload of this many bytes; each parameter may change all streams.
+    pub(crate) fn charge_settings(&mut self, bytes: u32) {
+        self.score += 1 + i32::try_from(bytes / SETTINGS_UNIT).unwrap_or(i32::MAX - 1);
     }
 
     /// A PING.

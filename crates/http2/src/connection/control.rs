@@ -20,6 +20,7 @@ impl Connection {
         match kind {
             kind::PING if is_ack => {}
             kind::SETTINGS if is_ack => {}
+            kind::SETTINGS => self.account.charge_settings(self.reader.frame.length),
             kind::PING => self.account.charge_ping(),
             kind::WINDOW_UPDATE => self.account.charge_update(),
             // By the age of its stream.
