@@ -58,7 +58,8 @@ fn play(seed: u64, role: Role) -> usize {
         let out = ours.turn(&bytes);
         to_other.borrow_mut().extend(&out);
         let is_idle = other.turn();
-        is_quiet = is_idle && ours.is_idle() && to_ours.borrow().is_empty() && to_other.borrow().is_empty();
+        let is_read = to_other.borrow().is_empty() || other.is_over;
+        is_quiet = is_idle && ours.is_idle() && to_ours.borrow().is_empty() && is_read;
         if is_quiet && out.is_empty() {
             break;
         }

@@ -17,8 +17,8 @@ use weir_testkit::Random;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Drives a connection, and adds the tasks that it brings.
-type Driver = Box<dyn FnMut(&mut Context<'_>, &mut Vec<Task>)>;
+/// Drives a connection, and adds the tasks that it brings; whether it is over.
+type Driver = Box<dyn FnMut(&mut Context<'_>, &mut Vec<Task>) -> bool>;
 
 /// What has come whole, by the number of its exchange, and what was reset.
 #[derive(Default)]
@@ -32,6 +32,8 @@ pub struct Side {
     connection: Driver,
     tasks: Vec<Task>,
     pub notes: Rc<RefCell<Notes>>,
+    /// It has said goodbye, and reads nothing more.
+    pub is_over: bool,
 }
 
 impl Side {
@@ -40,7 +42,7 @@ impl Side {
         let cx = &mut Context::from_waker(Waker::noop());
         (self.connection)(cx, &mut self.tasks);
         self.tasks.retain_mut(|task| task.as_mut().poll(cx).is_pending());
-        (self.connection)(cx, &mut self.tasks);
+        self.is_over = (self.connection)(cx, &mut self.tasks);
         self.tasks.is_empty()
     }
 }
@@ -61,17 +63,18 @@ pub fn server(io: Pipe, exchanges: Rc<[Exchange]>, max_streams: u32, random: &mu
     let kept = notes.clone();
     let poll = move |cx: &mut Context<'_>, tasks: &mut Vec<Task>| {
         if let Some(waiting) = &mut handshake {
-            let Poll::Ready(made) = waiting.as_mut().poll(cx) else { return };
+            let Poll::Ready(made) = waiting.as_mut().poll(cx) else { return false };
             connection = Some(made.expect("a handshake"));
             handshake = None;
         }
-        let Some(connection) = &mut connection else { return };
+        let Some(connection) = &mut connection else { return false };
         while let Poll::Ready(accepted) = connection.poll_accept(cx) {
             let (request, respond) = accepted.expect("it goes on").expect("no error of the connection");
             tasks.push(Box::pin(serve(request, respond, exchanges.clone(), kept.clone())));
         }
+        false
     };
-    Side { connection: Box::new(poll), tasks: Vec::new(), notes }
+    Side { connection: Box::new(poll), tasks: Vec::new(), notes, is_over: false }
 }
 
 async fn serve(
@@ -127,7 +130,7 @@ pub fn client(io: Pipe, exchanges: Rc<[Exchange]>, random: &mut Random) -> Side 
     let kept = notes.clone();
     let poll = move |cx: &mut Context<'_>, tasks: &mut Vec<Task>| {
         if let Some(waiting) = &mut handshake {
-            let Poll::Ready(made) = waiting.as_mut().poll(cx) else { return };
+            let Poll::Ready(made) = waiting.as_mut().poll(cx) else { return false };
             let (requests, driver) = made.expect("a handshake");
             connection = Some(Box::pin(driver));
             handshake = None;
@@ -149,6 +152,7 @@ pub fn client(io: Pipe, exchanges: Rc<[Exchange]>, random: &mut Random) -> Side 
             ended.expect("no error of the connection");
             connection = None;
         }
+        handshake.is_none() && connection.is_none()
     };
     // Until the handshake is over there is something to do.
     let begun: Task = Box::pin(poll_fn({
@@ -158,7 +162,7 @@ pub fn client(io: Pipe, exchanges: Rc<[Exchange]>, random: &mut Random) -> Side 
             if turns > 3 { Poll::Ready(()) } else { Poll::Pending }
         }
     }));
-    Side { connection: Box::new(poll), tasks: vec![begun], notes }
+    Side { connection: Box::new(poll), tasks: vec![begun], notes, is_over: false }
 }
 
 /// Sends a request; its answer, or nothing if it is given up.

@@ -90,7 +90,7 @@ pub(in crate::hpack) fn decode(
         }
         out[n..n + 8].copy_from_slice(&symbols.to_le_bytes());
         n += symbol_bits as usize / 8;
-        // A longer code stops the four; it is the next one by then, or comes first in the next turn.
+        // A longer code ends the look-ups before it; the next word begins with it, and it is found by itself.
         if symbol_bits == 0 {
             let (symbol, bits) = find_long(word);
             out[n] = byte(symbol)?;
