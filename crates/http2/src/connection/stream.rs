@@ -1,0 +1,139 @@
+//! What happens to one stream of a connection: its states, and how it ends.
+
+use super::{Connection, Event};
+use crate::config::Role;
+use crate::error::{ConnectionError, ErrorCode};
+use crate::malformed::{Id, Malformed};
+use crate::priority::Priority;
+use crate::stream::{Input, Outcome, Part, Slot, State};
+
+/// A frame came on an idle stream.
+pub(super) fn idle_error(code: ErrorCode) -> ConnectionError {
+    ConnectionError { code, text: "A frame comes on an idle stream (RFC 9113 section 5.1)" }
+}
+
+impl Connection {
+    /// The state of any stream (RFC 9113 §5.1).
+    pub(super) fn state(&self, id: u32) -> State {
+        match self.streams.stream(id) {
+            Some(stream) => stream.state,
+            // Clients open odd ones, and servers none, for they could only push.
+            None if id.is_multiple_of(2) || id > self.last_stream => State::Idle,
+            None => self.ended.state(id),
+        }
+    }
+
+    /// A stream has come into this state by a frame.
+    pub(super) fn enter(&mut self, slot: Slot, state: State) {
+        let Some(stream) = self.streams.get_mut(slot) else { return };
+        stream.state = state;
+        if state == State::Closed {
+            self.account.end_whole();
+        }
+        if !state.may_receive() {
+            self.end_receiving(slot);
+        }
+    }
+
+    /// A stream was reset, by either side.
+    pub(super) fn cut(&mut self, now_ns: u64, slot: Slot, state: State) {
+        let Some(stream) = self.streams.get_mut(slot) else { return };
+        (stream.state, stream.part) = (state, Part::Unwanted);
+        (stream.pending, stream.has_end) = (0, false);
+        let id = stream.id;
+        let held = stream.receive.release_all();
+        if std::mem::take(&mut stream.is_ready) {
+            self.schedule.remove(slot);
+        }
+        self.receive.release(held);
+        self.end_receiving(slot);
+        self.ended.push(id, state, now_ns);
+    }
+
+    /// Ends a stream by the peer's fault, which costs as much as a reset by the peer (CVE-2025-8671).
+    pub(super) fn blame(&mut self, now_ns: u64, slot: Slot, why: Id) -> Option<Event> {
+        let why = Malformed::from(why);
+        self.account.charge();
+        let stream = self.streams.get(slot)?;
+        let id = stream.id;
+        if stream.state.is_over() {
+            return None;
+        }
+        self.owed.push_reset(id, why.code());
+        self.cut(now_ns, slot, State::ResetHere);
+        Some(Event::Malformed { stream: id, why, may_answer: false })
+    }
+
+    /// The same for a stream that may not be there.
+    pub(super) fn blame_id(&mut self, now_ns: u64, id: u32, why: Id) -> Option<Event> {
+        if let Some(slot) = self.streams.find(id) {
+            return self.blame(now_ns, slot, why);
+        }
+        self.refuse(now_ns, id, Malformed::from(why).code());
+        None
+    }
+
+    /// Resets a stream that is not there.
+    pub(super) fn refuse(&mut self, now_ns: u64, id: u32, code: ErrorCode) {
+        self.account.charge();
+        self.owed.push_reset(id, code);
+        if id <= self.last_stream {
+            self.ended.push(id, State::ResetHere, now_ns);
+        }
+    }
+
+    /// Ends a stream with this code, unless it is over.
+    pub fn reset(&mut self, now_ns: u64, stream: u32, code: ErrorCode) {
+        let Some(slot) = self.streams.find(stream) else { return };
+        let outcome = self.streams.get(slot).map(|stream| stream.state.step(Input::SendReset));
+        if let Some(Outcome::To(state)) = outcome {
+            self.owed.push_reset(stream, code);
+            self.cut(now_ns, slot, state);
+        }
+    }
+
+    /// Says that the caller has finished with a stream, once for each. Until then it counts as open, also when the peer has
+    /// reset it: a peer that resets much gets no more work done at once (CVE-2023-44487). One that is not over is cancelled, or,
+    /// if it is only the rest of a request that is not wanted, ended without an error (RFC 9113 §8.1).
+    pub fn finish(&mut self, now_ns: u64, stream: u32) {
+        let Some(slot) = self.streams.find(stream) else { return };
+        let Some(record) = self.streams.get(slot) else { return };
+        let code = match (self.role, record.state) {
+            (Role::Server, State::HalfClosedLocal) => ErrorCode::NO_ERROR,
+            (Role::Server, _) => ErrorCode::INTERNAL_ERROR,
+            (Role::Client, _) => ErrorCode::CANCEL,
+        };
+        match record.fault {
+            // Said even behind a whole answer, which does not show that the message was malformed.
+            Some(fault) if record.state == State::Closed => self.refuse(now_ns, stream, fault.code()),
+            Some(fault) => self.reset(now_ns, stream, fault.code()),
+            None => self.reset(now_ns, stream, code),
+        }
+        if self.role == Role::Client {
+            self.account.end_own();
+        }
+        if let Some(mut record) = self.streams.remove(slot) {
+            self.receive.release(record.receive.release_all());
+            if record.is_credited {
+                self.owed.forget_update(slot);
+            }
+        }
+    }
+
+    /// Sets how urgent a stream is: by a `priority` field of its answer (RFC 9218 §8), or as its user sees it.
+    pub fn set_priority(&mut self, stream: u32, priority: Priority) {
+        let Some(slot) = self.streams.find(stream) else { return };
+        if let Some(stream) = self.streams.get_mut(slot) {
+            stream.priority = priority;
+            if std::mem::take(&mut stream.is_ready) {
+                self.schedule.remove(slot);
+                self.schedule_data(slot);
+            }
+        }
+    }
+
+    /// Whether a stream's peer has taken its END_STREAM or reset, and sent its own: nothing more happens on it.
+    pub fn is_over(&self, stream: u32) -> bool {
+        self.state(stream).is_over()
+    }
+}

@@ -1,0 +1,10 @@
+//! Messages (RFC 9113 §8): what their fields must be, and where they go.
+
+mod bytes;
+mod head;
+mod judge;
+mod sink;
+
+pub use head::{Head, Rendered};
+pub(crate) use judge::{HeadLimits, Judge, Verdict};
+pub use sink::{Block, FieldSink, Pseudo, Scratch};

@@ -1,0 +1,178 @@
+//! Lawful requests, answers and trailers (RFC 9113 §8).
+
+use crate::end::End;
+use crate::wire::*;
+use weir_http2::{Event, Field, SendError};
+
+#[test]
+fn bodies_trailers_and_interim_answers() {
+    let mut server = End::server();
+    let request = [post(1), data(1, b"ab", false), data(1, b"c", false)].concat();
+    assert_eq!(server.take(&request), ["request 1 Method=POST Scheme=http Authority=h Path=/", "data 1 abc"]);
+    assert_eq!(server.take(&headers(1, &[("x", "y")], true)), ["trailers 1 x=y"]);
+    let mut client = End::client(1);
+    let answer = [
+        headers(1, &[(":status", "103"), ("link", "a")], false),
+        headers(1, OK, false),
+        data(1, b"de", false),
+        headers(1, &[("grpc-status", "0")], true),
+    ]
+    .concat();
+    assert_eq!(
+        client.take(&answer),
+        ["interim 1 103", "answer 1 200", "data 1 de", "trailers 1 grpc-status=0"]
+    );
+}
+
+#[test]
+fn padding_is_no_data() {
+    let mut server = End::server();
+    let padded = frame(DATA, PADDED | END_STREAM, 1, b"\x03ab\0\0\0");
+    let mut head = vec![2];
+    head.extend_from_slice(&[0, 0, 0, 3, 16]);
+    head.extend_from_slice(&block(POST));
+    head.extend_from_slice(&[0, 0]);
+    let head = frame(HEADERS, END_HEADERS | PADDED | DEPENDENT, 1, &head);
+    let expected = ["request 1 Method=POST Scheme=http Authority=h Path=/", "data 1 ab", "end 1"];
+    assert_eq!(server.take(&[head, padded].concat()), expected);
+}
+
+#[test]
+fn blocks_may_span_frames() {
+    let fields = with(GET, &[("a", "b"), ("cookie", "x=1"), ("cookie", "y=2")]);
+    let block = block(&fields);
+    let (first, rest) = block.split_at(7);
+    let (second, third) = rest.split_at(9);
+    let bytes = [
+        frame(HEADERS, END_STREAM, 1, first),
+        frame(CONTINUATION, 0, 1, second),
+        frame(CONTINUATION, END_HEADERS, 1, third),
+    ]
+    .concat();
+    let expected = "request 1 end Method=GET Scheme=http Authority=h Path=/ a=b cookie=x=1 cookie=y=2";
+    let mut server = End::server();
+    assert_eq!(server.take(&bytes), [expected]);
+    assert_eq!(server.conn.footprint() > 0, server.conn.streams() > 0);
+}
+
+#[test]
+fn connect_and_its_extension() {
+    let mut server = End::server();
+    let plain = headers(1, &[(":method", "CONNECT"), (":authority", "h:443")], false);
+    assert_eq!(server.take(&plain), ["request 1 Method=CONNECT Authority=h:443"]);
+    let extended = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":path", "/chat"),
+        (":authority", "h"),
+    ];
+    let expected = "request 3 Method=CONNECT Protocol=websocket Scheme=https Path=/chat Authority=h";
+    assert_eq!(server.take(&headers(3, &extended, false)), [expected]);
+    // Bytes of a tunnel have no length.
+    let odd = with(&[(":method", "CONNECT"), (":authority", "h:1")], &[("content-length", "1")]);
+    assert!(server.take(&headers(5, &odd, false))[0].starts_with("request 5"));
+    assert_eq!(server.take(&data(5, b"abc", false)), ["data 5 abc"]);
+}
+
+#[test]
+fn lengths_of_answers_without_bodies() {
+    let mut client = End::client(0);
+    client.ask(b"HEAD", true);
+    client.ask(b"GET", true);
+    client.ask(b"GET", true);
+    let answers = [
+        headers(1, &[(":status", "200"), ("content-length", "5")], true),
+        headers(3, &[(":status", "304"), ("content-length", "5")], true),
+        headers(5, &[(":status", "204")], true),
+    ]
+    .concat();
+    assert_eq!(client.take(&answers), ["answer 1 200 end", "answer 3 304 end", "answer 5 204 end"]);
+}
+
+#[test]
+fn heads_of_http1_are_made_lower_case_and_lose_their_connection() {
+    let mut server = End::server();
+    server.take(&get(1));
+    let field = |name: &'static [u8], value: &'static [u8]| Field { name, value, is_sensitive: false };
+    let mut out = server.write();
+    let fields = [
+        field(b"Content-Type", b"text/plain"),
+        field(b"Connection", b"close"),
+        field(b"Transfer-Encoding", b"chunked"),
+        field(b"TE", b"gzip"),
+        Field { is_sensitive: true, ..field(b"X-Secret", b"s") },
+    ];
+    server.conn.send_answer(0, 1, 200, fields, true, &mut out).expect("open");
+    let mut client = End::client(1);
+    client.take(&out);
+    let answer = client.events(&[]);
+    assert!(answer.is_empty());
+    // The sink has the last block.
+    let mut client = End::client(1);
+    let happenings = client.take(&out);
+    assert_eq!(happenings.last().map(String::as_str), Some("answer 1 200 end"));
+    assert_eq!(client.fields(), "Status=200 content-type=text/plain x-secret=s!");
+}
+
+#[test]
+fn large_heads_are_divided_and_read() {
+    let mut server = End::server();
+    server.take(&get(1));
+    let value = vec![b'v'; 30_000];
+    let field = Field { name: b"x-large", value: &value, is_sensitive: true };
+    let mut out = Vec::new();
+    server.conn.send_answer(0, 1, 200, [field], true, &mut out).expect("open");
+    let kinds: Vec<u8> = frames(&out).iter().map(|frame| frame.kind).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == HEADERS).count(), 1);
+    assert!(kinds.contains(&CONTINUATION));
+    assert_eq!(End::client(1).take(&out), ["answer 1 200 end"]);
+}
+
+#[test]
+fn nothing_is_sent_where_nothing_may_be() {
+    let mut server = End::server();
+    let mut out = Vec::new();
+    assert_eq!(server.conn.send_answer(0, 1, 200, [], true, &mut out), Err(SendError::Closed));
+    server.take(&get(1));
+    server.answer(1, 200, false);
+    server.conn.set_pending(1, 5, false);
+    assert_eq!(server.conn.send_trailers(0, 1, [], &mut out), Err(SendError::DataWaits));
+    assert_eq!(server.turns().1, [(1, 5)]);
+    server.conn.send_trailers(0, 1, [], &mut out).expect("all was sent");
+    out.clear();
+    assert_eq!(server.conn.send_trailers(0, 1, [], &mut out), Err(SendError::Closed));
+    server.conn.set_pending(1, 5, true);
+    assert!(!server.conn.has_data() && out.is_empty());
+    let mut client = End::client(0);
+    client.ask(b"GET", true);
+    assert_eq!(client.conn.send_trailers(0, 1, [], &mut out), Err(SendError::Closed));
+}
+
+#[test]
+fn an_early_answer_ends_the_upload_without_error() {
+    let mut server = End::server();
+    server.take(&post(1));
+    server.answer(1, 413, true);
+    // The rest is taken, with window, until the caller has enough.
+    assert_eq!(server.take(&data(1, &[0; 100], false)).len(), 1);
+    server.conn.finish(0, 1);
+    assert_eq!(resets(&server.write()), [(1, weir_http2::ErrorCode::NO_ERROR)]);
+    // What is on its way is no fault.
+    assert_eq!(server.events(&data(1, &[0; 100], true)), []);
+    assert!(server.write().is_empty() && server.conn.footprint() > 0);
+    server.conn.on_time(10_000_000_000).expect("nothing is late");
+    assert_eq!(server.conn.footprint(), 0);
+}
+
+#[test]
+fn streams_are_finished_by_their_user() {
+    let mut client = End::client(2);
+    assert_eq!(client.take(&headers(1, OK, true)), ["answer 1 200 end"]);
+    assert_eq!(client.conn.streams(), 2);
+    client.conn.finish(0, 1);
+    client.conn.finish(0, 3);
+    assert_eq!(client.conn.streams(), 0);
+    assert_eq!(resets(&client.write()), [(3, weir_http2::ErrorCode::CANCEL)]);
+    assert_eq!(client.events(&headers(3, OK, true)), Vec::<Event>::new());
+}

@@ -1,0 +1,4 @@
+//! See `hpack::entry::fields`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| weir_fuzz::hpack::entry::fields(bytes));
