@@ -13,7 +13,7 @@ const LEVELS: &[&[&str]] = &[
     &["weir-stats", "weir-heap"],
     &["weir-policy"],
     &["weir-model", "weir-http1", "weir-net"],
-    &["weir-plan"],
+    &["weir-plan", "weir-http2"],
     &["weir-topology", "weir-workload", "weir-discovery"],
     &["weir-sim", "weir-serve", "weir-load"],
     &["weir-verify"],
@@ -39,7 +39,7 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
 
 /// All that the sans-I/O crates may use outside tests: no clock, no socket, no thread comes in by a library.
 const SANS_IO: (&[&str], &[&str]) =
-    (&["weir-stats", "weir-policy", "weir-model", "weir-http1"], &["libm", "serde", "siphasher", "smallvec"]);
+    (&["weir-stats", "weir-policy", "weir-model", "weir-http1", "weir-http2"], &["libm", "serde", "siphasher", "smallvec"]);
 
 /// Libraries and crates that a crate must do without, and why. Its tests may use weir's own crates.
 const NEVER: &[(&str, &str, &str)] = &[

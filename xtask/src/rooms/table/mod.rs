@@ -5,6 +5,7 @@ mod cli;
 mod discovery;
 mod heap;
 mod http1;
+mod http2;
 mod load;
 mod model;
 mod net;
@@ -50,6 +51,7 @@ pub(super) const TABLE: &[Layout] = &[
     discovery::DISCOVERY,
     heap::HEAP,
     http1::HTTP1,
+    http2::HTTP2,
     load::LOAD,
     model::MODEL,
     net::NET,
