@@ -123,7 +123,7 @@ impl Account {
     /// A DATA frame was sent. `is_cut`: the peer's window allowed no more of what waits. A crumb of a body pays for nothing,
     /// or a peer could have it all in frames of one byte (CVE-2019-9511).
     pub(crate) fn count_sent(&mut self, bytes: u32, is_cut: bool) {
-        self.sent += bytes;
+        self.sent = self.sent.saturating_add(bytes);
         if is_cut && bytes < CRUMB {
             return;
         }

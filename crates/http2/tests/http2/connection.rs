@@ -129,6 +129,14 @@ fn the_first_request_leaves_with_the_preface() {
 }
 
 #[test]
+fn an_error_frees_what_was_gathered() {
+    let mut server = End::server();
+    server.take(&[frame(HEADERS, END_STREAM, 1, &[0; 10_000]), post(3)].concat());
+    server.write();
+    assert!(server.conn.is_done() && server.conn.footprint() == 0);
+}
+
+#[test]
 fn nothing_happens_after_an_error() {
     let mut server = End::server();
     server.take(&post(1));

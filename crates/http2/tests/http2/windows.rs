@@ -70,6 +70,19 @@ fn a_stream_that_receives_grows_and_shares() {
 }
 
 #[test]
+fn a_window_that_shrinks_below_zero_is_filled_up() {
+    // What came before the client knew the small window is more than that, and too little to have been given back.
+    let mut server = End::new(Role::Server, Config { stream_window: 100, ..Config::SERVER });
+    server.take(&[opening(), post(1), data(1, &[0; 10_000], false)].concat());
+    assert!(updates(&server.write()).iter().all(|update| update.0 == 0));
+    server.take(&frame(SETTINGS, ACK, 0, &[]));
+    // 65,535 - 10,000 - 65,435 is below zero by 9,900; what the connection has to spare comes on top.
+    let given = sum(&updates(&server.write()), 1);
+    assert!(given > 9900 + 100, "{given}");
+    assert_eq!(server.take(&data(1, &[0; 100], false)).len(), 1);
+}
+
+#[test]
 fn padding_and_what_is_dropped_is_given_back() {
     let mut server = End::server();
     server.is_passing = false;
