@@ -38,8 +38,10 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
 ];
 
 /// All that the sans-I/O crates may use outside tests: no clock, no socket, no thread comes in by a library.
-const SANS_IO: (&[&str], &[&str]) =
-    (&["weir-stats", "weir-policy", "weir-model", "weir-http1", "weir-http2"], &["libm", "serde", "siphasher", "smallvec"]);
+const SANS_IO: (&[&str], &[&str]) = (
+    &["weir-stats", "weir-policy", "weir-model", "weir-http1", "weir-http2"],
+    &["libm", "serde", "siphasher", "smallvec"],
+);
 
 /// Libraries and crates that a crate must do without, and why. Its tests may use weir's own crates.
 const NEVER: &[(&str, &str, &str)] = &[

@@ -1,6 +1,6 @@
 //! HTTP/2 (RFC 9113) of an intermediary, sans-I/O: bytes in, events and bytes out.
 //!
-//! A [`Connection`] is one end, of either [`Role`]. [`Connection::receive`] reads whatever bytes have come, all of them,
+//! A [`Connection`] is one end, of either [`Role`]. [`Connection::receive`] reads all bytes that have come
 //! and gives one [`Event`] at a time: heads go field by field into the caller's [`FieldSink`], bodies are ranges of the
 //! bytes that were received. What a message must be like is judged while it is decoded ([`Malformed`]): what is wrong
 //! with one stream ends that stream, what is wrong with framing, compression or the connection's window ends the
@@ -30,11 +30,11 @@ mod stream;
 mod window;
 
 pub use config::{Config, Role};
-pub use connection::{Connection, Event, Received, RequestLine, SendError, Turn};
+pub use connection::{Connection, Event, Received, SendError, Turn};
 pub use error::{ConnectionError, ErrorCode};
 pub use frame::PREFACE;
 pub use hpack::{Decoder, Encoder, Field, HpackError, Policy};
 pub use malformed::Malformed;
-pub use message::{Block, FieldSink, Head, Pseudo, Rendered, Scratch};
+pub use message::{Block, FieldSink, Head, Pseudo, Rendered, RequestLine, Scratch};
 pub use priority::Priority;
 pub use settings::Settings;

@@ -115,7 +115,7 @@ impl Connection {
         Ok(begin..end)
     }
 
-    /// A block has come whole. It is decoded whatever becomes of it, for the sake of its table (RFC 9113 §4.3).
+    /// A block has come whole. It is decoded even if its stream is refused, since the table must follow (RFC 9113 §4.3).
     fn end_block(
         &mut self,
         now_ns: u64,

@@ -19,7 +19,7 @@ mod stream;
 mod write;
 
 pub use event::{Event, Received};
-pub use send::{RequestLine, SendError};
+pub use send::SendError;
 pub use write::Turn;
 
 use crate::config::{Config, Role};
@@ -28,7 +28,7 @@ use crate::hpack::{Decoder, Encoder, Policy};
 use crate::priority::Priority;
 use crate::schedule::Schedule;
 use crate::settings::Settings;
-use crate::stream::{Ended, Streams};
+use crate::stream::{ResetStreams, Streams};
 use crate::window::{INITIAL, ReceiveWindow, SendWindow};
 use end::Life;
 use owed::Owed;
@@ -45,7 +45,7 @@ pub struct Connection {
     /// What the peer has set.
     peer: Settings,
     streams: Streams,
-    ended: Ended,
+    ended: ResetStreams,
     schedule: Schedule,
     account: Account,
     owed: Owed,
@@ -87,7 +87,7 @@ impl Connection {
             encoder: Encoder::new(policy),
             peer: Settings::new(),
             streams: Streams::default(),
-            ended: Ended::default(),
+            ended: ResetStreams::default(),
             schedule: Schedule::default(),
             account: Account::default(),
             owed: Owed::new(),
@@ -135,6 +135,7 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::RequestLine;
 
     #[test]
     fn the_numbers_of_streams_end() {

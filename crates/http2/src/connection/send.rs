@@ -5,6 +5,7 @@ use super::end::HIGHEST;
 use crate::config::Role;
 use crate::frame::{HEAD, split_block};
 use crate::hpack::{Encoder, Field};
+use crate::message::RequestLine;
 use crate::stream::{Input, Outcome, Part, Slot, State, Stream};
 use std::fmt;
 
@@ -33,35 +34,6 @@ impl fmt::Display for SendError {
 }
 
 impl std::error::Error for SendError {}
-
-/// The pseudo-fields of a request (RFC 9113 §8.3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestLine<'a> {
-    /// `:method`
-    pub method: &'a [u8],
-    /// `:scheme`; CONNECT has none unless it is extended.
-    pub scheme: Option<&'a [u8]>,
-    /// `:authority`
-    pub authority: Option<&'a [u8]>,
-    /// `:path`; CONNECT has none unless it is extended.
-    pub path: Option<&'a [u8]>,
-    /// `:protocol` of an extended CONNECT (RFC 8441).
-    pub protocol: Option<&'a [u8]>,
-}
-
-impl<'a> RequestLine<'a> {
-    fn fields(&self) -> impl Iterator<Item = Field<'a>> {
-        let pairs: [(&'static [u8], Option<&'a [u8]>); 5] = [
-            (b":method", Some(self.method)),
-            (b":scheme", self.scheme),
-            (b":authority", self.authority),
-            (b":path", self.path),
-            (b":protocol", self.protocol),
-        ];
-        let fields = pairs.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        fields.map(|(name, value)| Field { name, value, is_sensitive: false })
-    }
-}
 
 impl Connection {
     /// Whether a request may begin now. It may before the peer's settings have come: as many streams as peers commonly
@@ -218,12 +190,15 @@ fn encode_lower(encoder: &mut Encoder, field: Field<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// The longest name that is made lower case; longer ones are not sent, as they would be malformed.
+/// The longest name that is made lower case without an allocation.
 const NAME: usize = 256;
 
 fn encode_folded(encoder: &mut Encoder, field: Field<'_>, out: &mut Vec<u8>) {
     let mut lower = [0; NAME];
-    let Some(name) = lower.get_mut(..field.name.len()) else { return };
+    let Some(name) = lower.get_mut(..field.name.len()) else {
+        // No field of the connection has such a name.
+        return encoder.encode(Field { name: &field.name.to_ascii_lowercase(), ..field }, out);
+    };
     name.copy_from_slice(field.name);
     name.make_ascii_lowercase();
     if !is_of_connection(name, field.value) {

@@ -36,7 +36,7 @@ impl Decoder {
     }
 
     /// Decodes a whole block, also one whose fields are of no use any more: the table must go on (RFC 9113 §4.3).
-    /// `scratch` holds what Huffman's codes stand for; its content is of no meaning before and after, and it grows to
+    /// `scratch` holds what Huffman's codes decode to; its content is of no meaning before and after, and it grows to
     /// some more than 8/5 of the block at most.
     pub fn decode(
         &mut self,

@@ -5,7 +5,7 @@ use super::Field;
 /// How an encoder weighs bytes on the wire against memory and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// What the table's fields count for at most (RFC 7541 §4.1), whatever the peer allows. The memory is less, as
+    /// What the table's fields count for at most (RFC 7541 §4.1), even if the peer allows more. The memory is less, as
     /// each field counts for 32 bytes more than it has.
     pub capacity: u16,
     /// Whether strings are written by Huffman's code where that is shorter.
@@ -48,7 +48,7 @@ pub(super) fn treat(name: usize, field: &Field<'_>) -> Treatment {
 
 const COOKIE: usize = 32;
 
-/// By a name's first index. Whatever has no name in the static table is indexed if it repeats.
+/// By a name's first index. A field whose name is not in the static table is indexed if it repeats.
 static TREATMENTS: [Treatment; super::static_table::LEN + 1] = {
     let mut treatments = [Treatment::Index; super::static_table::LEN + 1];
     // :path, age, content-length, content-location, content-range, date, etag, expires, if-match, if-modified-since,

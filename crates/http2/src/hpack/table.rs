@@ -1,6 +1,6 @@
 //! The dynamic table (RFC 7541 §2.3.2): recent fields, the oldest of which make room for new ones.
 //!
-//! The fields' bytes stand one after the other in one buffer, names and values whole, so that a field of the table is
+//! The fields' bytes follow each other in one buffer, names and values whole, so that a field of the table is
 //! two slices of it. New ones are appended; when the buffer's end is reached, what is left of the old ones moves to its
 //! begin. As each field counts for 32 bytes more than it has, there is room between, and that is rare.
 //! The buffer grows with its content: an empty table takes no memory, and a full one no more than its capacity.
@@ -106,7 +106,7 @@ impl Table {
         }
     }
 
-    /// Makes room for so many bytes behind the newest field.
+    /// Makes room for more bytes behind the newest field.
     #[inline]
     fn make_room(&mut self, length: usize) {
         if self.bytes.len() + length > self.bytes.capacity() {

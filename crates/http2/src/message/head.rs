@@ -1,7 +1,7 @@
 //! Heads between the codec and `weir_http1`, whose objects a proxy decides by: one strictness for both versions.
 
+use super::RequestLine;
 use super::sink::{Block, FieldSink, Pseudo};
-use crate::connection::RequestLine;
 use crate::hpack::Field;
 use weir_http1::{Limits, Refusal, Request, RequestInfo, Response, Trailers};
 

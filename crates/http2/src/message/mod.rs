@@ -3,8 +3,10 @@
 mod bytes;
 mod head;
 mod judge;
+mod line;
 mod sink;
 
 pub use head::{Head, Rendered};
 pub(crate) use judge::{HeadLimits, Judge, Verdict};
+pub use line::RequestLine;
 pub use sink::{Block, FieldSink, Pseudo, Scratch};

@@ -96,7 +96,7 @@ const VALUES: &[&str] = &[
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36",
 ];
 
-/// The field that two bytes stand for.
+/// The field that two bytes denote.
 fn line(choice: &[u8]) -> Line {
     let (a, b) = (usize::from(choice[0]), usize::from(*choice.last().unwrap_or(&0)));
     let name = NAMES[a % NAMES.len()];

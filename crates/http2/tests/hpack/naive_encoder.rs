@@ -26,7 +26,8 @@ const SINGLE: &[&str] = &[
 ];
 
 /// Whether no table may have the field.
-pub fn is_hidden((name, value, is_sensitive): &Line) -> bool {
+pub fn is_hidden(line: &Line) -> bool {
+    let (name, value, is_sensitive) = line;
     let is_among = |names: &[&str]| names.iter().any(|n| n.as_bytes() == name);
     *is_sensitive || is_among(HIDDEN) || name == b"cookie" && value.len() < 20
 }
@@ -88,7 +89,7 @@ impl<'a> NaiveEncoder<'a> {
         let fixed_name = named(self.fixed).map(|i| i + 1);
         let index = fixed_name.or_else(|| Some(named(&self.recent)? + 62)).unwrap_or(0);
         if is_hidden(line) {
-            return self.literal(0x10, 4, fixed_name.unwrap_or(0), &pair, out);
+            return self.write_literal(0x10, 4, fixed_name.unwrap_or(0), &pair, out);
         }
         // Values that are empty are not values of the static table (appendix A).
         let equal = |table: &[Pair]| table.iter().position(|known| *known == pair);
@@ -96,26 +97,27 @@ impl<'a> NaiveEncoder<'a> {
             return integer(i + 1, 0x80, 7, out);
         }
         if SINGLE.iter().any(|name| name.as_bytes() == pair.0) {
-            return self.literal(0, 4, index, &pair, out);
+            return self.write_literal(0, 4, index, &pair, out);
         }
         if let Some(i) = equal(&self.recent) {
             return integer(i + 62, 0x80, 7, out);
         }
         if size(std::slice::from_ref(&pair)) > self.capacity() / 4 * 3 {
-            return self.literal(0, 4, index, &pair, out);
+            return self.write_literal(0, 4, index, &pair, out);
         }
         if !self.once.contains(&pair) {
-            self.literal(0, 4, index, &pair, out);
+            self.write_literal(0, 4, index, &pair, out);
             self.once.insert(0, pair);
             self.once.truncate(32);
             return;
         }
-        self.literal(0x40, 6, index, &pair, out);
+        self.write_literal(0x40, 6, index, &pair, out);
         self.recent.insert(0, pair);
         self.evict();
     }
 
-    fn literal(&self, pattern: u8, prefix: u32, index: usize, (name, value): &Pair, out: &mut Vec<u8>) {
+    fn write_literal(&self, pattern: u8, prefix: u32, index: usize, pair: &Pair, out: &mut Vec<u8>) {
+        let (name, value) = pair;
         integer(index, pattern, prefix, out);
         let strings = if index == 0 { vec![name, value] } else { vec![value] };
         for string in strings {

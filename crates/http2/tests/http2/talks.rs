@@ -1,4 +1,4 @@
-//! Both roles talk to each other, at random: whatever one writes, the other reads as it was meant, and at the end nothing is
+//! Both roles talk to each other, at random: what one writes the other reads as it was meant, and at the end nothing is
 //! left on either side.
 
 use crate::wire::{RST_STREAM, frames};

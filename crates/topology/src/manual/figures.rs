@@ -104,7 +104,12 @@ pub const FIGURES: &[Figure] = &[
         "Entries of selected requests, each attempt; health checks are not counted.",
     ),
     figure("errors", N, "requests", "Requests that it answered with an error, by kind."),
-    figure("utilisation", N, "share", "Slots of a `queue` or cores of a `concurrent` in use, on average. Unknown where checks went on after all users had lost their request."),
+    figure(
+        "utilisation",
+        N,
+        "share",
+        "Slots of a `queue` or cores of a `concurrent` in use, on average. Unknown where checks went on after all users had lost their request.",
+    ),
     figure("queue.mean", N, "requests", "Requests that wait at a member, on average."),
     figure("queue.max", N, "requests", "The most that ever waited at a member."),
     figure("wait_ms", N, "ms", "Waiting per entry, on average."),

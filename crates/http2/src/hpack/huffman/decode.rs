@@ -36,7 +36,7 @@ impl Step {
 
 static STEPS: [Step; 1 << BITS] = {
     let mut steps = [Step::NONE; 1 << BITS];
-    // One symbol each: the codes of one length stand one after the other.
+    // One symbol each: the codes of one length follow each other.
     let (mut at, mut n) = (0, 0);
     while LENGTHS[CANON.symbols[n] as usize] as usize <= BITS {
         let bits = LENGTHS[CANON.symbols[n] as usize];
@@ -63,7 +63,7 @@ static STEPS: [Step; 1 << BITS] = {
     steps
 };
 
-/// The space that the decoded string of so many bytes takes at most, while it is decoded.
+/// The most space that a string of `coded` bytes takes while it is decoded.
 pub(in crate::hpack) fn room(coded: usize) -> usize {
     // No code is shorter than 5 bits; words of eight symbols are written whole.
     coded * 8 / 5 + 8

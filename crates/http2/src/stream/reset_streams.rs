@@ -11,7 +11,7 @@ const MOST: usize = 256;
 
 /// The reset streams of a connection, oldest first. Without any it holds no memory.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
+pub(crate) struct ResetStreams {
     streams: Vec<Entry>,
 }
 
@@ -22,7 +22,7 @@ struct Entry {
     at_ns: u64,
 }
 
-impl Ended {
+impl ResetStreams {
     /// Remembers a stream that was reset.
     pub(crate) fn push(&mut self, id: u32, state: State, now_ns: u64) {
         if self.streams.len() >= MOST {
@@ -50,7 +50,7 @@ impl Ended {
         }
     }
 
-    /// When [`Ended::forget`] frees its memory.
+    /// When [`ResetStreams::forget`] frees its memory.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
         self.streams.last().map(|entry| entry.at_ns.saturating_add(MEMORY_NS))
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn resets_are_remembered_for_a_while() {
-        let mut ended = Ended::default();
+        let mut ended = ResetStreams::default();
         ended.push(1, State::ResetHere, 5);
         ended.push(3, State::ResetThere, 6);
         let states = [1, 3, 5].map(|id| ended.state(id));
