@@ -3,7 +3,7 @@
 use super::load::{Client, file, server, servers, two_loops, under_load};
 use super::support::{LIMIT, Mode, Origin, RunningBalancer, serve_whole, until};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -147,12 +147,22 @@ fn a_successor_that_dies_changes_nothing() {
     }
 }
 
+/// The answer to a request on a connection of its own.
+fn ask(addr: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(addr).expect("it is accepted");
+    stream.set_read_timeout(Some(LIMIT)).expect("a timeout");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("it is sent");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("the whole answer");
+    text
+}
+
 #[test]
 fn a_socket_without_a_listener_refuses_until_the_old_process_has_ended() {
-    let a = Origin::new("a");
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
     let second = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
     let one = file(&server(&a));
-    let both = format!("{one}listen(\"{second}\", {}, name = \"second\")\n", server(&a));
+    let both = format!("{one}listen(\"{second}\", {}, name = \"second\")\n", server(&b));
     let control = Control::new("left");
     let old = serve_whole(&both, Options { generation: 3, ..two_loops() });
     a.answer(Mode::Hold);
@@ -164,13 +174,12 @@ fn a_socket_without_a_listener_refuses_until_the_old_process_has_ended() {
     let new = successor(&one, &predecessor);
     predecessor.relieve(&new.remote()).expect("it listens");
     ended.join().expect("no panic").expect("it went well");
+    // The old process empties its queue of connections first.
+    let is_refused = |text: &str| text.starts_with("HTTP/1.1 503") && text.contains("Connection: close");
+    until("the old process accepts no more", || is_refused(&ask(second)));
     let mut silent = TcpStream::connect(second).expect("it is accepted");
-    let mut text = String::new();
-    let mut asks = TcpStream::connect(second).expect("it is accepted");
-    asks.set_read_timeout(Some(LIMIT)).expect("a timeout");
-    asks.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("it is sent");
-    asks.read_to_string(&mut text).expect("the whole answer");
-    assert!(text.starts_with("HTTP/1.1 503") && text.contains("Connection: close"), "{text:?}");
+    let text = ask(second);
+    assert!(is_refused(&text), "{text:?}");
     a.answer(Mode::Status(200));
     assert_eq!(held.wait().status, 200);
     old.ends();
