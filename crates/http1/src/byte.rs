@@ -66,9 +66,9 @@ fn is(b: u8, of: u8) -> bool {
     class(b) & of != 0
 }
 
-/// RFC 9110 §5.6.2: tchar.
-pub(crate) fn is_token(b: u8) -> bool {
-    is(b, TOKEN)
+/// A byte of a token, such as a field's name (RFC 9110 §5.6.2: tchar).
+pub const fn is_token(b: u8) -> bool {
+    CLASS[b as usize] & TOKEN != 0
 }
 
 /// What a target may have: of RFC 3986 §2 the unreserved bytes, the reserved ones without `#`, and the percent sign;
@@ -78,9 +78,9 @@ pub(crate) fn is_uri(b: u8) -> bool {
     is(b, URI)
 }
 
-/// RFC 9110 §5.5: visible, blank, tab or above 0x7f.
-pub(crate) fn is_value(b: u8) -> bool {
-    is(b, VALUE)
+/// A byte of a field's value (RFC 9110 §5.5): visible, blank, tab or above 0x7f.
+pub const fn is_value(b: u8) -> bool {
+    CLASS[b as usize] & VALUE != 0
 }
 
 /// RFC 3986 §3.2.2: a registered name's bytes, without the comma, which would make a list of hosts.

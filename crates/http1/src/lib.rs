@@ -41,6 +41,7 @@ mod trailers;
 mod write;
 
 pub use answer::render_answer;
+pub use byte::{is_token, is_value};
 pub use check::{Checked, Hop, OwnAnswer, check_request, check_switch};
 pub use convert::Pseudo;
 pub use decoder::{Decoder, Piece};

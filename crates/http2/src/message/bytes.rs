@@ -1,5 +1,4 @@
-//! Classes of bytes. They are those of `weir_http1`, in which a test compares them byte by byte, less the upper-case
-//! letters in names (RFC 9113 §8.2).
+//! Classes of bytes: those of `weir_http1`, less the upper-case letters in names (RFC 9113 §8.2).
 
 use crate::malformed::Id;
 
@@ -12,26 +11,13 @@ static CLASS: [u8; 256] = {
     let mut i = 0;
     while i < 256 {
         let byte = i as u8;
-        let is_token = byte.is_ascii_alphanumeric() || is_among(byte, b"!#$%&'*+-.^_`|~");
-        let is_value = byte == b'\t' || (byte >= b' ' && byte != 0x7f);
-        class[i] = if is_token { TOKEN } else { 0 }
+        class[i] = if weir_http1::is_token(byte) { TOKEN } else { 0 }
             | if byte.is_ascii_uppercase() { UPPER } else { 0 }
-            | if is_value { 0 } else { CONTROL };
+            | if weir_http1::is_value(byte) { 0 } else { CONTROL };
         i += 1;
     }
     class
 };
-
-const fn is_among(byte: u8, set: &[u8]) -> bool {
-    let mut i = 0;
-    while i < set.len() {
-        if set[i] == byte {
-            return true;
-        }
-        i += 1;
-    }
-    false
-}
 
 /// Checks a name (RFC 9113 §8.2.1).
 pub(crate) fn check_name(name: &[u8]) -> Result<(), Id> {

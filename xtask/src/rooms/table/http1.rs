@@ -96,6 +96,7 @@ pub(super) const HTTP1: Layout = Layout {
             "lib",
             "HTTP/1.1 messages and an intermediary's rules, sans-I/O: bytes in, events and bytes out",
             &[
+                "byte",
                 "edits",
                 "limits",
                 "name",
