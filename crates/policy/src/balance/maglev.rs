@@ -78,9 +78,13 @@ pub struct Maglev {
 impl Maglev {
     /// A balancer over these targets, which have names.
     pub fn new(roster: &Roster, table_size: u32, bound: Option<f64>) -> Maglev {
-        let size = table_size.clamp(2, GREATEST_TABLE);
         let load = Bounded::new(roster.effective(), bound);
-        Maglev { load, size, table: Arc::default(), wanted: Some(TableInput::new(roster)) }
+        Maglev {
+            load,
+            size: bounded(table_size),
+            table: Arc::default(),
+            wanted: Some(TableInput::new(roster)),
+        }
     }
 
     /// The counts.
@@ -103,15 +107,14 @@ impl Maglev {
     /// The table of the present targets.
     pub(crate) fn table(&mut self) -> &Arc<Slots> {
         if let Some(wanted) = self.wanted.take() {
-            self.table = Arc::new(Slots::fill(wanted, self.size));
+            self.table = Arc::new(Slots::new(wanted, self.size));
         }
         &self.table
     }
 
     /// Accepts a table that another balancer has filled, if one is needed and it is the same.
     pub(crate) fn share(&mut self, table: &Arc<Slots>) {
-        let is_it = table.slots.len() == self.size as usize;
-        if is_it && self.wanted.as_ref() == Some(&table.made_of) {
+        if table.has_size(self.size) && self.wanted.as_ref() == Some(&table.made_of) {
             self.table = table.clone();
             self.wanted = None;
         }
@@ -148,8 +151,15 @@ impl Maglev {
     }
 }
 
+/// The size of a table that is to have about this one.
+fn bounded(size: u32) -> u32 {
+    size.clamp(2, GREATEST_TABLE)
+}
+
 impl Slots {
-    fn fill(made_of: TableInput, size: u32) -> Slots {
+    /// The slots of these targets.
+    pub fn new(made_of: TableInput, size: u32) -> Slots {
+        let size = bounded(size);
         let by_name: Vec<(TargetId, Permutation)> = made_of
             .by_name()
             .map(|(target, name, weight)| (target, Permutation::new(name, weight, size)))
@@ -158,6 +168,11 @@ impl Slots {
         let target = |i: u32| by_name.get(i as usize).map_or(TargetId(NOBODY), |(target, _)| *target);
         let slots = fill(&wishes, size).into_iter().map(target).collect();
         Slots { made_of, slots }
+    }
+
+    /// Whether it has as many slots as a table of this size.
+    pub fn has_size(&self, size: u32) -> bool {
+        self.slots.len() == bounded(size) as usize
     }
 }
 

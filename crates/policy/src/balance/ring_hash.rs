@@ -124,7 +124,8 @@ impl RingHash {
 }
 
 impl Ring {
-    fn new(made_of: TableInput) -> Ring {
+    /// The ring of these targets.
+    pub fn new(made_of: TableInput) -> Ring {
         let sum: f64 = made_of.weights().sum();
         let per_weight = if sum * POINTS > MOST_POINTS { MOST_POINTS / sum } else { POINTS };
         let mut points = Vec::new();

@@ -5,8 +5,7 @@
 //! removed one is free once nothing is in flight there. Eligibility is separate from weight: a target comes back with
 //! the weight that it had.
 
-use crate::{TargetId, TargetNames};
-use std::sync::Arc;
+use crate::{TargetChange, TargetId, TargetNames};
 
 /// The greatest weight: plans and operators are held to it. A greater one counts as this, so that no sum overflows.
 pub const GREATEST_WEIGHT: f64 = 1_000_000.0;
@@ -26,7 +25,7 @@ pub struct Roster {
     eligible: Vec<bool>,
     gone: Vec<bool>,
     /// The name that a hashing policy uses for a target; empty for other policies.
-    names: Vec<Arc<str>>,
+    names: TargetNames,
     /// Whether targets have names, also those that are added where there was none.
     is_named: bool,
 }
@@ -39,7 +38,7 @@ impl Roster {
             effective: weights.clone(),
             eligible: vec![true; weights.len()],
             gone: vec![false; weights.len()],
-            names: Vec::new(),
+            names: TargetNames::default(),
             is_named: false,
             weights,
         }
@@ -48,7 +47,7 @@ impl Roster {
     /// Gives them names, one each.
     #[must_use]
     pub fn named(mut self, names: impl Into<TargetNames>) -> Roster {
-        self.names = names.into().to_vec();
+        self.names = names.into();
         self.is_named = self.names.len() == self.weights.len();
         self
     }
@@ -74,7 +73,7 @@ impl Roster {
     }
 
     /// Names, if they were given.
-    pub fn names(&self) -> &[Arc<str>] {
+    pub fn names(&self) -> &TargetNames {
         &self.names
     }
 
@@ -119,8 +118,21 @@ impl Roster {
         self.see(target)
     }
 
+    /// Adds and removes targets, in this order. `names`: of all targets after that.
+    pub fn change<'a>(&mut self, changes: impl Iterator<Item = TargetChange<'a>>, names: &TargetNames) {
+        for change in changes {
+            match change {
+                TargetChange::Add { target, weight, .. } => self.add_at(target, weight),
+                TargetChange::Remove(target) => self.remove(target),
+            }
+        }
+        if self.is_named {
+            self.names.clone_from(names);
+        }
+    }
+
     /// Adds an eligible target at a free index or the next one.
-    pub fn add_at(&mut self, target: TargetId, weight: f64, name: impl Into<Arc<str>>) {
+    fn add_at(&mut self, target: TargetId, weight: f64) {
         let i = target.index();
         debug_assert!(i <= self.weights.len() && !self.exists(target), "that index is taken");
         if i == self.weights.len() {
@@ -128,28 +140,18 @@ impl Roster {
             self.effective.push(0.0);
             self.eligible.push(true);
             self.gone.push(false);
-            if self.is_named {
-                self.names.push("".into());
-            }
         }
         self.weights[i] = bounded(weight);
         (self.eligible[i], self.gone[i]) = (true, false);
-        if let Some(slot) = self.names.get_mut(i) {
-            *slot = name.into();
-        }
         self.see(target);
     }
 
     /// Removes a target. Its requests in flight continue.
-    pub fn remove(&mut self, target: TargetId) {
+    pub(crate) fn remove(&mut self, target: TargetId) {
         if self.exists(target) {
             let i = target.index();
             self.weights[i] = 0.0;
             (self.eligible[i], self.gone[i]) = (false, true);
-            // The name is free for a target that is added under it.
-            if let Some(name) = self.names.get_mut(i) {
-                *name = "".into();
-            }
             self.see(target);
         }
     }
@@ -183,8 +185,10 @@ mod tests {
         assert_eq!((roster.effective(), roster.exists(TargetId(0))), (&[0.0, 2.0][..], false));
         assert!(!roster.set_weight(TargetId(0), 3.0) && !roster.set_eligible(TargetId(0), true));
         assert_eq!(roster.gone().collect::<Vec<_>>(), [TargetId(0)]);
-        roster.add_at(TargetId(0), 3.0, "c");
-        roster.add_at(TargetId(2), 4.0, "d");
+        let add = |i, weight| TargetChange::Add { target: TargetId(i), weight, name: "" };
+        let names = TargetNames::new(&["c", "b", "d"]);
+        roster.change([add(0, 3.0), add(2, 4.0)].into_iter(), &names);
+        assert!(roster.names().is_copy_of(&names), "no name is looked at");
         assert_eq!(roster.effective(), [3.0, 2.0, 4.0]);
         assert_eq!(joined(&roster), "c b d");
         assert_eq!(roster.len(), 3);
@@ -194,10 +198,12 @@ mod tests {
     #[test]
     fn names_begin_with_the_first_target() {
         let mut roster = Roster::new(&[]).named(TargetNames::default());
-        roster.add_at(TargetId(0), 1.0, "a");
+        let first = || [TargetChange::Add { target: TargetId(0), weight: 1.0, name: "a" }].into_iter();
+        let names = TargetNames::new(&["a"]);
+        roster.change(first(), &names);
         assert_eq!(joined(&roster), "a");
         let mut nameless = Roster::new(&[]);
-        nameless.add_at(TargetId(0), 1.0, "a");
+        nameless.change(first(), &names);
         assert!(nameless.names().is_empty());
     }
 }

@@ -3,9 +3,8 @@
 
 use crate::balance::prequal::Reading;
 use crate::health::snapshot::Snapshot;
-use crate::{Ask, Outcome, PickOutcome, TargetChange, TargetId, TargetNames, Ticket, Upstream};
+use crate::{Ask, Outcome, PickOutcome, TargetChange, TargetId, Ticket, Upstream};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use weir_stats::Key;
 
 /// An operation on an upstream, with its result.
@@ -236,29 +235,19 @@ impl Upstream {
             }
             Operation::Follow { now_ns, health } => self.follow(*now_ns, health),
             Operation::Change { now_ns, changes, health } => {
-                let names = names(changes);
-                self.change_named(*now_ns, changes.iter().map(TargetChange::from), &names, health.as_ref());
+                let changes: Vec<TargetChange<'_>> = changes.iter().map(TargetChange::from).collect();
+                let names = self.balancer().names_after(&changes);
+                self.change_named(*now_ns, changes.iter().copied(), &names, health.as_ref());
             }
         }
         None
     }
 }
 
-/// The names of added targets, by index.
-fn names(changes: &[Change]) -> TargetNames {
-    let mut names: Vec<Arc<str>> = Vec::new();
-    for change in changes {
-        if let Change::Add(target, _, name) = change {
-            names.resize(names.len().max(target.index() + 1), Arc::default());
-            names[target.index()] = name.as_str().into();
-        }
-    }
-    TargetNames::of_distinct(names.into_iter())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TargetNames;
     use crate::config::Balance;
     use crate::health::Health;
     use crate::upstream::UpstreamConfig;

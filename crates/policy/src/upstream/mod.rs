@@ -396,10 +396,9 @@ impl Upstream {
     ) {
         let ramps = self.ramps;
         for own in self.loops.all_mut() {
-            let name = |target: TargetId| names.get(target.index()).cloned().unwrap_or_default();
             let follow =
                 |roster: &mut Roster| health.into_iter().for_each(|health| apply(roster, health, ramps));
-            own.balancer.change_named(now_ns, changes.clone(), name, follow);
+            own.balancer.change_named(now_ns, changes.clone(), names, follow);
         }
         self.make_room(changes.clone());
         match health {

@@ -4,7 +4,7 @@ use super::on_loop::PerLoop;
 use super::{Upstream, balancer, named};
 use crate::balance::Balance;
 use crate::upstream::passed_over::PassedOver;
-use crate::{TargetId, TargetNames};
+use crate::{TargetChange, TargetId, TargetNames};
 use weir_stats::Key;
 
 impl Upstream {
@@ -19,14 +19,12 @@ impl Upstream {
         draw: Key,
     ) {
         let before = self.roster().clone();
-        let mut new = balancer(balance, before.weights(), named(balance, names), draw);
+        let names = named(balance, names);
+        let mut new = balancer(balance, before.weights(), names.clone(), draw);
         new.change(now_ns, |roster| {
+            roster.change(before.gone().map(TargetChange::Remove), &names);
             for target in TargetId::all(before.len()) {
-                if before.exists(target) {
-                    roster.set_eligible(target, before.is_eligible(target));
-                } else {
-                    roster.remove(target);
-                }
+                roster.set_eligible(target, before.is_eligible(target));
             }
         });
         for target in TargetId::all(before.len()) {

@@ -107,9 +107,7 @@ fn start_bound(
     let sticky_keys = sticky::keys(point).map_err(Error::StickyKey)?;
     let run = options.paired.clone();
     let root = Root::new(run.as_deref())?;
-    let draws =
-        Draws::new(point, run.as_ref().map_or(nodes, |run| std::slice::from_ref(&run.root)), root.key);
-    let draws = draws.with_joins(run.as_ref().map_or(&[], |run| &run.timetable.joins));
+    let draws = draws(point, nodes, run.as_deref(), root.key);
     let errors = Arc::new(ErrorLog::start(root.clock, options.quiet)?);
     if let Some(bytes) = options.buffered {
         buffered::set_limit(bytes);
@@ -128,6 +126,7 @@ fn start_bound(
         root.clock.now(),
         draws,
     );
+    blueprint.make_tables(None);
     blueprint.inner = bound.inner;
     let audience: Arc<dyn Audience> = Arc::new(mail.mail.clone());
     let following = Following {
@@ -164,6 +163,14 @@ fn start_bound(
         threads: started.threads,
         ended: started.ended,
     })
+}
+
+/// The keys of draws of a plan that is served, or of a verification's run.
+fn draws(point: &Point, nodes: &[NodeId], run: Option<&VerifyRun>, key: Key) -> Draws {
+    match run {
+        Some(run) => Draws::new(point, std::slice::from_ref(&run.root), key).with_joins(&run.timetable.joins),
+        None => Draws::new(point, nodes, key),
+    }
 }
 
 /// The clients that listeners admit, over all of them; without a limit none.

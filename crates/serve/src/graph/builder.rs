@@ -40,7 +40,7 @@ use weir_plan::{
     self as plan, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, only_way, timed_balancer,
 };
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Operation, TargetId};
+use weir_policy::{Operation, Table, TargetId};
 use weir_stats::Key;
 
 /// What kind of thread a graph is for.
@@ -115,6 +115,7 @@ struct Adoption {
     flags: Arc<TargetFlags>,
     draw: Key,
     semaphore: Option<Rc<LocalSemaphore>>,
+    table: Option<Table>,
     gains_first: bool,
     records: Option<Record>,
 }
@@ -149,7 +150,7 @@ impl Draft {
         let seen: BTreeMap<u32, &Snapshot> = seen.iter().map(|(id, seen)| (id.0, &seen.health)).collect();
         let mut all = Vec::new();
         for adoption in self.adoptions.take() {
-            let Adoption { id, state, shape, mut change, flags, draw, semaphore, .. } = adoption;
+            let Adoption { id, state, shape, mut change, flags, draw, semaphore, table, .. } = adoption;
             let health = seen.get(&id.0).copied();
             if adoption.gains_first {
                 change.put_gains_first();
@@ -159,6 +160,7 @@ impl Draft {
             }
             let gone = state.adopt(now_ns, &shape, change, health, flags, draw);
             state.limit(now_ns, semaphore.as_ref());
+            state.take_table(table.as_ref());
             all.extend(gone.into_iter().map(|(index, abort)| (id, index, abort)));
         }
         all
@@ -503,8 +505,10 @@ impl Builder<'_> {
             }
             LbState::new(shape, upstream, flags.clone())
         });
+        let table = self.blueprint.table(id);
         if is_new {
             state.limit(self.core.now(), semaphore);
+            state.take_table(table.as_ref());
         } else {
             let (state, shape, semaphore) = (state.clone(), shape.clone(), semaphore.cloned());
             let adoption = Adoption {
@@ -515,6 +519,7 @@ impl Builder<'_> {
                 flags,
                 draw,
                 semaphore,
+                table,
                 gains_first: self.blueprint.gains_first.contains(&id),
                 records: self.recorder(id),
             };

@@ -4,6 +4,7 @@
 use super::identity::inside;
 use crate::exchange::NodeId;
 use std::collections::BTreeSet;
+use weir_plan::address::Address;
 use weir_plan::serving::{Role, Serving};
 use weir_plan::{Edge, Node, Point, Spec, TlsClient};
 
@@ -36,6 +37,11 @@ pub(crate) struct Ends {
     /// Nodes that a check passes on its way.
     pub way: Vec<NodeId>,
     pub checked: Checked,
+    /// Whether a server is among them.
+    pub has_server: bool,
+    /// Whether one of them is always there: its address is in the file, or it is weir itself. Such a target needs no look
+    /// at its nodes.
+    pub has_fixed: bool,
 }
 
 impl Ends {
@@ -46,7 +52,13 @@ impl Ends {
 
     /// There is no target any more.
     pub fn nowhere() -> Ends {
-        Ends { all: Vec::new(), way: Vec::new(), checked: Checked::Alive }
+        Ends::new(Vec::new(), Vec::new(), Checked::Alive, |_| false)
+    }
+
+    fn new(all: Vec<End>, way: Vec<NodeId>, checked: Checked, is_fixed: impl Fn(&End) -> bool) -> Ends {
+        let has_server = all.iter().any(|end| matches!(end, End::Server(_)));
+        let has_fixed = all.is_empty() || all.iter().any(is_fixed);
+        Ends { all, way, checked, has_server, has_fixed }
     }
 
     /// The ends behind a node. `built_in`: for the thread of the built-in servers, whose servers are models.
@@ -72,7 +84,7 @@ impl Ends {
                 Step::Parts(_) => break Checked::Alive,
             }
         };
-        Ends { all, way, checked }
+        Ends::new(all, way, checked, |end| walk.is_fixed(*end))
     }
 
     /// The address that a check connects to, as the file has it; `None`: a built-in server's socket, or no connection.
@@ -143,6 +155,20 @@ enum Step<'a> {
 }
 
 impl<'a> Walk<'a> {
+    /// Whether requests can always go to an end, as far as addresses are concerned.
+    fn is_fixed(&self, end: End) -> bool {
+        match end {
+            End::Own => true,
+            End::Lb(_) => false,
+            End::Server(id) => match &self.point.specs[self.point.nodes[id as usize].spec as usize] {
+                Spec::Server { addr: Some(addr), .. } => {
+                    !matches!(Address::parse(addr), Some(Address::Name(..)))
+                }
+                _ => true,
+            },
+        }
+    }
+
     fn step(&self, id: NodeId) -> Step<'a> {
         let node = &self.point.nodes[id as usize];
         if !self.built_in && self.serving.roles.get(id as usize) == Some(&Role::BuiltIn) {

@@ -26,7 +26,7 @@ use crate::exchange::{self, Exchange, NodeId, RequestContext, Run, Upstream};
 use crate::metrics::TargetHealth;
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
-use crate::sync::discards::Discards;
+use crate::sync::discards::{Discards, Slice};
 use crate::transport::listener::Entry;
 use crate::upstream::server::Server;
 use blueprint::Blueprint;
@@ -132,6 +132,11 @@ impl Graph {
     /// A balancer by its identity between threads; `None`: it belongs to another graph.
     pub fn lb(&self, id: Id) -> Option<&Rc<Lb>> {
         if let Node::Lb(lb) = self.node(*self.lbs.get(&id.0)?) { Some(lb) } else { None }
+    }
+
+    /// Frees what a graph has replaced, later.
+    pub fn discard<T: 'static>(&self, pieces: Vec<T>) {
+        self.discards.put(pieces, Slice::Memory);
     }
 
     /// Its balancers.

@@ -65,6 +65,11 @@ impl TargetHealth {
         TargetHealth { pool, label, counts, out: Cell::new(None) }
     }
 
+    /// Whether the other is the same target of the same balancer: it has the same counters.
+    pub fn is_same_as(&self, other: &TargetHealth) -> bool {
+        Rc::ptr_eq(&self.counts, &other.counts)
+    }
+
     /// Sets whether it is in or out, with the reason.
     pub fn is(&self, eligible: bool, reason: &'static str, now_ns: u64) {
         match (self.out.get(), eligible) {

@@ -107,6 +107,7 @@ impl Player {
             process.clock.now(),
             own.draws.clone(),
         );
+        blueprint.make_tables(Some(own));
         blueprint.inner = own.inner.clone();
         blueprint.generation = own.generation;
         let gains = |sight: &&Sight| matches!(sight.moves.first(), Some(TargetMove::Add(_)));

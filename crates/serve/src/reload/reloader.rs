@@ -391,6 +391,7 @@ impl Reloader {
                 blueprint.share_with(&before.blueprint);
             }
         }
+        blueprint.make_tables(Some(&before.blueprint));
         let generation = Generation {
             blueprint: Arc::new(blueprint),
             names: Arc::new(names),

@@ -123,7 +123,8 @@ fn readiness_is_what_a_pick_finds() {
         origin.answer_checks(Mode::Status(200));
     }
     let are_picked = || x.remote().view(false).pools[0].targets.iter().all(|target| target.picked);
-    until("both are eligible", || are_picked() && x.remote().readiness() == ready(&[]));
+    // In this order: while none is eligible, both are picked in spite of that.
+    until("both are eligible", || x.remote().readiness() == ready(&[]) && are_picked());
     for (out, back) in [
         (weight(TargetWeight::Number(0.0)), weight(TargetWeight::File)),
         (state(TargetState::Drain), state(TargetState::File)),

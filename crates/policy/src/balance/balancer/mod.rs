@@ -225,29 +225,21 @@ impl Balancer {
 
     /// Adds and removes targets, in this order; the policy follows once.
     pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
-        let hashes = dispatch!(&self.state, hashes());
-        let names = if hashes { self.new_names(changes.iter().copied()) } else { Vec::new() };
-        let mut names = names.into_iter();
-        let name = |_| names.next().unwrap_or_default();
-        self.change_named(now_ns, changes.iter().copied(), name, |_| {});
+        let names = self.names_after(changes);
+        self.change_named(now_ns, changes.iter().copied(), &names, |_| {});
     }
 
-    /// The same with these names for added targets, which differ from those of all others, and with another change after
+    /// The same with the names of all targets after the changes, no two of which are equal, and with another change after
     /// it, of which the policy sees only the end.
     pub(crate) fn change_named<'a>(
         &mut self,
         now_ns: u64,
         changes: impl Iterator<Item = TargetChange<'a>> + Clone,
-        mut name: impl FnMut(TargetId) -> Arc<str>,
+        names: &TargetNames,
         then: impl FnOnce(&mut Roster),
     ) {
         self.change(now_ns, |roster| {
-            for change in changes.clone() {
-                match change {
-                    TargetChange::Add { target, weight, .. } => roster.add_at(target, weight, name(target)),
-                    TargetChange::Remove(target) => roster.remove(target),
-                }
-            }
+            roster.change(changes.clone(), names);
             then(roster);
         });
         for change in changes.filter(|change| matches!(change, TargetChange::Add { .. })) {
@@ -255,20 +247,26 @@ impl Balancer {
         }
     }
 
-    /// The names by which added targets are hashed, in the order of their changes; a removed target frees its name.
-    fn new_names<'a>(&self, changes: impl Iterator<Item = TargetChange<'a>> + Clone) -> Vec<Arc<str>> {
+    /// The names by which targets are hashed after these changes, if they are; a removed target frees its name.
+    pub(crate) fn names_after(&self, changes: &[TargetChange<'_>]) -> TargetNames {
+        if !dispatch!(&self.state, hashes()) {
+            return TargetNames::default();
+        }
         let before = self.roster.names();
         let mut taken = TakenNames::new(before.iter().map(|name| &**name));
-        for change in changes.clone() {
+        for change in changes {
             if let TargetChange::Remove(target) = change {
                 before.get(target.index()).into_iter().for_each(|name| taken.free(name));
             }
         }
-        let name = |change| match change {
-            TargetChange::Add { name, .. } => Some(taken.take(name).into()),
-            TargetChange::Remove(_) => None,
-        };
-        changes.filter_map(name).collect()
+        let mut names = before.clone();
+        for change in changes {
+            match *change {
+                TargetChange::Add { target, name, .. } => names.set(target.index(), taken.take(name).into()),
+                TargetChange::Remove(target) => names.set(target.index(), Arc::default()),
+            }
+        }
+        names
     }
 
     /// What a policy that hashes chooses by, made now if it is not; `None` for the others.

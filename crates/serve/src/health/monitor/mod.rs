@@ -13,7 +13,6 @@ pub(crate) use events::{Event, TargetPast};
 
 use crate::exchange::NodeId;
 use crate::graph::Graph;
-use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::{End, Ends};
 use crate::log::ErrorLog;
 use crate::metrics::TargetHealth;
@@ -405,22 +404,32 @@ impl Monitor {
 
 /// The balancers of a graph, by number of the node; existing ones are kept.
 fn monitored(graph: &Graph, token: u64, before: &mut BTreeMap<Id, Monitored>, now_ns: u64) -> Vec<Monitored> {
-    let blueprint = &graph.blueprint;
-    let of_node = |id: NodeId| match (blueprint.spec(id), graph.node(id)) {
-        (Spec::Lb(lb), Node::Lb(node)) => {
-            let new = Monitored::new(node, lb, graph, token);
-            Some(match before.remove(&new.id) {
-                Some(old) => new.after(old, lb, blueprint, now_ns),
-                None => new,
-            })
-        }
-        _ => None,
+    let monitored = |own: &Rc<Balancer>| {
+        let Spec::Lb(lb) = graph.blueprint.spec(own.node) else { return None };
+        Some(match before.remove(&own.id) {
+            Some(old) => Monitored::after(old, own, lb, graph, token, now_ns),
+            None => {
+                let health = graph.blueprint.health(own.node, lb);
+                let pasts = events::pasts(&health);
+                Monitored::new(own, lb, graph, token, health, pasts)
+            }
+        })
     };
-    (0..blueprint.point.nodes.len() as NodeId).filter_map(of_node).collect()
+    let mut all: Vec<Monitored> = graph.balancers().filter_map(monitored).collect();
+    // So that one is found by its node.
+    all.sort_by_key(|monitored| monitored.node);
+    all
 }
 
 impl Monitored {
-    fn new(own: &Balancer, lb: &Lb, graph: &Graph, token: u64) -> Monitored {
+    fn new(
+        own: &Balancer,
+        lb: &Lb,
+        graph: &Graph,
+        token: u64,
+        health: Health,
+        pasts: Vec<TargetPast>,
+    ) -> Monitored {
         let (node, blueprint) = (own.node, &graph.blueprint);
         let ends = graph.ends(node);
         let question = |ends: &Ends, check| {
@@ -431,7 +440,7 @@ impl Monitored {
         Monitored {
             node,
             id: own.id,
-            health: blueprint.health(node, lb),
+            health,
             shape: blueprint.shape(node),
             flags: own.state.all_flags(),
             questions: questions.collect(),
@@ -444,25 +453,20 @@ impl Monitored {
                 .unwrap_or_else(|| "a balancer".to_owned()),
             names: blueprint.described(node),
             counts: graph.take_healths(node),
-            pasts: Vec::new(),
+            pasts,
             label: label(&blueprint.point, node),
             labels: blueprint.labels(node),
         }
-        .with_pasts()
     }
 
-    fn with_pasts(mut self) -> Monitored {
-        self.pasts = events::pasts(&self.health);
-        self
-    }
-
-    /// Replaces an old one, and keeps its health.
-    fn after(self, old: Monitored, lb: &Lb, blueprint: &Blueprint, now_ns: u64) -> Monitored {
+    /// Replaces an old one, and keeps its health. What it no longer needs is freed later.
+    fn after(old: Monitored, own: &Balancer, lb: &Lb, graph: &Graph, token: u64, now_ns: u64) -> Monitored {
         let mut health = old.health;
-        let (config, draw) = blueprint.health_config(self.node, lb);
+        let (config, draw) = graph.blueprint.health_config(own.node, lb);
         health.configure(config, now_ns, draw);
         let (mut changes, mut weights) = (Vec::new(), Vec::new());
-        let Shape { exists, weights: file_weights, .. } = &*self.shape;
+        let shape = graph.blueprint.shape(own.node);
+        let Shape { exists, weights: file_weights, .. } = &*shape;
         for ((target, exists), weight) in (0..).map(TargetId).zip(exists).zip(file_weights) {
             let i = target.index();
             let was = old.shape.exists.get(i).copied().unwrap_or_default();
@@ -477,17 +481,19 @@ impl Monitored {
         health.change_targets(now_ns, &changes);
         // The caller publishes changes of the set.
         health.take_transitions().for_each(drop);
-        let told = Published { version: None, ..old.told };
+        let (pasts, mut counts, mut before) = (events::pasts(&health), old.counts, old.pasts);
+        let mut after = Monitored::new(own, lb, graph, token, health, pasts);
+        after.told = Published { version: None, ..old.told };
         // Ejected targets stay out for their remaining time.
-        let (mut counts, mut pasts) = (self.counts, events::pasts(&health));
-        for (((new, was), (past, before)), label) in
-            counts.iter_mut().zip(old.counts).zip(pasts.iter_mut().zip(old.pasts)).zip(self.labels.iter())
-        {
-            if was.label == *label {
-                (*new, *past) = (was, before);
+        let targets = after.counts.iter_mut().zip(&mut after.pasts);
+        for ((new, past), (was, before)) in targets.zip(counts.iter_mut().zip(&mut before)) {
+            if new.is_same_as(was) {
+                std::mem::swap(new, was);
+                std::mem::swap(past, before);
             }
         }
-        let mut after = Monitored { health, told, counts, pasts, ..self };
+        graph.discard(counts);
+        graph.discard(before);
         after.know_all();
         after
     }
@@ -495,8 +501,8 @@ impl Monitored {
     /// Checks whether the node behind each target is usable. `inside`: the balancers that may be behind it.
     fn look_behind(&mut self, now_ns: u64, graph: &Graph, inside: &[Monitored]) {
         let look = |(target, ends): (TargetId, &Ends)| {
-            let up = ends.all.is_empty() || ends.all.iter().any(|end| is_up(*end, graph, inside));
-            (target, ends.servers().next().is_some(), up)
+            let up = ends.has_fixed || ends.all.iter().any(|end| is_up(*end, graph, inside));
+            (target, ends.has_server, up)
         };
         self.health.set_reachable(now_ns, (0..).map(TargetId).zip(self.ends.iter()).map(look));
     }
@@ -556,7 +562,7 @@ fn finds(ends: &Ends, graph: &Graph, inside: &BTreeMap<NodeId, bool>) -> bool {
         End::Lb(id) => inside.get(id).copied().unwrap_or(true),
         other => is_up(*other, graph, &[]),
     };
-    ends.all.is_empty() || ends.all.iter().any(takes)
+    ends.has_fixed || ends.all.iter().any(takes)
 }
 
 fn is_up(end: End, graph: &Graph, inside: &[Monitored]) -> bool {

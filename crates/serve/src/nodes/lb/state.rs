@@ -11,11 +11,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::config::Balance;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Operation, Outcome, TargetChange, TargetId, TargetNames, Ticket, Upstream};
+use weir_policy::{Operation, Outcome, Table, TargetChange, TargetId, TargetNames, Ticket, Upstream};
 use weir_stats::Key;
 
 /// The configuration that the state belongs to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub balance: Balance,
     /// How long a target is passed over after a failed connection, ns.
@@ -187,6 +187,13 @@ impl LbState {
         self.due_ns.set(0);
         self.shown.set(true);
         change.removed
+    }
+
+    /// Takes a table that was made for its targets.
+    pub fn take_table(&self, table: Option<&Table>) {
+        if let Some(table) = table {
+            self.upstream.borrow_mut().balancer().share(table);
+        }
     }
 
     /// Sets the limit: requests already in flight count too, and the first that waits because of another limit asks

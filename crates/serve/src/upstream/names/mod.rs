@@ -9,6 +9,7 @@ mod system;
 
 use crate::log::ErrorLog;
 use follow::{Follow, Step};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -25,8 +26,8 @@ use weir_stats::Key;
 /// The names of a plan.
 #[derive(Clone, Default)]
 pub(crate) struct Names {
-    /// In order of their first mention.
-    names: Vec<Arc<Name>>,
+    /// By host; a host has few ports.
+    names: BTreeMap<String, Vec<Arc<Name>>>,
     /// The number of names that were ever followed: each has its own number.
     ever: u32,
 }
@@ -76,7 +77,7 @@ impl Names {
     /// The names of another plan: those that stay are still followed, new ones start to be, and it waits a while for
     /// those.
     pub fn update(&self, point: &Point, serving: &Serving, following: &Following) -> io::Result<Names> {
-        let mut names = Names { names: Vec::new(), ever: self.ever };
+        let mut names = Names { names: BTreeMap::new(), ever: self.ever };
         let mut new = Vec::new();
         let served = point.nodes.iter().zip(&serving.roles).filter(|(_, role)| **role == Role::Proxy);
         for (node, _) in served {
@@ -91,7 +92,7 @@ impl Names {
                     new.push(name.clone());
                     name
                 });
-                names.names.push(name);
+                names.names.entry(name.host.clone()).or_default().push(name);
             }
         }
         if !new.is_empty() {
@@ -102,7 +103,7 @@ impl Names {
 
     /// Finds a name.
     pub fn get(&self, host: &str, port: u16) -> Option<&Arc<Name>> {
-        self.names.iter().find(|name| name.host == host && name.port == port)
+        self.names.get(host)?.iter().find(|name| name.port == port)
     }
 }
 
@@ -116,12 +117,12 @@ fn follow(names: &[Arc<Name>], following: &Following) -> io::Result<()> {
         let _ = run(followed, &own, &first);
     })?;
     let end = Instant::now() + Duration::from_nanos(fixed::DNS_START_NS);
-    let mut waited: Vec<&Arc<Name>> = names.iter().collect();
+    let mut waited: BTreeMap<u32, &Arc<Name>> = names.iter().map(|name| (name.number, name)).collect();
     while !waited.is_empty() {
         let Ok(heard) = answers.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };
-        waited.retain(|name| name.number != heard);
+        waited.remove(&heard);
     }
-    for name in waited {
+    for name in waited.values() {
         following.errors.note(|| {
             format!(
                 "warning: the name {} of a server is not resolved yet: the server is down until then",
