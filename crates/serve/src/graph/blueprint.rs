@@ -4,6 +4,7 @@
 use super::draws::Draws;
 use super::ends::{End, Ends, outer, reachable};
 use super::hash_names::hash_name;
+use super::probe_ways::probe_ways;
 use super::sharing::Sharing;
 use super::slots::Changes;
 use super::state::{GraphKeys, PlanIds, ProcessState};
@@ -16,6 +17,7 @@ use crate::transport::inner::Inner;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use weir_model::probe::ProbeWay;
 use weir_plan::processes::process_of;
 use weir_plan::serving::{Role, Serving};
 use weir_plan::{Edge, Lb, Point, Spec, target_labels};
@@ -78,6 +80,8 @@ struct LbTargets {
     ends: Arc<[Ends]>,
     /// The cookies of a sticky balancer.
     cookies: Option<Arc<Cookies>>,
+    /// The links to the targets of a balancer that probes.
+    probe_ways: Option<Arc<[ProbeWay]>>,
 }
 
 impl Blueprint {
@@ -200,6 +204,11 @@ impl Blueprint {
         self.lbs.get(&lb)?.cookies.clone()
     }
 
+    /// The links to the targets of a balancer that probes; empty: there are none.
+    pub fn probe_ways(&self, lb: NodeId) -> Option<Arc<[ProbeWay]>> {
+        self.lbs.get(&lb)?.probe_ways.clone()
+    }
+
     /// The node or nodes behind a node.
     pub fn list(&self, node: NodeId) -> &[NodeId] {
         match self.point.nodes[node as usize].to {
@@ -296,8 +305,11 @@ impl LbTargets {
         let behind = |target: &Option<NodeId>| {
             target.map_or_else(Ends::nowhere, |target| Ends::behind(point, serving, false, target))
         };
+        let shape = shape(point, id, &nodes, names);
+        let probes = shape.balance.traits().probes;
         LbTargets {
-            shape: Arc::new(shape(point, id, &nodes, names)),
+            probe_ways: probes.then(|| probe_ways(point, serving, &nodes)),
+            shape: Arc::new(shape),
             table: None,
             labels: nodes.iter().map(label).collect(),
             described: nodes

@@ -30,14 +30,12 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use weir_model::probe::{Cable, ProbeWay};
-use weir_model::sampler::Sampler;
 use weir_net::io::Core;
 use weir_net::transport::tls;
 use weir_plan::address::Address;
 use weir_plan::serving::Role;
 use weir_plan::{
-    self as plan, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, only_way, timed_balancer,
+    self as plan, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, timed_balancer,
 };
 use weir_policy::snapshot::Snapshot;
 use weir_policy::{Operation, Table, TargetId};
@@ -423,7 +421,7 @@ impl Builder<'_> {
             owner: self.owner.clone(),
             listens: listens(lb),
             records: self.recorder(id),
-            probes: lb.balance.traits().probes.then(|| self.probes(id)),
+            probes: self.blueprint.probe_ways(id).map(lb::Probes::new),
             choice: self.blueprint.draws.choice(id),
             key: lb.key.clone(),
             spare: lb.spare,
@@ -451,29 +449,6 @@ impl Builder<'_> {
         let id = timed_balancer(&self.blueprint.point, timeout)?;
         let listens = matches!(self.blueprint.spec(id), Spec::Lb(lb) if listens(lb));
         if listens { self.state.late(self.blueprint.id(id).0) } else { None }
-    }
-
-    /// How a balancer's targets are probed: past the cables that act before them.
-    fn probes(&self, id: NodeId) -> lb::Probes {
-        let point = &self.blueprint.point;
-        let cable = |id: NodeId| match self.blueprint.spec(id) {
-            Spec::Cable { time, loss, resend_ns } => {
-                Some(Cable { time: Sampler::new(time), loss: *loss, resend_ns: *resend_ns })
-            }
-            _ => None,
-        };
-        let way = |target: &Option<NodeId>| {
-            let mut is_built_in = false;
-            let acts = |id: &NodeId| {
-                let role = self.blueprint.role(*id);
-                is_built_in |= role == Role::BuiltIn;
-                // The model of a real server is for simulations only.
-                matches!(role, Role::Model | Role::BuiltIn) || is_built_in && role == Role::Inside
-            };
-            let nodes = target.iter().flat_map(|target| only_way(point, *target));
-            ProbeWay(nodes.filter(acts).filter_map(cable).collect())
-        };
-        lb::Probes::new(self.blueprint.targets(id).iter().map(way).collect())
     }
 
     /// This thread's state of a balancer: a new one, or the one that is to have this shape.

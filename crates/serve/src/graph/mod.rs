@@ -12,6 +12,7 @@ pub(crate) mod identity;
 mod make;
 pub(crate) mod newest;
 pub(crate) mod nodes;
+mod probe_ways;
 mod run;
 pub(crate) mod sharing;
 pub(crate) mod slots;

@@ -7,6 +7,7 @@
 use super::Lb;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use weir_model::probe::ProbeWay;
 use weir_policy::prequal::Reading;
 use weir_policy::{Ask, Operation, TargetId};
@@ -15,14 +16,13 @@ use weir_stats::Key;
 /// The paths of probes.
 pub(crate) struct Probes {
     /// By target, the cables in front of it; empty: no target has any.
-    ways: Box<[ProbeWay]>,
+    ways: Arc<[ProbeWay]>,
 }
 
 impl Probes {
-    /// The paths to targets behind these cables, by index.
-    pub fn new(ways: Vec<ProbeWay>) -> Probes {
-        let any = ways.iter().any(|way| !way.is_empty());
-        Probes { ways: if any { ways.into() } else { Box::default() } }
+    /// The paths to targets behind these cables, by index; none: no target has any.
+    pub fn new(ways: Arc<[ProbeWay]>) -> Probes {
+        Probes { ways }
     }
 }
 
