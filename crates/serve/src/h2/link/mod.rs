@@ -17,7 +17,7 @@ mod write;
 
 pub(crate) use incoming::{Incoming, UnwantedBody};
 pub(crate) use open_stream::OpenStream;
-pub(crate) use slot::Fate;
+pub(crate) use slot::{AnswerHead, Fate};
 
 use crate::sync::buffered::BufferedBytes;
 use slots::Slots;

@@ -1,9 +1,9 @@
 //! A stream as its task sees it: what it reads comes from its slot, what it writes goes into the queue of the socket, or
 //! waits in the slot.
 
+use super::Link;
 use super::slot::{AnswerHead, Fate, Slot};
 use super::write::FRAME;
-use super::{Link, LinkEnd};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -84,11 +84,6 @@ impl OpenStream {
     /// Its number.
     pub fn id(&self) -> u32 {
         self.id
-    }
-
-    /// Its connection.
-    pub fn link(&self) -> &Rc<Link> {
-        &self.link
     }
 
     /// Why it is over, if it is before its end.
@@ -257,11 +252,6 @@ impl OpenStream {
         self.link.codec.borrow_mut().reset(self.link.core.recent(), self.id, code);
         self.change(|slot| slot.end(Fate::Reset(code)));
         self.link.wake();
-    }
-
-    /// Why nothing more comes: its own fate, and how its connection has ended.
-    pub fn ended_by(&self) -> (Option<Fate>, Option<LinkEnd>) {
-        (self.fate(), self.link.end())
     }
 }
 

@@ -74,7 +74,9 @@ impl Link {
         let (stream, fate) = match *event {
             Event::Trailers { stream } => return self.take_trailers(stream, head),
             Event::Reset { stream, code } => (stream, Fate::Reset(code)),
-            Event::Unprocessed { stream } => (stream, Fate::Unprocessed),
+            // By GOAWAY, or by a reset.
+            Event::Unprocessed { stream } if self.codec.borrow().is_ending() => (stream, Fate::Unprocessed),
+            Event::Unprocessed { stream } => (stream, Fate::Refused),
             Event::Malformed { stream, why, may_answer: false } => (stream, Fate::Malformed(why)),
             Event::Failed(error) => return self.fail(error),
             _ => return,

@@ -15,7 +15,9 @@ pub(crate) enum Fate {
     Reset(ErrorCode),
     /// Its peer has broken a rule, for which it was reset.
     Malformed(Malformed),
-    /// The origin has done nothing for it.
+    /// The origin has refused it before any work.
+    Refused,
+    /// The origin has ended the connection before it looked at it.
     Unprocessed,
     /// The connection has ended.
     Cut,

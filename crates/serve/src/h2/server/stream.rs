@@ -2,7 +2,7 @@
 
 use super::Conn;
 use super::unwanted::linger;
-use crate::h2::Reason;
+use crate::h2;
 use crate::h2::link::{Fate, Incoming, OpenStream};
 use crate::h2::stall::Stall;
 use crate::message::{Disposition, Piece, RequestBodyError, ResponseHead};
@@ -239,7 +239,7 @@ impl Stream {
 
     /// Ends the response's body. `named`: whether the head's Connection names a field.
     pub fn send_end(&self, trailers: Option<&Trailers>, named: impl Fn(&[u8]) -> bool) {
-        self.stream.finish(trailers.and_then(|trailers| passed_on(trailers, named)));
+        self.stream.finish(trailers.and_then(|trailers| h2::passed_on(trailers, named)));
     }
 
     /// Ready when everything that was written was handed over; otherwise wakes the task then.
@@ -292,12 +292,12 @@ impl Stream {
 
     /// Breaks the answer off visibly.
     pub fn abort(&self) -> Disposition {
-        self.reset(Reason::INTERNAL_ERROR)
+        self.reset(ErrorCode::INTERNAL_ERROR)
     }
 
     /// Resets the stream.
-    pub fn reset(&self, reason: Reason) -> Disposition {
-        self.stream.reset(ErrorCode(u32::from(reason)));
+    pub fn reset(&self, code: ErrorCode) -> Disposition {
+        self.stream.reset(code);
         Disposition::Abort
     }
 
@@ -324,11 +324,4 @@ impl Stream {
     pub fn has_delivered(&self) -> bool {
         self.stream.unsent() == 0
     }
-}
-
-/// The trailers that may be forwarded; `None`: there are none.
-fn passed_on(trailers: &Trailers, named: impl Fn(&[u8]) -> bool) -> Option<Trailers> {
-    let mut passed = Trailers::default();
-    trailers.passed_on(named).for_each(|(name, value)| passed.push(name, value));
-    (!passed.is_empty()).then_some(passed)
 }
