@@ -97,6 +97,18 @@ impl ConnectionError {
         ConnectionError { code: ErrorCode::FLOW_CONTROL_ERROR, text }
     }
 
+    /// Short and stable, for metrics, as [`crate::Malformed::name`].
+    pub fn rule(&self) -> &'static str {
+        match self.code {
+            ErrorCode::FLOW_CONTROL_ERROR => "connection-window",
+            ErrorCode::SETTINGS_TIMEOUT => "settings-late",
+            ErrorCode::FRAME_SIZE_ERROR => "frame-size",
+            ErrorCode::COMPRESSION_ERROR => "compression",
+            ErrorCode::ENHANCE_YOUR_CALM => "flood",
+            _ => "connection-protocol",
+        }
+    }
+
     pub(crate) const fn flood(text: &'static str) -> ConnectionError {
         ConnectionError { code: ErrorCode::ENHANCE_YOUR_CALM, text }
     }

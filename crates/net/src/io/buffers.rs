@@ -27,6 +27,14 @@ const KEPT: usize = 4;
 /// A small buffer to begin with: most heads of answers fit.
 const FIRST: usize = 2 * 1024;
 
+/// A small buffer that bytes are appended to, and the room in it before them, for a head.
+const PART: usize = 4 * 1024;
+const PART_HEADROOM: usize = 1024;
+
+/// What fits such a buffer, and what fits a large one.
+const PART_BYTES: usize = PART - PART_HEADROOM;
+const LARGE_BYTES: usize = READ + BEHIND;
+
 /// Small buffers that are kept, and how large one may have grown.
 const KEPT_SMALL: usize = 64;
 const SMALL: usize = 16 * 1024;
@@ -35,6 +43,7 @@ const SMALL: usize = 16 * 1024;
 #[derive(Default)]
 pub struct Buffers {
     free: RefCell<Vec<Box<[u8]>>>,
+    parts: RefCell<Vec<Box<[u8]>>>,
     small: RefCell<Vec<Vec<u8>>>,
 }
 
@@ -44,6 +53,19 @@ impl Buffers {
         let data = self.free.borrow_mut().pop();
         let data = data.unwrap_or_else(|| vec![0; SIZE].into_boxed_slice());
         Chunk { data, from: HEADROOM, to: HEADROOM, home: self.clone() }
+    }
+
+    /// One for this number of bytes that are appended, and a few more.
+    fn take_part(self: &Rc<Self>, bytes: usize) -> Chunk {
+        let (data, from) = match bytes {
+            0..=PART_BYTES => {
+                let data = self.parts.borrow_mut().pop();
+                (data.unwrap_or_else(|| vec![0; PART].into_boxed_slice()), PART_HEADROOM)
+            }
+            SMALL..=LARGE_BYTES => return self.take(),
+            _ => (vec![0; PART_HEADROOM + bytes + bytes / 2].into_boxed_slice(), PART_HEADROOM),
+        };
+        Chunk { data, from, to: from, home: self.clone() }
     }
 
     /// One that begins small, and grows with what is read.
@@ -119,6 +141,19 @@ impl Chunk {
         } else {
             (self.from, self.to, self.data) = (0, length, with_room(self.bytes()));
         }
+    }
+
+    /// Appends bytes; a buffer without room for them is replaced by one that has it.
+    fn append(&mut self, bytes: &[u8]) {
+        let length = self.to - self.from;
+        if self.data.len() - self.to < bytes.len() {
+            let mut larger = self.home.clone().take_part(length + bytes.len());
+            larger.data[larger.from..larger.from + length].copy_from_slice(self.bytes());
+            larger.to = larger.from + length;
+            *self = larger;
+        }
+        self.data[self.to..self.to + bytes.len()].copy_from_slice(bytes);
+        self.to += bytes.len();
     }
 
     /// Puts bytes directly before what is there; `false` if there is no room.
@@ -208,6 +243,13 @@ impl Input {
         read
     }
 
+    /// Appends bytes, however many: the buffer begins small and grows with them.
+    pub fn append(&mut self, buffers: &Rc<Buffers>, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.0.get_or_insert_with(|| buffers.take_part(bytes.len())).append(bytes);
+        }
+    }
+
     /// Puts bytes directly before what is there; `false` if there is no room.
     pub fn put_before(&mut self, head: &[u8]) -> bool {
         self.0.as_mut().is_some_and(|chunk| chunk.put_before(head))
@@ -257,8 +299,9 @@ impl Buffers {
     }
 
     fn give_back(&self, data: Box<[u8]>) {
-        let mut free = self.free.borrow_mut();
-        if data.len() == SIZE && free.len() < KEPT {
+        let (list, most) = if data.len() == PART { (&self.parts, KEPT_SMALL) } else { (&self.free, KEPT) };
+        let mut free = list.borrow_mut();
+        if [SIZE, PART].contains(&data.len()) && free.len() < most {
             #[cfg(feature = "poison")]
             let data = {
                 let mut data = data;
@@ -295,6 +338,31 @@ mod tests {
             assert_eq!(input.bytes(), vec![7; bytes]);
             assert_eq!(buffers.free.borrow().len(), free, "{bytes}");
         }
+    }
+
+    /// Bytes of a body that wait for their reader, in a buffer of about their size.
+    #[test]
+    fn what_is_appended_has_a_buffer_of_its_size() {
+        let buffers: Rc<Buffers> = Rc::default();
+        let whole: Vec<u8> = (0..1_000_000u32).map(|n| (n % 251) as u8).collect();
+        let mut input = Input::default();
+        for piece in whole.chunks(700) {
+            input.append(&buffers, piece);
+            let bytes = input.bytes().len();
+            assert!(
+                input.kept() <= PART.max(PART_HEADROOM + 2 * bytes) || bytes >= SMALL && input.kept() <= SIZE
+            );
+        }
+        assert!(input.bytes() == whole && input.put_before(b"head"));
+        input.consume(4 + 999_990);
+        input.append(&buffers, b"more");
+        assert_eq!(input.bytes(), [&whole[999_990..], b"more"].concat());
+        input.consume(14);
+        assert!(input.is_empty() && input.kept() == 0);
+        input.append(&buffers, b"few");
+        assert_eq!((input.kept(), buffers.parts.borrow().len()), (PART, 0));
+        drop(input);
+        assert_eq!(buffers.parts.borrow().len(), 1);
     }
 
     /// A head that arrives byte by byte, between whose bytes the connection rests.

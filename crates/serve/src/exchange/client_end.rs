@@ -3,7 +3,6 @@
 
 use crate::h1::server;
 use crate::h2;
-use crate::h2::Reason;
 use crate::message::{Disposition, Piece, RequestBodyError, ResponseHead};
 use crate::metrics::RequestLimit;
 use crate::transport::session::Session;
@@ -12,6 +11,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response, Trailers};
+use weir_http2::ErrorCode;
 use weir_net::io::buffers::Input;
 use weir_net::io::pipes::Pipe;
 
@@ -226,8 +226,8 @@ impl ClientEnd {
     }
 
     /// Resets the client's stream if it has one (HTTP/2).
-    pub fn reset(&self, reason: Reason) -> Disposition {
-        ask!(self, h1 => h1.abort(), h2 => h2.reset(reason))
+    pub fn reset(&self, code: ErrorCode) -> Disposition {
+        ask!(self, h1 => h1.abort(), h2 => h2.reset(code))
     }
 
     /// Breaks the answer off visibly.
@@ -237,7 +237,7 @@ impl ClientEnd {
 
     /// As a tunnel: resets the client's connection, or its stream (RFC 9113 §8.5).
     pub fn reset_tunnel(&self) -> Disposition {
-        ask!(self, _h1 => Disposition::Reset, h2 => h2.reset(Reason::CONNECT_ERROR))
+        ask!(self, _h1 => Disposition::Reset, h2 => h2.reset(ErrorCode::CONNECT_ERROR))
     }
 
     /// As a tunnel: reads more bytes; `false` is the client's end of stream.

@@ -1,7 +1,6 @@
 //! How a request failed: the kind that policies count, what the client sees, and what the operator reads.
 
 use super::NodeId;
-use crate::h2::Reason;
 use crate::message::ResponseBodyError;
 use crate::metrics::{LabelValue as _, RequestLimit};
 use crate::sync::panics;
@@ -9,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 use weir_http1::Refusal;
+use weir_http2::{ErrorCode, Malformed};
 use weir_net::transport::tls;
 use weir_policy::Kind;
 
@@ -56,11 +56,11 @@ pub(crate) enum FailureCause {
     /// The origin refused the request before any work: REFUSED_STREAM, or a GOAWAY below the stream.
     Refused,
     /// The origin has reset the stream before its answer.
-    StreamReset(Reason),
+    StreamReset(ErrorCode),
     /// It has reset the stream in the body of its answer.
-    BodyReset(Reason),
+    BodyReset(ErrorCode),
     /// The answer breaks a rule of HTTP/2, for which the stream was reset.
-    Malformed(Reason),
+    Malformed(Malformed),
     /// The origin sent too many frames without progress.
     Flooded,
     /// The origin was silent on a connection on which another request had ended by a time limit.
@@ -184,7 +184,7 @@ impl FailureCause {
     pub fn from_body_error(broken: ResponseBodyError) -> (Kind, FailureCause) {
         match broken {
             ResponseBodyError::Rule(refusal) => (Kind::BadResponse, FailureCause::Rule(refusal)),
-            ResponseBodyError::Malformed(reason) => (Kind::BadResponse, FailureCause::Malformed(reason)),
+            ResponseBodyError::Malformed(why) => (Kind::BadResponse, FailureCause::Malformed(why)),
             ResponseBodyError::Cut => (Kind::Reset, FailureCause::BodyCut),
             ResponseBodyError::Reset(reason) => (Kind::Reset, FailureCause::BodyReset(reason)),
             ResponseBodyError::Flooded => (Kind::Reset, FailureCause::Flooded),
@@ -227,7 +227,7 @@ impl fmt::Display for FailureCause {
             FailureCause::BodyReset(reason) => {
                 write!(f, "the origin reset the stream (HTTP/2, {reason:?}) in the body of its answer")
             }
-            FailureCause::Malformed(reason) => write!(f, "malformed answer (HTTP/2, {reason:?})"),
+            FailureCause::Malformed(why) => write!(f, "malformed answer (HTTP/2): {why}"),
             FailureCause::Flooded => {
                 f.write_str("weir ended the connection: too many frames without progress (HTTP/2)")
             }

@@ -295,13 +295,6 @@ impl OriginEnd {
         ask!(self, stream => stream.poll_shutdown(cx))
     }
 
-    /// As a tunnel: begins it.
-    pub fn begin_tunnel(&mut self) {
-        if let OriginEnd::H2(stream) = self {
-            stream.begin_tunnel();
-        }
-    }
-
     /// As a tunnel: whether the origin has broken it, even if nothing is read from it any more.
     pub fn is_broken(&mut self, cx: &mut Context<'_>) -> bool {
         match self {

@@ -10,7 +10,6 @@ use super::{
     ClientEnd, Exchange, Graph, NodeId, PinnedConnection, RequestContext, answer, failure_log, hop, relay,
     tunnel,
 };
-use crate::h2::Reason;
 use crate::log::{Entry, History, Line};
 use crate::message::{Disposition, Piece, heads};
 use crate::metrics::{ExchangeOutcome, RequestLimit};
@@ -22,6 +21,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Framing, OwnAnswer, Request, Version};
+use weir_http2::ErrorCode;
 use weir_net::io::Core;
 use weir_policy::Kind;
 use weir_workload::{RequestDraws, RunRequest};
@@ -359,12 +359,12 @@ async fn panicked(ex: &Exchange, line: &mut Line) -> Disposition {
 /// Whether a client of gRPC receives its origin's reset as a reset. A server resets a call with CANCEL at the
 /// deadline that the client gave it; an answer of 502 that arrives first would make the deadline look like a fault of
 /// the server.
-fn passes_reset_on(ex: &Exchange, failure: &Failure) -> Option<Reason> {
+fn passes_reset_on(ex: &Exchange, failure: &Failure) -> Option<ErrorCode> {
     let is_grpc =
         || ex.request.field("content-type").is_some_and(|kind| kind.starts_with(b"application/grpc"));
     match failure.cause {
         FailureCause::StreamReset(reason)
-            if reason == Reason::CANCEL && ex.version() == Version::H2 && is_grpc() =>
+            if reason == ErrorCode::CANCEL && ex.version() == Version::H2 && is_grpc() =>
         {
             Some(reason)
         }

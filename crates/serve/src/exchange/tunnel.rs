@@ -154,7 +154,6 @@ pub(super) async fn tunnel(ex: &Exchange, reply: &mut OriginReply) -> End {
     reply.abort.leave_graph();
     let idle_ns = ex.listener().http.tunnel_idle_ns;
     ex.client.session().deadline.set(None);
-    reply.origin.begin_tunnel();
     reply.origin.set_deadline(idle_ns);
     let look = ex.core.deadlines.add();
     look.set(Some(LOOK_NS));

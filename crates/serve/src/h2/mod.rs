@@ -1,28 +1,20 @@
 //! HTTP/2 behind the two ends of an exchange: [`server`] faces clients, [`client`] faces origins. Knows no node, no
-//! policy, no graph. Frames, HPACK, streams and windows are the `h2` crate's; what a message must look like is
+//! policy, no graph. Frames, HPACK, streams and windows are `weir_http2`'s; what a message must look like is
 //! `weir_http1`'s, as for HTTP/1.1.
 
 pub(crate) mod client;
-pub(crate) mod fields;
-pub(crate) mod frames;
-mod io;
-pub(crate) mod recv;
-pub(crate) mod send;
+mod link;
 pub(crate) mod server;
 mod stall;
 
-pub(crate) use h2::Reason;
-pub(crate) use io::{Io, Shared};
-
-/// Whether this is an error by which the `h2` crate itself reports a flood.
-fn is_own_flood(e: &h2::Error) -> bool {
-    e.is_library() && e.is_go_away() && e.reason() == Some(Reason::ENHANCE_YOUR_CALM)
-}
-
-/// The limit of unread small DATA frames of a connection, by the `h2` crate's account: 256 bytes a frame, less its
-/// content. As much as a turn of a busy loop may bring, and far more than its default, which ends gRPC's connections:
-/// small messages of a hundred streams.
-const SMALL_DATA_BUDGET: usize = 4 * 1024 * 1024;
+use weir_http1::Trailers;
 
 /// The first bytes of a client that uses HTTP/2 with prior knowledge (RFC 9113 §3.4).
-pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) use weir_http2::PREFACE;
+
+/// The trailers that may be forwarded; `None`: there are none. `named`: whether the head's Connection names a field.
+fn passed_on(trailers: &Trailers, named: impl Fn(&[u8]) -> bool) -> Option<Trailers> {
+    let mut passed = Trailers::default();
+    trailers.passed_on(named).for_each(|(name, value)| passed.push(name, value));
+    (!passed.is_empty()).then_some(passed)
+}

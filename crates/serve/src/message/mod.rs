@@ -9,7 +9,8 @@ mod to_origin;
 
 pub(crate) use from_client::{Disposition, RequestBodyError, ResponseHead};
 pub(crate) use to_origin::{
-    ConnectionHold, HeadError, HeadKind, OutgoingRequest, RESPONSE_LIMITS, ResponseBodyError,
+    ConnectionHold, HeadError, HeadKind, Opening, OpeningError, OutgoingRequest, RESPONSE_LIMITS,
+    ResponseBodyError,
 };
 
 use crate::metrics::{LabelValue as _, RequestLimit};

@@ -3,8 +3,8 @@
 use crate::metrics::{Ending, OpenConnection};
 use crate::sync::counter::CountGuard;
 use crate::transport::inner::OwnConnection;
-use h2::Reason;
 use weir_http1::{Checked, Edits, Hop, Limits, Refusal, Request};
+use weir_http2::{ErrorCode, Malformed};
 use weir_net::transport::tls;
 use weir_plan::fixed;
 
@@ -50,15 +50,31 @@ pub(crate) enum HeadError {
     /// The connection ended before the origin did any work (HTTP/2).
     Unprocessed,
     /// The origin has reset the stream (HTTP/2).
-    Reset(Reason),
+    Reset(ErrorCode),
     /// The answer breaks a rule of HTTP/2, for which the stream was reset.
-    Malformed(Reason),
+    Malformed(Malformed),
     /// weir has ended the connection, since the origin floods it (HTTP/2).
     Flooded,
     /// weir has ended the connection, since the origin answered no PING (HTTP/2).
     Unanswered,
+    /// Its connection never came to be one (HTTP/2).
+    Opening(OpeningError),
     /// TLS was refused after the handshake, for example because a client certificate is missing.
     Tls(tls::TlsError),
+}
+
+/// What the opening of a connection has come to (HTTP/2).
+pub(crate) type Opening = Result<(), OpeningError>;
+
+/// Why a connection never came to be one (HTTP/2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpeningError {
+    /// The origin ended it, or speaks another protocol.
+    NoHttp2,
+    /// TLS was refused after the handshake.
+    Tls(tls::TlsError),
+    /// The origin's settings did not come within this limit, ns.
+    Late(Option<u64>),
 }
 
 /// Why an answer's body is incomplete.
@@ -69,9 +85,9 @@ pub(crate) enum ResponseBodyError {
     /// The connection ended within it.
     Cut,
     /// The origin has reset the stream (HTTP/2).
-    Reset(Reason),
+    Reset(ErrorCode),
     /// It breaks a rule of HTTP/2, for which the stream was reset.
-    Malformed(Reason),
+    Malformed(Malformed),
     /// weir has ended the connection, since the origin floods it (HTTP/2).
     Flooded,
     /// weir has ended the connection, since the origin answered no PING (HTTP/2).

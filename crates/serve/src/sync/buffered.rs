@@ -30,13 +30,6 @@ impl BufferedBytes {
             *self = BufferedBytes::new(bytes);
         }
     }
-
-    /// Splits off this number of bytes, which are then counted separately.
-    pub fn split(&mut self, bytes: usize) -> BufferedBytes {
-        let bytes = bytes.min(self.0);
-        self.0 -= bytes;
-        BufferedBytes(bytes)
-    }
 }
 
 impl Drop for BufferedBytes {
@@ -92,12 +85,8 @@ mod tests {
     #[test]
     fn buffered_bytes_are_counted_once() {
         let mut held = BufferedBytes::new(100);
-        let part = held.split(30);
-        assert_eq!((held.0, part.0), (70, 30));
         held.set(5);
-        drop(part);
         assert_eq!(held.0, 5);
-        assert_eq!(held.split(9).0, 5);
         assert_eq!(total("MemFree: 1 kB\nMemTotal:   2048 kB\n"), Some(2 << 20));
         assert_eq!(total(""), None);
         assert!(default_limit() > 1 << 20);

@@ -7,7 +7,7 @@ use crate::exchange::origin_reply::OriginReply;
 use crate::exchange::progress::Sending;
 use crate::exchange::upload::{BrokenUpload, Upload};
 use crate::exchange::{Exchange, Failure, OriginConn, RequestContext, built_in};
-use crate::message::{HeadError, HeadKind, OutgoingRequest};
+use crate::message::{HeadError, HeadKind, OpeningError, OutgoingRequest};
 use crate::sync::buffered;
 use crate::verify_run::RunEvent;
 use std::rc::Rc;
@@ -241,7 +241,12 @@ fn head_error(error: HeadError, reused: bool) -> AttemptError {
     let (kind, cause) = match error {
         HeadError::Rule(refusal) => (Kind::BadResponse, FailureCause::Rule(refusal)),
         HeadError::TooLong => (Kind::BadResponse, FailureCause::HeadTooLong),
-        HeadError::Malformed(reason) => (Kind::BadResponse, FailureCause::Malformed(reason)),
+        HeadError::Malformed(why) => (Kind::BadResponse, FailureCause::Malformed(why)),
+        // It was sent, so that it is not known to be undone.
+        HeadError::Opening(OpeningError::Late(limit_ns)) => {
+            (Kind::Timeout, FailureCause::ConnectLimit(limit_ns))
+        }
+        HeadError::Opening(why) => return AttemptError::With(opening_failure(why)),
         HeadError::Cut => (Kind::Reset, FailureCause::HeadCut),
         HeadError::Reset(reason) => (Kind::Reset, FailureCause::StreamReset(reason)),
         HeadError::Flooded => (Kind::Reset, FailureCause::Flooded),
@@ -254,6 +259,17 @@ fn head_error(error: HeadError, reused: bool) -> AttemptError {
         HeadError::Silent => return AttemptError::Silent,
     };
     AttemptError::With(Failure::new(kind).with_cause(cause))
+}
+
+/// The failure of a request whose connection never came to be one.
+#[cold]
+pub(super) fn opening_failure(why: OpeningError) -> Failure {
+    let (kind, cause) = match why {
+        OpeningError::NoHttp2 => (Kind::ConnectFailed, FailureCause::NoHttp2),
+        OpeningError::Tls(why) => (Kind::ConnectFailed, FailureCause::Tls(why)),
+        OpeningError::Late(limit_ns) => (Kind::ConnectFailed, FailureCause::ConnectLimit(limit_ns)),
+    };
+    Failure::new(kind).with_cause(cause)
 }
 
 #[cold]

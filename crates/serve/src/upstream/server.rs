@@ -7,10 +7,10 @@
 //! takes a connection that offered nothing else. Such a connection does not show what the origin would have chosen,
 //! and requests that may use HTTP/2 leave it alone.
 
-use super::attempt::{Attempt, AttemptError};
+use super::attempt::{Attempt, AttemptError, opening_failure};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
-use super::multiplexed::Turn;
+use super::multiplexed::{Maker, Turn};
 use super::secure::Secure;
 use super::sole_target::SoleTarget;
 use super::target::Target;
@@ -22,7 +22,7 @@ use crate::exchange::reply::{Answer, Reply, ReplySource};
 use crate::exchange::upstream::described;
 use crate::exchange::{Exchange, Failure, NodeId, OriginConn, RequestContext, Upstream, built_in};
 use crate::h1;
-use crate::h2;
+use crate::h2::client::{Conn, ConnLimits};
 use crate::message::ConnectionHold;
 use crate::metrics::Ending;
 use crate::transport::inner::OwnConnections;
@@ -39,7 +39,6 @@ use weir_net::io::runtime::AfterOthers;
 use weir_net::io::system::is_exhausted;
 use weir_net::io::timers::{Sleep, has_ended};
 use weir_net::transport::socket::Socket;
-use weir_net::transport::tls;
 use weir_plan::{Origin, OriginProtocol};
 use weir_policy::Kind;
 
@@ -366,11 +365,7 @@ impl Server {
                 return self.connect_h1(ex, limit).await;
             }
             match self.target.multiplexed.turn() {
-                Turn::Make(maker) => {
-                    let made = self.make(ex, limit).await;
-                    maker.made(made.as_ref().map(drop).map_err(|failure| *failure));
-                    return made;
-                }
+                Turn::Make(maker) => return self.make(ex, limit, maker).await,
                 Turn::Wait(making) => {
                     let mut waits = false;
                     within(limit, poll_fn(|cx| making.poll(cx, &mut waits)))
@@ -385,24 +380,31 @@ impl Server {
         }
     }
 
-    /// Makes an HTTP/2 connection, which the target shares from now on.
-    async fn make(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
+    /// Makes an HTTP/2 connection, which the target shares from now on. Its first request does not wait for the origin's
+    /// settings; others do.
+    async fn make(
+        &self,
+        ex: &Exchange,
+        limit: &mut Option<Sleep>,
+        maker: Maker,
+    ) -> Result<OriginConn, Failure> {
         let core = &ex.core;
         let offers = if self.origin.protocol == OriginProtocol::H2 { H2 } else { BOTH };
-        let connection = self.dial(ex, limit, offers).await?;
-        if self.origin.protocol == OriginProtocol::Auto && !connection.socket.is_h2() {
-            return Ok(self.wrap_h1(core, connection, Some(self.target.chooses_h1())));
+        let connection = self.dial(ex, limit, offers).await;
+        let Connection { socket, held } = connection.inspect_err(|failure| maker.made(Err(*failure)))?;
+        if self.origin.protocol == OriginProtocol::Auto && !socket.is_h2() {
+            maker.made(Ok(()));
+            return Ok(self.wrap_h1(core, Connection { socket, held }, Some(self.target.chooses_h1())));
         }
-        let Connection { socket, held } = connection;
-        let (old_ns, most_requests) = (self.old_ns(core), self.origin.max_requests);
-        let opening = h2::client::Conn::open(core, socket, old_ns, most_requests, held);
-        let conn = within(limit, opening).await.ok_or(self.too_late())?;
-        let failed = |tls: Option<tls::TlsError>| {
-            Failure::new(Kind::ConnectFailed).with_cause(tls.map_or(FailureCause::NoHttp2, FailureCause::Tls))
+        let limits = ConnLimits {
+            old_ns: self.old_ns(core),
+            most_requests: self.origin.max_requests,
+            opening_ns: self.origin.connect_timeout_ns,
         };
-        let conn = conn.map_err(failed)?;
-        let handle = conn.take(core.now(), None).ok_or(failed(None))?;
-        self.target.share(core, conn);
+        let handle = Conn::open(core, socket, limits, held, move |opened| {
+            maker.made(opened.map_err(opening_failure));
+        });
+        self.target.share(core, handle.conn().clone());
         Ok(OriginConn::H2(handle))
     }
 

@@ -30,7 +30,7 @@ pub(super) const SERVE: Layout = Layout {
         ),
         room(
             "h2",
-            "HTTP/2 behind the two ends, by the h2 crate; knows no node",
+            "HTTP/2 behind the two ends: connections, each driven by one task; knows no node",
             &["metrics", "transport", "sync", "message"],
         ),
         room(

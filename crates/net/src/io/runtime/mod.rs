@@ -15,11 +15,13 @@ mod stream;
 mod task;
 #[cfg(test)]
 mod tests;
+mod waiter;
 
 pub use signs::LifeSigns;
 pub use source::Source;
 pub use stream::{Acceptor, Stream};
 pub use task::JoinHandle;
+pub use waiter::Waiter;
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};

@@ -75,7 +75,7 @@ impl Readiness {
 }
 
 impl Runtime {
-    fn wake_all(&self, waits: &Cell<Waits>) {
+    pub(super) fn wake_all(&self, waits: &Cell<Waits>) {
         match waits.take() {
             Waits::Nobody => {}
             Waits::Task(task) => self.wake(&task),

@@ -2,9 +2,8 @@
 //! connection, which HTTP/1.1 closes with the request; here it is asked by PING and takes nothing new until it answers
 //! (`docs/spec/serving.md#silent-connections`).
 
-use crate::h2::Shared;
-use h2::{Ping, PingPong};
-use std::cell::{Cell, RefCell};
+use crate::h2::link::Link;
+use std::cell::Cell;
 use std::task::Context;
 use weir_net::io::Core;
 use weir_net::io::deadlines::Deadline;
@@ -24,20 +23,14 @@ enum State {
 /// The state of one connection, which its requests and the task that drives it share.
 pub(super) struct Liveness {
     state: Cell<State>,
-    /// `None`: another part of the program sends its PINGs.
-    pings: RefCell<Option<PingPong>>,
     /// When it has been silent for too long.
     deadline: Deadline,
 }
 
 impl Liveness {
     /// That of a connection that was just made.
-    pub fn new(core: &Core, pings: Option<PingPong>) -> Liveness {
-        Liveness {
-            state: Cell::new(State::Trusted),
-            pings: RefCell::new(pings),
-            deadline: core.deadlines.add(),
-        }
+    pub fn new(core: &Core) -> Liveness {
+        Liveness { state: Cell::new(State::Trusted), deadline: core.deadlines.add() }
     }
 
     /// Whether requests may begin on it.
@@ -53,37 +46,33 @@ impl Liveness {
     /// A request on it has ended by a time limit: asks by PING, unless that is done already. The PING wakes the task
     /// that drives the connection.
     #[cold]
-    pub fn ask(&self, shared: &Shared) {
-        if self.is_trusted()
-            && let Some(pings) = &mut *self.pings.borrow_mut()
-            && pings.send_ping(Ping::opaque()).is_ok()
-        {
-            shared.heard.set(false);
+    pub fn ask(&self, link: &Link) {
+        if self.is_trusted() && link.end().is_none() {
+            link.heard.set(false);
             self.deadline.set(Some(H2_PING_NS));
             self.state.set(State::Asked);
+            link.ping();
         }
     }
 
-    /// Looks for the answer to the PING; returns whether the origin has been silent for too long. Otherwise wakes the
-    /// task to look again. Any byte of the origin shows that it is there, though only the answer makes the connection
-    /// good for new requests: the PING may wait behind much data. To be called after everything that has arrived was
-    /// read.
+    /// The answer to the PING has come.
+    pub fn answers(&self) {
+        self.deadline.set(None);
+        self.state.set(State::Trusted);
+    }
+
+    /// Whether the origin has been silent for too long; otherwise wakes the task to look again. Any byte of the origin
+    /// shows that it is there, though only the answer makes the connection good for new requests: the PING may wait
+    /// behind much data. To be called after everything that has arrived was read.
     #[cold]
-    pub fn poll_dead(&self, cx: &mut Context<'_>, shared: &Shared) -> bool {
-        if let Some(pings) = &mut *self.pings.borrow_mut()
-            && pings.poll_pong(cx).is_ready()
-        {
-            self.deadline.set(None);
-            self.state.set(State::Trusted);
-            return false;
-        }
-        if shared.heard.take() {
+    pub fn poll_dead(&self, cx: &mut Context<'_>, link: &Link) -> bool {
+        if link.heard.take() {
             self.deadline.set(Some(H2_PING_NS));
         }
-        let dead = self.deadline.ended(cx);
-        if dead {
+        let is_dead = self.deadline.ended(cx);
+        if is_dead {
             self.state.set(State::Dead);
         }
-        dead
+        is_dead
     }
 }

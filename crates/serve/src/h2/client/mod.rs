@@ -1,7 +1,9 @@
 //! Connections to origins, each of which carries many requests at once: the origin's end of an exchange.
 //!
-//! A connection is driven by a task of its own, while its target keeps it or a request is on it.
+//! A connection is driven by a task of its own, while its target keeps it or a request is on it. The request for which it
+//! was made leaves with the preface; others wait until the origin's settings say how many it takes.
 
+mod drive;
 mod liveness;
 pub(crate) mod probe;
 mod stream;
@@ -9,33 +11,29 @@ mod stream;
 pub(crate) use stream::Stream;
 
 use self::liveness::Liveness;
-use super::frames::Frames;
-use super::send::Data;
-use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared, is_own_flood};
-use crate::message::ConnectionHold;
+use super::link::Link;
+use crate::message::{ConnectionHold, Opening};
 use crate::metrics::Ending;
-use h2::client::{Builder, Connection, SendRequest};
+use drive::Driver;
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use weir_http2::{Config, Role};
 use weir_net::io::Core;
 use weir_net::transport::socket::Socket;
-use weir_net::transport::tls;
 use weir_net::transport::wire::Wire;
 use weir_plan::fixed::{
-    H2_ORIGIN_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES,
+    H2_ORIGIN_WINDOW_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES, MAX_RESPONSE_HEADERS,
 };
 
 /// A connection to an origin.
 pub(crate) struct Conn {
     core: Rc<Core>,
-    sender: SendRequest<Data>,
-    shared: Rc<Shared>,
+    link: Rc<Link>,
     /// Whether the origin answers on it.
     liveness: Rc<Liveness>,
+    /// What its opening has come to; `None`: the origin's settings have not come.
+    opened: Cell<Option<Opening>>,
     /// Requests that are on it.
     streams: Cell<usize>,
     /// Requests that were begun on it.
@@ -57,6 +55,17 @@ pub(crate) struct Conn {
     held: ConnectionHold,
 }
 
+/// The limits of a connection.
+#[derive(Clone, Copy)]
+pub(crate) struct ConnLimits {
+    /// When it ends by its age, ns.
+    pub old_ns: u64,
+    /// The number of its requests.
+    pub most_requests: Option<u64>,
+    /// How long the origin's settings may take.
+    pub opening_ns: Option<u64>,
+}
+
 /// A place for one request on a connection; dropping it frees it.
 pub(crate) struct Handle {
     conn: Rc<Conn>,
@@ -65,60 +74,52 @@ pub(crate) struct Handle {
 }
 
 impl Conn {
-    /// Makes a connection of a socket; ready when the origin's settings have arrived, which announce how many
-    /// requests it takes. `old_ns`: when it ends by its age.
-    ///
-    /// # Errors
-    /// The origin ended it, or uses another protocol; with the error of TLS if that failed.
-    pub async fn open(
+    /// Makes a connection of a socket, with a place for the first request. `on_open` is called once: when the origin's
+    /// settings have come, or it is clear that they will not.
+    pub fn open(
         core: &Rc<Core>,
         socket: Socket,
-        old_ns: u64,
-        most_requests: Option<u64>,
+        limits: ConnLimits,
         held: ConnectionHold,
-    ) -> Result<Rc<Conn>, Option<tls::TlsError>> {
+        on_open: impl FnOnce(Opening) + 'static,
+    ) -> Handle {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
-        let frames = Frames::of_origin(PREFACE.len());
-        let shared = Shared::new(core, Wire::new(socket, core.buffers.clone()), frames);
-        let failed = || shared.wire.borrow().socket.tls_failure();
-        let handshake = settings().handshake(Io(shared.clone())).await;
-        let (sender, mut connection) = handshake.map_err(|_| failed())?;
-        poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
-            Poll::Ready(_) => Poll::Ready(Err(failed())),
-            Poll::Pending if shared.is_flooded() => Poll::Ready(Err(None)),
-            Poll::Pending if sender.current_max_send_streams() > 0 => Poll::Ready(Ok(())),
-            Poll::Pending => Poll::Pending,
-        })
-        .await?;
+        let link = Link::new(core, Wire::new(socket, core.buffers.clone()), Role::Client, CONFIG);
         held.set_ending(Ending::Spare);
-        let liveness = Rc::new(Liveness::new(core, connection.ping_pong()));
         let conn = Rc::new(Conn {
             core: core.clone(),
-            sender,
-            shared: shared.clone(),
-            liveness: liveness.clone(),
-            streams: Cell::new(0),
+            liveness: Rc::new(Liveness::new(core)),
+            link,
+            opened: Cell::new(None),
+            streams: Cell::new(1),
             requests: Cell::new(0),
             ending: Cell::new(None),
             idle_since_ns: Cell::new(core.now()),
             opened_ns: core.now(),
-            old_ns,
+            old_ns: limits.old_ns,
             peer,
             https,
-            most_requests: most_requests.unwrap_or(u64::MAX),
+            most_requests: limits.most_requests.unwrap_or(u64::MAX),
             held,
         });
-        core.runtime.spawn(drive(Rc::downgrade(&conn), shared, liveness, connection));
-        Ok(conn)
+        core.runtime.spawn(Driver::new(&conn, limits.opening_ns, Box::new(on_open)).run());
+        Handle { conn, begun: false }
     }
 
     /// Takes a place for one more request, if there is one.
     pub fn take(self: &Rc<Self>, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<Handle> {
-        let room = self.streams.get() < self.sender.current_max_send_streams().min(MAX_STREAMS);
-        (room && self.liveness.is_trusted() && self.is_usable(now_ns, idle_timeout_ns)).then(|| {
+        let may = self.has_room() && self.liveness.is_trusted() && self.is_usable(now_ns, idle_timeout_ns);
+        may.then(|| {
             self.streams.set(self.streams.get() + 1);
             Handle { conn: self.clone(), begun: false }
         })
+    }
+
+    /// Whether the origin takes one more request; not before its settings have come.
+    fn has_room(&self) -> bool {
+        let codec = self.link.codec.borrow();
+        let most = codec.peer_settings().max_concurrent_streams.min(CONFIG.max_streams) as usize;
+        self.opened.get() == Some(Ok(())) && self.streams.get() < most && codec.can_open()
     }
 
     /// Whether requests may still begin on it.
@@ -129,6 +130,7 @@ impl Conn {
             Some(ending) => ending,
             None if idle => Ending::Idle,
             None if now_ns >= self.old_ns || self.requests.get() >= self.most_requests => Ending::Age,
+            None if self.link.codec.borrow().is_ending() => Ending::Origin,
             None => return true,
         };
         self.held.set_ending(ending);
@@ -147,6 +149,14 @@ impl Conn {
     }
 }
 
+impl Drop for Conn {
+    /// Nothing is on it any more, and its target does not keep it.
+    fn drop(&mut self) {
+        self.link.codec.borrow_mut().close();
+        self.link.wake();
+    }
+}
+
 impl Handle {
     /// The connection.
     pub fn conn(&self) -> &Rc<Conn> {
@@ -157,7 +167,6 @@ impl Handle {
     fn begin(&mut self) {
         self.begun = true;
         self.conn.requests.set(self.conn.requests.get() + 1);
-        self.conn.shared.frames.borrow_mut().begin_request();
     }
 
     /// Requests that were begun on it.
@@ -168,76 +177,21 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let Conn { streams, idle_since_ns, core, shared, liveness, .. } = &*self.conn;
+        let Conn { streams, idle_since_ns, core, link, liveness, .. } = &*self.conn;
         streams.set(streams.get() - 1);
         idle_since_ns.set(core.recent());
-        if self.begun {
-            shared.frames.borrow_mut().end_request();
-            if core.is_dropping_late() {
-                liveness.ask(shared);
-            }
+        if self.begun && core.is_dropping_late() {
+            liveness.ask(link);
         }
     }
 }
 
-/// Requests at once on a connection: as many as have room in its window.
-const MAX_STREAMS: usize = (H2_ORIGIN_WINDOW_BYTES / H2_STREAM_WINDOW_BYTES) as usize;
-
-/// Streams that weir has reset and whose late frames are expected, for a second each.
-const MAX_RESET_STREAMS: usize = 1000;
-
-/// The settings of weir (RFC 9113 §6.5.2). No request begins before the origin's settings have arrived. The crate's
-/// own limit of errors counts for life, and would end a connection that has served for days; the account of frames
-/// bounds what an origin may cost.
-fn settings() -> Builder {
-    let mut builder = Builder::new();
-    builder
-        .enable_push(false)
-        .initial_max_send_streams(0)
-        .initial_window_size(H2_STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(H2_ORIGIN_WINDOW_BYTES)
-        .max_header_list_size(u32::try_from(MAX_RESPONSE_HEAD_BYTES).unwrap_or(u32::MAX))
-        .data_frame_budget(SMALL_DATA_BUDGET)
-        // Each request that a client gives up leaves a stream whose frames may still be on their way.
-        .max_concurrent_reset_streams(MAX_RESET_STREAMS)
-        .max_local_error_reset_streams(None)
-        .max_send_buffer_size(H2_SEND_BUFFER_BYTES);
-    builder
-}
-
-/// Drives a connection to its end: when it is dropped everywhere else, or the origin ends or floods it, or does not
-/// answer.
-async fn drive(
-    conn: std::rc::Weak<Conn>,
-    shared: Rc<Shared>,
-    liveness: Rc<Liveness>,
-    mut connection: Connection<Io, Data>,
-) {
-    let mut flooded = false;
-    poll_fn(|cx| {
-        if let Poll::Ready(end) = Pin::new(&mut connection).poll(cx) {
-            flooded |= end.is_err_and(|e| is_own_flood(&e));
-            return Poll::Ready(());
-        }
-        if shared.is_flooded() {
-            shared.send_goaway(cx);
-            flooded = true;
-            return Poll::Ready(());
-        }
-        if !liveness.is_trusted() && liveness.poll_dead(cx, &shared) {
-            return Poll::Ready(());
-        }
-        shared.wire.borrow_mut().rest();
-        Poll::Pending
-    })
-    .await;
-    if let Some(conn) = conn.upgrade() {
-        conn.ends(match () {
-            () if flooded => Ending::Flood,
-            () if liveness.is_dead() => Ending::Silent,
-            () => Ending::Origin,
-        });
-    }
-    drop(connection);
-    shared.wire.borrow_mut().close();
-}
+/// The limits of weir (RFC 9113 §6.5.2). A connection has no more streams than have room in its window.
+const CONFIG: Config = Config {
+    max_streams: 1000,
+    max_head: MAX_RESPONSE_HEAD_BYTES as u32,
+    max_fields: MAX_RESPONSE_HEADERS as u32,
+    stream_window: H2_STREAM_WINDOW_BYTES,
+    connection_window: H2_ORIGIN_WINDOW_BYTES,
+    ..Config::CLIENT
+};

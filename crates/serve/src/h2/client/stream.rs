@@ -1,33 +1,23 @@
 //! One request on a connection to an origin, and its answer.
 
 use super::Handle;
-use crate::h2::recv::Incoming;
-use crate::h2::send::Outgoing;
-use crate::h2::{fields, is_own_flood};
-use crate::message::{
-    HeadError, HeadKind, OutgoingRequest, Piece, RESPONSE_LIMITS, ResponseBodyError, heads,
-};
+use crate::h2::link::{Fate, Incoming, LinkEnd, OpenStream};
+use crate::message::{HeadError, HeadKind, OutgoingRequest, Piece, ResponseBodyError, heads};
 use crate::metrics::Ending;
-use h2::Reason;
-use h2::client::ResponseFuture;
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll};
 use weir_http1::{BodyOut, Framing, RequestInfo, Response, Trailers};
+use weir_http2::{ErrorCode, Rendered};
 use weir_net::io::Core;
-use weir_net::io::buffers::{Buffers, Input};
+use weir_net::io::buffers::Input;
 use weir_net::io::deadlines::Deadline;
 
 /// A request at its origin.
 pub(crate) struct Stream {
-    handle: Handle,
-    buffers: Rc<Buffers>,
-    asked: RequestInfo,
     /// `None`: the request could not be sent.
-    answer: Option<ResponseFuture>,
-    send: Outgoing,
+    stream: Option<OpenStream>,
+    handle: Handle,
+    is_connect: bool,
     /// Present once the final head has arrived.
     recv: Option<Incoming>,
     /// The last head that came.
@@ -47,36 +37,27 @@ impl Stream {
             Framing::Chunked => BodyOut::Chunked,
             Framing::None | Framing::Close => BodyOut::None,
         };
-        let ends = matches!(body, BodyOut::None | BodyOut::Length(0)) && !ask.request.is_connect();
+        let is_connect = ask.request.is_connect();
+        let is_end = matches!(body, BodyOut::None | BodyOut::Length(0)) && !is_connect;
         let mut rendered = core.buffers.small();
         weir_http1::render_request(ask.request, ask.checked, ask.hop, ask.edits, body, &mut rendered);
         handle.begin();
         let conn = handle.conn();
-        let request = fields::request(&rendered, ask.request.is_connect(), conn.https);
+        let asked = RequestInfo { head: ask.request.is_head(), connect: is_connect, upgrade: false };
+        let head = Rendered::new(&rendered);
+        let stream = conn.link.request(&head.request_line(conn.https), &head, asked, is_end);
         core.buffers.keep_small(rendered);
-        let mut send = Outgoing::default();
-        let sent = request.and_then(|request| conn.sender.clone().send_request(request, ends).ok());
-        let answer = sent.map(|(answer, stream)| {
-            send.begin(stream, ends);
-            answer
-        });
-        if answer.is_none() {
+        if stream.is_none() && conn.link.codec.borrow().is_ending() {
             conn.ends(Ending::Origin);
         }
         Stream {
-            asked: RequestInfo {
-                head: ask.request.is_head(),
-                connect: ask.request.is_connect(),
-                upgrade: false,
-            },
-            answer,
-            send,
+            stream,
+            is_connect,
             recv: None,
             response: heads::take_response(),
             deadline: core.deadlines.add(),
             reads: 0,
             nothing: Default::default(),
-            buffers: core.buffers.clone(),
             handle,
         }
     }
@@ -93,90 +74,89 @@ impl Stream {
 
     /// Bytes of the request that the origin had no room for.
     pub fn unsent(&self) -> usize {
-        self.send.unsent()
+        self.stream.as_ref().map_or(0, OpenStream::unsent)
     }
 
     /// Sends what is queued; ready when the origin had room for it.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.send.poll_flush(cx)
+        match &self.stream {
+            Some(stream) => stream.poll_flush(cx),
+            None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
     }
 
     /// Queues a piece of the request's body.
     pub fn queue_data(&mut self, bytes: &[u8]) {
-        self.send.queue(bytes);
+        if let Some(stream) = &self.stream {
+            stream.queue(bytes);
+        }
     }
 
     /// Sends the first `n` bytes of the client's input.
-    pub fn send_data(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
-        let sent = self.send.push(cx, &from.bytes()[..n]);
-        from.consume(n);
-        sent
+    pub fn send_data(&mut self, _cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        match &self.stream {
+            Some(stream) => stream.push(from, n),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
     }
 
     /// Ends the request's body. `named`: whether the head's Connection names a field.
     pub fn send_end(&mut self, trailers: &Trailers, named: impl Fn(&[u8]) -> bool) {
-        self.send.finish(fields::trailers(trailers, named));
+        if let Some(stream) = &self.stream {
+            stream.finish(crate::h2::passed_on(trailers, named));
+        }
     }
 
     /// Reads the next head into `response`.
     pub fn poll_head(&mut self, cx: &mut Context<'_>, core: &Core) -> Poll<Result<HeadKind, HeadError>> {
-        let Some(answer) = &mut self.answer else { return Poll::Ready(Err(HeadError::Unprocessed)) };
-        if let Poll::Ready(Some(Ok(interim))) = answer.poll_informational(cx) {
-            self.read_head(&interim, false)?;
-            return Poll::Ready(Ok(HeadKind::Interim));
-        }
-        let answered = ready!(Pin::new(answer).poll(cx));
-        let (head, body) = answered.map_err(|e| self.why(&e))?.into_parts();
-        let has_body = !body.is_end_stream();
-        self.read_head(&http::Response::from_parts(head, ()), has_body)?;
-        let ended = self.response.framing() == Framing::None && !self.asked.connect;
-        let length = if let Framing::Length(n) = self.response.framing() { Some(n) } else { None };
-        self.recv = Some(Incoming::new(core, body, length, ended));
-        Poll::Ready(Ok(HeadKind::Final))
-    }
-
-    fn read_head(&mut self, head: &http::Response<()>, has_body: bool) -> Result<(), HeadError> {
+        let Some(stream) = &self.stream else { return Poll::Ready(Err(HeadError::Unprocessed)) };
+        let Some(head) = stream.take_head() else {
+            if let Some(fate) = stream.fate() {
+                return Poll::Ready(Err(self.why(fate)));
+            }
+            stream.await_input(cx);
+            return Poll::Pending;
+        };
         self.reads += 1;
-        let mut scratch = self.buffers.small();
-        let fields = head.headers().iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
-        let status = head.status().as_u16();
-        let read =
-            self.response.convert(status, fields, self.asked, has_body, &RESPONSE_LIMITS, &mut scratch);
-        self.handle.conn().shared.frames.borrow_mut().accept_head(scratch.len());
-        self.buffers.keep_small(scratch);
-        read.map_err(HeadError::Rule)
+        let response = head.read.map_err(HeadError::Rule)?;
+        heads::keep_response(std::mem::replace(&mut self.response, response));
+        if head.kind == HeadKind::Final {
+            let framing = self.response.framing();
+            let has_ended = framing == Framing::None && !self.is_connect;
+            let length = if let Framing::Length(n) = framing { Some(n) } else { None };
+            self.recv = Some(Incoming::new(core, length, has_ended));
+        }
+        Poll::Ready(Ok(head.kind))
     }
 
     /// Why no head arrived. An origin refuses before any work by REFUSED_STREAM, or by a GOAWAY below the stream (RFC
     /// 9113 §8.7).
-    fn why(&self, e: &h2::Error) -> HeadError {
+    fn why(&self, fate: Fate) -> HeadError {
         let conn = self.handle.conn();
-        match e.reason() {
-            _ if conn.shared.is_flooded() || is_own_flood(e) => HeadError::Flooded,
-            _ if e.is_go_away() && e.is_remote() => {
-                conn.ends(Ending::Origin);
-                HeadError::Unprocessed
-            }
-            Some(Reason::REFUSED_STREAM) if e.is_reset() => HeadError::Refused,
-            Some(reason) if e.is_reset() && e.is_remote() => HeadError::Reset(reason),
-            Some(reason) if e.is_reset() => HeadError::Malformed(reason),
-            _ if conn.liveness.is_dead() => HeadError::Unanswered,
-            _ if self.reads == 0 => HeadError::Silent,
-            _ => HeadError::Cut,
+        match fate {
+            Fate::Malformed(why) => HeadError::Malformed(why),
+            Fate::Reset(code) => HeadError::Reset(code),
+            Fate::Refused => HeadError::Refused,
+            Fate::Unprocessed => HeadError::Unprocessed,
+            Fate::Cut => match (conn.link.end(), conn.opened.get()) {
+                (Some(end), _) if is_flood(end) => HeadError::Flooded,
+                _ if conn.liveness.is_dead() => HeadError::Unanswered,
+                (_, Some(Err(why))) => HeadError::Opening(why),
+                _ if self.reads == 0 => HeadError::Silent,
+                _ => HeadError::Cut,
+            },
         }
     }
 
     /// Why the body is incomplete; `None`: it is complete, and only the rest of the request is not wanted.
-    fn why_cut(&self, e: &h2::Error, stream: u32, whole: bool) -> Option<ResponseBodyError> {
+    fn why_cut(&self, fate: Fate, is_whole: bool) -> Option<ResponseBodyError> {
         let conn = self.handle.conn();
-        let shared = &conn.shared;
-        match e.reason() {
-            _ if shared.is_flooded() || is_own_flood(e) => Some(ResponseBodyError::Flooded),
-            // The origin ended the connection after its answer, while the request was still being sent.
-            _ if whole && !(e.is_reset() && e.is_library()) => None,
-            _ if !e.is_library() && shared.frames.borrow().has_ended(stream) => None,
-            Some(reason) if e.is_reset() && e.is_remote() => Some(ResponseBodyError::Reset(reason)),
-            Some(reason) if e.is_reset() => Some(ResponseBodyError::Malformed(reason)),
+        match fate {
+            Fate::Malformed(why) => Some(ResponseBodyError::Malformed(why)),
+            // The origin ended the stream or the connection after its answer, while the request was still being sent.
+            _ if is_whole => None,
+            Fate::Reset(code) => Some(ResponseBodyError::Reset(code)),
+            _ if conn.link.end().is_some_and(is_flood) => Some(ResponseBodyError::Flooded),
             _ if conn.liveness.is_dead() => Some(ResponseBodyError::Unanswered),
             _ => Some(ResponseBodyError::Cut),
         }
@@ -189,32 +169,31 @@ impl Stream {
 
     /// Reads more of the answer's body.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, ResponseBodyError>> {
-        let Some(recv) = &mut self.recv else { return Poll::Ready(Ok(Piece::End)) };
-        Poll::Ready(match ready!(recv.poll(cx)) {
-            Ok(Piece::End) => {
-                let trailers = recv.take_trailers_bytes();
-                self.handle.conn().shared.frames.borrow_mut().accept_head(trailers);
-                Ok(Piece::End)
-            }
-            Ok(piece) => Ok(piece),
-            Err(e) => {
-                let (stream, whole) = (recv.stream(), recv.has_its_length());
-                self.why_cut(&e, stream, whole).map_or(Ok(Piece::End), Err)
-            }
-        })
+        let (Some(recv), Some(stream)) = (&mut self.recv, &self.stream) else {
+            return Poll::Ready(Ok(Piece::End));
+        };
+        let polled = recv.poll(stream, cx);
+        polled.map(|piece| piece.or_else(|fate| self.end_body(fate)))
+    }
+
+    fn end_body(&self, fate: Fate) -> Result<Piece, ResponseBodyError> {
+        let is_whole = self.recv.as_ref().is_none_or(Incoming::has_its_length);
+        self.why_cut(fate, is_whole).map_or(Ok(Piece::End), Err)
     }
 
     /// The next piece of what has arrived.
     pub fn next_piece(&mut self) -> Option<Result<Piece, ResponseBodyError>> {
-        match self.poll_data(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(piece) => Some(piece),
-            Poll::Pending => None,
-        }
+        let (Some(recv), Some(stream)) = (&mut self.recv, &self.stream) else { return Some(Ok(Piece::End)) };
+        let next = recv.next(stream)?;
+        Some(next.or_else(|fate| self.end_body(fate)))
     }
 
     /// Whether the rest of the answer's body has arrived.
     pub fn has_come_whole(&mut self) -> bool {
-        self.recv.as_mut().is_none_or(Incoming::has_come_whole)
+        match (&self.recv, &self.stream) {
+            (Some(recv), Some(stream)) => recv.has_come_whole(stream),
+            _ => true,
+        }
     }
 
     /// What was read and not consumed; it begins with the data of a piece.
@@ -224,8 +203,8 @@ impl Stream {
 
     /// Reports that the consumed part was forwarded: the origin may send as much more.
     pub fn release(&mut self) {
-        if let Some(recv) = &mut self.recv {
-            recv.release();
+        if let (Some(recv), Some(stream)) = (&mut self.recv, &self.stream) {
+            recv.release(stream);
         }
     }
 
@@ -248,32 +227,38 @@ impl Stream {
 
     /// As a tunnel: ends the stream to the origin.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.send.finish(None);
-        self.send.poll_flush(cx)
-    }
-
-    /// As a tunnel: begins it.
-    pub fn begin_tunnel(&mut self) {
-        self.send.begin_tunnel();
+        if let Some(stream) = &self.stream {
+            stream.finish(None);
+        }
+        self.poll_flush(cx)
     }
 
     /// As a tunnel: whether the origin has reset it; otherwise wakes the task then.
     pub fn is_broken(&mut self, cx: &mut Context<'_>) -> bool {
-        self.send.poll_reset(cx).is_ready()
+        let Some(stream) = &self.stream else { return true };
+        stream.await_room(cx);
+        stream.fate().is_some()
     }
 
-    /// As a tunnel: whether the connection has written everything that was sent.
+    /// As a tunnel: whether everything has room. A reset would overtake what has none, and nothing else.
     pub fn has_delivered(&self) -> bool {
-        self.send.is_written()
+        self.unsent() == 0
     }
 
     /// As a tunnel: resets the stream.
     pub fn reset_tunnel(&mut self) {
-        self.send.reset(Reason::CANCEL);
+        if let Some(stream) = &self.stream {
+            stream.reset(ErrorCode::CANCEL);
+        }
     }
 
     /// Bytes that were sent to the origin on this stream or are queued.
     pub fn queued(&self) -> u64 {
-        self.send.sent() + self.send.unsent() as u64
+        self.stream.as_ref().map_or(0, |stream| stream.sent() + stream.unsent() as u64)
     }
+}
+
+/// Whether a connection has ended because its peer sent too much that brought nothing.
+fn is_flood(end: LinkEnd) -> bool {
+    matches!(end, LinkEnd::Fault(error) if error.code == ErrorCode::ENHANCE_YOUR_CALM)
 }

@@ -2,43 +2,36 @@
 
 use super::Conn;
 use super::unwanted::linger;
-use crate::h2::fields;
-use crate::h2::recv::Incoming;
-use crate::h2::send::{Data, FRAME, Outgoing};
+use crate::h2;
+use crate::h2::link::{Fate, Incoming, OpenStream};
 use crate::h2::stall::Stall;
 use crate::message::{Disposition, Piece, RequestBodyError, ResponseHead};
 use crate::metrics::RequestLimit;
 use crate::sync::buffered;
 use crate::transport::session::Session;
-use h2::server::SendResponse;
-use h2::{Reason, RecvStream};
 use std::cell::{Cell, OnceCell, Ref, RefCell, RefMut};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Client, Edits, Framing, Request, Response, Trailers, Version};
+use weir_http2::{ErrorCode, Rendered};
 use weir_net::io::buffers::Input;
 use weir_net::io::deadlines::{Deadline, TICK_NS};
+
+/// The largest piece of an own answer that is queued at once.
+const PIECE: usize = 16 * 1024;
 
 /// The limit of an answer's queued bytes, above which no more are read from its origin.
 const AHEAD: usize = 8 * 1024;
 
-/// A client that resets a request after this time gives it up, as at a deadline of its own; an earlier reset may be a
-/// flood.
-const GIVEN_UP_NS: u64 = 100_000_000;
-
 /// A request in progress.
 pub(crate) struct Stream {
     conn: Rc<Conn>,
+    stream: OpenStream,
     is_head: bool,
     recv: RefCell<Incoming>,
-    /// Present until the final head was sent.
-    respond: RefCell<Option<SendResponse<Data>>>,
-    send: RefCell<Outgoing>,
+    has_sent_head: Cell<bool>,
     has_no_body: bool,
-    begun_ns: u64,
-    /// Whether its answer was handed over completely.
-    answered: Cell<bool>,
     body_deadline: OnceCell<Deadline>,
     stall: Stall,
     /// When an answer continues that was paused because this process buffers too much.
@@ -52,22 +45,20 @@ pub(super) fn client_traits(head: bool) -> Client {
 
 impl Stream {
     /// The request with this head, which was just read.
-    pub fn new(conn: Rc<Conn>, request: &Request, body: RecvStream, respond: SendResponse<Data>) -> Stream {
+    pub fn new(conn: Rc<Conn>, request: &Request, stream: OpenStream) -> Stream {
         let has_no_body = matches!(request.framing(), Framing::None | Framing::Length(0));
         let length = if let Framing::Length(n) = request.framing() { Some(n) } else { None };
         // Data on a CONNECT belongs to the tunnel, not to a body.
-        let ended = has_no_body && !request.is_connect();
+        let has_ended = has_no_body && !request.is_connect();
         Stream {
             is_head: request.is_head(),
-            recv: RefCell::new(Incoming::new(&conn.core, body, length, ended)),
-            respond: RefCell::new(Some(respond)),
-            send: RefCell::default(),
+            recv: RefCell::new(Incoming::new(&conn.core, length, has_ended)),
+            has_sent_head: Cell::new(false),
             has_no_body,
-            begun_ns: conn.core.recent(),
-            answered: Cell::new(false),
             body_deadline: OnceCell::new(),
             stall: Stall::default(),
             pause: OnceCell::new(),
+            stream,
             conn,
         }
     }
@@ -88,19 +79,15 @@ impl Stream {
             return Poll::Ready(Ok(Piece::End));
         }
         let mut recv = self.recv.borrow_mut();
-        match recv.poll(cx) {
+        match recv.poll(&self.stream, cx) {
             Poll::Ready(Ok(piece)) => {
                 let limit_ns = self.session().listener.http.body_timeout_ns;
                 self.body_deadline().set(limit_ns.filter(|_| piece != Piece::End));
-                if piece == Piece::End {
-                    let trailers = recv.take_trailers_bytes();
-                    self.conn.shared.frames.borrow_mut().accept_head(trailers);
-                }
                 Poll::Ready(Ok(piece))
             }
-            // Malformed, for example of another length than announced: the stream was reset for it.
-            Poll::Ready(Err(e)) if e.is_reset() && e.is_library() => {
-                Poll::Ready(Err(RequestBodyError::Refused(400)))
+            // For example of another length than announced: the stream was reset for it.
+            Poll::Ready(Err(Fate::Malformed(why))) => {
+                Poll::Ready(Err(RequestBodyError::Refused(why.status())))
             }
             Poll::Ready(Err(_)) => Poll::Ready(Err(RequestBodyError::Gone)),
             Poll::Pending if told && self.body_deadline().ended(cx) => {
@@ -122,7 +109,7 @@ impl Stream {
 
     /// Reports that the consumed part was forwarded: the client may send as much more.
     pub fn release(&self) {
-        self.recv.borrow_mut().release();
+        self.recv.borrow_mut().release(&self.stream);
     }
 
     /// The request's trailers, once its body has ended.
@@ -159,8 +146,8 @@ impl Stream {
 
     /// A client that is gone is noticed when more is read or written.
     fn inform(&self, status: u16, head: &[u8]) {
-        if let Some(respond) = &mut *self.respond.borrow_mut() {
-            let _ = respond.send_informational(fields::response(status, head).0);
+        if !self.has_sent_head.get() {
+            self.stream.answer(status, &Rendered::new(head), false);
         }
     }
 
@@ -173,14 +160,13 @@ impl Stream {
 
     /// Whether the final head was sent.
     pub fn has_sent_head(&self) -> bool {
-        self.respond.borrow().is_none()
+        self.has_sent_head.get()
     }
 
     /// Sends the head after which the stream is a tunnel (CONNECT).
     pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
         let head = ResponseHead { response, edits, add, close: false, date: [0; 29] };
         self.render(&head, client_traits(false), Framing::None, None, false);
-        self.send.borrow_mut().begin_tunnel();
     }
 
     fn render(&self, head: &ResponseHead<'_>, to: Client, body: Framing, date: Option<&[u8]>, ends: bool) {
@@ -194,11 +180,8 @@ impl Stream {
 
     /// Sends a rendered head. A client that is gone is noticed when more is read or written.
     fn respond(&self, status: u16, rendered: &[u8], ends: bool) {
-        let (response, _) = fields::response(status, rendered);
-        if let Some(mut respond) = self.respond.take()
-            && let Ok(stream) = respond.send_response(response, ends)
-        {
-            self.send.borrow_mut().begin(stream, ends);
+        if !self.has_sent_head.replace(true) {
+            self.stream.answer(status, &Rendered::new(rendered), ends);
         }
     }
 
@@ -217,7 +200,7 @@ impl Stream {
     /// Sends more of the body of such an answer; returns how much was taken.
     pub fn send_more(&self, cx: &mut Context<'_>, rest: &[u8]) -> io::Result<usize> {
         let taken = self.queue_piece(rest);
-        match self.send.borrow_mut().poll_flush(cx) {
+        match self.stream.poll_flush(cx) {
             Poll::Ready(done) => done.map(|()| taken),
             Poll::Pending => Ok(taken),
         }
@@ -225,11 +208,10 @@ impl Stream {
 
     /// Queues as much of a body as may be queued at once, and after the last of it its end.
     fn queue_piece(&self, body: &[u8]) -> usize {
-        let mut send = self.send.borrow_mut();
-        let taken = body.len().min(FRAME);
-        send.queue(&body[..taken]);
+        let taken = body.len().min(PIECE);
+        self.stream.queue(&body[..taken]);
         if taken == body.len() {
-            send.finish(None);
+            self.stream.finish(None);
         }
         taken
     }
@@ -237,12 +219,11 @@ impl Stream {
     /// Ready when more may be written: little or at most `ahead` bytes are queued, and this process may buffer more,
     /// or the data is `counted` already.
     pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize, counted: bool) -> Poll<io::Result<()>> {
-        let mut send = self.send.borrow_mut();
-        if send.unsent() > AHEAD.max(ahead) {
-            return send.poll_flush(cx);
+        if self.stream.unsent() > AHEAD.max(ahead) {
+            return self.stream.poll_flush(cx);
         }
         if !counted && buffered::is_over_limit() {
-            let _ = send.poll_flush(cx)?;
+            let _ = self.stream.poll_flush(cx)?;
             let pause = self.pause.get_or_init(|| self.session().deadline.another(None));
             pause.set(Some(TICK_NS));
             let _ = pause.ended(cx);
@@ -252,37 +233,34 @@ impl Stream {
     }
 
     /// Sends the first `n` bytes of an origin's input.
-    pub fn send_data(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
-        let sent = self.send.borrow_mut().push(cx, &from.bytes()[..n]);
-        from.consume(n);
-        sent
+    pub fn send_data(&self, _cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        self.stream.push(from, n)
     }
 
     /// Ends the response's body. `named`: whether the head's Connection names a field.
     pub fn send_end(&self, trailers: Option<&Trailers>, named: impl Fn(&[u8]) -> bool) {
-        let trailers = trailers.and_then(|trailers| fields::trailers(trailers, named));
-        self.send.borrow_mut().finish(trailers);
+        self.stream.finish(trailers.and_then(|trailers| h2::passed_on(trailers, named)));
     }
 
     /// Ready when everything that was written was handed over; otherwise wakes the task then.
     pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.send.borrow_mut().poll_flush(cx)
+        self.stream.poll_flush(cx)
     }
 
     /// Bytes that the client had no room for.
     pub fn unsent(&self) -> usize {
-        self.send.borrow().unsent()
+        self.stream.unsent()
     }
 
     /// Bytes of the answer's body (or of a tunnel) that the client had room for.
     pub fn sent(&self) -> u64 {
-        self.send.borrow().sent()
+        self.stream.sent()
     }
 
     /// The limit that the client has reached by having no room for the queued bytes; otherwise wakes the task then.
     pub fn poll_stalled(&self, cx: &mut Context<'_>) -> Option<RequestLimit> {
-        let send = self.send.borrow();
-        self.stall.poll_ended(cx, &self.conn.core, self.session(), send.unsent(), send.sent())
+        let (unsent, sent) = (self.stream.unsent(), self.stream.sent());
+        self.stall.poll_ended(cx, &self.conn.core, self.session(), unsent, sent)
     }
 
     /// The limit for which weir has ended the client's connection, if it has.
@@ -292,47 +270,43 @@ impl Stream {
 
     /// Whether the client has reset the stream, or its connection is gone.
     pub fn is_gone(&self, cx: &mut Context<'_>) -> bool {
-        match &mut *self.respond.borrow_mut() {
-            Some(respond) => respond.poll_reset(cx).is_ready(),
-            None => self.send.borrow_mut().poll_reset(cx).is_ready(),
+        if self.stream.fate().is_some() {
+            return true;
         }
+        self.stream.await_room(cx);
+        false
     }
 
     /// Ends an exchange whose answer was handed over completely.
     pub fn finish(&self) -> Disposition {
-        self.answered.set(true);
-        self.conn.shared.frames.borrow_mut().end_answer();
         self.drop_upload();
         Disposition::Next
     }
 
     /// Takes and drops what the client still sends of its request.
     pub fn drop_upload(&self) {
-        if let Some(unwanted) = self.recv.borrow_mut().leave() {
+        if let Some(unwanted) = self.recv.borrow_mut().leave(&self.stream) {
             linger(&self.conn, unwanted);
         }
     }
 
     /// Breaks the answer off visibly.
     pub fn abort(&self) -> Disposition {
-        self.reset(Reason::INTERNAL_ERROR)
+        self.reset(ErrorCode::INTERNAL_ERROR)
     }
 
     /// Resets the stream.
-    pub fn reset(&self, reason: Reason) -> Disposition {
-        match &mut *self.respond.borrow_mut() {
-            Some(respond) => respond.send_reset(reason),
-            None => self.send.borrow_mut().reset(reason),
-        }
+    pub fn reset(&self, code: ErrorCode) -> Disposition {
+        self.stream.reset(code);
         Disposition::Abort
     }
 
     /// As a tunnel: reads more bytes from the client; `false` is its end of stream.
     pub fn poll_tunnel(&self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut recv = self.recv.borrow_mut();
-        recv.release();
+        recv.release(&self.stream);
         let gone = || io::ErrorKind::ConnectionReset.into();
-        recv.poll(cx).map(|piece| piece.map(|piece| piece != Piece::End).map_err(|_| gone()))
+        recv.poll(&self.stream, cx).map(|piece| piece.map(|piece| piece != Piece::End).map_err(|_| gone()))
     }
 
     /// As a tunnel: sends the first `n` bytes of another connection's input.
@@ -342,22 +316,12 @@ impl Stream {
 
     /// As a tunnel: ends the stream to the client.
     pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut send = self.send.borrow_mut();
-        send.finish(None);
-        send.poll_flush(cx)
+        self.stream.finish(None);
+        self.stream.poll_flush(cx)
     }
 
-    /// As a tunnel: whether the connection has written everything that was sent.
+    /// As a tunnel: whether everything has room. A reset would overtake what has none, and nothing else.
     pub fn has_delivered(&self) -> bool {
-        self.send.borrow().is_written()
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        let age_ns = self.conn.core.recent().saturating_sub(self.begun_ns);
-        if !self.answered.get() && age_ns >= GIVEN_UP_NS {
-            self.conn.shared.frames.borrow_mut().forgive_reset();
-        }
+        self.stream.unsent() == 0
     }
 }

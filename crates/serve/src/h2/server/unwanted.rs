@@ -4,10 +4,10 @@
 //! reset.
 //!
 //! A PING follows the last byte. nginx and HAProxy give window back for each read, so that a client that waits for a
-//! frame after its last byte gets one; the `h2` crate gives it back in large pieces, and nothing for the last.
+//! frame after its last byte gets one; here window is given back in large pieces, and nothing for the last.
 
 use super::{Conn, Open};
-use crate::h2::recv::UnwantedBody;
+use crate::h2::link::UnwantedBody;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -27,6 +27,6 @@ pub(super) fn linger(conn: &Rc<Conn>, mut unwanted: UnwantedBody) {
         })
         .await;
         drop(unwanted);
-        conn.ping();
+        conn.link.ping();
     });
 }
