@@ -39,7 +39,8 @@ pub(crate) fn pgo(root: &Path) -> Outcome {
     // cargo does not know that these crates depend on it.
     run(Command::new(cargo_path())
         .args(["clean", "--release", "--quiet", "--package", "weir", "--package", "weir-serve"])
-        .args(["--package", "weir-http1", "--package", "weir-policy", "--package", "weir-topology"])
+        .args(["--package", "weir-http1", "--package", "weir-http2", "--package", "weir-net"])
+        .args(["--package", "weir-policy", "--package", "weir-topology"])
         .args(["--package", "weir-model", "--package", "weir-stats", "--package", "weir-sim"])
         .args(["--package", "weir-report", "--package", "weir-plan"])
         .current_dir(root))?;
