@@ -19,6 +19,8 @@ pub(super) const DRAIN: [u8; 8] = *b"weir end";
 #[derive(Debug, Default)]
 pub(super) struct Life {
     stage: Stage,
+    /// The last stream that the last GOAWAY has named: those above it are not processed.
+    last_taken: Option<u32>,
     /// What the peer has said last in GOAWAY: the last stream that it processes.
     peer_last: Option<u32>,
     /// Streams above that may be there which no event has named.
@@ -48,6 +50,11 @@ impl Life {
         matches!(self.stage, Stage::Last | Stage::Failed)
     }
 
+    /// Whether GOAWAY has left a stream of the peer out.
+    pub(super) fn has_left_out(&self, id: u32) -> bool {
+        self.last_taken.is_some_and(|last| id > last)
+    }
+
     /// Whether this side may open streams.
     pub(super) fn may_open(&self) -> bool {
         self.stage == Stage::Alive && self.peer_last.is_none()
@@ -69,10 +76,10 @@ impl Connection {
         self.owed.goaway = Some((self.last_processed(), error));
     }
 
-    /// The last stream of the peer that may have been processed.
+    /// The last stream of the peer that may have been processed. It never grows (RFC 9113 §6.8).
     fn last_processed(&self) -> u32 {
         match self.role {
-            Role::Server => self.last_stream,
+            Role::Server => self.life.last_taken.unwrap_or(self.last_stream),
             Role::Client => 0,
         }
     }
@@ -94,8 +101,9 @@ impl Connection {
     /// Takes nothing new from here on. What is open comes to its end.
     pub fn close(&mut self) {
         if !self.life.is_closed_to_peer() {
-            self.life.stage = Stage::Last;
-            self.say_goaway(self.last_processed());
+            let last = self.last_processed();
+            (self.life.stage, self.life.last_taken) = (Stage::Last, Some(last));
+            self.say_goaway(last);
         }
     }
 

@@ -171,12 +171,12 @@ impl Connection {
         scratch: &mut Scratch,
     ) -> Result<Option<Event>, ConnectionError> {
         let OpenBlock { stream: id, is_end, .. } = block.open;
+        self.skipped = (self.last_stream + 1, id - 1);
+        self.last_stream = id;
         if self.life.is_closed_to_peer() {
             // It is above the last stream of GOAWAY: its sender knows that it is not processed (RFC 9113 §6.8).
             return self.discard(block, scratch).map(|()| None);
         }
-        self.skipped = (self.last_stream + 1, id - 1);
-        self.last_stream = id;
         if self.streams.len() >= self.config.max_streams as usize {
             self.discard(block, scratch)?;
             // It may not know the limit yet: only the refusal costs.

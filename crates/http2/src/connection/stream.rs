@@ -19,6 +19,8 @@ impl Connection {
             Some(stream) => stream.state,
             // Clients open odd ones, and servers none, for they could only push.
             None if id.is_multiple_of(2) || id > self.last_stream => State::Idle,
+            // Its head was dropped, and so is what its sender still had on the way (RFC 9113 §6.8).
+            None if self.role == Role::Server && self.life.has_left_out(id) => State::ResetHere,
             None => self.ended.state(id),
         }
     }

@@ -142,3 +142,35 @@ fn liveness_is_asked_by_ping() {
     client.conn.ping();
     assert!(client.conn.has_output());
 }
+
+#[test]
+fn frames_behind_a_refused_head_are_dropped() {
+    let late = [
+        data(5, b"late", true),
+        reset(5, ErrorCode::CANCEL),
+        update(5, 1),
+        headers(5, &[("a", "b")], true),
+        frame(PRIORITY, 0, 5, &[0, 0, 0, 1, 0]),
+    ];
+    for bytes in late {
+        let mut server = End::server();
+        server.take(&post(1));
+        server.conn.close();
+        assert_eq!(goaways(&server.write())[0].0, 1);
+        assert!(server.take(&[post(5), bytes].concat()).is_empty());
+        assert!(server.is_alive() && resets(&server.write()).is_empty());
+        assert_eq!(server.take(&data(1, b"x", true)), ["data 1 x", "end 1"]);
+    }
+    // Its DATA count toward the connection's window, and are given back.
+    let mut server = End::server();
+    server.take(&post(1));
+    server.conn.close();
+    server.take(&post(5));
+    for _ in 0..1000 {
+        assert!(server.take(&data(5, &[0; 16_384], false)).is_empty());
+        server.write();
+    }
+    // An error does not raise the last stream again.
+    assert_eq!(server.fails(&data(9, b"", true)), Some(ErrorCode::PROTOCOL_ERROR));
+    assert_eq!(goaways(&server.write())[0].0, 1);
+}
