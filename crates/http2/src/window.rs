@@ -80,6 +80,11 @@ impl ReceiveWindow {
         self.window = i32::try_from(changed.clamp(i64::from(i32::MIN), i64::from(i32::MAX))).unwrap_or(0);
     }
 
+    /// Bytes that are held.
+    pub(crate) fn held(&self) -> u32 {
+        self.held
+    }
+
     /// Bytes in the window, and bytes held.
     pub(crate) fn size(&self) -> i64 {
         i64::from(self.window) + i64::from(self.held)

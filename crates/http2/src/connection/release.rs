@@ -15,7 +15,11 @@ impl Connection {
         let Some(record) = self.streams.get_mut(slot) else { return };
         let released = record.receive.release(u32::try_from(bytes).unwrap_or(u32::MAX));
         self.receive.release(released);
-        self.schedule_credit(slot);
+        if record.state.may_receive() {
+            self.schedule_credit(slot);
+        } else {
+            self.end_receiving(slot);
+        }
     }
 
     /// Puts a stream among those that get window, if it is worth a frame.
@@ -62,12 +66,14 @@ impl Connection {
         u64::from(self.config.connection_window).saturating_sub(base)
     }
 
-    /// A stream receives nothing more: its share is for others.
+    /// A stream receives nothing more: its share is for others, but for what bytes of it still hold that are not passed on.
     pub(super) fn end_receiving(&mut self, slot: Slot) {
+        let base = self.initial_receive;
         let Some(stream) = self.streams.get_mut(slot) else { return };
         if std::mem::take(&mut stream.is_receiver) {
             self.receivers -= 1;
         }
-        self.extra -= u64::from(std::mem::take(&mut stream.extra));
+        let held = stream.receive.held().saturating_sub(base).min(stream.extra);
+        self.extra -= u64::from(std::mem::replace(&mut stream.extra, held) - held);
     }
 }

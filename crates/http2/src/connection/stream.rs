@@ -116,6 +116,7 @@ impl Connection {
         }
         if let Some(mut record) = self.streams.remove(slot) {
             self.receive.release(record.receive.release_all());
+            self.extra -= u64::from(record.extra);
             if record.is_credited {
                 self.owed.forget_update(slot);
             }

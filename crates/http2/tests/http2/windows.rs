@@ -195,3 +195,43 @@ fn data_keeps_to_both_windows() {
     server.conn.set_pending(9, 0, true);
     assert_eq!(server.turns().1, [(9, 0)]);
 }
+
+#[test]
+fn answers_that_have_ended_and_are_not_taken_hold_up_no_other() {
+    let mut client = End::client(0);
+    let mut held = Vec::new();
+    for stream in (1..200).step_by(2) {
+        client.ask(b"GET", true);
+        client.take(&headers(stream, OK, false));
+        // Its window grows as far as others leave room.
+        client.is_passing = true;
+        let mut window = 65_536;
+        for _ in 0..4 {
+            assert_eq!(client.fails(&data(stream, &[0; 16_384], false)), None);
+            client.conn.release(stream, 16_384);
+            window = window - 16_384 + sum(&updates(&client.write()), stream);
+        }
+        // Nothing of what comes then is taken.
+        client.is_passing = false;
+        held.push((stream, window as usize));
+        while window > 0 {
+            let length = window.min(16_384);
+            window -= length;
+            let bytes = data(stream, &vec![0; length as usize], window == 0);
+            assert_eq!(client.fails(&bytes), None, "stream {stream}");
+        }
+    }
+    // What is taken is room for others again.
+    for (stream, bytes) in held {
+        client.conn.release(stream, bytes);
+        client.conn.finish(0, stream);
+    }
+    client.write();
+    client.ask(b"GET", true);
+    client.take(&headers(201, OK, false));
+    for _ in 0..4 {
+        client.fails(&data(201, &[0; 16_384], false));
+        client.conn.release(201, 16_384);
+    }
+    assert_eq!(sum(&updates(&client.write()), 201), 1024 * 1024);
+}
