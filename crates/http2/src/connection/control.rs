@@ -50,7 +50,7 @@ impl Connection {
             kind::PRIORITY if self.reader.left == 5 => self.read_priority(now_ns, input),
             // Its length is wrong: an error of its stream (RFC 9113 §6.3).
             kind::PRIORITY if self.reader.left == self.reader.frame.length => {
-                Ok(self.skip_priority(now_ns, input))
+                self.skip_priority(now_ns, input)
             }
             kind::RST_STREAM if self.reader.left > 0 => {
                 let Some(payload) = self.reader.unit::<4>(input) else { return Ok(None) };
@@ -226,10 +226,14 @@ impl Connection {
         if depends_on != id {
             return Ok(None);
         }
-        Ok(self.blame_id(now_ns, id, Id::SelfDependency))
+        self.blame_id(now_ns, id, Id::SelfDependency)
     }
 
-    fn skip_priority(&mut self, now_ns: u64, input: &mut Cursor<'_>) -> Option<Event> {
+    fn skip_priority(
+        &mut self,
+        now_ns: u64,
+        input: &mut Cursor<'_>,
+    ) -> Result<Option<Event>, ConnectionError> {
         self.skip(input);
         // The rest of it is skipped without another word.
         self.reader.frame.kind = u8::MAX;

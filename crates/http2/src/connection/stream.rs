@@ -66,13 +66,27 @@ impl Connection {
         Some(Event::Malformed { stream: id, why, may_answer: false })
     }
 
-    /// The same for a stream that may not be there.
-    pub(super) fn blame_id(&mut self, now_ns: u64, id: u32, why: Id) -> Option<Event> {
+    /// The same for a stream that may not be there. An idle one may not be reset (RFC 9113 §6.4): the connection ends, but
+    /// for that with an origin, on which are the requests of others.
+    pub(super) fn blame_id(
+        &mut self,
+        now_ns: u64,
+        id: u32,
+        why: Id,
+    ) -> Result<Option<Event>, ConnectionError> {
         if let Some(slot) = self.streams.find(id) {
-            return self.blame(now_ns, slot, why);
+            return Ok(self.blame(now_ns, slot, why));
         }
-        self.refuse(now_ns, id, Malformed::from(why).code());
-        None
+        let code = Malformed::from(why).code();
+        match (self.state(id), self.role) {
+            (State::Idle, Role::Server) => {
+                let text = "PRIORITY of an idle stream is malformed (RFC 9113 section 6.3)";
+                return Err(ConnectionError { code, text });
+            }
+            (State::Idle, Role::Client) => self.account.charge(),
+            _ => self.refuse(now_ns, id, code),
+        }
+        Ok(None)
     }
 
     /// Resets a stream that is not there.

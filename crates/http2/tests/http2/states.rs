@@ -142,3 +142,19 @@ fn servers_open_no_streams() {
         assert_eq!(client.fails(&bytes), Some(ErrorCode::PROTOCOL_ERROR), "{name}");
     }
 }
+
+#[test]
+fn an_idle_stream_is_not_reset() {
+    let itself = frame(PRIORITY, 0, 9, &[0, 0, 0, 9, 0]);
+    let short = frame(PRIORITY, 0, 9, &[0; 4]);
+    for (bytes, code) in [(&itself, ErrorCode::PROTOCOL_ERROR), (&short, ErrorCode::FRAME_SIZE_ERROR)] {
+        let mut server = server("idle");
+        assert_eq!(outcome(&mut server, bytes), Connection(code));
+        // The requests of others are on an origin's connection.
+        let mut client = End::client(4);
+        client.take(bytes);
+        assert!(resets(&client.write()).is_empty());
+        client.ask(b"GET", true);
+        assert_eq!(client.take(&headers(9, OK, true)), ["answer 9 200 end"]);
+    }
+}
