@@ -144,6 +144,31 @@ fn servers_open_no_streams() {
 }
 
 #[test]
+fn trailers_on_a_forgotten_reset_end_no_connection() {
+    let trailers = bytes("HEADERS+END");
+    let mut late = server("reset here");
+    late.now_ns += 10_000_000_000;
+    late.conn.on_time(late.now_ns).expect("nothing is late");
+    assert_eq!(outcome(&mut late, &trailers), Stream(ErrorCode::STREAM_CLOSED));
+    assert_eq!(outcome(&mut late, &trailers), Taken);
+    // Many resets later.
+    let mut busy = server("reset here");
+    for i in 0..300 {
+        busy.take(&post(2 * i + 7));
+        busy.conn.reset(busy.now_ns, 2 * i + 7, ErrorCode::CANCEL);
+        busy.conn.finish(busy.now_ns, 2 * i + 7);
+        busy.write();
+    }
+    assert_eq!(outcome(&mut busy, &trailers), Stream(ErrorCode::STREAM_CLOSED));
+    // Of a later one that has come to its end, the end is known.
+    busy.take(&get(1001));
+    busy.answer(1001, 200, true);
+    busy.conn.finish(busy.now_ns, 1001);
+    busy.write();
+    assert_eq!(busy.fails(&headers(1001, &[("a", "b")], true)), Some(ErrorCode::STREAM_CLOSED));
+}
+
+#[test]
 fn an_idle_stream_is_not_reset() {
     let itself = frame(PRIORITY, 0, 9, &[0, 0, 0, 9, 0]);
     let short = frame(PRIORITY, 0, 9, &[0; 4]);
