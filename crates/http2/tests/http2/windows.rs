@@ -235,3 +235,21 @@ fn answers_that_have_ended_and_are_not_taken_hold_up_no_other() {
     }
     assert_eq!(sum(&updates(&client.write()), 201), 1024 * 1024);
 }
+
+#[test]
+fn a_byte_that_is_passed_on_is_not_worth_a_frame() {
+    let mut server = End::new(Role::Server, Config { max_stream_window: 65_536, ..Config::SERVER });
+    server.take(&[opening(), post(1)].concat());
+    server.write();
+    server.take(&frame(SETTINGS, ACK, 0, &[]));
+    server.is_passing = false;
+    for _ in 0..4 {
+        server.take(&data(1, &[0; 16_384], false));
+    }
+    let mut frames = 0;
+    for _ in 0..8192 {
+        server.conn.release(1, 1);
+        frames += updates(&server.write()).iter().filter(|update| update.0 == 1).count();
+    }
+    assert!((1..=2).contains(&frames), "{frames}");
+}
