@@ -110,6 +110,7 @@ rules! {
     // Bodies.
     LengthInvalid "length-invalid" 400 PROTOCOL_ERROR "RFC 9110 §8.6" "Content-Length is not one decimal number";
     LengthTwice "length-twice" 400 PROTOCOL_ERROR "RFC 9110 §8.6" "There is more than one Content-Length";
+    LengthOfConnect "length-of-connect" 400 PROTOCOL_ERROR "RFC 9110 §9.3.6" "CONNECT has a Content-Length";
     BodyTooLong "body-too-long" 400 PROTOCOL_ERROR "RFC 9113 §8.1.1" "The body is longer than its Content-Length";
     BodyTooShort "body-too-short" 400 PROTOCOL_ERROR "RFC 9113 §8.1.1" "The body is shorter than its Content-Length";
     BodyForbidden "body-forbidden" 400 PROTOCOL_ERROR "RFC 9110 §6.4.1" "An answer has a body that may have none";

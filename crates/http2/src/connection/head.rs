@@ -196,8 +196,7 @@ impl Connection {
             Ok(verdict) => {
                 stream.part = Part::Body;
                 stream.priority = self.first_priority(id, &verdict);
-                // Bytes on a CONNECT are those of the tunnel.
-                stream.missing = verdict.length.filter(|_| !verdict.is_connect).unwrap_or(ANY_LENGTH);
+                stream.missing = verdict.length.unwrap_or(ANY_LENGTH);
                 Event::Request { stream: id, is_end }
             }
             Err(why) => {
