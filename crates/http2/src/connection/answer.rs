@@ -63,6 +63,7 @@ impl Connection {
         if is_end && !matches!(stream.missing, 0 | ANY_LENGTH) {
             return Err(Id::BodyTooShort);
         }
+        stream.is_answered = true;
         self.enter(slot, next);
         Ok(Event::Answer { stream: id, status, is_end })
     }

@@ -195,13 +195,13 @@ impl Connection {
         match self.state(id).step(Input::ReceiveReset) {
             Outcome::To(state) => {
                 let Some(slot) = self.streams.find(id) else { return Ok(None) };
-                let age_ns = self.streams.get(slot).map_or(0, |s| now_ns.saturating_sub(s.begun_ns));
-                self.account.charge_reset(age_ns);
+                let Some(stream) = self.streams.get(slot) else { return Ok(None) };
+                // One that was answered was processed, whatever its code says.
+                let may_repeat = self.role == Role::Client && !stream.is_answered;
+                self.account.charge_reset(now_ns.saturating_sub(stream.begun_ns));
                 self.cut(now_ns, slot, state);
                 Ok(Some(match code {
-                    ErrorCode::REFUSED_STREAM if self.role == Role::Client => {
-                        Event::Unprocessed { stream: id }
-                    }
+                    ErrorCode::REFUSED_STREAM if may_repeat => Event::Unprocessed { stream: id },
                     code => Event::Reset { stream: id, code },
                 }))
             }

@@ -162,13 +162,17 @@ impl Connection {
         }
         let last = self.life.peer_last?;
         let left_out = self.streams.iter().rev().take_while(|s| s.id > last).find(|s| !s.state.is_over());
-        let Some(id) = left_out.map(|stream| stream.id) else {
+        let Some((id, is_answered)) = left_out.map(|stream| (stream.id, stream.is_answered)) else {
             self.life.has_unprocessed = false;
             return None;
         };
         let slot = self.streams.find(id)?;
         self.cut(now_ns, slot, State::ResetThere);
-        Some(Event::Unprocessed { stream: id })
+        // One that was answered was processed, and ends as if it had been refused (RFC 9113 §8.7).
+        Some(match is_answered {
+            true => Event::Reset { stream: id, code: ErrorCode::REFUSED_STREAM },
+            false => Event::Unprocessed { stream: id },
+        })
     }
 
     /// Does what is late at this time. An error has ended the connection.

@@ -6,7 +6,7 @@ use crate::config::Role;
 use crate::frame::{HEAD, split_block};
 use crate::hpack::{Encoder, Field};
 use crate::message::RequestLine;
-use crate::stream::{Input, Outcome, Part, Slot, State, Stream};
+use crate::stream::{Input, Outcome, Slot, State, Stream};
 use std::fmt;
 
 /// Why something cannot be sent. Nothing was written.
@@ -176,7 +176,7 @@ impl Connection {
 
     /// Whether the final head of a request's answer has come.
     pub fn has_answer(&self, stream: u32) -> bool {
-        self.streams.stream(stream).is_some_and(|stream| stream.part != Part::Head)
+        self.streams.stream(stream).is_some_and(|stream| stream.is_answered)
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Stream {
     pub(crate) is_bodiless: bool,
     /// Of the client role: the request was CONNECT, so that a 2xx has no length.
     pub(crate) is_connect: bool,
+    /// Of the client role: the final head of the answer has come.
+    pub(crate) is_answered: bool,
     /// The final head was sent: DATA may follow.
     pub(crate) has_head: bool,
     /// END_STREAM follows the bytes that wait.
@@ -67,6 +69,7 @@ impl Stream {
             is_bodiless: false,
             fault: None,
             is_connect: false,
+            is_answered: false,
             has_head: false,
             has_end: false,
             is_ready: false,

@@ -174,3 +174,25 @@ fn frames_behind_a_refused_head_are_dropped() {
     assert_eq!(server.fails(&data(9, b"", true)), Some(ErrorCode::PROTOCOL_ERROR));
     assert_eq!(goaways(&server.write())[0].0, 1);
 }
+
+#[test]
+fn a_request_whose_answer_has_begun_is_not_unprocessed() {
+    for (bytes, expected) in [
+        (reset(1, ErrorCode::REFUSED_STREAM), &["reset 1 REFUSED_STREAM"][..]),
+        (goaway(0, ErrorCode::NO_ERROR), &["goaway 0 NO_ERROR", "unprocessed 3", "reset 1 REFUSED_STREAM"]),
+    ] {
+        let mut client = End::client(2);
+        client.take(&[headers(1, OK, false), data(1, b"half", false)].concat());
+        assert_eq!(client.take(&bytes), expected);
+        assert!(client.conn.has_answer(1));
+    }
+}
+
+#[test]
+fn a_request_that_ends_without_an_answer_has_none() {
+    let mut client = End::client(3);
+    client.take(&[headers(1, &[(":status", "103")], false), reset(1, ErrorCode::CANCEL)].concat());
+    client.conn.reset(0, 3, ErrorCode::CANCEL);
+    client.take(&headers(5, &[(":status", "nothing")], true));
+    assert!([1, 3, 5].into_iter().all(|stream| !client.conn.has_answer(stream)));
+}
