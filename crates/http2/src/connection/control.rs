@@ -123,7 +123,8 @@ impl Connection {
                 }
             }
         }
-        if id == id::NO_RFC7540_PRIORITIES && value == 1 {
+        // An origin speaks for itself: the uploads to it are those of several clients (RFC 9218 §13.1).
+        if id == id::NO_RFC7540_PRIORITIES && value == 1 && self.role == Role::Server {
             self.has_priorities = true;
         }
         Ok(())
