@@ -86,18 +86,29 @@ impl Connection {
         }
     }
 
-    /// RFC 9113 §6.5.
+    /// RFC 9113 §6.5. Nothing holds before the frame has come whole, since nothing of it can be acknowledged before.
     fn read_settings(&mut self, input: &mut Cursor<'_>) -> Result<Option<Event>, ConnectionError> {
         if self.reader.frame.has(flag::ACK) {
             self.end_frame();
             return Ok(self.take_ack());
         }
-        while self.reader.left > 0 {
-            let Some([a, b, value @ ..]) = self.reader.unit::<6>(input) else { return Ok(None) };
-            self.reader.left -= 6;
+        let gathered;
+        let payload = match self.reader.whole(input) {
+            Some(payload) => payload,
+            None => {
+                self.reader.gather(input);
+                if self.reader.left > 0 {
+                    return Ok(None);
+                }
+                gathered = std::mem::take(&mut self.reader.gathered);
+                &gathered
+            }
+        };
+        self.end_frame();
+        for parameter in payload.chunks_exact(6) {
+            let Some(&[a, b, value @ ..]) = parameter.first_chunk::<6>() else { continue };
             self.set(u16::from_be_bytes([a, b]), u32::from_be_bytes(value))?;
         }
-        self.end_frame();
         if !std::mem::replace(&mut self.has_peer_settings, true) {
             self.peer.end_first();
         }

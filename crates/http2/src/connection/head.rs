@@ -66,9 +66,10 @@ impl Connection {
         let frame = self.reader.frame;
         let is_last = frame.has(flag::END_HEADERS);
         let is_first = frame.kind == kind::HEADERS;
-        let has_come = self.reader.left == frame.length && input.rest().len() >= frame.length as usize;
-        if is_first && is_last && has_come {
-            let payload = &input.bytes[self.reader.piece(u32::MAX, input)];
+        if is_first
+            && is_last
+            && let Some(payload) = self.reader.whole(input)
+        {
             let fragment = self.strip(payload)?;
             return self.end_block(now_ns, &payload[fragment], sink, scratch);
         }

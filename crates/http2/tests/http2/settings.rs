@@ -114,3 +114,20 @@ fn a_table_of_none_holds_from_its_acknowledgement() {
     // Then a block without the update breaks the tables.
     assert_eq!(server.fails(&get(3)), Some(ErrorCode::COMPRESSION_ERROR));
 }
+
+#[test]
+fn half_a_frame_of_settings_changes_nothing() {
+    let bytes = settings(&[(4, 200), (1, 0), (3, 1)]);
+    for cut in 1..bytes.len() {
+        let mut server = End::server();
+        server.take(&[settings(&[(4, 100)]), get(1)].concat());
+        server.answer(1, 200, false);
+        server.conn.set_pending(1, 1000, true);
+        assert_eq!(server.turns().1, [(1, 100)]);
+        let before = *server.conn.peer_settings();
+        assert!(server.take(&bytes[..cut]).is_empty());
+        assert!(server.turns().1.is_empty() && *server.conn.peer_settings() == before, "cut at {cut}");
+        assert_eq!(server.take(&bytes[cut..]), ["settings"]);
+        assert_eq!(server.turns().1, [(1, 100)]);
+    }
+}
