@@ -13,8 +13,8 @@ use std::ops::Range;
 /// What becomes of a DATA frame.
 enum Fate {
     Wanted,
-    /// It is taken and dropped.
-    Unwanted,
+    /// It is taken and dropped; what is left of its stream has window.
+    Unwanted(Option<Slot>),
     /// It ends its stream.
     Fault(Slot, Id),
     /// Its stream is over.
@@ -40,7 +40,11 @@ impl Connection {
             self.receive.release(frame.length);
         }
         Ok(match fate {
-            Fate::Wanted | Fate::Unwanted => None,
+            Fate::Wanted | Fate::Unwanted(None) => None,
+            Fate::Unwanted(Some(slot)) => {
+                self.schedule_credit(slot);
+                None
+            }
             Fate::Fault(slot, why) => self.blame(now_ns, slot, why),
             Fate::Late => {
                 self.refuse(now_ns, frame.stream, ErrorCode::STREAM_CLOSED);
@@ -59,11 +63,15 @@ impl Connection {
         let slot = self.streams.find(frame.stream);
         let stream = slot.and_then(|slot| Some((slot, self.streams.get_mut(slot)?)));
         Ok(match (outcome, stream) {
-            (Outcome::Ignore, _) => Fate::Unwanted,
+            (Outcome::Ignore, _) => Fate::Unwanted(None),
             (_, None) => Fate::Late,
             (Outcome::To(_), Some((slot, stream))) => match stream.part {
                 Part::Head => Fate::Fault(slot, Id::DataBeforeHead),
-                Part::Unwanted => Fate::Unwanted,
+                Part::Unwanted if stream.receive.receive(frame.length) => {
+                    stream.receive.release(frame.length);
+                    Fate::Unwanted(Some(slot))
+                }
+                Part::Unwanted => Fate::Fault(slot, Id::WindowPassed),
                 Part::Body => {
                     // Of a padded one the length of the body is not known yet.
                     let length = (!frame.has(flag::PADDED)).then_some(frame.length);

@@ -253,3 +253,22 @@ fn a_byte_that_is_passed_on_is_not_worth_a_frame() {
     }
     assert!((1..=2).contains(&frames), "{frames}");
 }
+
+#[test]
+fn the_rest_of_a_malformed_upload_has_window() {
+    let mut server = End::server();
+    assert_eq!(
+        server.take(&headers(1, &with(POST, &[("A", "b")]), false)),
+        ["malformed 1 name-upper may-answer"]
+    );
+    let mut window = 65_536;
+    for _ in 0..100 {
+        assert!(window >= 16_384 && server.take(&data(1, &[0; 16_384], false)).is_empty());
+        window = window - 16_384 + sum(&updates(&server.write()), 1);
+    }
+    assert!(window <= 1024 * 1024);
+    server.take(&data(1, b"", true));
+    server.answer(1, 400, true);
+    server.conn.finish(0, 1);
+    assert_eq!(server.conn.streams(), 0);
+}
