@@ -4,7 +4,9 @@
 
 use super::reader::{Cursor, OpenData};
 use super::{Connection, Event};
+use crate::config::Role;
 use crate::error::{ConnectionError, ErrorCode};
+use crate::flood::CRUMB;
 use crate::frame::flag;
 use crate::malformed::Id;
 use crate::stream::{Input, Outcome, Part, Slot};
@@ -38,6 +40,9 @@ impl Connection {
         self.reader.data = OpenData { is_wanted, has_pad_length: frame.has(flag::PADDED), padding: 0 };
         if !is_wanted {
             self.receive.release(frame.length);
+        }
+        if frame.length > 0 && !frame.has(flag::PADDED) && matches!(fate, Fate::Wanted | Fate::Unwanted(_)) {
+            self.count_crumb(frame.length);
         }
         Ok(match fate {
             Fate::Wanted | Fate::Unwanted(None) => None,
@@ -88,6 +93,20 @@ impl Connection {
         })
     }
 
+    /// Counts a frame with few bytes of a client's body, as long as they are not passed on. Not of an origin's: a client
+    /// that takes nothing of its answer would end the connection of others.
+    fn count_crumb(&mut self, length: u32) {
+        let frame = self.reader.frame;
+        if self.role == Role::Client || length >= CRUMB || frame.has(flag::END_STREAM) {
+            return;
+        }
+        self.account.charge_crumb();
+        let slot = self.streams.find(frame.stream).filter(|_| self.reader.data.is_wanted);
+        if let Some(stream) = slot.and_then(|slot| self.streams.get_mut(slot)) {
+            stream.crumbs = stream.crumbs.saturating_add(1);
+        }
+    }
+
     /// Reads more of the frame.
     pub(super) fn read_data(
         &mut self,
@@ -128,15 +147,17 @@ impl Connection {
                 "The padding of DATA is longer than its payload (RFC 9113 section 6.1)",
             ));
         }
-        if padding == self.reader.left && !frame.has(flag::END_STREAM) {
-            self.account.charge();
+        let length = self.reader.left - padding;
+        match length {
+            0 if frame.has(flag::END_STREAM) => {}
+            0 => self.account.charge(),
+            _ => self.count_crumb(length),
         }
         if !self.reader.data.is_wanted {
             return Ok(None);
         }
-        self.release(frame.stream, padding as usize + 1);
         let Some(slot) = self.streams.find(frame.stream) else { return Ok(None) };
-        let length = self.reader.left - padding;
+        self.give_back(slot, padding + 1);
         let stream = self.streams.get_mut(slot).filter(|stream| stream.part == Part::Body);
         let fault = stream.and_then(|stream| stream.count_body(length, frame.has(flag::END_STREAM)));
         Ok(fault.and_then(|why| self.blame(now_ns, slot, why)))

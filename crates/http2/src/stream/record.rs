@@ -52,6 +52,8 @@ pub(crate) struct Stream {
     pub(crate) missing: u64,
     pub(crate) send: SendWindow,
     pub(crate) receive: ReceiveWindow,
+    /// DATA frames with a crumb of the body, of which bytes are held.
+    pub(crate) crumbs: u32,
     /// What its window is larger than that of a new stream.
     pub(crate) extra: u32,
     /// It has received so much that window was given back: it shares in what the connection has to spare.
@@ -81,6 +83,7 @@ impl Stream {
             missing: ANY_LENGTH,
             send: SendWindow::new(send),
             receive: ReceiveWindow::new(receive),
+            crumbs: 0,
             extra: 0,
             is_receiver: false,
             begun_ns: now_ns,
