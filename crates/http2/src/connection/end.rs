@@ -72,6 +72,7 @@ impl Connection {
     /// An error of the connection: GOAWAY says why, and nothing more is read.
     pub(super) fn fail(&mut self, error: ConnectionError) {
         self.life.stage = Stage::Failed;
+        self.settings_due_ns = None;
         self.reader.gathered = Vec::new();
         self.owed.goaway = Some((self.last_processed(), error));
     }
@@ -181,8 +182,7 @@ impl Connection {
         if self.life.drain_due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
             self.close();
         }
-        if self.settings_due_ns.is_some_and(|due_ns| due_ns <= now_ns) && !self.life.has_failed() {
-            self.settings_due_ns = None;
+        if self.settings_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
             let error = ConnectionError {
                 code: ErrorCode::SETTINGS_TIMEOUT,
                 text: "SETTINGS were not acknowledged in time (RFC 9113 section 6.5.3)",

@@ -131,3 +131,18 @@ fn half_a_frame_of_settings_changes_nothing() {
         assert_eq!(server.turns().1, [(1, 100)]);
     }
 }
+
+#[test]
+fn a_connection_that_has_failed_waits_for_nothing() {
+    let mut server = End::new(Role::Server, Config::SERVER);
+    server.take(&opening());
+    server.write();
+    assert!(server.conn.deadline_ns().is_some());
+    assert!(server.fails(&update(0, 0)).is_some());
+    assert_eq!(server.conn.deadline_ns(), None);
+    // Also if its SETTINGS leave with GOAWAY.
+    let mut server = End::new(Role::Server, Config::SERVER);
+    assert!(server.fails(b"GET / HTTP/1.1").is_some());
+    server.write();
+    assert_eq!(server.conn.deadline_ns(), None);
+}
