@@ -178,7 +178,7 @@ impl Connection {
             // It is above the last stream of GOAWAY: its sender knows that it is not processed (RFC 9113 §6.8).
             return self.discard(block, scratch).map(|()| None);
         }
-        if self.streams.len() >= self.config.max_streams as usize {
+        if self.is_full() {
             self.discard(block, scratch)?;
             // It may not know the limit yet: only the refusal costs.
             self.account.accept_block(block.bytes.len() as u32, block.open.frames);
@@ -208,6 +208,14 @@ impl Connection {
         };
         self.streams.insert(stream);
         Ok(Some(event))
+    }
+
+    /// Whether the client has as many streams as it may. Those that it knows to be over do not count (RFC 9113 §5.1.2), up
+    /// to as many again; those that it has reset do, until their work is over (CVE-2023-44487).
+    fn is_full(&self) -> bool {
+        let most = self.config.max_streams as usize;
+        let all = self.streams.len();
+        all - self.closed as usize >= most || all >= most.saturating_mul(2)
     }
 
     /// PRIORITY_UPDATE that came before is later than the field (RFC 9218 §7).

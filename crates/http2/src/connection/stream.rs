@@ -30,6 +30,7 @@ impl Connection {
         let Some(stream) = self.streams.get_mut(slot) else { return };
         stream.state = state;
         if state == State::Closed {
+            self.closed += 1;
             self.account.end_whole();
         }
         if !state.may_receive() {
@@ -131,6 +132,7 @@ impl Connection {
         if let Some(mut record) = self.streams.remove(slot) {
             self.receive.release(record.receive.release_all());
             self.extra -= u64::from(record.extra);
+            self.closed -= u32::from(record.state == State::Closed);
             if record.is_credited {
                 self.owed.forget_update(slot);
             }

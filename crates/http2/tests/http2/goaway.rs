@@ -196,3 +196,19 @@ fn a_request_that_ends_without_an_answer_has_none() {
     client.take(&headers(5, &[(":status", "nothing")], true));
     assert!([1, 3, 5].into_iter().all(|stream| !client.conn.has_answer(stream)));
 }
+
+#[test]
+fn streams_that_are_over_do_not_count() {
+    // RFC 9113 §5.1.2: only those that are open or half-closed; what their user has not finished with is bounded by itself.
+    let mut server = End::server();
+    for stream in (1..400).step_by(2) {
+        assert_eq!(server.take(&get(stream)).len(), 1, "{stream}");
+        server.answer(stream, 200, true);
+    }
+    assert!(server.take(&get(401)).is_empty());
+    assert_eq!(resets(&server.write()), [(401, ErrorCode::REFUSED_STREAM)]);
+    (1..400).step_by(2).for_each(|stream| server.conn.finish(0, stream));
+    let open: Vec<u8> = (201..302).flat_map(|i| get(2 * i + 1)).collect();
+    assert_eq!(server.take(&open).len(), 100);
+    assert_eq!(resets(&server.write()), [(603, ErrorCode::REFUSED_STREAM)]);
+}
