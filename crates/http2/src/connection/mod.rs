@@ -76,7 +76,7 @@ pub struct Connection {
 impl Connection {
     /// A new connection, on which nothing was sent or received.
     pub fn new(role: Role, config: Config) -> Connection {
-        let config = config.bounded();
+        let config = config.bounded(role);
         let policy = match role {
             Role::Server => Policy::TO_CLIENT,
             Role::Client => Policy::TO_ORIGIN,

@@ -272,3 +272,10 @@ fn the_rest_of_a_malformed_upload_has_window() {
     server.conn.finish(0, 1);
     assert_eq!(server.conn.streams(), 0);
 }
+
+#[test]
+fn an_origins_window_is_no_less_than_that_of_its_streams() {
+    let config = Config { max_streams: 300, stream_window: 256 * 1024, ..Config::CLIENT };
+    let mut client = End::new(Role::Client, config);
+    assert_eq!(updates(&client.write()), [(0, 300 * 256 * 1024 - 65_535)]);
+}
