@@ -116,6 +116,7 @@ rules! {
     BodyForbidden "body-forbidden" 400 PROTOCOL_ERROR "RFC 9110 §6.4.1" "An answer has a body that may have none";
     DataBeforeHead "data-before-head" 400 PROTOCOL_ERROR "RFC 9113 §8.1" "DATA comes before the head";
     InterimEnds "interim-ends" 400 PROTOCOL_ERROR "RFC 9113 §8.1" "An interim answer ends the stream";
+    HeadInTunnel "head-in-tunnel" 400 PROTOCOL_ERROR "RFC 9113 §8.5" "HEADERS come in the tunnel of a CONNECT";
     TrailersUnended "trailers-unended" 400 PROTOCOL_ERROR "RFC 9113 §8.1" "Trailers do not end the stream";
     // Frames.
     StreamClosed "stream-closed" 400 STREAM_CLOSED "RFC 9113 §5.1" "A frame comes after the end of its stream";

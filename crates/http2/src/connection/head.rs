@@ -197,6 +197,7 @@ impl Connection {
             Ok(verdict) => {
                 stream.part = Part::Body;
                 stream.priority = self.first_priority(id, &verdict);
+                stream.is_connect = verdict.is_connect;
                 stream.missing = verdict.length.unwrap_or(ANY_LENGTH);
                 Event::Request { stream: id, is_end }
             }

@@ -104,6 +104,9 @@ impl Connection {
         let field = Field { name: b":status", value: &digits, is_sensitive: false };
         self.encoder.encode(field, out);
         self.end_block_out(begin, stream, is_end, fields, out);
+        if let Some(stream) = self.streams.get_mut(slot) {
+            stream.is_tunnel = stream.is_connect && (200..300).contains(&status);
+        }
         self.end_sending(slot, status >= 200, is_end);
         Ok(())
     }

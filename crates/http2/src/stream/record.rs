@@ -27,8 +27,10 @@ pub(crate) struct Stream {
     pub(crate) part: Part,
     /// Of the client role: the answer may have no body, as to HEAD (RFC 9110 §6.4.1).
     pub(crate) is_bodiless: bool,
-    /// Of the client role: the request was CONNECT, so that a 2xx has no length.
+    /// The request was CONNECT: a 2xx makes it a tunnel.
     pub(crate) is_connect: bool,
+    /// Only DATA follow, and have no length.
+    pub(crate) is_tunnel: bool,
     /// Of the client role: the final head of the answer has come.
     pub(crate) is_answered: bool,
     /// The final head was sent: DATA may follow.
@@ -71,6 +73,7 @@ impl Stream {
             is_bodiless: false,
             fault: None,
             is_connect: false,
+            is_tunnel: false,
             is_answered: false,
             has_head: false,
             has_end: false,

@@ -178,3 +178,22 @@ fn streams_are_finished_by_their_user() {
     assert_eq!(resets(&client.write()), [(3, weir_http2::ErrorCode::CANCEL)]);
     assert_eq!(client.events(&headers(3, OK, true)), Vec::<Event>::new());
 }
+
+#[test]
+fn a_tunnel_has_no_trailers() {
+    // RFC 9113 §8.5: HEADERS are a stream error once it stands.
+    let trailers = headers(1, &[("a", "b")], true);
+    let mut server = End::server();
+    server.take(&headers(1, &[(":method", "CONNECT"), (":authority", "h:443")], false));
+    server.answer(1, 200, false);
+    assert_eq!(server.take(&trailers), ["malformed 1 head-in-tunnel"]);
+    let mut client = End::client(0);
+    client.ask(b"CONNECT", false);
+    client.take(&headers(1, OK, false));
+    assert_eq!(client.take(&trailers), ["malformed 1 head-in-tunnel"]);
+    // One that was refused is a message like others.
+    let mut client = End::client(0);
+    client.ask(b"CONNECT", false);
+    client.take(&headers(1, &[(":status", "403")], false));
+    assert_eq!(client.take(&trailers), ["trailers 1 a=b"]);
+}
