@@ -151,11 +151,11 @@ impl Connection {
                 text: "HEADERS comes on a stream that is closed (RFC 9113 section 5.1)",
             }),
             (Outcome::Ignore, _) => self.discard(&block, scratch).map(|()| None),
-            (_, Some(slot)) => {
+            (_, Some(slot)) if !state.is_over() => {
                 self.discard(&block, scratch)?;
                 Ok(self.blame(now_ns, slot, Id::StreamClosed))
             }
-            (_, None) => {
+            _ => {
                 self.discard(&block, scratch)?;
                 self.refuse(now_ns, id, ErrorCode::STREAM_CLOSED);
                 Ok(None)

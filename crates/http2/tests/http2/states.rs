@@ -65,6 +65,7 @@ fn server(state: &str) -> End {
             server.take(&[post(5), reset(5, ErrorCode::CANCEL)].concat());
             server.conn.finish(now_ns, 5);
         }
+        "reset there, in use" => drop(server.take(&[post(5), reset(5, ErrorCode::CANCEL)].concat())),
         "skipped" => drop(server.take(&get(7))),
         _ => panic!("{state}"),
     }
@@ -100,6 +101,7 @@ fn every_frame_in_every_state() {
         ("closed, in use", [DEAD, DEAD, CLOSED, CLOSED, Taken, Taken, Taken]),
         ("reset here", [Taken, Taken, Taken, Taken, Taken, Taken, Taken]),
         ("reset there", [CLOSED, CLOSED, CLOSED, CLOSED, Taken, Taken, Taken]),
+        ("reset there, in use", [CLOSED, CLOSED, CLOSED, CLOSED, Taken, Taken, Taken]),
         // §5.1.1: a lower number than one that was used.
         ("skipped", [PROTOCOL, PROTOCOL, CLOSED, CLOSED, Taken, Taken, Taken]),
     ];
