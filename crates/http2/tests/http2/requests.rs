@@ -2,7 +2,7 @@
 
 use crate::end::End;
 use crate::wire::*;
-use weir_http2::{Event, Field, SendError};
+use weir_http2::{Block, Event, Field, FieldSink, Head, Rendered, SendError};
 
 #[test]
 fn bodies_trailers_and_interim_answers() {
@@ -196,4 +196,18 @@ fn a_tunnel_has_no_trailers() {
     client.ask(b"CONNECT", false);
     client.take(&headers(1, &[(":status", "403")], false));
     assert_eq!(client.take(&trailers), ["trailers 1 a=b"]);
+}
+
+#[test]
+fn never_indexed_fields_stay_so_behind_http1() {
+    let field = |name, value, is_sensitive| Field { name, value, is_sensitive };
+    let mut head = Head::default();
+    head.begin(1, Block::Request);
+    head.field(field(b"x-token", b"secret", true));
+    head.field(field(b"accept", b"*/*", false));
+    let rendered = Rendered::new(b"GET / HTTP/1.1\r\nHost: h\r\nX-Token: secret\r\nAccept: */*\r\n\r\n");
+    let marks: Vec<bool> =
+        rendered.marked_fields(|name| head.is_sensitive(name)).map(|field| field.is_sensitive).collect();
+    assert_eq!(marks, [true, false]);
+    assert!(rendered.fields().all(|field| !field.is_sensitive));
 }
