@@ -2,7 +2,7 @@
 
 use crate::end::End;
 use crate::wire::*;
-use weir_http2::{Block, Event, Field, FieldSink, Head, Rendered, SendError};
+use weir_http2::{Block, Config, Event, Field, FieldSink, Head, Rendered, RequestLine, Role, SendError};
 
 #[test]
 fn bodies_trailers_and_interim_answers() {
@@ -177,6 +177,39 @@ fn streams_are_finished_by_their_user() {
     assert_eq!(client.conn.streams(), 0);
     assert_eq!(resets(&client.write()), [(3, weir_http2::ErrorCode::CANCEL)]);
     assert_eq!(client.events(&headers(3, OK, true)), Vec::<Event>::new());
+}
+
+#[test]
+fn extended_connect_waits_for_the_peers_leave() {
+    let line = RequestLine {
+        method: b"CONNECT",
+        scheme: Some(b"https"),
+        authority: Some(b"h"),
+        path: Some(b"/chat"),
+        protocol: Some(b"websocket"),
+    };
+    let mut client = End::new(Role::Client, Config::CLIENT);
+    let mut out = Vec::new();
+    let mut ask = |client: &mut End| client.conn.send_request(0, &line, [], false, &mut out);
+    assert_eq!(ask(&mut client), Err(SendError::NoExtendedConnect));
+    client.take(&settings(&[]));
+    assert_eq!(ask(&mut client), Err(SendError::NoExtendedConnect));
+    client.take(&settings(&[(8, 1)]));
+    assert_eq!(ask(&mut client), Ok(1));
+}
+
+#[test]
+fn a_status_that_may_not_be_sent_is_refused() {
+    let mut server = End::server();
+    server.take(&get(1));
+    let mut out = Vec::new();
+    for (status, is_end) in [(100, true), (103, true), (101, false), (99, false), (1000, true)] {
+        let sent = server.conn.send_answer(0, 1, status, [], is_end, &mut out);
+        assert_eq!(sent, Err(SendError::InvalidStatus), "{status}");
+    }
+    assert!(out.is_empty());
+    server.answer(1, 103, false);
+    server.answer(1, 200, true);
 }
 
 #[test]
