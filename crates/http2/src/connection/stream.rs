@@ -151,7 +151,8 @@ impl Connection {
         }
     }
 
-    /// Whether a stream's peer has taken its END_STREAM or reset, and sent its own: nothing more happens on it.
+    /// Whether nothing more happens on a stream: END_STREAM was written and has come, or either side has reset it. What was
+    /// written need not have left.
     pub fn is_over(&self, stream: u32) -> bool {
         self.state(stream).is_over()
     }

@@ -52,7 +52,6 @@ fn blocks_may_span_frames() {
     let expected = "request 1 end Method=GET Scheme=http Authority=h Path=/ a=b cookie=x=1 cookie=y=2";
     let mut server = End::server();
     assert_eq!(server.take(&bytes), [expected]);
-    assert_eq!(server.conn.footprint() > 0, server.conn.streams() > 0);
 }
 
 #[test]
@@ -106,10 +105,6 @@ fn heads_of_http1_are_made_lower_case_and_lose_their_connection() {
         Field { is_sensitive: true, ..field(b"X-Secret", b"s") },
     ];
     server.conn.send_answer(0, 1, 200, fields, true, &mut out).expect("open");
-    let mut client = End::client(1);
-    client.take(&out);
-    let answer = client.events(&[]);
-    assert!(answer.is_empty());
     // The sink has the last block.
     let mut client = End::client(1);
     let happenings = client.take(&out);
