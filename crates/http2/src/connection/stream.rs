@@ -121,8 +121,12 @@ impl Connection {
             (Role::Client, _) => ErrorCode::CANCEL,
         };
         match record.fault {
-            // Said even behind a whole answer, which does not show that the message was malformed.
-            Some(fault) if record.state == State::Closed => self.refuse(now_ns, stream, fault.code()),
+            // A malformed message is a stream error also behind a whole answer (RFC 9113 §8.1.1); one over a limit is not.
+            Some(fault) if record.state == State::Closed => {
+                if fault.status() == 400 {
+                    self.refuse(now_ns, stream, fault.code());
+                }
+            }
             Some(fault) => self.reset(now_ns, stream, fault.code()),
             None => self.reset(now_ns, stream, code),
         }
