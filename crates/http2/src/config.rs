@@ -1,7 +1,7 @@
 //! What one side allows the other, and how much memory that may cost.
 
 use crate::frame::PAYLOAD;
-use crate::window::MOST;
+use crate::window::{INITIAL, MOST};
 
 /// The end of a connection that this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,8 @@ pub struct Config {
     pub stream_window: u32,
     /// Bytes of the window of a stream that receives, if there is room in that of the connection.
     pub max_stream_window: u32,
-    /// Bytes that the peer may send on all streams until they are passed on.
+    /// Bytes that the peer may send on all streams until they are passed on; an origin at least as many as the windows of
+    /// new streams have.
     pub connection_window: u32,
     /// Bytes of the decoder's table of fields (RFC 7541 §4.2).
     pub header_table: u16,
@@ -57,12 +58,17 @@ impl Config {
         ..Config::SERVER
     };
 
-    /// Windows end at 2^31 - 1 (RFC 9113 §6.9.1).
-    pub(crate) fn bounded(self) -> Config {
+    /// Windows end at 2^31 - 1 (RFC 9113 §6.9.1). That of a connection with an origin has room for those of all streams,
+    /// which are no smaller than the initial one until SETTINGS are acknowledged.
+    pub(crate) fn bounded(self, role: Role) -> Config {
+        let streams = match role {
+            Role::Server => 0,
+            Role::Client => self.max_streams.saturating_mul(self.stream_window.max(INITIAL)),
+        };
         Config {
             stream_window: self.stream_window.min(MOST),
             max_stream_window: self.max_stream_window.min(MOST),
-            connection_window: self.connection_window.min(MOST),
+            connection_window: self.connection_window.max(streams).min(MOST),
             ..self
         }
     }

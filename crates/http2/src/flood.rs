@@ -22,7 +22,11 @@ const SETTINGS_UNIT: u32 = 96;
 const BODY_UNIT: u32 = 4096;
 
 /// Fewer bytes of a body that could be more are not worth a frame.
-const CRUMB: u32 = 256;
+pub(crate) const CRUMB: u32 = 256;
+
+/// Frames with so few bytes that together cost one until these are passed on. Small messages are honest and may wait for a
+/// slow origin: the window of a connection has room for eight thousand of 131 bytes.
+const CRUMBS: u8 = 8;
 
 /// What a stream that has come to its end gives back: an interim answer, a PING, a lone frame.
 const WHOLE: i32 = 2;
@@ -49,6 +53,9 @@ pub(crate) struct Account {
     /// Bytes of bodies, both ways, that gave nothing back yet.
     received: u32,
     sent: u32,
+    /// Frames of a crumb that have cost nothing yet, and those passed on that gave nothing back yet.
+    crumbs: u8,
+    passed_crumbs: u8,
     /// When the period began.
     since_ns: u64,
 }
@@ -118,6 +125,22 @@ impl Account {
         let units = self.received / BODY_UNIT;
         self.received %= BODY_UNIT;
         self.pay(i32::try_from(units).unwrap_or(i32::MAX));
+    }
+
+    /// DATA with a crumb of a body has come.
+    pub(crate) fn charge_crumb(&mut self) {
+        self.crumbs += 1;
+        if self.crumbs == CRUMBS {
+            self.crumbs = 0;
+            self.charge();
+        }
+    }
+
+    /// The bytes of so many crumbs were passed on.
+    pub(crate) fn pay_crumbs(&mut self, n: u32) {
+        let n = n.saturating_add(self.passed_crumbs.into());
+        self.passed_crumbs = (n % u32::from(CRUMBS)) as u8;
+        self.pay(i32::try_from(n / u32::from(CRUMBS)).unwrap_or(i32::MAX));
     }
 
     /// A DATA frame was sent. `is_cut`: the peer's window allowed no more of what waits. A crumb of a body pays for nothing,

@@ -110,11 +110,13 @@ rules! {
     // Bodies.
     LengthInvalid "length-invalid" 400 PROTOCOL_ERROR "RFC 9110 §8.6" "Content-Length is not one decimal number";
     LengthTwice "length-twice" 400 PROTOCOL_ERROR "RFC 9110 §8.6" "There is more than one Content-Length";
+    LengthOfConnect "length-of-connect" 400 PROTOCOL_ERROR "RFC 9110 §9.3.6" "CONNECT has a Content-Length";
     BodyTooLong "body-too-long" 400 PROTOCOL_ERROR "RFC 9113 §8.1.1" "The body is longer than its Content-Length";
     BodyTooShort "body-too-short" 400 PROTOCOL_ERROR "RFC 9113 §8.1.1" "The body is shorter than its Content-Length";
     BodyForbidden "body-forbidden" 400 PROTOCOL_ERROR "RFC 9110 §6.4.1" "An answer has a body that may have none";
     DataBeforeHead "data-before-head" 400 PROTOCOL_ERROR "RFC 9113 §8.1" "DATA comes before the head";
     InterimEnds "interim-ends" 400 PROTOCOL_ERROR "RFC 9113 §8.1" "An interim answer ends the stream";
+    HeadInTunnel "head-in-tunnel" 400 PROTOCOL_ERROR "RFC 9113 §8.5" "HEADERS come in the tunnel of a CONNECT";
     TrailersUnended "trailers-unended" 400 PROTOCOL_ERROR "RFC 9113 §8.1" "Trailers do not end the stream";
     // Frames.
     StreamClosed "stream-closed" 400 STREAM_CLOSED "RFC 9113 §5.1" "A frame comes after the end of its stream";

@@ -8,6 +8,9 @@ pub(crate) const MOST: u32 = i32::MAX as u32;
 /// The window of a new stream or connection before anything was said (RFC 9113 §6.9.2).
 pub(crate) const INITIAL: u32 = 65_535;
 
+/// Less is given back only if it is a quarter of the window.
+const CRUMB: i32 = 4096;
+
 /// What this side may send. It is below zero when the peer has made its initial window smaller meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendWindow(i32);
@@ -80,15 +83,21 @@ impl ReceiveWindow {
         self.window = i32::try_from(changed.clamp(i64::from(i32::MIN), i64::from(i32::MAX))).unwrap_or(0);
     }
 
+    /// Bytes that are held.
+    pub(crate) fn held(&self) -> u32 {
+        self.held
+    }
+
     /// Bytes in the window, and bytes held.
     pub(crate) fn size(&self) -> i64 {
         i64::from(self.window) + i64::from(self.held)
     }
 
-    /// Whether a window of this size is worth a frame: a quarter of it is missing, or as much as is left.
+    /// Whether a window of this size is worth a frame: a quarter of it is missing, or as much as is left and not few bytes
+    /// (RFC 9293 §3.8.6.2: the silly window).
     pub(crate) fn is_due(&self, size: u32) -> bool {
         let missing = i64::from(size) - self.size();
-        missing > 0 && (missing >= i64::from(size / 4) || missing >= i64::from(self.window))
+        missing > 0 && (missing >= i64::from(size / 4) || missing >= i64::from(self.window.max(CRUMB)))
     }
 
     /// Makes its size this; returns the increment, which is 0 if it is larger already.
@@ -120,7 +129,7 @@ mod tests {
         assert!(window.receive(90) && !window.receive(11));
         assert!(!window.is_due(100));
         assert_eq!((window.release(20), window.size()), (20, 80));
-        assert!(window.is_due(100));
+        assert!(!window.is_due(100) && window.is_due(107));
         assert_eq!((window.refill(100), window.size()), (20, 100));
         assert_eq!(window.release(1000), 70);
         // It shrinks by giving back less.

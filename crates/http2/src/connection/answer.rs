@@ -52,17 +52,18 @@ impl Connection {
                 () => Ok(Event::Interim { stream: id, status }),
             };
         }
-        let is_tunnel = stream.is_connect && status < 300;
+        stream.is_tunnel = stream.is_connect && status < 300;
         stream.is_bodiless |= matches!(status, 204 | 304);
         stream.part = Part::Body;
         stream.missing = match verdict.length {
             _ if stream.is_bodiless => 0,
-            Some(length) if !is_tunnel => length,
+            Some(length) if !stream.is_tunnel => length,
             _ => ANY_LENGTH,
         };
         if is_end && !matches!(stream.missing, 0 | ANY_LENGTH) {
             return Err(Id::BodyTooShort);
         }
+        stream.is_answered = true;
         self.enter(slot, next);
         Ok(Event::Answer { stream: id, status, is_end })
     }
@@ -71,6 +72,7 @@ impl Connection {
         let Some(stream) = self.streams.get(slot) else { return Err(Id::StreamClosed) };
         let id = stream.id;
         match stream.missing {
+            _ if stream.is_tunnel => Err(Id::HeadInTunnel),
             _ if !is_end => Err(Id::TrailersUnended),
             0 | ANY_LENGTH => {
                 self.enter(slot, next);

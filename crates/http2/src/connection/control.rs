@@ -50,7 +50,7 @@ impl Connection {
             kind::PRIORITY if self.reader.left == 5 => self.read_priority(now_ns, input),
             // Its length is wrong: an error of its stream (RFC 9113 §6.3).
             kind::PRIORITY if self.reader.left == self.reader.frame.length => {
-                Ok(self.skip_priority(now_ns, input))
+                self.skip_priority(now_ns, input)
             }
             kind::RST_STREAM if self.reader.left > 0 => {
                 let Some(payload) = self.reader.unit::<4>(input) else { return Ok(None) };
@@ -86,18 +86,29 @@ impl Connection {
         }
     }
 
-    /// RFC 9113 §6.5.
+    /// RFC 9113 §6.5. Nothing holds before the frame has come whole, since nothing of it can be acknowledged before.
     fn read_settings(&mut self, input: &mut Cursor<'_>) -> Result<Option<Event>, ConnectionError> {
         if self.reader.frame.has(flag::ACK) {
             self.end_frame();
             return Ok(self.take_ack());
         }
-        while self.reader.left > 0 {
-            let Some([a, b, value @ ..]) = self.reader.unit::<6>(input) else { return Ok(None) };
-            self.reader.left -= 6;
+        let gathered;
+        let payload = match self.reader.whole(input) {
+            Some(payload) => payload,
+            None => {
+                self.reader.gather(input);
+                if self.reader.left > 0 {
+                    return Ok(None);
+                }
+                gathered = std::mem::take(&mut self.reader.gathered);
+                &gathered
+            }
+        };
+        self.end_frame();
+        for parameter in payload.chunks_exact(6) {
+            let Some(&[a, b, value @ ..]) = parameter.first_chunk::<6>() else { continue };
             self.set(u16::from_be_bytes([a, b]), u32::from_be_bytes(value))?;
         }
-        self.end_frame();
         if !std::mem::replace(&mut self.has_peer_settings, true) {
             self.peer.end_first();
         }
@@ -123,7 +134,8 @@ impl Connection {
                 }
             }
         }
-        if id == id::NO_RFC7540_PRIORITIES && value == 1 {
+        // An origin speaks for itself: the uploads to it are those of several clients (RFC 9218 §13.1).
+        if id == id::NO_RFC7540_PRIORITIES && value == 1 && self.role == Role::Server {
             self.has_priorities = true;
         }
         Ok(())
@@ -195,13 +207,13 @@ impl Connection {
         match self.state(id).step(Input::ReceiveReset) {
             Outcome::To(state) => {
                 let Some(slot) = self.streams.find(id) else { return Ok(None) };
-                let age_ns = self.streams.get(slot).map_or(0, |s| now_ns.saturating_sub(s.begun_ns));
-                self.account.charge_reset(age_ns);
+                let Some(stream) = self.streams.get(slot) else { return Ok(None) };
+                // One that was answered was processed, whatever its code says.
+                let may_repeat = self.role == Role::Client && !stream.is_answered;
+                self.account.charge_reset(now_ns.saturating_sub(stream.begun_ns));
                 self.cut(now_ns, slot, state);
                 Ok(Some(match code {
-                    ErrorCode::REFUSED_STREAM if self.role == Role::Client => {
-                        Event::Unprocessed { stream: id }
-                    }
+                    ErrorCode::REFUSED_STREAM if may_repeat => Event::Unprocessed { stream: id },
                     code => Event::Reset { stream: id, code },
                 }))
             }
@@ -226,10 +238,14 @@ impl Connection {
         if depends_on != id {
             return Ok(None);
         }
-        Ok(self.blame_id(now_ns, id, Id::SelfDependency))
+        self.blame_id(now_ns, id, Id::SelfDependency)
     }
 
-    fn skip_priority(&mut self, now_ns: u64, input: &mut Cursor<'_>) -> Option<Event> {
+    fn skip_priority(
+        &mut self,
+        now_ns: u64,
+        input: &mut Cursor<'_>,
+    ) -> Result<Option<Event>, ConnectionError> {
         self.skip(input);
         // The rest of it is skipped without another word.
         self.reader.frame.kind = u8::MAX;

@@ -4,7 +4,9 @@
 
 use super::reader::{Cursor, OpenData};
 use super::{Connection, Event};
+use crate::config::Role;
 use crate::error::{ConnectionError, ErrorCode};
+use crate::flood::CRUMB;
 use crate::frame::flag;
 use crate::malformed::Id;
 use crate::stream::{Input, Outcome, Part, Slot};
@@ -13,8 +15,8 @@ use std::ops::Range;
 /// What becomes of a DATA frame.
 enum Fate {
     Wanted,
-    /// It is taken and dropped.
-    Unwanted,
+    /// It is taken and dropped; what is left of its stream has window.
+    Unwanted(Option<Slot>),
     /// It ends its stream.
     Fault(Slot, Id),
     /// Its stream is over.
@@ -39,8 +41,15 @@ impl Connection {
         if !is_wanted {
             self.receive.release(frame.length);
         }
+        if frame.length > 0 && !frame.has(flag::PADDED) && matches!(fate, Fate::Wanted | Fate::Unwanted(_)) {
+            self.count_crumb(frame.length);
+        }
         Ok(match fate {
-            Fate::Wanted | Fate::Unwanted => None,
+            Fate::Wanted | Fate::Unwanted(None) => None,
+            Fate::Unwanted(Some(slot)) => {
+                self.schedule_credit(slot);
+                None
+            }
             Fate::Fault(slot, why) => self.blame(now_ns, slot, why),
             Fate::Late => {
                 self.refuse(now_ns, frame.stream, ErrorCode::STREAM_CLOSED);
@@ -59,11 +68,15 @@ impl Connection {
         let slot = self.streams.find(frame.stream);
         let stream = slot.and_then(|slot| Some((slot, self.streams.get_mut(slot)?)));
         Ok(match (outcome, stream) {
-            (Outcome::Ignore, _) => Fate::Unwanted,
+            (Outcome::Ignore, _) => Fate::Unwanted(None),
             (_, None) => Fate::Late,
             (Outcome::To(_), Some((slot, stream))) => match stream.part {
                 Part::Head => Fate::Fault(slot, Id::DataBeforeHead),
-                Part::Unwanted => Fate::Unwanted,
+                Part::Unwanted if stream.receive.receive(frame.length) => {
+                    stream.receive.release(frame.length);
+                    Fate::Unwanted(Some(slot))
+                }
+                Part::Unwanted => Fate::Fault(slot, Id::WindowPassed),
                 Part::Body => {
                     // Of a padded one the length of the body is not known yet.
                     let length = (!frame.has(flag::PADDED)).then_some(frame.length);
@@ -78,6 +91,20 @@ impl Connection {
             _ if state.is_over() => Fate::Late,
             (_, Some((slot, _))) => Fate::Fault(slot, Id::StreamClosed),
         })
+    }
+
+    /// Counts a frame with few bytes of a client's body, as long as they are not passed on. Not of an origin's: a client
+    /// that takes nothing of its answer would end the connection of others.
+    fn count_crumb(&mut self, length: u32) {
+        let frame = self.reader.frame;
+        if self.role == Role::Client || length >= CRUMB || frame.has(flag::END_STREAM) {
+            return;
+        }
+        self.account.charge_crumb();
+        let slot = self.streams.find(frame.stream).filter(|_| self.reader.data.is_wanted);
+        if let Some(stream) = slot.and_then(|slot| self.streams.get_mut(slot)) {
+            stream.crumbs = stream.crumbs.saturating_add(1);
+        }
     }
 
     /// Reads more of the frame.
@@ -120,15 +147,17 @@ impl Connection {
                 "The padding of DATA is longer than its payload (RFC 9113 section 6.1)",
             ));
         }
-        if padding == self.reader.left && !frame.has(flag::END_STREAM) {
-            self.account.charge();
+        let length = self.reader.left - padding;
+        match length {
+            0 if frame.has(flag::END_STREAM) => {}
+            0 => self.account.charge(),
+            _ => self.count_crumb(length),
         }
         if !self.reader.data.is_wanted {
             return Ok(None);
         }
-        self.release(frame.stream, padding as usize + 1);
         let Some(slot) = self.streams.find(frame.stream) else { return Ok(None) };
-        let length = self.reader.left - padding;
+        self.give_back(slot, padding + 1);
         let stream = self.streams.get_mut(slot).filter(|stream| stream.part == Part::Body);
         let fault = stream.and_then(|stream| stream.count_body(length, frame.has(flag::END_STREAM)));
         Ok(fault.and_then(|why| self.blame(now_ns, slot, why)))

@@ -19,6 +19,8 @@ pub(super) const DRAIN: [u8; 8] = *b"weir end";
 #[derive(Debug, Default)]
 pub(super) struct Life {
     stage: Stage,
+    /// The last stream that the last GOAWAY has named: those above it are not processed.
+    last_taken: Option<u32>,
     /// What the peer has said last in GOAWAY: the last stream that it processes.
     peer_last: Option<u32>,
     /// Streams above that may be there which no event has named.
@@ -48,6 +50,11 @@ impl Life {
         matches!(self.stage, Stage::Last | Stage::Failed)
     }
 
+    /// Whether GOAWAY has left a stream of the peer out.
+    pub(super) fn has_left_out(&self, id: u32) -> bool {
+        self.last_taken.is_some_and(|last| id > last)
+    }
+
     /// Whether this side may open streams.
     pub(super) fn may_open(&self) -> bool {
         self.stage == Stage::Alive && self.peer_last.is_none()
@@ -65,14 +72,15 @@ impl Connection {
     /// An error of the connection: GOAWAY says why, and nothing more is read.
     pub(super) fn fail(&mut self, error: ConnectionError) {
         self.life.stage = Stage::Failed;
+        self.settings_due_ns = None;
         self.reader.gathered = Vec::new();
         self.owed.goaway = Some((self.last_processed(), error));
     }
 
-    /// The last stream of the peer that may have been processed.
+    /// The last stream of the peer that may have been processed. It never grows (RFC 9113 §6.8).
     fn last_processed(&self) -> u32 {
         match self.role {
-            Role::Server => self.last_stream,
+            Role::Server => self.life.last_taken.unwrap_or(self.last_stream),
             Role::Client => 0,
         }
     }
@@ -94,8 +102,9 @@ impl Connection {
     /// Takes nothing new from here on. What is open comes to its end.
     pub fn close(&mut self) {
         if !self.life.is_closed_to_peer() {
-            self.life.stage = Stage::Last;
-            self.say_goaway(self.last_processed());
+            let last = self.last_processed();
+            (self.life.stage, self.life.last_taken) = (Stage::Last, Some(last));
+            self.say_goaway(last);
         }
     }
 
@@ -154,13 +163,17 @@ impl Connection {
         }
         let last = self.life.peer_last?;
         let left_out = self.streams.iter().rev().take_while(|s| s.id > last).find(|s| !s.state.is_over());
-        let Some(id) = left_out.map(|stream| stream.id) else {
+        let Some((id, is_answered)) = left_out.map(|stream| (stream.id, stream.is_answered)) else {
             self.life.has_unprocessed = false;
             return None;
         };
         let slot = self.streams.find(id)?;
         self.cut(now_ns, slot, State::ResetThere);
-        Some(Event::Unprocessed { stream: id })
+        // One that was answered was processed, and ends as if it had been refused (RFC 9113 §8.7).
+        Some(match is_answered {
+            true => Event::Reset { stream: id, code: ErrorCode::REFUSED_STREAM },
+            false => Event::Unprocessed { stream: id },
+        })
     }
 
     /// Does what is late at this time. An error has ended the connection.
@@ -169,8 +182,7 @@ impl Connection {
         if self.life.drain_due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
             self.close();
         }
-        if self.settings_due_ns.is_some_and(|due_ns| due_ns <= now_ns) && !self.life.has_failed() {
-            self.settings_due_ns = None;
+        if self.settings_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
             let error = ConnectionError {
                 code: ErrorCode::SETTINGS_TIMEOUT,
                 text: "SETTINGS were not acknowledged in time (RFC 9113 section 6.5.3)",

@@ -66,9 +66,10 @@ impl Connection {
         let frame = self.reader.frame;
         let is_last = frame.has(flag::END_HEADERS);
         let is_first = frame.kind == kind::HEADERS;
-        let has_come = self.reader.left == frame.length && input.rest().len() >= frame.length as usize;
-        if is_first && is_last && has_come {
-            let payload = &input.bytes[self.reader.piece(u32::MAX, input)];
+        if is_first
+            && is_last
+            && let Some(payload) = self.reader.whole(input)
+        {
             let fragment = self.strip(payload)?;
             return self.end_block(now_ns, &payload[fragment], sink, scratch);
         }
@@ -150,11 +151,11 @@ impl Connection {
                 text: "HEADERS comes on a stream that is closed (RFC 9113 section 5.1)",
             }),
             (Outcome::Ignore, _) => self.discard(&block, scratch).map(|()| None),
-            (_, Some(slot)) => {
+            (_, Some(slot)) if !state.is_over() => {
                 self.discard(&block, scratch)?;
                 Ok(self.blame(now_ns, slot, Id::StreamClosed))
             }
-            (_, None) => {
+            _ => {
                 self.discard(&block, scratch)?;
                 self.refuse(now_ns, id, ErrorCode::STREAM_CLOSED);
                 Ok(None)
@@ -171,13 +172,13 @@ impl Connection {
         scratch: &mut Scratch,
     ) -> Result<Option<Event>, ConnectionError> {
         let OpenBlock { stream: id, is_end, .. } = block.open;
+        self.skipped = (self.last_stream + 1, id - 1);
+        self.last_stream = id;
         if self.life.is_closed_to_peer() {
             // It is above the last stream of GOAWAY: its sender knows that it is not processed (RFC 9113 §6.8).
             return self.discard(block, scratch).map(|()| None);
         }
-        self.skipped = (self.last_stream + 1, id - 1);
-        self.last_stream = id;
-        if self.streams.len() >= self.config.max_streams as usize {
+        if self.is_full() {
             self.discard(block, scratch)?;
             // It may not know the limit yet: only the refusal costs.
             self.account.accept_block(block.bytes.len() as u32, block.open.frames);
@@ -196,8 +197,8 @@ impl Connection {
             Ok(verdict) => {
                 stream.part = Part::Body;
                 stream.priority = self.first_priority(id, &verdict);
-                // Bytes on a CONNECT are those of the tunnel.
-                stream.missing = verdict.length.filter(|_| !verdict.is_connect).unwrap_or(ANY_LENGTH);
+                stream.is_connect = verdict.is_connect;
+                stream.missing = verdict.length.unwrap_or(ANY_LENGTH);
                 Event::Request { stream: id, is_end }
             }
             Err(why) => {
@@ -208,6 +209,14 @@ impl Connection {
         };
         self.streams.insert(stream);
         Ok(Some(event))
+    }
+
+    /// Whether the client has as many streams as it may. Those that it knows to be over do not count (RFC 9113 §5.1.2), up
+    /// to as many again; those that it has reset do, until their work is over (CVE-2023-44487).
+    fn is_full(&self) -> bool {
+        let most = self.config.max_streams as usize;
+        let all = self.streams.len();
+        all - self.closed as usize >= most || all >= most.saturating_mul(2)
     }
 
     /// PRIORITY_UPDATE that came before is later than the field (RFC 9218 §7).

@@ -45,6 +45,8 @@ pub struct Connection {
     /// What the peer has set.
     peer: Settings,
     streams: Streams,
+    /// How many of them have come to their end on both sides, and wait for their user to finish with them.
+    closed: u32,
     ended: ResetStreams,
     schedule: Schedule,
     account: Account,
@@ -74,7 +76,7 @@ pub struct Connection {
 impl Connection {
     /// A new connection, on which nothing was sent or received.
     pub fn new(role: Role, config: Config) -> Connection {
-        let config = config.bounded();
+        let config = config.bounded(role);
         let policy = match role {
             Role::Server => Policy::TO_CLIENT,
             Role::Client => Policy::TO_ORIGIN,
@@ -87,6 +89,7 @@ impl Connection {
             encoder: Encoder::new(policy),
             peer: Settings::new(),
             streams: Streams::default(),
+            closed: 0,
             ended: ResetStreams::default(),
             schedule: Schedule::default(),
             account: Account::default(),

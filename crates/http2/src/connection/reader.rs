@@ -99,6 +99,12 @@ impl Reader {
         range
     }
 
+    /// Takes the payload from where it lies, if all of it has come at once.
+    pub(super) fn whole<'a>(&mut self, input: &mut Cursor<'a>) -> Option<&'a [u8]> {
+        let has_come = self.left == self.frame.length && input.rest().len() >= self.left as usize;
+        has_come.then(|| &input.bytes[self.piece(u32::MAX, input)])
+    }
+
     /// Gathers as much of the payload as has come.
     pub(super) fn gather(&mut self, input: &mut Cursor<'_>) {
         let range = self.piece(u32::MAX, input);

@@ -3,7 +3,7 @@
 use super::reader::{Cursor, Stage};
 use super::{Connection, Event, Received};
 use crate::error::ConnectionError;
-use crate::frame::{PREFACE, check, kind};
+use crate::frame::{PREFACE, check, flag, kind};
 use crate::message::{FieldSink, Scratch};
 
 impl Connection {
@@ -54,7 +54,8 @@ impl Connection {
             Stage::Head => {
                 let Some(head) = self.reader.head(input) else { return Ok(None) };
                 check(head, self.reader.block.map(|block| block.stream))?;
-                if !self.has_peer_settings && head.kind != kind::SETTINGS {
+                let is_settings = head.kind == kind::SETTINGS && !head.has(flag::ACK);
+                if !self.has_peer_settings && !is_settings {
                     return Err(ConnectionError::protocol(
                         "The first frame is not SETTINGS (RFC 9113 section 3.4)",
                     ));

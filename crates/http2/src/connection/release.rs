@@ -13,9 +13,25 @@ impl Connection {
     pub fn release(&mut self, stream: u32, bytes: usize) {
         let Some(slot) = self.streams.find(stream) else { return };
         let Some(record) = self.streams.get_mut(slot) else { return };
-        let released = record.receive.release(u32::try_from(bytes).unwrap_or(u32::MAX));
+        let held = u64::from(record.receive.held().max(1));
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let left = held.saturating_sub(bytes.into());
+        // Which of the bytes came in crumbs is not known.
+        let crumbs = (u64::from(record.crumbs) * left / held) as u32;
+        self.account.pay_crumbs(std::mem::replace(&mut record.crumbs, crumbs) - crumbs);
+        self.give_back(slot, bytes);
+    }
+
+    /// Bytes of a stream are held no more.
+    pub(super) fn give_back(&mut self, slot: Slot, bytes: u32) {
+        let Some(record) = self.streams.get_mut(slot) else { return };
+        let released = record.receive.release(bytes);
         self.receive.release(released);
-        self.schedule_credit(slot);
+        if record.state.may_receive() {
+            self.schedule_credit(slot);
+        } else {
+            self.end_receiving(slot);
+        }
     }
 
     /// Puts a stream among those that get window, if it is worth a frame.
@@ -62,12 +78,14 @@ impl Connection {
         u64::from(self.config.connection_window).saturating_sub(base)
     }
 
-    /// A stream receives nothing more: its share is for others.
+    /// A stream receives nothing more: its share is for others, except for the part that bytes take which are still held.
     pub(super) fn end_receiving(&mut self, slot: Slot) {
+        let base = self.initial_receive;
         let Some(stream) = self.streams.get_mut(slot) else { return };
         if std::mem::take(&mut stream.is_receiver) {
             self.receivers -= 1;
         }
-        self.extra -= u64::from(std::mem::take(&mut stream.extra));
+        let held = stream.receive.held().saturating_sub(base).min(stream.extra);
+        self.extra -= u64::from(std::mem::replace(&mut stream.extra, held) - held);
     }
 }

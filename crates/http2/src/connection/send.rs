@@ -6,7 +6,7 @@ use crate::config::Role;
 use crate::frame::{HEAD, split_block};
 use crate::hpack::{Encoder, Field};
 use crate::message::RequestLine;
-use crate::stream::{Input, Outcome, Part, Slot, State, Stream};
+use crate::stream::{Input, Outcome, Slot, State, Stream};
 use std::fmt;
 
 /// Why something cannot be sent. Nothing was written.
@@ -20,6 +20,10 @@ pub enum SendError {
     Ending,
     /// Bytes of the body wait which must come first.
     DataWaits,
+    /// The peer's settings do not allow an extended CONNECT, or have not come (RFC 8441 §3).
+    NoExtendedConnect,
+    /// The status is no number from 100 to 999, is 101, or is that of an interim answer which would end the stream.
+    InvalidStatus,
 }
 
 impl fmt::Display for SendError {
@@ -29,6 +33,8 @@ impl fmt::Display for SendError {
             SendError::Full => "no more streams may be open at once",
             SendError::Ending => "the connection takes no new streams",
             SendError::DataWaits => "bytes of the body wait to be sent first",
+            SendError::NoExtendedConnect => "the peer has not allowed extended CONNECT",
+            SendError::InvalidStatus => "the status cannot be sent in this way",
         })
     }
 }
@@ -55,7 +61,8 @@ impl Connection {
     /// Begins a request; returns its stream. The first one leaves with the preface.
     ///
     /// # Errors
-    /// No stream can be opened now, or ever again: [`Connection::can_open`] says so before.
+    /// No stream can be opened now, or ever again: [`Connection::can_open`] says so before. Or the peer has not allowed
+    /// extended CONNECT: [`Connection::peer_settings`] say so.
     pub fn send_request<'f>(
         &mut self,
         now_ns: u64,
@@ -66,6 +73,9 @@ impl Connection {
     ) -> Result<u32, SendError> {
         if let Some(why) = self.open_error() {
             return Err(why);
+        }
+        if line.protocol.is_some() && !self.peer.has_extended_connect {
+            return Err(SendError::NoExtendedConnect);
         }
         let id = if self.last_stream == 0 { 1 } else { self.last_stream + 2 };
         self.last_stream = id;
@@ -87,7 +97,7 @@ impl Connection {
     /// ([`Connection::set_pending`]), or trailers.
     ///
     /// # Errors
-    /// The stream takes nothing more, or the final head was sent.
+    /// The stream takes nothing more, or the final head was sent, or the status cannot be sent so.
     pub fn send_answer<'f>(
         &mut self,
         now_ns: u64,
@@ -97,13 +107,18 @@ impl Connection {
         is_end: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), SendError> {
-        debug_assert!((100..1000).contains(&status) && !(is_end && status < 200));
+        if !(100..1000).contains(&status) || status == 101 || is_end && status < 200 {
+            return Err(SendError::InvalidStatus);
+        }
         let slot = self.begin_sending(stream, is_end, false)?;
         let begin = self.begin_block_out(now_ns, out);
         let digits = [status / 100, status / 10, status].map(|n| b'0' + (n % 10) as u8);
         let field = Field { name: b":status", value: &digits, is_sensitive: false };
         self.encoder.encode(field, out);
         self.end_block_out(begin, stream, is_end, fields, out);
+        if let Some(stream) = self.streams.get_mut(slot) {
+            stream.is_tunnel = stream.is_connect && (200..300).contains(&status);
+        }
         self.end_sending(slot, status >= 200, is_end);
         Ok(())
     }
@@ -176,7 +191,7 @@ impl Connection {
 
     /// Whether the final head of a request's answer has come.
     pub fn has_answer(&self, stream: u32) -> bool {
-        self.streams.stream(stream).is_some_and(|stream| stream.part != Part::Head)
+        self.streams.stream(stream).is_some_and(|stream| stream.is_answered)
     }
 }
 

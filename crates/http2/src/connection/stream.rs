@@ -19,6 +19,8 @@ impl Connection {
             Some(stream) => stream.state,
             // Clients open odd ones, and servers none, for they could only push.
             None if id.is_multiple_of(2) || id > self.last_stream => State::Idle,
+            // Its head was dropped, and so is what its sender still had on the way (RFC 9113 §6.8).
+            None if self.role == Role::Server && self.life.has_left_out(id) => State::ResetHere,
             None => self.ended.state(id),
         }
     }
@@ -28,6 +30,7 @@ impl Connection {
         let Some(stream) = self.streams.get_mut(slot) else { return };
         stream.state = state;
         if state == State::Closed {
+            self.closed += 1;
             self.account.end_whole();
         }
         if !state.may_receive() {
@@ -64,13 +67,27 @@ impl Connection {
         Some(Event::Malformed { stream: id, why, may_answer: false })
     }
 
-    /// The same for a stream that may not be there.
-    pub(super) fn blame_id(&mut self, now_ns: u64, id: u32, why: Id) -> Option<Event> {
+    /// The same for a stream that may not be there. An idle one may not be reset (RFC 9113 §6.4): the connection ends, but
+    /// for that with an origin, on which are the requests of others.
+    pub(super) fn blame_id(
+        &mut self,
+        now_ns: u64,
+        id: u32,
+        why: Id,
+    ) -> Result<Option<Event>, ConnectionError> {
         if let Some(slot) = self.streams.find(id) {
-            return self.blame(now_ns, slot, why);
+            return Ok(self.blame(now_ns, slot, why));
         }
-        self.refuse(now_ns, id, Malformed::from(why).code());
-        None
+        let code = Malformed::from(why).code();
+        match (self.state(id), self.role) {
+            (State::Idle, Role::Server) => {
+                let text = "PRIORITY of an idle stream is malformed (RFC 9113 section 6.3)";
+                return Err(ConnectionError { code, text });
+            }
+            (State::Idle, Role::Client) => self.account.charge(),
+            _ => self.refuse(now_ns, id, code),
+        }
+        Ok(None)
     }
 
     /// Resets a stream that is not there.
@@ -104,8 +121,12 @@ impl Connection {
             (Role::Client, _) => ErrorCode::CANCEL,
         };
         match record.fault {
-            // Said even behind a whole answer, which does not show that the message was malformed.
-            Some(fault) if record.state == State::Closed => self.refuse(now_ns, stream, fault.code()),
+            // A malformed message is a stream error also behind a whole answer (RFC 9113 §8.1.1); one over a limit is not.
+            Some(fault) if record.state == State::Closed => {
+                if fault.status() == 400 {
+                    self.refuse(now_ns, stream, fault.code());
+                }
+            }
             Some(fault) => self.reset(now_ns, stream, fault.code()),
             None => self.reset(now_ns, stream, code),
         }
@@ -114,6 +135,8 @@ impl Connection {
         }
         if let Some(mut record) = self.streams.remove(slot) {
             self.receive.release(record.receive.release_all());
+            self.extra -= u64::from(record.extra);
+            self.closed -= u32::from(record.state == State::Closed);
             if record.is_credited {
                 self.owed.forget_update(slot);
             }
@@ -132,7 +155,8 @@ impl Connection {
         }
     }
 
-    /// Whether a stream's peer has taken its END_STREAM or reset, and sent its own: nothing more happens on it.
+    /// Whether nothing more happens on a stream: END_STREAM was written and has come, or either side has reset it. What was
+    /// written need not have left.
     pub fn is_over(&self, stream: u32) -> bool {
         self.state(stream).is_over()
     }

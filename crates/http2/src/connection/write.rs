@@ -74,7 +74,8 @@ impl Connection {
             }
             let (parameters, count) = self.config.parameters(self.role);
             frame::settings(&parameters[..count], out);
-            self.settings_due_ns = Some(now_ns.saturating_add(self.config.settings_timeout_ns));
+            let due_ns = now_ns.saturating_add(self.config.settings_timeout_ns);
+            self.settings_due_ns = (!self.life.has_failed()).then_some(due_ns);
             if self.window() > INITIAL {
                 let increment = self.receive.refill(self.window());
                 frame::window_update(frame::CONNECTION_FRAME, increment, out);

@@ -68,6 +68,11 @@ impl Head {
         })
     }
 
+    /// Whether a field of this name came never-indexed, which it stays on every later connection (RFC 7541 §6.2.3).
+    pub fn is_sensitive(&self, name: &[u8]) -> bool {
+        self.fields().any(|field| field.is_sensitive && field.name.eq_ignore_ascii_case(name))
+    }
+
     fn slice(&self, begin: u32, end: u32) -> &[u8] {
         self.bytes.get(begin as usize..end as usize).unwrap_or_default()
     }
@@ -167,8 +172,14 @@ impl<'a> Rendered<'a> {
 
     /// The fields but Host, none of them marked.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> {
+        self.marked_fields(|_| false)
+    }
+
+    /// The fields but Host. Which names are marked as never to be indexed says [`Head::is_sensitive`] of the head that
+    /// they came with.
+    pub fn marked_fields(&self, is_sensitive: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = Field<'a>> {
         let others = self.lines().filter(|(name, _)| !name.eq_ignore_ascii_case(b"host"));
-        others.map(|(name, value)| Field { name, value, is_sensitive: false })
+        others.map(move |(name, value)| Field { name, value, is_sensitive: is_sensitive(name) })
     }
 
     fn lines(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {

@@ -218,6 +218,8 @@ impl<'a> Judge<'a> {
             (true, false) if self.seen & CONNECT != CONNECT => return Err(Id::PseudoMissing),
             (true, false) if self.seen != CONNECT => return Err(Id::PseudoOfConnect),
             (false, false) if self.seen & LINE != LINE => return Err(Id::PseudoMissing),
+            // As in HTTP/1.1: what follows belongs to the tunnel, and an origin would take it for a body.
+            (true, _) if self.verdict.length.is_some() => return Err(Id::LengthOfConnect),
             _ => {}
         }
         if self.is_asterisk && !self.is_options { Err(Id::Path) } else { Ok(()) }

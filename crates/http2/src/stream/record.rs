@@ -27,8 +27,12 @@ pub(crate) struct Stream {
     pub(crate) part: Part,
     /// Of the client role: the answer may have no body, as to HEAD (RFC 9110 §6.4.1).
     pub(crate) is_bodiless: bool,
-    /// Of the client role: the request was CONNECT, so that a 2xx has no length.
+    /// The request was CONNECT: a 2xx makes it a tunnel.
     pub(crate) is_connect: bool,
+    /// Only DATA follow, and have no length.
+    pub(crate) is_tunnel: bool,
+    /// Of the client role: the final head of the answer has come.
+    pub(crate) is_answered: bool,
     /// The final head was sent: DATA may follow.
     pub(crate) has_head: bool,
     /// END_STREAM follows the bytes that wait.
@@ -50,6 +54,8 @@ pub(crate) struct Stream {
     pub(crate) missing: u64,
     pub(crate) send: SendWindow,
     pub(crate) receive: ReceiveWindow,
+    /// DATA frames with a crumb of the body, of which bytes are held.
+    pub(crate) crumbs: u32,
     /// What its window is larger than that of a new stream.
     pub(crate) extra: u32,
     /// It has received so much that window was given back: it shares in what the connection has to spare.
@@ -67,6 +73,8 @@ impl Stream {
             is_bodiless: false,
             fault: None,
             is_connect: false,
+            is_tunnel: false,
+            is_answered: false,
             has_head: false,
             has_end: false,
             is_ready: false,
@@ -78,6 +86,7 @@ impl Stream {
             missing: ANY_LENGTH,
             send: SendWindow::new(send),
             receive: ReceiveWindow::new(receive),
+            crumbs: 0,
             extra: 0,
             is_receiver: false,
             begun_ns: now_ns,

@@ -1,6 +1,7 @@
 //! The states of a stream as one table (RFC 9113 §5.1). The states reserved for push do not exist: push is off.
 //!
-//! Where the RFC leaves a choice between ending a stream and ending the connection, the stream ends alone.
+//! Where the RFC leaves a choice between ending a stream and ending the connection, the stream ends alone; but HEADERS of
+//! a client on a stream that is known to have ended end its connection, as §5.1 allows.
 
 use crate::error::ErrorCode;
 

@@ -109,6 +109,13 @@ fn the_first_bytes() {
     assert_eq!(client.fails(b"HTTP/1.1 400 Bad Request\r\n\r\n"), Some(ErrorCode::FRAME_SIZE_ERROR));
     let mut client = End::new(Role::Client, Config::CLIENT);
     assert_eq!(client.fails(&frame(PING, 0, 0, &[0; 8])), Some(ErrorCode::PROTOCOL_ERROR));
+    // An acknowledgement is no preface.
+    let ack = frame(SETTINGS, ACK, 0, &[]);
+    let mut server = End::new(Role::Server, Config::SERVER);
+    assert_eq!(server.fails(&[&PREFACE[..], &ack].concat()), Some(ErrorCode::PROTOCOL_ERROR));
+    let mut client = End::new(Role::Client, Config::CLIENT);
+    client.write();
+    assert_eq!(client.fails(&ack), Some(ErrorCode::PROTOCOL_ERROR));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::end::End;
 use crate::wire::*;
-use weir_http2::{Config, ErrorCode, Role};
+use weir_http2::{Config, ErrorCode, PREFACE, Role};
 use weir_testkit::Random;
 
 /// All kinds of frames, of a client that breaks some rules of streams.
@@ -111,4 +111,34 @@ fn nothing_is_held_between_whole_frames() {
     server.conn.finish(0, 1);
     server.write();
     assert_eq!((server.conn.footprint(), server.conn.deadline_ns()), (0, None));
+}
+
+/// What the server says when only these bytes have come, and it answers what it can.
+fn says(bytes: &[u8]) -> Vec<u8> {
+    let mut server = End::new(Role::Server, Config::SERVER);
+    server.take(bytes);
+    let mut out = Vec::new();
+    let _ = server.conn.send_answer(server.now_ns, 1, 200, [], false, &mut out);
+    server.conn.set_pending(1, 300_000, true);
+    out.extend(server.write());
+    out.extend(server.turns().0);
+    out
+}
+
+#[test]
+fn a_frame_does_all_or_nothing() {
+    let bytes = conversation();
+    let mut start = PREFACE.len();
+    while let Some(head) = bytes[start..].first_chunk::<9>() {
+        let end = start + 9 + u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        // Window may be given back for a part of DATA.
+        if head[3] != DATA {
+            let (nothing, all) = (says(&bytes[..start]), says(&bytes[..end]));
+            for cut in (start..end).filter(|cut| cut - start < 40) {
+                let said = says(&bytes[..cut]);
+                assert!(said == nothing || said == all, "kind {} cut at {}", head[3], cut - start);
+            }
+        }
+        start = end;
+    }
 }

@@ -332,3 +332,39 @@ fn hostile_origins_are_left() {
     let ended = flood(&mut client, 5000, |_| headers(1, OK, true));
     assert!(ended.is_some_and(|count| count < 1100), "{ended:?}");
 }
+
+#[test]
+fn tiny_data() {
+    // What is not passed on: a byte by itself, or with much padding; and what is dropped.
+    ends_within("DATA of a byte", 8100, |_| data(1, b"a", false));
+    let padded = [&[255, b'a'][..], &[0; 255]].concat();
+    ends_within("a byte in padding", 8100, |_| frame(DATA, PADDED, 1, &padded));
+    let mut server = End::server();
+    server.take(&post(1));
+    server.conn.reset(0, 1, ErrorCode::CANCEL);
+    let ended = flood(&mut server, 20_000, |_| data(1, b"a", false));
+    assert!(ended.is_some_and(|count| (4000..8100).contains(&count)), "{ended:?}");
+}
+
+#[test]
+fn tiny_data_that_is_passed_on_late_passes() {
+    let mut server = End::server();
+    server.take(&[post(1), post(3)].concat());
+    for round in 0..100 {
+        for _ in 0..3500 {
+            assert_eq!(server.fails(&data(1, b"a", false)), None, "{round}");
+            assert_eq!(server.fails(&data(3, b"message", false)), None, "{round}");
+        }
+        // In two parts, as a slow origin takes them.
+        server.conn.release(1, 1000);
+        server.conn.release(3, 7 * 3500);
+        server.conn.release(1, 2500);
+        server.write();
+    }
+    // A client that takes nothing of its answer does not end an origin's connection.
+    let mut client = End::client(1);
+    client.take(&headers(1, OK, false));
+    for _ in 0..20_000 {
+        assert_eq!(client.fails(&data(1, b"a", false)), None);
+    }
+}

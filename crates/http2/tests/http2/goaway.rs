@@ -142,3 +142,73 @@ fn liveness_is_asked_by_ping() {
     client.conn.ping();
     assert!(client.conn.has_output());
 }
+
+#[test]
+fn frames_behind_a_refused_head_are_dropped() {
+    let late = [
+        data(5, b"late", true),
+        reset(5, ErrorCode::CANCEL),
+        update(5, 1),
+        headers(5, &[("a", "b")], true),
+        frame(PRIORITY, 0, 5, &[0, 0, 0, 1, 0]),
+    ];
+    for bytes in late {
+        let mut server = End::server();
+        server.take(&post(1));
+        server.conn.close();
+        assert_eq!(goaways(&server.write())[0].0, 1);
+        assert!(server.take(&[post(5), bytes].concat()).is_empty());
+        assert!(server.is_alive() && resets(&server.write()).is_empty());
+        assert_eq!(server.take(&data(1, b"x", true)), ["data 1 x", "end 1"]);
+    }
+    // Its DATA count toward the connection's window, and are given back.
+    let mut server = End::server();
+    server.take(&post(1));
+    server.conn.close();
+    server.take(&post(5));
+    for _ in 0..1000 {
+        assert!(server.take(&data(5, &[0; 16_384], false)).is_empty());
+        server.write();
+    }
+    // An error does not raise the last stream again.
+    assert_eq!(server.fails(&data(9, b"", true)), Some(ErrorCode::PROTOCOL_ERROR));
+    assert_eq!(goaways(&server.write())[0].0, 1);
+}
+
+#[test]
+fn a_request_whose_answer_has_begun_is_not_unprocessed() {
+    for (bytes, expected) in [
+        (reset(1, ErrorCode::REFUSED_STREAM), &["reset 1 REFUSED_STREAM"][..]),
+        (goaway(0, ErrorCode::NO_ERROR), &["goaway 0 NO_ERROR", "unprocessed 3", "reset 1 REFUSED_STREAM"]),
+    ] {
+        let mut client = End::client(2);
+        client.take(&[headers(1, OK, false), data(1, b"half", false)].concat());
+        assert_eq!(client.take(&bytes), expected);
+        assert!(client.conn.has_answer(1));
+    }
+}
+
+#[test]
+fn a_request_that_ends_without_an_answer_has_none() {
+    let mut client = End::client(3);
+    client.take(&[headers(1, &[(":status", "103")], false), reset(1, ErrorCode::CANCEL)].concat());
+    client.conn.reset(0, 3, ErrorCode::CANCEL);
+    client.take(&headers(5, &[(":status", "nothing")], true));
+    assert!([1, 3, 5].into_iter().all(|stream| !client.conn.has_answer(stream)));
+}
+
+#[test]
+fn streams_that_are_over_do_not_count() {
+    // RFC 9113 §5.1.2: only those that are open or half-closed; what their user has not finished with is bounded by itself.
+    let mut server = End::server();
+    for stream in (1..400).step_by(2) {
+        assert_eq!(server.take(&get(stream)).len(), 1, "{stream}");
+        server.answer(stream, 200, true);
+    }
+    assert!(server.take(&get(401)).is_empty());
+    assert_eq!(resets(&server.write()), [(401, ErrorCode::REFUSED_STREAM)]);
+    (1..400).step_by(2).for_each(|stream| server.conn.finish(0, stream));
+    let open: Vec<u8> = (201..302).flat_map(|i| get(2 * i + 1)).collect();
+    assert_eq!(server.take(&open).len(), 100);
+    assert_eq!(resets(&server.write()), [(603, ErrorCode::REFUSED_STREAM)]);
+}

@@ -2,7 +2,7 @@
 
 use crate::end::End;
 use crate::wire::*;
-use weir_http2::Priority;
+use weir_http2::{Config, Priority, Role};
 
 /// The order in which a server sends the answers of these requests, each with a number of DATA frames of 16 KiB.
 fn order(server: &mut End, requests: &[(u32, Option<&str>, u64)]) -> Vec<u32> {
@@ -97,4 +97,17 @@ fn a_turn_is_no_longer_than_the_caller_wants() {
     let turn = server.conn.next_data(0, 5000, &mut out).expect("a turn");
     assert_eq!((turn.length, turn.pending, turn.is_end), (700, 0, true));
     assert!(server.conn.next_data(0, 5000, &mut out).is_none());
+}
+
+#[test]
+fn uploads_of_different_clients_take_turns() {
+    // What an origin knows of priorities says nothing of the clients (RFC 9218 §13.1).
+    let mut client = End::new(Role::Client, Config::CLIENT);
+    client.take(&[settings(&[(9, 1), (4, 1 << 30)]), update(0, 1 << 30)].concat());
+    for stream in [1, 3] {
+        client.ask(b"POST", false);
+        client.conn.set_pending(stream, 3 * 16_384, true);
+    }
+    let order: Vec<u32> = client.turns().1.into_iter().map(|turn| turn.0).collect();
+    assert_eq!(order, [1, 3, 1, 3, 1, 3]);
 }

@@ -2,7 +2,7 @@
 
 use crate::end::End;
 use crate::wire::*;
-use weir_http2::{Event, Field, SendError};
+use weir_http2::{Block, Config, Event, Field, FieldSink, Head, Rendered, RequestLine, Role, SendError};
 
 #[test]
 fn bodies_trailers_and_interim_answers() {
@@ -52,14 +52,13 @@ fn blocks_may_span_frames() {
     let expected = "request 1 end Method=GET Scheme=http Authority=h Path=/ a=b cookie=x=1 cookie=y=2";
     let mut server = End::server();
     assert_eq!(server.take(&bytes), [expected]);
-    assert_eq!(server.conn.footprint() > 0, server.conn.streams() > 0);
 }
 
 #[test]
 fn connect_and_its_extension() {
     let mut server = End::server();
-    let plain = headers(1, &[(":method", "CONNECT"), (":authority", "h:443")], false);
-    assert_eq!(server.take(&plain), ["request 1 Method=CONNECT Authority=h:443"]);
+    let plain_line = [(":method", "CONNECT"), (":authority", "h:443")];
+    assert_eq!(server.take(&headers(1, &plain_line, false)), ["request 1 Method=CONNECT Authority=h:443"]);
     let extended = [
         (":method", "CONNECT"),
         (":protocol", "websocket"),
@@ -69,10 +68,12 @@ fn connect_and_its_extension() {
     ];
     let expected = "request 3 Method=CONNECT Protocol=websocket Scheme=https Path=/chat Authority=h";
     assert_eq!(server.take(&headers(3, &extended, false)), [expected]);
-    // Bytes of a tunnel have no length.
-    let odd = with(&[(":method", "CONNECT"), (":authority", "h:1")], &[("content-length", "1")]);
-    assert!(server.take(&headers(5, &odd, false))[0].starts_with("request 5"));
-    assert_eq!(server.take(&data(5, b"abc", false)), ["data 5 abc"]);
+    // Bytes of a tunnel have no length, as in HTTP/1.1.
+    for (stream, line, length) in [(5, &extended[..], "30"), (7, &extended, "0"), (9, &plain_line, "1")] {
+        let odd = with(line, &[("content-length", length)]);
+        let expected = [format!("malformed {stream} length-of-connect may-answer")];
+        assert_eq!(server.take(&headers(stream, &odd, false)), expected);
+    }
 }
 
 #[test]
@@ -104,10 +105,6 @@ fn heads_of_http1_are_made_lower_case_and_lose_their_connection() {
         Field { is_sensitive: true, ..field(b"X-Secret", b"s") },
     ];
     server.conn.send_answer(0, 1, 200, fields, true, &mut out).expect("open");
-    let mut client = End::client(1);
-    client.take(&out);
-    let answer = client.events(&[]);
-    assert!(answer.is_empty());
     // The sink has the last block.
     let mut client = End::client(1);
     let happenings = client.take(&out);
@@ -175,4 +172,70 @@ fn streams_are_finished_by_their_user() {
     assert_eq!(client.conn.streams(), 0);
     assert_eq!(resets(&client.write()), [(3, weir_http2::ErrorCode::CANCEL)]);
     assert_eq!(client.events(&headers(3, OK, true)), Vec::<Event>::new());
+}
+
+#[test]
+fn extended_connect_waits_for_the_peers_leave() {
+    let line = RequestLine {
+        method: b"CONNECT",
+        scheme: Some(b"https"),
+        authority: Some(b"h"),
+        path: Some(b"/chat"),
+        protocol: Some(b"websocket"),
+    };
+    let mut client = End::new(Role::Client, Config::CLIENT);
+    let mut out = Vec::new();
+    let mut ask = |client: &mut End| client.conn.send_request(0, &line, [], false, &mut out);
+    assert_eq!(ask(&mut client), Err(SendError::NoExtendedConnect));
+    client.take(&settings(&[]));
+    assert_eq!(ask(&mut client), Err(SendError::NoExtendedConnect));
+    client.take(&settings(&[(8, 1)]));
+    assert_eq!(ask(&mut client), Ok(1));
+}
+
+#[test]
+fn a_status_that_may_not_be_sent_is_refused() {
+    let mut server = End::server();
+    server.take(&get(1));
+    let mut out = Vec::new();
+    for (status, is_end) in [(100, true), (103, true), (101, false), (99, false), (1000, true)] {
+        let sent = server.conn.send_answer(0, 1, status, [], is_end, &mut out);
+        assert_eq!(sent, Err(SendError::InvalidStatus), "{status}");
+    }
+    assert!(out.is_empty());
+    server.answer(1, 103, false);
+    server.answer(1, 200, true);
+}
+
+#[test]
+fn a_tunnel_has_no_trailers() {
+    // RFC 9113 §8.5: HEADERS are a stream error once it stands.
+    let trailers = headers(1, &[("a", "b")], true);
+    let mut server = End::server();
+    server.take(&headers(1, &[(":method", "CONNECT"), (":authority", "h:443")], false));
+    server.answer(1, 200, false);
+    assert_eq!(server.take(&trailers), ["malformed 1 head-in-tunnel"]);
+    let mut client = End::client(0);
+    client.ask(b"CONNECT", false);
+    client.take(&headers(1, OK, false));
+    assert_eq!(client.take(&trailers), ["malformed 1 head-in-tunnel"]);
+    // One that was refused is a message like others.
+    let mut client = End::client(0);
+    client.ask(b"CONNECT", false);
+    client.take(&headers(1, &[(":status", "403")], false));
+    assert_eq!(client.take(&trailers), ["trailers 1 a=b"]);
+}
+
+#[test]
+fn never_indexed_fields_stay_so_behind_http1() {
+    let field = |name, value, is_sensitive| Field { name, value, is_sensitive };
+    let mut head = Head::default();
+    head.begin(1, Block::Request);
+    head.field(field(b"x-token", b"secret", true));
+    head.field(field(b"accept", b"*/*", false));
+    let rendered = Rendered::new(b"GET / HTTP/1.1\r\nHost: h\r\nX-Token: secret\r\nAccept: */*\r\n\r\n");
+    let marks: Vec<bool> =
+        rendered.marked_fields(|name| head.is_sensitive(name)).map(|field| field.is_sensitive).collect();
+    assert_eq!(marks, [true, false]);
+    assert!(rendered.fields().all(|field| !field.is_sensitive));
 }

@@ -114,3 +114,35 @@ fn a_table_of_none_holds_from_its_acknowledgement() {
     // Then a block without the update breaks the tables.
     assert_eq!(server.fails(&get(3)), Some(ErrorCode::COMPRESSION_ERROR));
 }
+
+#[test]
+fn half_a_frame_of_settings_changes_nothing() {
+    let bytes = settings(&[(4, 200), (1, 0), (3, 1)]);
+    for cut in 1..bytes.len() {
+        let mut server = End::server();
+        server.take(&[settings(&[(4, 100)]), get(1)].concat());
+        server.answer(1, 200, false);
+        server.conn.set_pending(1, 1000, true);
+        assert_eq!(server.turns().1, [(1, 100)]);
+        let before = *server.conn.peer_settings();
+        assert!(server.take(&bytes[..cut]).is_empty());
+        assert!(server.turns().1.is_empty() && *server.conn.peer_settings() == before, "cut at {cut}");
+        assert_eq!(server.take(&bytes[cut..]), ["settings"]);
+        assert_eq!(server.turns().1, [(1, 100)]);
+    }
+}
+
+#[test]
+fn a_connection_that_has_failed_waits_for_nothing() {
+    let mut server = End::new(Role::Server, Config::SERVER);
+    server.take(&opening());
+    server.write();
+    assert!(server.conn.deadline_ns().is_some());
+    assert!(server.fails(&update(0, 0)).is_some());
+    assert_eq!(server.conn.deadline_ns(), None);
+    // Also if its SETTINGS leave with GOAWAY.
+    let mut server = End::new(Role::Server, Config::SERVER);
+    assert!(server.fails(b"GET / HTTP/1.1").is_some());
+    server.write();
+    assert_eq!(server.conn.deadline_ns(), None);
+}

@@ -65,6 +65,7 @@ fn server(state: &str) -> End {
             server.take(&[post(5), reset(5, ErrorCode::CANCEL)].concat());
             server.conn.finish(now_ns, 5);
         }
+        "reset there, in use" => drop(server.take(&[post(5), reset(5, ErrorCode::CANCEL)].concat())),
         "skipped" => drop(server.take(&get(7))),
         _ => panic!("{state}"),
     }
@@ -100,6 +101,7 @@ fn every_frame_in_every_state() {
         ("closed, in use", [DEAD, DEAD, CLOSED, CLOSED, Taken, Taken, Taken]),
         ("reset here", [Taken, Taken, Taken, Taken, Taken, Taken, Taken]),
         ("reset there", [CLOSED, CLOSED, CLOSED, CLOSED, Taken, Taken, Taken]),
+        ("reset there, in use", [CLOSED, CLOSED, CLOSED, CLOSED, Taken, Taken, Taken]),
         // §5.1.1: a lower number than one that was used.
         ("skipped", [PROTOCOL, PROTOCOL, CLOSED, CLOSED, Taken, Taken, Taken]),
     ];
@@ -140,5 +142,46 @@ fn servers_open_no_streams() {
     ] {
         let mut client = End::client(1);
         assert_eq!(client.fails(&bytes), Some(ErrorCode::PROTOCOL_ERROR), "{name}");
+    }
+}
+
+#[test]
+fn trailers_on_a_forgotten_reset_end_no_connection() {
+    let trailers = bytes("HEADERS+END");
+    let mut late = server("reset here");
+    late.now_ns += 10_000_000_000;
+    late.conn.on_time(late.now_ns).expect("nothing is late");
+    assert_eq!(outcome(&mut late, &trailers), Stream(ErrorCode::STREAM_CLOSED));
+    assert_eq!(outcome(&mut late, &trailers), Taken);
+    // Many resets later.
+    let mut busy = server("reset here");
+    for i in 0..300 {
+        busy.take(&post(2 * i + 7));
+        busy.conn.reset(busy.now_ns, 2 * i + 7, ErrorCode::CANCEL);
+        busy.conn.finish(busy.now_ns, 2 * i + 7);
+        busy.write();
+    }
+    assert_eq!(outcome(&mut busy, &trailers), Stream(ErrorCode::STREAM_CLOSED));
+    // Of a later one that has come to its end, the end is known.
+    busy.take(&get(1001));
+    busy.answer(1001, 200, true);
+    busy.conn.finish(busy.now_ns, 1001);
+    busy.write();
+    assert_eq!(busy.fails(&headers(1001, &[("a", "b")], true)), Some(ErrorCode::STREAM_CLOSED));
+}
+
+#[test]
+fn an_idle_stream_is_not_reset() {
+    let itself = frame(PRIORITY, 0, 9, &[0, 0, 0, 9, 0]);
+    let short = frame(PRIORITY, 0, 9, &[0; 4]);
+    for (bytes, code) in [(&itself, ErrorCode::PROTOCOL_ERROR), (&short, ErrorCode::FRAME_SIZE_ERROR)] {
+        let mut server = server("idle");
+        assert_eq!(outcome(&mut server, bytes), Connection(code));
+        // The requests of others are on an origin's connection.
+        let mut client = End::client(4);
+        client.take(bytes);
+        assert!(resets(&client.write()).is_empty());
+        client.ask(b"GET", true);
+        assert_eq!(client.take(&headers(9, OK, true)), ["answer 9 200 end"]);
     }
 }

@@ -195,3 +195,87 @@ fn data_keeps_to_both_windows() {
     server.conn.set_pending(9, 0, true);
     assert_eq!(server.turns().1, [(9, 0)]);
 }
+
+#[test]
+fn answers_that_have_ended_and_are_not_taken_hold_up_no_other() {
+    let mut client = End::client(0);
+    let mut held = Vec::new();
+    for stream in (1..200).step_by(2) {
+        client.ask(b"GET", true);
+        client.take(&headers(stream, OK, false));
+        // Its window grows as far as others leave room.
+        client.is_passing = true;
+        let mut window = 65_536;
+        for _ in 0..4 {
+            assert_eq!(client.fails(&data(stream, &[0; 16_384], false)), None);
+            client.conn.release(stream, 16_384);
+            window = window - 16_384 + sum(&updates(&client.write()), stream);
+        }
+        // Nothing of what comes then is taken.
+        client.is_passing = false;
+        held.push((stream, window as usize));
+        while window > 0 {
+            let length = window.min(16_384);
+            window -= length;
+            let bytes = data(stream, &vec![0; length as usize], window == 0);
+            assert_eq!(client.fails(&bytes), None, "stream {stream}");
+        }
+    }
+    // What is taken is room for others again.
+    for (stream, bytes) in held {
+        client.conn.release(stream, bytes);
+        client.conn.finish(0, stream);
+    }
+    client.write();
+    client.ask(b"GET", true);
+    client.take(&headers(201, OK, false));
+    for _ in 0..4 {
+        client.fails(&data(201, &[0; 16_384], false));
+        client.conn.release(201, 16_384);
+    }
+    assert_eq!(sum(&updates(&client.write()), 201), 1024 * 1024);
+}
+
+#[test]
+fn a_byte_that_is_passed_on_is_not_worth_a_frame() {
+    let mut server = End::new(Role::Server, Config { max_stream_window: 65_536, ..Config::SERVER });
+    server.take(&[opening(), post(1)].concat());
+    server.write();
+    server.take(&frame(SETTINGS, ACK, 0, &[]));
+    server.is_passing = false;
+    for _ in 0..4 {
+        server.take(&data(1, &[0; 16_384], false));
+    }
+    let mut frames = 0;
+    for _ in 0..8192 {
+        server.conn.release(1, 1);
+        frames += updates(&server.write()).iter().filter(|update| update.0 == 1).count();
+    }
+    assert!((1..=2).contains(&frames), "{frames}");
+}
+
+#[test]
+fn the_rest_of_a_malformed_upload_has_window() {
+    let mut server = End::server();
+    assert_eq!(
+        server.take(&headers(1, &with(POST, &[("A", "b")]), false)),
+        ["malformed 1 name-upper may-answer"]
+    );
+    let mut window = 65_536;
+    for _ in 0..100 {
+        assert!(window >= 16_384 && server.take(&data(1, &[0; 16_384], false)).is_empty());
+        window = window - 16_384 + sum(&updates(&server.write()), 1);
+    }
+    assert!(window <= 1024 * 1024);
+    server.take(&data(1, b"", true));
+    server.answer(1, 400, true);
+    server.conn.finish(0, 1);
+    assert_eq!(server.conn.streams(), 0);
+}
+
+#[test]
+fn an_origins_window_is_no_less_than_that_of_its_streams() {
+    let config = Config { max_streams: 300, stream_window: 256 * 1024, ..Config::CLIENT };
+    let mut client = End::new(Role::Client, config);
+    assert_eq!(updates(&client.write()), [(0, 300 * 256 * 1024 - 65_535)]);
+}
