@@ -1,6 +1,5 @@
 //! The bytes of each kind of a scenario's requests: rendered once, except for the sender.
 
-use bytes::Bytes;
 use http::header::{COOKIE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Uri};
 use std::fmt;
@@ -17,15 +16,11 @@ pub(crate) const PIECE: usize = 64 * 1024;
 /// A kind of request.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    pub method: Method,
     pub idempotent: bool,
     pub is_head: bool,
     pub body_bytes: u64,
-    /// HTTP/1.1: the head up to the sender's fields.
+    /// The head in HTTP/1.1 syntax, up to the sender's fields.
     head: Vec<u8>,
-    /// HTTP/2: the same.
-    uri: Uri,
-    fields: HeaderMap,
     /// Where the sender is identified: fields and cookies that the kind lacks.
     sender_fields: Vec<HeaderName>,
     sender_cookies: Vec<String>,
@@ -106,7 +101,7 @@ impl Shape {
         let host = kind.host.as_deref().unwrap_or(to.authority);
         let scheme = if to.https { "https" } else { "http" };
         let uri = Uri::builder().scheme(scheme).authority(host).path_and_query(kind.path.as_str());
-        let uri = uri.build().map_err(|e| cannot(&e.to_string()))?;
+        uri.build().map_err(|e| cannot(&e.to_string()))?;
         let mut fields = HeaderMap::new();
         fields.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         let mut cookies = Vec::new();
@@ -145,11 +140,8 @@ impl Shape {
         Ok(Shape {
             idempotent: is_idempotent(&kind.method),
             is_head: method == Method::HEAD,
-            method,
             body_bytes,
             head,
-            uri,
-            fields,
             sender_fields,
             sender_cookies,
             cookies,
@@ -167,7 +159,7 @@ impl Shape {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Its head in HTTP/1.1.
+    /// Its head, in HTTP/1.1 syntax.
     pub fn write(&self, said: &VariableFields<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.head);
         if let Some(sender) = said.sender {
@@ -181,27 +173,6 @@ impl Shape {
         }
         out.extend_from_slice(b"\r\n");
     }
-
-    /// The same in HTTP/2.
-    pub fn request(&self, said: &VariableFields<'_>) -> http::Request<()> {
-        let mut request = http::Request::new(());
-        *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.uri.clone();
-        *request.version_mut() = http::Version::HTTP_2;
-        *request.headers_mut() = self.fields.clone();
-        let sender = said.sender.and_then(|sender| HeaderValue::from_str(sender).ok());
-        for (name, value) in self.sender_fields.iter().zip(sender.iter().cycle()) {
-            request.headers_mut().insert(name.clone(), value.clone());
-        }
-        let cookie = self.cookie(said).and_then(|cookie| HeaderValue::from_str(&cookie).ok());
-        if let Some(cookie) = cookie {
-            request.headers_mut().insert(COOKIE, cookie);
-        }
-        if let Some(drawn) = said.drawn.as_ref().and_then(|drawn| HeaderValue::from_str(drawn).ok()) {
-            request.headers_mut().insert(HeaderName::from_static(DRAWN), drawn);
-        }
-        request
-    }
 }
 
 fn line(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
@@ -212,10 +183,10 @@ fn line(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
 }
 
 /// The next piece of a body with this remainder.
-pub(crate) fn piece(left: u64) -> Bytes {
+pub(crate) fn body(left: u64) -> &'static [u8] {
     static BODY: [u8; PIECE] = [b'w'; PIECE];
     let n = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
-    Bytes::from_static(&BODY[..n])
+    &BODY[..n]
 }
 
 #[cfg(test)]

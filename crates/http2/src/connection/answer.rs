@@ -7,8 +7,8 @@ use crate::malformed::Id;
 use crate::message::{Block, FieldSink, Scratch, Verdict};
 use crate::stream::{ANY_LENGTH, Part, Slot, State};
 
-/// Interim answers to a request.
-const MOST_INTERIMS: u8 = 16;
+/// Interim answers to a request (RFC 9110 §15.2 sets no bound).
+const MOST_INTERIMS: u8 = 32;
 
 impl Connection {
     /// Takes an answer or trailers.

@@ -107,7 +107,7 @@ fn frames() {
     ] {
         assert_eq!(fault(&bytes), expected, "{name}");
     }
-    let interims: Vec<u8> = (0..17).flat_map(|_| headers(9, &[(":status", "103")], false)).collect();
+    let interims: Vec<u8> = (0..33).flat_map(|_| headers(9, &[(":status", "103")], false)).collect();
     assert_eq!(fault(&interims), "too-many-interims");
     let large = "v".repeat(40_000);
     let block = block(&[(":status", "200"), ("a", &large)]);

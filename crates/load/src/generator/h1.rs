@@ -2,7 +2,7 @@
 
 use super::Generator;
 use super::job::{Ending, Job};
-use crate::shape::piece;
+use crate::shape::body;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -211,9 +211,9 @@ impl Exchange {
     fn poll_send(&mut self, cx: &mut Context<'_>) -> std::io::Result<()> {
         loop {
             while self.left > 0 && self.wire.unsent() < AHEAD {
-                let piece = piece(self.left);
+                let piece = body(self.left);
                 self.left -= piece.len() as u64;
-                self.wire.queue(&piece);
+                self.wire.queue(piece);
             }
             match self.wire.poll_flush(cx) {
                 Poll::Ready(Ok(())) if self.left == 0 => return Ok(()),
