@@ -76,6 +76,32 @@ fn many_requests_share_a_connection() {
     assert_eq!(origin.count(), 300);
 }
 
+/// Answers that end while the queue of the socket is full: the last byte of one had room, its end had none.
+#[test]
+fn answers_that_fill_the_queue_come_whole() {
+    let body = "x".repeat(64 * 1024);
+    let own = body.clone();
+    let origin = Origin::new(move |_, _| Reply::Ok(own.clone()));
+    let served = before(&origin);
+    run(async {
+        let stream = tokio::net::TcpStream::connect(&served.addr).await.expect("a connection");
+        let mut wide = h2::client::Builder::new();
+        wide.initial_window_size(1 << 24).initial_connection_window_size(1 << 28);
+        let (sender, connection) = wide.handshake(stream).await.expect("HTTP/2");
+        let mut client = Client { sender, ended: tokio::spawn(connection) };
+        for _ in 0..30 {
+            let mut answers = Vec::new();
+            for _ in 0..16 {
+                answers.push(client.begin(get("/"), true).await.0);
+            }
+            for answer in answers {
+                let answer = read(answer).await.expect("an answer");
+                assert_eq!((answer.status, answer.body.len()), (200, body.len()));
+            }
+        }
+    });
+}
+
 #[test]
 fn trailers_and_interim_responses_reach_the_client() {
     let raw = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\

@@ -205,7 +205,7 @@ impl OpenStream {
         let is_first = self.change(|slot| {
             let is_first = !slot.is_finished && slot.fate.is_none();
             if is_first {
-                slot.is_finished = true;
+                (slot.is_finished, slot.owes_end) = (true, true);
                 slot.last = trailers.map(Box::new);
             }
             is_first
@@ -214,7 +214,7 @@ impl OpenStream {
             return;
         }
         self.set_pending();
-        if self.unsent() == 0 && self.look(|slot| slot.last.is_some()) {
+        if self.look(|slot| slot.out.is_empty() && slot.last.is_some()) {
             let Link { codec, slots, wire, .. } = &*self.link;
             let (mut codec, mut slots) = (codec.borrow_mut(), slots.borrow_mut());
             self.link.put_trailers(self.id, &mut codec, &mut slots, &mut wire.borrow_mut());
@@ -222,7 +222,7 @@ impl OpenStream {
         self.link.gather();
     }
 
-    /// Sends what there is room for; ready when that was everything.
+    /// Sends what there is room for; ready when that was everything, its end as well.
     pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.unsent() > 0 {
             self.link.gather();
@@ -237,9 +237,9 @@ impl OpenStream {
         Poll::Pending
     }
 
-    /// Bytes that have no room.
+    /// Bytes that have no room; the end counts as one, since a stream that is dropped before it is cut off.
     pub fn unsent(&self) -> usize {
-        self.look(|slot| slot.out.bytes().len())
+        self.look(|slot| slot.out.bytes().len() + usize::from(slot.owes_end))
     }
 
     /// Bytes of the body that had room.

@@ -50,6 +50,8 @@ pub(super) struct Slot {
     pub last: Option<Box<Trailers>>,
     /// Whether the end was queued or sent.
     pub is_finished: bool,
+    /// Whether it was queued and had no room yet.
+    pub owes_end: bool,
     /// Bytes of the body that were sent.
     pub sent: u64,
     /// Counts the bytes that have no room.
@@ -68,6 +70,7 @@ impl Slot {
         }
         self.out = Input::default();
         self.last = None;
+        self.owes_end = false;
         self.held.set(0);
     }
 

@@ -8,9 +8,7 @@ use weir_http1::Trailers;
 use weir_http2::{Connection, Field, Turn};
 use weir_net::io::runtime::AfterOthers;
 use weir_net::transport::wire::Wire;
-
-/// Bytes in the queue of the socket above which bodies wait with their streams, so that those that are urgent come first.
-const AT_ONCE: usize = 64 * 1024;
+use weir_plan::fixed::H2_SEND_BUFFER_BYTES;
 
 /// The largest piece of a body that leaves in one frame: what most peers take.
 pub(super) const FRAME: usize = 16 * 1024;
@@ -20,7 +18,7 @@ impl Link {
     pub(super) fn poll_write(&self, cx: &mut Context<'_>, turn: &mut AfterOthers) -> Poll<io::Result<()>> {
         while self.has_output() {
             ready!(turn.poll(&self.core.runtime, cx));
-            if self.wire.borrow().unsent() < AT_ONCE {
+            if self.wire.borrow().unsent() < H2_SEND_BUFFER_BYTES {
                 self.codec.borrow_mut().write(self.core.recent(), self.wire.borrow_mut().queue_to());
                 self.gather();
             }
@@ -49,7 +47,7 @@ impl Link {
         let (mut codec, mut slots) = (self.codec.borrow_mut(), self.slots.borrow_mut());
         let mut wire = self.wire.borrow_mut();
         let now_ns = self.core.recent();
-        while wire.unsent() < AT_ONCE
+        while wire.unsent() < H2_SEND_BUFFER_BYTES
             && let Some(turn) = codec.next_data(now_ns, FRAME, wire.queue_to())
         {
             self.put(turn, &mut slots, &mut wire);
@@ -69,6 +67,7 @@ impl Link {
         wire.queue_to().extend_from_slice(&slot.out.bytes()[..turn.length]);
         slot.out.consume(turn.length);
         slot.sent += turn.length as u64;
+        slot.owes_end &= !turn.is_end;
         slot.count();
         if turn.pending == 0 {
             slot.writer.wake(&self.core.runtime);
@@ -83,7 +82,9 @@ impl Link {
         slots: &mut Slots,
         wire: &mut Wire,
     ) {
-        let Some(last) = slots.find(stream).and_then(|slot| slot.last.take()) else { return };
+        let Some(slot) = slots.find(stream) else { return };
+        let Some(last) = slot.last.take() else { return };
+        slot.owes_end = false;
         // A stream that is over takes nothing more.
         let _ = codec.send_trailers(self.core.recent(), stream, fields(&last), wire.queue_to());
     }
