@@ -22,12 +22,8 @@ impl Link {
         }
     }
 
-    /// Gives the large buffers of bytes back that no stream has taken since the last read, and of those that wait for their
-    /// peer's window and not for the socket.
+    /// Gives the large buffers of bytes back that no stream has taken since the last read.
     fn shrink(&self) {
-        if self.wire.borrow().unsent() > 0 {
-            return;
-        }
         let mut slots = self.slots.borrow_mut();
         if std::mem::take(&mut slots.may_hold) {
             for slot in slots.iter_mut() {
