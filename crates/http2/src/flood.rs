@@ -136,7 +136,7 @@ impl Account {
         }
     }
 
-    /// The bytes of so many crumbs were passed on.
+    /// The bytes of this number of crumbs were passed on.
     pub(crate) fn pay_crumbs(&mut self, n: u32) {
         let n = n.saturating_add(self.passed_crumbs.into());
         self.passed_crumbs = (n % u32::from(CRUMBS)) as u8;

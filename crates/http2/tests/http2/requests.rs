@@ -209,7 +209,7 @@ fn a_status_that_may_not_be_sent_is_refused() {
 
 #[test]
 fn a_tunnel_has_no_trailers() {
-    // RFC 9113 §8.5: HEADERS are a stream error once it stands.
+    // RFC 9113 §8.5: HEADERS are a stream error once it is open.
     let trailers = headers(1, &[("a", "b")], true);
     let mut server = End::server();
     server.take(&headers(1, &[(":method", "CONNECT"), (":authority", "h:443")], false));
