@@ -8,6 +8,10 @@ use weir_plan::duration::show_ns;
 /// A fault that lasts is reported again after this time.
 const REMINDER_NS: u64 = 300_000_000_000;
 
+/// What was reported so lately is not reported again, though a list came meanwhile: a file may be written badly and well in
+/// turn.
+const AGAIN_NS: u64 = 10_000_000_000;
+
 /// The kinds of faults; each is reported once while there is no list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultKind {
@@ -103,8 +107,8 @@ pub(crate) fn printable(text: &str) -> String {
 pub(crate) struct Reports {
     /// Since when there has been no list.
     since_ns: Option<u64>,
-    /// The kinds that were reported since then.
-    kinds: Vec<FaultKind>,
+    /// The kinds that were reported since then, and when.
+    kinds: Vec<(FaultKind, u64)>,
     /// When the fault is reported again.
     reminder_ns: u64,
 }
@@ -113,20 +117,21 @@ impl Reports {
     /// Notes a fault. Returns for how long there has been no list, if that is to be reported now.
     pub(crate) fn admit(&mut self, now_ns: u64, kind: FaultKind) -> Option<Duration> {
         let since_ns = *self.since_ns.get_or_insert(now_ns);
-        let is_new = !self.kinds.contains(&kind);
-        if !is_new && now_ns < self.reminder_ns {
+        let reported = self.kinds.iter().find(|(reported, _)| *reported == kind);
+        if reported.is_some() && now_ns < self.reminder_ns {
             return None;
         }
-        if is_new {
-            self.kinds.push(kind);
-        }
+        self.kinds.retain(|(reported, _)| *reported != kind);
+        self.kinds.push((kind, now_ns));
         self.reminder_ns = now_ns + REMINDER_NS;
         Some(Duration::from_nanos(now_ns - since_ns))
     }
 
     /// Notes a list.
-    pub(crate) fn clear(&mut self) {
-        *self = Reports::default();
+    pub(crate) fn clear(&mut self, now_ns: u64) {
+        self.since_ns = None;
+        self.kinds.retain(|(_, at_ns)| now_ns < at_ns + AGAIN_NS);
+        self.reminder_ns = self.kinds.iter().map(|(_, at_ns)| at_ns + AGAIN_NS).max().unwrap_or_default();
     }
 }
 
@@ -148,8 +153,16 @@ mod tests {
         assert_eq!(admit(320, FaultKind::Cut), Some(310));
         assert_eq!(admit(325, FaultKind::Missing), None);
         assert_eq!(admit(620, FaultKind::Missing), Some(610));
-        reports.clear();
-        assert_eq!(reports.admit(630 * S, FaultKind::Missing), Some(Duration::ZERO));
+        reports.clear(630 * S);
+        assert_eq!(reports.admit(631 * S, FaultKind::Missing), Some(Duration::ZERO));
+        // A list each second changes nothing.
+        for s in 632..641 {
+            reports.clear(s * S);
+            assert_eq!(reports.admit(s * S, FaultKind::Missing), None);
+        }
+        assert_eq!(reports.admit(641 * S, FaultKind::Cut), Some(Duration::from_secs(1)));
+        reports.clear(645 * S);
+        assert_eq!(reports.admit(651 * S, FaultKind::Missing), Some(Duration::ZERO));
     }
 
     #[test]

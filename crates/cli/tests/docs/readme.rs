@@ -145,20 +145,20 @@ fn the_picture_of_a_report_is_of_the_page() {
 
 #[test]
 fn links_lead_somewhere() {
-    let pages = [
+    let elsewhere = [
         "README.md",
         "examples/README.md",
         "examples/timelike/README.md",
         "examples/papers/README.md",
         "bench/README.md",
-        "docs/known-as.md",
-        "docs/measuring.md",
     ];
-    for path in pages {
-        let page = read(path);
-        let folder = root().join(path).parent().map(Path::to_path_buf).expect("it is in a folder");
-        let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-        for target in targets.filter(|t| !t.starts_with("https://")) {
+    let docs = std::fs::read_dir(root().join("docs")).expect("the folder of pages");
+    let docs = docs.map(|entry| format!("docs/{}", entry.expect("a file").file_name().display()));
+    for path in elsewhere.map(str::to_owned).into_iter().chain(docs.filter(|path| path.ends_with(".md"))) {
+        let page = read(&path);
+        let folder = root().join(&path).parent().map(Path::to_path_buf).expect("it is in a folder");
+        let targets = page.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+        for target in targets.filter(|t| !t.is_empty() && !t.starts_with("https://")) {
             assert!(folder.join(target).exists(), "{path} links to {target}");
         }
     }

@@ -74,7 +74,7 @@ impl FileSource {
         self.follow.finish(now_ns);
         match found {
             Ok(Some(snapshot)) => {
-                self.reports.clear();
+                self.reports.clear(now_ns);
                 Some(Ok(Arc::new(snapshot)))
             }
             Ok(None) => None,

@@ -12,6 +12,7 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::fmt;
+use std::path::Path;
 use weir_plan::address::{self, Address};
 use weir_plan::http::short;
 use weir_plan::ranges::{WEIGHTS, wrong_weight};
@@ -329,6 +330,10 @@ fn read_address(raw: &RawValue) -> Result<(Address, String), Misfit<'_>> {
         return wrong(e.problem, remedy.or_else(example));
     }
     match Address::parse(&text) {
+        Some(Address::Unix(path)) if Path::new(&path).is_dir() => wrong(
+            format!("\"{}\" is a folder, not a socket", short(&text)),
+            Some("name the socket in it".to_owned()),
+        ),
         Some(address) => Ok((address, text)),
         None => wrong(format!("\"{}\" is not an address", short(&text)), example()),
     }

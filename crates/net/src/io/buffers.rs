@@ -3,8 +3,11 @@
 //! A buffer is as long as reads of large bodies need (`docs/spec/background.md#read-size`) and has room before the
 //! data, so that a rewritten head is put directly before the body that arrived with the old one and both leave in one
 //! send.
+//!
+//! A buffer costs the clearing of its memory, so a loop keeps as many free ones as it has lately needed at once
+//! ([`Buffers::trim`]).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -21,8 +24,9 @@ pub const HEADROOM: usize = 8 * 1024;
 /// A whole buffer.
 const SIZE: usize = HEADROOM + READ + BEHIND;
 
-/// Free buffers that are kept.
+/// Free buffers that are kept at least, and at most.
 const KEPT: usize = 4;
+const MOST_KEPT: usize = 32;
 
 /// A small buffer to begin with: most heads of answers fit.
 const FIRST: usize = 2 * 1024;
@@ -43,6 +47,8 @@ const SMALL: usize = 16 * 1024;
 #[derive(Default)]
 pub struct Buffers {
     free: RefCell<Vec<Box<[u8]>>>,
+    /// How few of them were free at once since the last [`Buffers::trim`].
+    least_free: Cell<usize>,
     parts: RefCell<Vec<Box<[u8]>>>,
     small: RefCell<Vec<Vec<u8>>>,
 }
@@ -50,7 +56,12 @@ pub struct Buffers {
 impl Buffers {
     /// A buffer without data, large enough for `READ` bytes.
     pub fn take(self: &Rc<Self>) -> Chunk {
-        let data = self.free.borrow_mut().pop();
+        let data = {
+            let mut free = self.free.borrow_mut();
+            let data = free.pop();
+            self.least_free.set(self.least_free.get().min(free.len()));
+            data
+        };
         let data = data.unwrap_or_else(|| vec![0; SIZE].into_boxed_slice());
         Chunk { data, from: HEADROOM, to: HEADROOM, home: self.clone() }
     }
@@ -66,6 +77,24 @@ impl Buffers {
             _ => (vec![0; PART_HEADROOM + bytes + bytes / 2].into_boxed_slice(), PART_HEADROOM),
         };
         Chunk { data, from, to: from, home: self.clone() }
+    }
+
+    /// Frees the buffers that were not needed since the last time, but for a few.
+    pub fn trim(&self) {
+        let free = self.free.borrow().len();
+        let unneeded = self.least_free.get().min(free).saturating_sub(KEPT);
+        self.keep(free - unneeded);
+    }
+
+    /// Frees all buffers but a few: nothing needs them soon.
+    pub fn rest(&self) {
+        self.keep(KEPT);
+    }
+
+    fn keep(&self, most: usize) {
+        let mut free = self.free.borrow_mut();
+        free.truncate(most);
+        self.least_free.set(free.len());
     }
 
     /// One that begins small, and grows with what is read.
@@ -299,7 +328,8 @@ impl Buffers {
     }
 
     fn give_back(&self, data: Box<[u8]>) {
-        let (list, most) = if data.len() == PART { (&self.parts, KEPT_SMALL) } else { (&self.free, KEPT) };
+        let (list, most) =
+            if data.len() == PART { (&self.parts, KEPT_SMALL) } else { (&self.free, MOST_KEPT) };
         let mut free = list.borrow_mut();
         if [SIZE, PART].contains(&data.len()) && free.len() < most {
             #[cfg(feature = "poison")]
@@ -338,6 +368,25 @@ mod tests {
             assert_eq!(input.bytes(), vec![7; bytes]);
             assert_eq!(buffers.free.borrow().len(), free, "{bytes}");
         }
+    }
+
+    /// After a burst its buffers stay for as long as they are needed.
+    #[test]
+    fn free_buffers_are_those_that_were_needed_lately() {
+        let buffers: Rc<Buffers> = Rc::default();
+        let free = |buffers: &Buffers| buffers.free.borrow().len();
+        let burst = |n: usize| drop((0..n).map(|_| buffers.take()).collect::<Vec<_>>());
+        burst(100);
+        assert_eq!(free(&buffers), MOST_KEPT);
+        buffers.trim();
+        burst(20);
+        buffers.trim();
+        assert_eq!(free(&buffers), 20 + KEPT);
+        buffers.trim();
+        assert_eq!(free(&buffers), KEPT);
+        burst(10);
+        buffers.rest();
+        assert_eq!(free(&buffers), KEPT);
     }
 
     /// Bytes of a body that wait for their reader, in a buffer of about their size.

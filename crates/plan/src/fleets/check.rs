@@ -94,7 +94,24 @@ fn leads_wrong(
         Edge::List(of) if !lists[of as usize] => list.iter().copied().any(is_many),
         _ => false,
     };
-    (one || among).then(|| "it leads to a fleet: only a balancer picks among members".to_owned())
+    if one || among {
+        return Some("it leads to a fleet: only a balancer picks among members".to_owned());
+    }
+    has_twice(p, list.iter().copied().filter(|id| is_many(*id)))
+        .then(|| "it has a fleet twice among its targets: give the fleet a `weight` instead".to_owned())
+}
+
+/// Whether two of these, fleets and their weights, stand for one fleet.
+fn has_twice(p: &Point, many: impl Iterator<Item = NodeId>) -> bool {
+    let fleet = |mut id: NodeId| {
+        while let (Some(Spec::Weight { .. }), Edge::Node(next)) = (p.spec(id), p.nodes[id as usize].to) {
+            id = next;
+        }
+        id
+    };
+    let mut fleets: Vec<NodeId> = many.map(fleet).collect();
+    fleets.sort_unstable();
+    fleets.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// What is wrong with the changes of a scenario: the number of the change, and a sentence.

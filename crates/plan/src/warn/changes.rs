@@ -3,7 +3,7 @@
 use super::{placed, warning};
 use crate::diagnostic::{Diagnostic, Location};
 use crate::fleets::schedule;
-use crate::{Change, NodeId, Point, Scenario, Window};
+use crate::{Change, ChangeKind, NodeId, Point, Scenario, Window};
 use std::collections::HashMap;
 use weir_model::Traffic;
 
@@ -15,17 +15,18 @@ pub fn changes(compact: &Point, places: &HashMap<String, Location>) -> Vec<Diagn
         let of = |change: &Change, message: String, help: &str| {
             placed(warning(message).help(help), places.get(&change.span))
         };
-        found.extend(
-            scenario.events.iter().filter(|change| !is_picked(compact, scenario, change.fleet)).map(
-                |change| {
-                    let message = format!(
-                        "in scenario \"{}\" no balancer has this fleet: the change has no effect",
-                        scenario.name
-                    );
-                    of(change, message, "give the fleet to a balancer that the scenario's requests come to")
-                },
-            ),
-        );
+        let is_picked = |fleet: NodeId| is_picked(compact, scenario, fleet);
+        for change in &scenario.events {
+            let into = if let ChangeKind::Rolling { into, .. } = change.what { into } else { None };
+            let what = match into {
+                _ if !is_picked(change.fleet) => "this fleet: the change has no effect",
+                Some(into) if !is_picked(into) => "the fleet of `into`: its newcomers get no requests",
+                _ => continue,
+            };
+            let message = format!("in scenario \"{}\" no balancer has {what}", scenario.name);
+            let help = "give the fleet to a balancer that the scenario's requests come to";
+            found.push(of(change, message, help));
+        }
         let Some((first_ns, last_ns)) = arrivals(scenario) else { continue };
         for change in scenario.events.iter().filter(|change| change.at_ns > last_ns) {
             let message = format!(

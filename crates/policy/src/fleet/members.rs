@@ -53,9 +53,22 @@ impl<K: Ord + Clone> Members<K> {
 
     /// Takes a whole list, as a source gave it. An empty one is a list like any other; an unreadable one is none.
     pub fn list(&mut self, now_ns: u64, entries: &[Entry<K>], changes: &mut Vec<MemberChange<K>>) -> Verdict {
+        self.replace(now_ns, &[], entries, changes)
+    }
+
+    /// Takes a whole list which says of some members that others are in their place. That is believed at once, and the
+    /// list is compared with all members before, since it lists what has come in their place.
+    pub fn replace(
+        &mut self,
+        now_ns: u64,
+        replaced: &[K],
+        entries: &[Entry<K>],
+        changes: &mut Vec<MemberChange<K>>,
+    ) -> Verdict {
         self.tick(now_ns, changes);
         let (list, before) = (Places::new(entries), changes.len());
         let is_doubted = self.doubt.is_doubted(list.len(), self.members.len());
+        replaced.iter().for_each(|key| self.remove(key, changes));
         self.drop_missing(now_ns, &list, is_doubted, changes);
         let newcomers = self.update(&list, changes);
         for entry in newcomers {
@@ -70,8 +83,8 @@ impl<K: Ord + Clone> Members<K> {
         }
     }
 
-    /// Removes members that the source says are gone (deleted by an event, out of service): that is believed at once.
-    /// Where a list says so of members, this comes before the list, which is then compared with the others.
+    /// Removes members that the source says are gone (deleted by an event, out of service): that is believed at once, and
+    /// the next list is compared with the others.
     pub fn state_gone(&mut self, now_ns: u64, keys: &[K], changes: &mut Vec<MemberChange<K>>) {
         self.tick(now_ns, changes);
         keys.iter().for_each(|key| self.remove(key, changes));

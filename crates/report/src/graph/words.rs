@@ -23,6 +23,9 @@ pub(super) fn say(point: &Point, folded: &mut FoldedGraph, links: &BTreeMap<(usi
     for (to, when) in branches(point, folded) {
         ends[to].insert(0, when);
     }
+    for (to, fleet) in fleets(point, folded) {
+        ends[to].push(fleet);
+    }
     for (of, ends) in folded.boxes.iter_mut().zip(ends) {
         of.kind.clear();
         let (name, mut lines) = box_of(point, of);
@@ -30,6 +33,27 @@ pub(super) fn say(point: &Point, folded: &mut FoldedGraph, links: &BTreeMap<(usi
         (of.name, of.lines) = (name, Some(lines));
         of.title = title(point, of);
     }
+}
+
+/// The fleets that balancers have among their targets: the box of the members of each, its name and how many it begins
+/// with.
+fn fleets(point: &Point, folded: &FoldedGraph) -> BTreeMap<usize, String> {
+    let mut found = BTreeMap::new();
+    let Some(fleets) = &point.fleets else { return found };
+    let mut box_of = BTreeMap::new();
+    for (number, of) in folded.boxes.iter().enumerate() {
+        box_of.extend(of.nodes.iter().map(|node| (*node, number)));
+    }
+    for (list, targets) in (0..).zip(&point.lists) {
+        let members = fleets.of_list(list).into_iter().flatten();
+        for (target, member) in targets.iter().zip(members) {
+            let (Some(number), Some(member)) = (box_of.get(target), member) else { continue };
+            let fleet = &fleets.all[member.fleet as usize].fleet;
+            let words = || format!("fleet {}, {} at the start", fleet.label, thousands(fleet.size as usize));
+            found.entry(*number).or_insert_with(words);
+        }
+    }
+    found
 }
 
 /// The branches of routes and splits: to which box each leads, and when or how often it is taken.

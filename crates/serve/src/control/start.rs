@@ -25,7 +25,7 @@ use crate::threads::process::{Mail, Mailboxes, Process, Root};
 use crate::threads::watchdog;
 use crate::transport::inner::{Inner, InnerAddress};
 use crate::upstream::connect::BuiltInServers;
-use crate::upstream::names::{Audience, Following, Names};
+use crate::upstream::names::{Audience, FILE_WAIT, Following, Names, Resolver};
 use crate::verify_run::{RunRole, VerifyRun};
 use std::collections::BTreeMap;
 use std::io;
@@ -135,8 +135,9 @@ fn start_bound(
         draw: Key::new(root.seed).with(NAMES),
         audience,
         errors: errors.clone(),
+        resolver: Resolver::default(),
     };
-    let names = Arc::new(Names::default().update(point, serving, &following)?);
+    let names = Arc::new(Names::default().update(point, serving, &following, FILE_WAIT)?);
     let mailboxes = Mailboxes { threads: mail.mail, to_built_in: mail.to_built_in };
     let process = Process {
         files: bound.files.clone(),

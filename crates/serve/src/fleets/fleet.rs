@@ -68,6 +68,9 @@ pub(crate) struct FleetMembers {
     pub path: PathBuf,
     /// Whether it has had a list.
     pub has_list: bool,
+    /// The file of the last one.
+    listed_by: Option<PathBuf>,
+    doubt: Doubt,
     /// Since when its source gives none, ns.
     pub failing_since_ns: Option<u64>,
     /// When a member was last added, removed or changed, ms since 1970.
@@ -93,6 +96,8 @@ impl FleetMembers {
             name: name.into(),
             path,
             has_list: false,
+            listed_by: None,
+            doubt,
             failing_since_ns: None,
             last_change_unix_ms: None,
             lists: [0; 4],
@@ -121,6 +126,7 @@ impl FleetMembers {
     pub(super) fn restored(handed: &HandedFleet, now_ns: u64) -> FleetMembers {
         let mut fleet = FleetMembers {
             has_list: true,
+            listed_by: Some(handed.path.clone()),
             ..FleetMembers::empty(0, &handed.name, handed.path.clone(), Doubt::default())
         };
         for HandedMember { key, record } in &handed.members {
@@ -134,14 +140,19 @@ impl FleetMembers {
     }
 
     /// Takes the place of another topology's fleet, and its members.
-    pub fn follow(self, before: &FleetMembers, doubt: Doubt) -> FleetMembers {
-        let FleetMembers { number, name, path, .. } = self;
-        let mut own = FleetMembers { number, name, path, ..before.clone() };
+    pub fn follow(self, before: &FleetMembers) -> FleetMembers {
+        let FleetMembers { number, name, path, doubt, .. } = self;
+        let mut own = FleetMembers { number, name, path, doubt, ..before.clone() };
         own.members.configure(doubt);
         if own.path != before.path {
             own.failing_since_ns = None;
         }
         own
+    }
+
+    /// Whether its file has given a list, rather than one that listed the members before.
+    pub fn is_listed(&self) -> bool {
+        self.listed_by.as_ref() == Some(&self.path)
     }
 
     /// The members by state.
@@ -175,10 +186,15 @@ impl FleetMembers {
         let mut changes = Vec::new();
         // The source says of these that another is at their address now.
         let gone: Vec<MemberKey> = list.members.iter().flat_map(|member| self.others(member)).collect();
-        self.members.state_gone(now_ns, &gone, &mut changes);
         let entries: Vec<Entry<MemberKey>> = list.members.iter().map(entry).collect();
-        let verdict = self.members.list(now_ns, &entries, &mut changes);
+        if !self.is_listed() {
+            // What another source listed is no measure of this one.
+            self.members.configure(Doubt { shrink: None, ..self.doubt });
+        }
+        let verdict = self.members.replace(now_ns, &gone, &entries, &mut changes);
+        self.members.configure(self.doubt);
         (self.has_list, self.failing_since_ns) = (true, None);
+        self.listed_by = Some(self.path.clone());
         let result = match ListResult::from(verdict) {
             ListResult::Same if !changes.is_empty() => ListResult::Changed,
             result => result,
@@ -240,7 +256,7 @@ impl FleetMembers {
 }
 
 /// The file that lists the members of a fleet.
-pub(super) fn path(fleet: &Fleet) -> Option<PathBuf> {
+fn path(fleet: &Fleet) -> Option<PathBuf> {
     let SourceKind::File(path) = &fleet.source.as_ref()?.from;
     Some(Path::new(path).to_owned())
 }
@@ -310,6 +326,29 @@ mod tests {
         assert_eq!(ids, [Some("z".to_owned()), None]);
     }
 
+    /// What another source has listed says nothing of the length of this one's lists.
+    #[test]
+    fn the_first_list_of_another_source_is_believed() {
+        let mut before = fleet();
+        before.list(0, &list(&[("a:1", None), ("b:1", None), ("c:1", None)]));
+        let mut after = FleetMembers { path: "b.json".into(), ..fleet() }.follow(&before);
+        assert!(before.is_listed() && !after.is_listed());
+        assert_eq!(after.list(1, &list(&[("d:1", None)])).0, ListResult::Changed);
+        assert_eq!((addresses(&after), after.is_listed()), (vec!["d:1".to_owned()], true));
+        assert_eq!(after.list(2, &list(&[])).0, ListResult::Doubted);
+    }
+
+    /// Ids that have changed do not make a list longer.
+    #[test]
+    fn a_short_list_of_other_ids_is_doubted() {
+        let mut fleet = fleet();
+        let all: Vec<String> = (0..10).map(|n| format!("h{n}:1")).collect();
+        let with = |id, n: usize| all.iter().take(n).map(|addr| (&**addr, Some(id))).collect::<Vec<_>>();
+        fleet.list(0, &list(&with("x", 10)));
+        assert_eq!(fleet.list(1, &list(&with("y", 4))).0, ListResult::Doubted);
+        assert_eq!(fleet.counts(), MemberCounts { up: 4, drain: 0, withdrawn: 6 });
+    }
+
     /// Through JSON, as an offer to a successor is; that one has a clock of its own.
     #[test]
     fn a_successor_goes_on_with_the_members() {
@@ -319,8 +358,7 @@ mod tests {
         assert_eq!(before.list(10, &list(&[("c:1", None)])).0, ListResult::Doubted);
         let words = serde_json::to_string(&before.hand(40)).expect("plain data");
         let handed: HandedFleet = serde_json::from_str(&words).expect("what was written");
-        let doubt = Doubt { shrink: Some(0.5), grace_ns: 100 };
-        let mut after = fleet().follow(&FleetMembers::restored(&handed, 7_000), doubt);
+        let mut after = fleet().follow(&FleetMembers::restored(&handed, 7_000));
         assert_eq!(after.counts(), MemberCounts { up: 1, drain: 0, withdrawn: 2 });
         assert_eq!((addresses(&after), after.has_list), (addresses(&before), true));
         assert_eq!((after.next_deadline_ns(), after.lists), (Some(7_070), [0; 4]));

@@ -3,7 +3,7 @@
 
 use super::failures::{Answer, Failures, Question, Withdrawn};
 use super::fleet::ListResult;
-use super::words::Log;
+use super::words::{Line, Log};
 use super::{Changes, FleetSet};
 use crate::metrics::now_unix_ms;
 use std::collections::BTreeSet;
@@ -28,8 +28,8 @@ pub(crate) enum Message {
     Update(u64, Update),
     /// The fleets are those of another topology.
     Renewed,
-    /// Nothing changes any more.
-    Stop,
+    /// Nothing changes any more after this time.
+    Stop(Duration),
 }
 
 /// What is said while there is no room for a change.
@@ -57,6 +57,9 @@ pub(crate) trait Applies: Send + Sync {
 
     /// Writes to the error log.
     fn say(&self, line: String);
+
+    /// The same of a fault, which has no limit of lines.
+    fn warn(&self, line: String);
 }
 
 /// Starts the thread, which ends by [`Message::Stop`]. Returns the way to it.
@@ -69,10 +72,13 @@ pub(crate) fn start(door: Arc<impl Applies + 'static>) -> io::Result<Sender<Mess
         round: 0,
         paths: BTreeSet::new(),
         discovery: None,
+        is_blind: false,
         failures: Failures::default(),
         log: Log::default(),
         unserved: None,
         waiting: None,
+        failed: Vec::new(),
+        end: None,
     };
     std::thread::Builder::new().name("weir-fleets".to_owned()).spawn(move || keeper.run())?;
     Ok(out)
@@ -86,12 +92,18 @@ struct Keeper<A> {
     round: u64,
     paths: BTreeSet<PathBuf>,
     discovery: Option<Discovery>,
+    /// Whether they cannot be.
+    is_blind: bool,
     failures: Failures,
     log: Log,
     /// Why the members are not served as they are.
     unserved: Option<String>,
     /// Lists and faults for which there is no room yet.
     waiting: Option<Vec<Update>>,
+    /// Withdrawn members that are known to have failed.
+    failed: Vec<Withdrawn>,
+    /// When this ends; `None`: nothing has said so.
+    end: Option<Instant>,
 }
 
 impl<A: Applies> Keeper<A> {
@@ -110,7 +122,11 @@ impl<A: Applies> Keeper<A> {
                 }
                 self.waiting = Some(updates);
             }
-            self.log.write(Instant::now(), |line| self.door.say(line));
+            let Keeper { log, door, .. } = &mut self;
+            log.write(Instant::now(), |line| match line {
+                Line::Fault(line) => door.warn(line),
+                Line::Change(line) => door.say(line),
+            });
         }
     }
 
@@ -126,10 +142,14 @@ impl<A: Applies> Keeper<A> {
         self.discovery = match run(&sources, move |update| drop(out.send(Message::Update(round, update)))) {
             Ok(discovery) => Some(discovery),
             Err(e) => {
-                self.door.say(format!("the lists of fleets cannot be followed: {e}"));
-                None
+                if !std::mem::replace(&mut self.is_blind, true) {
+                    let word = "the lists of fleets cannot be followed";
+                    self.door.warn(format!("{word}: {e}\nweir serves as before, and tries again"));
+                }
+                return;
             }
         };
+        self.is_blind = false;
         self.paths = paths;
     }
 
@@ -151,10 +171,13 @@ impl<A: Applies> Keeper<A> {
                 Message::Update(round, update) if round == self.round => updates.push(update),
                 Message::Update(..) => {}
                 Message::Renewed => renewed = true,
-                Message::Stop => return None,
+                Message::Stop(after) => self.end = Some(Instant::now() + after),
             }
         }
-        if renewed {
+        if self.end.is_some_and(|end| end <= Instant::now()) {
+            return None;
+        }
+        if renewed || self.is_blind {
             let round = self.round;
             self.follow();
             if self.round != round {
@@ -173,16 +196,20 @@ impl<A: Applies> Keeper<A> {
             (next.map(|at| Duration::from_nanos(at.saturating_sub(now_ns))), next.is_some())
         });
         let look = looks.then_some(LOOK);
-        let again = self.unserved.is_some().then_some(AGAIN);
-        let room = self.waiting.is_some().then_some(ROOM);
-        if room.is_some() {
-            return room;
+        let now = Instant::now();
+        let again = (self.unserved.is_some() || self.is_blind).then_some(AGAIN);
+        let end = self.end.map(|end| end.saturating_duration_since(now));
+        let found = (!self.failed.is_empty()).then_some(Duration::ZERO);
+        if self.waiting.is_some() {
+            return end.into_iter().chain([ROOM]).min();
         }
-        next.into_iter().chain(look).chain(again).chain(self.log.due(Instant::now())).min()
+        let waits = [next, look, again, end, found, self.log.due(now)];
+        waits.into_iter().flatten().min()
     }
 
     fn step(&mut self, updates: &[Update]) {
         let failed = self.failed();
+        self.failed.clear();
         let is_due = self.door.read(|set, now_ns| set.next_deadline_ns().is_some_and(|at| at <= now_ns));
         if updates.is_empty() && failed.is_empty() && !is_due && self.unserved.is_none() {
             return;
@@ -209,11 +236,13 @@ impl<A: Applies> Keeper<A> {
         });
         let unserved = result.err();
         if let Some(why) = unserved.as_ref().filter(|why| self.unserved.as_ref() != Some(*why)) {
-            self.door.say(format!(
+            self.door.warn(format!(
                 "members of fleets cannot be served: {why}\nweir serves as before, and tries again"
             ));
         }
         self.unserved = unserved;
+        // What fails from now on counts against those that this has withdrawn.
+        self.failed = self.failed();
     }
 
     /// Withdrawn members that have failed since they are.
@@ -228,7 +257,9 @@ impl<A: Applies> Keeper<A> {
             return Vec::new();
         }
         let (question, answers) = self.door.ask(withdrawn);
-        self.failures.new_in(question.members(), &answers)
+        let mut failed = self.failures.new_in(question.members(), &answers);
+        failed.extend(std::mem::take(&mut self.failed));
+        failed
     }
 }
 
@@ -261,12 +292,14 @@ fn take(
         match &update.result {
             // The list that was waited for comes once more when the file begins to be followed.
             Ok(list)
-                if is_known(before.as_ref(), list) && fleet.has_list && fleet.failing_since_ns.is_none() => {}
+                if is_known(before.as_ref(), list)
+                    && fleet.is_listed()
+                    && fleet.failing_since_ns.is_none() => {}
             Ok(list) => {
                 let was = fleet.counts();
                 let (result, more) = fleet.list(now_ns, list);
                 *changes += more;
-                if result == ListResult::Doubted {
+                if result == ListResult::Doubted && fleet.counts().withdrawn > 0 {
                     log.doubted(&fleet.name, path, list.members.len(), was, fleet.counts());
                 }
                 log.left_out(&fleet.name, path, list);

@@ -20,4 +20,4 @@ pub(crate) use fleet::{FleetMembers, ListResult};
 pub use handed::HandedFleet;
 pub(crate) use keeper::{Applies, Message, start};
 pub(crate) use set::FleetSet;
-pub(crate) use start::first_lists;
+pub(crate) use start::{FirstLists, first_lists};

@@ -1,13 +1,12 @@
 //! All fleets of a topology whose members are listed, and which of another topology each of them is.
 
-use super::fleet::{FleetMembers, path};
+use super::fleet::FleetMembers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use weir_discovery::Snapshot;
 use weir_plan::Point;
 use weir_plan::fleets::MemberPlaces;
-use weir_policy::fleet::Doubt;
 
 /// The fleets of a topology whose members a source lists.
 #[derive(Clone, Debug, Default)]
@@ -22,30 +21,15 @@ impl FleetSet {
     /// Those of another topology. A fleet whose file stays keeps its members. One of the same name keeps them as well,
     /// until its new source has spoken; others begin with the last list of their file, if there is one.
     pub fn renewed(&self, point: &Point, now_ns: u64) -> FleetSet {
-        let mut before: Vec<Option<&FleetMembers>> = self.fleets.iter().map(Some).collect();
         let mut set = FleetSet { fleets: Vec::new(), lists: self.lists.clone() };
-        let new: Vec<_> = point
-            .sourced()
-            .filter_map(|(number, fleet)| Some((FleetMembers::new(number, fleet)?, fleet.source.as_ref()?)))
-            .collect();
-        let mut found: Vec<Option<&FleetMembers>> = vec![None; new.len()];
-        let ranks: [fn(&FleetMembers, &FleetMembers) -> bool; 3] =
-            [|a, b| a.path == b.path && a.name == b.name, |a, b| a.path == b.path, |a, b| a.name == b.name];
-        for is_it in ranks {
-            for ((own, _), found) in new.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
-                let same = before.iter_mut().find(|old| old.is_some_and(|old| is_it(own, old)));
-                *found = same.and_then(Option::take);
+        for (mut own, before) in self.matched(point) {
+            let is_new = before.is_none_or(|before| before.path != own.path);
+            if let Some(before) = before {
+                own = own.follow(before);
             }
-        }
-        for ((mut own, source), found) in new.into_iter().zip(found) {
-            let doubt = Doubt { shrink: source.shrink, grace_ns: source.grace_ns };
-            match found {
-                Some(before) => own = own.follow(before, doubt),
-                None => {
-                    if let Some(list) = self.lists.get(&own.path) {
-                        own.list(now_ns, list);
-                    }
-                }
+            // Its source may have spoken already, to another fleet.
+            if let Some(list) = self.lists.get(&own.path).filter(|_| is_new) {
+                own.list(now_ns, list);
             }
             set.fleets.push(own);
         }
@@ -54,11 +38,27 @@ impl FleetSet {
         set
     }
 
+    /// The fleets of a topology, without members, each with the fleet that it was: of the same file and name, else of the
+    /// same file, else of the same name.
+    fn matched(&self, point: &Point) -> Vec<(FleetMembers, Option<&FleetMembers>)> {
+        let mut before: Vec<Option<&FleetMembers>> = self.fleets.iter().map(Some).collect();
+        let new = point.sourced().filter_map(|(number, fleet)| FleetMembers::new(number, fleet));
+        let mut all: Vec<(FleetMembers, Option<&FleetMembers>)> = new.map(|own| (own, None)).collect();
+        let ranks: [fn(&FleetMembers, &FleetMembers) -> bool; 3] =
+            [|a, b| a.path == b.path && a.name == b.name, |a, b| a.path == b.path, |a, b| a.name == b.name];
+        for is_it in ranks {
+            for (own, found) in all.iter_mut().filter(|(_, found)| found.is_none()) {
+                let same = before.iter_mut().find(|old| old.is_some_and(|old| is_it(own, old)));
+                *found = same.and_then(Option::take);
+            }
+        }
+        all
+    }
+
     /// Files of a topology's fleets that have given no list yet, and whose fleets have no members of before.
     pub fn unheard(&self, point: &Point) -> Vec<PathBuf> {
-        let is_known = |name: &str| self.fleets.iter().any(|fleet| *fleet.name == *name);
-        let new = point.sourced().filter(|(_, fleet)| !is_known(&fleet.label));
-        let paths: BTreeSet<PathBuf> = new.filter_map(|(_, fleet)| path(fleet)).collect();
+        let new = self.matched(point).into_iter().filter(|(_, before)| before.is_none());
+        let paths: BTreeSet<PathBuf> = new.map(|(own, _)| own.path).collect();
         paths.into_iter().filter(|path| !self.lists.contains_key(path)).collect()
     }
 

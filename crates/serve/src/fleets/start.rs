@@ -11,10 +11,13 @@ use weir_discovery::{Snapshot, Source, run};
 /// How long the first lists are waited for (`docs/spec/serving.md`).
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// The first list of each file.
+pub(crate) type FirstLists = BTreeMap<PathBuf, Arc<Snapshot>>;
+
 /// The first list of each of these files, as far as one comes in time. What is wrong with the others is reported
 /// once they are followed.
-pub(crate) fn first_lists(paths: &[PathBuf]) -> io::Result<BTreeMap<PathBuf, Arc<Snapshot>>> {
-    let mut lists = BTreeMap::new();
+pub(crate) fn first_lists(paths: &[PathBuf]) -> io::Result<FirstLists> {
+    let mut lists = FirstLists::new();
     if paths.is_empty() {
         return Ok(lists);
     }

@@ -1,4 +1,5 @@
-//! What the error log says of fleets: changes at most once a second, those between counted together.
+//! What the error log says of fleets: changes of all of them in one line at most once a second, those between counted
+//! together; faults at once.
 
 use super::Changes;
 use std::collections::BTreeMap;
@@ -11,12 +12,26 @@ use weir_policy::fleet::MemberCounts;
 /// Changes are said at most once in this time.
 const APART: Duration = Duration::from_secs(1);
 
+/// The same of a fleet's lists that are doubted.
+const DOUBTS_APART: Duration = Duration::from_secs(10);
+
+/// A line of the log.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// Something is wrong.
+    Fault(String),
+    /// Members have changed.
+    Change(String),
+}
+
 /// Lines that are to be written.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    lines: Vec<String>,
+    faults: Vec<String>,
     changes: BTreeMap<(Arc<str>, PathBuf), Changes>,
     said: Option<Instant>,
+    /// When a list was last said to be doubted, by fleet.
+    doubted: BTreeMap<Arc<str>, Instant>,
 }
 
 impl Log {
@@ -25,13 +40,18 @@ impl Log {
         *self.changes.entry((fleet.clone(), path.to_owned())).or_default() += changes;
     }
 
-    /// Notes a line.
+    /// Notes a fault.
     pub fn line(&mut self, line: String) {
-        self.lines.push(line);
+        self.faults.push(line);
     }
 
     /// Notes that a list is doubted.
-    pub fn doubted(&mut self, fleet: &str, path: &Path, n: usize, was: MemberCounts, is: MemberCounts) {
+    pub fn doubted(&mut self, fleet: &Arc<str>, path: &Path, n: usize, was: MemberCounts, is: MemberCounts) {
+        let now = Instant::now();
+        if self.doubted.get(fleet).is_some_and(|said| now < *said + DOUBTS_APART) {
+            return;
+        }
+        self.doubted.insert(fleet.clone(), now);
         let before = was.up + was.drain + was.withdrawn;
         self.line(format!(
             "fleet {fleet}: the list has {n} members of {before}, which is too few to be believed at once: {} that it lacks \
@@ -54,22 +74,32 @@ impl Log {
 
     /// When there is something to write; `None`: there is nothing.
     pub fn due(&self, now: Instant) -> Option<Duration> {
-        if !self.lines.is_empty() {
+        if !self.faults.is_empty() {
             return Some(Duration::ZERO);
         }
         (!self.changes.is_empty()).then(|| self.wait(now))
     }
 
     /// Writes what is due.
-    pub fn write(&mut self, now: Instant, mut write: impl FnMut(String)) {
-        self.lines.drain(..).for_each(&mut write);
+    pub fn write(&mut self, now: Instant, mut write: impl FnMut(Line)) {
+        self.faults.drain(..).for_each(|fault| write(Line::Fault(fault)));
         if self.changes.is_empty() || self.wait(now) > Duration::ZERO {
             return;
         }
         self.said = Some(now);
-        for ((fleet, path), changes) in std::mem::take(&mut self.changes) {
-            write(format!("fleet {fleet}: {} (file {})", changes.words(), path.display()));
+        let mut changes = std::mem::take(&mut self.changes).into_iter();
+        let Some(((fleet, path), first)) = changes.next() else { return };
+        let mut line = format!("fleet {fleet}: {} (file {})", first.words(), path.display());
+        let (mut others, mut of_others) = (0, Changes::default());
+        for (_, changes) in changes {
+            others += 1;
+            of_others += changes;
         }
+        if others > 0 {
+            let of = if others == 1 { "another fleet".to_owned() } else { format!("{others} other fleets") };
+            line.push_str(&format!("; {of}: {}", of_others.words()));
+        }
+        write(Line::Change(line));
     }
 
     fn wait(&self, now: Instant) -> Duration {
@@ -93,10 +123,33 @@ mod tests {
             log.write(now, |line| lines.push(line));
             (lines, log.due(now))
         };
-        let said = |words: &str| vec![format!("fleet api: {words} (file api.json)")];
+        let said = |words: &str| vec![Line::Change(format!("fleet api: {words} (file api.json)"))];
         assert_eq!(at(&mut log, 0, 2), (said("+2 -0 members"), None));
         assert_eq!(at(&mut log, 400, 1), (vec![], Some(Duration::from_millis(600))));
         assert_eq!(at(&mut log, 600, 1), (vec![], Some(Duration::from_millis(400))));
         assert_eq!(at(&mut log, 1000, 0), (said("+2 -0 members"), None));
+    }
+    /// However many fleets change, and however many lists are doubted.
+    #[test]
+    fn all_fleets_have_one_line_and_doubts_are_rare() {
+        let mut log = Log::default();
+        for n in 0..25 {
+            let changes = Changes { added: 1, ..Changes::default() };
+            log.note(&format!("f{n:02}").into(), Path::new("a.json"), changes);
+            log.doubted(
+                &"api".into(),
+                Path::new("b.json"),
+                0,
+                MemberCounts::default(),
+                MemberCounts::default(),
+            );
+        }
+        let mut lines = Vec::new();
+        log.write(Instant::now(), |line| lines.push(line));
+        assert!(
+            matches!(&lines[0], Line::Fault(line) if line.starts_with("fleet api: the list has 0 members"))
+        );
+        let change = "fleet f00: +1 -0 member (file a.json); 24 other fleets: +24 -0 members";
+        assert_eq!(lines[1..], [Line::Change(change.to_owned())]);
     }
 }

@@ -6,7 +6,8 @@ use super::listeners::PreviousListeners;
 use super::reloader::{MOST_LEFT, NewTopology, PreparedTopology, Reloader, State, Step, lock};
 use crate::exchange::NodeId;
 use crate::fleets::{
-    self, Answer, Applies, FleetMembers, FleetSet, HandedFleet, ListResult, Message, Question, Withdrawn,
+    self, Answer, Applies, FirstLists, FleetMembers, FleetSet, HandedFleet, ListResult, Message, Question,
+    Withdrawn,
 };
 use crate::metrics::Samples;
 use crate::metrics::families::Id as Of;
@@ -14,15 +15,19 @@ use crate::threads::generation::Generation;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 use weir_plan::fleets::with_members;
-use weir_plan::ranges::wrong_weights;
 use weir_plan::serving::{Serving, serving};
-use weir_plan::{Edge, Point, Spec, sticky};
-use weir_policy::config::Balance;
+use weir_plan::{Point, Spec, sticky};
 
-/// Graphs that may remain before members change once more. Unlike those of reloads none is cut short.
-const MOST_GRAPHS: usize = 4 * MOST_LEFT;
+/// How many graphs of so many nodes may remain before members change once more: they share most of their nodes, but each
+/// has a plan of its own. Unlike those of reloads none is cut short.
+fn most_graphs(nodes: usize) -> usize {
+    const NODES: usize = 1_500_000;
+    (NODES / nodes.max(1)).clamp(4 * MOST_LEFT, 1_000)
+}
 
 /// A topology with the members that its fleets have.
 pub(crate) struct Filled {
@@ -43,24 +48,10 @@ pub(crate) fn filled(
 ) -> Result<Filled, String> {
     let full = with_members(point, &set.members());
     let serving = serving(&full, inject).map_err(|wrong| words(&wrong))?;
-    for (id, node) in (0..).zip(&full.nodes) {
-        let (Some(Spec::Lb(lb)), Edge::List(list)) = (full.spec(id), node.to) else { continue };
-        if let Some(why) = wrong_weights_of(&full, &lb.balance, list) {
-            return Err(format!("{:?}: {why}", weir_plan::label(&full, id)));
-        }
-    }
     let same = same_listeners(point, &full);
     let now: BTreeMap<NodeId, NodeId> = same.iter().map(|(now, before)| (*before, *now)).collect();
     let nodes = nodes.iter().filter_map(|before| now.get(before).copied()).collect();
     Ok(Filled { point: Arc::new(full), serving: Arc::new(serving), nodes })
-}
-
-fn wrong_weights_of(point: &Point, balance: &Balance, list: u32) -> Option<String> {
-    let weight = |id: &NodeId| match point.spec(*id) {
-        Some(Spec::Weight { weight }) => *weight,
-        _ => 1.0,
-    };
-    wrong_weights(balance, &point.lists[list as usize].iter().map(weight).collect::<Vec<_>>())
 }
 
 /// The listeners of one point of a file, by those of another: each has a name of its own.
@@ -95,18 +86,29 @@ fn same_keys(before: &Generation, point: &Point) -> Result<BTreeMap<NodeId, [u64
 }
 
 impl Reloader {
-    /// The topology of a reload with the members of its fleets, and those fleets. Waits a while for lists of files that
-    /// no fleet had before.
-    pub(super) fn fill(&self, next: NewTopology) -> Result<(NewTopology, FleetSet), String> {
+    /// Waits a while for lists of files that no fleet had before.
+    pub(super) fn first_lists(&self, point: &Point) -> Result<FirstLists, String> {
+        if self.process.run.is_some() {
+            return Ok(FirstLists::new());
+        }
+        let unheard = lock(&self.fleets).unheard(point);
+        fleets::first_lists(&unheard).map_err(|e| e.to_string())
+    }
+
+    /// The topology of a reload with the members of its fleets, and those fleets.
+    pub(super) fn fill(
+        &self,
+        next: &NewTopology,
+        first: &FirstLists,
+    ) -> Result<(NewTopology, FleetSet), String> {
         if next.point.sourced().next().is_none() || self.process.run.is_some() {
-            return Ok((next, FleetSet::default()));
+            return Ok((next.clone(), FleetSet::default()));
         }
         let mut known = lock(&self.fleets).clone();
-        let first = fleets::first_lists(&known.unheard(&next.point)).map_err(|e| e.to_string())?;
-        known.lists.extend(first);
+        known.lists.extend(first.clone());
         let set = known.renewed(&next.point, self.process.clock.now());
         let Filled { point, serving, nodes } = filled(&next.point, &next.nodes, &set, self.options.inject)?;
-        Ok((NewTopology { point, serving, nodes, ..next }, set))
+        Ok((NewTopology { point, serving, nodes, ..next.clone() }, set))
     }
 
     /// Serves these fleets from now on: sends word to their keeper, or starts it.
@@ -155,10 +157,14 @@ impl Reloader {
         }
     }
 
-    /// No member changes any more.
+    /// No member changes any more, once listeners close: until then requests come as before.
     pub(super) fn stop_keeper(&self) {
+        let is_replaced = self.process.replaced.load(Ordering::Relaxed);
+        let current = lock(&self.state).current.clone();
+        let delays = current.confs.values().map(|conf| conf.listen.http.drain_delay_ns);
+        let delay_ns = delays.max().filter(|_| !is_replaced).unwrap_or_default();
         if let Some(keeper) = &*lock(&self.keeper) {
-            let _ = Sender::send(keeper, Message::Stop);
+            let _ = Sender::send(keeper, Message::Stop(Duration::from_nanos(delay_ns)));
         }
     }
 
@@ -194,7 +200,8 @@ impl Reloader {
 
 impl Applies for Reloader {
     fn has_room(&self) -> bool {
-        self.process.state.epochs().len() <= MOST_GRAPHS
+        let nodes = lock(&self.state).current.blueprint.point.nodes.len();
+        self.process.state.epochs().len() <= most_graphs(nodes)
     }
 
     fn change(&self, act: &mut dyn FnMut(&mut FleetSet, u64) -> bool) -> Result<(), String> {
@@ -216,5 +223,9 @@ impl Applies for Reloader {
 
     fn say(&self, line: String) {
         self.process.errors.note(|| line);
+    }
+
+    fn warn(&self, line: String) {
+        self.process.errors.urgent(|| line);
     }
 }

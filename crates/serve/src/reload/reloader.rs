@@ -19,7 +19,7 @@ use crate::threads::generation::{Conf, Generation, Reload};
 use crate::threads::mail::ToLoop;
 use crate::threads::process::Process;
 use crate::transport::listening::LoopSocket;
-use crate::upstream::names::Following;
+use crate::upstream::names::{FILE_WAIT, Following, MEMBERS_WAIT};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -154,6 +154,13 @@ pub(super) enum Step {
     Members,
 }
 
+/// A reload that no other change can come between.
+struct Turn<'a> {
+    next: NewTopology,
+    fleets: FleetSet,
+    one_at_a_time: MutexGuard<'a, ()>,
+}
+
 /// A topology all of whose files are read.
 pub(super) struct PreparedTopology {
     pub point: Arc<Point>,
@@ -241,6 +248,8 @@ impl Reloader {
     }
 
     fn run(self: &Arc<Self>) {
+        // Changes of members leave former generations as well.
+        self.free_former();
         while let Some(up_to) = self.next() {
             let nothing = || Err(ReloadError(String::new()));
             let read = self.options.source.as_ref().map_or_else(nothing, |source| source.read());
@@ -283,19 +292,13 @@ impl Reloader {
 
     /// Serves another topology from now on; on an error nothing changes.
     pub fn apply(self: &Arc<Self>, next: NewTopology) -> Result<String, ReloadError> {
-        let _one_at_a_time = lock(&self.applying);
-        let (next, fleets) = self.fill(next).map_err(ReloadError)?;
+        let Some(Turn { next, fleets, one_at_a_time: _one_at_a_time }) = self.take_turn(&next)? else {
+            return Ok(self.stay(lock(&self.state).current.blueprint.generation));
+        };
         let (before, logs, next_number) = {
             let state = lock(&self.state);
             (state.current.clone(), state.logs.clone(), state.next)
         };
-        if next.is_same_text
-            && *next.point == *before.blueprint.point
-            && digest_of_named_files(&next.point) == before.certificates.files
-        {
-            return Ok(self.stay(before.blueprint.generation));
-        }
-        self.wait_for_room(&before)?;
         let (plan, notes) = (next.plan.clone(), next.notes.clone());
         let previous = PreviousListeners {
             confs: &before.confs,
@@ -343,6 +346,32 @@ impl Reloader {
         Ok(sentence)
     }
 
+    /// Waits for first lists, and while too many graphs remain; members change meanwhile. `None`: no byte of the files is
+    /// another one.
+    fn take_turn(&self, next: &NewTopology) -> Result<Option<Turn<'_>>, ReloadError> {
+        let first = self.first_lists(&next.point).map_err(ReloadError)?;
+        loop {
+            let one_at_a_time = lock(&self.applying);
+            let (next, fleets) = self.fill(next, &first).map_err(ReloadError)?;
+            if self.is_served(&next) {
+                return Ok(None);
+            }
+            if self.epochs_of_reloads().len() <= MOST_LEFT {
+                return Ok(Some(Turn { next, fleets, one_at_a_time }));
+            }
+            drop(one_at_a_time);
+            self.wait_for_room()?;
+        }
+    }
+
+    /// Whether no byte of the files is another one than those that are served.
+    fn is_served(&self, next: &NewTopology) -> bool {
+        let before = lock(&self.state).current.clone();
+        next.is_same_text
+            && *next.point == *before.blueprint.point
+            && digest_of_named_files(&next.point) == before.certificates.files
+    }
+
     /// Serves on as before: no byte of the files is another one.
     fn stay(&self, number: u32) -> String {
         let sentence = format!("generation {number}: nothing has changed");
@@ -378,7 +407,11 @@ impl Reloader {
         let PreparedTopology { point, serving, nodes, certificates, keys } = topology;
         let wanted = ListenerSet { point: &point, nodes: &nodes, certificates: &certificates };
         let mut bound = listeners::open(&wanted, &self.options, Some(previous)).map_err(failed)?;
-        let names = before.names.update(&point, &serving, &self.following).map_err(failed)?;
+        let patience = match step {
+            Step::File => FILE_WAIT,
+            Step::Members => MEMBERS_WAIT,
+        };
+        let names = before.names.update(&point, &serving, &self.following, patience).map_err(failed)?;
         let draws = Draws::new(&point, &nodes, self.key);
         let epoch = before.blueprint.epoch + 1;
         let now_ns = self.process.clock.now();
@@ -411,7 +444,8 @@ impl Reloader {
     }
 
     /// Waits while too many graphs remain; then ends the requests of the oldest.
-    fn wait_for_room(&self, current: &Generation) -> Result<(), ReloadError> {
+    fn wait_for_room(&self) -> Result<(), ReloadError> {
+        let current = lock(&self.state).current.clone();
         let most = current.confs.values().map(|conf| conf.listen.http.drain_timeout_ns).max();
         let mut end = Instant::now() + Duration::from_nanos(most.unwrap_or_default());
         loop {

@@ -47,6 +47,7 @@ impl Loop {
     /// Sleeps until something comes or is due.
     async fn rest(self: &Rc<Self>) {
         let next_ns = self.next_due_ns();
+        self.core.buffers.rest();
         // It need not be awaited: its end wakes the loop as anything does.
         let _due = next_ns.map(|at| self.core.timers.sleep_until(at));
         self.core.runtime.slept().await;
@@ -61,6 +62,7 @@ impl Loop {
     /// Closes connections that were idle for too long and drops what no client needs; makes the date anew.
     fn look_after(self: &Rc<Self>) {
         self.core.renew_date();
+        self.core.buffers.trim();
         self.close_idle_of_clients();
         self.forget_retired();
         self.look_after_targets();

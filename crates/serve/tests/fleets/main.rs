@@ -91,6 +91,26 @@ fn weights_of_fleet_and_member_multiply() {
     assert_eq!([count("a"), count("b"), count("c")], [8, 4, 2]);
 }
 
+/// A list may have weights that a file may not have for `lb.round_robin`, and is followed nonetheless.
+#[test]
+fn fine_weights_are_served() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let file = Members::new("fine");
+    let list = |heavy: f64| {
+        let other = |n| format!("{{\"addr\": \"127.0.0.1:{n}\", \"weight\": 0}}, ");
+        let others: String = (1..20).map(other).collect();
+        format!(
+            "[{others}{{\"addr\": \"{}\", \"weight\": {heavy}}}, {{\"addr\": \"{}\", \"weight\": 999.999}}]",
+            a.addr, b.addr
+        )
+    };
+    file.write(&list(3999.001));
+    let x = serve_whole(&api(&file, "lb.round_robin(apps)"), list::one_loop());
+    assert!((79..=81).contains(&x.share("a", 100)), "four of five");
+    file.write(&list(0.0));
+    until("the change is served", || x.share("b", 10) == 10);
+}
+
 /// Another `id` at an address is another target: the connections to the one before end, and its health is new.
 #[test]
 fn another_id_is_another_target() {

@@ -68,3 +68,44 @@ fn fleets_come_and_go_with_reloads() {
     x.reload(&plain).expect("it can be served");
     assert!(x.remote().view(false).fleets.is_empty());
 }
+
+/// A file with two fleets, `apps` and, for requests with a field of their own, `old`.
+fn two(apps: &Members, old: &Members) -> String {
+    let [apps, old] = [apps, old].map(|file| file.path().display().to_string());
+    format!(
+        "apps = find.file(\"{apps}\", lambda: server(\"app\"), name = \"apps\")\n\
+        old = find.file(\"{old}\", lambda: server(\"app\"), name = \"old\")\n\
+        listen(\"127.0.0.1:0\", route([(when(header = {{\"x-old\": \"1\"}}), lb.random(old)), (when(path = \"/*\"), lb.random(apps))]), \
+        name = \"front\")\n"
+    )
+}
+
+/// The list that another fleet has had already is the first list of this one, and is not compared with what its former
+/// source listed.
+#[test]
+fn a_fleet_may_turn_to_a_file_that_another_one_follows() {
+    let (a, b, c) = (Origin::new("a"), Origin::new("b"), Origin::new("c"));
+    let (first, second) = (Members::new("shared"), Members::new("left"));
+    first.list(&[&a]);
+    second.list(&[&b, &c]);
+    let x = serve_whole(&two(&first, &second), two_loops());
+    assert_eq!(x.share("a", 8), 8);
+    x.reload(&two(&first, &first)).expect("it can be served");
+    assert_eq!(x.get_with("X-Old: 1\r\n").body, "a");
+    assert_eq!(x.remote().view(false).fleets.iter().map(|fleet| fleet.members).collect::<Vec<_>>(), [1, 1]);
+}
+
+/// Its members go on in a fleet of another name, while a fleet of its name has a file that is there already.
+#[test]
+fn fleets_change_their_files_and_no_request_fails() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let (blue, green) = (Members::new("blue"), Members::new("green"));
+    blue.list(&[&a]);
+    green.list(&[&b]);
+    let x = serve_whole(&api(&blue, "lb.random(apps)"), two_loops());
+    let (asked, wrong) = under_load(x.addr(), false, |_| {
+        x.reload(&two(&green, &blue)).expect("it can be served");
+    });
+    assert!(wrong.is_empty(), "of {asked}: {wrong:?}");
+    assert_eq!((x.share("b", 8), x.get_with("X-Old: 1\r\n").body.as_str()), (8, "a"));
+}

@@ -202,6 +202,13 @@ impl Attendance {
         }
     }
 
+    /// When the member that a node belongs to was there, from and to, ns; `None`: it never was.
+    pub fn presence(&self, tables: &ChangeTables, node: NodeId) -> Option<(u64, u64)> {
+        let Some(member) = tables.member_of(node) else { return Some((0, u64::MAX)) };
+        let span = self.span(tables, member);
+        (span.joined_ns < span.until_ns).then_some((span.joined_ns, span.until_ns))
+    }
+
     /// How long the member that a node belongs to was there between two instants, ns.
     pub fn within(&self, tables: &ChangeTables, node: NodeId, from_ns: u64, to_ns: u64) -> u64 {
         let Some(member) = tables.member_of(node) else { return to_ns.saturating_sub(from_ns) };

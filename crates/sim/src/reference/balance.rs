@@ -161,12 +161,14 @@ impl Reference<'_> {
             on: self.on(self.balancers[index as usize].lb, slot),
         };
         self.branches.push_frame(slot, frame);
-        if self.branches.recorder.is_some() && self.balancers[index as usize].seen.is_some() {
-            let place = self.balancers[index as usize].place(ticket.target);
-            self.changes.sent_to(self.code, index, place);
-        }
         if let Some(recorder) = &mut self.branches.recorder {
-            recorder.pick(slot, StageId(branch.stage), branch.member, ticket.target);
+            let balancer = &self.balancers[index as usize];
+            // Recorded by its place in the list, as names are.
+            let place = balancer.place(ticket.target);
+            recorder.pick(slot, StageId(branch.stage), branch.member, TargetId(place));
+            if balancer.seen.is_some() {
+                self.changes.sent_to(self.code, index, place);
+            }
         }
         let branch = &mut self.branches.slots[slot.index()];
         (branch.stage, branch.member) = (to.pc, to.member);

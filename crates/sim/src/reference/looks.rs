@@ -12,6 +12,13 @@ use weir_model::faulty::Faulty;
 use weir_plan::{Mode, Point};
 use weir_policy::TargetId;
 
+/// The timeline of a member, and when the member is there, ns.
+struct FaultLine {
+    line: usize,
+    from_ns: u64,
+    to_ns: u64,
+}
+
 impl Reference<'_> {
     /// Takes the samples of all instants before the next event.
     pub(super) fn look_until(&mut self, at: u64) {
@@ -53,11 +60,16 @@ impl Reference<'_> {
         })
     }
 
-    /// The index of each member's timeline.
-    fn lines_of(&self, stage: &Stage, fault: &FaultSite) -> impl Iterator<Item = usize> {
+    /// The timeline of each member that ever is.
+    fn lines_of(&self, stage: &Stage, fault: &FaultSite) -> impl Iterator<Item = FaultLine> {
         let base = self.code.blocks[stage.block as usize].base;
-        let members = base..base + stage.nodes.len() as u32;
-        members.map(|member| self.tables.fault_lines[MemberId(member).index_from(fault.offset)] as usize)
+        let (changes, attendance) = (self.code.changes.as_deref(), &self.changes.attendance);
+        (base..).zip(&stage.nodes).filter_map(move |(member, node)| {
+            let whole = Some((0, u64::MAX));
+            let (from_ns, to_ns) = changes.map_or(whole, |tables| attendance.presence(tables, *node))?;
+            let line = self.tables.fault_lines[MemberId(member).index_from(fault.offset)] as usize;
+            Some(FaultLine { line, from_ns, to_ns })
+        })
     }
 
     /// When nodes were down until now, by their timelines as they were at the start. A clock that only requests move on
@@ -71,11 +83,14 @@ impl Reference<'_> {
                 what: effect(fault.mode),
                 count: stage.nodes.len() as u64,
             });
-            for line in self.lines_of(stage, fault) {
+            for FaultLine { line, from_ns, to_ns } in self.lines_of(stage, fault) {
                 let law = &self.tables.lines[line].law;
                 let Some(start) = start.get(line).filter(|_| !law.is_lazy()) else { continue };
-                let times = start.times_down(law, self.now_ns, MOST_CHANGES);
-                spans.extend(times.into_iter().flatten().map(|(from, to)| (sites.len() - 1, from, to)));
+                // That of a newcomer begins as it joins.
+                let lasts_ns = self.now_ns.min(to_ns).saturating_sub(from_ns);
+                let times = start.times_down(law, lasts_ns, MOST_CHANGES);
+                let times = times.into_iter().flatten();
+                spans.extend(times.map(|(from, to)| (sites.len() - 1, from_ns + from, from_ns + to)));
             }
         }
         let mut all = marks(&sites, spans.into_iter());
@@ -89,7 +104,10 @@ impl Reference<'_> {
         let passed = at.saturating_sub(ledger.last_step);
         let in_flight = ledger.area.wrapping_add(ledger.inside.wrapping_mul(passed));
         let (busy, waiting) = self.meters.iter().map(|meter| meter.until(at)).unzip();
-        let is_up = |line: &usize| self.lines[*line].looks_up(&self.tables.lines[*line].law, at);
+        let is_up = |of: &FaultLine| {
+            let is_there = of.from_ns <= at && at < of.to_ns;
+            is_there && self.lines[of.line].looks_up(&self.tables.lines[of.line].law, at)
+        };
         let up = self
             .faults()
             .map(|(stage, fault)| (stage.site, self.lines_of(stage, fault).filter(is_up).count() as u32));

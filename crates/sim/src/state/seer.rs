@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::code::changes::{SeenTargets, ViewSite};
 use weir_plan::fleets::Member;
+use weir_policy::key::distinct;
 use weir_policy::sticky::Simulated;
 use weir_policy::{TargetChange, TargetId, Upstream};
 
@@ -52,9 +53,15 @@ impl Seer<'_> {
             }
         }
         if let Some(sticky) = self.sticky {
+            // A cookie never means another member than the one that set it: each has the name that it would have among all
+            // that ever are.
+            let names = distinct(self.names);
             for change in &changes {
                 match *change {
-                    TargetChange::Add { target, name, .. } => sticky.set(target, Some(name)),
+                    TargetChange::Add { target, .. } => {
+                        let name = names.get(self.targets.place(target.0) as usize);
+                        sticky.set(target, name.map(String::as_str));
+                    }
                     TargetChange::Remove(target) => sticky.set(target, None),
                 }
             }

@@ -104,7 +104,9 @@ impl RoundRobin {
         lb.write_track();
         let length = lb.length();
         if start == Start::Random && length > 0 {
-            let steps = draw.below(length.min(GREATEST_SUM as i64) as u64);
+            // Weights that a list or an operator gave may have any sum; a walk that grows with it would hold up a loop.
+            let most = if length > GREATEST_SUM as i64 { LONGEST_CYCLE } else { length };
+            let steps = draw.below(most as u64);
             if lb.track == Track::Classes {
                 (0..steps).for_each(|_| _ = lb.classes.step());
             } else {

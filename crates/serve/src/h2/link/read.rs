@@ -5,12 +5,16 @@ use super::{Link, parser};
 use std::task::{Context, Poll, ready};
 use weir_http2::{Event, Head};
 
+/// Reads of a turn, each of at most [`weir_net::io::buffers::READ`] bytes: a peer that sends faster than weir reads holds
+/// up no other connection.
+const READS: u32 = 4;
+
 impl Link {
-    /// Reads all that has come; ready when the peer has gone.
+    /// Reads what has come, in turns; ready when the peer has gone.
     pub(super) fn poll_read(&self, cx: &mut Context<'_>, take: &mut impl FnMut(Event, &Head)) -> Poll<()> {
         self.shrink();
-        loop {
-            self.read_input(take);
+        self.read_input(take);
+        for _ in 0..READS {
             let filled = self.wire.borrow_mut().poll_fill(cx);
             match ready!(filled) {
                 Ok(0) | Err(_) => return Poll::Ready(()),
@@ -19,7 +23,10 @@ impl Link {
                     self.heard.set(true);
                 }
             }
+            self.read_input(take);
         }
+        self.wake();
+        Poll::Pending
     }
 
     /// Gives the large buffers of bytes back that no stream has taken since the last read.

@@ -1,27 +1,35 @@
 //! Names of origins: `addr="host:port"` is resolved again when its answer's TTL ends, on a thread of its own.
 //!
-//! No loop ever waits for it: loops begin with what is known after [`fixed::DNS_START_NS`] and receive every change
-//! by message. [`follow`] decides what an answer, or none, means; [`system`] asks `/etc/hosts` and the name servers
-//! of `resolv.conf`. Literal addresses do not pass through here. The thread exists only if a file has names.
+//! No loop ever waits for it: loops begin with what is known after a while ([`fixed::DNS_START_NS`]) and receive every
+//! change by message. [`follow`] decides what an answer, or none, means; [`system`] asks `/etc/hosts` and the name servers
+//! of `resolv.conf`. Literal addresses do not pass through here. The thread, one for all names ([`thread`]), begins with the
+//! first of them.
 
 mod follow;
 mod system;
+mod thread;
 
 use crate::log::ErrorLog;
-use follow::{Follow, Step};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use system::System;
+use thread::Batch;
 use weir_net::io::clock::Clock;
 use weir_plan::address::Address;
 use weir_plan::serving::{Role, Serving};
 use weir_plan::{Point, Spec, fixed};
 use weir_stats::Key;
+
+pub(crate) use thread::Resolver;
+
+/// How long the first result of new names is waited for when a list of members has them: other fleets wait as well.
+pub(crate) const MEMBERS_WAIT: Duration = Duration::from_millis(250);
+
+/// The same when a file is read.
+pub(crate) const FILE_WAIT: Duration = Duration::from_nanos(fixed::DNS_START_NS);
 
 /// The names of a plan.
 #[derive(Clone, Default)]
@@ -62,6 +70,8 @@ pub(crate) struct Following {
     pub draw: Key,
     pub audience: Arc<dyn Audience>,
     pub errors: Arc<ErrorLog>,
+    /// The thread that resolves.
+    pub resolver: Resolver,
 }
 
 /// Receives new addresses of names: all threads that connect.
@@ -74,9 +84,15 @@ pub(crate) trait Audience: Send + Sync {
 }
 
 impl Names {
-    /// The names of another plan: those that stay are still followed, new ones start to be, and it waits a while for
+    /// The names of another plan: those that stay are still followed, new ones start to be, and it waits so long for
     /// those.
-    pub fn update(&self, point: &Point, serving: &Serving, following: &Following) -> io::Result<Names> {
+    pub fn update(
+        &self,
+        point: &Point,
+        serving: &Serving,
+        following: &Following,
+        patience: Duration,
+    ) -> io::Result<Names> {
         let mut names = Names { names: BTreeMap::new(), ever: self.ever };
         let mut new = Vec::new();
         let served = point.nodes.iter().zip(&serving.roles).filter(|(_, role)| **role == Role::Proxy);
@@ -96,7 +112,7 @@ impl Names {
             }
         }
         if !new.is_empty() {
-            follow(&new, following)?;
+            follow(&new, following, patience)?;
         }
         Ok(names)
     }
@@ -108,15 +124,10 @@ impl Names {
 }
 
 /// Starts to follow names, and waits a while for the first result of each.
-fn follow(names: &[Arc<Name>], following: &Following) -> io::Result<()> {
+fn follow(names: &[Arc<Name>], following: &Following, patience: Duration) -> io::Result<()> {
     let (first, answers) = channel();
-    let followed: Vec<Weak<Name>> = names.iter().map(Arc::downgrade).collect();
-    let own = following.clone();
-    std::thread::Builder::new().name("weir-names".to_owned()).spawn(move || {
-        // Without a runtime nothing is resolved; missing descriptors show elsewhere first.
-        let _ = run(followed, &own, &first);
-    })?;
-    let end = Instant::now() + Duration::from_nanos(fixed::DNS_START_NS);
+    following.resolver.give(Batch { names: names.iter().map(Arc::downgrade).collect(), first }, following)?;
+    let end = Instant::now() + patience;
     let mut waited: BTreeMap<u32, &Arc<Name>> = names.iter().map(|name| (name.number, name)).collect();
     while !waited.is_empty() {
         let Ok(heard) = answers.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };
@@ -131,53 +142,4 @@ fn follow(names: &[Arc<Name>], following: &Following) -> io::Result<()> {
         });
     }
     Ok(())
-}
-
-/// Resolves until no plan has the names any more, or no loop listens.
-fn run(names: Vec<Weak<Name>>, following: &Following, first: &Sender<u32>) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let local = tokio::task::LocalSet::new();
-    let system = Rc::new(System::new(following.nameserver));
-    let one = |name| One { name, following: following.clone(), first: first.clone() };
-    let tasks: Vec<_> =
-        names.into_iter().map(|name| local.spawn_local(one(name).follow(system.clone()))).collect();
-    runtime.block_on(local.run_until(async move {
-        for task in tasks {
-            // A failed task does not stop the others.
-            let _ = task.await;
-        }
-    }));
-    Ok(())
-}
-
-/// One name.
-struct One {
-    name: Weak<Name>,
-    following: Following,
-    first: Sender<u32>,
-}
-
-impl One {
-    async fn follow(self, system: Rc<System>) {
-        let Following { draw, clock, audience, errors, .. } = &self.following;
-        let Some(number) = self.name.upgrade().map(|name| name.number) else { return };
-        let mut state = Follow::new(draw.with(u64::from(number)));
-        while audience.is_there()
-            && let Some(name) = self.name.upgrade()
-        {
-            let heard = system.lookup(&name.host).await;
-            let Step { addresses, wait_ns, word } = state.heard(clock.now(), heard);
-            if let Some(list) = addresses {
-                let list: Arc<[SocketAddr]> = list.iter().map(|ip| SocketAddr::new(*ip, name.port)).collect();
-                list.clone_into(&mut name.known());
-                audience.tell(number, &list);
-            }
-            let _ = self.first.send(number);
-            if let Some(word) = word {
-                errors.note(|| format!("warning: the name {} of a server {word}", name.host));
-            }
-            drop(name);
-            tokio::time::sleep(Duration::from_nanos(wait_ns)).await;
-        }
-    }
 }
