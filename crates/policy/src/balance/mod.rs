@@ -7,6 +7,7 @@ pub mod first;
 pub mod least_conn;
 pub mod least_work;
 pub mod maglev;
+mod open;
 pub mod p2c;
 pub mod peak_ewma;
 pub mod policy;

@@ -17,6 +17,7 @@
 
 use crate::TargetId;
 use crate::balance::Ask;
+use crate::balance::open::change_few;
 use crate::balance::alias::Alias;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
@@ -333,6 +334,18 @@ impl Policy for P2c {
 
     fn follow(&mut self, _now_ns: u64, roster: &Roster) {
         self.refresh(roster.effective());
+    }
+
+    fn follow_few(&mut self, _now_ns: u64, roster: &Roster, changed: &[TargetId]) {
+        let weights = roster.effective();
+        if self.scratch.alias.is_needed() || !change_few(&mut self.open, weights, changed) {
+            return self.refresh(weights);
+        }
+        let all = self.open.first().map_or(1.0, |target| weights[target.index()]);
+        self.scratch.weights.resize(self.open.len(), all);
+        self.weights.resize(weights.len(), 0.0);
+        self.counts.resize(weights.len(), 0);
+        changed.iter().for_each(|target| self.weights[target.index()] = weights[target.index()]);
     }
 
     fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {

@@ -79,6 +79,11 @@ pub trait Policy: Sized + 'static {
     /// Applies a change of the targets: weights, eligibility, new and removed ones. Counts and estimates stay.
     fn follow(&mut self, now_ns: u64, roster: &Roster);
 
+    /// The same, if only these targets may have changed: what costs less than a look at all of them.
+    fn follow_few(&mut self, now_ns: u64, roster: &Roster, _changed: &[TargetId]) {
+        self.follow(now_ns, roster);
+    }
+
     /// Chooses a target that is not barred and counts the request there; `None` if all are barred. Ignores what the
     /// request excludes.
     fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId>;

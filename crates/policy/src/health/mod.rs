@@ -293,15 +293,36 @@ impl Health {
 
     /// Adds and removes targets, in this order; the whole is judged once.
     pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
+        // Then a count of targets is all that there is to judge.
+        let is_plain = self.is_plain();
         for change in changes {
+            let target = change.target();
+            let counts = |health: &Health| {
+                let i = target.index();
+                u32::from(health.exists.get(i) == Some(&true) && health.weights[i] > 0.0)
+            };
+            self.targets -= counts(self);
             match *change {
                 TargetChange::Add { target, weight, .. } => self.add(now_ns, target, weight),
                 TargetChange::Remove(target) => self.remove(target),
             }
+            self.targets += counts(self);
         }
-        if !changes.is_empty() {
-            self.judge();
+        if changes.is_empty() {
+            return;
         }
+        if !is_plain {
+            return self.judge();
+        }
+        self.eligible = self.targets;
+        self.ignored = self.targets == 0 && self.on_empty == OnEmpty::Any;
+        self.version += 1;
+    }
+
+    /// Whether every target may be picked, and newcomers may be at once, with the weights that they have.
+    pub fn is_plain(&self) -> bool {
+        let nothing_judges = self.checks.is_none() && self.ramps.is_none() && self.panic <= 1.0;
+        nothing_judges && self.eligible == self.targets && !self.ignored
     }
 
     fn add(&mut self, now_ns: u64, target: TargetId, weight: f64) {

@@ -376,11 +376,16 @@ impl Upstream {
     /// Adds and removes targets, in this order. The policy and the health see the whole once, so that the cost is that
     /// of a pass over the targets, for any number of changes.
     pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
+        let is_known = self.seen == self.health.version() && self.health.is_plain();
         for own in self.loops.all_mut() {
             own.balancer.change_targets(now_ns, changes);
         }
         self.health.change_targets(now_ns, changes);
         self.make_room(changes.iter().copied());
+        if is_known && self.health.is_plain() {
+            // Health says no more of them than the changes have.
+            (self.seen, self.followed) = (self.health.version(), None);
+        }
         self.look(now_ns);
     }
 

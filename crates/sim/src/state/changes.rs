@@ -45,11 +45,20 @@ pub(super) struct Registry {
     hidden: BTreeMap<u32, Vec<u32>>,
     /// Requests that were sent to each member, where they are counted.
     sent: Vec<u64>,
+    /// Members that have left, or were not listed at some time.
+    missed: Vec<bool>,
     /// For each rolling change: the number of the first newcomer that it does not replace.
     before: BTreeMap<u32, u32>,
 }
 
 impl Registry {
+    /// Notes that a member has left, or is not listed.
+    fn note_missed(&mut self, number: u32) {
+        let number = number as usize;
+        self.missed.resize(self.missed.len().max(number + 1), false);
+        self.missed[number] = true;
+    }
+
     /// The members that are listed, by number.
     pub fn listed(&self) -> impl Iterator<Item = u32> + '_ {
         self.up.difference(&self.unlisted).copied()
@@ -123,6 +132,7 @@ impl Changes {
         let mut moves = Vec::with_capacity(leavers.len());
         for number in leavers {
             registry.up.remove(&number);
+            registry.note_missed(number);
             let member = Member { fleet: of.fleet, number };
             let span = self.attendance.spans.entry(member).or_insert(Span::ALWAYS);
             (span.left_ns, span.until_ns) = (now_ns, now_ns);
@@ -166,6 +176,7 @@ impl Changes {
         hidden.sort_unstable();
         registry.unlisted.extend(&hidden);
         for &number in &hidden {
+            registry.note_missed(number);
             self.attendance.absent.entry(Member { fleet, number }).or_default().push((now_ns, u64::MAX));
         }
         let moves = hidden.iter().map(|&number| Move::Remove(Member { fleet, number })).collect();
@@ -214,6 +225,10 @@ impl Changes {
         let view = code.changes.as_deref().and_then(|tables| tables.of_instance(instance));
         let member = view.and_then(|view| view.members.get(place as usize).copied().flatten());
         let Some(member) = member else { return };
+        let registry = self.fleets.get(member.fleet as usize);
+        if registry.is_none_or(|registry| registry.missed.get(member.number as usize) != Some(&true)) {
+            return;
+        }
         let Attendance { spans, absent } = &mut self.attendance;
         if let Some(span) = spans.get_mut(&member).filter(|span| span.left_ns < now_ns) {
             span.until_ns = now_ns;

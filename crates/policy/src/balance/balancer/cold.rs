@@ -96,6 +96,10 @@ impl ColdPolicy {
         each!(self, as_mut, follow(now_ns, roster));
     }
 
+    pub fn follow_few(&mut self, now_ns: u64, roster: &Roster, changed: &[TargetId]) {
+        each!(self, as_mut, follow_few(now_ns, roster, changed));
+    }
+
     pub fn forget_target(&mut self, now_ns: u64, target: TargetId) {
         each!(self, as_mut, forget_target(now_ns, target));
     }

@@ -15,8 +15,12 @@ use crate::balance::{Ask, Balance};
 use crate::key::TakenNames;
 use crate::{Outcome, TargetChange, TargetId, TargetNames};
 use cold::ColdPolicy;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use weir_stats::Key;
+
+/// Changes that are few enough to be followed one by one.
+const FEW: usize = 8;
 
 /// The state of one balancer: one per event loop, unless the process shares one.
 #[derive(Clone, Debug)]
@@ -226,7 +230,13 @@ impl Balancer {
     /// Adds and removes targets, in this order; the policy follows once.
     pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
         let names = self.names_after(changes);
-        self.change_named(now_ns, changes.iter().copied(), &names, |_| {});
+        if changes.len() > FEW {
+            return self.change_named(now_ns, changes.iter().copied(), &names, |_| {});
+        }
+        self.roster.change(changes.iter().copied(), &names);
+        let changed: SmallVec<[TargetId; FEW]> = changes.iter().map(TargetChange::target).collect();
+        dispatch!(&mut self.state, follow_few(now_ns, &self.roster, &changed));
+        self.forget(now_ns, changes.iter().copied());
     }
 
     /// The same with the names of all targets after the changes, no two of which are equal, and with another change after
@@ -242,6 +252,11 @@ impl Balancer {
             roster.change(changes.clone(), names);
             then(roster);
         });
+        self.forget(now_ns, changes);
+    }
+
+    /// Forgets what the policy has learnt of targets whose indices others have now.
+    fn forget<'a>(&mut self, now_ns: u64, changes: impl Iterator<Item = TargetChange<'a>>) {
         for change in changes.filter(|change| matches!(change, TargetChange::Add { .. })) {
             dispatch!(&mut self.state, forget_target(now_ns, change.target()));
         }

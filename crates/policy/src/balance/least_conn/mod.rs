@@ -62,6 +62,7 @@ struct Position {
 pub struct LeastConn {
     ties: Ties,
     cursor: u32,
+    /// Indices that there is room for: some may be of no target.
     n: u32,
     /// All targets, if none differ in weight; otherwise empty.
     alike: Levels,
@@ -149,7 +150,7 @@ impl LeastConn {
     /// Whether targets that did not differ still do not, except for those that may be picked no more or may be again:
     /// then classes are of no use, as for most changes of health.
     fn only_come_and_go(&self, weights: &[f64]) -> bool {
-        let alike = self.classes.is_empty() && weights.len() as u32 == self.n;
+        let alike = self.classes.is_empty() && weights.len() as u32 <= self.n;
         alike && weights.iter().all(|&w| w <= 0.0 || w == self.weight)
     }
 
@@ -415,6 +416,22 @@ impl Policy for LeastConn {
 
     fn follow(&mut self, _now_ns: u64, roster: &Roster) {
         self.refresh(roster.effective());
+    }
+
+    fn follow_few(&mut self, _now_ns: u64, roster: &Roster, changed: &[TargetId]) {
+        let weights = roster.effective();
+        let is_alike = |target: &TargetId| [0.0, self.weight].contains(&weights[target.index()]);
+        if !self.classes.is_empty() || !changed.iter().all(is_alike) {
+            return self.refresh(weights);
+        }
+        if roster.len() > self.n {
+            // Room for more, absent, since to make it costs a look at all.
+            self.n = roster.len() + roster.len() / 8;
+            self.alike.grow(self.n);
+        }
+        for target in changed {
+            self.alike.set_present(target.0, weights[target.index()] > 0.0);
+        }
     }
 
     fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {

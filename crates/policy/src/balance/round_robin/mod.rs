@@ -15,6 +15,7 @@ mod classes;
 
 use crate::TargetId;
 use crate::balance::Ask;
+use crate::balance::open::change_few;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
 use classes::Classes;
@@ -160,8 +161,7 @@ impl RoundRobin {
         (self.smooth, self.cursor) = (smooth, 0);
         self.write_track();
         if self.smooth.is_empty() {
-            let at = self.open.partition_point(|&t| t < next);
-            self.cursor = if at == self.open.len() { 0 } else { at };
+            self.go_on_at(next);
         } else if self.track == Track::Cycle {
             self.cursor = ((progress * self.cycle.len() as f64) as usize).min(self.cycle.len() - 1);
         } else {
@@ -170,6 +170,12 @@ impl RoundRobin {
             self.smooth.iter_mut().zip(bounded).for_each(|(slot, value)| slot.0 = value);
             self.classes.load(&self.smooth);
         }
+    }
+
+    /// It is this target's turn, or that of the next one that is left.
+    fn go_on_at(&mut self, next: TargetId) {
+        let at = self.open.partition_point(|&t| t < next);
+        self.cursor = if at == self.open.len() { 0 } else { at };
     }
 
     /// The next target; `None` if there is none. The excluded are left out while others remain.
@@ -313,6 +319,14 @@ impl Policy for RoundRobin {
 
     fn follow(&mut self, _now_ns: u64, roster: &Roster) {
         self.refresh(roster.effective());
+    }
+
+    fn follow_few(&mut self, _now_ns: u64, roster: &Roster, changed: &[TargetId]) {
+        let next = self.open.get(self.cursor).copied().unwrap_or_default();
+        if !self.smooth.is_empty() || !change_few(&mut self.open, roster.effective(), changed) {
+            return self.refresh(roster.effective());
+        }
+        self.go_on_at(next);
     }
 
     fn ask_where(&mut self, _ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {
