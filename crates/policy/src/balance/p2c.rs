@@ -17,8 +17,8 @@
 
 use crate::TargetId;
 use crate::balance::Ask;
-use crate::balance::open::change_few;
 use crate::balance::alias::Alias;
+use crate::balance::open::change_few;
 use crate::balance::policy::{Policy, Traits};
 use crate::balance::roster::Roster;
 use crate::balance::ties::Ties;

@@ -177,8 +177,24 @@ impl Span {
 pub(crate) struct Attendance {
     /// Of those that joined or left.
     pub spans: BTreeMap<Member, Span>,
-    /// The times in which a member was neither listed nor had a request, from and to.
-    pub absent: BTreeMap<Member, Vec<(u64, u64)>>,
+    /// The times in which a member was not listed.
+    pub absent: BTreeMap<Member, Vec<Absence>>,
+}
+
+/// A time in which a member is not listed, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Absence {
+    pub unlisted_ns: u64,
+    /// When the last request left it after that: until then it is there.
+    pub until_ns: u64,
+    pub relisted_ns: u64,
+}
+
+impl Absence {
+    /// One that begins now.
+    pub fn new(now_ns: u64) -> Absence {
+        Absence { unlisted_ns: now_ns, until_ns: now_ns, relisted_ns: u64::MAX }
+    }
 }
 
 impl Attendance {
@@ -197,8 +213,9 @@ impl Attendance {
             (span.left_ns, span.until_ns) = (u64::MAX, u64::MAX);
         }
         for times in self.absent.values_mut() {
-            times.retain(|(from_ns, _)| *from_ns < at_ns);
-            times.iter_mut().filter(|(_, to_ns)| *to_ns >= at_ns).for_each(|time| time.1 = u64::MAX);
+            times.retain(|time| time.until_ns < at_ns);
+            let open = times.iter_mut().filter(|time| time.relisted_ns >= at_ns);
+            open.for_each(|time| time.relisted_ns = u64::MAX);
         }
     }
 
@@ -214,7 +231,7 @@ impl Attendance {
         let Some(member) = tables.member_of(node) else { return to_ns.saturating_sub(from_ns) };
         let span = self.span(tables, member);
         let (from_ns, to_ns) = (span.joined_ns.max(from_ns), span.until_ns.min(to_ns));
-        let overlap = |(from, to): &(u64, u64)| (*to).min(to_ns).saturating_sub((*from).max(from_ns));
+        let overlap = |time: &Absence| time.relisted_ns.min(to_ns).saturating_sub(time.until_ns.max(from_ns));
         let absent_ns: u64 = self.absent.get(&member).map_or(0, |times| times.iter().map(overlap).sum());
         to_ns.saturating_sub(from_ns).saturating_sub(absent_ns)
     }
@@ -223,7 +240,7 @@ impl Attendance {
     pub fn is_listed(&self, tables: &ChangeTables, node: NodeId, from_ns: u64, to_ns: u64) -> bool {
         let Some(member) = tables.member_of(node) else { return true };
         let span = self.span(tables, member);
-        let misses = |(from, to): &(u64, u64)| *from <= to_ns && *to > from_ns;
+        let misses = |time: &Absence| time.unlisted_ns <= to_ns && time.relisted_ns > from_ns;
         let is_missed = self.absent.get(&member).is_some_and(|times| times.iter().any(misses));
         span.joined_ns <= from_ns && span.left_ns > to_ns && !is_missed
     }

@@ -3,7 +3,7 @@
 //! [`weir_policy::Upstream`].
 
 use crate::code::Code;
-use crate::code::changes::{Attendance, Birth, ChangeTables, Span};
+use crate::code::changes::{Absence, Attendance, Birth, ChangeTables, Span};
 use crate::state::lists::Lists;
 use crate::state::seer::Move;
 use crate::state::sights::Sight;
@@ -177,7 +177,7 @@ impl Changes {
         registry.unlisted.extend(&hidden);
         for &number in &hidden {
             registry.note_missed(number);
-            self.attendance.absent.entry(Member { fleet, number }).or_default().push((now_ns, u64::MAX));
+            self.attendance.absent.entry(Member { fleet, number }).or_default().push(Absence::new(now_ns));
         }
         let moves = hidden.iter().map(|&number| Move::Remove(Member { fleet, number })).collect();
         registry.hidden.insert(change, hidden);
@@ -191,7 +191,7 @@ impl Changes {
         let back: Vec<Member> = back.map(|number| Member { fleet, number }).collect();
         for member in &back {
             let times = self.attendance.absent.get_mut(member);
-            times.and_then(|times| times.last_mut()).into_iter().for_each(|time| time.1 = now_ns);
+            times.and_then(|times| times.last_mut()).into_iter().for_each(|time| time.relisted_ns = now_ns);
         }
         back.into_iter().map(Move::Add).collect()
     }
@@ -234,10 +234,12 @@ impl Changes {
             span.until_ns = now_ns;
         }
         // It is there while something is inside.
-        if let Some(time) =
-            absent.get_mut(&member).and_then(|times| times.last_mut()).filter(|time| time.1 == u64::MAX)
+        if let Some(time) = absent
+            .get_mut(&member)
+            .and_then(|times| times.last_mut())
+            .filter(|time| time.relisted_ns == u64::MAX)
         {
-            time.0 = now_ns;
+            time.until_ns = now_ns;
         }
     }
 }
