@@ -14,7 +14,7 @@ use weir_plan::fleets::{self, check};
 use weir_plan::hash;
 use weir_plan::ranges::MOST_POINTS;
 use weir_plan::warn;
-use weir_plan::{DataFile, Plan, Point};
+use weir_plan::{DataFile, NodeId, Plan, Point};
 
 /// The stack size of an evaluation: the parser and the interpreter are recursive.
 const STACK_BYTES: usize = 64 << 20;
@@ -190,14 +190,22 @@ fn wrong_fleets(
         Some(at) => finding.with_location(at),
         None => finding,
     };
-    if let Some((id, why)) = check::misplaced(point) {
+    let place = |id: NodeId| {
         let site = point.nodes.get(id as usize).and_then(|node| standing.get(node.site as usize));
+        site.and_then(Option::as_ref)
+    };
+    if let Some((id, why)) = check::misplaced(point) {
         let help = "make it outside of the fleet's function to share it, or use it inside only";
-        return vec![at(Diagnostic::error(why).help(help), site.and_then(Option::as_ref))];
+        return vec![at(Diagnostic::error(why).help(help), place(id))];
     }
     let mut wrong = Vec::new();
+    if let Some(id) = check::doubled(point) {
+        let why = "a fleet is twice among the targets of this balancer";
+        wrong.push(at(Diagnostic::error(why).help("name it once, with a `weight`"), place(id)));
+    }
     if let Some(why) = check::too_many(point, &[]) {
-        wrong.push(Diagnostic::error(why).help("begin with fewer members"));
+        let place = check::largest(point).and_then(place);
+        wrong.push(at(Diagnostic::error(why).help("begin with fewer members"), place));
     }
     for scenario in point.scenarios.iter().filter(|s| !s.events.is_empty()) {
         for (change, why) in check::changes(point, scenario).err().into_iter().flatten() {

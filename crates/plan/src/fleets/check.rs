@@ -94,24 +94,35 @@ fn leads_wrong(
         Edge::List(of) if !lists[of as usize] => list.iter().copied().any(is_many),
         _ => false,
     };
-    if one || among {
-        return Some("it leads to a fleet: only a balancer picks among members".to_owned());
-    }
-    has_twice(p, list.iter().copied().filter(|id| is_many(*id)))
-        .then(|| "it has a fleet twice among its targets: give the fleet a `weight` instead".to_owned())
+    (one || among).then(|| "it leads to a fleet: only a balancer picks among members".to_owned())
 }
 
-/// Whether two of these, fleets and their weights, stand for one fleet.
-fn has_twice(p: &Point, many: impl Iterator<Item = NodeId>) -> bool {
+/// The first balancer with a fleet twice among its targets; in a point before members are made, of which nothing is
+/// misplaced.
+pub fn doubled(p: &Point) -> Option<NodeId> {
+    let many = many(p);
     let fleet = |mut id: NodeId| {
         while let (Some(Spec::Weight { .. }), Edge::Node(next)) = (p.spec(id), p.nodes[id as usize].to) {
             id = next;
         }
         id
     };
-    let mut fleets: Vec<NodeId> = many.map(fleet).collect();
-    fleets.sort_unstable();
-    fleets.windows(2).any(|pair| pair[0] == pair[1])
+    (0..).zip(&p.nodes).find_map(|(id, node)| {
+        let Edge::List(list) = node.to else { return None };
+        let targets = p.lists[list as usize].iter().copied();
+        let mut fleets: Vec<NodeId> = targets.filter(|id| many[*id as usize]).map(fleet).collect();
+        fleets.sort_unstable();
+        fleets.windows(2).any(|pair| pair[0] == pair[1]).then_some(id)
+    })
+}
+
+/// The fleet whose members are the most nodes.
+pub fn largest(p: &Point) -> Option<NodeId> {
+    let nodes = |template: &std::ops::Range<NodeId>, id: NodeId| {
+        let size = if let Some(Spec::Fleet(fleet)) = p.spec(id) { fleet.size } else { 0 };
+        u64::from(size) * template.len() as u64
+    };
+    templates(p).into_iter().max_by_key(|(template, id)| nodes(template, *id)).map(|(_, id)| id)
 }
 
 /// What is wrong with the changes of a scenario: the number of the change, and a sentence.

@@ -75,6 +75,9 @@ fn point(p: &Point) -> Result<(), String> {
     if let Some((id, why)) = check::misplaced(p) {
         return Err(format!("nodes[{id}]: {why}"));
     }
+    if let Some(id) = check::doubled(p) {
+        return Err(format!("nodes[{id}]: a fleet is twice among its targets"));
+    }
     if let Some(why) = check::too_many(p, &[]) {
         return Err(format!("nodes: {why}"));
     }
