@@ -332,7 +332,14 @@ impl LbTargets {
     /// With cookies made with this key, if there is one.
     fn with_cookies(self, point: &Point, key: Option<&[u64; 2]>) -> LbTargets {
         let targets = (0..).map(TargetId).zip(&self.nodes);
-        let named = |(target, node): (TargetId, &Option<NodeId>)| Some((target, hash_name(point, (*node)?)));
+        // Where a verification plays changes, members have one name, and keep their nodes: a cookie never means another
+        // member than the one that set it.
+        let plays = point.fleets.as_ref().is_some_and(|fleets| fleets.changes);
+        let name = |id: NodeId| match plays {
+            true => format!("{}@{id}", hash_name(point, id)),
+            false => hash_name(point, id),
+        };
+        let named = |(target, node): (TargetId, &Option<NodeId>)| Some((target, name((*node)?)));
         let cookies = |key: &[u64; 2]| {
             Arc::new(Cookies::from_targets(*key, &targets.filter_map(named).collect::<Vec<_>>()))
         };
