@@ -7,6 +7,7 @@ use weir_model::sampler::Sampler;
 use weir_plan::fleets::{Fleets, Member, Step, schedule};
 use weir_plan::{FleetSource, NodeId, Point, Scenario};
 use weir_policy::fleet::Doubt;
+use weir_stats::Key;
 
 /// The changes of a scenario.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct ChangeTables {
     pub views: Vec<ViewSite>,
     /// Whether the lists of any fleet may be doubted.
     pub has_doubts: bool,
+    /// What its draws depend on: the scenario's name.
+    pub draws: u64,
     /// The nodes of all members, ascending.
     nodes: Vec<(Range<NodeId>, Member)>,
 }
@@ -97,7 +100,8 @@ impl ChangeTables {
         nodes.sort_by_key(|(nodes, _)| nodes.start);
         let fleets: Vec<FleetSite> = fleets.all.iter().map(site).collect();
         let has_doubts = fleets.iter().any(|fleet| fleet.doubt.is_some());
-        Some(Box::new(ChangeTables { steps, fleets, views: views.collect(), has_doubts, nodes }))
+        let draws = Key::new(0).with_text(&scenario.name).bits();
+        Some(Box::new(ChangeTables { steps, fleets, views: views.collect(), has_doubts, draws, nodes }))
     }
 
     /// The view of a balancer.

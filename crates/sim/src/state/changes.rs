@@ -97,7 +97,7 @@ impl Changes {
         let known = self.sights.len();
         let Some(tables) = code.changes.as_deref() else { return known..known };
         let of = tables.steps[step as usize];
-        let key = self.key.with(u64::from(of.change)).with(u64::from(of.part));
+        let key = self.key.with(tables.draws).with(u64::from(of.change)).with(u64::from(of.part));
         let (fleet, moves) = match of.what {
             StepKind::Unlist { fleet, share } => (fleet, self.unlist(fleet, of.change, share, key, now_ns)),
             StepKind::Relist { fleet } => (fleet, self.relist(fleet, of.change, now_ns)),
