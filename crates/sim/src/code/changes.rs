@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use weir_model::sampler::Sampler;
 use weir_plan::fleets::{Fleets, Member, Step, schedule};
-use weir_plan::{FleetSource, NodeId, Point, Scenario};
+use weir_plan::{FleetSource, NodeId, Point, Scenario, Spec};
 use weir_policy::fleet::Doubt;
 use weir_stats::Key;
 
@@ -97,6 +97,7 @@ impl ChangeTables {
             let of = members.nodes.iter().cloned().zip((0..).map(|number| Member { fleet, number }));
             nodes.extend(of);
         }
+        nodes.extend(weights(point, fleets));
         nodes.sort_by_key(|(nodes, _)| nodes.start);
         let fleets: Vec<FleetSite> = fleets.all.iter().map(site).collect();
         let has_doubts = fleets.iter().any(|fleet| fleet.doubt.is_some());
@@ -130,6 +131,16 @@ impl ChangeTables {
 fn doubt(source: Option<&FleetSource>) -> Option<Doubt> {
     let source = source.filter(|source| source.shrink.is_some())?;
     Some(Doubt { shrink: source.shrink, grace_ns: source.grace_ns })
+}
+
+/// The nodes by which balancers weigh members.
+fn weights(point: &Point, fleets: &Fleets) -> Vec<(Range<NodeId>, Member)> {
+    let lists = (0..).zip(&point.lists).filter_map(|(list, targets)| Some((targets, fleets.of_list(list)?)));
+    let all = lists.flat_map(|(targets, members)| targets.iter().zip(members));
+    let weighs = |id: NodeId| matches!(point.spec(id), Some(Spec::Weight { .. }));
+    let of: BTreeMap<NodeId, Member> =
+        all.filter_map(|(id, member)| Some((*id, (*member)?))).filter(|(id, _)| weighs(*id)).collect();
+    of.into_iter().map(|(id, member)| (id..id + 1, member)).collect()
 }
 
 fn of_nodes(born: &[(NodeId, Birth)], nodes: &Range<NodeId>) -> Vec<Birth> {
