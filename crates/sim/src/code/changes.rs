@@ -97,7 +97,10 @@ impl ChangeTables {
             let of = members.nodes.iter().cloned().zip((0..).map(|number| Member { fleet, number }));
             nodes.extend(of);
         }
-        nodes.extend(weights(point, fleets));
+        nodes.sort_by_key(|(nodes, _)| nodes.start);
+        let outside = |(of, _): &(Range<NodeId>, Member)| member_at(&nodes, of.start).is_none();
+        let weights: Vec<_> = weights(point, fleets).into_iter().filter(outside).collect();
+        nodes.extend(weights);
         nodes.sort_by_key(|(nodes, _)| nodes.start);
         let fleets: Vec<FleetSite> = fleets.all.iter().map(site).collect();
         let has_doubts = fleets.iter().any(|fleet| fleet.doubt.is_some());
@@ -117,8 +120,7 @@ impl ChangeTables {
 
     /// The member that a node belongs to.
     pub fn member_of(&self, node: NodeId) -> Option<Member> {
-        let at = self.nodes.partition_point(|(nodes, _)| nodes.end <= node);
-        self.nodes.get(at).filter(|(nodes, _)| nodes.contains(&node)).map(|(_, member)| *member)
+        member_at(&self.nodes, node)
     }
 
     /// Everything that newcomers wait with.
@@ -131,6 +133,12 @@ impl ChangeTables {
 fn doubt(source: Option<&FleetSource>) -> Option<Doubt> {
     let source = source.filter(|source| source.shrink.is_some())?;
     Some(Doubt { shrink: source.shrink, grace_ns: source.grace_ns })
+}
+
+/// The member that a node belongs to, of ascending ones.
+fn member_at(all: &[(Range<NodeId>, Member)], node: NodeId) -> Option<Member> {
+    let at = all.partition_point(|(nodes, _)| nodes.end <= node);
+    all.get(at).filter(|(nodes, _)| nodes.contains(&node)).map(|(_, member)| *member)
 }
 
 /// The nodes by which balancers weigh members.
