@@ -75,7 +75,7 @@ fn two(apps: &Members, old: &Members) -> String {
     format!(
         "apps = find.file(\"{apps}\", lambda: server(\"app\"), name = \"apps\")\n\
         old = find.file(\"{old}\", lambda: server(\"app\"), name = \"old\")\n\
-        listen(\"127.0.0.1:0\", route([(when(header = {{\"x-old\": \"1\"}}), lb.random(old)), (when(path = \"/*\"), lb.random(apps))]), \
+        listen(\"127.0.0.1:0\", route([(when(header = (\"x-old\", \"1\")), lb.random(old)), (when(path = \"/*\"), lb.random(apps))]), \
         name = \"front\")\n"
     )
 }
