@@ -96,7 +96,9 @@ pub(crate) fn recordings<'p>(
     // With --precision there were as many, and as long ones, as it took.
     let options = Options { replications: results.replications, stretch: results.stretch, ..options.clone() };
     let progress = Progress::new(args.file.verbosity.quiet);
-    let looks = RecordOptions { trace, explain };
+    // A trace shows members over time, where they change.
+    let changes = || plan.points.iter().flat_map(|point| &point.scenarios).any(|s| !s.events.is_empty());
+    let looks = RecordOptions { explain: explain || trace.is_some() && changes(), trace };
     let began = Instant::now();
     let observer = Observer {
         progress: &|done, all| progress.tell(done, all),
@@ -118,7 +120,7 @@ pub(crate) fn recordings<'p>(
         results.interrupted = true;
         return Ok(Vec::new());
     };
-    for (scenario, of) in results.scenarios.iter_mut().zip(&mut recordings) {
+    for (scenario, of) in results.scenarios.iter_mut().zip(&mut recordings).filter(|_| explain) {
         let series = of.series.take();
         scenario.explained =
             series.map(|series| Explanation { typical: std::mem::take(&mut of.typical), series });

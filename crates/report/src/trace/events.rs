@@ -9,7 +9,7 @@ use crate::entry;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_policy::history::StageKind;
-use weir_sim::{History, Stage};
+use weir_sim::{History, Series, Stage};
 
 pub(super) fn write(traced: &Histories<'_>, out: &mut dyn Write) -> io::Result<()> {
     let r = traced.results;
@@ -43,6 +43,11 @@ pub(super) fn write(traced: &Histories<'_>, out: &mut dyn Write) -> io::Result<(
             };
             events.history(history, &mut names)?;
         }
+        let explained = r.scenarios.get(at).and_then(|s| s.explained.as_ref()).map(|e| &e.series);
+        if let Some(series) = of.series.as_ref().or(explained) {
+            events.process = (at as u32) * r.replications.max(1) + 1;
+            events.fleets(series)?;
+        }
     }
     writeln!(out, "\n]}}")
 }
@@ -67,6 +72,27 @@ impl Events<'_> {
         let event =
             json!({"name": what, "ph": "M", "pid": self.process, "tid": thread, "args": {"name": name}});
         self.event(&event, "")
+    }
+
+    /// The members of fleets over time in the first replication, and the requests that come to each, as counters.
+    fn fleets(&mut self, series: &Series) -> io::Result<()> {
+        for fleet in &series.fleets {
+            for (part, at_ns) in series.ends_ns().enumerate() {
+                let listed = fleet.members[part].saturating_sub(fleet.unlisted[part]);
+                let members = json!({"listed": listed, "unlisted": fleet.unlisted[part]});
+                self.counter(&format!("members of {}", fleet.fleet), at_ns, &members)?;
+                let [least, _, median, _, most] = &fleet.requests_per_s;
+                let rate = |of: &[Option<f64>]| of[part].unwrap_or_default();
+                let rates = json!({"least": rate(least), "median": rate(median), "most": rate(most)});
+                self.counter(&format!("requests/s of a member of {}", fleet.fleet), at_ns, &rates)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn counter(&mut self, name: &str, at_ns: u64, values: &Value) -> io::Result<()> {
+        let event = json!({"name": name, "ph": "C", "pid": self.process, "tid": 0, "args": values});
+        self.event(&event, &format!(",\"ts\":{}", micros(at_ns)))
     }
 
     fn history(&mut self, h: &History, names: &mut Names<'_>) -> io::Result<()> {
