@@ -24,7 +24,7 @@ pub enum Line {
     Run(String, u32),
     /// A balancer was made.
     Made(BalancerCreated),
-    /// An operation on a balancer, on a loop.
+    /// An operation on a balancer, on a loop; those of further processes are numbered on from 1,024 for each.
     Did(NodeId, u32, Operation),
     /// A request, as its client saw it.
     Asked(ClientRequest),

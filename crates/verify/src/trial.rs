@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_load::{Outcome, Protocol};
 use weir_net::io::clock::monotonic_ns;
+use weir_plan::ranges::MOST_LOOPS;
 use weir_plan::{HttpVersion, NodeId, Scenario};
 use weir_policy::Operation;
 use weir_serve::BalancerCreated;
@@ -129,7 +130,9 @@ impl Routes {
             Routes::Weir(children) => {
                 let mut all = ChildReport { waited_ns: Some(0), ..ChildReport::default() };
                 // The outermost first: what it has in progress the others have too.
-                for child in children.into_iter().rev() {
+                for (number, child) in (0..).zip(children.into_iter().rev()) {
+                    // Each process has loops of its own, with their own state of a balancer that several have.
+                    let on = |on_loop: u32| on_loop + number * MOST_LOOPS;
                     let told = child.end().map_err(machine_failed)?;
                     all.waited_ns = all.waited_ns.zip(told.waited_ns).map(|(all, one)| all + one);
                     all.ended.extend(told.ended);
@@ -137,8 +140,9 @@ impl Routes {
                     all.ejections += told.ejections;
                     all.opened += told.opened;
                     all.connecting_s += told.connecting_s;
-                    all.made.extend(told.made);
-                    all.did.extend(told.did);
+                    let made = told.made.into_iter();
+                    all.made.extend(made.map(|made| BalancerCreated { on_loop: on(made.on_loop), ..made }));
+                    all.did.extend(told.did.into_iter().map(|(lb, on_loop, deed)| (lb, on(on_loop), deed)));
                 }
                 Ok(all)
             }
