@@ -25,6 +25,21 @@ pub(crate) struct Making {
     waiting: RefCell<Vec<Waker>>,
 }
 
+/// Which connections a request may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Any; one that has refused a stream lately only if no other has room.
+    Any,
+    /// One that has refused no stream lately, since another has refused this request.
+    Willing,
+    /// One that is made now, since another has ended under this request.
+    New,
+}
+
+/// Connections that may refuse at once while a request that one of them has refused makes another: an origin that
+/// refuses everything gets no connection for each request.
+const REFUSING: usize = 2;
+
 /// What to do when no stream is left.
 pub(crate) enum Turn {
     /// Make a connection.
@@ -38,9 +53,20 @@ pub(crate) struct Maker(Rc<Making>);
 
 impl Multiplexed {
     /// A place for a request, on the oldest connection that has one.
-    pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
+    pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>, choice: Choice) -> Option<OriginConn> {
         let conns = self.conns.borrow();
-        conns.iter().find_map(|conn| conn.take(now_ns, idle_timeout_ns)).map(OriginConn::H2)
+        let of = |refusing| conns.iter().filter(move |conn| conn.is_refusing(now_ns) == refusing);
+        let place = of(false).find_map(|conn| conn.take(now_ns, idle_timeout_ns));
+        let place = match choice {
+            Choice::Any => place.or_else(|| of(true).find_map(|conn| conn.take(now_ns, idle_timeout_ns))),
+            Choice::Willing | Choice::New => place,
+        };
+        place.map(OriginConn::H2)
+    }
+
+    /// Whether another connection may be of use to a request that one of these has refused.
+    pub fn may_find_willing(&self, now_ns: u64) -> bool {
+        self.conns.borrow().iter().filter(|conn| conn.is_refusing(now_ns)).count() < REFUSING
     }
 
     /// Decides whether the caller makes a connection or waits for one.

@@ -89,6 +89,7 @@ impl Driver {
                 }
             }
             Event::SettingsChanged => self.opens(Ok(())),
+            Event::Unprocessed { .. } => self.note_refusal(),
             Event::Pong => self.liveness.answers(),
             Event::Failed(_) => {
                 self.opens(Err(OpeningError::NoHttp2));
@@ -102,6 +103,12 @@ impl Driver {
     fn refuse_more(&self) {
         if let Some(conn) = self.conn.upgrade() {
             conn.ends(Ending::Origin);
+        }
+    }
+
+    fn note_refusal(&self) {
+        if let Some(conn) = self.conn.upgrade() {
+            conn.note_refusal();
         }
     }
 

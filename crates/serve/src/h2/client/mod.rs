@@ -42,6 +42,8 @@ pub(crate) struct Conn {
     ending: Cell<Option<Ending>>,
     /// When it became idle, ns.
     idle_since_ns: Cell<u64>,
+    /// Until when it counts as one that refuses streams, ns.
+    refusing_until_ns: Cell<u64>,
     /// When it was made.
     pub opened_ns: u64,
     /// When it ends at the latest, by its age.
@@ -95,6 +97,7 @@ impl Conn {
             requests: Cell::new(0),
             ending: Cell::new(None),
             idle_since_ns: Cell::new(core.now()),
+            refusing_until_ns: Cell::new(0),
             opened_ns: core.now(),
             old_ns: limits.old_ns,
             peer,
@@ -135,6 +138,16 @@ impl Conn {
         };
         self.held.set_ending(ending);
         false
+    }
+
+    /// Notes that the origin has refused a stream.
+    fn note_refusal(&self) {
+        self.refusing_until_ns.set(self.core.recent().saturating_add(REFUSING_NS));
+    }
+
+    /// Whether the origin has refused a stream on it lately.
+    pub fn is_refusing(&self, now_ns: u64) -> bool {
+        now_ns < self.refusing_until_ns.get() && self.ending.get().is_none()
     }
 
     /// Allows no new requests on it, for this reason.
@@ -185,6 +198,10 @@ impl Drop for Handle {
         }
     }
 }
+
+/// How long a connection counts as one that refuses streams: longer than the burst of requests that the origin had no
+/// room for, and short enough that a connection which has room again is soon found.
+const REFUSING_NS: u64 = 1_000_000_000;
 
 /// The limits of weir (RFC 9113 §6.5.2). A connection has no more streams than have room in its window.
 const CONFIG: Config = Config {
