@@ -46,6 +46,10 @@ pub(crate) enum Turn {
     Make(Maker),
     /// Wait for the one that another request makes.
     Wait(Rc<Making>),
+    /// Look again later: the origin allows no streams at present, and one more connection would not help.
+    Pause,
+    /// Do nothing more: the origin refuses on several connections.
+    GiveUp,
 }
 
 /// The right to make a connection; when it is dropped the next request gets it.
@@ -64,13 +68,27 @@ impl Multiplexed {
         place.map(OriginConn::H2)
     }
 
+    /// Whether the origin allows no stream at present, by the settings of the newest connection that may be used. Another
+    /// connection would be of no more use.
+    fn is_closed(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
+        let conns = self.conns.borrow();
+        let newest = conns.iter().rev().find(|conn| conn.is_usable(now_ns, idle_timeout_ns));
+        newest.is_some_and(|conn| conn.allows_none())
+    }
+
     /// Whether another connection may be of use to a request that one of these has refused.
-    pub fn may_find_willing(&self, now_ns: u64) -> bool {
+    fn may_find_willing(&self, now_ns: u64) -> bool {
         self.conns.borrow().iter().filter(|conn| conn.is_refusing(now_ns)).count() < REFUSING
     }
 
     /// Decides whether the caller makes a connection or waits for one.
-    pub fn turn(&self) -> Turn {
+    pub fn turn(&self, now_ns: u64, idle_timeout_ns: Option<u64>, choice: Choice) -> Turn {
+        if choice == Choice::Willing && !self.may_find_willing(now_ns) {
+            return Turn::GiveUp;
+        }
+        if self.is_closed(now_ns, idle_timeout_ns) {
+            return Turn::Pause;
+        }
         let mut making = self.making.borrow_mut();
         match &*making {
             Some(making) if making.made.get().is_none() => Turn::Wait(making.clone()),

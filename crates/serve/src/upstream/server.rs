@@ -60,6 +60,9 @@ pub(crate) trait MakesRoom {
 const ASKS: u32 = 10;
 const ASK_AGAIN_NS: u64 = 5_000_000;
 
+/// How often a request looks whether an origin that allowed no streams has more room, ns.
+const LOOK_AGAIN_NS: u64 = 20_000_000;
+
 /// The protocols that TLS offers by ALPN, the best first.
 const H1: &[&str] = &["http/1.1"];
 const H2: &[&str] = &["h2"];
@@ -373,11 +376,7 @@ impl Server {
             if !self.may_multiplex() {
                 return self.connect_h1(ex, limit).await;
             }
-            let now_ns = ex.core.now();
-            if choice == Choice::Willing && !self.target.multiplexed.may_find_willing(now_ns) {
-                return Err(refused());
-            }
-            match self.target.multiplexed.turn() {
+            match self.target.multiplexed.turn(ex.core.now(), self.origin.idle_timeout_ns, choice) {
                 Turn::Make(maker) => return self.make(ex, limit, maker).await,
                 Turn::Wait(making) => {
                     let mut waits = false;
@@ -385,6 +384,11 @@ impl Server {
                         .await
                         .ok_or(self.too_late())??;
                 }
+                Turn::Pause => {
+                    let pause = ex.core.timers.after(LOOK_AGAIN_NS);
+                    within(limit, pause).await.ok_or(self.no_streams())?;
+                }
+                Turn::GiveUp => return Err(refused()),
             }
             if let Some(conn) = self.take_shared(ex.core.now(), choice) {
                 self.target.counts.reused.one();
@@ -486,6 +490,11 @@ impl Server {
             Some(tls) => tls.handshake(core, socket, offers, self.origin.connect_timeout_ns).await,
             None => Ok(socket),
         }
+    }
+
+    /// The failure of a request that waited for an origin which allows no streams.
+    fn no_streams(&self) -> Failure {
+        Failure::new(Kind::Overloaded).with_cause(FailureCause::NoStreams(self.origin.connect_timeout_ns))
     }
 
     /// The failure of a connection that was not made in time.

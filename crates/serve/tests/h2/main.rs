@@ -4,6 +4,7 @@
 mod common;
 
 mod clients;
+mod frames;
 mod honest;
 mod loops;
 mod origins;
@@ -11,4 +12,5 @@ mod peer;
 mod raw;
 mod rules;
 mod silent;
+mod streams;
 mod tunnels;

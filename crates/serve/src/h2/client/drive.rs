@@ -88,27 +88,24 @@ impl Driver {
                     self.link.end_body(stream);
                 }
             }
-            Event::SettingsChanged => self.opens(Ok(())),
-            Event::Unprocessed { .. } => self.note_refusal(),
+            Event::SettingsChanged => {
+                self.opens(Ok(()));
+                self.with_conn(Conn::forget_refusals);
+            }
+            Event::Unprocessed { .. } => self.with_conn(Conn::note_refusal),
             Event::Pong => self.liveness.answers(),
             Event::Failed(_) => {
                 self.opens(Err(OpeningError::NoHttp2));
-                self.refuse_more();
+                self.with_conn(|conn| conn.ends(Ending::Origin));
             }
-            Event::GoAway { .. } => self.refuse_more(),
+            Event::GoAway { .. } => self.with_conn(|conn| conn.ends(Ending::Origin)),
             _ => {}
         }
     }
 
-    fn refuse_more(&self) {
+    fn with_conn(&self, act: impl FnOnce(&Conn)) {
         if let Some(conn) = self.conn.upgrade() {
-            conn.ends(Ending::Origin);
-        }
-    }
-
-    fn note_refusal(&self) {
-        if let Some(conn) = self.conn.upgrade() {
-            conn.note_refusal();
+            act(&conn);
         }
     }
 

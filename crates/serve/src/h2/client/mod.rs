@@ -125,6 +125,12 @@ impl Conn {
         self.opened.get() == Some(Ok(())) && self.streams.get() < most && codec.can_open()
     }
 
+    /// Whether the origin's settings allow no stream at present.
+    pub fn allows_none(&self) -> bool {
+        let has_opened = self.opened.get() == Some(Ok(()));
+        has_opened && self.link.codec.borrow().peer_settings().max_concurrent_streams == 0
+    }
+
     /// Whether requests may still begin on it.
     pub fn is_usable(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
         let idle = self.streams.get() == 0
@@ -143,6 +149,11 @@ impl Conn {
     /// Notes that the origin has refused a stream.
     fn note_refusal(&self) {
         self.refusing_until_ns.set(self.core.recent().saturating_add(REFUSING_NS));
+    }
+
+    /// Notes that the origin has said anew how many streams it takes.
+    fn forget_refusals(&self) {
+        self.refusing_until_ns.set(0);
     }
 
     /// Whether the origin has refused a stream on it lately.
