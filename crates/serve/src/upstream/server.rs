@@ -24,10 +24,11 @@ use crate::exchange::reply::{Answer, Reply, ReplySource};
 use crate::exchange::upstream::described;
 use crate::exchange::{Exchange, Failure, NodeId, OriginConn, RequestContext, Upstream, built_in};
 use crate::h1;
-use crate::h2::client::{Conn, ConnLimits};
+use crate::h2::client::{Conn, ConnLimits, Report};
 use crate::message::ConnectionHold;
 use crate::metrics::Ending;
 use crate::transport::inner::OwnConnections;
+use crate::transport::listener::Listener;
 use crate::transport::proxy_protocol;
 use crate::verify_run::RunEvent;
 use std::cell::{Cell, OnceCell};
@@ -418,11 +419,22 @@ impl Server {
             most_requests: self.origin.max_requests,
             opening_ns: self.origin.connect_timeout_ns,
         };
-        let handle = Conn::open(core, socket, limits, held, move |opened| {
+        let report = self.report(ex.listener());
+        let handle = Conn::open(core, socket, limits, held, report, move |opened| {
             maker.made(opened.map_err(opening_failure));
         });
         self.target.share(core, handle.conn().clone());
         Ok(OriginConn::H2(handle))
+    }
+
+    /// Writes what is wrong with a connection of this server to the error log. Those of built-in servers, which have none,
+    /// are this process's own.
+    fn report(&self, listener: &Listener) -> Option<Report> {
+        let log = listener.errors.clone().filter(|_| !listener.is_built_in())?;
+        let (name, addr) = (self.name.clone(), self.addr.clone());
+        Some(Box::new(move |fault| {
+            log.connection_failed(|| format!("{}: {fault}", described(&name, addr.as_deref())));
+        }))
     }
 
     /// When a connection made now will be too old, ns. Jitter of a tenth, so that connections made together do not

@@ -6,6 +6,7 @@ mod common;
 mod clients;
 mod frames;
 mod honest;
+mod log_lines;
 mod loops;
 mod origins;
 mod peer;

@@ -4,10 +4,12 @@
 //! was made leaves with the preface; others wait until the origin's settings say how many it takes.
 
 mod drive;
+mod fault;
 mod liveness;
 pub(crate) mod probe;
 mod stream;
 
+pub(crate) use fault::{Fault, Report};
 pub(crate) use stream::Stream;
 
 use self::liveness::Liveness;
@@ -77,12 +79,13 @@ pub(crate) struct Handle {
 
 impl Conn {
     /// Makes a connection of a socket, with a place for the first request. `on_open` is called once: when the origin's
-    /// settings have come, or it is clear that they will not.
+    /// settings have come, or it is clear that they will not. `report` takes what is wrong with it.
     pub fn open(
         core: &Rc<Core>,
         socket: Socket,
         limits: ConnLimits,
         held: ConnectionHold,
+        report: Option<Report>,
         on_open: impl FnOnce(Opening) + 'static,
     ) -> Handle {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
@@ -105,7 +108,7 @@ impl Conn {
             most_requests: limits.most_requests.unwrap_or(u64::MAX),
             held,
         });
-        core.runtime.spawn(Driver::new(&conn, limits.opening_ns, Box::new(on_open)).run());
+        core.runtime.spawn(Driver::new(&conn, limits.opening_ns, Box::new(on_open), report).run());
         Handle { conn, begun: false }
     }
 
