@@ -207,8 +207,8 @@ impl Drop for Handle {
         let Conn { streams, idle_since_ns, core, link, liveness, .. } = &*self.conn;
         streams.set(streams.get() - 1);
         idle_since_ns.set(core.recent());
-        if self.begun && core.is_dropping_late() {
-            liveness.ask(link);
+        if self.begun && core.is_dropping_late() && !liveness.ask(link) {
+            self.conn.ends(Ending::Exchange);
         }
     }
 }

@@ -52,6 +52,7 @@ impl Link {
 
     /// Puts a head of an answer to its stream. `read` reads it by what was asked.
     pub fn put_head(&self, stream: u32, read: impl FnOnce(RequestInfo) -> AnswerHead) {
+        self.has_answered.set(true);
         if let Some(slot) = self.slots.borrow_mut().find(stream) {
             let head = read(slot.asked);
             slot.heads.push(head);
