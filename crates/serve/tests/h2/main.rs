@@ -8,6 +8,8 @@ mod frames;
 mod honest;
 mod log_lines;
 mod loops;
+mod malformed_answers;
+mod malformed_requests;
 mod origins;
 mod peer;
 mod raw;
