@@ -18,6 +18,7 @@ mod send;
 mod stream;
 mod write;
 
+pub use answer::MAX_INTERIMS;
 pub use event::{Event, Received};
 pub use send::SendError;
 pub use write::Turn;
