@@ -151,6 +151,11 @@ impl OpenStream {
         }
     }
 
+    /// Applies the `priority` field of its answer.
+    pub fn change_priority(&self, field: &[u8]) {
+        self.link.codec.borrow_mut().change_priority(self.id, field);
+    }
+
     /// Queues bytes of the body. They leave with the next flush, or once there are enough for a frame.
     pub fn queue(&self, bytes: &[u8]) {
         self.change(|slot| {
