@@ -7,10 +7,10 @@
 //! a peer that reads it. A stream that this side resets by the peer's fault costs as one that the peer resets.
 
 /// What may be owed within a period.
-const MOST: i32 = 1000;
+pub const MAX_IDLE_FRAMES: i32 = 1000;
 
 /// The period after which everything is forgotten, 10 s.
-const PERIOD_NS: u64 = 10_000_000_000;
+pub const MAX_IDLE_FRAMES_NS: u64 = 10_000_000_000;
 
 /// Bytes of a block of fields that cost one.
 const BLOCK_UNIT: u32 = 1024;
@@ -63,14 +63,14 @@ pub(crate) struct Account {
 impl Account {
     /// Time goes on.
     pub(crate) fn advance(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.since_ns) > PERIOD_NS {
+        if now_ns.saturating_sub(self.since_ns) > MAX_IDLE_FRAMES_NS {
             (self.since_ns, self.score) = (now_ns, 0);
         }
     }
 
     /// Whether the peer owes too much.
     pub(crate) fn is_over(&self) -> bool {
-        self.score >= MOST
+        self.score >= MAX_IDLE_FRAMES
     }
 
     /// A frame without progress: PRIORITY, PRIORITY_UPDATE, empty DATA, an unknown kind, a late frame.
@@ -152,9 +152,9 @@ impl Account {
         }
         let units = i32::try_from(self.sent / BODY_UNIT).unwrap_or(i32::MAX);
         self.sent %= BODY_UNIT;
-        self.pings = (self.pings + 1).min(MOST);
+        self.pings = (self.pings + 1).min(MAX_IDLE_FRAMES);
         // One for the stream, one for the connection.
-        self.updates = self.updates.saturating_add(2 + 2 * units.min(MOST)).min(MOST);
+        self.updates = self.updates.saturating_add(2 + 2 * units.min(MAX_IDLE_FRAMES)).min(MAX_IDLE_FRAMES);
     }
 
     /// A stream has come to its end on both sides.

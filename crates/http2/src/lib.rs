@@ -30,8 +30,9 @@ mod stream;
 mod window;
 
 pub use config::{Config, Role};
-pub use connection::{Connection, Event, Received, SendError, Turn};
+pub use connection::{Connection, Event, MAX_INTERIMS, Received, SendError, Turn};
 pub use error::{ConnectionError, ErrorCode};
+pub use flood::{MAX_IDLE_FRAMES, MAX_IDLE_FRAMES_NS};
 pub use frame::PREFACE;
 pub use hpack::{Decoder, Encoder, Field, HpackError, Policy};
 pub use malformed::Malformed;

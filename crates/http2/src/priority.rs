@@ -19,7 +19,12 @@ impl Priority {
     /// Reads the value of a `priority` field or of PRIORITY_UPDATE: a dictionary of structured fields (RFC 8941 §3.2), of
     /// which `u` and `i` count. What is not understood has no effect; the last of two of a kind counts.
     pub fn parse(value: &[u8]) -> Priority {
-        let mut priority = Priority::default();
+        Priority::default().changed_by(value)
+    }
+
+    /// The same with what the value of a `priority` field says.
+    pub fn changed_by(self, value: &[u8]) -> Priority {
+        let mut priority = self;
         for member in Members(value) {
             match member.split_first_chunk() {
                 Some((b"u=", number)) => {
@@ -100,6 +105,16 @@ mod tests {
             (",,,", 3, false),
         ] {
             assert_eq!(Priority::parse(value.as_bytes()), Priority { urgency, is_incremental }, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_stays() {
+        let asked = Priority { urgency: 5, is_incremental: true };
+        for (value, urgency, is_incremental) in
+            [("", 5, true), ("u=1", 1, true), ("i=?0", 5, false), ("u=9, x", 5, true)]
+        {
+            assert_eq!(asked.changed_by(value.as_bytes()), Priority { urgency, is_incremental }, "{value}");
         }
     }
 }

@@ -94,7 +94,7 @@ limits! {
     /// How long an origin may be silent after a PING, which weir sends after a time-out, before its connection is
     /// closed (`docs/spec/serving.md#silent-connections`).
     "h2_ping_ns" H2_PING_NS: u64 = S;
-    /// Bytes of one stream that wait for the connection to a peer.
+    /// Bytes of a connection that wait for its socket; above it the streams keep theirs.
     "h2_send_buffer" H2_SEND_BUFFER_BYTES: usize = 64 * KIB;
     /// The part of the memory (or of the control group's limit) that bytes of HTTP/2 bodies may take while they wait:
     /// above it no window is given, nothing is read for slow readers, and accepting pauses.
@@ -175,7 +175,7 @@ limits! {
     "access_log_first_line" ACCESS_LOG_FIRST_LINE_BYTES: usize = KIB;
     /// How long the end of the process waits for the access log's last lines.
     "access_log_finish_ns" ACCESS_LOG_FINISH_NS: u64 = S;
-    /// Lines a second on standard error, of failed requests and of all else each
+    /// Lines a second on standard error, of failed requests, of connections of HTTP/2 and of all else each
     /// (`docs/spec/serving.md#sockets-and-signals`); further ones are left out, and counted.
     "error_log_rate_per_s" ERROR_LOG_RATE_PER_S: u32 = 10;
     /// Between two lines there which say that no client can be accepted.

@@ -8,7 +8,7 @@ use crate::message::{Block, FieldSink, Scratch, Verdict};
 use crate::stream::{ANY_LENGTH, Part, Slot, State};
 
 /// Interim answers to a request (RFC 9110 §15.2 sets no bound).
-const MOST_INTERIMS: u8 = 32;
+pub const MAX_INTERIMS: u8 = 32;
 
 impl Connection {
     /// Takes an answer or trailers.
@@ -48,7 +48,7 @@ impl Connection {
             stream.interims += 1;
             return match () {
                 () if is_end => Err(Id::InterimEnds),
-                () if stream.interims > MOST_INTERIMS => Err(Id::TooManyInterims),
+                () if stream.interims > MAX_INTERIMS => Err(Id::TooManyInterims),
                 () => Ok(Event::Interim { stream: id, status }),
             };
         }

@@ -10,6 +10,9 @@ use crate::priority::Priority;
 use crate::settings::{Change, id};
 use crate::stream::{Input, Outcome};
 
+/// Bytes of GOAWAY that are looked at: its numbers, and what a line of a log has room for.
+const MOST_GOAWAY: u32 = 8 + 100;
+
 /// The longest value of PRIORITY_UPDATE that is looked at.
 const MOST_PRIORITY: u32 = 256;
 
@@ -67,11 +70,7 @@ impl Connection {
                 self.end_frame();
                 self.take_ping(payload)
             }
-            kind::GOAWAY if self.reader.left == self.reader.frame.length => {
-                let Some(payload) = self.reader.unit::<8>(input) else { return Ok(None) };
-                self.reader.left -= 8;
-                Ok(Some(self.take_goaway(payload)))
-            }
+            kind::GOAWAY => Ok(self.read_goaway(input)),
             _ => {
                 self.skip(input);
                 Ok(None)
@@ -86,6 +85,25 @@ impl Connection {
         }
     }
 
+    /// RFC 9113 §6.8: eight bytes, and a text of any length, of which the beginning is kept.
+    fn read_goaway(&mut self, input: &mut Cursor<'_>) -> Option<Event> {
+        let left_out = self.reader.frame.length.saturating_sub(MOST_GOAWAY);
+        if self.reader.left <= left_out {
+            self.skip(input);
+            return None;
+        }
+        self.reader.gather(self.reader.left - left_out, input);
+        if self.reader.left > left_out {
+            return None;
+        }
+        if left_out == 0 {
+            self.end_frame();
+        }
+        let payload = std::mem::take(&mut self.reader.gathered);
+        let (numbers, text) = payload.split_first_chunk()?;
+        Some(self.take_goaway(*numbers, text))
+    }
+
     /// RFC 9113 §6.5. Nothing holds before the frame has come whole, since nothing of it can be acknowledged before.
     fn read_settings(&mut self, input: &mut Cursor<'_>) -> Result<Option<Event>, ConnectionError> {
         if self.reader.frame.has(flag::ACK) {
@@ -96,7 +114,7 @@ impl Connection {
         let payload = match self.reader.whole(input) {
             Some(payload) => payload,
             None => {
-                self.reader.gather(input);
+                self.reader.gather(u32::MAX, input);
                 if self.reader.left > 0 {
                     return Ok(None);
                 }
@@ -254,7 +272,7 @@ impl Connection {
 
     /// RFC 9218 §7.1.
     fn read_priority_update(&mut self, input: &mut Cursor<'_>) -> Result<Option<Event>, ConnectionError> {
-        self.reader.gather(input);
+        self.reader.gather(u32::MAX, input);
         if self.reader.left > 0 {
             return Ok(None);
         }

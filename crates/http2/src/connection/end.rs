@@ -23,6 +23,8 @@ pub(super) struct Life {
     last_taken: Option<u32>,
     /// What the peer has said last in GOAWAY: the last stream that it processes.
     peer_last: Option<u32>,
+    /// The beginning of the text that came with an error in it.
+    peer_text: Box<[u8]>,
     /// Streams above that may be there which no event has named.
     has_unprocessed: bool,
     is_asking: bool,
@@ -147,13 +149,22 @@ impl Connection {
     }
 
     /// RFC 9113 §6.8. The last stream may only become lower; one that grows is taken for what it was.
-    pub(super) fn take_goaway(&mut self, payload: [u8; 8]) -> Event {
-        let [a, b, c, d, code @ ..] = payload;
+    pub(super) fn take_goaway(&mut self, numbers: [u8; 8], text: &[u8]) -> Event {
+        let [a, b, c, d, code @ ..] = numbers;
         let last = u32::from_be_bytes([a, b, c, d]) & HIGHEST;
         let last = self.life.peer_last.map_or(last, |before| before.min(last));
         self.life.peer_last = Some(last);
         self.life.has_unprocessed = self.role == Role::Client;
-        Event::GoAway { last, code: ErrorCode(u32::from_be_bytes(code)) }
+        let code = ErrorCode(u32::from_be_bytes(code));
+        if code != ErrorCode::NO_ERROR {
+            self.life.peer_text = text.into();
+        }
+        Event::GoAway { last, code }
+    }
+
+    /// The beginning of the text in a GOAWAY of the peer that says an error, as it came.
+    pub fn goaway_text(&self) -> &[u8] {
+        &self.life.peer_text
     }
 
     /// The next of the streams that the peer's GOAWAY has left out.

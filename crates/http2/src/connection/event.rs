@@ -75,7 +75,7 @@ pub enum Event {
     GoAway {
         /// The last stream that it may have processed.
         last: u32,
-        /// Why.
+        /// Why; of an error [`crate::Connection::goaway_text`] says more.
         code: ErrorCode,
     },
     /// The connection ends by the peer's fault. GOAWAY says so; nothing more is read.

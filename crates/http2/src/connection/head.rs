@@ -73,7 +73,7 @@ impl Connection {
             let fragment = self.strip(payload)?;
             return self.end_block(now_ns, &payload[fragment], sink, scratch);
         }
-        self.reader.gather(input);
+        self.reader.gather(u32::MAX, input);
         if self.reader.left > 0 {
             return Ok(None);
         }

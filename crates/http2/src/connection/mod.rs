@@ -18,6 +18,7 @@ mod send;
 mod stream;
 mod write;
 
+pub use answer::MAX_INTERIMS;
 pub use event::{Event, Received};
 pub use send::SendError;
 pub use write::Turn;
@@ -126,6 +127,7 @@ impl Connection {
             + self.schedule.footprint()
             + self.owed.footprint()
             + self.reader.footprint()
+            + self.goaway_text().len()
     }
 
     /// The next instant at which [`Connection::on_time`] has something to do.

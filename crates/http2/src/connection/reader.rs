@@ -105,12 +105,13 @@ impl Reader {
         has_come.then(|| &input.bytes[self.piece(u32::MAX, input)])
     }
 
-    /// Gathers as much of the payload as has come.
-    pub(super) fn gather(&mut self, input: &mut Cursor<'_>) {
-        let range = self.piece(u32::MAX, input);
+    /// Gathers as much of the payload as has come, and no more than this many bytes.
+    pub(super) fn gather(&mut self, most: u32, input: &mut Cursor<'_>) {
+        let expected = most.min(self.left) as usize;
+        let range = self.piece(most, input);
         if self.gathered.capacity() == 0 {
             // No more than is expected, lest many small pieces hold much.
-            self.gathered.reserve(range.len() + self.left as usize);
+            self.gathered.reserve(expected);
         }
         self.gathered.extend_from_slice(&input.bytes[range]);
     }

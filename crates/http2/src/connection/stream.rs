@@ -143,7 +143,15 @@ impl Connection {
         }
     }
 
-    /// Sets how urgent a stream is: by a `priority` field of its answer (RFC 9218 §8), or as its user sees it.
+    /// Applies the `priority` field of an answer: what it says counts, and the rest stays as the client asked for it (RFC
+    /// 9218 §8).
+    pub fn change_priority(&mut self, stream: u32, field: &[u8]) {
+        if let Some(asked) = self.streams.stream(stream).map(|stream| stream.priority) {
+            self.set_priority(stream, asked.changed_by(field));
+        }
+    }
+
+    /// Sets how urgent a stream is.
     pub fn set_priority(&mut self, stream: u32, priority: Priority) {
         let Some(slot) = self.streams.find(stream) else { return };
         if let Some(stream) = self.streams.get_mut(slot) {

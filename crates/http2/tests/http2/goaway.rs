@@ -212,3 +212,24 @@ fn streams_that_are_over_do_not_count() {
     assert_eq!(server.take(&open).len(), 100);
     assert_eq!(resets(&server.write()), [(603, ErrorCode::REFUSED_STREAM)]);
 }
+
+/// An error's text is kept as far as a line of a log has room; where it was cut makes no difference.
+#[test]
+fn an_error_says_why() {
+    let long = "too_many_pings\n".repeat(1500);
+    for text in ["", "too_many_pings", &long[..100], &long[..101], &long[..15_000]] {
+        let numbers = [&[0, 0, 0, 1][..], &ErrorCode::ENHANCE_YOUR_CALM.0.to_be_bytes()].concat();
+        let bytes = frame(GOAWAY, 0, 0, &[&numbers[..], text.as_bytes()].concat());
+        let bytes = [bytes, headers(1, OK, true)].concat();
+        for cut in [1, 9, 13, 17, 20, 116, 117, 118].into_iter().filter(|cut| *cut < bytes.len()) {
+            let mut client = End::client(1);
+            let mut happenings = client.take(&bytes[..cut]);
+            happenings.extend(client.take(&bytes[cut..]));
+            assert_eq!(happenings, ["goaway 1 ENHANCE_YOUR_CALM", "answer 1 200 end"], "cut at {cut}");
+            assert_eq!(client.conn.goaway_text(), &text.as_bytes()[..text.len().min(100)]);
+        }
+    }
+    let mut client = End::client(1);
+    client.take(&goaway(1, ErrorCode::NO_ERROR));
+    assert!(client.conn.goaway_text().is_empty());
+}

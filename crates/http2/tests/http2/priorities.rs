@@ -111,3 +111,18 @@ fn uploads_of_different_clients_take_turns() {
     let order: Vec<u32> = client.turns().1.into_iter().map(|turn| turn.0).collect();
     assert_eq!(order, [1, 3, 1, 3, 1, 3]);
 }
+
+/// What the field of an answer leaves out stays as the client asked for it.
+#[test]
+fn the_field_of_an_answer_changes_what_it_says() {
+    let mut server = End::server();
+    server.take(&[settings(&[(4, 0)])].concat());
+    for (stream, asked, said) in [(1, "u=2, i", "u=5"), (3, "u=2", "u=6, x"), (5, "u=2", "")] {
+        server.take(&headers(stream, &with(GET, &[("priority", asked)]), true));
+        server.conn.change_priority(stream, said.as_bytes());
+        server.answer(stream, 200, false);
+        server.conn.set_pending(stream, 2 * 16_384, true);
+    }
+    server.take(&[settings(&[(4, 100_000)]), update(0, 1 << 20)].concat());
+    assert_eq!(server.turns().1.iter().map(|turn| turn.0).collect::<Vec<_>>(), [5, 5, 1, 1, 3, 3]);
+}

@@ -49,6 +49,8 @@ pub(crate) enum FailureCause {
     OwnerSilent,
     /// All connections that the limit allows stayed busy.
     NoRoom,
+    /// The origin allowed no streams on its connection for this time.
+    NoStreams(Option<u64>),
     /// This process has run out of a resource for connections, with this error number.
     Exhausted(i32),
     /// The connection ended before the first byte of an answer.
@@ -166,9 +168,10 @@ impl FailureCause {
     /// The limit of weir that this is about, if any.
     pub fn limit(self) -> Option<RequestLimit> {
         match self {
-            FailureCause::ConnectLimit(_) | FailureCause::NoRoom | FailureCause::Tls(tls::TlsError::Late) => {
-                Some(RequestLimit::ConnectTimeout)
-            }
+            FailureCause::ConnectLimit(_)
+            | FailureCause::NoRoom
+            | FailureCause::NoStreams(_)
+            | FailureCause::Tls(tls::TlsError::Late) => Some(RequestLimit::ConnectTimeout),
             FailureCause::ResponseLimit(_) => Some(RequestLimit::ResponseTimeout),
             FailureCause::UploadLimit(_) | FailureCause::BodyLimit(_) => Some(RequestLimit::BodyTimeout),
             FailureCause::Timeout(_) | FailureCause::Held(Kind::Timeout) => Some(RequestLimit::Timeout),
@@ -215,6 +218,7 @@ impl fmt::Display for FailureCause {
                 f.write_str("the thread of balancers with scope=\"process\" does not answer")
             }
             FailureCause::NoRoom => f.write_str("no connection was free within connect_timeout"),
+            FailureCause::NoStreams(limit) => write_no_streams(f, ns(limit)),
             FailureCause::Exhausted(no) => {
                 write!(f, "cannot connect: this process is out of resources: {}", system(no))
             }
@@ -269,6 +273,12 @@ const UPGRADE_RULED_OUT: &str =
 /// The text of a connection that was closed after a PING.
 const UNANSWERED: &str =
     "weir ended the connection: after a time-out on it the origin was silent for 1s, despite a PING (HTTP/2)";
+
+/// The text of a wait for streams, which names both settings.
+fn write_no_streams(f: &mut fmt::Formatter<'_>, limit: Duration) -> fmt::Result {
+    let setting = "HTTP/2, SETTINGS_MAX_CONCURRENT_STREAMS is 0";
+    write!(f, "the origin allowed no streams ({setting}) within connect_timeout ({limit:?})")
+}
 
 /// The text of a kind about which nothing more is known.
 fn of_kind(kind: Kind) -> &'static str {

@@ -8,9 +8,17 @@ pub(crate) mod server;
 mod stall;
 
 use weir_http1::Trailers;
+use weir_plan::fixed;
 
 /// The first bytes of a client that uses HTTP/2 with prior knowledge (RFC 9113 §3.4).
 pub(crate) use weir_http2::PREFACE;
+
+// What a plan shows is what the codec does.
+const _: () = {
+    assert!(fixed::MAX_IDLE_FRAMES as i32 == weir_http2::MAX_IDLE_FRAMES);
+    assert!(fixed::MAX_IDLE_FRAMES_NS == weir_http2::MAX_IDLE_FRAMES_NS);
+    assert!(fixed::MAX_INTERIM == weir_http2::MAX_INTERIMS as u32);
+};
 
 /// The trailers that may be forwarded; `None`: there are none. `named`: whether the head's Connection names a field.
 fn passed_on(trailers: &Trailers, named: impl Fn(&[u8]) -> bool) -> Option<Trailers> {

@@ -1,4 +1,5 @@
-//! The lines on standard error: targets that go up and down, names that do not resolve, requests that failed.
+//! The lines on standard error: targets that go up and down, names that do not resolve, requests that failed,
+//! connections of HTTP/2 on which a peer broke a rule.
 //!
 //! At most ten lines a second of each sort: however many requests fail, a target that went down is reported. The
 //! number of omitted lines comes with the next line, or after a second; changes of targets are summed instead
@@ -38,6 +39,7 @@ pub(crate) struct ErrorLog {
     quiet: bool,
     news: Arc<Rate>,
     failures: Arc<Rate>,
+    connections: Arc<Rate>,
     /// Changes of targets that are reported one by one, and those that are to be summed. Only the owner of health and
     /// the writer lock it, never a request.
     changes: Rate,
@@ -50,15 +52,15 @@ impl ErrorLog {
     /// For a process; `quiet`: without targets and names.
     pub fn start(clock: Clock, quiet: bool) -> io::Result<ErrorLog> {
         let (out, said) = sync_channel(ERROR_LOG_QUEUE);
-        let (news, failures) = (Arc::new(Rate::default()), Arc::new(Rate::default()));
-        let rates = [news.clone(), failures.clone()];
+        let rates = [(); 3].map(|()| Arc::new(Rate::default()));
+        let [news, failures, connections] = rates.clone();
         let sums = Arc::<Mutex<Sums>>::default();
         let summed = sums.clone();
         std::thread::Builder::new()
             .name("weir-errors".to_owned())
             .spawn(move || write(&mut io::stderr(), &said, &rates, &summed))?;
         let (changes, full_ns) = (Rate::default(), AtomicU64::new(0));
-        Ok(ErrorLog { clock, out, quiet, news, failures, changes, sums, full_ns })
+        Ok(ErrorLog { clock, out, quiet, news, failures, connections, changes, sums, full_ns })
     }
 
     /// Reports that a target is up or down: at once as long as these are few, otherwise in a sum.
@@ -90,6 +92,11 @@ impl ErrorLog {
     /// Reports why a request failed, within the limit of lines.
     pub fn request_failed(&self, text: impl FnOnce() -> String) {
         self.put(&self.failures, text);
+    }
+
+    /// Reports why a connection ended, within a limit of lines of its own: clients could use up that of requests.
+    pub fn connection_failed(&self, text: impl FnOnce() -> String) {
+        self.put(&self.connections, text);
     }
 
     /// Reports without the limit of lines; the caller does so rarely.

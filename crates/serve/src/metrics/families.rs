@@ -96,7 +96,7 @@ families! {
     UpstreamOpened Counter Sum "weir_upstream_connections_opened_total" ["pool", "target"] "Connections opened to a target.";
     UpstreamReused Counter Sum "weir_upstream_connections_reused_total" ["pool", "target"] "Attempts on an existing connection.";
     UpstreamClosed Counter Sum "weir_upstream_connections_closed_total" ["pool", "target", "reason"] "Connections to a target closed, by reason.";
-    Resends Counter Sum "weir_resends_total" ["pool"] "Requests sent again because their connection ended before any answer.";
+    Resends Counter Sum "weir_resends_total" ["pool"] "Requests sent again because their connection ended before any answer, or the origin refused the stream.";
 
     Retries Counter Sum "weir_retries_total" ["node", "kind"] "Further attempts of a retry, by the outcome of the attempt before; ok if a status below 500 was retried.";
     RetriesDenied Counter Sum "weir_retries_denied_total" ["node", "reason"] "Failures that qualified for a further attempt but got none, by reason.";

@@ -25,6 +25,8 @@ pub(super) enum AttemptError {
     Silent,
     /// The connection ended, and the origin reports that it did no work.
     Unprocessed,
+    /// The origin refused the stream before any work; its connection goes on.
+    Refused,
     With(Failure),
 }
 
@@ -251,11 +253,11 @@ fn head_error(error: HeadError, reused: bool) -> AttemptError {
         HeadError::Reset(reason) => (Kind::Reset, FailureCause::StreamReset(reason)),
         HeadError::Flooded => (Kind::Reset, FailureCause::Flooded),
         HeadError::Unanswered => (Kind::Reset, FailureCause::Unanswered),
-        HeadError::Refused => (Kind::Refused, FailureCause::Refused),
         // On a reused connection this does not mean that TLS was refused.
         HeadError::Tls(why) if reused => (Kind::Reset, FailureCause::Tls(why)),
         HeadError::Tls(why) => (Kind::ConnectFailed, FailureCause::Tls(why)),
         HeadError::Unprocessed => return AttemptError::Unprocessed,
+        HeadError::Refused => return AttemptError::Refused,
         HeadError::Silent => return AttemptError::Silent,
     };
     AttemptError::With(Failure::new(kind).with_cause(cause))

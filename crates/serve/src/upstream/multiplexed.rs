@@ -25,12 +25,31 @@ pub(crate) struct Making {
     waiting: RefCell<Vec<Waker>>,
 }
 
+/// Which connections a request may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Any; one that has refused a stream lately only if no other has room.
+    Any,
+    /// One that has refused no stream lately, since another has refused this request.
+    Willing,
+    /// One that is made now, since another has ended under this request.
+    New,
+}
+
+/// Connections that may refuse at once while a request that one of them has refused makes another: an origin that
+/// refuses everything gets no connection for each request.
+const REFUSING: usize = 2;
+
 /// What to do when no stream is left.
 pub(crate) enum Turn {
     /// Make a connection.
     Make(Maker),
     /// Wait for the one that another request makes.
     Wait(Rc<Making>),
+    /// Look again later: the origin allows no streams at present, and one more connection would not help.
+    Pause,
+    /// Do nothing more: the origin refuses on several connections.
+    GiveUp,
 }
 
 /// The right to make a connection; when it is dropped the next request gets it.
@@ -38,13 +57,38 @@ pub(crate) struct Maker(Rc<Making>);
 
 impl Multiplexed {
     /// A place for a request, on the oldest connection that has one.
-    pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
+    pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>, choice: Choice) -> Option<OriginConn> {
         let conns = self.conns.borrow();
-        conns.iter().find_map(|conn| conn.take(now_ns, idle_timeout_ns)).map(OriginConn::H2)
+        let of = |refusing| conns.iter().filter(move |conn| conn.is_refusing(now_ns) == refusing);
+        let place = of(false).find_map(|conn| conn.take(now_ns, idle_timeout_ns));
+        let place = match choice {
+            Choice::Any => place.or_else(|| of(true).find_map(|conn| conn.take(now_ns, idle_timeout_ns))),
+            Choice::Willing | Choice::New => place,
+        };
+        place.map(OriginConn::H2)
+    }
+
+    /// Whether the origin allows no stream at present, by the settings of the newest connection that may be used. Another
+    /// connection would be of no more use.
+    fn is_closed(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
+        let conns = self.conns.borrow();
+        let newest = conns.iter().rev().find(|conn| conn.is_usable(now_ns, idle_timeout_ns));
+        newest.is_some_and(|conn| conn.allows_none())
+    }
+
+    /// Whether another connection may be of use to a request that one of these has refused.
+    fn may_find_willing(&self, now_ns: u64) -> bool {
+        self.conns.borrow().iter().filter(|conn| conn.is_refusing(now_ns)).count() < REFUSING
     }
 
     /// Decides whether the caller makes a connection or waits for one.
-    pub fn turn(&self) -> Turn {
+    pub fn turn(&self, now_ns: u64, idle_timeout_ns: Option<u64>, choice: Choice) -> Turn {
+        if choice == Choice::Willing && !self.may_find_willing(now_ns) {
+            return Turn::GiveUp;
+        }
+        if self.is_closed(now_ns, idle_timeout_ns) {
+            return Turn::Pause;
+        }
         let mut making = self.making.borrow_mut();
         match &*making {
             Some(making) if making.made.get().is_none() => Turn::Wait(making.clone()),

@@ -1,7 +1,9 @@
 //! `server(name, addr=...)`: forwards a request to its target and waits for the head of the answer.
 //!
 //! A request whose reused connection ended before the first byte of an answer is sent once more on a fresh one, if it
-//! is idempotent and still kept: the origin had just closed the connection (RFC 9110, 9.2.2; RFC 9112, 9.3.1).
+//! is idempotent and still kept: the origin had just closed the connection (RFC 9110, 9.2.2; RFC 9112, 9.3.1). Whatever
+//! its method, it is sent once more if an origin of HTTP/2 reports that it did nothing: by GOAWAY on a fresh one, by
+//! REFUSED_STREAM on another that does not refuse (RFC 9113, 8.7).
 //!
 //! An upgrade uses HTTP/1.1, since HTTP/2 has none (RFC 9113, 8.6). To an origin that chooses its version by ALPN it
 //! takes a connection that offered nothing else. Such a connection does not show what the origin would have chosen,
@@ -10,7 +12,7 @@
 use super::attempt::{Attempt, AttemptError, opening_failure};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
-use super::multiplexed::{Maker, Turn};
+use super::multiplexed::{Choice, Maker, Turn};
 use super::secure::Secure;
 use super::sole_target::SoleTarget;
 use super::target::Target;
@@ -22,10 +24,11 @@ use crate::exchange::reply::{Answer, Reply, ReplySource};
 use crate::exchange::upstream::described;
 use crate::exchange::{Exchange, Failure, NodeId, OriginConn, RequestContext, Upstream, built_in};
 use crate::h1;
-use crate::h2::client::{Conn, ConnLimits};
+use crate::h2::client::{Conn, ConnLimits, Report};
 use crate::message::ConnectionHold;
 use crate::metrics::Ending;
 use crate::transport::inner::OwnConnections;
+use crate::transport::listener::Listener;
 use crate::transport::proxy_protocol;
 use crate::verify_run::RunEvent;
 use std::cell::{Cell, OnceCell};
@@ -57,6 +60,9 @@ pub(crate) trait MakesRoom {
 /// How often other loops are asked to free a descriptor before a connection fails, and the time they have for it, ns.
 const ASKS: u32 = 10;
 const ASK_AGAIN_NS: u64 = 5_000_000;
+
+/// How often a request looks whether an origin that allowed no streams has more room, ns.
+const LOOK_AGAIN_NS: u64 = 20_000_000;
 
 /// The protocols that TLS offers by ALPN, the best first.
 const H1: &[&str] = &["http/1.1"];
@@ -128,8 +134,8 @@ impl Upstream for Server {
 struct ConnectionUse {
     /// It had carried requests before.
     reused: bool,
-    /// It was made since another did not answer.
-    fresh: bool,
+    /// Which connections were allowed; not any if another did not answer.
+    choice: Choice,
 }
 
 /// Ready when the other tasks have read.
@@ -152,10 +158,10 @@ impl Server {
         if ex.is_upgrade() && self.origin.protocol == OriginProtocol::H2 {
             return Err(Failure::no_upgrade(FailureCause::UpgradeRuledOut).with_server(self.id));
         }
-        let mut fresh = false;
+        let mut choice = Choice::Any;
         loop {
             ctx.sending(Sending::Begun);
-            let pooled = if fresh { None } else { self.take(ex) };
+            let pooled = self.take(ex, choice);
             let reused = pooled.is_some();
             ex.reused.set(reused);
             if reused {
@@ -165,13 +171,15 @@ impl Server {
             let conn = match pooled {
                 Some(conn) => conn,
                 // Boxed, as it is rare and large: a request with a pooled connection need not carry it.
-                None => match Box::pin(or_target_removed(&ex.core, &ctx.abort, self.connect(ex))).await {
-                    Ok(conn) => conn,
-                    Err(failure) => {
-                        ctx.sending(Sending::Nowhere);
-                        return Err(failure.with_server(self.id));
+                None => {
+                    match Box::pin(or_target_removed(&ex.core, &ctx.abort, self.connect(ex, choice))).await {
+                        Ok(conn) => conn,
+                        Err(failure) => {
+                            ctx.sending(Sending::Nowhere);
+                            return Err(failure.with_server(self.id));
+                        }
                     }
-                },
+                }
             };
             let since_ns = ex.connected(since_ns);
             let mut attempt = Attempt::new(self, ex, ctx, conn);
@@ -195,17 +203,16 @@ impl Server {
                         true => ex.core.drop_late(attempt),
                         false => drop(attempt),
                     }
-                    self.recover(ex, ctx, error, ConnectionUse { reused, fresh })?;
-                    fresh = true;
+                    choice = self.recover(ex, ctx, error, ConnectionUse { reused, choice })?;
                 }
             }
         }
     }
 
-    /// An attempt has ended without an answer.
+    /// An attempt has ended without an answer. Returns which connections the request may take now.
     ///
     /// # Errors
-    /// Its failure, unless the request is sent again, on a fresh connection.
+    /// Its failure, unless the request is sent again.
     #[cold]
     fn recover(
         &self,
@@ -213,20 +220,18 @@ impl Server {
         ctx: &RequestContext,
         error: AttemptError,
         on: ConnectionUse,
-    ) -> Result<(), Failure> {
-        let (may, failure) = match error {
+    ) -> Result<Choice, Failure> {
+        // The origin did nothing, so any request may be sent again; once, since the next connection may do the same.
+        let may_repeat = on.choice == Choice::Any && ex.can_send_again();
+        let (may, next, failure) = match error {
             AttemptError::Silent => {
                 let idempotent = ex.request.is_idempotent() && ex.can_send_again();
                 let failure = Failure::new(Kind::Reset).with_cause(FailureCause::Silent);
-                (on.reused && !self.is_built_in() && idempotent, failure)
+                (on.reused && !self.is_built_in() && idempotent, Choice::New, failure)
             }
-            // The origin did nothing, so any request may be sent again; once, since the next connection may end as
-            // well.
-            AttemptError::Unprocessed => {
-                let failure = Failure::new(Kind::Refused).with_cause(FailureCause::Refused);
-                (!on.fresh && ex.can_send_again(), failure)
-            }
-            AttemptError::With(failure) => (false, failure),
+            AttemptError::Unprocessed => (may_repeat, Choice::New, refused()),
+            AttemptError::Refused => (may_repeat, Choice::Willing, refused()),
+            AttemptError::With(failure) => (false, on.choice, failure),
         };
         ctx.sending(Sending::Nowhere);
         if !may {
@@ -234,7 +239,7 @@ impl Server {
         }
         ex.resent.set(true);
         self.target.counts.resent.one();
-        Ok(())
+        Ok(next)
     }
 
     /// The failure that the answer of a built-in server represents.
@@ -251,7 +256,10 @@ impl Server {
         matches!(self.target.place, Place::BuiltIn(..))
     }
 
-    fn take(&self, ex: &Exchange) -> Option<OriginConn> {
+    fn take(&self, ex: &Exchange, choice: Choice) -> Option<OriginConn> {
+        if choice == Choice::New {
+            return None;
+        }
         let (now_ns, idle_ns) = (ex.core.recent(), self.origin.idle_timeout_ns);
         let bound = ex.pinned.take(self.target.key, now_ns);
         // A connection that names its client cannot be shared.
@@ -260,17 +268,17 @@ impl Server {
         }
         bound.or_else(|| match ex.is_upgrade() {
             true => self.target.take_h1(now_ns, idle_ns),
-            false => self.take_shared(now_ns),
+            false => self.take_shared(now_ns, choice),
         })
     }
 
     /// A connection for a request that is not an upgrade. HTTP/1.1 connections are left to upgrades where HTTP/2 may
     /// be used.
-    fn take_shared(&self, now_ns: u64) -> Option<OriginConn> {
+    fn take_shared(&self, now_ns: u64, choice: Choice) -> Option<OriginConn> {
         let idle_ns = self.origin.idle_timeout_ns;
         match self.may_multiplex() {
-            true => self.target.multiplexed.take(now_ns, idle_ns),
-            false => self.target.take(now_ns, idle_ns),
+            true => self.target.multiplexed.take(now_ns, idle_ns, choice),
+            false => self.target.take(now_ns, idle_ns, choice),
         }
     }
 
@@ -312,13 +320,13 @@ impl Server {
         Ok(socket)
     }
 
-    async fn connect(&self, ex: &Exchange) -> Result<OriginConn, Failure> {
+    async fn connect(&self, ex: &Exchange, choice: Choice) -> Result<OriginConn, Failure> {
         let core = &ex.core;
         let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
         if ex.is_upgrade() || !self.may_multiplex() {
             self.connect_h1(ex, &mut limit).await
         } else {
-            self.multiplex(ex, &mut limit).await
+            self.multiplex(ex, &mut limit, choice).await
         }
     }
 
@@ -359,12 +367,17 @@ impl Server {
     }
 
     /// Waits for a place on an HTTP/2 connection.
-    async fn multiplex(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
+    async fn multiplex(
+        &self,
+        ex: &Exchange,
+        limit: &mut Option<Sleep>,
+        choice: Choice,
+    ) -> Result<OriginConn, Failure> {
         loop {
             if !self.may_multiplex() {
                 return self.connect_h1(ex, limit).await;
             }
-            match self.target.multiplexed.turn() {
+            match self.target.multiplexed.turn(ex.core.now(), self.origin.idle_timeout_ns, choice) {
                 Turn::Make(maker) => return self.make(ex, limit, maker).await,
                 Turn::Wait(making) => {
                     let mut waits = false;
@@ -372,8 +385,13 @@ impl Server {
                         .await
                         .ok_or(self.too_late())??;
                 }
+                Turn::Pause => {
+                    let pause = ex.core.timers.after(LOOK_AGAIN_NS);
+                    within(limit, pause).await.ok_or(self.no_streams())?;
+                }
+                Turn::GiveUp => return Err(refused()),
             }
-            if let Some(conn) = self.take_shared(ex.core.now()) {
+            if let Some(conn) = self.take_shared(ex.core.now(), choice) {
                 self.target.counts.reused.one();
                 return Ok(conn);
             }
@@ -401,11 +419,22 @@ impl Server {
             most_requests: self.origin.max_requests,
             opening_ns: self.origin.connect_timeout_ns,
         };
-        let handle = Conn::open(core, socket, limits, held, move |opened| {
+        let report = self.report(ex.listener());
+        let handle = Conn::open(core, socket, limits, held, report, move |opened| {
             maker.made(opened.map_err(opening_failure));
         });
         self.target.share(core, handle.conn().clone());
         Ok(OriginConn::H2(handle))
+    }
+
+    /// Writes what is wrong with a connection of this server to the error log. Those of built-in servers, which have none,
+    /// are this process's own.
+    fn report(&self, listener: &Listener) -> Option<Report> {
+        let log = listener.errors.clone().filter(|_| !listener.is_built_in())?;
+        let (name, addr) = (self.name.clone(), self.addr.clone());
+        Some(Box::new(move |fault| {
+            log.connection_failed(|| format!("{}: {fault}", described(&name, addr.as_deref())));
+        }))
     }
 
     /// When a connection made now will be too old, ns. Jitter of a tenth, so that connections made together do not
@@ -475,11 +504,21 @@ impl Server {
         }
     }
 
+    /// The failure of a request that waited for an origin which allows no streams.
+    fn no_streams(&self) -> Failure {
+        Failure::new(Kind::Overloaded).with_cause(FailureCause::NoStreams(self.origin.connect_timeout_ns))
+    }
+
     /// The failure of a connection that was not made in time.
     fn too_late(&self) -> Failure {
         Failure::new(Kind::ConnectFailed)
             .with_cause(FailureCause::ConnectLimit(self.origin.connect_timeout_ns))
     }
+}
+
+/// The failure of a request on which the origin did no work.
+fn refused() -> Failure {
+    Failure::new(Kind::Refused).with_cause(FailureCause::Refused)
 }
 
 /// A connected socket, and what it holds in this process.

@@ -2,7 +2,7 @@
 //! many nodes of however many graphs lead to it, a loop has it once, with its location and its idle connections.
 
 use super::connect::Place;
-use super::multiplexed::Multiplexed;
+use super::multiplexed::{Choice, Multiplexed};
 use super::pool::Pool;
 use super::resting::{Entry, Position, Resting, Rests};
 use crate::exchange::OriginConn;
@@ -257,8 +257,8 @@ impl Target {
     }
 
     /// Takes an idle connection that may be used.
-    pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
-        let multiplexed = self.multiplexed.take(now_ns, idle_timeout_ns);
+    pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>, choice: Choice) -> Option<OriginConn> {
+        let multiplexed = self.multiplexed.take(now_ns, idle_timeout_ns, choice);
         multiplexed.or_else(|| self.take_h1(now_ns, idle_timeout_ns))
     }
 

@@ -4,11 +4,16 @@
 mod common;
 
 mod clients;
+mod frames;
 mod honest;
+mod log_lines;
 mod loops;
+mod malformed_answers;
+mod malformed_requests;
 mod origins;
 mod peer;
 mod raw;
 mod rules;
 mod silent;
+mod streams;
 mod tunnels;

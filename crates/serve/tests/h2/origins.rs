@@ -14,6 +14,13 @@ fn node(addr: &str) -> String {
     format!("server(\"origin\", addr=\"{addr}\", protocol=\"h2\")")
 }
 
+/// The last labels and the values of a metric, of those series that are not 0.
+fn series(served: &common::RunningBalancer, name: &str) -> Vec<String> {
+    let text = served.scrape(weir_serve::Exposition::Prometheus);
+    let lines = text.lines().filter(|line| line.starts_with(name) && !line.ends_with(" 0"));
+    lines.map(|line| line.rsplit([',', '{']).next().unwrap_or_default().to_owned()).collect()
+}
+
 fn ok(body: &str) -> Reply {
     Reply::Ok(&[], body.as_bytes().to_vec(), None)
 }
@@ -118,15 +125,15 @@ fn interim_responses_pass() {
 
 #[test]
 fn resets_are_told_from_refusals() {
-    for (reason, part, status) in [
-        (Reason::REFUSED_STREAM, None, 503),
-        (Reason::INTERNAL_ERROR, None, 502),
-        (Reason::CANCEL, None, 502),
+    for (reason, part, status, asked) in [
+        (Reason::REFUSED_STREAM, None, 503, 2),
+        (Reason::INTERNAL_ERROR, None, 502, 1),
+        (Reason::CANCEL, None, 502, 1),
     ] {
         let origin = Origin::new(100, move |_, _| Reply::Reset(reason, part));
         let served = before(&origin);
         assert_eq!(common::get(&served.addr, "/").status, status, "{reason:?}");
-        assert_eq!(origin.got().len(), 1);
+        assert_eq!(origin.got().len(), asked);
     }
     let origin = Origin::new(100, |_, _| Reply::Reset(Reason::INTERNAL_ERROR, Some("part")));
     let served = before(&origin);
@@ -135,11 +142,59 @@ fn resets_are_told_from_refusals() {
     assert_eq!(client.try_response(), None, "it is no whole answer");
 }
 
-/// For any method: nothing was done.
+/// For any method: nothing was done. On another connection, and without an attempt of a `retry`.
+#[test]
+fn a_refused_request_is_sent_once_more() {
+    let origin = Origin::new(100, |n, _| match n {
+        1 => Reply::Reset(Reason::REFUSED_STREAM, None),
+        _ => ok("again"),
+    });
+    let served = serve_node(&format!("lb.random([{}])", node(&origin.addr)));
+    run(async {
+        let mut client = Client::new(&served.addr).await;
+        for _ in 0..2 {
+            let answer = client.send(post("/"), b"abc", None).await.expect("an answer");
+            assert_eq!((answer.status, answer.text().as_str()), (200, "again"));
+        }
+    });
+    assert_eq!((origin.got().len(), origin.connections()), (3, 2));
+    assert_eq!(series(&served, "weir_attempts_total{"), ["outcome=\"ok\"} 2"]);
+    assert!(series(&served, "weir_resends_total{")[0].ends_with("\"} 1"));
+}
+
+/// An origin that refuses everything gets two connections, and each request no more than twice.
+#[test]
+fn an_origin_that_refuses_everything_gets_no_connection_for_each_request() {
+    let origin = Origin::new(100, |_, _| Reply::Reset(Reason::REFUSED_STREAM, None));
+    let served = serve_node(&format!("lb.random([{}])", node(&origin.addr)));
+    for _ in 0..20 {
+        assert_eq!(common::get(&served.addr, "/").status, 503);
+    }
+    assert!(origin.connections() == 2 && origin.got().len() <= 22, "{}", origin.got().len());
+    assert_eq!(series(&served, "weir_attempts_total{"), ["outcome=\"refused\"} 20"]);
+}
+
+/// What is not kept cannot be sent again.
+#[test]
+fn a_refused_upload_is_sent_again_as_far_as_it_is_kept() {
+    for (sent, read, status) in [(60_000, 60_000, 200), (200_000, 100_000, 503)] {
+        let origin = Origin::new(100, move |n, _| match n {
+            0 => Reply::ResetBehind(Reason::REFUSED_STREAM, read),
+            _ => ok("again"),
+        });
+        let served = before(&origin);
+        run(async {
+            let mut client = Client::new(&served.addr).await;
+            let answer = client.send(post("/"), &vec![b'x'; sent], None).await.expect("an answer");
+            assert_eq!(answer.status, status, "of {sent} bytes");
+        });
+    }
+}
+
 #[test]
 fn a_refused_request_may_be_retried() {
     let origin = Origin::new(100, |n, _| match n {
-        0 => Reply::Reset(Reason::REFUSED_STREAM, None),
+        0 | 1 => Reply::Reset(Reason::REFUSED_STREAM, None),
         _ => ok("again"),
     });
     let served = serve_node(&format!("retry(2, {}, exclude=\"none\")", node(&origin.addr)));

@@ -148,6 +148,8 @@ pub enum Reply {
     Echo,
     /// Breaks the stream off, behind so much of an answer if it is any.
     Reset(Reason, Option<&'static str>),
+    /// The same behind so many bytes of the request's body.
+    ResetBehind(Reason, usize),
     /// Nothing, until the client goes.
     Silence,
 }
@@ -266,6 +268,17 @@ async fn answer(
             // The part is to arrive before the end does.
             tokio::task::yield_now().await;
             stream.send_reset(reason);
+            Ok(())
+        }
+        Reply::ResetBehind(reason, mut bytes) => {
+            while bytes > 0
+                && let Some(piece) = body.data().await
+            {
+                let piece = piece?;
+                bytes = bytes.saturating_sub(piece.len());
+                body.flow_control().release_capacity(piece.len())?;
+            }
+            respond.send_reset(reason);
             Ok(())
         }
         Reply::Silence => {

@@ -165,6 +165,22 @@ fn a_connection_that_answers_goes_on() {
     assert_eq!((first.pings, first.ended), (1, false));
 }
 
+/// gRPC servers end a connection at the third PING without an answer between (`too_many_pings`).
+#[test]
+fn pings_without_an_answer_between_them_are_few() {
+    use Step::{Answer, Leave};
+    let origin = Origin::new(&[Answer, Leave, Leave, Answer, Leave, Leave, Leave]);
+    let served = serve_node(&format!("timeout(100*ms, {})", origin.node()));
+    let expected = [200, 504, 504, 200, 504, 504, 504, 200, 200];
+    for (at, expected) in expected.into_iter().enumerate() {
+        assert_eq!(status(&served, "/"), expected, "request {at}");
+        // The answer to the PING makes the connection good again.
+        common::pause(50);
+    }
+    let met = origin.met();
+    assert_eq!((met.len(), met[0].requests, met[0].pings), (2, 7, 4));
+}
+
 /// Nothing is asked of a connection whose requests were merely given up by their clients.
 #[test]
 fn a_client_that_leaves_casts_no_doubt() {

@@ -49,6 +49,7 @@ pub(super) const HTTP2: Layout = Layout {
             "HTTP/2 of an intermediary, sans-I/O: bytes in, events and bytes out",
             &[
                 "error",
+                "flood",
                 "hpack",
                 "priority",
                 "frame",

@@ -1,7 +1,7 @@
 //! The task of a connection to an origin.
 
 use super::liveness::Liveness;
-use super::{Conn, Ending};
+use super::{Conn, Ending, Fault, Report};
 use crate::h2::link::{AnswerHead, Link, LinkEnd};
 use crate::message::{HeadKind, Opening, OpeningError, RESPONSE_LIMITS, heads};
 use std::cell::Cell;
@@ -26,10 +26,11 @@ pub(super) struct Driver {
     on_open: Cell<Option<OnOpen>>,
     opening: Deadline,
     opening_ns: Option<u64>,
+    report: Option<Report>,
 }
 
 impl Driver {
-    pub fn new(conn: &Rc<Conn>, opening_ns: Option<u64>, on_open: OnOpen) -> Driver {
+    pub fn new(conn: &Rc<Conn>, opening_ns: Option<u64>, on_open: OnOpen, report: Option<Report>) -> Driver {
         let opening = conn.core.deadlines.add();
         opening.set(opening_ns);
         Driver {
@@ -40,6 +41,7 @@ impl Driver {
             on_open: Cell::new(Some(on_open)),
             opening,
             opening_ns,
+            report,
         }
     }
 
@@ -88,20 +90,37 @@ impl Driver {
                     self.link.end_body(stream);
                 }
             }
-            Event::SettingsChanged => self.opens(Ok(())),
-            Event::Pong => self.liveness.answers(),
-            Event::Failed(_) => {
-                self.opens(Err(OpeningError::NoHttp2));
-                self.refuse_more();
+            Event::SettingsChanged => {
+                self.opens(Ok(()));
+                self.with_conn(Conn::forget_refusals);
             }
-            Event::GoAway { .. } => self.refuse_more(),
+            Event::Unprocessed { .. } => self.with_conn(Conn::note_refusal),
+            Event::Pong => self.liveness.answers(),
+            Event::Failed(error) => {
+                self.report(&Fault::Ours(error));
+                self.opens(Err(OpeningError::NoHttp2));
+                self.with_conn(|conn| conn.ends(Ending::Origin));
+            }
+            Event::GoAway { code, .. } => {
+                if code != ErrorCode::NO_ERROR {
+                    self.report(&Fault::Theirs(code, self.link.codec.borrow().goaway_text()));
+                }
+                self.with_conn(|conn| conn.ends(Ending::Origin));
+            }
             _ => {}
         }
     }
 
-    fn refuse_more(&self) {
+    fn with_conn(&self, act: impl FnOnce(&Conn)) {
         if let Some(conn) = self.conn.upgrade() {
-            conn.ends(Ending::Origin);
+            act(&conn);
+        }
+    }
+
+    #[cold]
+    fn report(&self, fault: &Fault<'_>) {
+        if let Some(report) = &self.report {
+            report(fault);
         }
     }
 

@@ -4,10 +4,12 @@
 //! was made leaves with the preface; others wait until the origin's settings say how many it takes.
 
 mod drive;
+mod fault;
 mod liveness;
 pub(crate) mod probe;
 mod stream;
 
+pub(crate) use fault::{Fault, Report};
 pub(crate) use stream::Stream;
 
 use self::liveness::Liveness;
@@ -42,6 +44,8 @@ pub(crate) struct Conn {
     ending: Cell<Option<Ending>>,
     /// When it became idle, ns.
     idle_since_ns: Cell<u64>,
+    /// Until when it counts as one that refuses streams, ns.
+    refusing_until_ns: Cell<u64>,
     /// When it was made.
     pub opened_ns: u64,
     /// When it ends at the latest, by its age.
@@ -75,12 +79,13 @@ pub(crate) struct Handle {
 
 impl Conn {
     /// Makes a connection of a socket, with a place for the first request. `on_open` is called once: when the origin's
-    /// settings have come, or it is clear that they will not.
+    /// settings have come, or it is clear that they will not. `report` takes what is wrong with it.
     pub fn open(
         core: &Rc<Core>,
         socket: Socket,
         limits: ConnLimits,
         held: ConnectionHold,
+        report: Option<Report>,
         on_open: impl FnOnce(Opening) + 'static,
     ) -> Handle {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
@@ -95,6 +100,7 @@ impl Conn {
             requests: Cell::new(0),
             ending: Cell::new(None),
             idle_since_ns: Cell::new(core.now()),
+            refusing_until_ns: Cell::new(0),
             opened_ns: core.now(),
             old_ns: limits.old_ns,
             peer,
@@ -102,7 +108,7 @@ impl Conn {
             most_requests: limits.most_requests.unwrap_or(u64::MAX),
             held,
         });
-        core.runtime.spawn(Driver::new(&conn, limits.opening_ns, Box::new(on_open)).run());
+        core.runtime.spawn(Driver::new(&conn, limits.opening_ns, Box::new(on_open), report).run());
         Handle { conn, begun: false }
     }
 
@@ -122,6 +128,12 @@ impl Conn {
         self.opened.get() == Some(Ok(())) && self.streams.get() < most && codec.can_open()
     }
 
+    /// Whether the origin's settings allow no stream at present.
+    pub fn allows_none(&self) -> bool {
+        let has_opened = self.opened.get() == Some(Ok(()));
+        has_opened && self.link.codec.borrow().peer_settings().max_concurrent_streams == 0
+    }
+
     /// Whether requests may still begin on it.
     pub fn is_usable(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
         let idle = self.streams.get() == 0
@@ -135,6 +147,21 @@ impl Conn {
         };
         self.held.set_ending(ending);
         false
+    }
+
+    /// Notes that the origin has refused a stream.
+    fn note_refusal(&self) {
+        self.refusing_until_ns.set(self.core.recent().saturating_add(REFUSING_NS));
+    }
+
+    /// Notes that the origin has said anew how many streams it takes.
+    fn forget_refusals(&self) {
+        self.refusing_until_ns.set(0);
+    }
+
+    /// Whether the origin has refused a stream on it lately.
+    pub fn is_refusing(&self, now_ns: u64) -> bool {
+        now_ns < self.refusing_until_ns.get() && self.ending.get().is_none()
     }
 
     /// Allows no new requests on it, for this reason.
@@ -180,11 +207,15 @@ impl Drop for Handle {
         let Conn { streams, idle_since_ns, core, link, liveness, .. } = &*self.conn;
         streams.set(streams.get() - 1);
         idle_since_ns.set(core.recent());
-        if self.begun && core.is_dropping_late() {
-            liveness.ask(link);
+        if self.begun && core.is_dropping_late() && !liveness.ask(link) {
+            self.conn.ends(Ending::Exchange);
         }
     }
 }
+
+/// How long a connection counts as one that refuses streams: longer than the burst of requests that the origin had no
+/// room for, and short enough that a connection which has room again is soon found.
+const REFUSING_NS: u64 = 1_000_000_000;
 
 /// The limits of weir (RFC 9113 §6.5.2). A connection has no more streams than have room in its window.
 const CONFIG: Config = Config {

@@ -14,7 +14,7 @@ use weir_net::transport::socket::Socket;
 /// one. The rest is cancelled.
 pub(crate) async fn ask(core: &Rc<Core>, socket: Socket, head: &[u8]) -> Option<u16> {
     let limits = ConnLimits { old_ns: u64::MAX, most_requests: None, opening_ns: None };
-    let handle = Conn::open(core, socket, limits, ConnectionHold::default(), |_| {});
+    let handle = Conn::open(core, socket, limits, ConnectionHold::default(), None, |_| {});
     let rendered = Rendered::new(head);
     let line = rendered.request_line(handle.conn.https);
     let asked = RequestInfo { head: line.method == b"HEAD", ..RequestInfo::default() };

@@ -123,6 +123,10 @@ impl Stream {
         if head.kind == HeadKind::Final {
             let framing = self.response.framing();
             let has_ended = framing == Framing::None && !self.is_connect;
+            // Of an answer without a body nothing else is read that could say so, as DATA behind 204.
+            if has_ended && let Some(Fate::Malformed(why)) = stream.fate() {
+                return Poll::Ready(Err(HeadError::Malformed(why)));
+            }
             let length = if let Framing::Length(n) = framing { Some(n) } else { None };
             self.recv = Some(Incoming::new(core, length, has_ended));
         }

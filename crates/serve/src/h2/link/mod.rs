@@ -40,6 +40,8 @@ pub(crate) struct Link {
     driver: Waiter,
     /// Whether bytes have come since this was reset.
     pub heard: Cell<bool>,
+    /// Whether a part of an answer or of a request has come since this was reset.
+    pub has_answered: Cell<bool>,
     /// How it has ended.
     end: Cell<Option<LinkEnd>>,
     /// When the codec has something to do, and the limit that says so to the driver.
@@ -70,6 +72,7 @@ impl Link {
             slots: RefCell::default(),
             driver: Waiter::default(),
             heard: Cell::new(false),
+            has_answered: Cell::new(false),
             end: Cell::new(None),
             due_ns: Cell::new(None),
             timer: core.deadlines.add(),

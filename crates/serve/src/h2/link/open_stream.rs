@@ -52,6 +52,7 @@ impl Link {
 
     /// Puts a head of an answer to its stream. `read` reads it by what was asked.
     pub fn put_head(&self, stream: u32, read: impl FnOnce(RequestInfo) -> AnswerHead) {
+        self.has_answered.set(true);
         if let Some(slot) = self.slots.borrow_mut().find(stream) {
             let head = read(slot.asked);
             slot.heads.push(head);
@@ -148,6 +149,11 @@ impl OpenStream {
             self.change(|slot| slot.is_finished |= is_end);
             self.link.wake();
         }
+    }
+
+    /// Applies the `priority` field of its answer.
+    pub fn change_priority(&self, field: &[u8]) {
+        self.link.codec.borrow_mut().change_priority(self.id, field);
     }
 
     /// Queues bytes of the body. They leave with the next flush, or once there are enough for a frame.

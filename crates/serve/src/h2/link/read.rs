@@ -68,6 +68,7 @@ impl Link {
     }
 
     fn take_data(&self, stream: u32, bytes: &[u8], is_end: bool) {
+        self.has_answered.set(true);
         let mut slots = self.slots.borrow_mut();
         slots.may_hold = true;
         let Some(slot) = slots.find(stream) else { return };

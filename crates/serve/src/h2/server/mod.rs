@@ -173,7 +173,18 @@ impl Driver {
             _ => Parting::BadRequest,
         };
         conn.session.parting.set(parting);
-        conn.session.listener.counts.broke(error.rule());
+        let listener = &conn.session.listener;
+        listener.counts.broke(error.rule());
+        if let Some(log) = listener.errors.as_deref().filter(|_| !listener.is_built_in()) {
+            log.connection_failed(|| {
+                let client = conn.session.peer().map_or("a client".to_owned(), |peer| peer.to_string());
+                let rule = error.rule();
+                format!(
+                    "listener {:?}: the connection of {client} ends (HTTP/2): {error}, rule {rule}",
+                    listener.name
+                )
+            });
+        }
     }
 
     fn look(&mut self, cx: &mut Context<'_>, conn: &Conn) -> IdleAction {

@@ -155,7 +155,11 @@ impl Stream {
     pub fn send_head(&self, head: &ResponseHead<'_>) {
         let to = client_traits(self.is_head);
         let body = weir_http1::body_to_client(head.response, to);
-        self.render(head, to, body, Some(&head.date), matches!(body, Framing::None | Framing::Length(0)));
+        let is_end = matches!(body, Framing::None | Framing::Length(0));
+        if !is_end && let Some(field) = head.response.field("priority") {
+            self.stream.change_priority(field);
+        }
+        self.render(head, to, body, Some(&head.date), is_end);
     }
 
     /// Whether the final head was sent.
