@@ -43,6 +43,13 @@ impl Multiplexed {
         conns.iter().find_map(|conn| conn.take(now_ns, idle_timeout_ns)).map(OriginConn::H2)
     }
 
+    /// A place for an upgrade, on the oldest connection that has one and whose origin allows extended CONNECT.
+    pub fn take_extended(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
+        let conns = self.conns.borrow();
+        let mut conns = conns.iter().filter(|conn| conn.has_extended_connect());
+        conns.find_map(|conn| conn.take(now_ns, idle_timeout_ns)).map(OriginConn::H2)
+    }
+
     /// Decides whether the caller makes a connection or waits for one.
     pub fn turn(&self) -> Turn {
         let mut making = self.making.borrow_mut();
@@ -104,6 +111,11 @@ impl Making {
 }
 
 impl Maker {
+    /// The connection that is being made, to wait for as others do.
+    pub fn making(&self) -> Rc<Making> {
+        self.0.clone()
+    }
+
     /// Reports the result to the requests that wait.
     pub fn made(&self, made: Result<(), Failure>) {
         if self.0.made.replace(Some(made)).is_none() {

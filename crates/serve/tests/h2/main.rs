@@ -11,4 +11,6 @@ mod peer;
 mod raw;
 mod rules;
 mod silent;
+mod switches;
 mod tunnels;
+mod upgrades;
