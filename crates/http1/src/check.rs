@@ -96,6 +96,10 @@ pub fn check_request(request: &mut Request, hop: &Hop<'_>) -> Result<Checked, Re
     let traced = seen.has(Name::TraceParent) || seen.has(Name::TraceState);
     let (trace, invalid) = if traced { trace_context::read(block) } else { Default::default() };
     let switch = seen.has(Name::Upgrade) && upgrades(request, hop).next().is_some();
+    // Without its Upgrade it would be another request, whose 2xx the client would take for a tunnel.
+    if request.is_extended_connect() && !switch {
+        return Err(refuse(Id::Upgrade));
+    }
     let expect = request.expects_continue();
     let mut gone = ENDS_HERE.with(invalid);
     gone = if trusted { gone } else { gone.with(FORWARDED) };
@@ -114,12 +118,22 @@ pub fn check_request(request: &mut Request, hop: &Hop<'_>) -> Result<Checked, Re
     })
 }
 
+/// The first protocol of Upgrade that is passed on, in lower case: the one that an extended CONNECT names, which has no
+/// choice to offer (RFC 8441 §4).
+pub fn first_upgrade<'a>(request: &Request, hop: &Hop<'a>) -> Option<&'a str> {
+    let first = upgrades(request, hop).next()?;
+    hop.upgrades
+        .iter()
+        .map(|allowed| &**allowed)
+        .find(|allowed| first.eq_ignore_ascii_case(allowed.as_bytes()))
+}
+
 /// The protocols of Upgrade that are passed on: allowed ones of an HTTP/1.1 request without body that names Upgrade in
-/// Connection (RFC 9110 §7.8); websocket only with GET (RFC 6455 §4.1).
+/// Connection (RFC 9110 §7.8), or the one of an extended CONNECT; websocket only with GET (RFC 6455 §4.1).
 pub(crate) fn upgrades<'a>(request: &'a Request, hop: &'a Hop<'_>) -> impl Iterator<Item = &'a [u8]> {
     let possible = request.block.seen.has(Name::Upgrade)
         && request.options.upgrade
-        && request.version() == Version::H11
+        && (request.version() == Version::H11 || request.is_extended_connect())
         && !request.has_body();
     let get = request.method() == b"GET";
     request
@@ -142,8 +156,11 @@ pub(crate) fn max_forwards(request: &Request) -> Result<Option<u64>, Refusal> {
 }
 
 /// Whether a 101 leads to where the client wants to go: only to protocols of its Upgrade that were passed on (RFC 9110
-/// §7.8).
+/// §7.8). By HTTP/2 it is a 2xx, which agrees to the one protocol of the extended CONNECT and names none.
 pub fn check_switch(request: &Request, hop: &Hop<'_>, response: &Response) -> Result<(), Refusal> {
+    if response.version() == Version::H2 {
+        return Ok(());
+    }
     let mut to = response.block.known(Name::Upgrade).flat_map(elements).peekable();
     let named = to.peek().is_some() && response.version() == Version::H11;
     let asked = |protocol: &[u8]| upgrades(request, hop).any(|p| p.eq_ignore_ascii_case(protocol));

@@ -18,6 +18,9 @@ pub struct Pseudo<'a> {
     pub path: &'a [u8],
     /// `:authority`, if it was sent.
     pub authority: Option<&'a [u8]>,
+    /// `:protocol` of an extended CONNECT, a token. The request is then read as the GET with Upgrade that it stands for
+    /// (RFC 8441 §5), whatever its method.
+    pub protocol: Option<&'a [u8]>,
     /// Whether the stream continues after the head.
     pub has_body: bool,
 }
@@ -50,9 +53,16 @@ impl Request {
                 _ => field(head, name, value),
             }
         }
+        if let Some(protocol) = pseudo.protocol {
+            field(head, b"connection", b"upgrade");
+            field(head, b"upgrade", protocol);
+        }
         head.extend_from_slice(b"\r\n");
         self.parse(head, limits)?;
-        self.came_by_h2(pseudo.has_body);
+        match pseudo.protocol {
+            Some(_) => self.came_by_extended_connect(),
+            None => self.came_by_h2(pseudo.has_body),
+        }
         Ok(())
     }
 }
@@ -83,13 +93,14 @@ impl Response {
     }
 }
 
-/// CONNECT has its authority for a target.
+/// CONNECT has its authority for a target, unless it is extended.
 fn request_line(pseudo: &Pseudo<'_>, head: &mut Vec<u8>) {
-    let target = match pseudo.method {
-        b"CONNECT" => pseudo.authority.unwrap_or_default(),
-        _ => pseudo.path,
+    let (method, target) = match pseudo.method {
+        _ if pseudo.protocol.is_some() => (&b"GET"[..], pseudo.path),
+        b"CONNECT" => (pseudo.method, pseudo.authority.unwrap_or_default()),
+        method => (method, pseudo.path),
     };
-    for part in [pseudo.method, b" ", target, b" HTTP/1.1\r\n"] {
+    for part in [method, b" ", target, b" HTTP/1.1\r\n"] {
         head.extend_from_slice(part);
     }
 }
@@ -140,6 +151,7 @@ mod tests {
             method: method.as_bytes(),
             path: path.as_bytes(),
             authority: authority.map(str::as_bytes),
+            protocol: None,
             has_body,
         };
         let mut request = Request::default();
@@ -188,6 +200,31 @@ mod tests {
             assert_eq!(verdict, expected, "{method} {path} {fields:?}");
         }
         assert_eq!(verdict(("CONNECT", "", Some("a:443"), true), &[]), "ok");
+    }
+
+    #[test]
+    fn an_extended_connect_is_the_upgrade_that_it_stands_for() {
+        let pseudo = Pseudo {
+            method: b"CONNECT",
+            path: b"/chat",
+            authority: Some(b"h"),
+            protocol: Some(b"websocket"),
+            has_body: true,
+        };
+        let mut request = Request::default();
+        let fields = [(&b"sec-websocket-version"[..], &b"13"[..])];
+        let limits = Limits::default();
+        request.convert(&pseudo, || fields.into_iter(), &limits, &mut Vec::new()).expect("lawful");
+        assert_eq!(
+            (request.method(), request.target(), request.host()),
+            (&b"GET"[..], &b"/chat"[..], &b"h"[..])
+        );
+        assert_eq!((request.version(), request.framing()), (Version::H2, Framing::None));
+        assert!(request.is_extended_connect() && !request.is_connect());
+        assert_eq!(request.field("upgrade"), Some(&b"websocket"[..]));
+        // The same object may be another request next.
+        request.parse(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", &limits).expect("lawful");
+        assert!(!request.is_extended_connect());
     }
 
     #[test]

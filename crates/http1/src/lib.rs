@@ -42,7 +42,7 @@ mod write;
 
 pub use answer::render_answer;
 pub use byte::{is_token, is_value};
-pub use check::{Checked, Hop, OwnAnswer, check_request, check_switch};
+pub use check::{Checked, Hop, OwnAnswer, check_request, check_switch, first_upgrade};
 pub use convert::Pseudo;
 pub use decoder::{Decoder, Piece};
 pub use edits::Edits;

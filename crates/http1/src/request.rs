@@ -22,6 +22,7 @@ pub struct Request {
     host: (u32, u32),
     version: Version,
     framing: Framing,
+    is_extended: bool,
 }
 
 impl Request {
@@ -57,6 +58,7 @@ impl Request {
         }
         let target = target::read(method, raw, line.classes)?;
         self.version = line.version;
+        self.is_extended = false;
         self.method_end = line.method as u32;
         self.target = ((begin + target.path) as u32, line.target as u32);
         self.path_end = (begin + target.path_end) as u32;
@@ -125,6 +127,12 @@ impl Request {
         }
     }
 
+    /// It came by HTTP/2 as an extended CONNECT: what follows its head is no body.
+    pub(crate) fn came_by_extended_connect(&mut self) {
+        self.version = Version::H2;
+        self.is_extended = true;
+    }
+
     /// The method, as sent: methods are case-sensitive (RFC 9110 §9.1).
     pub fn method(&self) -> &[u8] {
         self.block.slice(0, self.method_end)
@@ -172,6 +180,11 @@ impl Request {
     /// Whether a tunnel is asked for.
     pub fn is_connect(&self) -> bool {
         self.method() == b"CONNECT"
+    }
+
+    /// Whether it came as an extended CONNECT (RFC 8441), and is here the GET with Upgrade that it stands for.
+    pub fn is_extended_connect(&self) -> bool {
+        self.is_extended
     }
 
     /// Whether asking twice means the same as asking once (RFC 9110 §9.2.2).

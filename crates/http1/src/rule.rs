@@ -97,6 +97,7 @@ rules! {
     // What an intermediary refuses.
     Expectation "expectation" 417 "RFC 9110 §10.1.1" "Expect is not exactly 100-continue";
     Connect "connect" 405 "RFC 9110 §9.3.6" "CONNECT to this authority is not allowed";
+    Upgrade "upgrade" 501 "RFC 9220 §3" "An extended CONNECT asks for a protocol that is not allowed";
     ViaLoop "via-loop" 508 "RFC 9110 §7.6.3" "The request has passed through weir too often";
     MaxForwards "max-forwards" 400 "RFC 9110 §7.6.2" "Max-Forwards is not one decimal number";
     // Bodies.

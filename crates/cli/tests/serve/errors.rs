@@ -2,6 +2,7 @@
 
 use crate::shared::common::Scratch;
 use crate::shared::serve::{Origin, Weir, closed_port, until};
+use std::io::Write as _;
 
 /// What it says, once a line with all of these words is there.
 #[track_caller]
@@ -59,17 +60,32 @@ fn a_request_that_fails_is_told_with_its_reason() {
     }
 }
 
-/// HTTP/2 alone carries no upgrade: nothing is connected to for it, and the line names the setting.
+/// An origin of HTTP/2 whose settings are empty; its address.
+fn without_settings() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let addr = listener.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for mut weir in listener.incoming().flatten() {
+            weir.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).expect("taken");
+            open.push(weir);
+        }
+    });
+    addr
+}
+
+/// HTTP/2 carries an upgrade where the origin allows that, and the line names the setting.
 #[test]
 fn an_upgrade_that_a_setting_rules_out_is_told_with_it() {
     let scratch = Scratch::new("errors-upgrade");
-    let (log, dead) = (scratch.path("access.log"), closed_port());
-    let node = format!("retry(3, server(\"a\", addr = \"{dead}\", protocol = \"h2\"))");
+    let (log, origin) = (scratch.path("access.log"), without_settings());
+    let node = format!("retry(3, server(\"a\", addr = \"{origin}\", protocol = \"h2\"))");
     let weir = Weir::set(&format!("access_log = \"{log}\""), &node);
     let upgrade = "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
     assert_eq!(weir.ask(upgrade).expect("an answer").status(), 501);
-    let why = "an upgrade needs HTTP/1.1, which protocol=\"h2\" rules out; protocol=\"auto\" allows both";
-    says(&weir, &[&format!("weir: server \"a\" ({dead}): {why}; 501 to GET /ws")]);
+    let why = "an upgrade by HTTP/2 needs SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441), which the origin does not send; with \
+               protocol=\"auto\" it goes by HTTP/1.1 where the origin speaks that";
+    says(&weir, &[&format!("weir: server \"a\" ({origin}): {why}; 501 to GET /ws")]);
     assert_eq!(weir.err().lines().count(), 1, "{}", weir.err());
     let line = || std::fs::read_to_string(&log).unwrap_or_default();
     assert!(until(|| line().ends_with('\n')));

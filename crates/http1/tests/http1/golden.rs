@@ -2,7 +2,7 @@
 
 use crate::case::{Case, all};
 use crate::way::{Event, at_once};
-use weir_http1::{Decoder, Framing, Limits, Pseudo, RULES, Request};
+use weir_http1::{Decoder, Framing, Hop, Limits, Networks, Pseudo, RULES, Request, check_request};
 use weir_testkit::is_updating;
 
 #[test]
@@ -36,11 +36,26 @@ fn every_rule_fires() {
     fired.extend(Decoder::new(Framing::Length(1), &limits).eof().err().map(|r| r.0.name));
     fired.extend(Request::default().parse(b"GET / HTTP/1.1\r\n", &limits).err().map(|r| r.0.name));
     // Nor these, which are of HTTP/2.
-    let pseudo = Pseudo { method: b"GET", path: b"/", authority: Some(b"a"), has_body: false };
+    let pseudo =
+        Pseudo { method: b"GET", path: b"/", authority: Some(b"a"), protocol: None, has_body: false };
     for one in [(&b"host"[..], &b"b"[..]), (b"x", b" y")] {
         let converted = Request::default().convert(&pseudo, || [one].into_iter(), &limits, &mut Vec::new());
         fired.extend(converted.err().map(|r| r.0.name));
     }
+    let extended = Pseudo { protocol: Some(b"chat"), ..pseudo };
+    let mut request = Request::default();
+    request.convert(&extended, std::iter::empty, &limits, &mut Vec::new()).expect("lawful");
+    let hop = Hop {
+        peer: None,
+        https: false,
+        port: None,
+        trusted: &Networks::default(),
+        upgrades: &["websocket".to_owned()],
+        connect: &[],
+        raw_paths: false,
+        own: false,
+    };
+    fired.extend(check_request(&mut request, &hop).err().map(|r| r.0.name));
     let silent: Vec<_> = RULES.iter().map(|r| r.name).filter(|n| !fired.contains(n)).collect();
     assert!(silent.is_empty(), "no golden case fires {silent:?}");
 }

@@ -81,8 +81,8 @@ impl Head {
         self.fields().map(|field| (field.name, field.value))
     }
 
-    /// Reads it as a request, by all rules of HTTP/1.1's parser. An extended CONNECT (RFC 8441) is read as the GET that it
-    /// replaces, and has [`Pseudo::Protocol`]. `has_body`: the stream did not end with it. `scratch`: a buffer.
+    /// Reads it as a request, by all rules of HTTP/1.1's parser. An extended CONNECT (RFC 8441) is read as the GET with
+    /// Upgrade that it stands for. `has_body`: the stream did not end with it. `scratch`: a buffer.
     ///
     /// # Errors
     /// The request breaks a rule; it may be answered by the refusal's status.
@@ -93,17 +93,18 @@ impl Head {
         request: &mut Request,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        let is_extended = self.pseudo_field(Pseudo::Protocol).is_some();
         let pseudo = weir_http1::Pseudo {
-            method: if is_extended { b"GET" } else { self.pseudo_field(Pseudo::Method).unwrap_or_default() },
+            method: self.pseudo_field(Pseudo::Method).unwrap_or_default(),
             path: self.pseudo_field(Pseudo::Path).unwrap_or_default(),
             authority: self.pseudo_field(Pseudo::Authority),
-            has_body: has_body && !is_extended,
+            protocol: self.pseudo_field(Pseudo::Protocol),
+            has_body,
         };
         request.convert(&pseudo, || self.pairs(), limits, scratch)
     }
 
-    /// Reads it as a response with this status, which answers `asked`.
+    /// Reads it as a response with this status, which answers `asked`. A 2xx to an extended CONNECT is read as the 101 that
+    /// it stands for.
     ///
     /// # Errors
     /// The response breaks a rule.
@@ -116,6 +117,8 @@ impl Head {
         response: &mut Response,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
+        let is_switch = asked.upgrade && (200..300).contains(&status);
+        let status = if is_switch { 101 } else { status };
         response.convert(status, self.pairs(), asked, has_body, limits, scratch)
     }
 
@@ -249,7 +252,25 @@ mod tests {
         let head = head(&line, &[]);
         let read = request(&head).expect("lawful");
         assert_eq!((read.method(), read.target(), read.is_connect()), (&b"GET"[..], &b"/chat"[..], false));
+        assert!(read.is_extended_connect());
         assert_eq!(head.pseudo_field(Pseudo::Protocol), Some(&b"websocket"[..]));
+    }
+
+    #[test]
+    fn a_2xx_to_an_extended_connect_is_the_101_that_it_stands_for() {
+        let asked = RequestInfo { upgrade: true, ..RequestInfo::default() };
+        for (status, read) in [(200, 101), (204, 101), (299, 101), (199, 199), (302, 302), (403, 403)] {
+            let head = head(&[(Pseudo::Status, b"-")], &[(b"content-length", b"3")]);
+            let mut response = Response::default();
+            let limits = Limits::default();
+            head.response(status, asked, true, &limits, &mut response, &mut Vec::new()).expect("lawful");
+            assert_eq!(response.status(), read, "{status}");
+        }
+        let plain = RequestInfo::default();
+        let head = head(&[(Pseudo::Status, b"200")], &[]);
+        let mut response = Response::default();
+        head.response(200, plain, true, &Limits::default(), &mut response, &mut Vec::new()).expect("lawful");
+        assert_eq!(response.status(), 200);
     }
 
     #[test]

@@ -18,6 +18,11 @@ pub struct RequestLine<'a> {
 }
 
 impl<'a> RequestLine<'a> {
+    /// The extended CONNECT that stands for a GET with Upgrade to this protocol (RFC 8441 §5).
+    pub fn into_extended_connect(self, protocol: &'a str) -> RequestLine<'a> {
+        RequestLine { method: b"CONNECT", protocol: Some(protocol.as_bytes()), ..self }
+    }
+
     /// Those that it has, in the order of the RFC.
     pub(crate) fn fields(&self) -> impl Iterator<Item = Field<'a>> {
         let pairs: [(&'static [u8], Option<&'a [u8]>); 5] = [

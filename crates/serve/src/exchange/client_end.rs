@@ -235,9 +235,9 @@ impl ClientEnd {
         ask!(self, stream => stream.abort())
     }
 
-    /// As a tunnel: resets the client's connection, or its stream (RFC 9113 §8.5).
+    /// As a tunnel: resets the client's connection, or its stream.
     pub fn reset_tunnel(&self) -> Disposition {
-        ask!(self, _h1 => Disposition::Reset, h2 => h2.reset(ErrorCode::CONNECT_ERROR))
+        ask!(self, _h1 => Disposition::Reset, h2 => h2.reset_tunnel())
     }
 
     /// As a tunnel: reads more bytes; `false` is the client's end of stream.

@@ -71,10 +71,14 @@ pub(crate) enum FailureCause {
     Client(RequestLimit),
     /// The origin does not speak HTTP/2.
     NoHttp2,
-    /// An upgrade needs HTTP/1.1, and the file allows only HTTP/2.
-    UpgradeRuledOut,
+    /// An upgrade by HTTP/2 needs extended CONNECT, which the origin does not allow.
+    NoExtendedConnect,
     /// An upgrade needs HTTP/1.1, and the origin does not speak it.
     UpgradeUnspoken,
+    /// The answer to an extended CONNECT agrees to no tunnel, and its 2xx would say that it does.
+    UpgradeIgnored,
+    /// A 101 to WebSocket does not prove that the origin has understood.
+    UnprovenSwitch,
     /// The connection ended in the answer's head.
     HeadCut,
     /// The answer's head does not fit a buffer.
@@ -118,7 +122,7 @@ impl Failure {
         Failure { status, ..Failure::new(Kind::BadRequest) }
     }
 
-    /// An upgrade whose origin speaks only HTTP/2: not a fault of the target, and no other attempt would help.
+    /// An upgrade that the origin cannot take: not a fault of the target, and no other attempt would help.
     pub fn no_upgrade(why: FailureCause) -> Failure {
         Failure::client(501).with_cause(why)
     }
@@ -237,7 +241,11 @@ impl fmt::Display for FailureCause {
             }
             FailureCause::Unanswered => f.write_str(UNANSWERED),
             FailureCause::Client(limit) => write!(f, "{} ended it", limit.name()),
-            FailureCause::UpgradeRuledOut => f.write_str(UPGRADE_RULED_OUT),
+            FailureCause::NoExtendedConnect => f.write_str(NO_EXTENDED_CONNECT),
+            FailureCause::UpgradeIgnored => f.write_str(UPGRADE_IGNORED),
+            FailureCause::UnprovenSwitch => f.write_str(
+                "malformed answer: Sec-WebSocket-Accept of its 101 is missing or not that of the key",
+            ),
             FailureCause::UpgradeUnspoken => {
                 f.write_str("an upgrade needs HTTP/1.1, which the origin does not speak (ALPN)")
             }
@@ -266,9 +274,13 @@ impl fmt::Display for FailureCause {
     }
 }
 
-/// The text of an upgrade at a server that is asked by HTTP/2 alone.
-const UPGRADE_RULED_OUT: &str =
-    "an upgrade needs HTTP/1.1, which protocol=\"h2\" rules out; protocol=\"auto\" allows both";
+/// The text of an upgrade that would go by HTTP/2.
+const NO_EXTENDED_CONNECT: &str = "an upgrade by HTTP/2 needs SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441), which the \
+     origin does not send; with protocol=\"auto\" it goes by HTTP/1.1 where the origin speaks that";
+
+/// The text of an answer that would look like a tunnel.
+const UPGRADE_IGNORED: &str =
+    "a 2xx in place of 101 ignores the upgrade: to its client, of HTTP/2, it would open a tunnel";
 
 /// The text of a connection that was closed after a PING.
 const UNANSWERED: &str =

@@ -24,6 +24,7 @@ pub(crate) mod progress;
 mod relay;
 pub(crate) mod reply;
 pub(crate) mod serve;
+pub(crate) mod switch;
 pub(crate) mod time_limit;
 mod tunnel;
 pub(crate) mod upload;
@@ -421,8 +422,7 @@ impl Exchange {
         }
     }
 
-    /// Whether it asks for an allowed upgrade, which only HTTP/1.1 carries. CONNECT does not count: HTTP/2 has it as
-    /// well.
+    /// Whether it asks for an allowed upgrade, by Upgrade or by extended CONNECT. CONNECT does not count.
     pub fn is_upgrade(&self) -> bool {
         self.checked.upgrade && !self.request.is_connect()
     }

@@ -91,6 +91,14 @@ impl OriginConn {
         matches!(self, OriginConn::H1(conn) if conn.bound)
     }
 
+    /// Whether it carries upgrades: by HTTP/2 only where the origin's settings allow it.
+    pub fn takes_upgrades(&self) -> bool {
+        match self {
+            OriginConn::H1(_) => true,
+            OriginConn::H2(handle) => handle.conn().has_extended_connect(),
+        }
+    }
+
     /// Begins a request on it.
     pub fn begin(self, core: &Core, ask: &OutgoingRequest<'_>) -> OriginEnd {
         match self {

@@ -8,7 +8,7 @@ use super::origin_reply::OriginReply;
 use super::reply::{Answer, LocalAnswer, Reply, ReplySource};
 use super::{
     ClientEnd, Exchange, Graph, NodeId, PinnedConnection, RequestContext, answer, failure_log, hop, relay,
-    tunnel,
+    switch, tunnel,
 };
 use crate::log::{Entry, History, Line};
 use crate::message::{Disposition, Piece, heads};
@@ -295,7 +295,7 @@ pub(super) fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
 
 /// Sends the answer or the failure.
 async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Line) -> Disposition {
-    match answered {
+    match answered.and_then(|reply| switch::refuse_ignored(ex, reply)) {
         Err(failure) if failure.is_aborted() => {
             line.give_up();
             let failure = Failure::new(Kind::Reset);
@@ -390,6 +390,10 @@ async fn upgrade(
     holds.end_timeouts();
     reply.held = BufferedBytes::default();
     ex.name(&mut reply.edits);
+    switch::edit_response(ex, &mut reply);
+    if ex.request.is_extended_connect() {
+        line.status = 200;
+    }
     ex.note_response(reply.response(), &reply.edits);
     ex.client.send_switch(reply.response(), &reply.edits, &reply.add);
     let up_from = reply.origin.queued();

@@ -6,7 +6,7 @@ use crate::exchange::failure::FailureCause;
 use crate::exchange::origin_reply::OriginReply;
 use crate::exchange::progress::Sending;
 use crate::exchange::upload::{BrokenUpload, Upload};
-use crate::exchange::{Exchange, Failure, OriginConn, RequestContext, built_in};
+use crate::exchange::{Exchange, Failure, OriginConn, RequestContext, built_in, switch};
 use crate::message::{HeadError, HeadKind, OpeningError, OutgoingRequest};
 use crate::sync::buffered;
 use crate::verify_run::RunEvent;
@@ -67,6 +67,9 @@ impl Attempt {
                 run.report(RunEvent::RequestSent { server: server.id, selected: ex.of_run.get().selected });
             }
         }
+        let to = if matches!(conn, OriginConn::H2(_)) { Version::H2 } else { Version::H11 };
+        let translated = switch::edit_request(ex, edits, to);
+        let edits = translated.as_ref().unwrap_or(edits);
         let asking = OutgoingRequest { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };
         // With HTTP/2 any request may be sent again if the origin reports that it did nothing.
         let resends = ex.request.is_idempotent() || matches!(conn, OriginConn::H2(_));
@@ -192,9 +195,7 @@ impl Attempt {
         if self.response().status() != 101 {
             return Ok(());
         }
-        weir_http1::check_switch(&ex.request, &ex.hop(), self.response()).map_err(|refusal| {
-            AttemptError::With(Failure::new(Kind::BadResponse).with_cause(FailureCause::Rule(refusal)))
-        })
+        switch::check(ex, self.response()).map_err(AttemptError::With)
     }
 
     /// The failure of an origin that was silent for too long.

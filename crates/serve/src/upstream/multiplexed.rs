@@ -81,6 +81,13 @@ impl Multiplexed {
         self.conns.borrow().iter().filter(|conn| conn.is_refusing(now_ns)).count() < REFUSING
     }
 
+    /// A place for an upgrade, on the oldest connection that has one and whose origin allows extended CONNECT.
+    pub fn take_extended(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
+        let conns = self.conns.borrow();
+        let mut conns = conns.iter().filter(|conn| conn.has_extended_connect());
+        conns.find_map(|conn| conn.take(now_ns, idle_timeout_ns)).map(OriginConn::H2)
+    }
+
     /// Decides whether the caller makes a connection or waits for one.
     pub fn turn(&self, now_ns: u64, idle_timeout_ns: Option<u64>, choice: Choice) -> Turn {
         if choice == Choice::Willing && !self.may_find_willing(now_ns) {
@@ -148,6 +155,11 @@ impl Making {
 }
 
 impl Maker {
+    /// The connection that is being made, to wait for as others do.
+    pub fn making(&self) -> Rc<Making> {
+        self.0.clone()
+    }
+
     /// Reports the result to the requests that wait.
     pub fn made(&self, made: Result<(), Failure>) {
         if self.0.made.replace(Some(made)).is_none() {

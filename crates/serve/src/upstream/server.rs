@@ -5,14 +5,15 @@
 //! its method, it is sent once more if an origin of HTTP/2 reports that it did nothing: by GOAWAY on a fresh one, by
 //! REFUSED_STREAM on another that does not refuse (RFC 9113, 8.7).
 //!
-//! An upgrade uses HTTP/1.1, since HTTP/2 has none (RFC 9113, 8.6). To an origin that chooses its version by ALPN it
-//! takes a connection that offered nothing else. Such a connection does not show what the origin would have chosen,
-//! and requests that may use HTTP/2 leave it alone.
+//! An upgrade goes by extended CONNECT (RFC 8441) on a connection of HTTP/2 whose origin allows that, or by HTTP/1.1. To
+//! an origin that chooses its version by ALPN, and to which no such connection is open, it makes one that offers HTTP/1.1
+//! alone. That connection does not show what the origin would have chosen, and requests that may use HTTP/2 leave it
+//! alone.
 
 use super::attempt::{Attempt, AttemptError, opening_failure};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
-use super::multiplexed::{Choice, Maker, Turn};
+use super::multiplexed::{Choice, Maker, Making, Turn};
 use super::secure::Secure;
 use super::sole_target::SoleTarget;
 use super::target::Target;
@@ -155,9 +156,6 @@ impl Server {
             return Err(Failure::new(Kind::Reset));
         }
         *ex.origin.borrow_mut() = Some(self.clone());
-        if ex.is_upgrade() && self.origin.protocol == OriginProtocol::H2 {
-            return Err(Failure::no_upgrade(FailureCause::UpgradeRuledOut).with_server(self.id));
-        }
         let mut choice = Choice::Any;
         loop {
             ctx.sending(Sending::Begun);
@@ -181,6 +179,10 @@ impl Server {
                     }
                 }
             };
+            if ex.is_upgrade() && !conn.takes_upgrades() {
+                ctx.sending(Sending::Nowhere);
+                return Err(Failure::no_upgrade(FailureCause::NoExtendedConnect).with_server(self.id));
+            }
             let since_ns = ex.connected(since_ns);
             let mut attempt = Attempt::new(self, ex, ctx, conn);
             let mut turn = AfterOthers::default();
@@ -260,15 +262,26 @@ impl Server {
         if choice == Choice::New {
             return None;
         }
-        let (now_ns, idle_ns) = (ex.core.recent(), self.origin.idle_timeout_ns);
+        let now_ns = ex.core.recent();
         let bound = ex.pinned.take(self.target.key, now_ns);
         // A connection that names its client cannot be shared.
         if self.origin.send_proxy.is_some() {
             return bound;
         }
         bound.or_else(|| match ex.is_upgrade() {
-            true => self.target.take_h1(now_ns, idle_ns),
+            true => self.take_for_upgrade(now_ns, choice),
             false => self.take_shared(now_ns, choice),
+        })
+    }
+
+    /// A connection for an upgrade: one that carries it, if there is one.
+    fn take_for_upgrade(&self, now_ns: u64, choice: Choice) -> Option<OriginConn> {
+        let idle_ns = self.origin.idle_timeout_ns;
+        let extended = self.target.multiplexed.take_extended(now_ns, idle_ns);
+        extended.or_else(|| match self.origin.protocol {
+            // Another connection would allow no more than those that are there.
+            OriginProtocol::H2 => self.target.multiplexed.take(now_ns, idle_ns, choice),
+            _ => self.target.take_h1(now_ns, idle_ns),
         })
     }
 
@@ -323,11 +336,18 @@ impl Server {
     async fn connect(&self, ex: &Exchange, choice: Choice) -> Result<OriginConn, Failure> {
         let core = &ex.core;
         let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
-        if ex.is_upgrade() || !self.may_multiplex() {
-            self.connect_h1(ex, &mut limit).await
-        } else {
-            self.multiplex(ex, &mut limit, choice).await
+        if ex.is_upgrade() && self.origin.protocol != OriginProtocol::H2 || !self.may_multiplex() {
+            match self.connect_h1(ex, &mut limit).await {
+                Err(failure) if failure.cause == FailureCause::UpgradeUnspoken && self.may_multiplex() => {}
+                made => return made,
+            }
+            // The origin speaks HTTP/2 alone.
+            if let Some(conn) = self.take_shared(core.now(), choice) {
+                self.target.counts.reused.one();
+                return Ok(conn);
+            }
         }
+        self.multiplex(ex, &mut limit, choice).await
     }
 
     /// Whether HTTP/2 is used or offered: not while a connection is open on which the origin chose HTTP/1.1.
@@ -378,13 +398,16 @@ impl Server {
                 return self.connect_h1(ex, limit).await;
             }
             match self.target.multiplexed.turn(ex.core.now(), self.origin.idle_timeout_ns, choice) {
-                Turn::Make(maker) => return self.make(ex, limit, maker).await,
-                Turn::Wait(making) => {
-                    let mut waits = false;
-                    within(limit, poll_fn(|cx| making.poll(cx, &mut waits)))
-                        .await
-                        .ok_or(self.too_late())??;
+                Turn::Make(maker) => {
+                    let making = maker.making();
+                    let conn = self.make(ex, limit, maker).await?;
+                    if ex.is_upgrade() {
+                        // Only the origin's settings say whether it may begin.
+                        self.wait_for(&making, limit).await?;
+                    }
+                    return Ok(conn);
                 }
+                Turn::Wait(making) => self.wait_for(&making, limit).await?,
                 Turn::Pause => {
                     let pause = ex.core.timers.after(LOOK_AGAIN_NS);
                     within(limit, pause).await.ok_or(self.no_streams())?;
@@ -396,6 +419,12 @@ impl Server {
                 return Ok(conn);
             }
         }
+    }
+
+    /// Waits until a connection is made and the origin's settings have come.
+    async fn wait_for(&self, making: &Making, limit: &mut Option<Sleep>) -> Result<(), Failure> {
+        let mut waits = false;
+        within(limit, poll_fn(|cx| making.poll(cx, &mut waits))).await.ok_or(self.too_late())?
     }
 
     /// Makes an HTTP/2 connection, which the target shares from now on. Its first request does not wait for the origin's

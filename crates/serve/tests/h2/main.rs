@@ -16,4 +16,6 @@ mod raw;
 mod rules;
 mod silent;
 mod streams;
+mod switches;
 mod tunnels;
+mod upgrades;

@@ -1,5 +1,5 @@
-//! Upgrades to origins that choose their version by ALPN: HTTP/2 has none, so that they go by HTTP/1.1, and all else as
-//! before.
+//! Upgrades to origins that choose their version by ALPN: where those allow no extended CONNECT they go by HTTP/1.1, and
+//! all else as before.
 
 use crate::common::certificates::Authority;
 use crate::common::transport::{Transport, with_transport};
@@ -29,9 +29,23 @@ struct Origin {
     met: Arc<Mutex<Vec<ObservedConnection>>>,
 }
 
+/// What an origin does by HTTP/2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByH2 {
+    Answers,
+    /// Says nothing, not even its settings.
+    Mute,
+    /// Allows extended CONNECT.
+    Upgrades,
+}
+
 impl Origin {
     /// One that speaks these. `mute`: by HTTP/2 it says nothing, not even its settings.
     fn new(name: &str, speaks: &'static [&'static str], mute: bool) -> Origin {
+        Origin::that(name, speaks, if mute { ByH2::Mute } else { ByH2::Answers })
+    }
+
+    fn that(name: &str, speaks: &'static [&'static str], does: ByH2) -> Origin {
         let authority = Authority::new(name);
         let mut config = (*configs::server(&authority, &["origin.test"])).clone();
         config.alpn_protocols = speaks.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
@@ -46,7 +60,7 @@ impl Origin {
             runtime.expect("a runtime").block_on(async move {
                 let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
                 while let Ok((tcp, _)) = listener.accept().await {
-                    tokio::spawn(connection(tcp, config.clone(), mute, met.clone()));
+                    tokio::spawn(connection(tcp, config.clone(), does, met.clone()));
                 }
             });
         });
@@ -86,7 +100,7 @@ fn chose(offered: &str, chosen: &str) -> (String, Option<String>) {
 async fn connection(
     tcp: tokio::net::TcpStream,
     config: Arc<rustls::ServerConfig>,
-    mute: bool,
+    does: ByH2,
     met: Arc<Mutex<Vec<ObservedConnection>>>,
 ) {
     let Ok(start) = LazyConfigAcceptor::new(Default::default(), tcp).await else { return };
@@ -104,19 +118,33 @@ async fn connection(
         change(&|met| met.chosen.clone_from(&chosen));
         let asked = |path: &str| change(&|met| met.asked.push(path.to_owned()));
         match chosen.as_deref() {
-            Some("h2") if mute => std::future::pending().await,
-            Some("h2") => by_h2(tls, asked).await,
+            Some("h2") if does == ByH2::Mute => std::future::pending().await,
+            Some("h2") => by_h2(tls, does, asked).await,
             _ => drop(by_h1(tls, asked).await),
         }
     }
     change(&|met| met.closed = true);
 }
 
-async fn by_h2(tls: impl AsyncRead + AsyncWrite + Unpin, asked: impl Fn(&str)) {
-    let Ok(mut connection) = h2::server::handshake(tls).await else { return };
+async fn by_h2(tls: impl AsyncRead + AsyncWrite + Unpin, does: ByH2, asked: impl Fn(&str)) {
+    let mut builder = h2::server::Builder::new();
+    if does == ByH2::Upgrades {
+        builder.enable_connect_protocol();
+    }
+    let Ok(mut connection) = builder.handshake::<_, bytes::Bytes>(tls).await else { return };
     while let Some(Ok((request, mut respond))) = connection.accept().await {
         asked(request.uri().path());
         let sent = respond.send_response(http::Response::new(()), false);
+        if request.extensions().get::<h2::ext::Protocol>().is_some() {
+            let (mut up, mut down) = (sent.expect("it may be sent"), request.into_body());
+            tokio::spawn(async move {
+                while let Some(Ok(piece)) = down.data().await {
+                    let _ = down.flow_control().release_capacity(piece.len());
+                    let _ = up.send_data(piece, false);
+                }
+            });
+            continue;
+        }
         let _ = sent.and_then(|mut stream| stream.send_data(bytes::Bytes::from_static(b"h2"), true));
     }
 }
@@ -287,6 +315,33 @@ fn by_http_1_alone_all_is_as_it_was() {
     let _tunnel = tunnel(&served.addr, "");
     plain(&served.addr, "h1");
     assert_eq!(origin.alpn(), [chose(H1, H1), chose(H1, H1)]);
+}
+
+#[test]
+fn where_it_is_allowed_an_upgrade_goes_on_an_open_connection_of_http_2() {
+    let origin = Origin::that("extended", &["h2", H1], ByH2::Upgrades);
+    let served = serve_node(&origin.node(", idle_timeout=60*s"));
+    // None is made for it.
+    let _first = tunnel(&served.addr, "");
+    plain(&served.addr, "h2");
+    let mut second = tunnel(&served.addr, "");
+    plain(&served.addr, "h2");
+    echoes(&mut second, "still there");
+    assert_eq!(origin.alpn(), [chose(H1, H1), chose(BOTH, "h2")]);
+    assert_eq!((origin.asked("h2"), origin.asked(H1)), (3, 1));
+}
+
+#[test]
+fn where_only_http_2_is_spoken_and_allows_it_an_upgrade_goes_by_it() {
+    for protocol in ["auto", "h2"] {
+        let origin = Origin::that("extended-h2", &["h2"], ByH2::Upgrades);
+        let served = serve_node(&origin.node(&format!(", protocol=\"{protocol}\", idle_timeout=60*s")));
+        let _first = tunnel(&served.addr, "");
+        let _second = tunnel(&served.addr, "");
+        plain(&served.addr, "h2");
+        let made = origin.alpn().into_iter().filter(|(_, chosen)| chosen.is_some()).count();
+        assert_eq!((made, origin.asked("h2")), (1, 3));
+    }
 }
 
 /// It is neither tried again nor held against the target: the file says so, or the origin speaks nothing else.

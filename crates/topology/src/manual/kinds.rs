@@ -44,8 +44,8 @@ fn meaning(kind: Kind) -> &'static str {
         Kind::NoTarget => "A balancer had no target left: all are down, ejected or drained.",
         Kind::BadResponse => "The origin's answer is not acceptable HTTP.",
         Kind::BadRequest => {
-            "The client's message is malformed, too large or stalls, or asks for an upgrade where the origin \
-                speaks only HTTP/2; this never counts against a target."
+            "The client's message is malformed, too large or stalls, or asks for an upgrade that the origin \
+                cannot take; this never counts against a target."
         }
         Kind::NoRoute => "No rule of a `route` matches, and it has no `otherwise`.",
         Kind::Cancelled => "The client went away; in simulation after its `patience`.",

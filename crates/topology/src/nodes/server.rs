@@ -16,9 +16,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         simulated: "behaves as its `model`; without one it answers at once",
         served: "with `addr`, the origin at that address; without it weir answers itself, as the model does (a \
                 built-in server: the arguments about connections have no effect). An upgrade, such as to \
-                WebSocket, uses HTTP/1.1: under `protocol=\"auto\"` on a connection whose TLS offers nothing \
-                else, and \
-                with `protocol=\"h2\"` it is answered with 501",
+                WebSocket, uses HTTP/1.1, under `protocol=\"auto\"` on a connection whose TLS offers nothing else, or \
+                HTTP/2 where the origin allows extended CONNECT; with `protocol=\"h2\"` and without that it is \
+                answered with 501",
         draws: "what its model draws",
         example: examples::ORIGIN,
     },

@@ -134,6 +134,11 @@ impl Conn {
         has_opened && self.link.codec.borrow().peer_settings().max_concurrent_streams == 0
     }
 
+    /// Whether the origin allows extended CONNECT (RFC 8441 §3).
+    pub fn has_extended_connect(&self) -> bool {
+        self.link.codec.borrow().peer_settings().has_extended_connect
+    }
+
     /// Whether requests may still begin on it.
     pub fn is_usable(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
         let idle = self.streams.get() == 0

@@ -17,7 +17,8 @@ pub(crate) struct Stream {
     /// `None`: the request could not be sent.
     stream: Option<OpenStream>,
     handle: Handle,
-    is_connect: bool,
+    /// Whether a tunnel was asked for: CONNECT, or an upgrade by extended CONNECT.
+    is_tunnel: bool,
     /// Present once the final head has arrived.
     recv: Option<Incoming>,
     /// The last head that came.
@@ -30,7 +31,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Sends the request's head.
+    /// Sends the request's head. An upgrade goes as an extended CONNECT (RFC 8441).
     pub fn begin(core: &Core, mut handle: Handle, ask: &OutgoingRequest<'_>) -> Stream {
         let body = match ask.request.framing() {
             Framing::Length(n) => BodyOut::Length(n),
@@ -38,21 +39,28 @@ impl Stream {
             Framing::None | Framing::Close => BodyOut::None,
         };
         let is_connect = ask.request.is_connect();
-        let is_end = matches!(body, BodyOut::None | BodyOut::Length(0)) && !is_connect;
+        let upgrade = ask.checked.upgrade.then(|| weir_http1::first_upgrade(ask.request, ask.hop)).flatten();
+        let is_tunnel = is_connect || upgrade.is_some();
+        let is_end = matches!(body, BodyOut::None | BodyOut::Length(0)) && !is_tunnel;
         let mut rendered = core.buffers.small();
         weir_http1::render_request(ask.request, ask.checked, ask.hop, ask.edits, body, &mut rendered);
         handle.begin();
         let conn = handle.conn();
-        let asked = RequestInfo { head: ask.request.is_head(), connect: is_connect, upgrade: false };
+        let asked =
+            RequestInfo { head: ask.request.is_head(), connect: is_connect, upgrade: upgrade.is_some() };
         let head = Rendered::new(&rendered);
-        let stream = conn.link.request(&head.request_line(conn.https), &head, asked, is_end);
+        let mut line = head.request_line(conn.https);
+        if let Some(protocol) = upgrade {
+            line = line.into_extended_connect(protocol);
+        }
+        let stream = conn.link.request(&line, &head, asked, is_end);
         core.buffers.keep_small(rendered);
         if stream.is_none() && conn.link.codec.borrow().is_ending() {
             conn.ends(Ending::Origin);
         }
         Stream {
             stream,
-            is_connect,
+            is_tunnel,
             recv: None,
             response: heads::take_response(),
             deadline: core.deadlines.add(),
@@ -100,9 +108,10 @@ impl Stream {
         }
     }
 
-    /// Ends the request's body. `named`: whether the head's Connection names a field.
+    /// Ends the request's body, but no tunnel, whose request has none. `named`: whether the head's Connection names a
+    /// field.
     pub fn send_end(&mut self, trailers: &Trailers, named: impl Fn(&[u8]) -> bool) {
-        if let Some(stream) = &self.stream {
+        if let Some(stream) = self.stream.as_ref().filter(|_| !self.is_tunnel) {
             stream.finish(crate::h2::passed_on(trailers, named));
         }
     }
@@ -122,7 +131,7 @@ impl Stream {
         heads::keep_response(std::mem::replace(&mut self.response, response));
         if head.kind == HeadKind::Final {
             let framing = self.response.framing();
-            let has_ended = framing == Framing::None && !self.is_connect;
+            let has_ended = framing == Framing::None && !self.is_tunnel;
             // Of an answer without a body nothing else is read that could say so, as DATA behind 204.
             if has_ended && let Some(Fate::Malformed(why)) = stream.fate() {
                 return Poll::Ready(Err(HeadError::Malformed(why)));

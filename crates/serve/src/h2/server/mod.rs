@@ -88,7 +88,7 @@ fn config(http: &Http) -> Config {
         max_fields: http.max_headers,
         stream_window: H2_STREAM_WINDOW_BYTES,
         connection_window: H2_CONNECTION_WINDOW_BYTES,
-        has_extended_connect: false,
+        has_extended_connect: !http.upgrade.is_empty(),
         ..Config::SERVER
     }
 }

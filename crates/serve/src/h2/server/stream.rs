@@ -29,6 +29,8 @@ pub(crate) struct Stream {
     conn: Rc<Conn>,
     stream: OpenStream,
     is_head: bool,
+    /// Whether it came as an extended CONNECT.
+    is_extended: bool,
     recv: RefCell<Incoming>,
     has_sent_head: Cell<bool>,
     has_no_body: bool,
@@ -49,9 +51,11 @@ impl Stream {
         let has_no_body = matches!(request.framing(), Framing::None | Framing::Length(0));
         let length = if let Framing::Length(n) = request.framing() { Some(n) } else { None };
         // Data on a CONNECT belongs to the tunnel, not to a body.
-        let has_ended = has_no_body && !request.is_connect();
+        let is_extended = request.is_extended_connect();
+        let has_ended = has_no_body && !request.is_connect() && !is_extended;
         Stream {
             is_head: request.is_head(),
+            is_extended,
             recv: RefCell::new(Incoming::new(&conn.core, length, has_ended)),
             has_sent_head: Cell::new(false),
             has_no_body,
@@ -167,7 +171,7 @@ impl Stream {
         self.has_sent_head.get()
     }
 
-    /// Sends the head after which the stream is a tunnel (CONNECT).
+    /// Sends the head after which the stream is a tunnel: 2xx to CONNECT, 200 for the 101 to an extended one.
     pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
         let head = ResponseHead { response, edits, add, close: false, date: [0; 29] };
         self.render(&head, client_traits(false), Framing::None, None, false);
@@ -178,7 +182,9 @@ impl Stream {
             head.add.iter().map(|(name, value)| (*name, &value[..])).collect();
         let mut rendered = self.conn.core.buffers.small();
         weir_http1::render_response(head.response, to, head.edits, &add, body, date, &mut rendered);
-        self.respond(head.response.status(), &rendered, ends);
+        // HTTP/2 has no 101 (RFC 9113 §8.6).
+        let status = if head.response.status() == 101 { 200 } else { head.response.status() };
+        self.respond(status, &rendered, ends);
         self.conn.core.buffers.keep_small(rendered);
     }
 
@@ -322,6 +328,11 @@ impl Stream {
     pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream.finish(None);
         self.stream.poll_flush(cx)
+    }
+
+    /// As a tunnel: resets the stream (RFC 9113 §8.5, RFC 8441 §5).
+    pub fn reset_tunnel(&self) -> Disposition {
+        self.reset(if self.is_extended { ErrorCode::CANCEL } else { ErrorCode::CONNECT_ERROR })
     }
 
     /// As a tunnel: whether everything has room. A reset would overtake what has none, and nothing else.
