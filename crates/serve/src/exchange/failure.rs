@@ -243,12 +243,8 @@ impl fmt::Display for FailureCause {
             FailureCause::Client(limit) => write!(f, "{} ended it", limit.name()),
             FailureCause::NoExtendedConnect => f.write_str(NO_EXTENDED_CONNECT),
             FailureCause::UpgradeIgnored => f.write_str(UPGRADE_IGNORED),
-            FailureCause::UnprovenSwitch => f.write_str(
-                "malformed answer: Sec-WebSocket-Accept of its 101 is missing or not that of the key",
-            ),
-            FailureCause::UpgradeUnspoken => {
-                f.write_str("an upgrade needs HTTP/1.1, which the origin does not speak (ALPN)")
-            }
+            FailureCause::UnprovenSwitch => f.write_str(UNPROVEN_SWITCH),
+            FailureCause::UpgradeUnspoken => f.write_str(UPGRADE_UNSPOKEN),
             FailureCause::HeadCut => f.write_str("the connection ended in the head of the answer"),
             FailureCause::HeadTooLong => f.write_str("malformed answer: its head is longer than a buffer"),
             FailureCause::Interims => f.write_str("malformed answer: too many interim responses"),
@@ -277,6 +273,13 @@ impl fmt::Display for FailureCause {
 /// The text of an upgrade that would go by HTTP/2.
 const NO_EXTENDED_CONNECT: &str = "an upgrade by HTTP/2 needs SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441), which the \
      origin does not send; with protocol=\"auto\" it goes by HTTP/1.1 where the origin speaks that";
+
+/// The text of an upgrade that would go by HTTP/1.1.
+const UPGRADE_UNSPOKEN: &str = "an upgrade needs HTTP/1.1, which the origin does not speak (ALPN)";
+
+/// The text of a 101 that is not for this request.
+const UNPROVEN_SWITCH: &str =
+    "malformed answer: Sec-WebSocket-Accept of its 101 is missing or not that of the key";
 
 /// The text of an answer that would look like a tunnel.
 const UPGRADE_IGNORED: &str =
