@@ -23,8 +23,6 @@ pub(super) struct Life {
     last_taken: Option<u32>,
     /// What the peer has said last in GOAWAY: the last stream that it processes.
     peer_last: Option<u32>,
-    /// The beginning of the text that came with an error in it.
-    peer_text: Box<[u8]>,
     /// Streams above that may be there which no event has named.
     has_unprocessed: bool,
     is_asking: bool,
@@ -156,15 +154,7 @@ impl Connection {
         self.life.peer_last = Some(last);
         self.life.has_unprocessed = self.role == Role::Client;
         let code = ErrorCode(u32::from_be_bytes(code));
-        if code != ErrorCode::NO_ERROR {
-            self.life.peer_text = text.into();
-        }
-        Event::GoAway { last, code }
-    }
-
-    /// The beginning of the text in a GOAWAY of the peer that says an error, as it came.
-    pub fn goaway_text(&self) -> &[u8] {
-        &self.life.peer_text
+        Event::GoAway { last, code, text: text.into() }
     }
 
     /// The next of the streams that the peer's GOAWAY has left out.

@@ -75,8 +75,10 @@ pub enum Event {
     GoAway {
         /// The last stream that it may have processed.
         last: u32,
-        /// Why; of an error [`crate::Connection::goaway_text`] says more.
+        /// Why.
         code: ErrorCode,
+        /// The beginning of what else was said, as it came.
+        text: Box<[u8]>,
     },
     /// The connection ends by the peer's fault. GOAWAY says so; nothing more is read.
     Failed(ConnectionError),

@@ -127,7 +127,6 @@ impl Connection {
             + self.schedule.footprint()
             + self.owed.footprint()
             + self.reader.footprint()
-            + self.goaway_text().len()
     }
 
     /// The next instant at which [`Connection::on_time`] has something to do.

@@ -154,7 +154,10 @@ impl End {
             Event::SettingsChanged => "settings".to_owned(),
             Event::SettingsAcknowledged => "acknowledged".to_owned(),
             Event::Pong => "pong".to_owned(),
-            Event::GoAway { last, code } => format!("goaway {last} {code}"),
+            Event::GoAway { last, code, text } => match String::from_utf8_lossy(text) {
+                text if text.is_empty() => format!("goaway {last} {code}"),
+                text => format!("goaway {last} {code} {text}"),
+            },
             Event::Failed(ConnectionError { code, .. }) => format!("failed {code}"),
         };
         happenings.push(happening);

@@ -250,6 +250,18 @@ impl ClientEnd {
         ask!(self, stream => stream.send_tunnel(cx, from, n))
     }
 
+    /// As a tunnel: whether the client's end of stream follows what was consumed (HTTP/2; with HTTP/1.1 a read shows it).
+    pub fn has_ended_tunnel(&self) -> bool {
+        ask!(self, _h1 => false, h2 => h2.has_ended_tunnel())
+    }
+
+    /// As a tunnel: the origin's end of stream leaves with the bytes before it (HTTP/2).
+    pub fn end_tunnel(&self) {
+        if let ClientEnd::H2(stream) = self {
+            stream.end_tunnel();
+        }
+    }
+
     /// As a tunnel: ends the stream to the client.
     pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ask!(self, stream => stream.poll_shutdown(cx))

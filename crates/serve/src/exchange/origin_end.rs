@@ -298,6 +298,18 @@ impl OriginEnd {
         }
     }
 
+    /// As a tunnel: whether the origin's end of stream follows what was consumed (HTTP/2; with HTTP/1.1 a read shows it).
+    pub fn has_ended_tunnel(&self) -> bool {
+        matches!(self, OriginEnd::H2(stream) if stream.has_ended_tunnel())
+    }
+
+    /// As a tunnel: the client's end of stream leaves with the bytes before it (HTTP/2).
+    pub fn end_tunnel(&self) {
+        if let OriginEnd::H2(stream) = self {
+            stream.end_tunnel();
+        }
+    }
+
     /// As a tunnel: ends the stream to the origin.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ask!(self, stream => stream.poll_shutdown(cx))

@@ -75,7 +75,13 @@ impl Half {
                     let mut input = client.input();
                     let n = input.bytes().len();
                     origin.send_tunnel(cx, &mut input, n).map_err(|_| Side::Origin)?;
+                    drop(input);
                     moved = true;
+                    if client.has_ended_tunnel() {
+                        // In one frame where both are HTTP/2: some peers take the last message for the end (hypercorn).
+                        self.ended = true;
+                        origin.end_tunnel();
+                    }
                 }
                 Poll::Ready(Ok(false)) => self.ended = true,
                 Poll::Ready(Err(e)) if is_cut(&e) => self.ended = true,
@@ -121,6 +127,10 @@ impl Half {
                     let n = origin.input().bytes().len();
                     gone(client.send_tunnel(cx, origin.input(), n))?;
                     moved = true;
+                    if origin.has_ended_tunnel() {
+                        self.ended = true;
+                        client.end_tunnel();
+                    }
                 }
                 Poll::Ready(Ok(false)) => self.ended = true,
                 Poll::Ready(Err(e)) if is_cut(&e) => self.ended = true,

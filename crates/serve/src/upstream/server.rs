@@ -179,10 +179,6 @@ impl Server {
                     }
                 }
             };
-            if ex.is_upgrade() && !conn.takes_upgrades() {
-                ctx.sending(Sending::Nowhere);
-                return Err(Failure::no_upgrade(FailureCause::NoExtendedConnect).with_server(self.id));
-            }
             let since_ns = ex.connected(since_ns);
             let mut attempt = Attempt::new(self, ex, ctx, conn);
             let mut turn = AfterOthers::default();
@@ -269,18 +265,17 @@ impl Server {
             return bound;
         }
         bound.or_else(|| match ex.is_upgrade() {
-            true => self.take_for_upgrade(now_ns, choice),
+            true => self.take_for_upgrade(now_ns),
             false => self.take_shared(now_ns, choice),
         })
     }
 
-    /// A connection for an upgrade: one that carries it, if there is one.
-    fn take_for_upgrade(&self, now_ns: u64, choice: Choice) -> Option<OriginConn> {
+    /// A connection that carries an upgrade, if there is one.
+    fn take_for_upgrade(&self, now_ns: u64) -> Option<OriginConn> {
         let idle_ns = self.origin.idle_timeout_ns;
         let extended = self.target.multiplexed.take_extended(now_ns, idle_ns);
         extended.or_else(|| match self.origin.protocol {
-            // Another connection would allow no more than those that are there.
-            OriginProtocol::H2 => self.target.multiplexed.take(now_ns, idle_ns, choice),
+            OriginProtocol::H2 => None,
             _ => self.target.take_h1(now_ns, idle_ns),
         })
     }
@@ -336,18 +331,40 @@ impl Server {
     async fn connect(&self, ex: &Exchange, choice: Choice) -> Result<OriginConn, Failure> {
         let core = &ex.core;
         let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
-        if ex.is_upgrade() && self.origin.protocol != OriginProtocol::H2 || !self.may_multiplex() {
-            match self.connect_h1(ex, &mut limit).await {
+        if ex.is_upgrade() {
+            self.connect_for_upgrade(ex, &mut limit, choice).await
+        } else if self.may_multiplex() {
+            self.multiplex(ex, &mut limit, choice).await
+        } else {
+            self.connect_h1(ex, &mut limit).await
+        }
+    }
+
+    /// Makes a connection for an upgrade: of HTTP/1.1, or of HTTP/2 where nothing else is spoken.
+    async fn connect_for_upgrade(
+        &self,
+        ex: &Exchange,
+        limit: &mut Option<Sleep>,
+        choice: Choice,
+    ) -> Result<OriginConn, Failure> {
+        if self.origin.protocol != OriginProtocol::H2 {
+            match self.connect_h1(ex, limit).await {
                 Err(failure) if failure.cause == FailureCause::UpgradeUnspoken && self.may_multiplex() => {}
                 made => return made,
             }
-            // The origin speaks HTTP/2 alone.
-            if let Some(conn) = self.take_shared(core.now(), choice) {
-                self.target.counts.reused.one();
-                return Ok(conn);
-            }
         }
-        self.multiplex(ex, &mut limit, choice).await
+        // One that is open tells what another would.
+        let (conn, is_reused) = match self.take_shared(ex.core.now(), choice) {
+            Some(conn) => (conn, true),
+            None => (self.multiplex(ex, limit, choice).await?, false),
+        };
+        if !conn.takes_upgrades() {
+            return Err(Failure::no_upgrade(FailureCause::NoExtendedConnect));
+        }
+        if is_reused {
+            self.target.counts.reused.one();
+        }
+        Ok(conn)
     }
 
     /// Whether HTTP/2 is used or offered: not while a connection is open on which the origin chose HTTP/1.1.

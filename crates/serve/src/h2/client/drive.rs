@@ -101,9 +101,9 @@ impl Driver {
                 self.opens(Err(OpeningError::NoHttp2));
                 self.with_conn(|conn| conn.ends(Ending::Origin));
             }
-            Event::GoAway { code, .. } => {
+            Event::GoAway { code, ref text, .. } => {
                 if code != ErrorCode::NO_ERROR {
-                    self.report(&Fault::Theirs(code, self.link.codec.borrow().goaway_text()));
+                    self.report(&Fault::Theirs(code, text));
                 }
                 self.with_conn(|conn| conn.ends(Ending::Origin));
             }

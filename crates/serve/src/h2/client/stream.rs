@@ -238,6 +238,21 @@ impl Stream {
         self.poll_data(cx).map(|piece| piece.map(|piece| piece != Piece::End).map_err(|_| gone()))
     }
 
+    /// As a tunnel: whether the origin's end of stream follows what was consumed.
+    pub fn has_ended_tunnel(&self) -> bool {
+        match (&self.recv, &self.stream) {
+            (Some(recv), Some(stream)) => recv.is_drained(stream),
+            _ => false,
+        }
+    }
+
+    /// As a tunnel: the client's end of stream leaves with the bytes before it.
+    pub fn end_tunnel(&self) {
+        if let Some(stream) = &self.stream {
+            stream.finish(None);
+        }
+    }
+
     /// As a tunnel: ends the stream to the origin.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(stream) = &self.stream {

@@ -60,6 +60,11 @@ impl Incoming {
         self.has_ended
     }
 
+    /// Whether nothing follows what was consumed.
+    pub fn is_drained(&self, stream: &OpenStream) -> bool {
+        self.has_ended || self.input.is_empty() && stream.is_drained()
+    }
+
     /// Whether all bytes of its length have arrived, however the stream ended.
     pub fn has_its_length(&self) -> bool {
         self.missing == Some(0)

@@ -117,6 +117,11 @@ impl OpenStream {
         self.change(|slot| std::mem::take(&mut slot.arrived))
     }
 
+    /// Whether the peer has sent everything and all bytes of it were taken.
+    pub fn is_drained(&self) -> bool {
+        self.look(|slot| slot.has_ended && slot.arrived.is_empty())
+    }
+
     /// Takes its trailers, once it has ended.
     pub fn take_trailers(&self) -> Option<Box<Trailers>> {
         self.change(|slot| slot.trailers.take())

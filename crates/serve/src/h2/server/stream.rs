@@ -324,6 +324,16 @@ impl Stream {
         self.send_data(cx, from, n)
     }
 
+    /// As a tunnel: whether the client's end of stream follows what was consumed.
+    pub fn has_ended_tunnel(&self) -> bool {
+        self.recv.borrow().is_drained(&self.stream)
+    }
+
+    /// As a tunnel: the origin's end of stream leaves with the bytes before it.
+    pub fn end_tunnel(&self) {
+        self.stream.finish(None);
+    }
+
     /// As a tunnel: ends the stream to the client.
     pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream.finish(None);
