@@ -10,7 +10,6 @@ mod log_lines;
 mod loops;
 mod malformed_answers;
 mod malformed_requests;
-mod manual;
 mod origins;
 mod peer;
 mod raw;
