@@ -72,24 +72,37 @@ pub(super) fn bind_as(
         });
     }
     let address = resolve(addr).map_err(|e| CannotListen::new(addr, unresolved(&e)))?;
-    let explain = |e: io::Error| {
-        let is_held = e.kind() == io::ErrorKind::AddrInUse;
-        CannotListen { holder: is_held.then(|| Holder::find(address)).flatten(), ..explain(e) }
-    };
+    let is_held = |e: &io::Error| e.kind() == io::ErrorKind::AddrInUse;
+    let mut bound = bind_tcp(address, loops);
+    for _ in 0..PORTS {
+        if address.port() != 0 || !bound.as_ref().is_err_and(is_held) {
+            break;
+        }
+        bound = bind_tcp(address, loops);
+    }
+    bound.map_err(|e| CannotListen {
+        holder: is_held(&e).then(|| Holder::find(address)).flatten(),
+        ..explain(e)
+    })
+}
+
+/// How many more ports are tried where the system chooses one: another process may take it between two sockets.
+const PORTS: u32 = 10;
+
+fn bind_tcp(address: SocketAddr, loops: usize) -> io::Result<Bound> {
     // First without SO_REUSEPORT: with it, another weir of this user would not be noticed. The probe does not listen,
     // so that no client connects to a socket that closes again.
-    let probe = tcp(address, false).map_err(explain)?;
-    let address = local(&probe).map_err(explain)?;
+    let probe = tcp(address, false)?;
+    let address = local(&probe)?;
     let sockets = match loops {
-        1 => Ok(vec![probe]),
+        1 => vec![probe],
         _ => {
             drop(probe);
-            (0..loops).map(|_| tcp(address, true)).collect::<io::Result<Vec<_>>>()
+            (0..loops).map(|_| tcp(address, true)).collect::<io::Result<Vec<_>>>()?
         }
     };
     let listening = |socket: Socket| socket.listen(fixed::ACCEPT_BACKLOG).map(|()| socket.into());
-    let sockets = sockets.and_then(|all| all.into_iter().map(listening).collect());
-    Ok(Bound::Tcp(sockets.map_err(explain)?, address))
+    Ok(Bound::Tcp(sockets.into_iter().map(listening).collect::<io::Result<_>>()?, address))
 }
 
 pub(super) fn resolve(addr: &str) -> io::Result<SocketAddr> {

@@ -202,7 +202,7 @@ fn a_listener_without_upgrades_offers_none() {
 /// It is neither tried again nor held against the target.
 #[test]
 fn an_origin_that_does_not_allow_it_gets_none() {
-    let origin = Origin::new(Speaks::H2, false, Says::Status(204));
+    let origin = Origin::new(Speaks::H2, false, Says::Status(201));
     let node = origin.node(Speaks::H2, "");
     let served =
         serve_node(&format!("retry(3, lb.first([{node}], eject=eject(consecutive=1, max_percent=100)))"));
@@ -214,7 +214,7 @@ fn an_origin_that_does_not_allow_it_gets_none() {
     assert!(origin.arrived.try_recv().is_err());
     run(async {
         let mut client = Client::new(&served.addr).await;
-        assert_eq!(client.get("/").await.status, 204);
+        assert_eq!(client.get("/").await.status, 201);
     });
     let text = served.scrape(Exposition::OpenMetrics);
     let opened = text.lines().find(|line| line.starts_with("weir_upstream_connections_opened_total{"));
