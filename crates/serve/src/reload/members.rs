@@ -22,8 +22,8 @@ use weir_plan::fleets::with_members;
 use weir_plan::serving::{Serving, serving};
 use weir_plan::{Point, Spec, sticky};
 
-/// How many graphs of so many nodes may remain before members change once more: they share most of their nodes, but each
-/// has a plan of its own. Unlike those of reloads none is cut short.
+/// The number of graphs, each with this number of nodes, that may remain before members change once more: they share most
+/// of their nodes, but each has a plan of its own. Unlike those of reloads none is cut short.
 fn most_graphs(nodes: usize) -> usize {
     const NODES: usize = 1_500_000;
     (NODES / nodes.max(1)).clamp(4 * MOST_LEFT, 1_000)

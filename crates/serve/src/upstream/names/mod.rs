@@ -84,8 +84,8 @@ pub(crate) trait Audience: Send + Sync {
 }
 
 impl Names {
-    /// The names of another plan: those that stay are still followed, new ones start to be, and it waits so long for
-    /// those.
+    /// The names of another plan: those that stay are still followed, new ones start to be. `patience`: how long it waits
+    /// for the first results of new names.
     pub fn update(
         &self,
         point: &Point,
