@@ -18,7 +18,7 @@ pub struct Pseudo<'a> {
     pub path: &'a [u8],
     /// `:authority`, if it was sent.
     pub authority: Option<&'a [u8]>,
-    /// `:protocol` of an extended CONNECT, a token. The request is then read as the GET with Upgrade that it stands for
+    /// `:protocol` of an extended CONNECT, a token. The request is then read as the GET with Upgrade that it represents
     /// (RFC 8441 §5), whatever its method.
     pub protocol: Option<&'a [u8]>,
     /// Whether the stream continues after the head.

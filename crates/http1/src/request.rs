@@ -182,7 +182,7 @@ impl Request {
         self.method() == b"CONNECT"
     }
 
-    /// Whether it came as an extended CONNECT (RFC 8441), and is here the GET with Upgrade that it stands for.
+    /// Whether it came as an extended CONNECT (RFC 8441), and is here the GET with Upgrade that it represents.
     pub fn is_extended_connect(&self) -> bool {
         self.is_extended
     }

@@ -82,7 +82,7 @@ impl Head {
     }
 
     /// Reads it as a request, by all rules of HTTP/1.1's parser. An extended CONNECT (RFC 8441) is read as the GET with
-    /// Upgrade that it stands for. `has_body`: the stream did not end with it. `scratch`: a buffer.
+    /// Upgrade that it represents. `has_body`: the stream did not end with it. `scratch`: a buffer.
     ///
     /// # Errors
     /// The request breaks a rule; it may be answered by the refusal's status.
@@ -104,7 +104,7 @@ impl Head {
     }
 
     /// Reads it as a response with this status, which answers `asked`. A 2xx to an extended CONNECT is read as the 101 that
-    /// it stands for.
+    /// it represents.
     ///
     /// # Errors
     /// The response breaks a rule.

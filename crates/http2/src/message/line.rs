@@ -18,7 +18,7 @@ pub struct RequestLine<'a> {
 }
 
 impl<'a> RequestLine<'a> {
-    /// The extended CONNECT that stands for a GET with Upgrade to this protocol (RFC 8441 §5).
+    /// The extended CONNECT that represents a GET with Upgrade to this protocol (RFC 8441 §5).
     pub fn into_extended_connect(self, protocol: &'a str) -> RequestLine<'a> {
         RequestLine { method: b"CONNECT", protocol: Some(protocol.as_bytes()), ..self }
     }
