@@ -174,6 +174,26 @@ pub const PAGES: &[WarningPage] = &[
         "Models of the world do not act in front of real servers, but a `queue` does. If the limit is the server's own, put both \
          into its model: `server(addr=..., model=queue(...))`.",
     ),
+    page(
+        "in scenario {} no balancer has this fleet: the change has no effect",
+        "Members join and leave, but no request of the scenario can come to them. Give the fleet to a balancer that the \
+         scenario's requests come to.",
+    ),
+    page(
+        "in scenario {} no balancer has the fleet of `into`: its newcomers get no requests",
+        "The leavers are replaced by members of another fleet, to which no request of the scenario can come. Give that fleet to \
+         the balancer too.",
+    ),
+    page(
+        "scenario {} is over before this: its last request arrives at some {}",
+        "The change comes when no request arrives any more. Give the scenario more `requests` or a longer `duration`, or let \
+         the change be earlier.",
+    ),
+    page(
+        "all changes of scenario {} are outside of its window, which is from some {} to {}",
+        "Results count the requests of the window only, and no change is in it. Write `window=\"all\"`, or change the fleet at \
+         another time.",
+    ),
 ];
 
 #[cfg(test)]
