@@ -15,6 +15,7 @@ pub mod key;
 pub mod limits;
 pub mod names;
 pub mod outcome;
+pub mod subset;
 pub mod target;
 pub mod upstream;
 
@@ -30,6 +31,7 @@ pub use health::{active, eject, eligibility, outlier, panic, slow_start, snapsho
 pub use limits::rate;
 pub use names::TargetNames;
 pub use outcome::{Kind, Outcome};
+pub use subset::{SubsetSizes, SubsetTable, Subsets};
 pub use target::{TargetChange, TargetId};
 pub use upstream::journal::{Change, Choice, Operation};
 pub use upstream::{PickOutcome, Ticket, Upstream};
@@ -55,4 +57,5 @@ pub mod config {
     pub use crate::health::panic::OnEmpty;
     pub use crate::health::slow_start::SlowStart;
     pub use crate::limits::rate::Rate;
+    pub use crate::subset::{InstanceArgs, LoopsArgs, RandomArgs, RendezvousArgs, Subset};
 }

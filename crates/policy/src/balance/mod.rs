@@ -94,4 +94,10 @@ impl Balance {
     pub fn name(&self) -> &'static str {
         with_policy!(self, P, _args => P::NAME)
     }
+
+    /// Whether its loops may prefer subsets ([`crate::subset`]). A key must meet one target on every loop, and the first
+    /// target is one.
+    pub fn takes_subsets(&self) -> bool {
+        !matches!(self, Balance::RingHash(_) | Balance::Maglev(_) | Balance::First)
+    }
 }

@@ -12,6 +12,7 @@ pub(super) const POLICY: Layout = Layout {
         room("names", "the names of targets that are hashed", &["key"]),
         room("ds", "data structures that know no policy", &["target"]),
         room("fleet", "which members a fleet has, and how far a list is believed", &[]),
+        room("subset", "which targets each loop prefers", &["target", "names", "fleet"]),
         room("limits", "which requests are admitted", &["key"]),
         room("attempts", "how often a request is tried", &["outcome", "target"]),
         room("balance", "which target a request goes to", &["outcome", "key", "names", "target", "ds"]),
@@ -19,14 +20,14 @@ pub(super) const POLICY: Layout = Layout {
         room(
             "upstream",
             "a balancer with the health of its targets; the journal of what is done to it",
-            &["outcome", "names", "target", "ds", "balance", "health"],
+            &["outcome", "names", "target", "ds", "subset", "balance", "health"],
         ),
         room(
             "lib",
             "the names that other crates use",
             &[
-                "outcome", "names", "target", "ds", "fleet", "limits", "attempts", "balance", "health",
-                "upstream",
+                "outcome", "names", "target", "ds", "fleet", "subset", "limits", "attempts", "balance",
+                "health", "upstream",
             ],
         ),
     ],
