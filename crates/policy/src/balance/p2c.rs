@@ -174,19 +174,20 @@ impl P2c {
 
     /// The best of the choices among those that are not barred, each drawn by weight.
     fn best_by_weight(&mut self, draw: Key, barred: &impl Fn(TargetId) -> bool) -> Option<TargetId> {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.drawn.clear();
+        // The list alone: an empty box in its place would be an allocation.
+        let mut drawn = std::mem::take(&mut self.scratch.drawn);
+        drawn.clear();
         let mut best = None;
         for k in 0..u64::from(self.choices) {
-            let Scratch { drawn, alias, weights, .. } = &*scratch;
+            let Scratch { alias, weights, .. } = &*self.scratch;
             let again = |i: usize| !self.replacement && drawn.contains(&(i as u64));
             let out = |i: usize| barred(self.open[i]) || again(i);
             let Some(i) = draw_by_weight(draw.nth(k), alias, weights, out) else { break };
-            scratch.drawn.push(i as u64);
+            drawn.push(i as u64);
             let target = self.open[i];
             best = Some(best.map_or(target, |b| self.better(b, target)));
         }
-        self.scratch = scratch;
+        self.scratch.drawn = drawn;
         best
     }
 
