@@ -12,8 +12,8 @@ mod naive;
 use naive::Naive;
 use std::time::{Duration, Instant};
 use weir_policy::config::{
-    Balance, Eject, LeastConnArgs, MaglevArgs, P2cArgs, PeakEwmaArgs, PrequalArgs, RingHashArgs,
-    RoundRobinArgs, Start, Ties,
+    Balance, Eject, LeastConnArgs, LoopsArgs, MaglevArgs, P2cArgs, PeakEwmaArgs, PrequalArgs, RingHashArgs,
+    RoundRobinArgs, Start, Subset, Ties,
 };
 use weir_policy::health::HealthConfig;
 use weir_policy::prequal::Reading;
@@ -26,7 +26,9 @@ const HOLD_NS: u64 = 100_000_000;
 /// What one measurement takes, about.
 const BATCH: Duration = Duration::from_millis(6);
 const NUMBERS: [usize; 3] = [10, 250, 10_000];
-const COLUMNS: [&str; 5] = ["naive", "balancer", "upstream", "eject", "limit"];
+const COLUMNS: [&str; 6] = ["naive", "balancer", "upstream", "subset", "eject", "limit"];
+/// The loops among which the targets are divided in the column `subset`, which is one of them.
+const LOOPS: u32 = 32;
 
 /// Something that decides.
 trait Decide {
@@ -232,7 +234,7 @@ fn around(column: &str) -> UpstreamConfig {
     }
 }
 
-/// One figure of the table, ready to run; nothing where there is no naive model.
+/// One figure of the table, ready to run; nothing where there is no naive model, or the policy takes no subset.
 fn cell(balance: &Balance, weights: &[f64], column: &str) -> Option<Box<dyn Run>> {
     let n = weights.len();
     let names: Vec<String> = (0..n).map(|i| format!("10.0.{}.{}:80", i / 250, i % 250)).collect();
@@ -245,7 +247,11 @@ fn cell(balance: &Balance, weights: &[f64], column: &str) -> Option<Box<dyn Run>
             if probes { steady(Probed::new(lb, |bare| &mut bare.lb, n), n) } else { steady(lb, n) }
         }
         _ => {
-            let lb = Upstream::new(balance, around(column), weights, &names, 0, draw);
+            let mut lb = Upstream::new(balance, around(column), weights, &names, 0, draw);
+            if column == "subset" {
+                let subset = Subset::Loops(LoopsArgs { min: 25, max: 50 });
+                balance.takes_subsets().then(|| lb.keep_subsets(0, subset, LOOPS, &names, draw))?;
+            }
             if probes { steady(Probed::new(lb, Upstream::balancer, n), n) } else { steady(lb, n) }
         }
     })
@@ -307,7 +313,7 @@ fn table(n: usize, rounds: usize, only: &str) {
     }
     let own = empty.median();
     println!("{n} targets (ns; the loop's own {own:.1} taken off):\n");
-    println!("| policy | {} | allocations |\n|---|---|---|---|---|---|---|", COLUMNS.join(" | "));
+    println!("| policy | {} | allocations |\n|---|---|---|---|---|---|---|---|", COLUMNS.join(" | "));
     for (name, cells) in &mut rows {
         print!("| {name} |");
         for cell in cells.iter_mut() {

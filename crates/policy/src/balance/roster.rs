@@ -3,7 +3,8 @@
 //!
 //! A target keeps its index for as long as it exists, so that its requests in flight stay counted; the index of a
 //! removed one is free once nothing is in flight there. Eligibility is separate from weight: a target comes back with
-//! the weight that it had.
+//! the weight that it had. Where loops prefer a subset of the targets ([`crate::subset`]) the others are hidden: they may
+//! be picked, but no pick sees them until they are shown.
 
 use crate::{TargetChange, TargetId, TargetNames};
 
@@ -20,10 +21,12 @@ fn bounded(weight: f64) -> f64 {
 pub struct Roster {
     /// The configured weight; 0 for removed targets.
     weights: Vec<f64>,
-    /// The weight that a pick sees: 0 if not eligible.
+    /// The weight that a pick sees: 0 if not eligible, or hidden.
     effective: Vec<f64>,
     eligible: Vec<bool>,
     gone: Vec<bool>,
+    /// Whether no pick sees it, of the first targets; those beyond are seen. Empty without subsets.
+    hidden: Vec<bool>,
     /// The name that a hashing policy uses for a target; empty for other policies.
     names: TargetNames,
     /// Whether targets have names, also those that are added where there was none.
@@ -38,6 +41,7 @@ impl Roster {
             effective: weights.clone(),
             eligible: vec![true; weights.len()],
             gone: vec![false; weights.len()],
+            hidden: Vec::new(),
             names: TargetNames::default(),
             is_named: false,
             weights,
@@ -67,7 +71,7 @@ impl Roster {
         &self.weights
     }
 
-    /// The weights that a pick sees: 0 for targets that are removed or not eligible.
+    /// The weights that a pick sees: 0 for targets that are removed, not eligible or hidden.
     pub fn effective(&self) -> &[f64] {
         &self.effective
     }
@@ -87,6 +91,40 @@ impl Roster {
         self.eligible.get(target.index()) == Some(&true)
     }
 
+    /// The weight of a target that may be picked, shown or hidden: 0 if it is removed or not eligible.
+    pub fn open_weight(&self, target: TargetId) -> f64 {
+        if self.is_eligible(target) { self.weights[target.index()] } else { 0.0 }
+    }
+
+    /// Whether a target may be picked, shown or hidden.
+    pub fn is_open(&self, target: TargetId) -> bool {
+        self.open_weight(target) > 0.0
+    }
+
+    /// Whether no pick sees the target though it may be picked.
+    pub fn is_hidden(&self, target: TargetId) -> bool {
+        self.hidden.get(target.index()) == Some(&true)
+    }
+
+    /// Sets whether a pick sees the target. Returns whether that makes a difference now.
+    pub fn set_hidden(&mut self, target: TargetId, hidden: bool) -> bool {
+        let i = target.index();
+        if i >= self.hidden.len() {
+            if !hidden || i >= self.weights.len() {
+                return false;
+            }
+            self.hidden.resize(self.weights.len(), false);
+        }
+        self.hidden[i] = hidden;
+        self.see(target)
+    }
+
+    /// Hides what is hidden in another roster of the same targets.
+    pub(crate) fn hide_as(&mut self, other: &Roster) {
+        self.hidden.clone_from(&other.hidden);
+        TargetId::all(self.len()).for_each(|target| _ = self.see(target));
+    }
+
     /// The removed targets.
     pub fn gone(&self) -> impl Iterator<Item = TargetId> + '_ {
         TargetId::all(self.len()).filter(|t| self.gone[t.index()])
@@ -94,7 +132,7 @@ impl Roster {
 
     fn see(&mut self, target: TargetId) -> bool {
         let i = target.index();
-        let sees = if self.eligible[i] { self.weights[i] } else { 0.0 };
+        let sees = if self.eligible[i] && !self.is_hidden(target) { self.weights[i] } else { 0.0 };
         let changed = sees != self.effective[i];
         self.effective[i] = sees;
         changed
@@ -175,6 +213,23 @@ mod tests {
         assert_eq!(roster.effective(), [1.0, 5.0, 0.0]);
         assert!(!roster.set_eligible(TargetId(2), false), "weight 0 was never picked");
         assert!(!roster.set_weight(TargetId(9), 1.0) && !roster.set_eligible(TargetId(9), true));
+    }
+
+    /// A hidden target keeps its weight and its eligibility, both of which may change meanwhile.
+    #[test]
+    fn a_hidden_target_is_open_and_not_seen() {
+        let mut roster = Roster::new(&[1.0, 2.0, 3.0]);
+        assert!(roster.set_hidden(TargetId(1), true) && !roster.set_hidden(TargetId(1), true));
+        assert!(!roster.set_hidden(TargetId(9), true) && !roster.set_hidden(TargetId(9), false));
+        assert_eq!(roster.effective(), [1.0, 0.0, 3.0]);
+        assert!(
+            roster.is_open(TargetId(1)) && roster.is_hidden(TargetId(1)) && !roster.is_hidden(TargetId(2))
+        );
+        assert!(!roster.set_weight(TargetId(1), 5.0), "no pick sees that");
+        assert!(!roster.set_eligible(TargetId(1), false) && !roster.is_open(TargetId(1)));
+        assert!(!roster.set_hidden(TargetId(1), false), "it is not eligible");
+        assert!(roster.set_eligible(TargetId(1), true));
+        assert_eq!((roster.effective(), roster.open_weight(TargetId(1))), (&[1.0, 5.0, 3.0][..], 5.0));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) struct Naive {
 
 /// The least prime factor, or 1.
 fn least_factor(n: u32) -> u32 {
-    (2..=n).find(|factor| n % factor == 0).unwrap_or(1)
+    (2..=n).find(|factor| n.is_multiple_of(*factor)).unwrap_or(1)
 }
 
 /// The prime factors up to a number of subsets, in the order in which it is divided.

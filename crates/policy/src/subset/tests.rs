@@ -521,7 +521,7 @@ fn loops_are_clients() {
 #[test]
 fn instances_group_different_targets() {
     let tables = [1, 2].map(|seed| loops_of(ZUUL, 8, 400, seed).table().clone());
-    let [a, b] = tables.each_ref().map(|table| on_loops(table));
+    let [a, b] = tables.each_ref().map(on_loops);
     let common: Vec<usize> = (0..8).map(|i| a[i].intersection(&b[i]).count()).collect();
     let mean = common.iter().sum::<usize>() as f64 / 8.0;
     assert!((3.0..10.0).contains(&mean), "50^2 / 400 is 6.25: {common:?}");

@@ -3,7 +3,7 @@
 
 use crate::balance::prequal::Reading;
 use crate::health::snapshot::Snapshot;
-use crate::{Ask, Outcome, PickOutcome, TargetChange, TargetId, Ticket, Upstream};
+use crate::{Ask, Outcome, PickOutcome, SubsetTable, TargetChange, TargetId, Ticket, Upstream};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
@@ -128,6 +128,16 @@ pub enum Operation {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         health: Option<Snapshot>,
     },
+    /// A loop has another subset.
+    Prefer {
+        /// When, ns.
+        #[serde(rename = "now")]
+        now_ns: u64,
+        /// The subsets of all loops; `None`: the loop prefers no target to another.
+        table: Option<SubsetTable>,
+        /// The number of the loop.
+        on: u32,
+    },
 }
 
 /// A target that was added or removed: a [`TargetChange`].
@@ -239,6 +249,8 @@ impl Upstream {
                 let names = self.balancer().names_after(&changes);
                 self.change_named(*now_ns, changes.iter().copied(), &names, health.as_ref());
             }
+            Operation::Prefer { now_ns, table: Some(table), on } => self.follow_subsets(*now_ns, table, *on),
+            Operation::Prefer { now_ns, table: None, .. } => self.drop_subsets(*now_ns),
         }
         None
     }

@@ -4,16 +4,19 @@
 //! at that time. Health, full targets and trials belong to the process; the policy's state and the passed-over
 //! targets to each event loop ([`OnLoop`]). A simulation has one `Upstream` per balancer, for all loops; served, each
 //! loop has one of its own, and receives the process's state ([`Upstream::follow`], [`Upstream::set_full`],
-//! [`Upstream::set_probing`]).
+//! [`Upstream::set_probing`]). So it is with the subsets that loops prefer: kept here ([`Upstream::keep_subsets`]) or
+//! received ([`Upstream::follow_subsets`]).
 
 use crate::balance::Ask;
 use crate::balance::Balance;
 use crate::balance::Balancer;
+use crate::balance::balancer::Changed;
 use crate::balance::roster::Roster;
 use crate::ds::bits::Bits;
 use crate::health::eligibility::{Admin, Transition};
 use crate::health::snapshot::Snapshot;
 use crate::health::{Health, HealthConfig};
+use crate::subset::Subsets;
 use crate::upstream::passed_over::PassedOver;
 use crate::{Outcome, Release, TargetChange, TargetId, TargetNames};
 use on_loop::{Loops, PerLoop};
@@ -25,7 +28,9 @@ pub use on_loop::OnLoop;
 pub mod journal;
 mod on_loop;
 pub mod passed_over;
+mod preference;
 mod renewal;
+mod subsets;
 
 /// The settings around a balancer.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +97,8 @@ pub struct Upstream {
     seen: u64,
     /// The version of the process's health that it has seen since.
     followed: Option<u64>,
+    /// The subsets of its loops, if it keeps them itself.
+    subsets: Option<Box<Subsets>>,
 }
 
 impl Upstream {
@@ -125,6 +132,7 @@ impl Upstream {
             health: Box::new(Health::new(around.health, weights, start, draw.with(3))),
             seen: u64::MAX,
             followed: None,
+            subsets: None,
         };
         upstream.look(start);
         upstream
@@ -141,7 +149,10 @@ impl Upstream {
     ) {
         let passed_over = PassedOver::new(self.loops.first.passed_over.lasts_ns());
         let mut own = PerLoop::new(balancer(balance, weights, named(balance, names), draw), passed_over);
-        show(&mut own.balancer, &Snapshot::new(&self.health), now_ns, self.ramps);
+        show(&mut own, &Snapshot::new(&self.health), now_ns, self.ramps);
+        if let Some(subsets) = &self.subsets {
+            own.prefer(now_ns, subsets.table(), self.loops.others.len() as u32 + 1);
+        }
         self.loops.others.push(own);
         self.simplify();
     }
@@ -295,7 +306,7 @@ impl Upstream {
 
     fn show(&mut self, health: &Snapshot, now_ns: u64) {
         let ramps = self.ramps;
-        self.loops.all_mut().for_each(|own| show(&mut own.balancer, health, now_ns, ramps));
+        self.loops.all_mut().for_each(|own| show(own, health, now_ns, ramps));
     }
 
     /// Targets at their limit.
@@ -312,7 +323,9 @@ impl Upstream {
     fn simplify(&mut self) {
         let nobody_probes = self.probing.is_empty() && !self.health.anyone_half_open();
         let plain = !self.counting && self.full.is_empty() && nobody_probes;
-        self.loops.all_mut().for_each(|own| own.plain = plain && own.passed_over.targets().is_empty());
+        for own in self.loops.all_mut() {
+            own.plain = plain && own.passed_over.targets().is_empty() && own.preference.is_none();
+        }
     }
 }
 
@@ -329,8 +342,9 @@ fn balancer(balance: &Balance, weights: &[f64], names: TargetNames, draw: Key) -
     }
 }
 
-/// Whether the balancer's roster agrees with the health.
-fn show(balancer: &mut Balancer, health: &Snapshot, now_ns: u64, ramps: bool) {
+/// Shows the health to a loop, unless its balancer's roster agrees with it.
+fn show(own: &mut PerLoop, health: &Snapshot, now_ns: u64, ramps: bool) {
+    let PerLoop { balancer, preference, .. } = own;
     let n = health.len().min(balancer.roster().len());
     let same = TargetId::all(n).all(|t| {
         let (view, roster) = (health.view(t, ramps), balancer.roster());
@@ -340,7 +354,12 @@ fn show(balancer: &mut Balancer, health: &Snapshot, now_ns: u64, ramps: bool) {
     if same {
         return;
     }
-    balancer.change(now_ns, |roster| apply(roster, health, ramps));
+    balancer.change(now_ns, |roster| {
+        apply(roster, health, ramps);
+        if let Some(preference) = preference {
+            preference.settle(roster, &mut Changed::new());
+        }
+    });
 }
 
 /// Gives the roster what the health says.
@@ -377,8 +396,9 @@ impl Upstream {
     /// of a pass over the targets, for any number of changes.
     pub fn change_targets(&mut self, now_ns: u64, changes: &[TargetChange<'_>]) {
         let is_known = self.seen == self.health.version() && self.health.is_plain();
+        let table = self.subsets.as_mut().map(|subsets| subsets.change(changes.iter().copied()).clone());
         for own in self.loops.all_mut() {
-            own.balancer.change_targets(now_ns, changes);
+            own.change_targets(now_ns, changes, table.as_ref());
         }
         self.health.change_targets(now_ns, changes);
         self.make_room(changes.iter().copied());
@@ -400,10 +420,15 @@ impl Upstream {
         health: Option<&Snapshot>,
     ) {
         let ramps = self.ramps;
+        let table = self.subsets.as_mut().map(|subsets| subsets.change(changes.clone()).clone());
         for own in self.loops.all_mut() {
-            let follow =
-                |roster: &mut Roster| health.into_iter().for_each(|health| apply(roster, health, ramps));
-            own.balancer.change_named(now_ns, changes.clone(), names, follow);
+            let PerLoop { balancer, preference, .. } = own;
+            balancer.change_named(now_ns, changes.clone(), names, |roster| {
+                health.into_iter().for_each(|health| apply(roster, health, ramps));
+                if let Some(preference) = preference {
+                    preference.follow(table.as_ref(), changes.clone(), roster, &mut Changed::new());
+                }
+            });
         }
         self.make_room(changes.clone());
         match health {

@@ -4,8 +4,12 @@
 //! targets that are full or already tried on probation, targets that are passed over since a connection failed,
 //! targets that the request excludes. The last two yield if no other is left, exclusion first.
 //!
+//! A loop that prefers a subset of the targets looks for one in the whole subset first, in the next one then, and only
+//! if there is none in any it lets a rule yield ([`Preference`]).
+//!
 //! With nothing around it a pick costs one flag more than the balancer's own.
 
+use super::preference::Preference;
 use super::{PickOutcome, Ticket, Upstream};
 use crate::balance::Ask;
 use crate::balance::Balancer;
@@ -19,11 +23,13 @@ pub(super) struct PerLoop {
     /// Nothing is left out and nothing counted: the balancer alone decides.
     pub plain: bool,
     pub passed_over: PassedOver,
+    /// The subset that it prefers; mostly there is none.
+    pub preference: Option<Box<Preference>>,
 }
 
 impl PerLoop {
     pub fn new(balancer: Balancer, passed_over: PassedOver) -> PerLoop {
-        PerLoop { balancer, plain: false, passed_over }
+        PerLoop { balancer, plain: false, passed_over, preference: None }
     }
 }
 
@@ -108,41 +114,45 @@ impl<'a> OnLoop<'a> {
         let target = ask.sticky?;
         let barred = self.process.full.has(target.0) || self.process.probing.has(target.0);
         let own = self.own();
-        let weight = own.balancer.roster().effective().get(target.index()).copied()?;
         let out = barred || own.passed_over.targets().has(target.0) || ask.exclude.contains(&target);
-        (weight > 0.0 && !out).then(|| {
+        (own.balancer.roster().is_open(target) && !out).then(|| {
             own.balancer.take(target);
+            if let Some(preference) = &mut own.preference {
+                preference.note(target);
+            }
             target
         })
     }
 
     fn choose(&mut self, ask: &Ask) -> Option<TargetId> {
         let Upstream { loops, full, probing, .. } = &mut *self.process;
-        let PerLoop { balancer, passed_over, .. } = loops.get(self.on);
+        let PerLoop { balancer, passed_over, preference, .. } = loops.get(self.on);
         let over = passed_over.targets();
         let (hard, soft) = (!full.is_empty() || !probing.is_empty(), !over.is_empty());
-        if !hard && !soft {
-            return balancer.ask(ask);
+        let target = if !hard && !soft && (preference.is_none() || ask.exclude.is_empty()) {
+            balancer.ask(ask)
+        } else {
+            let rules = [(true, true), (true, false), (false, true), (false, false)];
+            let rules = rules.iter().filter(|rule| (!rule.0 || soft) && (!rule.1 || !ask.exclude.is_empty()));
+            rules.copied().find_map(|(passed, excluded)| {
+                let barred = |t: TargetId| {
+                    let out = full.has(t.0) || probing.has(t.0) || passed && over.has(t.0);
+                    out || excluded && ask.exclude.contains(&t)
+                };
+                let target = balancer.ask_where(ask, barred);
+                target.or_else(|| preference.as_mut()?.borrow(balancer, ask, barred))
+            })
+        };
+        if let (Some(preference), Some(target)) = (preference, target) {
+            preference.note(target);
         }
-        for (passed, excluded) in [(true, true), (true, false), (false, true), (false, false)] {
-            if passed && !soft || excluded && ask.exclude.is_empty() {
-                continue;
-            }
-            let barred = |t: TargetId| {
-                let out = full.has(t.0) || probing.has(t.0) || passed && over.has(t.0);
-                out || excluded && ask.exclude.contains(&t)
-            };
-            if let Some(target) = balancer.ask_where(ask, barred) {
-                return Some(target);
-            }
-        }
-        None
+        target
     }
 
     fn anyone_full(&mut self) -> bool {
         let Upstream { loops, full, .. } = &mut *self.process;
-        let weights = loops.get(self.on).balancer.roster().effective();
-        full.iter().any(|t| weights.get(t as usize).is_some_and(|w| *w > 0.0))
+        let roster = loops.get(self.on).balancer.roster();
+        full.iter().any(|t| roster.is_open(TargetId(t)))
     }
 
     /// Notes the end of a request, with the status of its answer, if there was one.

@@ -26,6 +26,7 @@ impl Upstream {
             for target in TargetId::all(before.len()) {
                 roster.set_eligible(target, before.is_eligible(target));
             }
+            roster.hide_as(&before);
         });
         for target in TargetId::all(before.len()) {
             (0..in_flight(target)).for_each(|_| new.take(target));
@@ -33,7 +34,9 @@ impl Upstream {
         let first = &mut self.loops.first;
         new.learn_from(&first.balancer);
         let passed_over = std::mem::replace(&mut first.passed_over, PassedOver::new(0));
-        *first = PerLoop::new(new, passed_over);
+        let preference = first.preference.take();
+        debug_assert!(preference.is_none() || balance.takes_subsets(), "the language refuses that");
+        *first = PerLoop { preference, ..PerLoop::new(new, passed_over) };
         self.measures = balance.traits().measures;
         self.ramps = !balance.traits().hashes;
         self.simple = !self.measures && !self.counting && !self.health.listens();

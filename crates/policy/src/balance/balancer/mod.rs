@@ -22,6 +22,9 @@ use weir_stats::Key;
 /// Changes that are few enough to be followed one by one.
 const FEW: usize = 8;
 
+/// Targets that may have changed.
+pub(crate) type Changed = SmallVec<[TargetId; FEW]>;
+
 /// The state of one balancer: one per event loop, unless the process shares one.
 #[derive(Clone, Debug)]
 pub struct Balancer {
@@ -234,8 +237,30 @@ impl Balancer {
             return self.change_named(now_ns, changes.iter().copied(), &names, |_| {});
         }
         self.roster.change(changes.iter().copied(), &names);
-        let changed: SmallVec<[TargetId; FEW]> = changes.iter().map(TargetChange::target).collect();
+        let changed: Changed = changes.iter().map(TargetChange::target).collect();
         dispatch!(&mut self.state, follow_few(now_ns, &self.roster, &changed));
+        self.forget(now_ns, changes.iter().copied());
+    }
+
+    /// As [`Balancer::change_targets`], with another change after it, which adds what it changes to the targets that have
+    /// changed; the policy follows once, and not if there are none.
+    pub(crate) fn change_shown(
+        &mut self,
+        now_ns: u64,
+        changes: &[TargetChange<'_>],
+        then: impl FnOnce(&mut Roster, &mut Changed),
+    ) {
+        let mut changed: Changed = changes.iter().map(TargetChange::target).collect();
+        if !changes.is_empty() {
+            let names = self.names_after(changes);
+            self.roster.change(changes.iter().copied(), &names);
+        }
+        then(&mut self.roster, &mut changed);
+        if changed.len() > FEW {
+            dispatch!(&mut self.state, follow(now_ns, &self.roster));
+        } else if !changed.is_empty() {
+            dispatch!(&mut self.state, follow_few(now_ns, &self.roster, &changed));
+        }
         self.forget(now_ns, changes.iter().copied());
     }
 

@@ -96,6 +96,8 @@ pub struct Prequal {
     doubts: Doubts,
     /// Oldest first.
     pool: Vec<Answer>,
+    /// Whether some of them are of hidden targets, and not used.
+    hides: bool,
     /// The last RIFs in order of arrival, and in order of size.
     recent: Vec<u32>,
     sorted: Vec<u32>,
@@ -120,6 +122,7 @@ impl Prequal {
             random: Random::new(&[]),
             doubts: Doubts::default(),
             pool: Vec::with_capacity(how.pool as usize + 1),
+            hides: false,
             recent: Vec::with_capacity(REMEMBERED),
             sorted: Vec::with_capacity(REMEMBERED),
             oldest: 0,
@@ -128,7 +131,7 @@ impl Prequal {
             remove_worst: false,
             asked: Vec::new(),
         };
-        lb.refresh(weights);
+        lb.refresh(weights, |_| true);
         lb
     }
 
@@ -139,8 +142,9 @@ impl Prequal {
         (self.recent, self.sorted, self.oldest) = (old.recent.clone(), old.sorted.clone(), old.oldest);
     }
 
-    /// Other weights from now on, of these and perhaps of more targets; answers of those that stay are kept.
-    pub fn refresh(&mut self, weights: &[f64]) {
+    /// Other weights from now on, of these and perhaps of more targets; answers of those that stay are kept. Targets that
+    /// are hidden for a while stay too, and their answers are not used meanwhile.
+    pub fn refresh(&mut self, weights: &[f64], stays: impl Fn(TargetId) -> bool) {
         self.open.clear();
         self.open.extend(TargetId::all(weights.len() as u32).filter(|t| weights[t.index()] > 0.0));
         self.weights.clear();
@@ -150,7 +154,8 @@ impl Prequal {
         self.budget = self.reuse_budget();
         self.doubts.grow(weights.len());
         self.random.refresh(weights);
-        self.pool.retain(|a| weights[a.target.index()] > 0.0);
+        self.pool.retain(|a| stays(a.target));
+        self.hides = self.pool.iter().any(|a| weights[a.target.index()] <= 0.0);
     }
 
     /// The targets to probe for one request, distinct and uniformly drawn, into `out`. Each is as likely to be the
@@ -283,7 +288,7 @@ impl Prequal {
         if self.pool.first().is_some_and(too_old) {
             self.pool.retain(|a| !too_old(a));
         }
-        let (tried, chosen) = match self.doubts.any() {
+        let (tried, chosen) = match self.doubts.any() || self.hides {
             true => self.choose_doubting(draw, &barred),
             false => (None, self.best(draw, |a| !barred(a.target))),
         };
@@ -304,7 +309,8 @@ impl Prequal {
         target
     }
 
-    /// Where something speaks against targets: one that is tried all the same, and the index of the answer to use.
+    /// Where something speaks against targets, or some are hidden: one that is tried all the same, and the index of the
+    /// answer to use.
     #[cold]
     fn choose_doubting(
         &self,
@@ -314,7 +320,9 @@ impl Prequal {
         let tried = self.to_try(draw.with(DOUBT), barred);
         let chosen = match tried {
             Some(target) => self.pool.iter().position(|a| a.target == target),
-            None => self.best(draw, |a| !a.doubted && !barred(a.target)),
+            None => {
+                self.best(draw, |a| !a.doubted && self.weights[a.target.index()] > 0.0 && !barred(a.target))
+            }
         };
         (tried, chosen)
     }
@@ -455,7 +463,7 @@ impl Policy for Prequal {
     }
 
     fn follow(&mut self, _now_ns: u64, roster: &Roster) {
-        self.refresh(roster.effective());
+        self.refresh(roster.effective(), |target| roster.is_open(target));
     }
 
     fn ask_where(&mut self, ask: &Ask, barred: impl Fn(TargetId) -> bool) -> Option<TargetId> {

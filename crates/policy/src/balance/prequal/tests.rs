@@ -108,7 +108,7 @@ fn probes_go_to_distinct_targets_evenly() {
     assert_eq!(sent, 35_000);
     assert!(seen.iter().all(|c| (4700..5300).contains(c)), "{seen:?}");
     assert!(first.iter().all(|c| (1850..2150).contains(c)), "and as often as the first of them: {first:?}");
-    lb.refresh(&[1.0, 0.0]);
+    lb.refresh(&[1.0, 0.0], |t| t == TargetId(0));
     lb.to_probe(Key::new(1), &mut out);
     assert_eq!(out, [TargetId(0)]);
 }
@@ -137,7 +137,7 @@ fn without_two_answers_it_is_random() {
     assert!((7_250..7_750).contains(&seen[0]) && seen[2] == 0, "{seen:?}");
     lb.probed(0, Key::new(1), TargetId(0), reading(0, 1));
     lb.probed(0, Key::new(1), TargetId(1), reading(0, 1));
-    lb.refresh(&[0.0, 1.0, 1.0]);
+    lb.refresh(&[0.0, 1.0, 1.0], |t| t != TargetId(0));
     assert_eq!(lb.pooled(), 1);
     lb.probed(0, Key::new(1), TargetId(0), reading(0, 1));
     assert_eq!(lb.pooled(), 1, "a late answer of one that left");
