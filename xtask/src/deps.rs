@@ -40,7 +40,7 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
 /// All that the sans-I/O crates may use outside tests: no clock, no socket, no thread comes in by a library.
 const SANS_IO: (&[&str], &[&str]) = (
     &["weir-stats", "weir-policy", "weir-model", "weir-http1", "weir-http2"],
-    &["libm", "serde", "siphasher", "smallvec"],
+    &["libm", "serde", "siphasher", "smallvec", "twox-hash"],
 );
 
 /// Libraries and crates that a crate must do without, and why. Its tests may use weir's own crates.

@@ -18,7 +18,7 @@
 //! - Pathologies: unequal loops load unequal subsets, more so with many; one that loses its targets makes its loops
 //!   borrow; L prime leaves only 1 and L.
 //! - Source: Netflix, "Curbing Connection Churn in Zuul" (2023), after Ward, Wankadia, Guliani, "Reinventing Backend
-//!   Subsetting at Google" (2022); the choice of S and the moves are weir's own. Tables: `docs/spec/background.md`.
+//!   Subsetting at Google" (2022); the choice of S and the moves are weir's own.
 //! - In the language: `subset.loops(min=25, max=50)`.
 
 use super::population::Population;
@@ -56,6 +56,10 @@ struct Group {
 }
 
 impl Group {
+    fn new(members: Vec<Member>) -> Group {
+        Group { members, list: Arc::default(), is_stale: true }
+    }
+
     fn insert(&mut self, member: Member) {
         let at = self.members.partition_point(|other| *other < member);
         self.members.insert(at, member);
@@ -171,7 +175,7 @@ impl Loops {
             for (i, member) in group.members.into_iter().enumerate() {
                 dealt[i % by].push(member);
             }
-            self.groups.extend(dealt.into_iter().map(Group::of));
+            self.groups.extend(dealt.into_iter().map(Group::new));
         }
         self.name_places();
     }
@@ -185,7 +189,7 @@ impl Loops {
             let mut members: Vec<Member> =
                 together.iter().flat_map(|group| &group.members).copied().collect();
             members.sort_unstable();
-            self.groups.push(Group::of(members));
+            self.groups.push(Group::new(members));
         }
         self.name_places();
     }
@@ -211,12 +215,6 @@ impl Loops {
             self.put(to, newest);
             moves += 1;
         }
-    }
-}
-
-impl Group {
-    fn of(members: Vec<Member>) -> Group {
-        Group { members, list: Arc::default(), is_stale: true }
     }
 }
 

@@ -179,7 +179,7 @@ impl Subsets {
     }
 
     /// Applies the difference between the targets before and those that exist now, by index, as one step. Returns the
-    /// subsets after it.
+    /// subsets after it. A target at an index that existed before is the same one.
     pub fn follow(&mut self, exists: &[bool], names: &TargetNames) -> &SubsetTable {
         let step = self.all.compare(exists, names);
         self.apply(step)

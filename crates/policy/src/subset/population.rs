@@ -140,9 +140,10 @@ impl Population {
         self.count += newcomers.len() as u32;
     }
 
-    /// Brings targets in the order of their names, which is the same in every process; of equal names by index.
+    /// Brings targets in the order of their names, which is the same in every process; of equal names by index. Most are in
+    /// order already, which this sort makes use of.
     pub fn sort_by_name(&self, targets: &mut [TargetId]) {
-        targets.sort_unstable_by(|a, b| self.name(*a).cmp(self.name(*b)).then(a.cmp(b)));
+        targets.sort_by(|a, b| self.name(*a).cmp(self.name(*b)).then(a.cmp(b)));
     }
 }
 

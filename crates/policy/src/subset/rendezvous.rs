@@ -1,7 +1,7 @@
 //! Rendezvous subsets: for each loop the targets with the highest hashes.
 //!
 //! - Idea: every loop ranks all targets by a hash of its own and takes the first `size`. A change of one target changes
-//!   at most one member of a loop's subset, whatever happened before.
+//!   at most one member of a loop's subset, and the changes before it do not matter.
 //! - Signal: the addresses alone. State: the members for each loop with their hashes.
 //! - Cost of a change: a hash per newcomer and loop, n hashes for each loop that a leaver was a member of.
 //! - Formula: rank by XXH64(address, seed + number of the loop), highest first.

@@ -1,4 +1,4 @@
-//! Subsets against `docs/spec/language.md#subsets`, a naive twin, and the figures of the literature.
+//! Subsets against their specification, a naive twin, and the figures of the literature.
 
 use super::loops::{chain, order};
 use super::naive::Naive;

@@ -7,8 +7,9 @@
 //!   target at all may be picked.
 //! - The lists: the subsets from the loop's own on, and round, where each target is in one (`subset.loops`); otherwise
 //!   the loop's own and all targets outside.
-//! - State: the table, 8 bytes and two pointers. Cost: none for a pick inside; O(n) and perhaps an allocation for one that
-//!   borrows for a single request; O(members) for a change of the subset.
+//! - State: the table and a list, both shared; a byte per target in the roster. Cost: a flag or two for a pick inside; O(n)
+//!   and perhaps an allocation for one that borrows for a single request (microseconds with hundreds of targets);
+//!   O(members) for a change of the subset, and none for a change that leaves the subset alone.
 //! - Pathologies: a rotation (`lb.round_robin`) goes on behind the borrowed target, so that borrowing may pass over
 //!   members of the subset.
 

@@ -1,4 +1,4 @@
-//! A balancer whose loops prefer subsets, against `docs/spec/language.md#subsets`.
+//! A balancer whose loops prefer subsets, against the specification of subsets.
 
 use crate::config::{
     Balance, Check, Eject, Initial, LeastConnArgs, LoopsArgs, OnEmpty, P2cArgs, PeakEwmaArgs, PrequalArgs,
@@ -272,7 +272,7 @@ fn run_checks(up: &mut Upstream, until: u64, passes: impl Fn(TargetId) -> bool) 
 }
 
 /// A subset that is down as a whole is no panic while more than half of all targets are up; in a panic of all, each loop
-/// uses its own subset whatever its health.
+/// uses its own subset, well or not.
 #[test]
 fn panic_is_judged_over_all_targets() {
     let mut up = upstream(&Balance::Random, LOOPS, checked(0.5, OnEmpty::Fail), &[1.0; 32], 4);
