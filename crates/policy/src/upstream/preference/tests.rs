@@ -511,3 +511,44 @@ fn a_subset_can_be_made_again() {
     again.act(&Operation::Prefer { now_ns: 300, table: None, on: 1 });
     assert!(again.subsets().is_none());
 }
+
+/// A fleet may begin empty and become so again; targets that come at once are divided at once.
+#[test]
+fn an_empty_fleet_has_subsets_later() {
+    for balance in policies() {
+        for subset in [LOOPS, DRAWN] {
+            let mut up = upstream(&balance, subset, plain(), &[], 4);
+            assert_eq!(up.on(3).pick(&ask(0)), PickOutcome::Empty);
+            for round in 0..3 {
+                let join = |t| TargetChange::Add { target: TargetId(t), weight: 1.0, name: "" };
+                up.change_targets(round, &(0..32).map(join).collect::<Vec<_>>());
+                let all = lists(&up, 3, 32);
+                assert_eq!(all[0].len(), if subset == LOOPS { 8 } else { 6 });
+                assert_eq!(picks(&mut up, 3, 400), all[0], "{}", balance.name());
+                up.change_targets(
+                    round,
+                    &(0..32).map(|t| TargetChange::Remove(TargetId(t))).collect::<Vec<_>>(),
+                );
+                assert_eq!(up.on(3).pick(&ask(0)), PickOutcome::Empty);
+            }
+            assert_eq!(up.borrowed(), 0);
+        }
+    }
+}
+
+/// Targets that come and go in other subsets do not disturb a rotation, and those that are moved are counted.
+#[test]
+fn a_change_elsewhere_disturbs_no_rotation() {
+    let balance = Balance::RoundRobin(RoundRobinArgs { start: Start::Random });
+    let mut up = upstream(&balance, LOOPS, plain(), &[1.0; 32], 4);
+    let all = lists(&up, 0, 32);
+    let turn = |up: &mut Upstream| -> Vec<TargetId> { (0..8).map(|i| pick(up, 2, &ask(i)).target).collect() };
+    let sequence = turn(&mut up);
+    for (i, &target) in all[1].iter().enumerate().take(2) {
+        up.change_targets(i as u64, &[TargetChange::Remove(target)]);
+        assert_eq!(turn(&mut up), sequence);
+    }
+    assert_eq!(up.subset_moves(), 1, "eight and six are too far apart");
+    assert_eq!(up.subsets().unwrap().sizes().least, 7);
+    assert_eq!(picks(&mut up, 0, 8), lists(&up, 0, 32)[0], "the first subset gave one away");
+}
