@@ -21,6 +21,7 @@ pub mod json;
 mod labels;
 mod layers;
 mod listen;
+pub mod loops;
 pub mod log_field;
 mod matching;
 pub mod named_files;

@@ -30,7 +30,7 @@ pub use control::remote::Remote;
 pub use control::start::{Running, start};
 pub use inspect::{
     CertificateView, CheckView, EventView, FleetView, LeavingView, LimitView, ListenerView, LoopView, OnLoop,
-    PoolView, QueueView, Readiness, RecentView, State, TargetView, View,
+    PoolView, QueueView, Readiness, RecentView, State, SubsetsView, TargetView, View,
 };
 pub use metrics::Exposition;
 pub use reload::options::{Error, Listening, Options};

@@ -23,6 +23,7 @@ fn target(index: u32, state: State) -> TargetView {
         node: 0,
         name: format!("a<b>{index}"),
         addr: Some("10.0.0.1:80".to_owned()),
+        subset: None,
         since_unix_ms: (state != State::Up).then_some(1_795_662_604_000),
         last_check: (state != State::Up).then(|| CheckView {
             at_unix_ms: 1_795_662_722_000,
@@ -73,6 +74,7 @@ fn seen(targets: Vec<TargetView>) -> TimedView {
         of: targets.len() as u32,
         panic: false,
         waiting: None,
+        subset: None,
         recent: recent(),
         targets,
     };

@@ -2,7 +2,7 @@
 
 use super::NodeId;
 use serde::{Deserialize, Serialize};
-use weir_policy::config::{Balance, Check, Eject, OnEmpty, Outlier, SlowStart};
+use weir_policy::config::{Balance, Check, Eject, OnEmpty, Outlier, SlowStart, Subset};
 
 /// A balancer: its policy, and what all policies have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,9 @@ pub struct Lb {
     /// `None`: the cookie's name is the key. Never without `sticky`; its path is not part of the hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sticky_key: Option<String>,
+    /// The targets that each event loop prefers; `None`: all. Never with a policy that hashes, nor with `lb.first`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subset: Option<Subset>,
     /// Whether all event loops share one state.
     pub scope: Scope,
     /// Requests in flight at a target at most.
@@ -68,6 +71,7 @@ impl Lb {
             spare: None,
             sticky: None,
             sticky_key: None,
+            subset: None,
             scope: Scope::Loop,
             max_in_flight: None,
             max_connections: None,

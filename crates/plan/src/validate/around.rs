@@ -9,7 +9,7 @@ use crate::sticky;
 use crate::{HealthCheck, Lb};
 use weir_policy::config::{
     Balance, Check, Eject, LeastConnArgs, MaglevArgs, OnEmpty, Outlier, P2cArgs, PeakEwmaArgs, PrequalArgs,
-    RingHashArgs, SlowStart, Ties,
+    RingHashArgs, SlowStart, Subset, Ties,
 };
 use weir_policy::maglev::{GREATEST_TABLE, is_table_size};
 
@@ -42,10 +42,36 @@ pub(super) fn check(lb: &Lb) -> Checked {
     if lb.sticky_key.is_some() && lb.sticky.is_none() {
         return Err("sticky_key is the key of a cookie, but sticky names no cookie".to_owned());
     }
+    if let Some(subset) = &lb.subset {
+        subsets(subset)?;
+        if !lb.balance.takes_subsets() {
+            return Err(format!("`{}` takes no subset", lb.balance.name()));
+        }
+    }
     for (what, most) in [("max_in_flight", lb.max_in_flight), ("max_connections", lb.max_connections)] {
         most.map_or(Ok(()), |n| least_1(what, u64::from(n)))?;
     }
     optional(lb.wait_timeout_ns).map_err(|why| format!("wait_timeout_ns {why}"))
+}
+
+fn subsets(subset: &Subset) -> Checked {
+    let args = match subset {
+        Subset::Loops(args) => {
+            least_1("subset.min", u64::from(args.min))?;
+            return match args.max / 2 < args.min {
+                true => Err("subset.max must be at least twice subset.min".to_owned()),
+                false => Ok(()),
+            };
+        }
+        Subset::Random(args) => return least_1("subset.size", u64::from(args.size)),
+        Subset::Rendezvous(args) => return least_1("subset.size", u64::from(args.size)),
+        Subset::Deterministic(args) | Subset::Ringsteady(args) => args,
+    };
+    least_1("subset.size", u64::from(args.size))?;
+    if args.instance >= args.instances {
+        return Err("subset.instance must be below subset.instances".to_owned());
+    }
+    Ok(())
 }
 
 fn policy(balance: &Balance) -> Checked {

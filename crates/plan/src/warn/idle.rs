@@ -1,8 +1,9 @@
 //! Warnings about settings that have no effect at their position.
 
 use super::{Draft, Findings, index};
+use crate::loops::most_loops;
 use crate::{Edge, Lb, NodeId, Point, Spec};
-use weir_policy::config::{Balance, Outlier};
+use weir_policy::config::{Balance, Outlier, Subset};
 
 /// The balancers, with the number of their targets.
 fn balancers(point: &Point) -> impl Iterator<Item = (u32, &Lb, usize)> {
@@ -71,4 +72,47 @@ pub(super) fn slow_starts(draft: &Draft<'_>, found: &mut Findings) {
             );
         }
     }
+}
+
+/// Subsets that divide nothing.
+pub(super) fn subsets(draft: &Draft<'_>, found: &mut Findings) {
+    let point = draft.point;
+    let has_subset = |spec: &Spec| matches!(spec, Spec::Lb(Lb { subset: Some(_), .. }));
+    if !point.specs.iter().any(has_subset) {
+        return;
+    }
+    let loops = most_loops(point);
+    for (id, node) in point.nodes.iter().enumerate() {
+        let (Some(Spec::Lb(Lb { subset: Some(subset), .. })), Edge::List(list)) =
+            (point.spec(index(id)), node.to)
+        else {
+            continue;
+        };
+        if matches!(subset, Subset::Loops(_)) && loops[id] == Some(1) {
+            found.hint(
+                node.site,
+                "this `subset.loops` divides nothing: there is one event loop".to_owned(),
+                "put the balancer behind a `listen(..., loops=n)`, or leave the subset out",
+            );
+        }
+        let n = point.lists.get(list as usize).and_then(|targets| count(point, targets));
+        if let (Some(size), Some(n)) = (subset.size(), n)
+            && u64::from(size) >= n
+        {
+            found.hint(
+                node.site,
+                format!("a subset of {size} is no subset: there are {n} targets"),
+                "use a smaller `size`, or leave the subset out",
+            );
+        }
+    }
+}
+
+/// How many targets there are at the start; `None`: that depends on a source.
+fn count(point: &Point, targets: &[NodeId]) -> Option<u64> {
+    let count = |target: &NodeId| match point.spec(*target) {
+        Some(Spec::Fleet(fleet)) => fleet.source.is_none().then_some(u64::from(fleet.size)),
+        _ => Some(1),
+    };
+    targets.iter().map(count).sum()
 }

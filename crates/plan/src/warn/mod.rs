@@ -86,6 +86,7 @@ pub fn graph(point: &Point, standing: &[Option<Location>]) -> Vec<Diagnostic> {
         statuses::unheard,
         idle::outliers,
         idle::slow_starts,
+        idle::subsets,
         never::short_timeouts,
         unmodelled,
         one_target,

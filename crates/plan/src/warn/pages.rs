@@ -109,6 +109,15 @@ pub const PAGES: &[WarningPage] = &[
          `..._minimum_hosts`, or `eject`, which needs no others.",
     ),
     page(
+        "this `subset.loops` divides nothing: there is one event loop",
+        "Targets are divided among the event loops of the listener before the balancer. With one loop there is one subset: \
+         all targets.",
+    ),
+    page(
+        "a subset of {} is no subset: there are {} targets",
+        "Each loop has all targets, as without `subset`.",
+    ),
+    page(
         "`slow_start` does nothing at this `{}`: {}",
         "`slow_start` lowers the weight of a target that comes back, and this policy does not look at weights.",
     ),

@@ -83,10 +83,25 @@ impl Subset {
         }
     }
 
+    /// The targets of a subset; `None`: as many as make equal ones.
+    pub fn size(&self) -> Option<u32> {
+        match self {
+            Subset::Loops(_) => None,
+            Subset::Random(args) => Some(args.size),
+            Subset::Rendezvous(args) => Some(args.size),
+            Subset::Deterministic(args) | Subset::Ringsteady(args) => Some(args.size),
+        }
+    }
+
     /// Whether the result depends on the names of the targets, which must then be given.
     pub fn uses_names(&self) -> bool {
         !matches!(self, Subset::Loops(_) | Subset::Random(_))
     }
+}
+
+/// The key by which a balancer's targets are divided, of the key of its state: the same in all worlds.
+pub fn subset_key(state: Key) -> Key {
+    state.with(5)
 }
 
 /// A subset policy: its state over the targets of one balancer. A change is applied in three steps, after which the

@@ -137,6 +137,9 @@ async fn pools(graph: &Graph, round: &Round<'_>, out: &mut Samples) -> Option<()
         if pool.is_new_in(round.number) {
             out.add(Of::AttemptDuration, [(&pool.label).into()], &pool.duration);
         }
+        if let Some(borrowed) = lb.and_then(|lb| lb.state.borrowed()) {
+            out.add(Of::SubsetBorrowed, [(&pool.label).into()], borrowed);
+        }
         for (number, target) in (0..).map(TargetId).zip(&counts.targets) {
             round.step().await?;
             let is_there = lb.is_none_or(|lb| lb.has_target(number));

@@ -59,6 +59,14 @@ fn gather_shared(process: &Process, blueprint: &Blueprint, out: &mut Samples) {
             out.add(Of::QueueInside, [(&label).into()], inside);
             out.add(Of::QueueWaiting, [(&label).into()], waiting);
         }
+        if let Some(subsets) = blueprint.subsets(id) {
+            let (pool, sizes) = (label(), subsets.table().sizes());
+            out.add(Of::Subsets, [(&pool).into()], u64::from(sizes.count));
+            for (bound, targets) in [("least", sizes.least), ("most", sizes.most)] {
+                out.add(Of::SubsetTargets, [(&pool).into(), bound.into()], u64::from(targets));
+            }
+            out.add(Of::SubsetMoves, [(&pool).into()], subsets.moves());
+        }
         if let Some(budget) = process.state.budget(*key) {
             // Its present holder only does some arithmetic.
             let left = (0..TRIES).find_map(|_| budget.try_with(|tokens| tokens.left(now_ns)));

@@ -126,7 +126,7 @@ fn start_bound(
         root.clock.now(),
         draws,
     );
-    blueprint.make_tables(None);
+    blueprint.make_tables(None, loops as u32);
     blueprint.inner = bound.inner;
     let audience: Arc<dyn Audience> = Arc::new(mail.mail.clone());
     let following = Following {

@@ -18,12 +18,14 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use weir_model::probe::ProbeWay;
+use weir_plan::loops::most_loops;
 use weir_plan::processes::process_of;
 use weir_plan::serving::{Role, Serving};
 use weir_plan::{Edge, Lb, Point, Spec, target_labels};
-use weir_policy::config::Balance;
+use weir_policy::config::{Balance, Subset};
 use weir_policy::health::{Health, HealthConfig};
 use weir_policy::sticky::Cookies;
+use weir_policy::subset::{Subsets, subset_key};
 use weir_policy::{Table, TargetChange, TargetId, TargetNames};
 use weir_stats::Key;
 
@@ -74,6 +76,8 @@ struct LbTargets {
     shape: Arc<Shape>,
     /// What a policy that hashes chooses by. It lies here so that no thread that serves clients makes or frees it.
     table: Option<Table>,
+    /// How they are divided among the loops.
+    subsets: Option<Subsets>,
     /// Their display names: among those of the balancer, and with their addresses. Empty for removed ones.
     labels: Arc<[Arc<str>]>,
     described: Arc<[Arc<str>]>,
@@ -130,15 +134,22 @@ impl Blueprint {
         }
     }
 
-    /// Makes the tables of policies that hash, or takes over those of the one before that are the same. On a thread
-    /// that serves no clients: ten thousand targets take a tenth of a second.
-    pub fn make_tables(&mut self, before: Option<&Blueprint>) {
+    /// Makes the tables of policies that hash, or takes over those of the one before that are the same; divides the
+    /// targets among `loops`, as a change of the division before. On a thread that serves no clients: ten thousand
+    /// targets take a tenth of a second.
+    pub fn make_tables(&mut self, before: Option<&Blueprint>, loops: u32) {
         let by_identity = before.map(Blueprint::by_identity).unwrap_or_default();
+        let loops_before = most_loops(&self.point);
         for (id, targets) in Arc::get_mut(&mut self.lbs).into_iter().flatten() {
             let Shape { balance, weights, names, .. } = &*targets.shape;
-            let was = by_identity.get(&self.keys.nodes[*id as usize]).and_then(|was| was.table.clone());
-            let same = was.filter(|was| was.is_for(balance, weights, names));
+            let was = by_identity.get(&self.keys.nodes[*id as usize]);
+            let same = was.and_then(|was| was.table.clone()).filter(|was| was.is_for(balance, weights, names));
             targets.table = same.or_else(|| Table::new(balance, weights, names));
+            let Spec::Lb(Lb { subset: Some(subset), .. }) = spec(&self.point, *id) else { continue };
+            let loops = loops_before[*id as usize].unwrap_or(loops);
+            let key = subset_key(self.draws.state(*id, 0));
+            let was = was.and_then(|was| was.subsets.as_ref());
+            targets.subsets = Some(divided(*subset, loops, key, &targets.shape, was));
         }
     }
 
@@ -182,6 +193,11 @@ impl Blueprint {
     /// What the balancer chooses by, if it hashes.
     pub fn table(&self, lb: NodeId) -> Option<Table> {
         self.lbs.get(&lb)?.table.clone()
+    }
+
+    /// How the targets of a balancer are divided among the loops, if they are.
+    pub fn subsets(&self, lb: NodeId) -> Option<&Subsets> {
+        self.lbs.get(&lb)?.subsets.as_ref()
     }
 
     /// What keeps the indices of a balancer's targets from another use.
@@ -311,6 +327,7 @@ impl LbTargets {
             probe_ways: probes.then(|| probe_ways(point, serving, &nodes)),
             shape: Arc::new(shape),
             table: None,
+            subsets: None,
             labels: nodes.iter().map(label).collect(),
             described: nodes
                 .iter()
@@ -365,6 +382,18 @@ fn shape(point: &Point, id: NodeId, nodes: &[Option<NodeId>], names: TargetNames
         exists: nodes.iter().map(Option::is_some).collect(),
         weights: nodes.iter().map(weight).collect(),
         names,
+    }
+}
+
+/// The targets of a shape divided among loops: by a change of the division before, if that is of the same kind.
+fn divided(subset: Subset, loops: u32, key: Key, shape: &Shape, was: Option<&Subsets>) -> Subsets {
+    match was.filter(|was| *was.config() == subset && was.loops() == loops) {
+        Some(was) => {
+            let mut subsets = was.clone();
+            subsets.follow(&shape.exists, &shape.names);
+            subsets
+        }
+        None => Subsets::new(subset, loops, key, &shape.exists, &shape.names),
     }
 }
 

@@ -114,6 +114,7 @@ struct Adoption {
     draw: Key,
     semaphore: Option<Rc<LocalSemaphore>>,
     table: Option<Table>,
+    subset: Option<OwnSubset>,
     gains_first: bool,
     records: Option<Record>,
 }
@@ -153,10 +154,12 @@ impl Draft {
             if adoption.gains_first {
                 change.put_gains_first();
             }
+            let subset = adoption.subset.as_ref();
             if let Some(records) = &adoption.records {
+                subset.into_iter().for_each(|_| records(OwnSubset::operation(now_ns, subset)));
                 records(change.operation(now_ns, &shape, health));
             }
-            let gone = state.adopt(now_ns, &shape, change, health, flags, draw);
+            let gone = state.adopt(now_ns, &shape, change, health, flags, draw, subset);
             state.limit(now_ns, semaphore.as_ref());
             state.take_table(table.as_ref());
             all.extend(gone.into_iter().map(|(index, abort)| (id, index, abort)));
@@ -481,9 +484,15 @@ impl Builder<'_> {
             LbState::new(shape, upstream, flags.clone())
         });
         let table = self.blueprint.table(id);
+        let subset = self.own_subset(id);
         if is_new {
             state.limit(self.core.now(), semaphore);
             state.take_table(table.as_ref());
+            if subset.is_some() {
+                let now_ns = self.core.now();
+                self.recorder(id).into_iter().for_each(|records| records(OwnSubset::operation(now_ns, subset.as_ref())));
+                state.prefer(now_ns, subset.as_ref());
+            }
         } else {
             let (state, shape, semaphore) = (state.clone(), shape.clone(), semaphore.cloned());
             let adoption = Adoption {
@@ -495,12 +504,20 @@ impl Builder<'_> {
                 draw,
                 semaphore,
                 table,
+                subset,
                 gains_first: self.blueprint.gains_first.contains(&id),
                 records: self.recorder(id),
             };
             self.draft.adoptions.borrow_mut().push(adoption);
         }
         state
+    }
+
+    /// The targets that this loop prefers at a balancer; `None`: all alike.
+    fn own_subset(&self, lb: NodeId) -> Option<OwnSubset> {
+        let table = self.blueprint.subsets(lb)?.table().clone();
+        let on = if self.is_built_in() { 0 } else { self.number };
+        Some(OwnSubset { table, on })
     }
 
     /// The loop for which a balancer's state is kept: process-wide state is kept once.

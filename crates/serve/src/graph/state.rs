@@ -116,7 +116,7 @@ pub(crate) struct PlanIds {
     pub keys: Arc<GraphKeys>,
     /// The targets of each balancer by their indices; `None`: no target any more.
     pub targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
-    /// The names of their targets, where a policy hashes them.
+    /// The names of their targets, where a policy hashes them, or their subsets depend on them.
     pub names: BTreeMap<NodeId, TargetNames>,
     /// By balancer: kept as long as a request of this epoch can be at an index of its targets.
     pub places: BTreeMap<NodeId, Arc<()>>,
@@ -177,7 +177,7 @@ impl ProcessState {
                 changes.removed += changed.removed;
                 count = indices.len();
                 let nodes: Box<[_]> = indices.iter().map(|at| at.map(|at| list[at as usize])).collect();
-                if lb.balance.traits().hashes {
+                if lb.balance.traits().hashes || lb.subset.is_some_and(|subset| subset.uses_names()) {
                     names.insert(id, known.name(key, point, &keys, &nodes));
                 }
                 targets.insert(id, nodes);

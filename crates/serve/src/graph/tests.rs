@@ -75,7 +75,7 @@ impl Bench {
         let (point, roles) = plan;
         let draws = Draws::new(&point, &[], Key::new(3));
         let mut blueprint = Blueprint::new(epoch, point, roles, BTreeMap::new(), &self.process, 0, draws);
-        blueprint.make_tables(before);
+        blueprint.make_tables(before, 1);
         Arc::new(blueprint)
     }
 

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_plan::{Scope, Spec, label, listeners};
-use weir_policy::TargetId;
+use weir_policy::{SubsetTable, TargetId};
 use weir_policy::eligibility::{Admin, Reason};
 
 /// The answer of a thread.
@@ -89,6 +89,7 @@ pub(super) struct PoolHealth {
     pub of: u32,
     pub eligible: u32,
     pub waiting: Option<u64>,
+    pub subsets: Option<SubsetTable>,
     pub targets: Vec<TargetHealth>,
 }
 
@@ -175,7 +176,7 @@ async fn targets(lb: &Lb, now_ns: u64, slices: &Slices) -> Vec<TargetReport> {
         if roster.exists(index) {
             all.push(TargetReport {
                 index,
-                weight: roster.effective().get(index.index()).copied().unwrap_or_default(),
+                weight: roster.open_weight(index),
                 in_flight: lb.state.in_flight(index),
                 estimate_ns: upstream.estimate_ns(now_ns, index),
                 passed_over: upstream.is_passed_over(index),
@@ -250,6 +251,7 @@ async fn of_pool(plan: &Blueprint, lb: &Lb, monitor: &Monitor, slices: &Slices) 
         of,
         eligible,
         waiting: lb.semaphore.as_ref().map(|semaphore| semaphore.queue.waiting()),
+        subsets: plan.subsets(lb.node).map(|subsets| subsets.table().clone()),
         targets,
     })
 }

@@ -4,8 +4,8 @@ use super::gather::{
     ListenerReport, OwnerReport, PoolHealth, TargetHealth, TargetReport, ThreadView, concurrency,
 };
 use super::view::{
-    CheckView, EventView, ListenerView, LoopView, OnLoop, PoolView, QueueView, RecentView, State, TargetView,
-    View,
+    CheckView, EventView, ListenerView, LoopView, OnLoop, PoolView, QueueView, RecentView, State,
+    SubsetsView, TargetView, View,
 };
 use super::words;
 use crate::exchange::NodeId;
@@ -17,7 +17,7 @@ use crate::threads::watchdog;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use weir_plan::{Lb, Scope, Spec, label};
-use weir_policy::TargetId;
+use weir_policy::{SubsetSizes, SubsetTable, TargetId};
 use weir_policy::eligibility::Admin;
 
 /// By balancer and target: the state on each thread.
@@ -186,6 +186,7 @@ fn pool(
             share_5xx: attempts.and_then(|(.., brief)| brief.failed_share()),
             mean_ms: attempts.and_then(|(.., brief)| brief.mean_ms()),
             since_unix_ms: known.past.since_unix_ms,
+            subset: health.subsets.as_ref().and_then(|table| table.number_of(known.index)),
             last_check: checked(&known.past, instants),
             ..target(lb, known, owned.now_ns, health.is_ignored, of_loops, by_loop)
         }
@@ -203,9 +204,16 @@ fn pool(
         of: health.of,
         panic: health.is_ignored,
         waiting: health.waiting,
+        subset: health.subsets.as_ref().map(|table| subsets(table, by_loop)),
         recent: recent(on_loops.pools.get(&health.id)),
         targets: targets.into_iter().map(target).collect(),
     })
+}
+
+fn subsets(table: &SubsetTable, by_loop: bool) -> SubsetsView {
+    let SubsetSizes { count, least, most } = table.sizes();
+    let loops = if by_loop { table.loops() } else { 0 };
+    SubsetsView { count, least, most, loops: (0..loops).map(|on| table.number_on(on)).collect() }
 }
 
 fn target(
@@ -233,6 +241,7 @@ fn target(
     };
     TargetView {
         index: known.index.0,
+        subset: None,
         node: known.node,
         name: known.name.clone(),
         addr: known.addr.clone(),

@@ -13,7 +13,7 @@ mod words;
 
 pub use view::{
     CertificateView, CheckView, EventView, FleetView, LeavingView, LimitView, ListenerView, LoopView, OnLoop,
-    PoolView, QueueView, RecentView, State, TargetView, View,
+    PoolView, QueueView, RecentView, State, SubsetsView, TargetView, View,
 };
 
 use crate::control::remote::Remote;

@@ -153,6 +153,9 @@ pub struct PoolView {
     pub panic: bool,
     /// Requests that wait while all targets are full; `None`: they are not limited.
     pub waiting: Option<u64>,
+    /// How its targets are divided among the loops; `None`: they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subset: Option<SubsetsView>,
     /// The last 10 s and the last 5 min, of attempts at its targets.
     pub recent: Vec<RecentView>,
     /// Its targets.
@@ -178,6 +181,20 @@ pub struct FleetView {
     pub last_change_unix_ms: Option<u64>,
 }
 
+/// The subsets of a balancer's targets.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SubsetsView {
+    /// How many there are.
+    pub count: u32,
+    /// Targets of the smallest.
+    pub least: u32,
+    /// Targets of the largest.
+    pub most: u32,
+    /// The number of each loop's, if requested.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loops: Vec<u32>,
+}
+
 /// A target of a balancer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TargetView {
@@ -187,6 +204,9 @@ pub struct TargetView {
     pub node: u32,
     /// Its display name.
     pub name: String,
+    /// Its subset; `None`: targets are not divided, or one may be in several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subset: Option<u32>,
     /// The address of the server at the end of its only way; `None`: a built-in one, or several.
     pub addr: Option<String>,
     /// In one word.

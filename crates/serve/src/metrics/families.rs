@@ -117,6 +117,11 @@ families! {
     Panic Gauge Most "weir_panic" ["pool"] "Whether so few targets are eligible that health is ignored (1) or not (0).";
     Targets Gauge Sum "weir_targets" ["pool", "state"] "Targets by state.";
 
+    Subsets Gauge Most "weir_subsets" ["pool"] "How many subsets the targets are divided into, where event loops prefer some of them.";
+    SubsetTargets Gauge Most "weir_subset_targets" ["pool", "bound"] "Targets of the smallest (least) and the largest (most) subset.";
+    SubsetMoves Counter Sum "weir_subset_moves_total" ["pool"] "Targets that stayed but came into another subset, so that subsets remain equal.";
+    SubsetBorrowed Counter Sum "weir_subset_borrowed_total" ["pool"] "Picks of a target outside of the loop's subset: none inside might be picked, or a cookie said so.";
+
     FleetMembers Gauge Sum "weir_fleet_members" ["fleet", "state"] "Members of a fleet that a source lists: picked (up), without new requests (drain), or picked although the last list, which was too short to be believed at once, lacks them (withdrawn).";
     FleetLists Counter Sum "weir_fleet_lists_total" ["fleet", "result"] "Lists of a fleet's source, by result: it changed members, changed none, was doubted for its shortness, or there was none (failed).";
     FleetChanges Counter Sum "weir_fleet_changes_total" ["fleet", "change"] "Members that were added, removed or changed (weight, drain).";

@@ -107,7 +107,7 @@ impl Player {
             process.clock.now(),
             own.draws.clone(),
         );
-        blueprint.make_tables(Some(own));
+        blueprint.make_tables(Some(own), process.loops());
         blueprint.inner = own.inner.clone();
         blueprint.generation = own.generation;
         let gains = |sight: &&Sight| matches!(sight.moves.first(), Some(TargetMove::Add(_)));

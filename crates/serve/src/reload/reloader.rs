@@ -424,7 +424,7 @@ impl Reloader {
                 blueprint.share_with(&before.blueprint);
             }
         }
-        blueprint.make_tables(Some(&before.blueprint));
+        blueprint.make_tables(Some(&before.blueprint), self.process.loops());
         let generation = Generation {
             blueprint: Arc::new(blueprint),
             names: Arc::new(names),

@@ -113,6 +113,21 @@ run("prequal", lb.prequal(apps))
 run("first", lb.first(apps, max_in_flight = 2))
 "#;
 
+pub(crate) const SUBSETS: &str = r#"def app():
+    return queue(delay(dist.exponential(20*ms), server("app")))
+
+def front(name, subset_of_loop):
+    balancer = lb.least_conn(pool(128, app), subset = subset_of_loop)
+    web = listen("127.0.0.1:0", balancer, loops = 16)
+    scenario(name, web, traffic.poisson(rate = 5000), requests = 20000)
+
+front("loops", subset.loops(min = 10, max = 20))
+front("random", subset.random(16))
+front("rendezvous", subset.rendezvous(16))
+front("deterministic", subset.deterministic(16))
+front("ringsteady", subset.ringsteady(16))
+"#;
+
 pub(crate) const HASHED: &str = r#"def app():
     return queue(delay(dist.exponential(10*ms), server("app")))
 

@@ -43,6 +43,7 @@ mod server;
 mod shadowed;
 mod slow_start;
 mod split;
+mod subset;
 mod timeout;
 mod tls;
 mod trace;
@@ -87,6 +88,7 @@ static ALL: &[&[Function]] = &[
     &eject::FUNCTIONS,
     &outlier::FUNCTIONS,
     &slow_start::FUNCTIONS,
+    &subset::FUNCTIONS,
     &key::FUNCTIONS,
     &route::FUNCTIONS,
     &when::FUNCTIONS,
@@ -122,8 +124,8 @@ pub(crate) const UNITS: [&str; 6] = ["ns", "us", "ms", "s", "minutes", "hours"];
 /// Size units, predeclared.
 pub(crate) const SIZES: [(&str, i32); 2] = [("KiB", 1024), ("MiB", 1024 * 1024)];
 /// Namespaces, predeclared.
-pub(crate) const NAMESPACES: [&str; 10] =
-    ["lb", "dist", "traffic", "limit", "health", "tls", "key", "keys", "change", "find"];
+pub(crate) const NAMESPACES: [&str; 11] =
+    ["lb", "dist", "traffic", "limit", "health", "tls", "key", "keys", "change", "find", "subset"];
 
 /// All functions.
 pub(crate) fn functions() -> impl Iterator<Item = &'static Function> {

@@ -20,7 +20,7 @@ pub(crate) use newest::Newest;
 pub(crate) use owner::{Owner, ToOwner};
 pub(crate) use probes::Probes;
 pub(crate) use returns::{Departure, HealthUpdate};
-pub(crate) use state::{LbState, Shape, ShapeChange};
+pub(crate) use state::{LbState, OwnSubset, Shape, ShapeChange};
 pub(crate) use sticky::Sticky;
 pub(crate) use target_flags::TargetFlags;
 

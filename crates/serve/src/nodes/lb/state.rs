@@ -11,7 +11,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::config::Balance;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Operation, Outcome, Table, TargetChange, TargetId, TargetNames, Ticket, Upstream};
+use weir_policy::{
+    Operation, Outcome, SubsetTable, Table, TargetChange, TargetId, TargetNames, Ticket, Upstream,
+};
 use weir_stats::Key;
 
 /// The configuration that the state belongs to.
@@ -20,7 +22,7 @@ pub(crate) struct Shape {
     pub balance: Balance,
     /// How long a target is passed over after a failed connection, ns.
     pub pass_over_ns: u64,
-    /// By index: whether the target exists; its weight, and its name where a policy hashes it.
+    /// By index: whether the target exists; its weight, and its name where a policy or a subset depends on it.
     pub exists: Vec<bool>,
     pub weights: Vec<f64>,
     pub names: TargetNames,
@@ -38,6 +40,30 @@ struct Slot {
     told_since_ns: Cell<u64>,
     /// A permit for each request that was in flight when the present limit began.
     stand_ins: RefCell<Vec<Permit>>,
+}
+
+/// The subsets of a balancer as one loop uses them.
+#[derive(Clone)]
+pub(crate) struct OwnSubset {
+    pub table: SubsetTable,
+    /// The number of the loop among those that the targets are divided among.
+    pub on: u32,
+}
+
+impl OwnSubset {
+    /// What the policy is told of it, to be recorded.
+    pub fn operation(now_ns: u64, subset: Option<&OwnSubset>) -> Operation {
+        let (table, on) = subset.map_or((None, 0), |own| (Some(own.table.clone()), own.on));
+        Operation::Prefer { now_ns, table, on }
+    }
+}
+
+fn prefer(upstream: &mut Upstream, now_ns: u64, subset: Option<&OwnSubset>) {
+    match subset {
+        Some(own) => upstream.follow_subsets(now_ns, &own.table, own.on),
+        None if upstream.subsets().is_some() => upstream.drop_subsets(now_ns),
+        None => {}
+    }
 }
 
 /// What another shape changes, found a few targets at a time before it is adopted.
@@ -162,10 +188,12 @@ impl LbState {
         health: Option<&Snapshot>,
         flags: Arc<TargetFlags>,
         draw: Key,
+        subset: Option<&OwnSubset>,
     ) -> Vec<(TargetId, AbortFlag)> {
         let (mut upstream, slots) = (self.upstream.borrow_mut(), self.slots.borrow());
         let mut exists = self.exists.borrow_mut();
         change.changes.iter().for_each(|(target, is_new)| exists[target.index()] = *is_new);
+        prefer(&mut upstream, now_ns, subset);
         upstream.change_named(now_ns, change.of_targets(shape), &shape.names, health);
         if *self.balance.borrow() != shape.balance {
             let counted = |target: TargetId| slots.get(target.index()).map_or(0, |slot| slot.counted.get());
@@ -187,6 +215,17 @@ impl LbState {
         self.due_ns.set(0);
         self.shown.set(true);
         change.removed
+    }
+
+    /// Prefers these targets; `None`: none.
+    pub fn prefer(&self, now_ns: u64, subset: Option<&OwnSubset>) {
+        prefer(&mut self.upstream.borrow_mut(), now_ns, subset);
+    }
+
+    /// Picks outside of the preferred targets so far; `None`: it prefers none.
+    pub fn borrowed(&self) -> Option<u64> {
+        let upstream = self.upstream.borrow();
+        upstream.subsets().map(|_| upstream.borrowed())
     }
 
     /// Takes a table that was made for its targets.

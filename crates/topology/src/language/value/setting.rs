@@ -9,7 +9,7 @@ use weir_plan::diagnostic::Location;
 use weir_plan::{
     Change, HealthCheck, Http, KeySource, Keys, RequestShape, RouteCondition, TlsClient, TlsServer,
 };
-use weir_policy::config::{Budget, Eject, Outlier, SlowStart};
+use weir_policy::config::{Budget, Eject, Outlier, SlowStart, Subset};
 
 macro_rules! settings {
     ($($(#[$doc:meta])* $name:ident($of:ty), $kind:tt;)*) => {
@@ -47,6 +47,8 @@ settings! {
     OutlierValue(Outlier), "outlier_detection";
     /// `slow_start(...)`.
     SlowStartValue(SlowStart), "slow_start";
+    /// `subset.loops(...)` and its like.
+    SubsetValue(Subset), "subset";
     /// `change.join(...)` and its like; with its place.
     ChangeValue((Change, Option<Location>)), "change";
     /// `budget(...)`.

@@ -2,12 +2,14 @@
 
 use crate::language::call::{Call, Outcome, list};
 use crate::language::data::beside;
-use crate::language::value::{EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue};
-use crate::nodes::{Arg, NAME, Unbuilt, later, may, maybe};
+use crate::language::value::{
+    EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue, SubsetValue,
+};
+use crate::nodes::{Arg, NAME, may, maybe};
 use starlark::values::ValueLike;
 use weir_plan::sticky;
 use weir_plan::{Edge, KeySource, Lb, NodeId, Scope, Spec};
-use weir_policy::config::{Balance, Eject, OnEmpty, Outlier};
+use weir_policy::config::{Balance, Eject, OnEmpty, Outlier, Subset};
 
 /// What every balancer takes besides its own arguments.
 pub(super) static COMMON: [Arg; 15] = [
@@ -42,7 +44,7 @@ pub(super) static COMMON: [Arg; 15] = [
         "a file of 16 bytes or more: the key under which the cookie is \
         hashed",
     ),
-    later("subset", Unbuilt::None, "each balancer sees only some of the targets"),
+    may("subset", "subset.loops(...) or its like", "None", "the targets that each event loop prefers"),
     may(
         "scope",
         "\"loop\" | \"process\"",
@@ -102,6 +104,7 @@ pub(super) fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Opt
     let slow_start = call
         .made::<SlowStartValue>("slow_start", "a slow start", "write `slow_start(60*s)`")
         .map(|s| s.0.clone());
+    let subset = subset(call, &balance);
     let (on_empty, spare) = on_empty(call);
     let calm = balance == Balance::First || on_empty != OnEmpty::Fail;
     let panic = match call.is_none("panic") {
@@ -138,6 +141,7 @@ pub(super) fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Opt
         spare,
         sticky,
         sticky_key,
+        subset,
         scope,
         max_in_flight,
         max_connections,
@@ -192,6 +196,21 @@ fn eject(call: &mut Call<'_, '_, '_, '_>) -> (Option<Eject>, Option<Outlier>) {
     }
     let help = "write `eject(consecutive=5)` or `outlier()`";
     (call.made::<EjectValue>("eject", "an ejection", help).map(|e| e.0.clone()), None)
+}
+
+/// `subset`, where the policy takes one.
+fn subset(call: &mut Call<'_, '_, '_, '_>, balance: &Balance) -> Option<Subset> {
+    let subset = call.made::<SubsetValue>("subset", "a subset", "write `subset.loops()`").map(|s| s.0)?;
+    if balance.takes_subsets() {
+        return Some(subset);
+    }
+    let why = match balance {
+        Balance::First => "the first target of a loop's subset is not the first of all",
+        _ => "a key must meet one target on every loop",
+    };
+    let message = format!("`{}` takes no `subset`: {why}", call.name());
+    call.wrong_but(message, "leave it out, or use a policy that picks by load, in turn or by chance");
+    None
 }
 
 /// `on_empty`, and its node.
