@@ -38,6 +38,17 @@ pub enum StepKind {
         /// What is done first.
         first: First,
     },
+    /// The newest leave, or newcomers join, until there are so many.
+    Scale {
+        /// The fleet.
+        fleet: u32,
+        /// How many there are then.
+        to: u32,
+        /// How many leave at most.
+        leave: u32,
+        /// How many join at most.
+        join: u32,
+    },
     /// The registry forgets a share of the members.
     Unlist {
         /// The fleet.
@@ -78,20 +89,23 @@ pub fn schedule(compact: &Point, changes: &[Change]) -> Result<Schedule, Vec<(us
             (id, (number, size))
         })
         .collect();
-    let members = fleets.values().map(|(_, size)| *size).collect();
+    let members = fleets.values().map(|(_, size)| Count::exactly(*size)).collect();
     let mut plan = Planner {
         fleets: &fleets,
         members,
+        rests: BTreeMap::new(),
         steps: Vec::new(),
         wrong: Vec::new(),
         joined: vec![0; fleets.len()],
     };
     let mut open: BinaryHeap<Reverse<(u64, u32, u32)>> =
         changes.iter().zip(0..).map(|(change, i)| Reverse((change.at_ns, i, 0))).collect();
-    let mut left: BTreeMap<u32, u32> = BTreeMap::new();
     while let Some(Reverse((at_ns, i, part))) = open.pop() {
-        if let Some(next_ns) = plan.step(&changes[i as usize], at_ns, i, part, &mut left) {
-            open.push(Reverse((next_ns, i, part + 1)));
+        let moment = Moment { at_ns, change: i, part };
+        match plan.step(&changes[i as usize], moment) {
+            Ok(Some(next_ns)) => open.push(Reverse((next_ns, i, part + 1))),
+            Ok(None) => {}
+            Err(why) => plan.wrong.push((i as usize, why)),
         }
     }
     if plan.wrong.is_empty() {
@@ -101,11 +115,56 @@ pub fn schedule(compact: &Point, changes: &[Change]) -> Result<Schedule, Vec<(us
     }
 }
 
+/// How many there are: what a change finds to replace may depend on which members another one drew.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Count {
+    least: u32,
+    most: u32,
+}
+
+impl Count {
+    fn exactly(n: u32) -> Count {
+        Count { least: n, most: n }
+    }
+
+    fn at_most(self, n: u32) -> Count {
+        Count { least: self.least.min(n), most: self.most.min(n) }
+    }
+
+    fn plus(self, more: Count) -> Count {
+        let sum = |a: u32, b: u32| a.saturating_add(b);
+        Count { least: sum(self.least, more.least), most: sum(self.most, more.most) }
+    }
+
+    fn minus(self, less: Count) -> Count {
+        Count { least: self.least.saturating_sub(less.most), most: self.most.saturating_sub(less.least) }
+    }
+}
+
+/// When a step is taken, and which it is.
+#[derive(Clone, Copy)]
+struct Moment {
+    at_ns: u64,
+    change: u32,
+    part: u32,
+}
+
+/// What a change has still to replace.
+struct Rest {
+    fleet: u32,
+    /// How many batches remain, in members.
+    planned: u32,
+    /// How many of those members may still be there.
+    there: Count,
+}
+
 struct Planner<'f> {
     /// By node: number and size.
     fleets: &'f BTreeMap<NodeId, (u32, u32)>,
     /// How many members each fleet has.
-    members: Vec<u32>,
+    members: Vec<Count>,
+    /// By change.
+    rests: BTreeMap<u32, Rest>,
     steps: Vec<Step>,
     wrong: Vec<(usize, String)>,
     joined: Vec<u32>,
@@ -113,71 +172,131 @@ struct Planner<'f> {
 
 impl Planner<'_> {
     /// Takes a step of a change; returns when its next one is.
-    fn step(
-        &mut self,
-        of: &Change,
-        at_ns: u64,
-        change: u32,
-        part: u32,
-        left: &mut BTreeMap<u32, u32>,
-    ) -> Option<u64> {
+    fn step(&mut self, of: &Change, moment: Moment) -> Result<Option<u64>, String> {
         let Some(&(fleet, _)) = self.fleets.get(&of.fleet) else {
-            self.wrong.push((change as usize, "it names no fleet".to_owned()));
-            return None;
+            return Err("it names no fleet".to_owned());
         };
-        let leaves = |k, which, replaces| Some(Departure { fleet, k, which, replaces });
-        let members = self.members[fleet as usize];
+        let Moment { at_ns, change, part } = moment;
         let (what, next_ns) = match of.what {
-            ChangeKind::Join { k } => (self.moves(None, Some((fleet, k)), First::Join), None),
-            ChangeKind::Leave { k, which } => {
-                if k > members {
-                    let message = format!("{k} members leave, but the fleet has {members} then");
-                    self.wrong.push((change as usize, message));
-                    return None;
-                }
-                (self.moves(leaves(k, which, false), None, First::Leave), None)
+            ChangeKind::Join { k } => {
+                self.join(fleet, Count::exactly(k));
+                (StepKind::Move { leave: None, join: Some((fleet, k)), first: First::Join }, None)
             }
-            ChangeKind::Scale { to } if to >= members => {
-                (self.moves(None, (to > members).then_some((fleet, to - members)), First::Join), None)
-            }
-            ChangeKind::Scale { to } => {
-                (self.moves(leaves(members - to, Leavers::Newest, false), None, First::Leave), None)
-            }
-            ChangeKind::Unlist { share, .. } if part == 0 => {
-                let ChangeKind::Unlist { lasts_ns, .. } = of.what else { return None };
+            ChangeKind::Leave { k, which } => (self.take_away(fleet, k, which)?, None),
+            ChangeKind::Scale { to } => (self.scale(fleet, to), None),
+            ChangeKind::Unlist { share, lasts_ns } if part == 0 => {
                 (StepKind::Unlist { fleet, share }, Some(at_ns.saturating_add(lasts_ns)))
             }
             ChangeKind::Unlist { .. } => (StepKind::Relist { fleet }, None),
             ChangeKind::Rolling { batch, every_ns, first, which, into } => {
-                let into = match into.map(|into| self.fleets.get(&into)) {
+                let into = match into {
                     None => fleet,
-                    Some(Some((into, _))) => *into,
-                    Some(None) => {
-                        self.wrong.push((change as usize, "`into` names no fleet".to_owned()));
-                        return None;
-                    }
+                    Some(into) => self.fleets.get(&into).ok_or("`into` names no fleet")?.0,
                 };
-                let rest = left.entry(change).or_insert(members);
-                let k = batch.min(*rest).min(members);
-                *rest -= batch.min(*rest);
-                let goes_on = *rest > 0;
-                let what = self.moves(leaves(k, which, true), Some((into, k)), first);
+                let (k, goes_on) = self.replace(change, fleet, into, batch);
+                let leave = Some(Departure { fleet, k, which, replaces: true });
+                let what = StepKind::Move { leave, join: Some((into, k)), first };
                 (what, goes_on.then(|| at_ns.saturating_add(every_ns)))
             }
         };
         self.steps.push(Step { at_ns, change, part, what });
-        next_ns
+        Ok(next_ns)
     }
 
-    fn moves(&mut self, leave: Option<Departure>, join: Option<(u32, u32)>, first: First) -> StepKind {
-        if let Some(leave) = leave {
-            self.members[leave.fleet as usize] -= leave.k;
+    fn take_away(&mut self, fleet: u32, k: u32, which: Leavers) -> Result<StepKind, String> {
+        let there = self.members[fleet as usize].most;
+        if k > there {
+            return Err(format!("{k} members leave, but the fleet has {there} then"));
         }
-        if let Some((fleet, k)) = join {
-            let fleet = fleet as usize;
-            self.members[fleet] = self.members[fleet].saturating_add(k);
-            self.joined[fleet] = self.joined[fleet].saturating_add(k);
+        self.leave(fleet, Count::exactly(k), None);
+        let leave = Some(Departure { fleet, k, which, replaces: false });
+        Ok(StepKind::Move { leave, join: None, first: First::Leave })
+    }
+
+    fn scale(&mut self, fleet: u32, to: u32) -> StepKind {
+        let there = self.members[fleet as usize];
+        let (leave, join) = (there.most.saturating_sub(to), to.saturating_sub(there.least));
+        self.leave(fleet, Count { least: there.least.saturating_sub(to), most: leave }, None);
+        self.join(fleet, Count { least: to.saturating_sub(there.most), most: join });
+        self.members[fleet as usize] = Count::exactly(to);
+        StepKind::Scale { fleet, to, leave, join }
+    }
+
+    /// Replaces a batch; returns how many at most, and whether others follow.
+    fn replace(&mut self, change: u32, fleet: u32, into: u32, batch: u32) -> (u32, bool) {
+        let there = self.members[fleet as usize];
+        let rest = self.rests.entry(change).or_insert(Rest { fleet, planned: there.most, there });
+        let k = rest.there.at_most(batch).at_most(there.most);
+        rest.there = rest.there.minus(Count::exactly(batch));
+        rest.planned -= batch.min(rest.planned);
+        let goes_on = rest.planned > 0;
+        self.leave(fleet, k, Some(change));
+        self.join(into, k);
+        if into == fleet {
+            self.members[fleet as usize] = there;
         }
-        StepKind::Move { leave, join, first }
+        (k.most, goes_on)
+    }
+
+    /// So many leave by a change; what the other ones have to replace may be among them.
+    fn leave(&mut self, fleet: u32, k: Count, by: Option<u32>) {
+        let members = &mut self.members[fleet as usize];
+        *members = members.minus(k);
+        for (change, rest) in self.rests.iter_mut().filter(|(_, rest)| rest.fleet == fleet) {
+            if Some(*change) != by {
+                rest.there.least = rest.there.least.saturating_sub(k.most);
+            }
+        }
+    }
+
+    fn join(&mut self, fleet: u32, k: Count) {
+        let fleet = fleet as usize;
+        self.members[fleet] = self.members[fleet].plus(k);
+        self.joined[fleet] = self.joined[fleet].saturating_add(k.most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(least: u32, most: u32) -> Count {
+        Count { least, most }
+    }
+
+    fn planner(fleets: &BTreeMap<NodeId, (u32, u32)>) -> Planner<'_> {
+        Planner {
+            members: fleets.values().map(|(_, size)| Count::exactly(*size)).collect(),
+            fleets,
+            rests: BTreeMap::new(),
+            steps: Vec::new(),
+            wrong: Vec::new(),
+            joined: vec![0; fleets.len()],
+        }
+    }
+
+    /// Of ten members two are replaced, three leave, three join: between five and eight are still to be replaced.
+    #[test]
+    fn a_replacement_finds_fewer_where_others_leave() {
+        let fleets = BTreeMap::from([(1, (0, 10)), (2, (1, 0))]);
+        let mut plan = planner(&fleets);
+        assert_eq!(plan.replace(0, 0, 1, 2), (2, true));
+        assert_eq!(plan.members, [counts(8, 8), counts(2, 2)]);
+        assert!(plan.take_away(0, 3, Leavers::Random).is_ok());
+        plan.join(0, Count::exactly(3));
+        assert_eq!(plan.replace(0, 0, 1, 6), (6, true));
+        assert_eq!(plan.members, [counts(2, 3), counts(7, 8)], "5 or 6 are replaced");
+        assert_eq!(plan.replace(0, 0, 1, 2), (2, false));
+        assert_eq!(plan.members, [counts(0, 3), counts(7, 10)]);
+    }
+
+    #[test]
+    fn scaling_makes_a_number_certain() {
+        let fleets = BTreeMap::from([(1, (0, 4))]);
+        let mut plan = planner(&fleets);
+        plan.members[0] = counts(2, 6);
+        assert_eq!(plan.scale(0, 4), StepKind::Scale { fleet: 0, to: 4, leave: 2, join: 2 });
+        assert_eq!((plan.members[0], plan.joined[0]), (Count::exactly(4), 2));
+        assert!(plan.take_away(0, 5, Leavers::Oldest).is_err());
     }
 }

@@ -71,6 +71,8 @@ pub(crate) struct LbSite {
     pub shared: bool,
     /// Its guard, if it has one.
     pub guard: Option<u32>,
+    /// Whether its targets change: then picks and returns are in their turn.
+    pub changes: bool,
 }
 
 /// One balancer.

@@ -188,6 +188,7 @@ impl Compiler<'_> {
             can_be_cut: self.here,
             shared: config.scope == Scope::Process,
             guard: Some(self.code.guards.sites.len() as u32 - 1),
+            changes: self.sees_changes(&draft.nodes[position]),
         });
         self.op(Op::Cold(ColdOp::AskGuard { lb }), &[]);
         Some(Post::Op(Op::Cold(ColdOp::TellGuard { lb })))

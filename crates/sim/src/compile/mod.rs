@@ -70,6 +70,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let (again, loses) = (passed_again(&layout), layout.loses());
     let process_of = process_of(layout.point);
     let elsewhere = layout.open_elsewhere();
+    let inside = layout.behind(false, |spec| matches!(spec, Spec::Lb(_)));
     let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
     let known_work = layout.known_work();
     let mut c = Compiler {
@@ -86,6 +87,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         known_work,
         again,
         elsewhere,
+        inside,
         warm_nodes,
         here: false,
         scales: false,
@@ -162,6 +164,8 @@ pub(crate) struct Compiler<'a> {
     pub again: Vec<bool>,
     /// Whether other branches of a request may determine the targets that it excludes.
     pub elsewhere: Vec<bool>,
+    /// Whether it is behind a balancer.
+    inside: Vec<bool>,
     /// The warm-up of each plan node that is one.
     pub warm_nodes: BTreeMap<u32, u32>,
     /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be lengthened.

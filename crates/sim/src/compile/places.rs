@@ -3,7 +3,7 @@
 use super::Compiler;
 use crate::compile::blocks::End;
 use crate::compile::guards::is_plain;
-use weir_plan::{Edge, Lb, Spec};
+use weir_plan::{Edge, Fleet, Lb, Spec};
 
 impl Compiler<'_> {
     /// Gives a counter to each place that a request can pass more than once on one way.
@@ -43,19 +43,38 @@ impl Compiler<'_> {
             Spec::Weight { weight } => weight,
             _ => 1.0,
         };
+        let of = |such: &[bool], n: &u32| such[*n as usize];
         let must_be = |node: &u32| match point.nodes[*node as usize].to {
             Edge::List(list) => {
                 let targets = &point.lists[list as usize];
                 let is_probed = |t: &u32| self.probed.get(*t as usize).is_some_and(|probed| *probed);
-                let changes = point.fleets.as_ref().is_some_and(|f| f.changes && f.of_list(list).is_some());
-                changes || !targets.iter().any(|&t| weight(t) > 0.0) || targets.iter().any(is_probed)
+                // A source's list may be doubted, and the balancers outside are told when none is left inside.
+                let is_special =
+                    self.changes(*node, |fleet| fleet.source.is_some() || of(&self.inside, node));
+                is_special || !targets.iter().any(|&t| weight(t) > 0.0) || targets.iter().any(is_probed)
             }
             _ => false,
         };
-        let of = |such: &[bool], n: &u32| such[*n as usize];
         let special = |n: &u32| {
             [&self.unreached, &self.again, &self.elsewhere].iter().any(|such| of(such, n)) || must_be(n)
         };
         !is_plain(lb) || nodes.iter().any(special)
+    }
+
+    /// Whether any of these balancers has targets that change.
+    pub(super) fn sees_changes(&self, nodes: &[u32]) -> bool {
+        nodes.iter().any(|node| self.changes(*node, |_| true))
+    }
+
+    /// Whether members of such a fleet are targets of a balancer, in a scenario that changes fleets.
+    fn changes(&self, node: u32, is_such: impl Fn(&Fleet) -> bool) -> bool {
+        let point = self.layout.point;
+        let (Some(fleets), Edge::List(list)) = (&point.fleets, point.nodes[node as usize].to) else {
+            return false;
+        };
+        let members = fleets.of_list(list).filter(|_| fleets.changes).unwrap_or_default();
+        let mut known = members.iter().flatten().map(|member| member.fleet).collect::<Vec<_>>();
+        known.dedup();
+        known.into_iter().any(|fleet| is_such(&fleets.all[fleet as usize].fleet))
     }
 }

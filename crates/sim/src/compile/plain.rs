@@ -96,16 +96,18 @@ impl Compiler<'_> {
         let lb = self.code.lbs.len() as u32;
         let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
         let traits = config.balance.traits();
+        let changes = self.sees_changes(&draft.nodes[position]);
         let site = LbSite {
             balance: config.balance.clone(),
             offset,
             stage,
             skip: NOT,
-            ordered: traits.remembers || self.here,
+            ordered: traits.remembers || self.here || changes,
             counts: traits.counts,
             can_be_cut: self.here,
             shared: config.scope == Scope::Process || self.code.loops == 1,
             guard: None,
+            changes,
         };
         self.code.lbs.push(site);
         self.op(Op::PickTarget { lb }, &[]);

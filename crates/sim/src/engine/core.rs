@@ -92,6 +92,17 @@ impl<'a> Core<'a> {
         &mut self.states.slots[slot.index()]
     }
 
+    /// A balancer with nothing around it, on one loop.
+    #[inline(always)]
+    pub(crate) fn balancer(&self, instance: u32) -> &Instance {
+        &self.balancers[instance as usize]
+    }
+
+    /// The same on each loop; `first`: its number on the first one.
+    pub(crate) fn on_each_loop(&mut self, first: u32) -> impl Iterator<Item = &mut Instance> {
+        self.balancers.iter_mut().skip(first as usize).step_by(self.code.instances.len().max(1))
+    }
+
     /// All requests: their frames, attempts and visits.
     #[inline(always)]
     pub(crate) fn states(&self) -> &RequestStates {

@@ -21,6 +21,7 @@ use crate::account::ledger::Ledger;
 use crate::code::Code;
 use crate::code::SlotId;
 use crate::code::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
+use crate::code::changes::{SeenTargets, at_start};
 use crate::code::order::{Class, Entry, order_key, ranked};
 use crate::state::branches::Branches;
 use crate::state::changes::Changes;
@@ -163,16 +164,26 @@ pub(crate) struct FeatureStates {
 
 /// The balancers of each loop; those with a guard pick elsewhere.
 fn balancers(code: &Code, keys: &Keys<'_>) -> Vec<Instance> {
-    let balancer = |(meets, i): (u32, &crate::code::Instance)| {
+    let balancer = |(meets, number, i): (u32, u32, &crate::code::Instance)| {
         let (own, picks) = keys.balancer(meets, i);
         let site = &code.lbs[i.lb as usize];
+        let weights = &code.weights[i.list as usize];
+        let changes = code.changes.as_deref();
         let balancer = match site.guard {
-            None => Balancer::new(&site.balance, &code.weights[i.list as usize], own),
+            None => Balancer::new(&site.balance, &weights[..at_start(changes, number, weights.len())], own),
             Some(_) => Balancer::new(&Balance::Random, &[], own),
         };
-        Instance { balancer, picks, targets: code.lists[i.list as usize], deferred: Deferred::default() }
+        let view = changes.and_then(|changes| changes.of_instance(number)).filter(|_| site.guard.is_none());
+        Instance {
+            balancer,
+            picks,
+            targets: code.lists[i.list as usize],
+            seen: view.map(|view| Box::new(SeenTargets::new(view, weights.len()))),
+            deferred: Deferred::default(),
+        }
     };
-    let all = (0..code.loops).flat_map(|meets| code.instances.iter().map(move |i| (meets, i)));
+    let all = (0..code.loops)
+        .flat_map(|meets| code.instances.iter().zip(0..).map(move |(i, number)| (meets, number, i)));
     all.map(balancer).collect()
 }
 

@@ -14,7 +14,8 @@ use crate::engine::{END_OF_TIME, Engine, Event, FeatureStates};
 use crate::state::change_events::{ChangeEvent, grace_order, step_order};
 use crate::state::changes::Changes;
 use crate::state::guards::{Guard, Guards};
-use crate::state::seer::Seer;
+use crate::state::members::Instance;
+use crate::state::seer::{GuardedSeer, PlainSeer, Seer};
 use weir_model::pause::ProcessClock;
 use weir_policy::TargetId;
 
@@ -132,7 +133,11 @@ impl Engine<'_> {
         let code = self.core.code();
         let index = code.changes.as_deref()?.views[view as usize].instance;
         let FeatureStates { guards, changes, .. } = &mut self.features;
-        let is_changed = change(code, changes, seer(code, guards, index)?);
+        let seer = match guarded(code, guards, index) {
+            Some(seer) => Seer::Guarded(seer),
+            None => Seer::Plain(self.core.on_each_loop(index).filter_map(plain).collect()),
+        };
+        let is_changed = change(code, changes, seer);
         if let Some(at_ns) = changes.next_grace(view) {
             self.schedule_change(ChangeEvent::Grace(view), at_ns, grace_order(code, view), now_ns);
         }
@@ -142,6 +147,15 @@ impl Engine<'_> {
         self.schedule_check(index, now_ns);
         self.watch(index, now_ns);
         Some(index)
+    }
+
+    /// A request has left a target of a balancer with nothing around it.
+    #[inline]
+    pub(crate) fn leaves_target(&mut self, instance: u32, target: TargetId, now_ns: u64) {
+        let code = self.core.code();
+        let place = self.core.balancer(instance).place(target);
+        let first = instance % code.instances.len() as u32;
+        self.features.changes.left_target(code, first, place, now_ns);
     }
 
     /// A balancer has news of its targets: a connection to `failed` failed, or a check of it did, and others may have been
@@ -154,15 +168,23 @@ impl Engine<'_> {
         }
         let index = self.features.guards.place(index).0 as u32;
         if let Some(view) = self.features.changes.view_with_withdrawn(code, index) {
-            self.change_targets(view, now_ns, |code, changes, seer| {
-                changes.fail(code, view, failed, now_ns, seer)
+            self.change_targets(view, now_ns, |code, changes, seer| match seer {
+                Seer::Guarded(seer) => changes.fail(code, view, failed, now_ns, seer),
+                Seer::Plain(_) => false,
             });
         }
     }
 }
 
-fn seer<'s>(code: &'s Code, guards: &'s mut Guards, index: u32) -> Option<Seer<'s>> {
+/// What a change concerns of a balancer with something around it, if it has.
+fn guarded<'s>(code: &'s Code, guards: &'s mut Guards, index: u32) -> Option<GuardedSeer<'s>> {
     let Guard { upstream, seen: Some(targets), sticky, .. } = guards.get(index)? else { return None };
     let names = code.guards.names.get(&index).map_or(&[][..], |names| names);
-    Some(Seer { upstream, targets, sticky: sticky.as_mut(), names })
+    Some(GuardedSeer { upstream, targets, sticky: sticky.as_mut(), names })
+}
+
+/// What a change concerns of a balancer with nothing around it, on one loop.
+fn plain(of: &mut Instance) -> Option<PlainSeer<'_>> {
+    let Instance { balancer, seen: Some(targets), .. } = of else { return None };
+    Some(PlainSeer { balancer, targets })
 }

@@ -69,7 +69,9 @@ pub(crate) fn change_marks(tables: &ChangeTables, end_ns: u64) -> Vec<Mark> {
             StepKind::Move { leave: Some(leave), join: Some(_), .. } => (leave.fleet, "rolling", leave.k),
             StepKind::Move { leave: Some(leave), .. } => (leave.fleet, "leave", leave.k),
             StepKind::Move { join: Some((fleet, k)), .. } => (fleet, "join", k),
-            StepKind::Move { .. } => continue,
+            StepKind::Scale { fleet, leave, join: 0, .. } if leave > 0 => (fleet, "leave", leave),
+            StepKind::Scale { fleet, join, .. } if join > 0 => (fleet, "join", join),
+            StepKind::Move { .. } | StepKind::Scale { .. } => continue,
         };
         let Some(site) = tables.fleets.get(fleet as usize) else { continue };
         let mark = marks.entry(step.change).or_insert_with(|| Mark {

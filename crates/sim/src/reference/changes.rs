@@ -8,7 +8,7 @@ use crate::code::changes::Birth;
 use crate::code::order::{Class, Entry, order_key};
 use crate::state::change_events::{ChangeEvent, grace_order, step_order};
 use crate::state::changes::Changes;
-use crate::state::seer::Seer;
+use crate::state::seer::{GuardedSeer, Seer};
 use weir_model::pause::ProcessClock;
 use weir_policy::TargetId;
 
@@ -106,7 +106,7 @@ impl Reference<'_> {
             return None;
         };
         let names = &self.tables.names[index as usize];
-        let seer = Seer { upstream, targets, sticky: sticky.as_mut(), names };
+        let seer = Seer::Guarded(GuardedSeer { upstream, targets, sticky: sticky.as_mut(), names });
         let is_changed = change(self.code, &mut self.changes, seer);
         if let Some(at_ns) = self.changes.next_grace(view) {
             self.schedule_change(ChangeEvent::Grace(view), at_ns, grace_order(self.code, view));
@@ -124,7 +124,10 @@ impl Reference<'_> {
     pub(super) fn end_withdrawn(&mut self, index: u32, failed: Option<TargetId>) {
         let now_ns = self.now_ns;
         if let Some(view) = self.changes.view_with_withdrawn(self.code, index) {
-            self.change_targets(view, |code, changes, seer| changes.fail(code, view, failed, now_ns, seer));
+            self.change_targets(view, |code, changes, seer| match seer {
+                Seer::Guarded(seer) => changes.fail(code, view, failed, now_ns, seer),
+                Seer::Plain(_) => false,
+            });
         }
     }
 }

@@ -41,6 +41,8 @@ struct RowSums {
     queue_mean: Option<f64>,
     queue_max: u64,
     spread: Option<(f64, f64, f64)>,
+    /// Nodes of members that never were.
+    vacant: u64,
 }
 
 /// What is kept of a replication.
@@ -149,6 +151,7 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger, entries: &Entries) -> RowSu
             queues += there;
             slots += there * stage.slots;
         }
+        sums.vacant += vacancies(code, ledger, &stage.nodes[members.start as usize..members.end as usize]);
         for index in members {
             let e = entries.get(s, index);
             sums.requests += e;
@@ -181,6 +184,12 @@ fn presence(code: &Code, ledger: &Ledger, nodes: &[u32]) -> f64 {
     let there = |node: &u32| ledger.attendance.within(changes, *node, from_ns, to_ns);
     let sum_ns: u64 = nodes.iter().map(there).sum();
     sum_ns as f64 / to_ns.saturating_sub(from_ns).max(1) as f64
+}
+
+/// How many of these nodes are of members that never were.
+fn vacancies(code: &Code, ledger: &Ledger, nodes: &[u32]) -> u64 {
+    let Some(changes) = code.changes.as_deref() else { return 0 };
+    nodes.iter().filter(|node| ledger.attendance.presence(changes, **node).is_none()).count() as u64
 }
 
 /// Whether a node counts in the spread of its row: not a member of a fleet that was listed for a part of the window only.
@@ -326,7 +335,8 @@ fn node(
     };
     let per = |ns: u64, entries: u64| (entries > 0).then(|| ns as f64 / NS_PER_MS / entries as f64);
     let nodes = row.nodes(&program.code);
-    let count = nodes.len() as u64;
+    let vacant = runs.iter().map(|r| r.rows[index].vacant).min().unwrap_or_default();
+    let count = nodes.len() as u64 - vacant;
     let first = nodes.first().map(|id| &point.specs[point.nodes[*id as usize].spec as usize]);
     let kind = first.map_or("", Spec::kind);
     let shares = matches!(first, Some(Spec::Concurrent { .. }));
@@ -339,7 +349,7 @@ fn node(
     let service = |r: &RowSums| per(r.served_ns, r.started);
     let nothing = Estimate::default();
     NodeResult {
-        id: if count == 1 { nodes.first().copied() } else { None },
+        id: if nodes.len() == 1 { nodes.first().copied() } else { None },
         name: common_name(point, &nodes).unwrap_or(kind).to_string(),
         kind: kind.to_string(),
         place: point.sites[row.site().index()].label.clone(),

@@ -26,6 +26,8 @@ pub(crate) struct Changes {
     pub sights: Vec<Sight>,
     /// What each balancer knows by lists; nothing where every list is believed.
     pub(super) lists: Vec<Lists>,
+    /// For each balancer the places of members that have left, or were not listed at some time.
+    missed: Vec<Vec<bool>>,
     /// Events that are scheduled and will happen.
     pub to_come: u32,
     /// When members were there.
@@ -45,20 +47,11 @@ pub(super) struct Registry {
     hidden: BTreeMap<u32, Vec<u32>>,
     /// Requests that were sent to each member, where they are counted.
     sent: Vec<u64>,
-    /// Members that have left, or were not listed at some time.
-    missed: Vec<bool>,
     /// For each rolling change: the number of the first newcomer that it does not replace.
     before: BTreeMap<u32, u32>,
 }
 
 impl Registry {
-    /// Notes that a member has left, or is not listed.
-    fn note_missed(&mut self, number: u32) {
-        let number = number as usize;
-        self.missed.resize(self.missed.len().max(number + 1), false);
-        self.missed[number] = true;
-    }
-
     /// The members that are listed, by number.
     pub fn listed(&self) -> impl Iterator<Item = u32> + '_ {
         self.up.difference(&self.unlisted).copied()
@@ -81,6 +74,7 @@ impl Changes {
             seen_ns: vec![0; tables.map_or(0, |tables| tables.views.len())],
             sights: Vec::new(),
             lists: tables.map_or_else(Vec::new, Lists::new_by_view),
+            missed: tables.map_or_else(Vec::new, |tables| vec![Vec::new(); tables.views.len()]),
             to_come: 0,
             attendance: Attendance::default(),
         }
@@ -101,6 +95,14 @@ impl Changes {
         let (fleet, moves) = match of.what {
             StepKind::Unlist { fleet, share } => (fleet, self.unlist(fleet, of.change, share, key, now_ns)),
             StepKind::Relist { fleet } => (fleet, self.relist(fleet, of.change, now_ns)),
+            StepKind::Scale { fleet, to, .. } => {
+                let there = self.fleets[fleet as usize].up.len() as u32;
+                let newest =
+                    Departure { fleet, k: there.saturating_sub(to), which: Leavers::Newest, replaces: false };
+                let mut moves = self.leave(newest, of.change, key, now_ns);
+                moves.append(&mut self.join(tables, fleet, to.saturating_sub(there), now_ns, &mut begin));
+                (fleet, moves)
+            }
             StepKind::Move { leave, join, first } => {
                 let fleet = leave.map_or_else(|| join.map_or(0, |(fleet, _)| fleet), |leave| leave.fleet);
                 let gone = leave.map_or_else(Vec::new, |leave| self.leave(leave, of.change, key, now_ns));
@@ -114,8 +116,20 @@ impl Changes {
                 (fleet, first)
             }
         };
+        self.note_missed(tables, &moves);
         self.show(code, tables, fleet, step, &moves, now_ns);
         known..self.sights.len()
+    }
+
+    /// Notes who has left, or is not listed.
+    fn note_missed(&mut self, tables: &ChangeTables, moves: &[Move]) {
+        for of in moves.iter().filter(|of| matches!(of, Move::Remove(_))) {
+            for (view, missed) in tables.views.iter().zip(&mut self.missed) {
+                let Some(&place) = view.places.get(&of.member()) else { continue };
+                missed.resize(view.members.len(), false);
+                missed[place as usize] = true;
+            }
+        }
     }
 
     fn leave(&mut self, of: Departure, change: u32, key: Key, now_ns: u64) -> Vec<Move> {
@@ -132,7 +146,6 @@ impl Changes {
         let mut moves = Vec::with_capacity(leavers.len());
         for number in leavers {
             registry.up.remove(&number);
-            registry.note_missed(number);
             let member = Member { fleet: of.fleet, number };
             let span = self.attendance.spans.entry(member).or_insert(Span::ALWAYS);
             (span.left_ns, span.until_ns) = (now_ns, now_ns);
@@ -176,7 +189,6 @@ impl Changes {
         hidden.sort_unstable();
         registry.unlisted.extend(&hidden);
         for &number in &hidden {
-            registry.note_missed(number);
             self.attendance.absent.entry(Member { fleet, number }).or_default().push(Absence::new(now_ns));
         }
         let moves = hidden.iter().map(|&number| Move::Remove(Member { fleet, number })).collect();
@@ -222,13 +234,12 @@ impl Changes {
 
     /// A request has left a target of a balancer over fleets.
     pub fn left_target(&mut self, code: &Code, instance: u32, place: u32, now_ns: u64) {
-        let view = code.changes.as_deref().and_then(|tables| tables.of_instance(instance));
-        let member = view.and_then(|view| view.members.get(place as usize).copied().flatten());
-        let Some(member) = member else { return };
-        let registry = self.fleets.get(member.fleet as usize);
-        if registry.is_none_or(|registry| registry.missed.get(member.number as usize) != Some(&true)) {
+        let Some(tables) = code.changes.as_deref() else { return };
+        let Some(view) = tables.view_of(instance) else { return };
+        if self.missed[view].get(place as usize) != Some(&true) {
             return;
         }
+        let Some(member) = tables.views[view].members[place as usize] else { return };
         let Attendance { spans, absent } = &mut self.attendance;
         if let Some(span) = spans.get_mut(&member).filter(|span| span.left_ns < now_ns) {
             span.until_ns = now_ns;

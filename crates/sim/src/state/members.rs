@@ -1,6 +1,7 @@
 //! The engine's state of a balancer and of a member of a pool.
 
-use crate::code::Targets;
+use crate::code::changes::SeenTargets;
+use crate::code::{Code, Target, Targets};
 use crate::state::deferred::Deferred;
 use weir_model::queue::Queue;
 use weir_policy::retry::{BalancerId, TriedTargets};
@@ -12,12 +13,27 @@ pub(crate) struct Instance {
     pub balancer: Balancer,
     /// The key of its picks.
     pub picks: Key,
+    /// All that ever are.
     pub targets: Targets,
+    /// The place of each target among them, where they change.
+    pub seen: Option<Box<SeenTargets>>,
     /// Requests that will have returned before its next pick.
     pub deferred: Deferred,
 }
 
 impl Instance {
+    /// Where a target is.
+    #[inline(always)]
+    pub fn target(&self, code: &Code, target: TargetId) -> Target {
+        self.targets.get(code, self.place(target))
+    }
+
+    /// The place of a target in the list of all that ever are.
+    #[inline(always)]
+    pub fn place(&self, target: TargetId) -> u32 {
+        self.seen.as_ref().map_or(target.0, |seen| seen.place(target.0))
+    }
+
     /// Processes all returns before a turn.
     #[inline(always)]
     pub fn take_returns(&mut self, turn: (u64, u64)) {

@@ -5,7 +5,7 @@ use crate::code::changes::{SeenTargets, ViewSite};
 use weir_plan::fleets::Member;
 use weir_policy::key::distinct;
 use weir_policy::sticky::Simulated;
-use weir_policy::{TargetChange, TargetId, Upstream};
+use weir_policy::{Balancer, TargetChange, TargetId, Upstream};
 
 /// A member that is a target from now on, or no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +22,27 @@ impl Move {
     }
 }
 
-/// What of a balancer a change concerns.
-pub(crate) struct Seer<'s> {
+/// A balancer that sees a change.
+pub(crate) enum Seer<'s> {
+    /// One with something around it, for all loops.
+    Guarded(GuardedSeer<'s>),
+    /// One with nothing around it: what it is on each loop.
+    Plain(Vec<PlainSeer<'s>>),
+}
+
+/// What of a balancer with something around it a change concerns.
+pub(crate) struct GuardedSeer<'s> {
     pub upstream: &'s mut Upstream,
     pub targets: &'s mut SeenTargets,
     pub sticky: Option<&'s mut Simulated>,
     /// The names of all that are ever in its list; empty where they do not matter.
     pub names: &'s [String],
+}
+
+/// What of a balancer with nothing around it a change concerns.
+pub(crate) struct PlainSeer<'s> {
+    pub balancer: &'s mut Balancer,
+    pub targets: &'s mut SeenTargets,
 }
 
 impl Seer<'_> {
@@ -38,35 +52,66 @@ impl Seer<'_> {
             return false;
         }
         let weights = &code.weights[site.list as usize];
-        let mut changes: Vec<TargetChange<'_>> = Vec::with_capacity(moves.len());
-        for of in moves {
-            let place = site.places[&of.member()];
-            match of {
-                Move::Add(_) => {
-                    let target = TargetId(self.targets.add(place));
-                    let name = self.names.get(place as usize).map_or("", String::as_str);
-                    changes.push(TargetChange::Add { target, weight: weights[place as usize], name });
+        match self {
+            Seer::Guarded(of) => {
+                let changes = changes(of.targets, of.names, weights, site, moves);
+                if let Some(sticky) = of.sticky {
+                    set_cookies(sticky, of.targets, of.names, &changes);
                 }
-                Move::Remove(_) => {
-                    changes.extend(self.targets.remove(place).map(|t| TargetChange::Remove(TargetId(t))))
+                of.upstream.change_targets(now_ns, &changes);
+            }
+            Seer::Plain(loops) => {
+                for of in loops {
+                    let changes = changes(of.targets, &[], weights, site, moves);
+                    of.balancer.change_targets(now_ns, &changes);
                 }
             }
         }
-        if let Some(sticky) = self.sticky {
-            // A cookie never means another member than the one that set it: each has the name that it would have among all
-            // that ever are.
-            let names = distinct(self.names);
-            for change in &changes {
-                match *change {
-                    TargetChange::Add { target, .. } => {
-                        let name = names.get(self.targets.place(target.0) as usize);
-                        sticky.set(target, name.map(String::as_str));
-                    }
-                    TargetChange::Remove(target) => sticky.set(target, None),
-                }
-            }
-        }
-        self.upstream.change_targets(now_ns, &changes);
         true
+    }
+}
+
+/// What moves mean for the targets of a balancer.
+fn changes<'a>(
+    targets: &mut SeenTargets,
+    names: &'a [String],
+    weights: &[f64],
+    site: &ViewSite,
+    moves: &[Move],
+) -> Vec<TargetChange<'a>> {
+    let mut changes: Vec<TargetChange<'_>> = Vec::with_capacity(moves.len());
+    for of in moves {
+        let place = site.places[&of.member()];
+        match of {
+            Move::Add(_) => {
+                let target = TargetId(targets.add(place));
+                let name = names.get(place as usize).map_or("", String::as_str);
+                changes.push(TargetChange::Add { target, weight: weights[place as usize], name });
+            }
+            Move::Remove(_) => {
+                changes.extend(targets.remove(place).map(|t| TargetChange::Remove(TargetId(t))))
+            }
+        }
+    }
+    changes
+}
+
+/// A cookie never means another member than the one that set it: each has the name that it would have among all that ever
+/// are.
+fn set_cookies(
+    sticky: &mut Simulated,
+    targets: &SeenTargets,
+    names: &[String],
+    changes: &[TargetChange<'_>],
+) {
+    let names = distinct(names);
+    for change in changes {
+        match *change {
+            TargetChange::Add { target, .. } => {
+                let name = names.get(targets.place(target.0) as usize);
+                sticky.set(target, name.map(String::as_str));
+            }
+            TargetChange::Remove(target) => sticky.set(target, None),
+        }
     }
 }

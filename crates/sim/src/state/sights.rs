@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::code::changes::ChangeTables;
 use crate::state::changes::Changes;
 use crate::state::lists::listing;
-use crate::state::seer::{Move, Seer};
+use crate::state::seer::{GuardedSeer, Move, Seer};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use weir_model::draws::purpose;
@@ -94,10 +94,12 @@ impl Changes {
     }
 
     /// A balancer sees what has changed. Returns whether its targets change.
-    pub fn see(&mut self, code: &Code, sight: u32, now_ns: u64, to: Seer<'_>) -> bool {
+    pub fn see(&mut self, code: &Code, sight: u32, now_ns: u64, mut to: Seer<'_>) -> bool {
         let Sight { view, news, .. } = &self.sights[sight as usize];
         let Some(tables) = code.changes.as_deref() else { return false };
-        if news.iter().any(|of| matches!(of, News::List { .. })) {
+        if let Seer::Guarded(to) = &mut to
+            && news.iter().any(|of| matches!(of, News::List { .. }))
+        {
             // An ejection from before a list says nothing of members that this list withdraws.
             to.upstream.take_transitions().for_each(drop);
         }
@@ -175,7 +177,7 @@ impl Changes {
         view: u32,
         failed: Option<TargetId>,
         now_ns: u64,
-        to: Seer<'_>,
+        to: GuardedSeer<'_>,
     ) -> bool {
         let Some(tables) = code.changes.as_deref() else { return false };
         let site = &tables.views[view as usize];
@@ -189,7 +191,7 @@ impl Changes {
                 self.lists[view as usize].fail(member, now_ns, &mut moves);
             }
         }
-        to.apply(code, site, &moves, now_ns)
+        Seer::Guarded(to).apply(code, site, &moves, now_ns)
     }
 
     /// The grace of members that a balancer's last list lacks is over. Returns whether its targets change.

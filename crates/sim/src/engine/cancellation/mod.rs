@@ -214,6 +214,9 @@ impl Engine<'_> {
             HoldKind::Picked { lb, target } => {
                 let instance = self.instance_of(slot, lb, hold);
                 self.core.balancers[instance as usize].balancer.cancelled(now_ns, target, 0);
+                if self.core.code.lbs[lb as usize].changes {
+                    self.leaves_target(instance, target, now_ns);
+                }
             }
             HoldKind::GuardLine { lb } => {
                 let index = self.instance_of(slot, lb, hold);

@@ -202,8 +202,8 @@ impl Engine<'_> {
                                 let own = self.features.hops.tag(slot, instance);
                                 self.core.states.tried[slot.index()].picked(rule, own, index);
                             }
-                            let target = of.targets.get(code, index.0);
-                            let back = (pc as u32 + 1) | if site.counts { 0 } else { IDLE };
+                            let target = of.target(code, index);
+                            let back = (pc as u32 + 1) | if site.counts || site.changes { 0 } else { IDLE };
                             self.core.states.rows.set_frame(state, slot, depth, [back, member.0, index.0]);
                             depth += 1;
                             pc = target.pc as usize;
@@ -226,9 +226,16 @@ impl Engine<'_> {
                     {
                         break;
                     }
-                    if site.counts || failed {
+                    if site.changes {
+                        in_turn!();
+                    }
+                    if site.counts || failed || site.changes {
                         let target = TargetId(self.core.states.rows.frame(state, slot, depth - 1)[2]);
                         let instance = instance!(site);
+                        if site.changes {
+                            self.leaves_target(instance, target, now_ns);
+                            again!();
+                        }
                         if !site.counts {
                             self.came_back(slot, instance, target);
                             again!();

@@ -293,3 +293,23 @@ fn a_rolling_replacement_fails_nothing() {
     let p99 = |of: &ScenarioResult| of.latency_all.p99.value.expect("long enough");
     assert!((p99(&rolling) / p99(&still) - 1.0).abs() < 0.2, "{} {}", p99(&rolling), p99(&still));
 }
+
+/// What has left otherwise is not replaced, and a fleet is scaled from what it then has.
+#[test]
+fn members_that_have_left_are_not_replaced() {
+    let result = only(
+        "a = fleet(10, lambda: server(\"a\", model = 1 * ms))\n\
+         b = fleet(0, lambda: server(\"b\", model = 1 * ms))\n\
+         scenario(\"s\", lb.random([a, b]), traffic.constant(rate = 100), duration = 60 * s, events = [\n\
+             change.rolling(a, at = 10 * s, every = 5 * s, into = b),\n\
+             change.leave(a, at = 12 * s, k = 3),\n\
+             change.join(a, at = 12 * s, k = 3),\n\
+             change.scale(a, at = 58 * s, to = 2),\n\
+         ])\n",
+    );
+    let count = |name: &str| {
+        let servers = result.nodes.iter().filter(|node| node.kind == "server");
+        servers.filter(|node| node.name == name).map(|node| node.count).sum::<u64>()
+    };
+    assert_eq!((count("a"), count("b")), (13, 7), "members that ever were");
+}
