@@ -143,7 +143,8 @@ impl Blueprint {
         for (id, targets) in Arc::get_mut(&mut self.lbs).into_iter().flatten() {
             let Shape { balance, weights, names, .. } = &*targets.shape;
             let was = by_identity.get(&self.keys.nodes[*id as usize]);
-            let same = was.and_then(|was| was.table.clone()).filter(|was| was.is_for(balance, weights, names));
+            let same =
+                was.and_then(|was| was.table.clone()).filter(|was| was.is_for(balance, weights, names));
             targets.table = same.or_else(|| Table::new(balance, weights, names));
             let Spec::Lb(Lb { subset: Some(subset), .. }) = spec(&self.point, *id) else { continue };
             let loops = loops_before[*id as usize].unwrap_or(loops);

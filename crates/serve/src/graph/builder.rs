@@ -490,7 +490,9 @@ impl Builder<'_> {
             state.take_table(table.as_ref());
             if subset.is_some() {
                 let now_ns = self.core.now();
-                self.recorder(id).into_iter().for_each(|records| records(OwnSubset::operation(now_ns, subset.as_ref())));
+                self.recorder(id)
+                    .into_iter()
+                    .for_each(|records| records(OwnSubset::operation(now_ns, subset.as_ref())));
                 state.prefer(now_ns, subset.as_ref());
             }
         } else {

@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_plan::{Scope, Spec, label, listeners};
-use weir_policy::{SubsetTable, TargetId};
 use weir_policy::eligibility::{Admin, Reason};
+use weir_policy::{SubsetTable, TargetId};
 
 /// The answer of a thread.
 #[derive(Default)]

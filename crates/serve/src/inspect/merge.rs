@@ -17,8 +17,8 @@ use crate::threads::watchdog;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use weir_plan::{Lb, Scope, Spec, label};
-use weir_policy::{SubsetSizes, SubsetTable, TargetId};
 use weir_policy::eligibility::Admin;
+use weir_policy::{SubsetSizes, SubsetTable, TargetId};
 
 /// By balancer and target: the state on each thread.
 #[derive(Default)]

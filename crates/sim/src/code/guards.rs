@@ -3,8 +3,11 @@
 use crate::code::probe_ways::ProbeWays;
 use std::collections::BTreeMap;
 use weir_plan::NodeId;
-use weir_policy::TargetId;
+use weir_policy::config::Subset;
+use weir_policy::subset::subset_key;
 use weir_policy::upstream::UpstreamConfig;
+use weir_policy::{TargetId, Upstream};
+use weir_stats::Key;
 
 /// The site of a guarded balancer.
 #[derive(Clone, Debug)]
@@ -28,6 +31,20 @@ pub(crate) struct GuardSite {
     pub check_expects: Vec<(u16, u16)>,
 }
 
+/// How targets are divided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SubsetSite {
+    pub subset: Subset,
+    pub loops: u32,
+}
+
+impl SubsetSite {
+    /// Divides the targets of a balancer whose state has that key.
+    pub fn divide(&self, upstream: &mut Upstream, names: &[String], own: Key) {
+        upstream.keep_subsets(0, self.subset, self.loops, names, subset_key(own));
+    }
+}
+
 impl GuardSite {
     /// Whether it sends health checks, or probes that cost work, to its targets.
     pub fn checks(&self) -> bool {
@@ -41,6 +58,8 @@ pub(crate) struct GuardTables {
     pub sites: Vec<GuardSite>,
     /// The names by which each balancer hashes its targets, by number of the balancer on the first loop.
     pub names: BTreeMap<u32, Vec<String>>,
+    /// How the targets of each are divided among loops, likewise; nothing where they are not.
+    pub subsets: BTreeMap<u32, SubsetSite>,
     /// Where requests go if no target is left, by member and [`GuardSite::spares`].
     pub spares: Vec<crate::code::Target>,
     pub spare_nodes: Vec<NodeId>,

@@ -3,12 +3,13 @@
 use crate::code::MemberId;
 use crate::code::StageId;
 use crate::code::guards::BalancerNesting;
-use crate::code::guards::GuardSite;
+use crate::code::guards::{GuardSite, SubsetSite};
 use crate::code::{ColdOp, LbSite, NOT, Op};
 use crate::compile::blocks::{Draft, Layout, inside};
 use crate::compile::ends::ends_of_nodes;
 use crate::compile::{Compiler, Post};
 use std::collections::BTreeMap;
+use weir_plan::loops::most_loops;
 use weir_plan::{Edge, Lb, NodeId, Point, Scope, Spec};
 use weir_policy::TargetId;
 use weir_policy::config::{Balance, OnEmpty};
@@ -96,12 +97,25 @@ pub(crate) fn around(lb: &Lb) -> UpstreamConfig {
     UpstreamConfig { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false }
 }
 
+/// Whether a balancer is told the names of its targets.
+pub(crate) fn is_told_names(lb: &Lb) -> bool {
+    let named = lb.subset.is_some_and(|subset| subset.uses_names());
+    lb.balance.traits().hashes || lb.sticky.is_some() || named
+}
+
+/// The subset of a balancer's targets that each loop prefers, and the number of loops that they are divided among.
+pub(crate) fn subset(point: &Point, node: NodeId, lb: &Lb) -> Option<SubsetSite> {
+    let subset = lb.subset?;
+    Some(SubsetSite { subset, loops: most_loops(point)[node as usize].unwrap_or(1) })
+}
+
 /// Whether nothing surrounds a balancer, so that a request may pass it ahead of its turn.
 pub(crate) fn is_plain(lb: &Lb) -> bool {
     let simple = lb.balance.traits().is_inlined;
     let healthy = lb.health.is_none() && lb.eject.is_none() && lb.outlier.is_none();
     let unlimited = lb.max_in_flight.is_none() && lb.max_connections.is_none();
-    simple && healthy && unlimited && lb.sticky.is_none() && lb.on_empty != OnEmpty::Node
+    let alone = lb.sticky.is_none() && lb.on_empty != OnEmpty::Node && lb.subset.is_none();
+    simple && healthy && unlimited && alone
 }
 
 /// Whether a balancer probes its targets, or uses the work left at them.
@@ -145,7 +159,10 @@ impl Compiler<'_> {
             if config.balance.traits().probes {
                 self.code.guards.probe_ways.add(point, list);
             }
-            if config.balance.traits().hashes || config.sticky.is_some() {
+            if let Some(subset) = subset(point, node, config) {
+                self.code.guards.subsets.insert(member.number_from(offset), subset);
+            }
+            if is_told_names(config) {
                 let names = point.lists[list as usize].iter().map(|&t| name_of(point, t)).collect();
                 self.code.guards.names.insert(member.number_from(offset), names);
             }

@@ -5,7 +5,7 @@ use crate::code::MemberId;
 use crate::code::guards::BalancerNesting;
 use crate::code::request_kinds::ChoiceRule;
 use crate::compile::blocks::Draft;
-use crate::compile::guards::{around, name_of};
+use crate::compile::guards::{around, is_told_names, name_of, subset};
 use crate::compile::request_kinds::says;
 use weir_plan::{Edge, HedgeSpec, KeySource, Lb, Scope, Spec};
 use weir_policy::config::{Balance, Budget, Hedge, Rate};
@@ -77,12 +77,12 @@ impl Builder<'_> {
         let offset = self.layout.add_instances(&mut self.code, draft, position, index);
         for (&node, member) in draft.nodes[position].iter().zip((draft.base..).map(MemberId)) {
             self.instances.insert(node, member.number_from(offset));
-            let named = lb.balance.traits().hashes || lb.sticky.is_some();
             let Edge::List(list) = self.layout.point.nodes[node as usize].to else { continue };
             if lb.balance.traits().probes {
                 self.tables.probe_ways.add(self.layout.point, list);
             }
-            let targets = if named { &self.layout.point.lists[list as usize][..] } else { &[] };
+            self.tables.subsets.push(subset(self.layout.point, node, lb));
+            let targets = if is_told_names(lb) { &self.layout.point.lists[list as usize][..] } else { &[] };
             self.tables.names.push(targets.iter().map(|&t| name_of(self.layout.point, t)).collect());
         }
         let spares = lb.spare.map(|spare| {

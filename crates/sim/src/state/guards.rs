@@ -100,6 +100,9 @@ impl Guards {
             let mut upstream = Upstream::new(balance, guard.around.clone(), weights, names, 0, own);
             let others = if lb.shared { 1..1 } else { 1..code.loops };
             others.for_each(|meets| upstream.add_loop(balance, weights, names, 0, keys(meets, i).0));
+            if let Some(subset) = code.guards.subsets.get(&at) {
+                subset.divide(&mut upstream, names, own);
+            }
             Some(Box::new(Guard {
                 upstream,
                 picks,

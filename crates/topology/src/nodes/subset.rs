@@ -28,7 +28,12 @@ pub(crate) static FUNCTIONS: [Function; 5] = [
             ..ABOUT
         },
         args: &[
-            may("min", "1 or more", "25", "the fewest targets of a subset, where another division allows that"),
+            may(
+                "min",
+                "1 or more",
+                "25",
+                "the fewest targets of a subset, where another division allows that",
+            ),
             may("max", "twice `min` or more", "50", "the most targets of a subset, likewise"),
         ],
         more: &[],

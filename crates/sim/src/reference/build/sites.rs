@@ -2,6 +2,7 @@
 
 use crate::code::MemberId;
 use crate::code::Target;
+use crate::code::guards::SubsetSite;
 use crate::code::probe_ways::ProbeWays;
 use crate::compile::loops::Loops;
 use crate::reference::around::{ChoiceSite, HedgeSite, LbSite, LimitSite, Shape};
@@ -232,8 +233,10 @@ pub(crate) struct Tables {
     pub warmup_count: u32,
     pub warmup_sites: Vec<u32>,
     pub lbs: Vec<LbSite>,
-    /// The names by which each balancer hashes its targets; empty where it does not hash.
+    /// The names by which each balancer hashes its targets, or divides them; empty where it does neither.
     pub names: Vec<Vec<String>>,
+    /// How the targets of each are divided among loops.
+    pub subsets: Vec<Option<SubsetSite>>,
     /// Where requests go if no target is left, by member and [`LbSite::spares`].
     pub spares: Vec<Target>,
     pub(in crate::reference) spare_nodes: Vec<u32>,

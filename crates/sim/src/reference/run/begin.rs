@@ -113,6 +113,9 @@ fn balancers(code: &Code, tables: &Tables, key: Key) -> Vec<Instance> {
         for meets in 1..if site.shared { 1 } else { tables.loops.most } {
             upstream.add_loop(balance, weights, names, 0, crate::compile::loops::of_loop(own, meets));
         }
+        if let Some(subset) = &tables.subsets[at as usize] {
+            subset.divide(&mut upstream, names, own);
+        }
         let cookie = site.sticky.as_ref();
         let sticky = cookie.map(|(name, file)| Simulated::new(name, file.as_deref(), names));
         let picks = numbered(purpose::CHOICE);

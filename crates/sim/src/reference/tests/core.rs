@@ -32,8 +32,17 @@ pub(super) fn around(d: &mut Draws, spare: &str) -> String {
         ", slow_start = slow_start(30 * ms)",
         ", pass_over = 3 * ms",
         ", scope = \"process\"",
+        ", subset = subset.loops(min = 1, max = 2)",
+        ", subset = subset.random(1)",
+        ", subset = subset.rendezvous(2, seed = 3)",
+        ", subset = subset.ringsteady(1)",
     ]);
     format!("{limits}{health}{empty}{more}")
+}
+
+/// The same for policies that take no subset.
+pub(super) fn undivided(around: &str) -> &str {
+    around.split_once(", subset").map_or(around, |(before, _)| before)
 }
 
 fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
@@ -61,11 +70,13 @@ fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
                 "lb.first",
                 "lb.peak_ewma",
             ]);
+            let around = if policy == "lb.first" { undivided(&around) } else { &around };
             format!("{policy}([{a}, {b}, cable(1 * ms, {a})]{around})")
         }
         10 => {
             let policy = d.choose(&["lb.ring_hash", "lb.maglev"]);
             let bound = d.choose(&["", ", bound = 1.25"]);
+            let around = undivided(&around);
             format!("{policy}([{a}, {b}], key = key.header(\"x-user\"){bound}{around})")
                 .replace(", slow_start = slow_start(30 * ms)", "")
         }

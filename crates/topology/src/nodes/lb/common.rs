@@ -2,9 +2,7 @@
 
 use crate::language::call::{Call, Outcome, list};
 use crate::language::data::beside;
-use crate::language::value::{
-    EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue, SubsetValue,
-};
+use crate::language::value::{EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue, SubsetValue};
 use crate::nodes::{Arg, NAME, may, maybe};
 use starlark::values::ValueLike;
 use weir_plan::sticky;
