@@ -12,7 +12,9 @@ use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
 use crate::exchange::late::LateFlag;
 use crate::metrics::{Counting, LbCounts, NodeCounts, TargetCounts, TargetHealth};
-use crate::nodes::lb::{self, HealthUpdate, LbState, Owner, Shape, ShapeChange, Sticky, TargetFlags};
+use crate::nodes::lb::{
+    self, HealthUpdate, LbState, OwnSubset, Owner, Shape, ShapeChange, Sticky, TargetFlags,
+};
 use crate::nodes::{Id, Node};
 use crate::sync::LocalSemaphore;
 use crate::sync::discards::Discards;

@@ -1,7 +1,7 @@
 //! `server(name="server", addr=None, model=None, protocol="auto"|"h1", connect_timeout=1*s, ...)`: where a request
 //! ends.
 
-use super::{Description, Function, Group, examples, may};
+use super::{Description, Function, Group, Unbuilt, examples, later, may};
 use crate::language::call::{Call, Outcome};
 use crate::language::value::{DistValue, DurationValue, NodeValue, Poison, TlsClientValue};
 use starlark::values::ValueLike;
@@ -55,6 +55,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         ),
         may("body_timeout", "a duration or None", "60*s", "silence between two bytes of a body"),
         may("idle_timeout", "a duration or None", "4*s", "how long an idle connection is kept"),
+        later("connect", Unbuilt::None, "how long a new connection takes in simulation"),
         may("max_age", "a duration or None", "None", "how old a connection may get"),
         may("max_requests", "1 or more, or None", "None", "requests on one connection, at most"),
         may(
