@@ -47,8 +47,8 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use expectation::{Condition, Expectation, Metric, Order};
 pub use graph::{
     Change, ChangeKind, Clock, DataFile, Edge, Faulty, First, Fleet, FleetSource, HealthCheck, HedgeSpec,
-    HttpCheck, KeySource, Keys, Lb, Leavers, Line, Mode, Node, NodeId, Place, Plan, Point, Recording,
-    RequestShape, RouteCondition, Scenario, Scope, Site, SourceKind, Spec, Value, Window,
+    HttpCheck, KeySource, Keys, LEAST_LAG_NS, Lb, Leavers, Line, Mode, Node, NodeId, Place, Plan, Point,
+    Recording, RequestShape, RouteCondition, Scenario, Scope, Site, SourceKind, Spec, Value, Window,
 };
 pub use labels::{label, target_labels};
 pub use layers::{levels, listeners, only_way, timed_balancer, with_inner};

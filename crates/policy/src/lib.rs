@@ -25,6 +25,7 @@ pub use balance::{
     first, least_conn, least_work, maglev, p2c, peak_ewma, prequal, random, ring_hash, round_robin,
 };
 pub use balance::{roster, split, sticky};
+pub use ds::counts::SharedCounts;
 pub use ds::{bits, bounded, levels};
 pub use fleet::{MemberChange, Members};
 pub use health::{active, eject, eligibility, outlier, panic, slow_start, snapshot};

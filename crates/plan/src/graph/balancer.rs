@@ -82,6 +82,23 @@ impl Lb {
     }
 }
 
+impl Lb {
+    /// Whether all loops use one state, which one thread has when served: with `scope="process"`, unless counts are all
+    /// that is shared.
+    pub fn has_one_state(&self) -> bool {
+        self.scope == Scope::Process && !self.balance.shares_counts()
+    }
+
+    /// How often its loops see each other's counts, ns, each loop having a state of its own; 0: always. `None`: never.
+    pub fn sees_counts_every_ns(&self) -> Option<u64> {
+        match self.scope {
+            Scope::Loop => None,
+            Scope::Process => self.balance.shares_counts().then_some(0),
+            Scope::Lagged { every_ns } => Some(every_ns),
+        }
+    }
+}
+
 /// Where the key of a request comes from (`key.`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,9 +120,17 @@ pub enum Scope {
     /// Each loop has its own.
     #[default]
     Loop,
-    /// All loops share one.
+    /// All loops share one; of policies whose state is the count of requests in flight, the counts.
     Process,
+    /// Each loop has its own, and sees the counts of the others as they were at the last multiple of this time.
+    Lagged {
+        /// The time, ns; 1 ms or more.
+        every_ns: u64,
+    },
 }
+
+/// The shortest time of [`Scope::Lagged`], ns.
+pub const LEAST_LAG_NS: u64 = 1_000_000;
 
 /// `health.http(...)` or `health.tcp(...)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

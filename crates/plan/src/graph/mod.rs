@@ -11,7 +11,7 @@ mod members;
 mod scenario;
 mod spec;
 
-pub use balancer::{HealthCheck, HttpCheck, KeySource, Lb, Scope};
+pub use balancer::{HealthCheck, HttpCheck, KeySource, LEAST_LAG_NS, Lb, Scope};
 pub use faulty::{Clock, Faulty, Line, Mode};
 pub use fleet::{Change, ChangeKind, First, Fleet, FleetSource, Leavers, SourceKind};
 pub use members::{Fleets, ListedMember, Member, Members};

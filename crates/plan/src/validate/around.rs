@@ -6,7 +6,7 @@ use crate::http;
 use crate::path;
 use crate::ranges::{MOST_COUNTED, MOST_IN_A_ROW, MOST_KEPT, MOST_PROBES};
 use crate::sticky;
-use crate::{HealthCheck, Lb};
+use crate::{HealthCheck, LEAST_LAG_NS, Lb, Scope};
 use weir_policy::config::{
     Balance, Check, Eject, LeastConnArgs, MaglevArgs, OnEmpty, Outlier, P2cArgs, PeakEwmaArgs, PrequalArgs,
     RingHashArgs, SlowStart, Subset, Ties,
@@ -46,6 +46,15 @@ pub(super) fn check(lb: &Lb) -> Checked {
         subsets(subset)?;
         if !lb.balance.takes_subsets() {
             return Err(format!("`{}` takes no subset", lb.balance.name()));
+        }
+    }
+    if lb.subset.is_some() && lb.has_one_state() {
+        return Err(format!("`{}` with one state for all loops takes no subset", lb.balance.name()));
+    }
+    if let Scope::Lagged { every_ns } = lb.scope {
+        duration(every_ns)?;
+        if every_ns < LEAST_LAG_NS || !lb.balance.shares_counts() {
+            return Err("a lagged scope is of counts, and of 1 ms or more".to_owned());
         }
     }
     for (what, most) in [("max_in_flight", lb.max_in_flight), ("max_connections", lb.max_connections)] {

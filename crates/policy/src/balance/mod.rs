@@ -90,6 +90,11 @@ impl Balance {
         with_policy!(self, P, args => P::traits(args))
     }
 
+    /// Whether its state is the counts of requests in flight, which loops can share.
+    pub fn shares_counts(&self) -> bool {
+        matches!(self, Balance::LeastConn(_) | Balance::P2c(_))
+    }
+
     /// The name in the language.
     pub fn name(&self) -> &'static str {
         with_policy!(self, P, _args => P::NAME)

@@ -121,6 +121,13 @@ impl P2c {
         self.counts[target.index()]
     }
 
+    /// Sets how many are in flight at a target, as all loops count them.
+    pub fn set_count(&mut self, target: TargetId, count: u32) {
+        if let Some(own) = self.counts.get_mut(target.index()) {
+            *own = count;
+        }
+    }
+
     /// Requests in flight at all targets.
     pub fn total_in_flight(&self) -> u64 {
         self.counts.iter().map(|c| u64::from(*c)).sum()

@@ -2,4 +2,5 @@
 
 pub mod bits;
 pub mod bounded;
+pub mod counts;
 pub mod levels;

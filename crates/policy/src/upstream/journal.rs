@@ -128,6 +128,13 @@ pub enum Operation {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         health: Option<Snapshot>,
     },
+    /// What a loop sees of all loops' requests at a target.
+    Counted {
+        /// The target.
+        target: TargetId,
+        /// Requests in flight there.
+        count: u32,
+    },
     /// A loop has another subset.
     Prefer {
         /// When, ns.
@@ -217,7 +224,8 @@ impl Upstream {
                 self.relayed(*now_ns, *ticket, *outcome, *status);
             }
             Operation::Cancelled { now_ns, ticket } => self.cancelled(*now_ns, *ticket),
-            Operation::Release { target } => self.release(*target),
+            Operation::Release { target } => self.release(0, *target),
+            Operation::Counted { target, count } => self.see_count(*target, *count),
             Operation::Full { target, full } => self.set_full(*target, *full),
             Operation::Probing { target, probing } => self.set_probing(*target, *probing),
             Operation::Probed { now_ns, draw, busy } => {

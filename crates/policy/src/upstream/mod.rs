@@ -21,6 +21,7 @@ use crate::upstream::passed_over::PassedOver;
 use crate::{Outcome, Release, TargetChange, TargetId, TargetNames};
 use on_loop::{Loops, PerLoop};
 use serde::{Deserialize, Serialize};
+use sharing::Sharing;
 use weir_stats::Key;
 
 pub use on_loop::OnLoop;
@@ -30,6 +31,7 @@ mod on_loop;
 pub mod passed_over;
 mod preference;
 mod renewal;
+mod sharing;
 mod subsets;
 
 /// The settings around a balancer.
@@ -93,6 +95,8 @@ pub struct Upstream {
     /// Targets whose trial is in progress.
     probing: Bits,
     health: Box<Health>,
+    /// What loops see of each other's counts; `None`: each its own alone.
+    sharing: Option<Box<Sharing>>,
     /// The version of its own health that the balancer has seen.
     seen: u64,
     /// The version of the process's health that it has seen since.
@@ -130,6 +134,7 @@ impl Upstream {
             full: Bits::new(n),
             probing: Bits::new(n),
             health: Box::new(Health::new(around.health, weights, start, draw.with(3))),
+            sharing: None,
             seen: u64::MAX,
             followed: None,
             subsets: None,
@@ -176,13 +181,17 @@ impl Upstream {
     /// Requests in flight at a target, if they are counted.
     pub fn in_flight(&self, target: TargetId) -> Option<u32> {
         let by_policy = || self.loops.all().map(|own| own.balancer.in_flight(target)).sum();
-        self.counts.get(target.index()).copied().or_else(by_policy)
+        let shared = || self.sharing.as_ref().map(|sharing| sharing.count(target));
+        self.counts.get(target.index()).copied().or_else(shared).or_else(by_policy)
     }
 
     /// The sum of all counts in flight: by the policy, and here if a limit (or `counts`) requires it. If both count,
     /// each request is in it twice; if neither does, it is 0: for checks that nothing is left, not for figures.
     pub fn total_in_flight(&self) -> u64 {
-        let by_policy: u64 = self.loops.all().map(|own| own.balancer.total_in_flight()).sum();
+        let by_policy: u64 = match self.sharing.as_ref().and_then(|sharing| sharing.total()) {
+            Some(total) => total,
+            None => self.loops.all().map(|own| own.balancer.total_in_flight()).sum(),
+        };
         by_policy + self.counts.iter().map(|n| u64::from(*n)).sum::<u64>()
     }
 
@@ -225,8 +234,8 @@ impl Upstream {
     }
 
     /// [`OnLoop::release`] on the only loop, or the first.
-    pub fn release(&mut self, target: TargetId) {
-        self.on(0).release(target);
+    pub fn release(&mut self, now_ns: u64, target: TargetId) {
+        self.on(0).release(now_ns, target);
     }
 
     /// [`OnLoop::give_up`] on the only loop, or the first.
@@ -322,7 +331,8 @@ impl Upstream {
 
     fn simplify(&mut self) {
         let nobody_probes = self.probing.is_empty() && !self.health.anyone_half_open();
-        let plain = !self.counting && self.full.is_empty() && nobody_probes;
+        let alone = !self.counting && self.sharing.is_none();
+        let plain = alone && self.full.is_empty() && nobody_probes;
         for own in self.loops.all_mut() {
             own.plain = plain && own.passed_over.targets().is_empty() && own.preference.is_none();
         }

@@ -42,7 +42,7 @@ pub(super) struct Loops {
 
 impl Loops {
     #[inline]
-    fn get(&mut self, on: u32) -> &mut PerLoop {
+    pub fn get(&mut self, on: u32) -> &mut PerLoop {
         match on {
             0 => &mut self.first,
             _ => &mut self.others[on as usize - 1],
@@ -98,12 +98,18 @@ impl<'a> OnLoop<'a> {
 
     #[inline(never)]
     fn pick_among(mut self, ask: &Ask) -> PickOutcome {
+        if self.process.has_all_loops() {
+            self.process.see_others(ask.now_ns, |_| {});
+        }
         let target = match self.stick(ask) {
             Some(target) => Some(target),
             None => self.choose(ask),
         };
         match target {
-            Some(target) => PickOutcome::Target(self.process.sent(ask, target)),
+            Some(target) => {
+                self.process.picked_shared(target);
+                PickOutcome::Target(self.process.sent(ask, target))
+            }
             None if self.anyone_full() => PickOutcome::Full,
             None => PickOutcome::Empty,
         }
@@ -179,13 +185,15 @@ impl<'a> OnLoop<'a> {
         status: Option<u16>,
         reached: bool,
     ) -> Release {
-        let (target, measures) = (ticket.target, self.process.measures);
-        let balancer = &mut self.own().balancer;
-        let release = if measures {
-            balancer.finished(now_ns, target, now_ns.saturating_sub(ticket.at_ns), outcome)
-        } else {
-            balancer.done(target, outcome)
-        };
+        let (target, measures, on) = (ticket.target, self.process.measures, self.on);
+        let release = self.process.counting(on, target, now_ns, |process| {
+            let balancer = &mut process.loops.get(on).balancer;
+            if measures {
+                balancer.finished(now_ns, target, now_ns.saturating_sub(ticket.at_ns), outcome)
+            } else {
+                balancer.done(target, outcome)
+            }
+        });
         self.process.came_back(target);
         self.process.heard(now_ns, ticket, outcome, status);
         let unreached = outcome == Some(Kind::ConnectFailed) && !reached;
@@ -210,20 +218,25 @@ impl<'a> OnLoop<'a> {
     }
 
     fn cut_off(&mut self, now_ns: u64, ticket: Ticket) {
-        let took = now_ns.saturating_sub(ticket.at_ns);
-        self.own().balancer.cancelled(now_ns, ticket.target, took);
+        let (took, on) = (now_ns.saturating_sub(ticket.at_ns), self.on);
+        self.process.counting(on, ticket.target, now_ns, |process| {
+            process.loops.get(on).balancer.cancelled(now_ns, ticket.target, took);
+        });
         self.process.came_back(ticket.target);
     }
 
     /// Ends a count that was held ([`Release::After`]).
-    pub fn release(mut self, target: TargetId) {
-        self.own().balancer.release(target);
+    pub fn release(self, now_ns: u64, target: TargetId) {
+        let on = self.on;
+        self.process.counting(on, target, now_ns, |process| process.loops.get(on).balancer.release(target));
     }
 
     /// Undoes a pick whose last slot another request took first.
-    pub fn give_up(mut self, ticket: Ticket) {
-        self.own().balancer.release(ticket.target);
-        self.process.came_back(ticket.target);
+    pub fn give_up(self, ticket: Ticket) {
+        let (on, target) = (self.on, ticket.target);
+        self.process
+            .counting(on, target, ticket.at_ns, |process| process.loops.get(on).balancer.release(target));
+        self.process.came_back(target);
     }
 }
 

@@ -36,9 +36,7 @@ use weir_net::io::Core;
 use weir_net::transport::tls;
 use weir_plan::address::Address;
 use weir_plan::serving::Role;
-use weir_plan::{
-    self as plan, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, timed_balancer,
-};
+use weir_plan::{self as plan, HttpVersion, Lb, Origin, OriginProtocol, Spec, TlsClient, timed_balancer};
 use weir_policy::snapshot::Snapshot;
 use weir_policy::{Operation, Table, TargetId};
 use weir_stats::Key;
@@ -117,6 +115,7 @@ struct Adoption {
     semaphore: Option<Rc<LocalSemaphore>>,
     table: Option<Table>,
     subset: Option<OwnSubset>,
+    counts_every_ns: Option<u64>,
     gains_first: bool,
     records: Option<Record>,
 }
@@ -162,6 +161,7 @@ impl Draft {
                 records(change.operation(now_ns, &shape, health));
             }
             let gone = state.adopt(now_ns, &shape, change, health, flags, draw, subset);
+            state.count_with_others(adoption.counts_every_ns);
             state.limit(now_ns, semaphore.as_ref());
             state.take_table(table.as_ref());
             all.extend(gone.into_iter().map(|(index, abort)| (id, index, abort)));
@@ -422,7 +422,7 @@ impl Builder<'_> {
             state,
             targets: self.blueprint.targets(id).into(),
             moves_on: self.in_run,
-            scope: lb.scope,
+            is_the_owners: lb.has_one_state(),
             owner: self.owner.clone(),
             listens: listens(lb),
             records: self.recorder(id),
@@ -490,6 +490,7 @@ impl Builder<'_> {
         if is_new {
             state.limit(self.core.now(), semaphore);
             state.take_table(table.as_ref());
+            state.count_with_others(lb.sees_counts_every_ns());
             if subset.is_some() {
                 let now_ns = self.core.now();
                 self.recorder(id)
@@ -509,6 +510,7 @@ impl Builder<'_> {
                 semaphore,
                 table,
                 subset,
+                counts_every_ns: lb.sees_counts_every_ns(),
                 gains_first: self.blueprint.gains_first.contains(&id),
                 records: self.recorder(id),
             };
@@ -526,7 +528,7 @@ impl Builder<'_> {
 
     /// The loop for which a balancer's state is kept: process-wide state is kept once.
     fn on_loop(&self, lb: &Lb) -> u32 {
-        if lb.scope == Scope::Process || self.is_built_in() { 0 } else { self.number }
+        if lb.has_one_state() || self.is_built_in() { 0 } else { self.number }
     }
 
     fn sticky(&self, id: NodeId, lb: &Lb) -> Option<Sticky> {

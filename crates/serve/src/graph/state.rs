@@ -395,10 +395,12 @@ fn flags(
         let Spec::Lb(lb) = &point.specs[node.spec as usize] else { continue };
         let loads = known.loads.among(targets.iter().map(|t| t.map(|t| keys.nodes[t as usize])));
         let wants_successes = lb.outlier.is_some();
-        let new = match known.flags.get(&key) {
+        let before = known.flags.get(&key).cloned();
+        let new = match &before {
             None => TargetFlags::new(targets.len(), wants_successes, loads),
             Some(before) => before.renewed(targets.iter().map(Option::is_some), wants_successes, loads),
         };
+        let new = new.with_counts(lb.sees_counts_every_ns().is_some(), before.as_deref());
         known.flags.insert(key, Arc::new(new));
     }
 }

@@ -19,7 +19,7 @@ use crate::transport::listener::{Entry, Listener};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use weir_plan::{Scope, Spec, label, listeners};
+use weir_plan::{Spec, label, listeners};
 use weir_policy::eligibility::{Admin, Reason};
 use weir_policy::{SubsetTable, TargetId};
 
@@ -158,7 +158,7 @@ async fn of_loop(graph: &Graph, now_ns: u64, slices: &Slices) -> ThreadView {
         }
         said.attempts.push((lb.id, attempts));
         // The state of the process's balancers is the owner's, that of the others each loop's.
-        if (lb.scope == Scope::Process) == lb.owner.is_here {
+        if lb.is_the_owners == lb.owner.is_here {
             said.pools.push((lb.id, targets(lb, now_ns, slices).await));
         }
     }

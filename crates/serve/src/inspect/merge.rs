@@ -199,7 +199,11 @@ fn pool(
         node: health.node,
         name: label(&plan.point, health.node),
         policy: lb.balance.name(),
-        scope: if lb.scope == Scope::Process { "process" } else { "loop" },
+        scope: match lb.scope {
+            Scope::Loop => "loop",
+            Scope::Process => "process",
+            Scope::Lagged { .. } => "lagged",
+        },
         eligible: health.eligible,
         of: health.of,
         panic: health.is_ignored,

@@ -10,6 +10,7 @@ mod support;
 mod doubt;
 mod list;
 mod reloads;
+mod subsets;
 
 use list::{Members, api};
 use load::{two_loops, under_load};

@@ -13,6 +13,8 @@ use weir_stats::Key;
 #[derive(Clone, Debug)]
 pub(crate) struct GuardSite {
     pub around: UpstreamConfig,
+    /// How often its loops see each other's counts, ns; `None`: never.
+    pub counts_every_ns: Option<u64>,
     /// The key that it hashes: index of a key source.
     pub key: Option<u32>,
     /// The cookie that keeps clients at a target, and the file with the key of its values.

@@ -97,6 +97,16 @@ pub(crate) fn around(lb: &Lb) -> UpstreamConfig {
     UpstreamConfig { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false }
 }
 
+/// Whether all loops use one state. Counts that all loops know at once are one state, unless the loops have subsets.
+pub(crate) fn is_one(lb: &Lb) -> bool {
+    lb.has_one_state() || lb.scope == Scope::Process && lb.subset.is_none()
+}
+
+/// How often loops with states of their own see each other's counts, ns; `None`: never.
+pub(crate) fn counts_every_ns(lb: &Lb) -> Option<u64> {
+    lb.sees_counts_every_ns().filter(|_| !is_one(lb))
+}
+
 /// Whether a balancer is told the names of its targets.
 pub(crate) fn is_told_names(lb: &Lb) -> bool {
     let named = lb.subset.is_some_and(|subset| subset.uses_names());
@@ -114,7 +124,10 @@ pub(crate) fn is_plain(lb: &Lb) -> bool {
     let simple = lb.balance.traits().is_inlined;
     let healthy = lb.health.is_none() && lb.eject.is_none() && lb.outlier.is_none();
     let unlimited = lb.max_in_flight.is_none() && lb.max_connections.is_none();
-    let alone = lb.sticky.is_none() && lb.on_empty != OnEmpty::Node && lb.subset.is_none();
+    let alone = counts_every_ns(lb).is_none()
+        && lb.sticky.is_none()
+        && lb.on_empty != OnEmpty::Node
+        && lb.subset.is_none();
     simple && healthy && unlimited && alone
 }
 
@@ -181,6 +194,7 @@ impl Compiler<'_> {
         let watches = health.check.is_some() || health.eject.is_some() || health.outlier.is_some();
         self.code.guards.sites.push(GuardSite {
             around,
+            counts_every_ns: counts_every_ns(config),
             key,
             sticky: config.sticky.clone().map(|name| (name, config.sticky_key.clone())),
             spares,
@@ -203,7 +217,7 @@ impl Compiler<'_> {
             ordered: true,
             counts: true,
             can_be_cut: self.here,
-            shared: config.scope == Scope::Process,
+            shared: is_one(config),
             guard: Some(self.code.guards.sites.len() as u32 - 1),
             changes: self.sees_changes(&draft.nodes[position]),
         });

@@ -5,9 +5,10 @@ use crate::code::StageId;
 use crate::code::changes::Birth;
 use crate::code::{FaultSite, FlakySite, LbSite, LimitSite, NOT, Op, RateSite};
 use crate::compile::blocks::Draft;
+use crate::compile::guards::is_one;
 use weir_model::Dist;
 use weir_model::draws::of_place as purpose;
-use weir_plan::{Faulty, KeySource, Lb, NodeId, Scope, timed_balancer};
+use weir_plan::{Faulty, KeySource, Lb, NodeId, timed_balancer};
 use weir_policy::Kind;
 use weir_policy::config::Rate;
 
@@ -105,7 +106,7 @@ impl Compiler<'_> {
             ordered: traits.remembers || self.here || changes,
             counts: traits.counts,
             can_be_cut: self.here,
-            shared: config.scope == Scope::Process || self.code.loops == 1,
+            shared: is_one(config) || self.code.loops == 1,
             guard: None,
             changes,
         };

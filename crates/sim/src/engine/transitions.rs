@@ -111,7 +111,7 @@ impl Engine<'_> {
     pub(crate) fn end_hold(&mut self, index: u32, now_ns: u64) {
         let (instance, target) = self.core.holds[index as usize];
         self.core.spare_holds.push(index);
-        if self.features.guards.release(instance, target) {
+        if self.features.guards.release(instance, target, now_ns) {
             self.admit(instance, now_ns);
         } else {
             self.core.balancers[instance as usize].balancer.release(target);

@@ -5,9 +5,9 @@ use crate::code::MemberId;
 use crate::code::guards::BalancerNesting;
 use crate::code::request_kinds::ChoiceRule;
 use crate::compile::blocks::Draft;
-use crate::compile::guards::{around, is_told_names, name_of, subset};
+use crate::compile::guards::{around, counts_every_ns, is_one, is_told_names, name_of, subset};
 use crate::compile::request_kinds::says;
-use weir_plan::{Edge, HedgeSpec, KeySource, Lb, Scope, Spec};
+use weir_plan::{Edge, HedgeSpec, KeySource, Lb, Spec};
 use weir_policy::config::{Balance, Budget, Hedge, Rate};
 use weir_policy::retry::is_idempotent;
 use weir_policy::upstream::UpstreamConfig;
@@ -18,6 +18,8 @@ use weir_workload::mix;
 pub(crate) struct LbSite {
     pub balance: Balance,
     pub around: UpstreamConfig,
+    /// How often its loops see each other's counts, ns; `None`: never.
+    pub counts_every_ns: Option<u64>,
     /// Member to balancer.
     pub offset: u32,
     /// Whether all event loops share one state.
@@ -91,7 +93,7 @@ impl Builder<'_> {
             offset
         });
         let key = lb.key.as_ref().map(|key| self.key_source(key));
-        let shared = lb.scope == Scope::Process;
+        let shared = is_one(lb);
         let around = around(lb);
         let health = &around.health;
         let watches = health.check.is_some() || health.eject.is_some() || health.outlier.is_some();
@@ -101,6 +103,7 @@ impl Builder<'_> {
         self.tables.lbs.push(LbSite {
             balance: lb.balance.clone(),
             around,
+            counts_every_ns: counts_every_ns(lb),
             offset,
             shared,
             key,

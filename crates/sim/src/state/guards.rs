@@ -100,6 +100,7 @@ impl Guards {
             let mut upstream = Upstream::new(balance, guard.around.clone(), weights, names, 0, own);
             let others = if lb.shared { 1..1 } else { 1..code.loops };
             others.for_each(|meets| upstream.add_loop(balance, weights, names, 0, keys(meets, i).0));
+            guard.counts_every_ns.into_iter().for_each(|every_ns| upstream.keep_counts(every_ns));
             if let Some(subset) = code.guards.subsets.get(&at) {
                 subset.divide(&mut upstream, names, own);
             }
@@ -154,9 +155,9 @@ impl Guards {
     }
 
     /// Ends a count that was held at a target; false: the balancer is not guarded.
-    pub fn release(&mut self, index: u32, target: TargetId) -> bool {
+    pub fn release(&mut self, index: u32, target: TargetId, now_ns: u64) -> bool {
         let found = self.on_loop(index);
-        found.map(|(guard, on)| guard.upstream.on(on).release(target)).is_some()
+        found.map(|(guard, on)| guard.upstream.on(on).release(now_ns, target)).is_some()
     }
 
     /// Whether a request waits for a target that may recover by itself or by a check, or for one of the changes of fleets

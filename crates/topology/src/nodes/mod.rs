@@ -21,6 +21,7 @@ mod hedge;
 mod http;
 mod key;
 mod keys;
+mod lagged;
 mod lb;
 mod listen;
 mod mix;
@@ -89,6 +90,7 @@ static ALL: &[&[Function]] = &[
     &outlier::FUNCTIONS,
     &slow_start::FUNCTIONS,
     &subset::FUNCTIONS,
+    &lagged::FUNCTIONS,
     &key::FUNCTIONS,
     &route::FUNCTIONS,
     &when::FUNCTIONS,

@@ -166,6 +166,15 @@ impl Balancer {
         dispatch!(&self.state, counted())
     }
 
+    /// Sets what a policy that shares counts sees of a target; the others count for themselves.
+    pub fn set_count(&mut self, target: TargetId, count: u32) {
+        match &mut self.state {
+            State::LeastConn(lb) => lb.set_count(target, count),
+            State::P2c(lb) => lb.set_count(target, count),
+            State::Random(_) | State::RoundRobin(_) | State::Cold(_) => {}
+        }
+    }
+
     /// Requests that it counts in flight at a target; `None` for policies that do not count.
     pub fn in_flight(&self, target: TargetId) -> Option<u32> {
         dispatch!(&self.state, counted_at(target))

@@ -266,6 +266,16 @@ impl LeastConn {
         self.classes[class].levels.count(at)
     }
 
+    /// Sets how many are in flight at a target, as all loops count them.
+    pub fn set_count(&mut self, target: TargetId, count: u32) {
+        if target.0 >= self.n {
+            return;
+        }
+        let (class, at) = self.place(target);
+        let levels = if self.classes.is_empty() { &mut self.alike } else { &mut self.classes[class].levels };
+        levels.assign(at, count);
+    }
+
     /// Requests in flight at all targets.
     pub fn total_in_flight(&self) -> u64 {
         TargetId::all(self.n).map(|t| u64::from(self.in_flight(t))).sum()

@@ -38,7 +38,7 @@ use std::task::Poll;
 use target_flags::Claim;
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
-use weir_plan::{KeySource, Scope};
+use weir_plan::KeySource;
 use weir_policy::retry::BalancerId;
 use weir_policy::{Ask, Kind, Operation, PickOutcome as Choice, TargetId, Ticket, Upstream};
 use weir_stats::Key;
@@ -76,8 +76,8 @@ pub(crate) struct Lb {
     pub max_waiting: u64,
     /// How long they may wait, ns.
     pub wait_timeout_ns: Option<u64>,
-    /// The owner of the policy's state: each loop, or the process.
-    pub scope: Scope,
+    /// Whether the policy's state is the owner's.
+    pub is_the_owners: bool,
     /// The way to the thread with the state of the process: health, and with that scope the policy's.
     pub owner: Owner,
     /// Whether outcomes matter to health (ejection, outlier detection).
@@ -255,6 +255,7 @@ impl Lb {
         let (mut upstream, flags) = (self.state.upstream.borrow_mut(), self.state.flags());
         let permits = self.state.permits();
         self.update(&mut upstream, permits.as_deref(), ask.now_ns);
+        upstream.see_others(ask.now_ns, |counted| self.note(|| counted));
         // Targets of a later graph than this one.
         let mut foreign: Vec<TargetId> = Vec::new();
         loop {

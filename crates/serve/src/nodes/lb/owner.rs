@@ -1,5 +1,6 @@
 //! The owner of the process's state: a thread that serves no client has the health of all targets, and with
-//! `scope="process"` the state of a balancer itself.
+//! `scope="process"` the state of a balancer itself, unless that is counts alone
+//! ([`weir_plan::Lb::has_one_state`]).
 //!
 //! Loops report to it how requests ended, if that matters to health; for balancers with that scope they ask it for
 //! each pick by message, and report when the request is back. Why not atomics: the policies are the simulator's
@@ -19,7 +20,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
 use weir_net::io::timers::{Sleep, has_ended};
-use weir_plan::Scope;
 use weir_plan::fixed::OWNER_ANSWER_NS;
 use weir_policy::{Ask, Kind, Outcome, PickOutcome as Choice, TargetId, Ticket};
 use weir_stats::Key;
@@ -170,7 +170,7 @@ impl Lb {
 
     /// Whether another thread owns its state.
     pub(super) fn is_elsewhere(&self) -> bool {
-        self.scope == Scope::Process && !self.owner.is_here
+        self.is_the_owners && !self.owner.is_here
     }
 
     fn ask_owner(&self, ask: Ask<'_>, first: bool) -> PendingPick {

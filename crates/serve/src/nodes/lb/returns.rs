@@ -72,7 +72,7 @@ impl Lb {
             let lb = self.clone();
             self.core.runtime.spawn(async move {
                 lb.core.timers.after(ns).await;
-                lb.state.upstream.borrow_mut().release(target);
+                lb.state.upstream.borrow_mut().release(lb.core.now(), target);
                 lb.state.uncount(target, ticket.at_ns);
                 lb.note(|| Operation::Release { target });
             });

@@ -228,6 +228,28 @@ impl LbState {
         upstream.subsets().map(|_| upstream.borrowed())
     }
 
+    /// Counts with the other loops, at once or at each multiple of this many ns; `None`: alone. What is in flight goes
+    /// along.
+    pub fn count_with_others(&self, every_ns: Option<u64>) {
+        let (mut upstream, slots, flags) =
+            (self.upstream.borrow_mut(), self.slots.borrow(), self.flags.borrow());
+        let own = |target: TargetId| slots.get(target.index()).map_or(0, |slot| slot.counted.get());
+        let all = || (0..slots.len() as u32).map(TargetId).map(|target| (target, own(target) as i32));
+        match every_ns {
+            Some(every_ns) => {
+                if !upstream.shares_counts() {
+                    all().for_each(|(target, count)| flags.counts.add(target, count));
+                }
+                upstream.share_counts(every_ns, flags.counts.clone());
+            }
+            None if upstream.shares_counts() => {
+                all().for_each(|(target, count)| flags.counts.add(target, -count));
+                upstream.count_alone(own);
+            }
+            None => {}
+        }
+    }
+
     /// Takes a table that was made for its targets.
     pub fn take_table(&self, table: Option<&Table>) {
         if let Some(table) = table {

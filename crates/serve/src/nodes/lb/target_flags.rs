@@ -8,7 +8,7 @@
 use crate::nodes::lb::load::Load;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
-use weir_policy::TargetId;
+use weir_policy::{SharedCounts, TargetId};
 
 /// No request may probe it: it is healthy, or out.
 const CLOSED: u8 = 0;
@@ -26,6 +26,8 @@ pub(crate) struct TargetFlags {
     wants_successes: Box<[AtomicBool]>,
     /// The load of each probed target; empty if none is probed.
     loads: Box<[Option<Arc<Load>>]>,
+    /// Requests in flight at each target that loops count together.
+    pub counts: SharedCounts,
 }
 
 /// Whether a picked target may be used.
@@ -47,7 +49,16 @@ impl TargetFlags {
             on_probation: AtomicU32::new(0),
             wants_successes: (0..targets).map(|_| AtomicBool::new(wants_successes)).collect(),
             loads,
+            counts: SharedCounts::default(),
         }
+    }
+
+    /// With counts that loops share, if they do.
+    #[must_use]
+    pub fn with_counts(self, are_shared: bool, before: Option<&TargetFlags>) -> TargetFlags {
+        let known = before.map(|before| before.counts.clone()).unwrap_or_default();
+        let room = if are_shared { self.probes.len() } else { 0 };
+        TargetFlags { counts: known.with_room(room), ..self }
     }
 
     /// Flags of other targets at the same indices; `exists`: whether each exists. Targets that stay keep their state.

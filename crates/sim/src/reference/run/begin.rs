@@ -113,6 +113,7 @@ fn balancers(code: &Code, tables: &Tables, key: Key) -> Vec<Instance> {
         for meets in 1..if site.shared { 1 } else { tables.loops.most } {
             upstream.add_loop(balance, weights, names, 0, crate::compile::loops::of_loop(own, meets));
         }
+        site.counts_every_ns.into_iter().for_each(|every_ns| upstream.keep_counts(every_ns));
         if let Some(subset) = &tables.subsets[at as usize] {
             subset.divide(&mut upstream, names, own);
         }

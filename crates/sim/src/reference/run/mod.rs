@@ -386,7 +386,7 @@ impl<'a> Reference<'a> {
 
     fn end_hold(&mut self, index: u32) {
         let (instance, on, target) = self.holds[index as usize];
-        self.balancers[instance as usize].upstream.on(on).release(target);
+        self.balancers[instance as usize].upstream.on(on).release(self.now_ns, target);
         self.admit(instance);
         self.spare_holds.push(index);
     }

@@ -33,6 +33,9 @@ pub(super) fn around(d: &mut Draws, spare: &str) -> String {
         ", pass_over = 3 * ms",
         ", scope = \"process\"",
         ", subset = subset.loops(min = 1, max = 2)",
+        ", scope = lagged(7 * ms)",
+        ", scope = lagged(20 * ms), subset = subset.loops(min = 1, max = 2)",
+        ", scope = \"process\", subset = subset.loops(min = 1, max = 2)",
         ", subset = subset.random(1)",
         ", subset = subset.rendezvous(2, seed = 3)",
         ", subset = subset.ringsteady(1)",
@@ -40,9 +43,24 @@ pub(super) fn around(d: &mut Draws, spare: &str) -> String {
     format!("{limits}{health}{empty}{more}")
 }
 
-/// The same for policies that take no subset.
+/// The same for policies that take no subset, and share no counts.
 pub(super) fn undivided(around: &str) -> &str {
-    around.split_once(", subset").map_or(around, |(before, _)| before)
+    let around = around.split_once(", subset").map_or(around, |(before, _)| before);
+    around.split_once(", scope = lagged").map_or(around, |(before, _)| before)
+}
+
+/// The same for policies that share no counts.
+pub(super) fn uncounted(around: &str) -> &str {
+    if around.contains("scope = ") { undivided(around) } else { around }
+}
+
+/// What may surround a balancer of that policy.
+pub(super) fn fitting<'a>(policy: &str, around: &'a str) -> &'a str {
+    match policy.strip_prefix("lb.").unwrap_or(policy) {
+        "first" | "ring_hash" | "maglev" => undivided(around),
+        "least_conn" | "p2c" => around,
+        _ => uncounted(around),
+    }
 }
 
 fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
@@ -70,13 +88,13 @@ fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
                 "lb.first",
                 "lb.peak_ewma",
             ]);
-            let around = if policy == "lb.first" { undivided(&around) } else { &around };
+            let around = fitting(policy, &around);
             format!("{policy}([{a}, {b}, cable(1 * ms, {a})]{around})")
         }
         10 => {
             let policy = d.choose(&["lb.ring_hash", "lb.maglev"]);
             let bound = d.choose(&["", ", bound = 1.25"]);
-            let around = undivided(&around);
+            let around = fitting(policy, &around);
             format!("{policy}([{a}, {b}], key = key.header(\"x-user\"){bound}{around})")
                 .replace(", slow_start = slow_start(30 * ms)", "")
         }
@@ -88,6 +106,7 @@ fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
                 "cable(e(2), {}, loss = 0.1, resend = 9 * ms)",
                 "cable(e(3), {}, loss = 0.1)",
             ]);
+            let around = uncounted(&around);
             format!("lb.prequal([{a}, {}, {a}]{cost}{around})", far.replace("{}", b))
         }
         12 => d.choose(&["respond(503)", "respond(404)", "redirect(\"/\")"]).to_owned(),

@@ -1,7 +1,7 @@
 //! Fleets that change: both engines in any topology, a fleet without changes against its pool, and shares that follow
 //! from arithmetic.
 
-use super::core::{around, undivided};
+use super::core::{around, fitting};
 use super::engine::{agree, node, seeds};
 use super::random::{Draws, traffic};
 use super::{options, plan, run_reference};
@@ -146,9 +146,7 @@ fn file_of(seed: u64, finds: bool) -> String {
     for i in 0..2 {
         let policy = d.choose(&POLICIES);
         let mut around = around(&mut d, "x");
-        if ["ring", "maglev", "first"].iter().any(|name| policy.contains(name)) {
-            around = undivided(&around).to_owned();
-        }
+        around = fitting(policy, &around).to_owned();
         if policy.contains("ring") || policy.contains("maglev") {
             around =
                 around.replace(", slow_start = slow_start(30 * ms)", "") + ", key = key.header(\"x-user\")";

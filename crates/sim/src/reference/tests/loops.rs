@@ -1,6 +1,6 @@
 //! Several loops of a `listen`: process-wide state of a balancer is counted once, in both engines.
 
-use super::core::{around, undivided};
+use super::core::{around, fitting, undivided};
 use super::engine::{agree, node};
 use super::random::{Draws, traffic};
 use super::{options, plan};
@@ -47,9 +47,10 @@ impl LoopState {
     fn balancer(self, d: &mut Draws, a: &str, b: &str) -> String {
         let (policy, weight) = (d.choose(self.policies()), 1 + d.number(2));
         let mut around = around(d, "server(\"spare\")").replace(", scope = \"process\"", "");
-        if self != LoopState::Anything || policy == "lb.first" || policy.contains("hash") {
-            around = undivided(&around).to_owned();
-        }
+        around = match self {
+            LoopState::Anything => fitting(policy, &around).to_owned(),
+            _ => undivided(&around).to_owned(),
+        };
         if policy.contains("hash") {
             around = around.replace(", slow_start = slow_start(30 * ms)", "");
             around += ", key = key.header(\"x-user\"), bound = 1.25";

@@ -213,7 +213,7 @@ fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
     // A policy that remembers its own picks knows less where other loops pick too.
     let remembers = |stage: &&Stage| match &point.specs[stage.spec as usize] {
         Spec::Lb(lb) => {
-            lb.scope == Scope::Loop && (lb.balance.traits().counts || lb.balance.traits().remembers)
+            lb.scope != Scope::Process && (lb.balance.traits().counts || lb.balance.traits().remembers)
         }
         _ => false,
     };

@@ -23,7 +23,7 @@ pub(crate) use node::NodeValue;
 pub(crate) use poison::Poison;
 pub(crate) use setting::{
     BudgetValue, ChangeValue, EjectValue, HealthValue, HttpValue, KeyValue, KeysValue, OutlierValue,
-    RequestValue, SlowStartValue, SubsetValue, TlsClientValue, TlsServerValue, WhenValue,
+    RequestValue, ScopeValue, SlowStartValue, SubsetValue, TlsClientValue, TlsServerValue, WhenValue,
 };
 
 /// An error that ends the evaluation: a sentence, to which the evaluator adds the place.

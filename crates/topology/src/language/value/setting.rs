@@ -7,7 +7,7 @@ use starlark::values::{
 use std::fmt;
 use weir_plan::diagnostic::Location;
 use weir_plan::{
-    Change, HealthCheck, Http, KeySource, Keys, RequestShape, RouteCondition, TlsClient, TlsServer,
+    Change, HealthCheck, Http, KeySource, Keys, RequestShape, RouteCondition, Scope, TlsClient, TlsServer,
 };
 use weir_policy::config::{Budget, Eject, Outlier, SlowStart, Subset};
 
@@ -49,6 +49,8 @@ settings! {
     SlowStartValue(SlowStart), "slow_start";
     /// `subset.loops(...)` and its like.
     SubsetValue(Subset), "subset";
+    /// `lagged(...)`.
+    ScopeValue(Scope), "scope";
     /// `change.join(...)` and its like; with its place.
     ChangeValue((Change, Option<Location>)), "change";
     /// `budget(...)`.

@@ -2,7 +2,9 @@
 
 use crate::language::call::{Call, Outcome, list};
 use crate::language::data::beside;
-use crate::language::value::{EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue, SubsetValue};
+use crate::language::value::{
+    EjectValue, HealthValue, NodeValue, OutlierValue, ScopeValue, SlowStartValue, SubsetValue,
+};
 use crate::nodes::{Arg, NAME, may, maybe};
 use starlark::values::ValueLike;
 use weir_plan::sticky;
@@ -45,10 +47,10 @@ pub(super) static COMMON: [Arg; 15] = [
     may("subset", "subset.loops(...) or its like", "None", "the targets that each event loop prefers"),
     may(
         "scope",
-        "\"loop\" | \"process\"",
+        "\"loop\" | \"process\" | lagged(...)",
         "\"loop\"",
-        "whether each event loop counts for itself, or \
-        one balancer decides for the process",
+        "whether each event loop counts for itself, all \
+        together, or each sees the counts of the others late",
     ),
     may(
         "max_in_flight",
@@ -109,8 +111,7 @@ pub(super) fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Opt
         true => None,
         false => call.share("panic"),
     };
-    let words = [("loop", Some(Scope::Loop)), ("process", Some(Scope::Process))];
-    let scope = call.choice("scope", &words).unwrap_or_default();
+    let scope = scope(call, &balance, subset);
     let sticky = call.word("sticky", weir_plan::http::field_name);
     let sticky_key = sticky_key(call, sticky.as_deref());
     let max_in_flight = most(call, "max_in_flight");
@@ -209,6 +210,33 @@ fn subset(call: &mut Call<'_, '_, '_, '_>, balance: &Balance) -> Option<Subset> 
     let message = format!("`{}` takes no `subset`: {why}", call.name());
     call.wrong_but(message, "leave it out, or use a policy that picks by load, in turn or by chance");
     None
+}
+
+/// `scope`, as far as the policy takes it.
+fn scope(call: &mut Call<'_, '_, '_, '_>, balance: &Balance, subset: Option<Subset>) -> Scope {
+    let lagged = call.value("scope").and_then(|value| value.downcast_ref::<ScopeValue>());
+    let scope = match lagged {
+        Some(value) => value.0,
+        None => {
+            let words = [("loop", Some(Scope::Loop)), ("process", Some(Scope::Process))];
+            call.choice("scope", &words).unwrap_or_default()
+        }
+    };
+    if balance.shares_counts() {
+        return scope;
+    }
+    let what = match scope {
+        Scope::Lagged { .. } => {
+            "cannot be `lagged`: that is for `lb.least_conn` and `lb.p2c`, whose state is their counts"
+        }
+        Scope::Process if subset.is_some() => {
+            "cannot be \"process\" with a `subset`: loops with one state prefer the same targets"
+        }
+        _ => return scope,
+    };
+    let message = format!("{} {what}", call.describe("scope"));
+    call.wrong_but(message, "leave it out, or use `lb.least_conn` or `lb.p2c`");
+    Scope::Loop
 }
 
 /// `on_empty`, and its node.

@@ -1,0 +1,186 @@
+//! Requests in flight that the loops of a process count together: `scope="process"`, where each loop sees all at that
+//! instant, and `scope=lagged(every)`, where it sees those of the other loops as they were at the last multiple of
+//! `every` since the start. For policies whose state is these counts ([`crate::config::Balance::shares_counts`]).
+//!
+//! - A loop's policy has a view of the counts. Its own picks and returns change that view at once; at each multiple of
+//!   `every`, with `scope="process"` before each pick, the view becomes the counts of all loops.
+//! - Where the balancer has all loops ([`Upstream::keep_counts`]) it counts by itself, and a look at the changes since the
+//!   last multiple is enough. A loop with a balancer of its own ([`Upstream::share_counts`]) has an atomic count for each
+//!   target, and looks at all of them: served, a loop reads them at its first pick after a multiple.
+
+use super::Upstream;
+use crate::ds::counts::SharedCounts;
+use crate::{Operation, TargetId};
+
+/// What loops see of each other.
+#[derive(Clone, Debug)]
+pub(super) struct Sharing {
+    /// Between two looks, ns; 0: at once.
+    every_ns: u64,
+    /// The number of the last multiple at which there was one.
+    epoch: u64,
+    all: AllLoops,
+}
+
+/// The counts of all loops.
+#[derive(Clone, Debug)]
+enum AllLoops {
+    /// This balancer has all loops.
+    Here {
+        counts: Vec<u32>,
+        /// Targets whose counts have changed since the last look; some more than once.
+        changed: Vec<TargetId>,
+    },
+    /// Others count as well.
+    Process(SharedCounts),
+}
+
+impl Sharing {
+    /// What all loops have in flight at a target.
+    pub fn count(&self, target: TargetId) -> u32 {
+        match &self.all {
+            AllLoops::Here { counts, .. } => counts.get(target.index()).copied().unwrap_or_default(),
+            AllLoops::Process(counts) => counts.get(target),
+        }
+    }
+
+    /// What they have in flight at all targets, where all of them are here.
+    pub fn total(&self) -> Option<u64> {
+        match &self.all {
+            AllLoops::Here { counts, .. } => Some(counts.iter().map(|count| u64::from(*count)).sum()),
+            AllLoops::Process(_) => None,
+        }
+    }
+}
+
+/// Counts of several loops.
+impl Upstream {
+    /// Lets the loops of this balancer, which has all of them, see each other's counts: at once, or at each multiple of
+    /// `every_ns`.
+    pub fn keep_counts(&mut self, every_ns: u64) {
+        let all = AllLoops::Here { counts: Vec::new(), changed: Vec::new() };
+        self.share(Sharing { every_ns, epoch: 0, all });
+    }
+
+    /// Counts with other loops of the process, each of which has a balancer of its own. What this loop has in flight is
+    /// in `counts` already.
+    pub fn share_counts(&mut self, every_ns: u64, counts: SharedCounts) {
+        let epoch = self.sharing.as_ref().map_or(u64::MAX, |sharing| sharing.epoch);
+        self.share(Sharing { every_ns, epoch, all: AllLoops::Process(counts) });
+    }
+
+    /// Counts alone from now on; `own`: what this loop has in flight at each target.
+    pub fn count_alone(&mut self, own: impl Fn(TargetId) -> u32) {
+        if self.sharing.take().is_some() {
+            let balancer = &mut self.loops.first.balancer;
+            TargetId::all(balancer.roster().len()).for_each(|target| balancer.set_count(target, own(target)));
+            self.simplify();
+        }
+    }
+
+    /// Whether its loops see each other's counts.
+    pub fn shares_counts(&self) -> bool {
+        self.sharing.is_some()
+    }
+
+    /// Sets what the only loop sees of all loops' requests at a target.
+    pub fn see_count(&mut self, target: TargetId, count: u32) {
+        self.loops.first.balancer.set_count(target, count);
+    }
+
+    fn share(&mut self, sharing: Sharing) {
+        self.simple = false;
+        self.sharing = Some(Box::new(sharing));
+        self.simplify();
+    }
+
+    /// Before a pick: brings the views up to date, where they are due. Each change of the first loop's view goes to `note`.
+    #[inline]
+    pub fn see_others(&mut self, now_ns: u64, note: impl FnMut(Operation)) {
+        if self.sharing.is_some() {
+            self.see_all(now_ns, note);
+        }
+    }
+
+    fn see_all(&mut self, now_ns: u64, mut note: impl FnMut(Operation)) {
+        let Some(sharing) = &mut self.sharing else { return };
+        let epoch = now_ns.checked_div(sharing.every_ns).unwrap_or(u64::MAX);
+        let is_due = sharing.every_ns == 0 || sharing.epoch != epoch;
+        if !is_due {
+            return;
+        }
+        sharing.epoch = epoch;
+        match &mut sharing.all {
+            AllLoops::Here { counts, changed } => {
+                for target in changed.drain(..) {
+                    let count = counts[target.index()];
+                    self.loops.all_mut().for_each(|own| own.balancer.set_count(target, count));
+                }
+            }
+            AllLoops::Process(counts) => {
+                let balancer = &mut self.loops.first.balancer;
+                for target in TargetId::all(balancer.roster().len()) {
+                    let count = counts.get(target);
+                    if balancer.in_flight(target) != Some(count) {
+                        balancer.set_count(target, count);
+                        note(Operation::Counted { target, count });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets `act` change the count of a target on a loop, and passes the change on. Views that are due come first: what
+    /// happens at a multiple comes after the look.
+    #[inline]
+    pub(super) fn counting<T>(
+        &mut self,
+        on: u32,
+        target: TargetId,
+        now_ns: u64,
+        act: impl FnOnce(&mut Upstream) -> T,
+    ) -> T {
+        if self.sharing.is_none() {
+            return act(self);
+        }
+        if self.has_all_loops() {
+            self.see_all(now_ns, |_| {});
+        }
+        let before = self.count_on(on, target);
+        let result = act(self);
+        let change = self.count_on(on, target) as i32 - before as i32;
+        self.pass_on(target, change);
+        result
+    }
+
+    /// A loop's policy has counted a pick.
+    #[inline]
+    pub(super) fn picked_shared(&mut self, target: TargetId) {
+        if self.sharing.is_some() {
+            self.pass_on(target, 1);
+        }
+    }
+
+    #[inline]
+    pub(super) fn has_all_loops(&self) -> bool {
+        matches!(self.sharing.as_deref(), Some(Sharing { all: AllLoops::Here { .. }, .. }))
+    }
+
+    fn count_on(&mut self, on: u32, target: TargetId) -> u32 {
+        self.loops.get(on).balancer.in_flight(target).unwrap_or_default()
+    }
+
+    fn pass_on(&mut self, target: TargetId, change: i32) {
+        let Some(sharing) = self.sharing.as_deref_mut().filter(|_| change != 0) else { return };
+        match &mut sharing.all {
+            AllLoops::Here { counts, changed } => {
+                if counts.len() <= target.index() {
+                    counts.resize(target.index() + 1, 0);
+                }
+                counts[target.index()] = counts[target.index()].saturating_add_signed(change);
+                changed.push(target);
+            }
+            AllLoops::Process(counts) => counts.add(target, change),
+        }
+    }
+}
