@@ -87,7 +87,7 @@ impl<'a> Judge<'a> {
             _ => self.field(field).map(|()| None),
         });
         match judged {
-            Ok(Some(pseudo)) => sink.pseudo(pseudo, field.value),
+            Ok(Some(pseudo)) => sink.pseudo(pseudo, field),
             Ok(None) => sink.field(field),
             Err(fault) => self.fault = Some(fault),
         }

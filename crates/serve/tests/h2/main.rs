@@ -10,6 +10,7 @@ mod log_lines;
 mod loops;
 mod malformed_answers;
 mod malformed_requests;
+mod never_indexed;
 mod origins;
 mod peer;
 mod raw;

@@ -91,5 +91,6 @@ impl Link {
 }
 
 fn fields(trailers: &Trailers) -> impl Iterator<Item = Field<'_>> {
-    trailers.fields().map(|(name, value)| Field { name, value, is_sensitive: false })
+    let sensitive = trailers.sensitive_names();
+    trailers.fields().map(move |(name, value)| Field { name, value, is_sensitive: sensitive.has(name) })
 }
