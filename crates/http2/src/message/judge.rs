@@ -191,6 +191,11 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
+    /// The fault of a block that is over its limits before it has come whole.
+    pub(crate) fn end_early(self) -> Id {
+        self.fault.unwrap_or(Id::HeadTooLarge)
+    }
+
     /// The verdict on the whole block.
     pub(crate) fn end(self) -> Result<Verdict, Id> {
         if let Some(fault) = self.fault {
