@@ -85,6 +85,11 @@ impl RawPeer {
         self.stream.write_all(bytes).expect("it is taken");
     }
 
+    /// The same; whether it was taken.
+    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).is_ok()
+    }
+
     /// The next frame of a stream, or GOAWAY; what is of the connection alone is answered.
     pub fn next(&mut self) -> Frame {
         self.try_next().expect("a frame")
@@ -99,10 +104,12 @@ impl RawPeer {
             let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
             self.stream.read_exact(&mut payload).ok()?;
             match kind {
-                SETTINGS if flags & ACK == 0 => self.send(&frame(SETTINGS, ACK, 0, &[])),
+                SETTINGS if flags & ACK == 0 => {
+                    self.try_send(&frame(SETTINGS, ACK, 0, &[]));
+                }
                 PING if flags & ACK == 0 => {
                     self.pings += 1;
-                    self.send(&frame(PING, ACK, 0, &payload));
+                    self.try_send(&frame(PING, ACK, 0, &payload));
                 }
                 SETTINGS | PING | WINDOW_UPDATE => {}
                 _ => {

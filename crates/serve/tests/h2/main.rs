@@ -4,6 +4,7 @@
 mod common;
 
 mod clients;
+mod floods;
 mod frames;
 mod honest;
 mod log_lines;
