@@ -7,6 +7,7 @@ mod clients;
 mod floods;
 mod frames;
 mod honest;
+mod large_answers;
 mod log_lines;
 mod loops;
 mod malformed_answers;

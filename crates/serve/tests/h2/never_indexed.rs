@@ -1,4 +1,4 @@
-//! A field that came as never to be indexed leaves so on the other side, whatever it is (RFC 7541 §6.2.3, §7.1.3):
+//! A field that came as never to be indexed leaves so on the other side (RFC 7541 §6.2.3, §7.1.3):
 //! requests, answers, interim ones, and trailers.
 
 use crate::common::serve_node;
